@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/arena.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct arena_block {
+    struct arena_block *next;
+    size_t capacity;
+    size_t used;
+    _Alignas(16) char bytes[];
+};
+
+void arena_init(struct arena *arena, size_t block_size) {
+    *arena = (struct arena){.block_size = block_size};
+}
+
+void arena_reset(struct arena *arena) {
+    for (struct arena_block *block = arena->first; block != NULL; block = block->next)
+        block->used = 0;
+    arena->current = arena->first;
+}
+
+void arena_release(struct arena *arena) {
+    struct arena_block *block = arena->first;
+    while (block != NULL) {
+        struct arena_block *next = block->next;
+        memory_give(block);
+        block = next;
+    }
+    arena->first = arena->current = NULL;
+}
+
+// The next block with room for `size`; what comes after `current` is empty after a reset.
+static struct arena_block *block_with_room(struct arena *arena, size_t size) {
+    struct arena_block *last = arena->current;
+    while (last != NULL && last->capacity - last->used < size && last->next != NULL)
+        last = last->next;
+    if (last != NULL && last->capacity - last->used >= size)
+        return last;
+    size_t capacity = size > arena->block_size ? size : arena->block_size;
+    struct arena_block *block = memory_take(sizeof *block + capacity);
+    *block = (struct arena_block){.capacity = capacity};
+    if (last == NULL)
+        arena->first = block;
+    else
+        last->next = block;
+    return block;
+}
+
+void *arena_take(struct arena *arena, size_t size) {
+    assert(size <= SIZE_MAX - 15);
+    size = (size + 15) & ~(size_t)15;
+    struct arena_block *block = arena->current;
+    if (block == NULL || block->capacity - block->used < size)
+        block = arena->current = block_with_room(arena, size);
+    void *taken = block->bytes + block->used;
+    block->used += size;
+    return taken;
+}
+
+void *arena_zero(struct arena *arena, size_t count, size_t size) {
+    assert(size == 0 || count <= SIZE_MAX / size);
+    void *taken = arena_take(arena, count * size);
+    if (count * size > 0)
+        memset(taken, 0, count * size);
+    return taken;
+}
+
+struct slice arena_copy(struct arena *arena, struct slice text) {
+    return (struct slice){arena_text(arena, text), text.size};
+}
+
+char *arena_text(struct arena *arena, struct slice text) {
+    char *copy = arena_take(arena, text.size + 1);
+    if (text.size > 0)
+        memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    return copy;
+}
+
+char *arena_format(struct arena *arena, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    assert(length >= 0);
+    char *text = arena_take(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}

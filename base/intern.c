@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which number stands for this string?
+//
+// Entries live in blocks that never move. A table of entry pointers is probed linearly without a
+// lock; inserting takes a mutex. A table half full is replaced by one twice its size, and the old
+// one is kept for readers that still look at it: together they are smaller than the newest. From
+// number to entry leads a directory of chunks, each twice the size of the one before. Memory: the
+// string and some 48 bytes each, bounded by intern_set_max_bytes.
+#include "base/intern.h"
+
+#include "base/arena.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/random.h>
+
+enum {
+    INTERN_FIRST_SLOTS = 4096,
+    INTERN_FIRST_IDS = 1024, // in the directory's first chunk
+    INTERN_DIRECTORY_MAX = 22,
+    INTERN_UPKEEP = 48,
+    INTERN_BLOCK_SIZE = 64 * 1024,
+};
+
+struct intern_entry {
+    uint64_t hash;
+    string_id id;
+    uint32_t size;
+    char bytes[]; // and a zero byte
+};
+
+struct intern_table {
+    struct intern_table *older;
+    uint64_t seed;
+    size_t mask; // slots less one, a power of two less one
+    _Atomic(struct intern_entry *) slots[];
+};
+
+static struct {
+    pthread_mutex_t mutex; // held by whoever inserts; guards all but the atomics
+    _Atomic(struct intern_table *) table;
+    _Atomic(struct intern_entry **) directory[INTERN_DIRECTORY_MAX];
+    atomic_uint_fast32_t count; // ids handed out: 1 … count
+    struct arena arena;
+    uint64_t bytes;
+    uint64_t max_bytes;
+} interned = {.mutex = PTHREAD_MUTEX_INITIALIZER, .max_bytes = UINT64_C(256) << 20};
+
+void intern_set_max_bytes(uint64_t max_bytes) {
+    interned.max_bytes = max_bytes;
+}
+
+static inline uint64_t bytes_load8(const char *bytes) {
+    uint64_t value;
+    memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+static inline uint64_t bytes_load4(const char *bytes) {
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+// Both halves of the 128-bit product, folded: each input bit reaches the whole result.
+static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+// Odd constants with half of their bits set.
+#define HASH_K0 UINT64_C(0x9e6c63d0876a9a47)
+#define HASH_K1 UINT64_C(0xc5a308d313198a2f)
+#define HASH_K2 UINT64_C(0xa24baed4963ee407)
+
+// Sixteen bytes a step; the last step overlaps the one before, so that nothing past the end is
+// read. The seed differs from process to process, so that nobody can prepare collisions.
+static uint64_t intern_hash(struct slice text, uint64_t seed) {
+    const char *at = text.data;
+    size_t size = text.size;
+    uint64_t a = 0, b = 0, hash = seed ^ size * HASH_K2;
+    if (size > 16) {
+        for (const char *last = at + size - 16; at < last; at += 16)
+            hash = hash_fold(bytes_load8(at) ^ HASH_K0, bytes_load8(at + 8) ^ hash);
+        a = bytes_load8(text.data + size - 16);
+        b = bytes_load8(text.data + size - 8);
+    } else if (size >= 8) {
+        a = bytes_load8(at);
+        b = bytes_load8(at + size - 8);
+    } else if (size >= 4) {
+        a = bytes_load4(at);
+        b = bytes_load4(at + size - 4);
+    } else if (size > 0) {
+        a = (uint64_t)(unsigned char)at[0] << 16 | (uint64_t)(unsigned char)at[size / 2] << 8 |
+            (unsigned char)at[size - 1];
+    }
+    hash = hash_fold(a ^ HASH_K1, b ^ hash);
+    return hash_fold(hash ^ HASH_K0, HASH_K2);
+}
+
+static struct intern_entry *table_find(struct intern_table *table, struct slice text,
+                                       uint64_t hash) {
+    for (size_t at = hash & table->mask;; at = (at + 1) & table->mask) {
+        struct intern_entry *entry = atomic_load_explicit(&table->slots[at], memory_order_acquire);
+        if (entry == NULL)
+            return NULL;
+        if (entry->hash == hash && entry->size == text.size &&
+            (text.size == 0 || memcmp(entry->bytes, text.data, text.size) == 0))
+            return entry;
+    }
+}
+
+static void table_put(struct intern_table *table, struct intern_entry *entry) {
+    size_t at = entry->hash & table->mask;
+    while (atomic_load_explicit(&table->slots[at], memory_order_relaxed) != NULL)
+        at = (at + 1) & table->mask;
+    atomic_store_explicit(&table->slots[at], entry, memory_order_release);
+}
+
+static inline struct intern_table *table_current(void) {
+    return atomic_load_explicit(&interned.table, memory_order_acquire);
+}
+
+string_id intern_find(struct slice text) {
+    struct intern_table *table = table_current();
+    if (table == NULL)
+        return STRING_NONE;
+    struct intern_entry *entry = table_find(table, text, intern_hash(text, table->seed));
+    return entry == NULL ? STRING_NONE : entry->id;
+}
+
+// Directory chunk and place in it of an id.
+struct intern_place {
+    unsigned chunk;
+    size_t index;
+};
+
+static inline struct intern_place id_place(string_id id) {
+    uint64_t shifted = (uint64_t)id - 1 + INTERN_FIRST_IDS;
+    unsigned chunk = 63u - (unsigned)__builtin_clzll(shifted) - 10;
+    return (struct intern_place){chunk, shifted - ((uint64_t)INTERN_FIRST_IDS << chunk)};
+}
+_Static_assert(INTERN_FIRST_IDS == 1 << 10, "id_place counts on it");
+
+static void directory_put(struct intern_entry *entry) {
+    struct intern_place place = id_place(entry->id);
+    assert(place.chunk < INTERN_DIRECTORY_MAX);
+    struct intern_entry **chunk = atomic_load(&interned.directory[place.chunk]);
+    if (chunk == NULL) {
+        chunk = memory_zero((size_t)INTERN_FIRST_IDS << place.chunk, sizeof *chunk);
+        chunk[place.index] = entry;
+        atomic_store_explicit(&interned.directory[place.chunk], chunk, memory_order_release);
+        return;
+    }
+    // Nobody has this id yet; who gets it got it after this store.
+    chunk[place.index] = entry;
+}
+
+static uint64_t seed_make(void) {
+    uint64_t seed = HASH_K1;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
+        seed ^= (uintptr_t)&seed; // address layout is random as well
+    return seed;
+}
+
+// A table for twice the strings, published; the one before stays for those who still read it.
+static struct intern_table *table_grow(struct intern_table *old) {
+    size_t slots = old == NULL ? INTERN_FIRST_SLOTS : (old->mask + 1) * 2;
+    struct intern_table *table = memory_zero(1, sizeof *table + slots * sizeof table->slots[0]);
+    table->older = old;
+    table->mask = slots - 1;
+    table->seed = old == NULL ? seed_make() : old->seed;
+    for (size_t i = 0; old != NULL && i <= old->mask; i++) {
+        struct intern_entry *entry = atomic_load_explicit(&old->slots[i], memory_order_relaxed);
+        if (entry != NULL)
+            table_put(table, entry);
+    }
+    atomic_store_explicit(&interned.table, table, memory_order_release);
+    return table;
+}
+
+// With the mutex held.
+static string_id insert_locked(struct slice text) {
+    struct intern_table *table = atomic_load(&interned.table);
+    if (table == NULL) {
+        table = table_grow(NULL);
+        arena_init(&interned.arena, INTERN_BLOCK_SIZE);
+    }
+    uint64_t hash = intern_hash(text, table->seed);
+    struct intern_entry *entry = table_find(table, text, hash);
+    if (entry != NULL)
+        return entry->id;
+    uint64_t count = atomic_load(&interned.count);
+    if (text.size >= UINT32_MAX || count + 1 >= STRING_REFUSED ||
+        interned.bytes + text.size + INTERN_UPKEEP > interned.max_bytes)
+        return STRING_REFUSED;
+    interned.bytes += text.size + INTERN_UPKEEP;
+    entry = arena_take(&interned.arena, sizeof *entry + text.size + 1);
+    *entry = (struct intern_entry){hash, (string_id)(count + 1), (uint32_t)text.size};
+    if (text.size > 0)
+        memcpy(entry->bytes, text.data, text.size);
+    entry->bytes[text.size] = '\0';
+    directory_put(entry);
+    atomic_store(&interned.count, (uint_fast32_t)(count + 1));
+    if (count + 1 > (table->mask + 1) / 2)
+        table = table_grow(table);
+    table_put(table, entry);
+    return entry->id;
+}
+
+string_id intern(struct slice text) {
+    string_id id = intern_find(text);
+    if (id != STRING_NONE)
+        return id;
+    pthread_mutex_lock(&interned.mutex);
+    id = insert_locked(text);
+    pthread_mutex_unlock(&interned.mutex);
+    return id;
+}
+
+struct slice intern_slice(string_id id) {
+    if (id == STRING_NONE)
+        return SLICE("");
+    assert(id <= atomic_load_explicit(&interned.count, memory_order_relaxed));
+    struct intern_place place = id_place(id);
+    struct intern_entry **chunk =
+        atomic_load_explicit(&interned.directory[place.chunk], memory_order_acquire);
+    const struct intern_entry *entry = chunk[place.index];
+    return (struct slice){entry->bytes, entry->size};
+}
+
+void intern_release(void) {
+    struct intern_table *table = atomic_exchange(&interned.table, NULL);
+    while (table != NULL) {
+        struct intern_table *older = table->older;
+        memory_give(table);
+        table = older;
+    }
+    for (size_t i = 0; i < INTERN_DIRECTORY_MAX; i++)
+        memory_give(atomic_exchange(&interned.directory[i], NULL));
+    arena_release(&interned.arena);
+    atomic_store(&interned.count, 0);
+    interned.bytes = 0;
+}

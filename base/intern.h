@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One small number for each distinct string (host, job, session …), for the life of the process.
+//
+// Looking a string up takes no lock and allocates nothing; only a string that was never seen does.
+// The table is process-wide, so that an id means the same to every receiver and every stage.
+// Bytes are generalised UTF-8: a lone surrogate (JSON "\ud800") is kept as its three bytes.
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdint.h>
+
+typedef uint32_t string_id;
+
+enum {
+    STRING_NONE = 0,            // no string (null, absent); intern_slice gives the empty slice
+    STRING_REFUSED = UINT32_MAX // the bound on distinct strings was reached
+};
+
+// Sets the bound on the bytes of all strings together (default 256 MiB), 48 bytes of upkeep added
+// for each, so that many short strings count as what they cost. Before any other thread runs.
+void intern_set_max_bytes(uint64_t max_bytes);
+
+// The id of `text` (the empty string has an id of its own, not STRING_NONE); STRING_REFUSED when
+// the bound would be passed. Any thread.
+string_id intern(struct slice text);
+// The id if it is known already, else STRING_NONE.
+string_id intern_find(struct slice text);
+// Valid for the life of the process and ends with a zero byte. Any thread.
+struct slice intern_slice(string_id id);
+// Frees everything: for tests and at exit, with no other thread running.
+void intern_release(void);

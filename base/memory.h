@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// All heap memory of culprit's own code comes from here and is counted.
+//
+// Running out of memory ends the process with a message and exit code 71: what was accepted is in
+// the files, topics or store it came from, so a restart loses nothing, and no caller needs a path
+// for it. What input may cost is bounded before it is allocated, by the limits of each component.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Never NULL. memory_zero's bytes are zero; memory_resize keeps the first min(old, new) bytes.
+void *memory_take(size_t size);
+void *memory_zero(size_t count, size_t size);
+void *memory_resize(void *block, size_t size);
+void memory_give(void *block);                         // NULL is fine
+char *memory_copy_text(const char *data, size_t size); // adds a terminating zero
+
+struct memory_figures {
+    uint64_t allocations; // calls that took memory since the start of the process
+    uint64_t live_bytes;  // usable bytes held now
+    uint64_t peak_bytes;  // the most ever held at once
+};
+
+// A consistent enough view from any thread.
+struct memory_figures memory_figures(void);
+// Starts a new peak at what is live now.
+void memory_reset_peak(void);

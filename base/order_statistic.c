@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which value stands at place k of a large, changing multiset?
+//
+// New values wait in a small array; when it is full it is sorted and merged with the runs of its
+// size, like a carry in binary counting, into one block taken once. A query keeps one range of
+// candidates for each run and splits all of them at the weighted median of the ranges' middles,
+// which drops at least a quarter of the candidates each time. Memory: see the header.
+#include "base/order_statistic.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+void order_init(struct order_statistic *set) {
+    memset(set, 0, sizeof *set);
+}
+
+static void side_release(struct order_side *side) {
+    for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
+        memory_give(side->runs[i].values);
+    memset(side, 0, sizeof *side);
+}
+
+void order_release(struct order_statistic *set) {
+    side_release(&set->added);
+    side_release(&set->erased);
+}
+
+// Shell's sort with Ciura's gaps: in place and quick at this size, in order already or not.
+static void pending_sort(uint64_t *values, size_t count) {
+    static const size_t gaps[] = {132, 57, 23, 10, 4, 1};
+    for (size_t g = 0; g < sizeof gaps / sizeof gaps[0]; g++) {
+        size_t gap = gaps[g];
+        for (size_t i = gap; i < count; i++) {
+            uint64_t value = values[i];
+            size_t at = i;
+            for (; at >= gap && values[at - gap] > value; at -= gap)
+                values[at] = values[at - gap];
+            values[at] = value;
+        }
+    }
+}
+
+// The place of a run of `count` values.
+static size_t run_level(size_t count) {
+    size_t level = 0;
+    while (count >= (size_t)ORDER_PENDING_MAX << (level + 1))
+        level++;
+    assert(level < ORDER_RUNS_MAX);
+    return level;
+}
+
+// Merges `run` with the sorted values that stand at the end of `block` from `begin` on; returns
+// where the merged ones begin. Writing never overtakes reading.
+static size_t run_merge(uint64_t *block, size_t begin, size_t end, const struct order_run *run) {
+    size_t out = begin - run->count, carry = begin, taken = 0;
+    // Without a branch on the values: which side is next cannot be guessed.
+    while (taken < run->count && carry < end) {
+        uint64_t ours = block[carry], theirs = run->values[taken];
+        bool take_ours = ours < theirs;
+        block[out++] = take_ours ? ours : theirs;
+        carry += take_ours;
+        taken += !take_ours;
+    }
+    memcpy(block + out, run->values + taken, (run->count - taken) * sizeof *block);
+    return begin - run->count;
+}
+
+// Moves the pending values and the runs of `levels` into one block of `total` values, smaller runs
+// first. The runs are given back.
+static uint64_t *side_merge(struct order_side *side, uint64_t levels, size_t total) {
+    uint64_t *block = memory_take(total * sizeof *block);
+    size_t begin = total - side->pending_count;
+    pending_sort(side->pending, side->pending_count);
+    memcpy(block + begin, side->pending, side->pending_count * sizeof *block);
+    side->pending_count = 0;
+    for (size_t i = 0; i < ORDER_RUNS_MAX; i++) {
+        if ((levels >> i & 1) == 0)
+            continue;
+        begin = run_merge(block, begin, total, &side->runs[i]);
+        memory_give(side->runs[i].values);
+        side->runs[i] = (struct order_run){0};
+    }
+    assert(begin == 0);
+    return block;
+}
+
+static void side_carry(struct order_side *side) {
+    size_t total = side->pending_count;
+    uint64_t levels = 0;
+    size_t level = run_level(total);
+    while (side->runs[level].count > 0 && (levels >> level & 1) == 0) {
+        levels |= UINT64_C(1) << level;
+        total += side->runs[level].count;
+        level = run_level(total);
+    }
+    side->runs[level] = (struct order_run){side_merge(side, levels, total), total};
+}
+
+static void side_add(struct order_side *side, uint64_t value) {
+    if (side->pending_count == ORDER_PENDING_MAX)
+        side_carry(side);
+    side->pending[side->pending_count++] = value;
+    side->count++;
+}
+
+static uint64_t *side_merge_all(struct order_side *side) {
+    uint64_t levels = 0;
+    for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
+        if (side->runs[i].count > 0)
+            levels |= UINT64_C(1) << i;
+    return side_merge(side, levels, side->count);
+}
+
+// Takes the erased values out of the added ones: everything becomes one run.
+static void cancel_erased(struct order_statistic *set) {
+    size_t added_count = set->added.count, erased_count = set->erased.count;
+    uint64_t *added = side_merge_all(&set->added);
+    uint64_t *erased = side_merge_all(&set->erased);
+    size_t kept = 0, next = 0;
+    for (size_t i = 0; i < added_count; i++) {
+        if (next < erased_count && erased[next] == added[i])
+            next++;
+        else
+            added[kept++] = added[i];
+    }
+    assert(next == erased_count && "a value was erased that is not in the set");
+    memory_give(erased);
+    set->erased.count = 0;
+    set->added.count = kept;
+    if (kept == 0) {
+        memory_give(added);
+        return;
+    }
+    added = memory_resize(added, kept * sizeof *added);
+    set->added.runs[run_level(kept)] = (struct order_run){added, kept};
+}
+
+void order_add(struct order_statistic *set, uint64_t value) {
+    side_add(&set->added, value);
+}
+
+void order_erase(struct order_statistic *set, uint64_t value) {
+    assert(order_count(set) > 0);
+    side_add(&set->erased, value);
+    size_t left = order_count(set);
+    if (set->erased.count > ORDER_PENDING_MAX && set->erased.count > left / 2)
+        cancel_erased(set);
+}
+
+size_t order_count(const struct order_statistic *set) {
+    return set->added.count - set->erased.count;
+}
+
+// The candidates left in one run.
+struct candidates {
+    const uint64_t *values;
+    size_t begin, end;
+};
+
+enum { SOURCES_MAX = 2 * (ORDER_RUNS_MAX + 1) };
+
+struct selection {
+    struct candidates sources[SOURCES_MAX]; // the added side first
+    size_t added_count, count;
+};
+
+static size_t side_sources(struct order_side *side, struct candidates *sources) {
+    size_t count = 0;
+    if (side->pending_count > 0) {
+        pending_sort(side->pending, side->pending_count);
+        sources[count++] = (struct candidates){side->pending, 0, side->pending_count};
+    }
+    for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
+        if (side->runs[i].count > 0)
+            sources[count++] = (struct candidates){side->runs[i].values, 0, side->runs[i].count};
+    return count;
+}
+
+// How many of the run's values are smaller than `value` (or equal to it, with `or_equal`), given
+// that the border lies within the candidates.
+static size_t border(const struct candidates *run, uint64_t value, bool or_equal) {
+    size_t begin = run->begin, end = run->end;
+    while (begin < end) {
+        size_t middle = begin + (end - begin) / 2;
+        if (run->values[middle] < value || (or_equal && run->values[middle] == value))
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+// The weighted median of the middles of the added side's ranges.
+static uint64_t selection_pivot(const struct selection *selection) {
+    uint64_t middles[SOURCES_MAX];
+    size_t weights[SOURCES_MAX];
+    size_t count = 0, total = 0;
+    for (size_t i = 0; i < selection->added_count; i++) {
+        const struct candidates *run = &selection->sources[i];
+        if (run->begin == run->end)
+            continue;
+        uint64_t middle = run->values[run->begin + (run->end - run->begin) / 2];
+        size_t weight = run->end - run->begin, at = count++;
+        for (; at > 0 && middles[at - 1] > middle; at--) {
+            middles[at] = middles[at - 1];
+            weights[at] = weights[at - 1];
+        }
+        middles[at] = middle;
+        weights[at] = weight;
+        total += weight;
+    }
+    assert(count > 0);
+    size_t at = 0;
+    for (size_t before = weights[0]; before < total - total / 2; before += weights[at])
+        at++;
+    return middles[at];
+}
+
+// Where the pivot divides every run; returns how many values of the set stand before.
+static size_t selection_borders(const struct selection *selection, uint64_t pivot, bool or_equal,
+                                size_t *borders) {
+    size_t before = 0;
+    for (size_t i = 0; i < selection->count; i++) {
+        borders[i] = border(&selection->sources[i], pivot, or_equal);
+        before += i < selection->added_count ? borders[i] : 0 - borders[i];
+    }
+    return before;
+}
+
+uint64_t order_select(struct order_statistic *set, size_t k) {
+    assert(k < order_count(set));
+    struct selection selection;
+    selection.added_count = side_sources(&set->added, selection.sources);
+    selection.count = selection.added_count +
+                      side_sources(&set->erased, selection.sources + selection.added_count);
+    size_t borders[SOURCES_MAX];
+    for (;;) {
+        uint64_t pivot = selection_pivot(&selection);
+        if (k < selection_borders(&selection, pivot, false, borders)) {
+            for (size_t i = 0; i < selection.count; i++)
+                selection.sources[i].end = borders[i];
+        } else if (k >= selection_borders(&selection, pivot, true, borders)) {
+            for (size_t i = 0; i < selection.count; i++)
+                selection.sources[i].begin = borders[i];
+        } else {
+            return pivot;
+        }
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of one fixed size in chunks: they never move, are named by an index, and are flat bytes.
+//
+// All state that a component keeps between batches lives in tables that hold no pointers into one
+// another (indices instead), so that a checkpoint can write the chunks and load them again.
+// Freed rows are reused, last freed first. Not thread-safe.
+#pragma once
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TABLE_NO_ROW = UINT32_MAX };
+
+struct table {
+    const char *name; // "rank_group.samples"; static text
+    size_t row_size;
+    uint32_t rows_per_chunk; // a power of two
+    uint32_t chunk_shift;
+    char **chunks;
+    uint32_t chunk_count;
+    uint32_t chunk_capacity;
+    uint32_t used;      // rows ever handed out
+    uint32_t free_head; // chain of freed rows, through their first four bytes
+    uint32_t free_count;
+};
+
+// `rows_per_chunk` is rounded up to a power of two; `row_size` is at least 4.
+void table_init(struct table *table, const char *name, size_t row_size, uint32_t rows_per_chunk);
+void table_release(struct table *table);
+// A zeroed row; at most one allocation a chunk. Never fails short of UINT32_MAX rows.
+uint32_t table_add(struct table *table);
+void table_free(struct table *table, uint32_t row);
+uint32_t table_live(const struct table *table);
+
+static inline void *table_row(const struct table *table, uint32_t row) {
+    assert(row < table->used);
+    return table->chunks[row >> table->chunk_shift] +
+           (size_t)(row & (table->rows_per_chunk - 1)) * table->row_size;
+}

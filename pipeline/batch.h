@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one pipeline hands from stage to stage: events, the time, and what the stages added.
+//
+// Time and the end travel inside: a batch with no events and `evaluate` set asks the stages to
+// judge everything up to `as_of_ns`; `last` says that nothing comes after. Stages append, none
+// edits.
+#pragma once
+
+#include "base/arena.h"
+#include "pipeline/evaluation.h"
+#include "pipeline/event.h"
+#include "pipeline/verdict.h"
+
+enum job_mode {
+    JOB_AUTO, // the job with the most samples
+    JOB_EACH, // every job by itself
+    JOB_NAMED,
+};
+
+// job_filter: which jobs are looked at. The choice under JOB_AUTO is made at an evaluation.
+struct job_choice {
+    enum job_mode mode;
+    string_id name;    // JOB_NAMED
+    uint32_t max_jobs; // under AUTO and EACH
+};
+
+struct verdict_list {
+    struct verdict *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+struct batch {
+    const struct event *events;
+    uint32_t event_count;
+    struct arena *arena; // lives until this batch has gone through its pipeline
+
+    bool evaluate;
+    uint64_t as_of_ns; // UINT64_MAX with `last`
+    bool last;
+    bool ordered; // arrival order is defined (files in path order); false in a live pipeline
+
+    // Added on the way:
+    uint64_t *selected; // job_filter: one bit an event; NULL: all are selected
+    const struct job_choice *job_choice;
+    struct evaluation *evaluations; // rank_group: one a job that changed; with `last` at least one
+    uint32_t evaluation_count;
+    struct verdict_list verdicts;
+};
+
+static inline bool batch_selects(const struct batch *batch, uint32_t index) {
+    return batch->selected == NULL || (batch->selected[index / 64] >> (index % 64) & 1) != 0;
+}
+
+// Appends a copy of the struct; its texts must live as long as the batch's arena.
+void batch_append_verdict(struct batch *batch, const struct verdict *verdict);
+// The text must live as long as the arena.
+void notes_append(struct notes *notes, struct arena *arena, struct slice note);

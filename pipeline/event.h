@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What flows: one thing that happened, decoded once.
+//
+// The header is common to all kinds; the payload of a kind lies in the batch's arena or points into
+// the receiver's own buffer. Both are gone when the batch has been consumed: a stage that wants to
+// keep something copies it into its tables.
+#pragma once
+
+#include "base/intern.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RANK_NONE = -1 };
+
+// Largest rank and world size that are accepted; a record beyond it is refused with its reason.
+#define RANK_MAX INT32_C(2147483646)
+
+enum event_kind {
+    EVENT_TELEMETRY, // struct telemetry: what a training process says of its memory and phases
+};
+
+struct telemetry;
+
+struct event {
+    uint64_t time_ns;  // when it happened, Unix nanoseconds
+    uint64_t position; // 1-based line or item in its source
+    uint32_t source;   // index of the source in its feed's source list (feed.h), process-wide
+    string_id job;     // STRING_NONE when it names none
+    string_id node;    // the host that the process reported; STRING_NONE when unknown
+    int32_t rank;      // or RANK_NONE
+    enum event_kind kind;
+    union {
+        const struct telemetry *telemetry; // EVENT_TELEMETRY
+    };
+};

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of one rank in time order, and what is read off them: the shared ground of the analyses.
+//
+// `rank_group` owns and fills these; later stages read them through cursors. Rows are ordered by
+// (time, pid, host bytes), then by arrival; in a live pipeline, where arrival is a race, by value
+// instead. A row never changes. Rows later than the evaluation's `as_of_ns` are there already but
+// not part of that evaluation: a cursor stops before them.
+//
+// Memory: 48 bytes a sample in chunks of 4 KiB, 4 bytes a chunk for the rank's directory.
+#pragma once
+
+#include "base/table.h"
+#include "pipeline/telemetry_event.h"
+
+enum sample_flag {
+    SAMPLE_RESERVED_NULL = 1 << 0,
+    SAMPLE_ALLOCATED_NULL = 1 << 1,
+    SAMPLE_CHANGE_NULL = 1 << 2,
+    SAMPLE_JOB_NULL = 1 << 3, // the record named no job
+};
+
+struct sample {
+    uint64_t time_ns;
+    int64_t used_bytes; // device_used_bytes
+    int64_t reserved_bytes;
+    int64_t allocated_bytes;
+    int64_t change_bytes;
+    uint32_t origin; // row of the origins table: who wrote it
+    uint32_t flags;  // enum sample_flag
+};
+
+// Who wrote a sample: few distinct ones a process.
+struct origin {
+    string_id session; // STRING_NONE: synthetic (see telemetry_event.h)
+    string_id host;
+    int64_t pid;
+    int64_t sampling_interval_ms;
+    int32_t world_size;
+    bool job_null; // the record named no job
+    uint32_t next; // hash chain
+};
+
+enum { SAMPLES_PER_CHUNK = 85 };
+
+struct sample_chunk {
+    uint32_t count;
+    uint32_t reserved[3];
+    struct sample rows[SAMPLES_PER_CHUNK];
+};
+
+// The samples of one rank of one job.
+struct rank_series {
+    int32_t rank;
+    uint32_t chunk_count;
+    uint32_t chunk_capacity;
+    uint32_t chunks_expired; // chunks given back at the front since the beginning
+    uint32_t *chunks;        // rows of the chunks table, in time order
+    uint64_t sample_count;   // rows held now
+    uint64_t first_arrival;  // arrival number of its first row among the rows held
+    uint64_t settled_ns;     // rows up to here have been part of an evaluation; 0 none yet
+    bool settled_any;
+    // Grows when a row came in at or before `settled_ns`: what was read off earlier rows is void.
+    uint32_t revision;
+    uint32_t last_origin; // row of the origins table, to recognise the next row's quickly
+};
+
+struct series_store {
+    struct table chunks;  // struct sample_chunk
+    struct table origins; // struct origin
+};
+
+// A place in a series: the row that was read last. Stays valid while rows are appended or inserted
+// after `settled_ns`, and while its chunk has not expired; start again when `revision` changed.
+struct series_cursor {
+    uint32_t chunk; // absolute: chunks_expired counts
+    uint32_t next;  // row in that chunk to read next
+};
+
+static inline const struct sample_chunk *
+series_chunk(const struct series_store *store, const struct rank_series *series, uint32_t ordinal) {
+    return table_row(&store->chunks, series->chunks[ordinal]);
+}
+
+static inline const struct origin *series_origin(const struct series_store *store,
+                                                 const struct sample *sample) {
+    return table_row(&store->origins, sample->origin);
+}
+
+static inline struct series_cursor series_begin(const struct rank_series *series) {
+    return (struct series_cursor){series->chunks_expired, 0};
+}
+
+// The next row with time_ns <= as_of_ns, or NULL; moves the cursor past it. A cursor whose chunk
+// has expired goes on at the first row held.
+static inline const struct sample *series_next(const struct series_store *store,
+                                               const struct rank_series *series,
+                                               struct series_cursor *cursor, uint64_t as_of_ns) {
+    if (cursor->chunk < series->chunks_expired)
+        *cursor = series_begin(series);
+    for (;;) {
+        uint32_t ordinal = cursor->chunk - series->chunks_expired;
+        if (ordinal >= series->chunk_count)
+            return NULL;
+        const struct sample_chunk *chunk = series_chunk(store, series, ordinal);
+        if (cursor->next < chunk->count) {
+            const struct sample *row = &chunk->rows[cursor->next];
+            if (row->time_ns > as_of_ns)
+                return NULL;
+            cursor->next++;
+            return row;
+        }
+        if (ordinal + 1 >= series->chunk_count)
+            return NULL;
+        *cursor = (struct series_cursor){cursor->chunk + 1, 0};
+    }
+}
+
+// The last row with time_ns <= time, or NULL; O(log chunks + log rows).
+const struct sample *series_at_or_before(const struct series_store *store,
+                                         const struct rank_series *series, uint64_t time_ns);
+// A cursor that reads the first row with time_ns >= time next.
+struct series_cursor series_seek(const struct series_store *store, const struct rank_series *series,
+                                 uint64_t time_ns);

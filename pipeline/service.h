@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan that runs: starts its components, moves batches through its pipelines, stops them in
+// order.
+//
+// Once: every source of every receiver is read to its end, in the order of the paths' bytes, on the
+// caller's thread; then each pipeline is evaluated once and its exporters finish. Live: each
+// receiver runs on a thread of its own, pipelines are evaluated at multiples of evaluate_every in
+// event time, until service_ask_stop; then receivers drain, each pipeline gets its last evaluation,
+// exporters finish.
+#pragma once
+
+#include "pipeline/feed.h"
+#include "pipeline/plan.h"
+
+struct service;
+
+// One input, for people. `path` and `format` live as long as the service.
+struct report_source {
+    struct slice path;
+    struct source_figures figures;
+};
+
+// A record that was refused: where, and why in words ("run.jsonl:812: pid: …").
+struct report_refusal {
+    struct slice path;
+    uint64_t position;
+    struct decode_fault fault;
+};
+
+// What was read, skipped and refused; a snapshot that the caller releases.
+struct report {
+    struct report_source *sources;
+    uint32_t source_count;
+    uint64_t accepted;
+    uint64_t refused;
+    uint64_t refused_by[DECODE_CATEGORY_COUNT];
+    uint64_t bytes;
+    struct report_refusal *refusals; // the first of them, at most REPORT_REFUSALS_MAX
+    uint32_t refusal_count;
+    char **notes; // inputs that were left out and why, at most REPORT_NOTES_MAX; complete sentences
+    uint32_t note_count;
+    uint64_t notes_dropped;
+    uint64_t done_bytes; // progress
+    uint64_t total_bytes;
+    uint64_t verdict_count[SEVERITY_CRITICAL + 1]; // last state of each verdict, by severity
+};
+
+enum { REPORT_REFUSALS_MAX = 64, REPORT_NOTES_MAX = 256 };
+
+// Starts exporters, then processors (receivers start with the run). On failure everything that was
+// started is stopped again and *service is NULL.
+enum status service_start(struct service **service, const struct plan *plan, bool once,
+                          struct error *error) MUST_USE;
+// Reads everything to its end. STATUS_CONFIG when a receiver's input has no end.
+enum status service_run_once(struct service *service, struct error *error) MUST_USE;
+// Runs until service_ask_stop; returns after the graceful stop.
+enum status service_run(struct service *service, struct error *error) MUST_USE;
+// Any thread and signal handlers. Makes both kinds of run end early: `run_once` then fails with
+// STATUS_STOPPED after finishing what it has read.
+void service_ask_stop(struct service *service);
+// How many bytes of the inputs are done and how many there are in all. Any thread, cheap.
+void service_progress(struct service *service, uint64_t *done_bytes, uint64_t *total_bytes);
+// After the run.
+void service_report(struct service *service, struct report *report);
+void report_release(struct report *report);
+void service_free(struct service *service); // NULL is fine

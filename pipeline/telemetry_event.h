@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stormlog telemetry record (schema v2, v3, v4, or legacy v1), in the normalised v4 form.
+//
+// Field rules: docs of stormlog 0.4.3 (telemetry event schema); what culprit accepts is exactly
+// what its loader accepts, within the integer ranges below. Byte counters fit int64, timestamps
+// uint64.
+#pragma once
+
+#include "base/intern.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum telemetry_type {
+    TELEMETRY_OTHER,       // start, stop, peak, warning, …: any other text
+    TELEMETRY_SAMPLE,      // event_type case-folds to "sample" (ASCII, and U+017F for s)
+    TELEMETRY_PHASE_ENTER, // exactly "phase_enter"
+    TELEMETRY_PHASE_EXIT,  // exactly "phase_exit"
+};
+
+// Bits of `null_counters`: the record holds null for this counter (the field is then 0).
+enum telemetry_counter {
+    COUNTER_ALLOCATED = 1 << 0,
+    COUNTER_RESERVED = 1 << 1,
+    COUNTER_ACTIVE = 1 << 2,
+    COUNTER_INACTIVE = 1 << 3,
+    COUNTER_CHANGE = 1 << 4,
+    COUNTER_DEVICE_USED = 1 << 5,
+    COUNTER_DEVICE_FREE = 1 << 6,
+    COUNTER_DEVICE_TOTAL = 1 << 7,
+};
+
+// metadata.phase_scope of a boundary that the reference's replay would accept (facts: non-blank
+// name, path with at least one non-empty text, texts and integers of the right types).
+struct phase_scope {
+    string_id label;       // non-empty path parts joined by " / "
+    uint32_t depth;        // number of those parts
+    struct slice scope_id; // may be empty
+    int64_t thread_id;
+    int64_t sequence;
+    bool thread_id_is_bool; // JSON true/false: counts as 1/0, printed back as written
+    bool sequence_is_bool;
+    string_id thread_name; // may be the empty string
+};
+
+struct telemetry {
+    uint64_t timestamp_ns;
+    enum telemetry_type type;
+    uint32_t null_counters; // enum telemetry_counter bits
+    int32_t schema_version; // as it came: 1 (legacy), 2, 3 or 4
+    int32_t rank;
+    int32_t local_rank;
+    int32_t world_size;
+    string_id event_type;
+    string_id collector;
+    string_id host;
+    string_id job;     // STRING_NONE: null or absent
+    string_id session; // STRING_NONE: none in the record, so its id is synthetic (see below)
+    int64_t pid;       // -1 unknown
+    int64_t device_id;
+    int64_t sampling_interval_ms;
+    int64_t allocated_bytes;
+    int64_t reserved_bytes;
+    int64_t active_bytes;
+    int64_t inactive_bytes;
+    int64_t change_bytes;
+    int64_t device_used_bytes;
+    int64_t device_free_bytes;
+    int64_t device_total_bytes;
+    struct slice context; // decoded text; data NULL when null
+    struct slice
+        metadata; // raw JSON of the metadata object; for legacy without its metadata_X keys
+    const struct phase_scope *scope; // NULL when this is no boundary or not a valid one
+    // Legacy records only, for exports that need what the tracker wrote:
+    double legacy_timestamp_s;   // NaN when absent
+    int64_t legacy_device_used;  // "device_used"; -1 when absent
+    int64_t legacy_total_memory; // "total_memory"; -1 when absent
+};
+
+// A record without a usable session_id gets stormlog's synthetic one: it is shared only by records
+// that agree in timestamp, host and pid.
+static inline bool telemetry_session_is_synthetic(const struct telemetry *telemetry) {
+    return telemetry->session == STRING_NONE;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares by a hash of the encoded line, state aside, so that "changed" means: a reader would see
+// another line. Memory: 24 bytes a verdict; cost: one encoding a verdict and evaluation.
+#include "pipeline/verdict_ledger.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+struct ledger_entry {
+    uint64_t id; // the 16 hex digits of the verdict's id and its pattern, mixed
+    uint64_t content;
+    uint32_t state;
+    uint32_t reserved;
+};
+
+void verdict_ledger_init(struct verdict_ledger *ledger, const char *table_name) {
+    *ledger = (struct verdict_ledger){0};
+    table_init(&ledger->entries, table_name, sizeof(struct ledger_entry), 64);
+    buffer_init(&ledger->scratch, 1u << 24);
+}
+
+void verdict_ledger_release(struct verdict_ledger *ledger) {
+    table_release(&ledger->entries);
+    buffer_release(&ledger->scratch);
+    memory_give(ledger->index);
+    ledger->index = NULL;
+}
+
+static uint64_t hash_bytes(struct slice bytes) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a, 64 bit
+    for (size_t i = 0; i < bytes.size; i++)
+        hash = (hash ^ (unsigned char)bytes.data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static struct ledger_entry *entry_at(const struct verdict_ledger *ledger, uint32_t row) {
+    return table_row(&ledger->entries, row);
+}
+
+static uint32_t find_slot(const struct verdict_ledger *ledger, uint64_t id) {
+    uint32_t slot = (uint32_t)(id >> 32) & (ledger->index_size - 1);
+    while (ledger->index[slot] != TABLE_NO_ROW && entry_at(ledger, ledger->index[slot])->id != id)
+        slot = (slot + 1) & (ledger->index_size - 1);
+    return slot;
+}
+
+static void grow_index(struct verdict_ledger *ledger) {
+    ledger->index_size = ledger->index_size == 0 ? 32 : ledger->index_size * 2;
+    memory_give(ledger->index);
+    ledger->index = memory_take(ledger->index_size * sizeof(uint32_t));
+    memset(ledger->index, 0xff, ledger->index_size * sizeof(uint32_t));
+    for (uint32_t row = 0; row < ledger->entries.used; row++)
+        ledger->index[find_slot(ledger, entry_at(ledger, row)->id)] = row;
+}
+
+// The entry of this verdict, `*is_new` when it was not known; NULL when there are too many.
+static struct ledger_entry *find_entry(struct verdict_ledger *ledger, uint64_t id, bool *is_new) {
+    if ((uint64_t)ledger->entries.used * 2 >= ledger->index_size)
+        grow_index(ledger);
+    uint32_t slot = find_slot(ledger, id);
+    *is_new = ledger->index[slot] == TABLE_NO_ROW;
+    if (*is_new) {
+        if (ledger->entries.used == LEDGER_VERDICTS_MAX) {
+            ledger->left_out++;
+            return NULL;
+        }
+        ledger->index[slot] = table_add(&ledger->entries);
+        entry_at(ledger, ledger->index[slot])->id = id;
+    }
+    return entry_at(ledger, ledger->index[slot]);
+}
+
+static uint64_t hash_content(struct verdict_ledger *ledger, struct verdict *verdict) {
+    verdict->state = VERDICT_OPEN;
+    buffer_reset(&ledger->scratch);
+    verdict_encode(verdict, &ledger->scratch);
+    return hash_bytes(buffer_slice(&ledger->scratch));
+}
+
+void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
+                           struct verdict *verdict, bool ended) {
+    bool is_new;
+    struct ledger_entry *entry = find_entry(ledger, hash_bytes(slice_of(verdict->id)), &is_new);
+    if (entry == NULL)
+        return;
+    uint64_t content = hash_content(ledger, verdict);
+    bool was_ended = !is_new && entry->state == VERDICT_RESOLVED;
+    if (!is_new && content == entry->content && was_ended == ended)
+        return;
+    verdict->state = ended ? VERDICT_RESOLVED : is_new ? VERDICT_OPEN : VERDICT_UPDATED;
+    entry->state = verdict->state;
+    entry->content = content;
+    batch_append_verdict(batch, verdict);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which verdicts stand, and did one change? A detector says at each evaluation what it finds; the
+// ledger puts a verdict into the batch only when it is new, differs from what was put out last, or
+// ended.
+#pragma once
+
+#include "base/buffer.h"
+#include "base/table.h"
+#include "pipeline/batch.h"
+
+enum { LEDGER_VERDICTS_MAX = 65536 };
+
+struct verdict_ledger {
+    struct table entries;
+    uint32_t *index; // open addressing by id
+    uint32_t index_size;
+    struct buffer scratch;
+    uint64_t left_out; // verdicts beyond LEDGER_VERDICTS_MAX, not put out
+};
+
+void verdict_ledger_init(struct verdict_ledger *ledger, const char *table_name);
+void verdict_ledger_release(struct verdict_ledger *ledger);
+
+// The verdict as it is now; its `state` is set here: open at first, updated when it changed. With
+// `ended` it is resolved, and put out once more only if it stood before or was never put out.
+void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
+                           struct verdict *verdict, bool ended);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which jobs are looked at? Marks the events of other jobs when one is named; under `auto` and
+// `each` all events pass and the choice among jobs is made at an evaluation, from the samples kept
+// (a job that is the most frequent now may not be so later). Cost: one comparison an event, no
+// memory kept.
+#include "processors/job_filter.h"
+
+struct job_filter_config {
+    const char *job_id;
+    int64_t max_jobs;
+};
+
+struct job_filter {
+    struct job_choice choice;
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "job_id",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct job_filter_config, job_id),
+     .default_value = "auto",
+     .help =
+         "auto: the job with the most samples; each: every job by itself; or the id of one job"},
+    {.name = "max_jobs",
+     .type = OPTION_INT,
+     .offset = offsetof(struct job_filter_config, max_jobs),
+     .default_value = "64",
+     .min = 1,
+     .max = 100000,
+     .help = "jobs to keep samples of; events of further jobs are left out, with a note"},
+};
+
+static void job_filter_validate(const void *config, struct problem_list *problems) {
+    const struct job_filter_config *options = config;
+    if (options->job_id[0] == '\0')
+        problem_add(problems, "job_id", "is empty; write auto, each or the id of a job");
+}
+
+static enum status job_filter_start(void *instance, const void *config,
+                                    const struct component_context *context, struct error *error) {
+    struct job_filter *self = instance;
+    const struct job_filter_config *options = config;
+    (void)context;
+    self->choice.max_jobs = (uint32_t)options->max_jobs;
+    if (strcmp(options->job_id, "auto") == 0) {
+        self->choice.mode = JOB_AUTO;
+    } else if (strcmp(options->job_id, "each") == 0) {
+        self->choice.mode = JOB_EACH;
+    } else {
+        self->choice.mode = JOB_NAMED;
+        self->choice.name = intern(slice_of(options->job_id));
+        if (self->choice.name == STRING_REFUSED)
+            return error_set(error, STATUS_LIMIT, "job_id: no room for more names");
+    }
+    return STATUS_OK;
+}
+
+static void select_named(const struct job_filter *self, struct batch *batch) {
+    batch->selected = arena_zero(batch->arena, (batch->event_count + 63) / 64, sizeof(uint64_t));
+    for (uint32_t i = 0; i < batch->event_count; i++)
+        if (batch->events[i].job == self->choice.name)
+            batch->selected[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void job_filter_consume(void *instance, struct batch *batch) {
+    const struct job_filter *self = instance;
+    batch->job_choice = &self->choice;
+    if (self->choice.mode == JOB_NAMED && batch->event_count > 0)
+        select_named(self, batch);
+}
+
+const struct component_type processor_job_filter = {
+    .name = "job_filter",
+    .summary = "Chooses which training jobs are looked at.",
+    .kind = COMPONENT_PROCESSOR,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct job_filter_config),
+    .instance_size = sizeof(struct job_filter),
+    .gives = FACT_JOBS,
+    .validate = job_filter_validate,
+    .start = job_filter_start,
+    .processor = {.consume = job_filter_consume},
+};

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rank_group remembers, shared by the files it is made of.
+#pragma once
+
+#include "base/order_statistic.h"
+#include "config/option.h"
+#include "pipeline/batch.h"
+#include "processors/rank_rows.h"
+
+enum { ORIGIN_BUCKETS = 4096, RANK_SESSIONS_MAX = 64, WORLD_CLAIMS_MAX = 64 };
+
+// A session of one rank: each that starts later than the one before begins a generation of the
+// rank.
+struct rank_session {
+    string_id session;
+    uint32_t next; // row of the next older one, or TABLE_NO_ROW
+    uint64_t first_ns;
+};
+
+struct rank_state {
+    struct rank_series series;
+    uint32_t job;                 // row of the jobs table
+    uint64_t first_named_arrival; // of its first row with a job; UINT64_MAX none
+    uint64_t first_ns;            // of its first row ever
+    bool has_first;
+
+    // Read off the rows up to series.settled_ns:
+    struct series_cursor cursor;
+    uint64_t settled_count;
+    uint64_t last_ns;
+    int64_t max_used_bytes;
+    uint32_t newest_session; // row of the sessions table, or TABLE_NO_ROW
+    uint32_t session_count;
+};
+
+// How many samples say that the world has this size.
+struct world_claim {
+    int64_t world_size;
+    uint64_t count; // settled
+    uint64_t first_arrival;
+    uint64_t first_named_arrival;
+};
+
+// The samples of one job. The first job row is the pool: it takes the samples of the first job that
+// is named and those that name none, until a second job turns up; then the nameless ones are
+// dropped. Under `each` there is no pool: nameless samples are a job of their own.
+struct job_state {
+    string_id job;
+    bool named;
+    uint64_t first_arrival; // of its first named row
+    uint64_t first_ns;
+    uint64_t settled_count; // rows in all its ranks
+    uint32_t *ranks;        // rows of the ranks table, by rank ascending
+    uint32_t rank_count;
+    uint32_t rank_capacity;
+    struct world_claim claims[WORLD_CLAIMS_MAX];
+    uint32_t claim_count;
+    struct order_statistic intervals; // live only: of the settled rows
+};
+
+struct rank_group {
+    struct series_store store;
+    struct table ranks;
+    struct table sessions;
+    struct table jobs;
+    uint32_t origin_buckets[ORIGIN_BUCKETS];
+    uint32_t *rank_index; // open addressing over (job row, rank): row of the ranks table
+    uint32_t rank_index_size;
+    uint32_t named_jobs;
+    uint32_t last_job; // row that matched last
+    uint64_t arrivals; // samples seen so far
+    uint64_t event_count;
+    bool saw_other, saw_null_used; // and when first, in event time:
+    uint64_t first_other_ns, first_null_used_ns;
+    bool jobs_left_out, ranks_left_out, claims_left_out;
+    bool live;            // evaluated again and again; intervals are kept up to date
+    int64_t retention_ns; // DURATION_SPECIAL: all
+    uint64_t judged_ns;   // moment of the last evaluation; 0 none yet
+    uint32_t max_ranks;
+    struct job_choice choice;
+    bool by_value; // order of equal rows: by value, since arrival is a race
+};
+
+static inline struct job_state *job_at(const struct rank_group *group, uint32_t row) {
+    return table_row(&group->jobs, row);
+}
+static inline struct rank_state *rank_at(const struct rank_group *group, uint32_t row) {
+    return table_row(&group->ranks, row);
+}
+
+// The claim of this size among the job's, made when new; NULL when there are too many.
+struct world_claim *job_claim(struct rank_group *group, struct job_state *job, int64_t world_size);
+
+// Takes the rows up to `as_of_ns` into the figures of their ranks and jobs. O(new rows).
+void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns);
+// A row came in at or before what was settled: puts the figures right.
+void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
+                            const struct sample *row, const struct row_place *place);
+// Starts the figures of the job again from nothing (its rows were changed).
+void rank_group_unsettle(struct rank_group *group, struct job_state *job);
+// Gives back chunks whose rows are all before `before_ns`.
+void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns);
+
+// Adds the evaluations that are due to the batch. O(ranks · log).
+void rank_group_view(struct rank_group *group, struct batch *batch);

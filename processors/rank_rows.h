@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing side of struct rank_series: rows go in where they belong in time.
+//
+// Appending is O(1); a late row costs a search and a move within one 4 KiB chunk. A row that comes
+// in front of rows already judged raises the series' revision. One thread.
+#pragma once
+
+#include "pipeline/series.h"
+
+struct row_place {
+    bool late; // at or before settled_ns: what was read off the series is void
+    bool has_before, has_after;
+    uint64_t before_ns, after_ns; // times of its neighbours
+};
+
+void rows_store_init(struct series_store *store);
+void rows_store_release(struct series_store *store);
+void rows_release(struct rank_series *series); // the directory; chunks go with the store
+
+// Row of the origins table for these values, found or made. `hint` is the row that matched last.
+uint32_t rows_origin(struct series_store *store, uint32_t *buckets, uint32_t bucket_count,
+                     uint32_t hint, const struct telemetry *telemetry);
+
+// Puts `row` behind all rows that do not come after it. `by_value`: rows with equal (time, pid,
+// host) are ordered by their values instead of by arrival.
+struct row_place rows_insert(struct series_store *store, struct rank_series *series,
+                             const struct sample *row, bool by_value);
+
+// The first chunk when all its rows are before `time_ns` and it is not the only one, else NULL.
+const struct sample_chunk *rows_expired_chunk(const struct series_store *store,
+                                              const struct rank_series *series, uint64_t time_ns);
+void rows_drop_first_chunk(struct series_store *store, struct rank_series *series);
+
+// Removes all rows that have any of `flags`. O(rows).
+void rows_remove_flagged(struct series_store *store, struct rank_series *series, uint32_t flags);

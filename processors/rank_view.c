@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which job is judged, over which ranks, in which generation? Builds struct evaluation from the
+// settled figures: O(ranks) for the views, O(ranks · log) for the generation, and the exact median
+// interval. Job choice, world size and the wording of notes follow stormlog's cross-rank analysis.
+#include "processors/interval_median.h"
+#include "processors/rank_group_state.h"
+
+#include <stdlib.h>
+
+static bool comes_first(const struct rank_group *group, const struct job_state *a,
+                        const struct job_state *b) {
+    if (!group->by_value)
+        return a->first_arrival < b->first_arrival;
+    if (a->first_ns != b->first_ns)
+        return a->first_ns < b->first_ns;
+    return slice_compare(intern_slice(a->job), intern_slice(b->job)) < 0;
+}
+
+// The named job with the most samples; without named ones the nameless; NULL without samples.
+static struct job_state *choose_job(const struct rank_group *group, uint32_t *distinct) {
+    struct job_state *best = NULL;
+    *distinct = 0;
+    for (uint32_t i = 0; i < group->jobs.used; i++) {
+        struct job_state *job = job_at(group, i);
+        if (job->settled_count == 0)
+            continue;
+        *distinct += job->named;
+        bool better = best == NULL || job->settled_count > best->settled_count ||
+                      (job->settled_count == best->settled_count && comes_first(group, job, best));
+        if (better)
+            best = job;
+    }
+    return best;
+}
+
+static void note(struct evaluation *evaluation, struct arena *arena, const char *text) {
+    notes_append(&evaluation->notes, arena, slice_of(text));
+}
+
+static void note_selection(const struct rank_group *group, struct evaluation *evaluation,
+                           struct arena *arena, uint32_t distinct_jobs) {
+    uint64_t now = evaluation->as_of_ns;
+    if (group->event_count == 0)
+        note(evaluation, arena, "No telemetry events were provided.");
+    if (group->saw_other && group->first_other_ns <= now)
+        note(evaluation, arena, "Ignored non-sample events during cross-rank analysis.");
+    if (group->saw_null_used && group->first_null_used_ns <= now)
+        note(evaluation, arena,
+             "Ignored samples without device-used memory during cross-rank analysis.");
+    if (evaluation->rank_count == 0)
+        note(evaluation, arena,
+             "No sample telemetry events were available for distributed analysis.");
+    if (distinct_jobs > 1)
+        note(evaluation, arena,
+             "Multiple job_id values were observed; filtering to the most common value.");
+    if (group->jobs_left_out)
+        note(evaluation, arena, "More jobs were seen than max_jobs allows; some were left out.");
+    if (group->ranks_left_out)
+        note(evaluation, arena, "More ranks were seen than max_ranks allows; some were left out.");
+    if (group->claims_left_out)
+        note(evaluation, arena,
+             "More than 64 different world sizes were claimed; some were left out.");
+}
+
+static bool claim_wins(const struct rank_group *group, const struct world_claim *a,
+                       const struct world_claim *b) {
+    if (a->count != b->count)
+        return a->count > b->count;
+    return group->by_value ? a->world_size > b->world_size : a->first_arrival < b->first_arrival;
+}
+
+static int64_t claimed_world_size(const struct rank_group *group, const struct job_state *job) {
+    const struct world_claim *best = NULL;
+    for (uint32_t i = 0; i < job->claim_count; i++) {
+        const struct world_claim *claim = &job->claims[i];
+        if (claim->count > 0 && (best == NULL || claim_wins(group, claim, best)))
+            best = claim;
+    }
+    return best == NULL ? 1 : best->world_size;
+}
+
+static int compare_descending(const void *left, const void *right) {
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+    return (a < b) - (a > b);
+}
+
+static uint32_t rank_generation(const struct rank_state *rank) {
+    return rank->session_count == 0 ? 0 : rank->session_count - 1;
+}
+
+// The largest number of restarts that at least half of the ranks have had.
+static uint32_t job_generation(const struct rank_group *group, const struct evaluation *evaluation,
+                               struct arena *arena) {
+    uint32_t count = evaluation->rank_count;
+    if (count == 0)
+        return 0;
+    uint32_t *generations = arena_take(arena, count * sizeof *generations);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        generations[i] = rank_generation(rank_at(group, evaluation->ranks[i].slot));
+        if (generations[i] > most)
+            most = generations[i];
+    }
+    if (most == 0)
+        return 0;
+    qsort(generations, count, sizeof *generations, compare_descending);
+    return generations[(count + 1) / 2 - 1];
+}
+
+static void view_generation(const struct rank_group *group, struct rank_view *view,
+                            uint32_t generation) {
+    const struct rank_state *rank = rank_at(group, view->slot);
+    view->in_generation = generation <= rank_generation(rank);
+    view->generation_ns = view->first_ns;
+    if (generation == 0 || !view->in_generation)
+        return;
+    uint32_t row = rank->newest_session;
+    for (uint32_t at = rank_generation(rank); at > generation; at--)
+        row = ((const struct rank_session *)table_row(&group->sessions, row))->next;
+    view->generation_ns = ((const struct rank_session *)table_row(&group->sessions, row))->first_ns;
+}
+
+static void view_ranks(const struct rank_group *group, const struct job_state *job,
+                       struct evaluation *evaluation, struct arena *arena) {
+    struct rank_view *views = arena_zero(arena, job->rank_count, sizeof *views);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const struct rank_state *rank = rank_at(group, job->ranks[i]);
+        if (rank->settled_count == 0)
+            continue;
+        uint64_t appeared = group->by_value ? count : rank->series.first_arrival;
+        views[count++] = (struct rank_view){.series = &rank->series,
+                                            .slot = job->ranks[i],
+                                            .sample_count = rank->settled_count,
+                                            .first_arrival = appeared,
+                                            .first_ns = rank->first_ns,
+                                            .last_ns = rank->last_ns,
+                                            .max_used_bytes = rank->max_used_bytes};
+    }
+    evaluation->ranks = views;
+    evaluation->rank_count = count;
+    evaluation->generation = job_generation(group, evaluation, arena);
+    for (uint32_t i = 0; i < count; i++)
+        view_generation(group, &views[i], evaluation->generation);
+}
+
+static void view_job(struct rank_group *group, struct job_state *job, uint32_t distinct_jobs,
+                     const struct batch *batch, struct evaluation *evaluation) {
+    *evaluation = (struct evaluation){.as_of_ns = batch->as_of_ns,
+                                      .last = batch->last,
+                                      .store = &group->store,
+                                      .event_count = group->event_count,
+                                      .claimed_world_size = 1};
+    if (job != NULL) {
+        evaluation->job = job->job;
+        evaluation->claimed_world_size = claimed_world_size(group, job);
+        view_ranks(group, job, evaluation, batch->arena);
+        evaluation->median_interval_ns =
+            group->live ? interval_median_of_set(evaluation, &job->intervals, batch->arena)
+                        : interval_median_of_samples(evaluation, batch->arena);
+    }
+    note_selection(group, evaluation, batch->arena, distinct_jobs);
+}
+
+void rank_group_view(struct rank_group *group, struct batch *batch) {
+    batch->evaluations = arena_zero(batch->arena, group->jobs.used + 1, sizeof(struct evaluation));
+    if (group->choice.mode == JOB_EACH) {
+        for (uint32_t i = 0; i < group->jobs.used; i++)
+            if (job_at(group, i)->settled_count > 0)
+                view_job(group, job_at(group, i), 1, batch,
+                         &batch->evaluations[batch->evaluation_count++]);
+    } else {
+        uint32_t distinct;
+        struct job_state *job = choose_job(group, &distinct);
+        if (job != NULL)
+            view_job(group, job, distinct, batch, &batch->evaluations[batch->evaluation_count++]);
+    }
+    if (batch->evaluation_count == 0 && batch->last)
+        view_job(group, NULL, 0, batch, &batch->evaluations[batch->evaluation_count++]);
+}
