@@ -83,11 +83,13 @@ char *arena_text(struct arena *arena, struct slice text) {
 }
 
 char *arena_format(struct arena *arena, const char *format, ...) {
+    assert(format != NULL);
     va_list arguments;
     va_start(arguments, format);
     va_list again;
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    char probe[1];
+    int length = vsnprintf(probe, sizeof probe, format, arguments);
     va_end(arguments);
     assert(length >= 0);
     char *text = arena_take(arena, (size_t)length + 1);

@@ -9,12 +9,15 @@
 #include "base/log.h"
 #include "pipeline/component.h"
 
+struct node;
+
 struct plan_component {
     const struct component_type *type;
     const char *id;     // "file/ranks"
     const void *config; // type->config_size bytes
     struct location where;
     bool used; // listed by a pipeline or by service.extensions
+    const struct node *node; // as it was written; NULL: all defaults
 };
 
 struct plan_pipeline {
@@ -27,17 +30,20 @@ struct plan_pipeline {
     uint32_t exporter_count;
     struct pipeline_timing timing;
     struct location where;
+    const struct node *node; // as it was written
 };
 
 struct plan {
     struct arena arena;                // holds everything below
-    struct plan_component *components; // of all kinds, in order of appearance
+    // By kind, each in order of appearance; those that only a preset adds come last.
+    struct plan_component *components;
     uint32_t component_count;
     struct plan_pipeline *pipelines;
     uint32_t pipeline_count;
     int64_t batch_size;             // service.batch_size: events a batch at most; default 1024
     enum log_level log_level;       // service.telemetry.logs.level; default info
     enum log_encoding log_encoding; // service.telemetry.logs.encoding; default auto
+    const struct node *service;     // as it was written
 };
 
 struct plan_input {
@@ -53,8 +59,8 @@ struct plan_input {
 
 // STATUS_CONFIG when there are problems (all of them are in `problems`, whose texts live in its
 // arena), STATUS_NOT_FOUND and the like when a file cannot be read. On failure `plan` holds
-// nothing. Warnings (a literal secret, a component nobody uses) do not fail; they are in
-// `warnings`.
+// nothing. Warnings (a secret written out) do not fail; they are in `warnings`. The plan does not
+// need the input after this. No problem or warning shows what ${…} stands for.
 enum status plan_build(struct plan *plan, const struct plan_input *input,
                        struct problem_list *problems, struct problem_list *warnings,
                        struct error *error) MUST_USE;

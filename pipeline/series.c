@@ -20,12 +20,21 @@ static uint32_t chunk_lower_bound(const struct series_store *store,
     return low;
 }
 
+// Behind the last row held: a row appended to its chunk is read next.
+static struct series_cursor series_end(const struct series_store *store,
+                                       const struct rank_series *series) {
+    if (series->chunk_count == 0)
+        return series_begin(series);
+    uint32_t last = series->chunk_count - 1;
+    return (struct series_cursor){series->chunks_expired + last,
+                                  series_chunk(store, series, last)->count};
+}
+
 struct series_cursor series_seek(const struct series_store *store, const struct rank_series *series,
                                  uint64_t time_ns) {
     uint32_t ordinal = chunk_lower_bound(store, series, time_ns);
-    struct series_cursor cursor = {series->chunks_expired + ordinal, 0};
     if (ordinal == series->chunk_count)
-        return cursor;
+        return series_end(store, series);
     const struct sample_chunk *chunk = series_chunk(store, series, ordinal);
     uint32_t low = 0;
     uint32_t high = chunk->count;
@@ -36,15 +45,13 @@ struct series_cursor series_seek(const struct series_store *store, const struct 
         else
             high = middle;
     }
-    cursor.next = low;
-    return cursor;
+    return (struct series_cursor){series->chunks_expired + ordinal, low};
 }
 
 const struct sample *series_at_or_before(const struct series_store *store,
                                          const struct rank_series *series, uint64_t time_ns) {
-    struct series_cursor after = {series->chunks_expired + series->chunk_count, 0};
-    if (time_ns < UINT64_MAX)
-        after = series_seek(store, series, time_ns + 1);
+    struct series_cursor after = time_ns == UINT64_MAX ? series_end(store, series)
+                                                       : series_seek(store, series, time_ns + 1);
     uint32_t ordinal = after.chunk - series->chunks_expired;
     if (after.next > 0)
         return &series_chunk(store, series, ordinal)->rows[after.next - 1];

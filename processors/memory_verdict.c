@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 enum { CONFIDENCE_OF_COMMON_GROWTH = 30, CONFIDENCE_OF_SWING = 20, EVIDENCE_UID_MAX = 512 };
+static const char PATTERN[] = "memory_first_cause";
 static const int CONFIDENCE_OF_LEAK[] = {
     [CONFIDENCE_LOW] = 40, [CONFIDENCE_MEDIUM] = 65, [CONFIDENCE_HIGH] = 85};
 static const char *const CONFIDENCE_WORDS[] = {
@@ -311,11 +312,13 @@ static void judge_weight(const struct memory_finding *finding, struct verdict *o
 void memory_verdict_build(const struct memory_finding *finding, struct arena *arena,
                           struct verdict *out) {
     const struct cause *cause = finding->cause;
-    *out = (struct verdict){.job = finding->evaluation->job, .partial = cause->suspects.sparse};
+    *out = (struct verdict){.pattern = PATTERN,
+                            .job = finding->evaluation->job,
+                            .partial = cause->suspects.sparse};
     struct slice key[] = {intern_slice(finding->evaluation->job),
                           slice_of(digits(arena, cause->generation)),
                           slice_of(digits(arena, rank_of(finding, 0)))};
-    verdict_set_id(out, "memory_first_cause", key, 3);
+    verdict_set_id(out, PATTERN, key, 3);
     judge_weight(finding, out);
     out->headline = cut(slice_of(headline(finding, arena)), VERDICT_HEADLINE_MAX);
     out->remediation = cut(slice_of(remediation(finding, arena)), VERDICT_REMEDIATION_MAX);
