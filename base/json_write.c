@@ -91,7 +91,7 @@ void json_slice(struct json_writer *json, struct slice text) {
     json_append_string(json->out, text);
 }
 
-void json_null(struct json_writer *json) {
+void json_put_null(struct json_writer *json) {
     json_raw(json, SLICE("null"));
 }
 

@@ -28,19 +28,47 @@ void order_release(struct order_statistic *set) {
     side_release(&set->erased);
 }
 
-// Shell's sort with Ciura's gaps: in place and quick at this size, in order already or not.
-static void pending_sort(uint64_t *values, size_t count) {
-    static const size_t gaps[] = {132, 57, 23, 10, 4, 1};
-    for (size_t g = 0; g < sizeof gaps / sizeof gaps[0]; g++) {
-        size_t gap = gaps[g];
-        for (size_t i = gap; i < count; i++) {
-            uint64_t value = values[i];
-            size_t at = i;
-            for (; at >= gap && values[at - gap] > value; at -= gap)
-                values[at] = values[at - gap];
-            values[at] = value;
-        }
+static bool is_sorted(const uint64_t *values, size_t count) {
+    for (size_t i = 1; i < count; i++)
+        if (values[i - 1] > values[i])
+            return false;
+    return true;
+}
+
+// One step of the radix sort: by the byte at `shift`, keeping the order of equal ones.
+static void byte_sort(const uint64_t *from, uint64_t *to, size_t count, unsigned shift) {
+    uint16_t places[256] = {0};
+    for (size_t i = 0; i < count; i++)
+        places[from[i] >> shift & 255]++;
+    uint16_t next = 0;
+    for (size_t i = 0; i < 256; i++) {
+        uint16_t here = places[i];
+        places[i] = next;
+        next = (uint16_t)(next + here);
     }
+    for (size_t i = 0; i < count; i++)
+        to[places[from[i] >> shift & 255]++] = from[i];
+}
+
+// Radix sort over the bytes in which the values differ: time spans of one job differ in few.
+static void pending_sort(uint64_t *values, size_t count) {
+    if (is_sorted(values, count))
+        return;
+    uint64_t differing = 0;
+    for (size_t i = 1; i < count; i++)
+        differing |= values[i] ^ values[0];
+    uint64_t other[ORDER_PENDING_MAX];
+    uint64_t *from = values, *to = other;
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+        if ((differing >> shift & 255) == 0)
+            continue;
+        byte_sort(from, to, count, shift);
+        uint64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != values)
+        memcpy(values, from, count * sizeof *values);
 }
 
 // The place of a run of `count` values.

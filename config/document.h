@@ -4,9 +4,9 @@
 // YAML is read for its structure only: which type a text is to be is the option rows' business. A
 // tree is never changed once it is made, but for `document_expand`, which fills in ${…}; merging
 // makes new maps that share what is below. Everything lies in the arena it was made in. Bounded:
-// DOCUMENT_SIZE_MAX bytes, depth DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX nodes with aliases counted
-// as what they stand for, DOCUMENT_KEYS_MAX keys in a map, DOCUMENT_ALIASES_MAX aliases. One
-// thread.
+// DOCUMENT_SIZE_MAX bytes, DOCUMENT_LINE_MAX in a line, depth DOCUMENT_DEPTH_MAX,
+// DOCUMENT_NODES_MAX nodes with aliases counted as what they stand for, DOCUMENT_KEYS_MAX keys in a
+// map, DOCUMENT_ALIASES_MAX aliases. One thread.
 #pragma once
 
 #include "config/problem.h"
@@ -15,6 +15,7 @@
 
 enum {
     DOCUMENT_SIZE_MAX = 1 << 20,
+    DOCUMENT_LINE_MAX = 64 << 10,
     DOCUMENT_DEPTH_MAX = 64,
     DOCUMENT_NODES_MAX = 1 << 16,
     DOCUMENT_KEYS_MAX = 1024,

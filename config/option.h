@@ -73,5 +73,11 @@ bool option_parse_size(const char *text, struct byte_size *out, char *why);
 enum { OPTION_VALUE_MAX = 64 };
 void option_format_duration(struct duration duration, char out[OPTION_VALUE_MAX]);
 void option_format_size(struct byte_size size, char out[OPTION_VALUE_MAX]);
+
+// "whole number", "list of texts": what people call a type.
+const char *option_type_name(enum option_type type);
+// "between 10ms and 1h", "at least 1KiB", "a, b or c": what values the row takes; "" when any.
+enum { OPTION_RANGE_MAX = 512 };
+void option_range(const struct option *row, char out[OPTION_RANGE_MAX]);
 // The nearest of `names` to `given` for "did you mean", or NULL when none is near.
 const char *option_nearest(const char *given, const char *const *names, size_t count);

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // A place in a text that a person wrote. `file` NULL: from the command line (`--set`), then `line`
@@ -39,5 +40,7 @@ void problem_add(struct problem_list *list, const char *key, const char *format,
     __attribute__((format(printf, 3, 4)));
 void problem_add_at(struct problem_list *list, struct location where, const char *key,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+// True when further problems are no longer kept: there is no use in working them out.
+bool problem_list_full(const struct problem_list *list);
 // One line each, in order of file, line and column: "culprit.yaml:14:7: key: text".
 void problem_list_print(struct problem_list *list, struct buffer *out);

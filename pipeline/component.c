@@ -25,7 +25,7 @@ const char *stage_fact_name(enum stage_fact fact) {
     case FACT_VERDICTS:
         return "verdicts";
     }
-    assert(!"not one fact");
+    assert(false && "not one fact");
     return "";
 }
 

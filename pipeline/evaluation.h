@@ -37,11 +37,14 @@ struct spike {
     uint32_t origin;      // who wrote that sample
 };
 
+// `creep`: a slow rise under swings, seen in the lows between them, which no single window shows.
 struct rank_spike {
     int64_t threshold_bytes;
     struct spike first;               // stormlog's: the first window to reach it, over all samples
     struct spike first_of_generation; // the same over the job's generation
-    struct spike kept; // the first window of the generation that reached it and did not fall back
+    struct spike kept;  // the first window of the generation that reached it and did not fall back
+    struct spike creep; // of the generation; `samples` counts the lows since it began
+    int64_t low_growth_bytes; // rise of the lows over the generation, whether it is a creep or not
 };
 
 // -- first_cause --------------------------------------------------------------------------------
@@ -75,7 +78,8 @@ struct cause {
     int64_t median_other_growth_bytes;
     double excess_ratio; // growth over that median; infinite when the others did not grow
     bool sole_earliest;
-    bool settled; // stood for `settle` already, or this is the last evaluation
+    bool creeping; // seen in the lows between swings; the spike's `samples` counts lows
+    bool settled;  // stood for `settle` already, or this is the last evaluation
     uint32_t generation;
 };
 

@@ -68,7 +68,8 @@ enum status plan_read(struct plan_builder *builder, struct node **root, struct e
     if (input->text == NULL && input->file_count == 0)
         return error_set(error, STATUS_USAGE, "no configuration is given; name one with --config");
     if (input->text != NULL) {
-        document_add(builder, input->text_name, slice_of(input->text), root, &good);
+        document_add(builder, input->text_name == NULL ? "(text)" : input->text_name,
+                     slice_of(input->text), root, &good);
     } else {
         enum status status = files_read(builder, root, &good, error);
         if (status != STATUS_OK)

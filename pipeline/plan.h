@@ -16,7 +16,7 @@ struct plan_component {
     const char *id;     // "file/ranks"
     const void *config; // type->config_size bytes
     struct location where;
-    bool used; // listed by a pipeline or by service.extensions
+    bool used;               // listed by a pipeline or by service.extensions
     const struct node *node; // as it was written; NULL: all defaults
 };
 
@@ -34,7 +34,7 @@ struct plan_pipeline {
 };
 
 struct plan {
-    struct arena arena;                // holds everything below
+    struct arena arena; // holds everything below
     // By kind, each in order of appearance; those that only a preset adds come last.
     struct plan_component *components;
     uint32_t component_count;
@@ -43,6 +43,7 @@ struct plan {
     int64_t batch_size;             // service.batch_size: events a batch at most; default 1024
     enum log_level log_level;       // service.telemetry.logs.level; default info
     enum log_encoding log_encoding; // service.telemetry.logs.encoding; default auto
+    struct text_list extensions;    // service.extensions, as it was written
     const struct node *service;     // as it was written
 };
 

@@ -21,12 +21,12 @@ struct plan_builder {
     struct binder binder;
     struct definition *definitions;
     uint32_t definition_count;
-    bool names_unknown; // a list held ${…} that was not looked up: who is used cannot be told
+    bool names_unknown; // a list cannot be read, so who is used cannot be told
 };
 
 // Reads, merges and expands what the input names. NULL with STATUS_OK when problems were added.
-enum status plan_read(struct plan_builder *builder, struct node **root, struct error *error)
-    MUST_USE;
+enum status plan_read(struct plan_builder *builder, struct node **root,
+                      struct error *error) MUST_USE;
 
 // Binds every component under the four sections.
 void plan_define_components(struct plan_builder *builder);

@@ -176,15 +176,15 @@ const struct definition *plan_definition(const struct plan_builder *builder,
 
 uint32_t plan_add_default(struct plan_builder *builder, const char *type_name,
                           struct location where, const char *key) {
-    const struct component_type *type = component_find(
-        builder->input->components, COMPONENT_PROCESSOR, slice_of(type_name));
+    const struct component_type *type =
+        component_find(builder->input->components, COMPONENT_PROCESSOR, slice_of(type_name));
     if (type == NULL) {
         problem_add_at(builder->binder.problems, where, key,
                        "this build has no processor %s, which the preset stands for", type_name);
         return PLAN_NO_COMPONENT;
     }
-    struct bind_source source = {
-        .key = component_key(builder, COMPONENT_PROCESSOR, type->name), .where = where};
+    struct bind_source source = {.key = component_key(builder, COMPONENT_PROCESSOR, type->name),
+                                 .where = where};
     struct definition *definition = &builder->definitions[builder->definition_count++];
     *definition = (struct definition){COMPONENT_PROCESSOR, type->name, PLAN_NO_COMPONENT};
     definition->component = component_add(builder, type, type->name, &source);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does what a pipeline lists exist, and does each stage find what it builds on?
 //
-// Stages are walked in order with the set of facts given so far; a fact that is missing is said once
-// and then taken as given, so that one mistake gives one problem.
+// Stages are walked in order with the set of facts given so far; a fact that is missing is said
+// once and then taken as given, so that one mistake gives one problem.
 #include "pipeline/plan_builder.h"
 
 #include <stdio.h>
@@ -10,14 +10,19 @@
 
 enum { NAMES_MAX = 1200 };
 
-static const char *id_nearest(const struct plan_builder *builder, enum component_kind kind,
+// The id that was meant, which then counts as used.
+static const char *id_nearest(struct plan_builder *builder, enum component_kind kind,
                               const char *id) {
     const char *names[NAMES_MAX];
     size_t count = 0;
     for (uint32_t i = 0; i < builder->definition_count && count < NAMES_MAX; i++)
         if (builder->definitions[i].kind == kind)
             names[count++] = builder->definitions[i].id;
-    return option_nearest(id, names, count);
+    const char *near = option_nearest(id, names, count);
+    const struct definition *meant = near == NULL ? NULL : plan_definition(builder, kind, near);
+    if (meant != NULL && meant->component != PLAN_NO_COMPONENT)
+        builder->plan->components[meant->component].used = true;
+    return near;
 }
 
 static void id_undefined(struct plan_builder *builder, enum component_kind kind,
@@ -38,8 +43,8 @@ static void id_undefined(struct plan_builder *builder, enum component_kind kind,
                        "'%.60s' is not defined under %s; add '%.60s:' there", item->written,
                        section, item->written);
     else
-        problem_add_at(problems, item->where, key, "'%.60s' is not defined under %s",
-                       item->written, section);
+        problem_add_at(problems, item->where, key, "'%.60s' is not defined under %s", item->written,
+                       section);
 }
 
 static bool row_listed(const uint32_t *rows, uint32_t count, uint32_t row) {
@@ -57,7 +62,7 @@ static bool item_resolve(struct plan_builder *builder, enum component_kind kind,
         return false; // said when the list was bound
     if (item->unknown) {
         builder->names_unknown = true;
-        return true;
+        return false;
     }
     const struct definition *definition = plan_definition(builder, kind, item->text);
     if (definition == NULL) {
@@ -81,8 +86,10 @@ bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const 
     struct arena *arena = &builder->plan->arena;
     if (list->type == NODE_TEXT)
         return item_resolve(builder, kind, list, key, rows, count);
-    if (list->type != NODE_LIST)
+    if (list->type != NODE_LIST) {
+        builder->names_unknown = true;
         return false; // said when it was bound
+    }
     if (list->count > PLAN_LIST_MAX) {
         problem_add_at(builder->binder.problems, list->where, key,
                        "names %u components; at most %d", list->count, PLAN_LIST_MAX);
@@ -114,6 +121,14 @@ static const char *giver_behind(const struct plan_builder *builder,
             return stage->id;
     }
     return NULL;
+}
+
+static bool preset_holds(const char *type_name) {
+    struct text_list types = plan_preset_processors(PRESET_MEMORY);
+    for (uint32_t i = 0; i < types.count; i++)
+        if (strcmp(types.items[i], type_name) == 0)
+            return true;
+    return false;
 }
 
 struct stage {
@@ -152,7 +167,8 @@ static void fact_missing(struct plan_builder *builder, const struct plan_pipelin
     if (behind != NULL)
         snprintf(advice, sizeof advice, "move %.100s before it", behind);
     else if (giver != NULL && stage->component->type->kind == COMPONENT_EXPORTER)
-        snprintf(advice, sizeof advice, "add the processor %.100s to the pipeline", giver);
+        snprintf(advice, sizeof advice, "add the processor %.100s to the pipeline%s", giver,
+                 preset_holds(giver) ? ", or write preset: memory" : "");
     else if (giver != NULL)
         snprintf(advice, sizeof advice, "put the processor %.100s before it", giver);
     problem_add_at(builder->binder.problems, where, key,
@@ -166,8 +182,7 @@ static uint32_t stage_check(struct plan_builder *builder, const struct plan_pipe
     const struct component_type *type = stage->component->type;
     uint32_t missing = type->needs & ~given;
     for (uint32_t left = missing; left != 0; left &= left - 1)
-        fact_missing(builder, pipeline, stage, (enum stage_fact)(left & (0u - left)),
-                     pipeline_key);
+        fact_missing(builder, pipeline, stage, (enum stage_fact)(left & (0u - left)), pipeline_key);
     return given | missing | type->gives;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pipelines are there, and what stands in each?
 //
-// A pipeline's lists are resolved to components one by one; whether the stages fit together is asked
-// only when all of them are known. Lists are bounded by PLAN_LIST_MAX.
+// A pipeline's lists are resolved to components one by one; whether the stages fit together is
+// asked only when all of them are known. Lists are bounded by PLAN_LIST_MAX.
 #include "pipeline/plan_builder.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static bool list_resolve(struct plan_builder *builder, struct draft *draft,
     if (list == NULL || list->type == NODE_NULL)
         return kind == COMPONENT_PROCESSOR; // what is missing was said when it was bound
     bool good = plan_resolve(builder, kind, list, key, rows, count);
-    if (kind != COMPONENT_PROCESSOR && good && *count == before && !builder->names_unknown) {
+    if (kind != COMPONENT_PROCESSOR && good && *count == before) {
         problem_add_at(builder->binder.problems, list->where, key,
                        "names no %s; a pipeline needs at least one", component_kind_name(kind));
         good = false;
@@ -76,18 +76,17 @@ static void pipeline_make(struct plan_builder *builder, struct draft *draft) {
                                        .where = draft->entry->key_where,
                                        .node = draft->entry->value};
     draft->processors = rows_take(builder, preset_max);
-    bool good = list_resolve(builder, draft, COMPONENT_RECEIVER, receivers,
-                             &pipeline->receiver_count);
+    bool good =
+        list_resolve(builder, draft, COMPONENT_RECEIVER, receivers, &pipeline->receiver_count);
     good = preset_resolve(builder, draft) && good;
     good = list_resolve(builder, draft, COMPONENT_PROCESSOR, draft->processors,
                         &draft->processor_count) &&
            good;
-    good = list_resolve(builder, draft, COMPONENT_EXPORTER, exporters,
-                        &pipeline->exporter_count) &&
+    good = list_resolve(builder, draft, COMPONENT_EXPORTER, exporters, &pipeline->exporter_count) &&
            good;
     pipeline->processors = draft->processors;
     pipeline->processor_count = draft->processor_count;
-    if (good && !builder->names_unknown)
+    if (good)
         plan_check_needs(builder, pipeline, draft->key);
 }
 
@@ -149,6 +148,7 @@ void plan_define_service(struct plan_builder *builder) {
     builder->plan->batch_size = config.batch_size;
     builder->plan->log_level = (enum log_level)config.log_level;
     builder->plan->log_encoding = (enum log_encoding)config.log_encoding;
+    builder->plan->extensions = config.extensions;
     builder->plan->service = source.node;
     if (source.node != NULL && source.node->type != NODE_MAP && source.node->type != NODE_NULL)
         return;

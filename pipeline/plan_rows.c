@@ -8,15 +8,15 @@ static const char *const PRESETS[] = {"none", "memory", NULL};
 static const struct option LOG_ROWS[] = {
     {.name = "level",
      .type = OPTION_CHOICE,
-     .offset = offsetof(struct service_config, log_level) -
-               offsetof(struct service_config, log_level),
+     .offset =
+         offsetof(struct service_config, log_level) - offsetof(struct service_config, log_level),
      .default_value = "info",
      .choices = LOG_LEVELS,
      .help = "the least severe messages of culprit's own that are written"},
     {.name = "encoding",
      .type = OPTION_CHOICE,
-     .offset = offsetof(struct service_config, log_encoding) -
-               offsetof(struct service_config, log_level),
+     .offset =
+         offsetof(struct service_config, log_encoding) - offsetof(struct service_config, log_level),
      .default_value = "auto",
      .choices = LOG_ENCODINGS,
      .help = "how they are written; auto: console on a terminal, else json"},

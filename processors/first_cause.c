@@ -176,6 +176,49 @@ static void compare_growth(struct first_cause *self, const struct evaluation *ev
             : (double)cause->growth_bytes / (double)cause->median_other_growth_bytes;
 }
 
+// The rank whose lows rose most, if they rose by so much more than those of the others: a leak
+// under swings, or after growth that all shared. False when there is none.
+static bool find_creep(const struct first_cause *self, const struct evaluation *evaluation,
+                       struct arena *arena, struct cause *cause) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->spikes[i].creep.found &&
+            (best == UINT32_MAX ||
+             evaluation->spikes[i].low_growth_bytes > evaluation->spikes[best].low_growth_bytes))
+            best = i;
+    if (best == UINT32_MAX)
+        return false;
+    int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (i != best && evaluation->ranks[i].in_generation)
+            others[count++] = evaluation->spikes[i].low_growth_bytes;
+    int64_t median = median_of(others, count);
+    const struct rank_spike *spikes = &evaluation->spikes[best];
+    double ratio = median <= 0 ? INFINITY : (double)spikes->low_growth_bytes / (double)median;
+    // What it leaked beyond the others has to be worth a word by itself.
+    if (ratio < self->min_excess_ratio ||
+        spikes->low_growth_bytes - median < spikes->threshold_bytes)
+        return false;
+    struct suspect *suspect = arena_zero(arena, 1, sizeof *suspect);
+    suspect->index = best;
+    suspect->spike = spikes->creep;
+    suspect->aligned_ns = spikes->creep.time_ns - evaluation->alignment[best].generation_offset_ns;
+    suspect->confidence = CONFIDENCE_LOW;
+    cause->kind = CAUSE_LEAK;
+    cause->suspects = (struct suspect_list){.items = suspect,
+                                            .count = 1,
+                                            .candidate_count = 1,
+                                            .onset_ns = suspect->aligned_ns,
+                                            .sparse = cause->suspects.sparse};
+    cause->growth_bytes = spikes->low_growth_bytes;
+    cause->median_other_growth_bytes = median;
+    cause->excess_ratio = ratio;
+    cause->sole_earliest = true;
+    cause->creeping = true;
+    return true;
+}
+
 static struct standing_name *name_of(struct first_cause *self, string_id job) {
     for (uint32_t i = 0; i < self->names.used; i++) {
         struct standing_name *name = table_row(&self->names, i);
@@ -207,18 +250,16 @@ static uint32_t ranks_in_generation(const struct evaluation *evaluation) {
     return count;
 }
 
-static const struct cause *judge(struct first_cause *self, const struct evaluation *evaluation,
-                                 struct arena *arena) {
-    if (ranks_in_generation(evaluation) < 2)
-        return NULL;
-    struct cause *cause = arena_zero(arena, 1, sizeof *cause);
+// From windows of growth: who was first, and was it more than what the others grew?
+static bool find_spike(struct first_cause *self, const struct evaluation *evaluation,
+                       struct arena *arena, struct cause *cause) {
     suspects_rank(evaluation, SUSPECTS_KEPT_OF_GENERATION, arena, &cause->suspects);
     bool stayed = cause->suspects.count > 0;
     if (!stayed)
         suspects_rank(evaluation, SUSPECTS_OF_GENERATION, arena, &cause->suspects);
-    if (cause->suspects.count == 0)
-        return NULL;
     const struct suspect_list *suspects = &cause->suspects;
+    if (suspects->count == 0)
+        return false;
     compare_growth(self, evaluation, arena, cause);
     cause->sole_earliest =
         suspects->count < 2 || suspects->items[1].aligned_ns != suspects->items[0].aligned_ns;
@@ -227,9 +268,22 @@ static const struct cause *judge(struct first_cause *self, const struct evaluati
     else
         cause->kind =
             cause->excess_ratio < self->min_excess_ratio ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
+    return true;
+}
+
+static const struct cause *judge(struct first_cause *self, const struct evaluation *evaluation,
+                                 struct arena *arena) {
+    if (ranks_in_generation(evaluation) < 2)
+        return NULL;
+    struct cause *cause = arena_zero(arena, 1, sizeof *cause);
+    bool found = find_spike(self, evaluation, arena, cause);
+    if (!found || cause->kind != CAUSE_LEAK)
+        found |= find_creep(self, evaluation, arena, cause);
+    if (!found)
+        return NULL;
     cause->generation = evaluation->generation;
     cause->settled =
-        has_settled(self, evaluation, evaluation->ranks[suspects->items[0].index].slot);
+        has_settled(self, evaluation, evaluation->ranks[cause->suspects.items[0].index].slot);
     return cause;
 }
 

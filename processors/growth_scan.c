@@ -12,10 +12,13 @@ static void window_read(struct growth_window *window, const struct sample *row) 
         if (window->samples == 0) {
             window->base_bytes = window->previous_bytes;
             window->base_ns = window->previous_ns;
+            window->base_highest_bytes = window->highest_bytes;
         }
         window->growth_bytes += delta;
         window->samples++;
     }
+    if (!window->has_previous || row->used_bytes > window->highest_bytes)
+        window->highest_bytes = row->used_bytes;
     window->has_previous = true;
     window->previous_bytes = row->used_bytes;
     window->previous_ns = row->time_ns;
@@ -71,6 +74,7 @@ static void hold_window(struct kept_scan *scan) {
     scan->window_open = true;
     scan->window_samples = scan->window.samples;
     scan->min_after_bytes = INT64_MAX;
+    scan->highest_since_bytes = scan->window.previous_bytes;
 }
 
 // Looks on after the end of the window that was held.
@@ -111,6 +115,8 @@ static bool fell_back(const struct kept_scan *scan) {
 static void watch(struct kept_scan *scan, const struct sample *row, struct series_cursor before) {
     struct growth_window previous = scan->window;
     window_read(&scan->window, row);
+    if (row->used_bytes > scan->highest_since_bytes)
+        scan->highest_since_bytes = row->used_bytes;
     if (scan->window_open && scan->window.samples > previous.samples) {
         scan->window_samples = scan->window.samples;
         return;
@@ -147,4 +153,10 @@ void kept_scan_advance(struct kept_scan *scan, const struct growth_source *sourc
 
 struct spike kept_scan_spike(const struct kept_scan *scan) {
     return window_spike(&scan->crossing, scan->holding);
+}
+
+int64_t kept_scan_excess(const struct kept_scan *scan) {
+    if (!scan->holding || scan->highest_since_bytes <= scan->crossing.base_highest_bytes)
+        return 0;
+    return scan->highest_since_bytes - scan->crossing.base_highest_bytes;
 }

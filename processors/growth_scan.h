@@ -25,6 +25,8 @@ struct growth_window {
     uint64_t base_ns;
     uint64_t time_ns; // of the newest sample
     uint32_t origin;
+    int64_t highest_bytes;      // use so far
+    int64_t base_highest_bytes; // use so far when the window began
 };
 
 // stormlog's answer: the first sample at which a window's growth reaches the threshold.
@@ -55,9 +57,13 @@ struct kept_scan {
     struct series_cursor end_cursor; // reads the sample that ended it next
     struct growth_window end_window; // the reader's state before that sample
     int64_t min_after_bytes;
+    int64_t highest_since_bytes; // use since the window began
 };
 
 void kept_scan_begin(struct kept_scan *scan, struct series_cursor at);
 void kept_scan_advance(struct kept_scan *scan, const struct growth_source *source,
                        int64_t threshold_bytes);
 struct spike kept_scan_spike(const struct kept_scan *scan);
+// How far the use has risen above all that it was before the window: a swing that has not fallen
+// yet does not rise above the swings before it. 0 when no window is held or it stays below.
+int64_t kept_scan_excess(const struct kept_scan *scan);

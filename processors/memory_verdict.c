@@ -155,6 +155,9 @@ static void add_evidence(const struct memory_finding *finding, struct arena *are
                           .role = role};
 }
 
+static const char GREW[] = "rank %d had grown by %s in %" PRIu64 " samples";
+static const char CREPT[] = "the lows of rank %d had risen by %s over %" PRIu64 " swings";
+
 static void add_first_evidence(const struct memory_finding *finding, struct arena *arena,
                                struct verdict *out) {
     const struct suspect *first = &finding->cause->suspects.items[0];
@@ -165,9 +168,9 @@ static void add_first_evidence(const struct memory_finding *finding, struct aren
     add_evidence(finding, arena, out, 0, spike->window_ns, EVIDENCE_CAUSE,
                  arena_format(arena, "rank %d used %s before it began to grow", rank, bytes));
     human_bytes(spike->growth_bytes, bytes);
-    add_evidence(finding, arena, out, 0, spike->time_ns, EVIDENCE_CAUSE,
-                 arena_format(arena, "rank %d had grown by %s in %" PRIu64 " samples", rank, bytes,
-                              spike->samples));
+    add_evidence(
+        finding, arena, out, 0, spike->time_ns, EVIDENCE_CAUSE,
+        arena_format(arena, finding->cause->creeping ? CREPT : GREW, rank, bytes, spike->samples));
 }
 
 static void add_other_evidence(const struct memory_finding *finding, struct arena *arena,
@@ -312,9 +315,8 @@ static void judge_weight(const struct memory_finding *finding, struct verdict *o
 void memory_verdict_build(const struct memory_finding *finding, struct arena *arena,
                           struct verdict *out) {
     const struct cause *cause = finding->cause;
-    *out = (struct verdict){.pattern = PATTERN,
-                            .job = finding->evaluation->job,
-                            .partial = cause->suspects.sparse};
+    *out = (struct verdict){
+        .pattern = PATTERN, .job = finding->evaluation->job, .partial = cause->suspects.sparse};
     struct slice key[] = {intern_slice(finding->evaluation->job),
                           slice_of(digits(arena, cause->generation)),
                           slice_of(digits(arena, rank_of(finding, 0)))};

@@ -115,7 +115,8 @@ static void resolve_named(struct phase_attributor *self, struct batch *batch,
         return;
     struct suspect suspect = named->suspect;
     suspect.index = index;
-    bool stayed = evaluation->spikes[index].kept.found && now != NULL;
+    const struct rank_spike *spikes = &evaluation->spikes[index];
+    bool stayed = (spikes->kept.found || spikes->creep.found) && now != NULL;
     struct cause cause = {
         .kind = stayed ? named->kind : CAUSE_SWING,
         .suspects = {.items = &suspect, .count = 1, .candidate_count = 1},

@@ -6,7 +6,9 @@
 #include "processors/spike_detect.h"
 
 #include "base/table.h"
-#include "processors/growth_scan.h"
+#include "processors/low_steps.h"
+
+#include <stdlib.h>
 
 struct spike_detect_config {
     struct byte_size min_growth;
@@ -23,13 +25,17 @@ struct rank_scans {
     struct first_scan first;
     struct first_scan first_of_generation;
     struct kept_scan kept;
+    struct low_steps lows;
 };
 
 struct spike_detect {
     struct table scans;
+    struct table lows;
     int64_t min_growth_bytes;
     double min_ratio;
 };
+
+enum { STEPS_A_THRESHOLD = 8 };
 
 static const struct option OPTIONS[] = {
     {.name = "min_growth",
@@ -56,13 +62,16 @@ static enum status spike_detect_start(void *instance, const void *config,
     (void)context;
     (void)error;
     table_init(&self->scans, "spike_detect.scans", sizeof(struct rank_scans), 64);
+    table_init(&self->lows, "spike_detect.lows", sizeof(struct low_step), 256);
     self->min_growth_bytes = (int64_t)options->min_growth.bytes;
     self->min_ratio = options->min_ratio;
     return STATUS_OK;
 }
 
 static void spike_detect_stop(void *instance) {
-    table_release(&((struct spike_detect *)instance)->scans);
+    struct spike_detect *self = instance;
+    table_release(&self->scans);
+    table_release(&self->lows);
 }
 
 // A plain IEEE product, truncated, as the reference computes it.
@@ -73,14 +82,16 @@ static int64_t threshold_of(const struct spike_detect *self, int64_t max_used_by
 }
 
 static struct rank_scans *scans_of(struct spike_detect *self, uint32_t slot) {
-    while (self->scans.used <= slot)
-        table_add(&self->scans);
+    while (self->scans.used <= slot) {
+        struct rank_scans *added = table_row(&self->scans, table_add(&self->scans));
+        added->lows.newest = TABLE_NO_ROW;
+    }
     return table_row(&self->scans, slot);
 }
 
 // Starts again what no longer stands: after a late sample everything, in a new generation its own.
-static void begin_scans(struct rank_scans *scans, const struct evaluation *evaluation,
-                        const struct rank_view *view) {
+static void begin_scans(struct spike_detect *self, struct rank_scans *scans,
+                        const struct evaluation *evaluation, const struct rank_view *view) {
     bool void_all = !scans->begun || scans->revision != view->series->revision;
     if (void_all)
         first_scan_begin(&scans->first, series_begin(view->series));
@@ -91,6 +102,7 @@ static void begin_scans(struct rank_scans *scans, const struct evaluation *evalu
             at = series_seek(evaluation->store, view->series, view->generation_ns);
         first_scan_begin(&scans->first_of_generation, at);
         kept_scan_begin(&scans->kept, at);
+        low_steps_begin(&scans->lows, &self->lows, at);
     }
     if (void_all)
         scans->threshold_bytes = 0;
@@ -100,10 +112,41 @@ static void begin_scans(struct rank_scans *scans, const struct evaluation *evalu
     scans->generation_ns = view->generation_ns;
 }
 
+static int compare_moments(const void *left, const void *right) {
+    __int128 a = *(const __int128 *)left;
+    __int128 b = *(const __int128 *)right;
+    return (a > b) - (a < b);
+}
+
+// Up to when most ranks were heard, on the generation's aligned clock: what one rank did after the
+// others fell silent cannot be compared.
+static __int128 common_end(const struct evaluation *evaluation, struct arena *arena) {
+    __int128 *ends = arena_take(arena, (evaluation->rank_count + 1) * sizeof *ends);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->ranks[i].in_generation)
+            ends[count++] =
+                evaluation->ranks[i].last_ns - evaluation->alignment[i].generation_offset_ns;
+    if (count == 0)
+        return 0;
+    qsort(ends, count, sizeof *ends, compare_moments);
+    return ends[(count - 1) / 2];
+}
+
+static void detect_creep(struct spike_detect *self, struct rank_scans *scans,
+                         const struct growth_source *source, __int128 end_ns,
+                         struct rank_spike *out) {
+    low_steps_advance(&scans->lows, &self->lows, source,
+                      scans->threshold_bytes / STEPS_A_THRESHOLD);
+    uint64_t end = end_ns < 0 ? 0 : end_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)end_ns;
+    out->creep = low_steps_creep(&scans->lows, &self->lows, end, scans->threshold_bytes,
+                                 &out->low_growth_bytes);
+}
+
 static void detect(struct spike_detect *self, const struct evaluation *evaluation,
-                   const struct rank_view *view, struct rank_spike *out) {
+                   const struct rank_view *view, __int128 end_ns, struct rank_spike *out) {
     struct rank_scans *scans = scans_of(self, view->slot);
-    begin_scans(scans, evaluation, view);
+    begin_scans(self, scans, evaluation, view);
     int64_t threshold = threshold_of(self, view->max_used_bytes);
     if (threshold < scans->threshold_bytes)
         threshold = scans->threshold_bytes;
@@ -121,7 +164,9 @@ static void detect(struct spike_detect *self, const struct evaluation *evaluatio
         out->first_of_generation = first_scan_spike(&scans->first_of_generation);
     }
     kept_scan_advance(&scans->kept, &source, threshold);
-    out->kept = kept_scan_spike(&scans->kept);
+    if (kept_scan_excess(&scans->kept) >= threshold / 2)
+        out->kept = kept_scan_spike(&scans->kept);
+    detect_creep(self, scans, &source, end_ns, out);
 }
 
 static void spike_detect_consume(void *instance, struct batch *batch) {
@@ -130,8 +175,10 @@ static void spike_detect_consume(void *instance, struct batch *batch) {
         struct evaluation *evaluation = &batch->evaluations[i];
         struct rank_spike *spikes =
             arena_zero(batch->arena, evaluation->rank_count, sizeof *spikes);
+        __int128 end_ns = common_end(evaluation, batch->arena);
         for (uint32_t j = 0; j < evaluation->rank_count; j++)
-            detect(self, evaluation, &evaluation->ranks[j], &spikes[j]);
+            detect(self, evaluation, &evaluation->ranks[j],
+                   end_ns + evaluation->alignment[j].generation_offset_ns, &spikes[j]);
         evaluation->spikes = spikes;
     }
 }
@@ -145,7 +192,7 @@ const struct component_type processor_spike_detect = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct spike_detect_config),
     .instance_size = sizeof(struct spike_detect),
-    .needs = FACT_SERIES,
+    .needs = FACT_SERIES | FACT_ALIGNMENT,
     .gives = FACT_SPIKES,
     .start = spike_detect_start,
     .stop = spike_detect_stop,

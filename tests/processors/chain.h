@@ -44,7 +44,7 @@ struct chain_config {
 };
 
 static const struct component_type *const CHAIN_TYPES[CHAIN_STAGES] = {
-    &processor_job_filter,  &processor_rank_group,  &processor_align,
+    &processor_job_filter,   &processor_rank_group,  &processor_align,
     &processor_spike_detect, &processor_first_cause, &processor_phase_attribution};
 
 struct chain {
@@ -162,7 +162,8 @@ static inline void chain_add_sample(struct chain *chain, int32_t rank, uint64_t 
 }
 
 // Judges up to a moment; the result is chain->batch, valid until the next call.
-static inline const struct batch *chain_evaluate(struct chain *chain, uint64_t as_of_ns, bool last) {
+static inline const struct batch *chain_evaluate(struct chain *chain, uint64_t as_of_ns,
+                                                 bool last) {
     chain_flush(chain);
     chain->batch =
         (struct batch){.evaluate = true, .as_of_ns = last ? UINT64_MAX : as_of_ns, .last = last};

@@ -122,9 +122,9 @@ typedef int64_t use_function(int32_t rank, int tick);
 static const struct batch *run_job(struct chain *chain, use_function *use, int ticks) {
     for (int tick = 0; tick < ticks; tick++)
         for (int32_t rank = 0; rank < 4; rank++) {
-            struct telemetry sample = chain_sample(rank, SECOND + (uint64_t)tick * 100 * MS +
-                                                             (uint64_t)rank * 3 * MS,
-                                                   use(rank, tick));
+            struct telemetry sample =
+                chain_sample(rank, SECOND + (uint64_t)tick * 100 * MS + (uint64_t)rank * 3 * MS,
+                             use(rank, tick));
             sample.world_size = 4;
             chain_add(chain, &sample);
         }
@@ -138,6 +138,21 @@ static int64_t swings(int32_t rank, int tick) {
 static int64_t leak_amid_swings(int32_t rank, int tick) {
     int grown = tick <= 100 ? 0 : tick < 110 ? tick - 100 : 10;
     return swings(rank, tick) + (rank == 2 ? grown * 200 * MIB : 0);
+}
+
+// 4 MiB a tick under swings of 400: no window shows it, the lows do.
+static int64_t slow_leak_under_swings(int32_t rank, int tick) {
+    int noise = (rank * 7 + tick * 13) % 5;
+    return swings(rank, tick) + (noise + (rank == 2 && tick > 100 ? (tick - 100) * 4 : 0)) * MIB;
+}
+
+static int64_t slow_leak_after_warm_up(int32_t rank, int tick) {
+    return slow_leak_under_swings(rank, tick) + (tick < 5 ? tick - 5 : 0) * 300 * MIB;
+}
+
+// A larger batch from tick 150 on, on all ranks.
+static int64_t larger_batch(int32_t rank, int tick) {
+    return swings(rank, tick) * (tick >= 150 ? 14 : 10) / 10 + (rank * 7 + tick * 13) % 5 * MIB;
 }
 
 static int64_t warm_up(int32_t rank, int tick) {
@@ -177,6 +192,28 @@ START_TEST(test_a_leak_amid_swings_is_found) {
 }
 END_TEST
 
+START_TEST(test_a_slow_leak_under_swings_is_found) {
+    struct chain *chain = chain_begin(true);
+    const struct verdict *verdict = only_verdict(
+        run_job(chain, _i == 0 ? slow_leak_under_swings : slow_leak_after_warm_up, 400));
+    ck_assert_str_eq(verdict->kind, "leak");
+    ck_assert_int_eq(verdict->severity, SEVERITY_WARNING);
+    ck_assert(slice_equal(verdict->entities[0].name, SLICE("2")));
+    ck_assert_uint_ge(verdict->start_ns, SECOND + 90 * 100 * MS);
+    ck_assert_uint_le(verdict->start_ns, SECOND + 150 * 100 * MS);
+    chain_end(chain);
+}
+END_TEST
+
+START_TEST(test_a_larger_batch_is_common_growth) {
+    struct chain *chain = chain_begin(true);
+    const struct batch *batch = run_job(chain, larger_batch, 300);
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        ck_assert_int_eq(batch->verdicts.items[i].severity, SEVERITY_INFO);
+    chain_end(chain);
+}
+END_TEST
+
 START_TEST(test_warm_up_on_all_ranks_is_common_growth) {
     struct chain *chain = chain_begin(true);
     const struct verdict *verdict = only_verdict(run_job(chain, warm_up, 200));
@@ -194,7 +231,8 @@ START_TEST(test_flat_use_gives_no_verdict) {
 }
 END_TEST
 
-// -- live ---------------------------------------------------------------------------------------------
+// -- live
+// ---------------------------------------------------------------------------------------------
 
 static void add_tick(struct chain *chain, int tick, use_function *use) {
     for (int32_t rank = 0; rank < 4; rank++) {
@@ -378,9 +416,9 @@ START_TEST(test_each_job_is_judged_by_itself) {
     chain_start(chain);
     for (int tick = 0; tick < 50; tick++)
         for (int32_t rank = 0; rank < 2; rank++) {
-            struct telemetry sample = chain_sample(
-                rank, SECOND + (uint64_t)tick * 100 * MS,
-                (1000 + (rank == 1 && tick > 20 ? (tick - 20) * 40 : 0)) * MIB);
+            struct telemetry sample =
+                chain_sample(rank, SECOND + (uint64_t)tick * 100 * MS,
+                             (1000 + (rank == 1 && tick > 20 ? (tick - 20) * 40 : 0)) * MIB);
             chain_add(chain, &sample);
             sample.job = intern(SLICE("job-b"));
             sample.rank = 1 - rank;
@@ -435,6 +473,8 @@ int main(void) {
     tcase_add_loop_test(tests, test_step_by_step_equals_at_once, 0, 30);
     tcase_add_test(tests, test_swings_are_nobodys_fault);
     tcase_add_test(tests, test_a_leak_amid_swings_is_found);
+    tcase_add_loop_test(tests, test_a_slow_leak_under_swings_is_found, 0, 2);
+    tcase_add_test(tests, test_a_larger_batch_is_common_growth);
     tcase_add_test(tests, test_warm_up_on_all_ranks_is_common_growth);
     tcase_add_test(tests, test_flat_use_gives_no_verdict);
     tcase_add_test(tests, test_a_name_settles_is_updated_and_resolved);

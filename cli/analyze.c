@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who broke the job? One run over files that are there, one answer on standard output.
+//
+// The embedded pipeline, or one of the user's with its receivers and exporters replaced, is run
+// once. The answer goes to standard output through the exporter only; all else goes to standard
+// error.
+#include "cli/closing_words.h"
+#include "cli/command.h"
+#include "cli/plan_ends.h"
+#include "cli/progress.h"
+#include "pipeline/plan_print.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+enum { CONFIG_TEXT_MAX = 64 * 1024 * 1024 };
+
+struct analyze_options {
+    int output; // enum analyze_output
+    struct word_list configs;
+    struct word_list sets;
+    const char *pipeline;
+    int fail_on; // 0: never, else enum severity + 1
+    bool print_config;
+    bool quiet;
+};
+
+static const char *const outputs[] = {"text", "summary", "timeline", "verdicts", NULL};
+static const char *const fail_ons[] = {"never", "info", "warning", "error", "critical", NULL};
+
+static const struct argument rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .type = ARGUMENT_CHOICE,
+     .offset = offsetof(struct analyze_options, output),
+     .choices = outputs,
+     .help = "what to print: text is for people (the default), summary and timeline are JSON "
+             "documents, verdicts are JSON Lines with the last state of each verdict"},
+    {.name = "config",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct analyze_options, configs),
+     .value_name = "FILE",
+     .help = "use the processors of this configuration; its receivers are replaced by PATH and its "
+             "exporters by --output. Given again: joined, the last one wins"},
+    {.name = "pipeline",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, pipeline),
+     .value_name = "NAME",
+     .help = "which pipeline of --config (default: the first one)"},
+    {.name = "set",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct analyze_options, sets),
+     .value_name = "KEY=VALUE",
+     .help = "override one key, such as processors.spike_detect.min_growth=128MiB"},
+    {.name = "fail-on",
+     .type = ARGUMENT_CHOICE,
+     .offset = offsetof(struct analyze_options, fail_on),
+     .choices = fail_ons,
+     .help = "exit with 2 when a verdict is at least this severe (default: never)"},
+    {.name = "print-config",
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct analyze_options, print_config),
+     .help = "print the pipeline as YAML and exit; PATH is put into it"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct analyze_options, quiet),
+     .help = "say nothing about what was read, refused and left out; errors only"},
+};
+
+// As it takes effect, with the overrides in their places.
+static int print_overridden(struct invocation *invocation, struct slice text) {
+    const struct analyze_options *options = invocation->options;
+    struct plan_request request = {.text = arena_text(invocation->arena, text),
+                                   .text_name = "(default)",
+                                   .sets = options->sets,
+                                   .quiet = options->quiet};
+    struct plan plan;
+    int code = plan_load(&plan, &request, invocation);
+    if (code != 0)
+        return code;
+    plan_print(&plan, invocation->out);
+    plan_release(&plan);
+    return 0;
+}
+
+static int print_config(struct invocation *invocation) {
+    const struct analyze_options *options = invocation->options;
+    if (options->configs.count > 0)
+        return invocation_misused(invocation,
+                                  "--print-config shows the pipeline that is used "
+                                  "without --config; culprit config print shows yours");
+    struct buffer text;
+    buffer_init(&text, CONFIG_TEXT_MAX);
+    struct error error = {0};
+    int code = 0;
+    if (default_config_write(&text, (enum analyze_output)options->output, invocation->operands,
+                             &error) != STATUS_OK)
+        code = invocation_fail(invocation, &error);
+    else if (options->sets.count > 0)
+        code = print_overridden(invocation, buffer_slice(&text));
+    else
+        buffer_append(invocation->out, buffer_slice(&text));
+    buffer_release(&text);
+    return code;
+}
+
+// The reader of our output has enough and is gone (`culprit analyze … | head`).
+static bool reader_is_gone(void) {
+    struct pollfd pipe = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0;
+}
+
+static uint64_t verdicts_from(const struct report *report, enum severity severity) {
+    uint64_t count = 0;
+    for (int i = (int)severity; i <= (int)SEVERITY_CRITICAL; i++)
+        count += report->verdict_count[i];
+    return count;
+}
+
+// What is said at the end, and the exit code that follows from what was read and found.
+static int close_run(struct invocation *invocation, struct service *service) {
+    const struct analyze_options *options = invocation->options;
+    struct report report;
+    service_report(service, &report);
+    int code = closing_exit_code(&report);
+    if (!options->quiet || code != 0)
+        closing_words_append(invocation->err, &report);
+    if (code == 0 && options->fail_on > 0 &&
+        verdicts_from(&report, (enum severity)(options->fail_on - 1)) > 0)
+        code = 2;
+    invocation_say(invocation);
+    report_release(&report);
+    return code;
+}
+
+static int run_plan(struct invocation *invocation, const struct plan *plan) {
+    const struct analyze_options *options = invocation->options;
+    struct service *service = NULL;
+    struct error error = {0};
+    // What a component would log is said at the end, once and in order.
+    log_configure(LOG_ERROR, LOG_CONSOLE);
+    if (service_start(&service, plan, true, &error) != STATUS_OK)
+        return invocation_fail_start(invocation, &error);
+    struct progress progress;
+    progress_start(&progress, service, !options->quiet);
+    enum status status = service_run_once(service, &error);
+    progress_stop(&progress);
+    int code = 0;
+    if (status == STATUS_OK)
+        code = close_run(invocation, service);
+    else if (!reader_is_gone())
+        code = invocation_fail(invocation, &error);
+    service_free(service);
+    return code;
+}
+
+static int analyze_run(struct invocation *invocation) {
+    const struct analyze_options *options = invocation->options;
+    if (options->print_config)
+        return print_config(invocation);
+    if (invocation->operands.count == 0)
+        return invocation_misused(invocation,
+                                  "no PATH was given; write the files or directories "
+                                  "of all ranks, or - for standard input");
+    if (options->pipeline != NULL && options->configs.count == 0)
+        return invocation_misused(invocation,
+                                  "--pipeline chooses a pipeline of --config, which "
+                                  "was not given");
+    bool own = options->configs.count > 0;
+    struct plan ends, user;
+    int code = plan_load_default(&ends, (enum analyze_output)options->output,
+                                 own ? (struct word_list){0} : options->sets, invocation);
+    if (code != 0)
+        return code;
+    plan_set_list(&ends, COMPONENT_RECEIVER, "include", invocation->operands);
+    struct plan_request request = {
+        .files = options->configs, .sets = options->sets, .quiet = options->quiet};
+    if (own)
+        code = plan_load_between(&user, &ends, &request, options->pipeline, invocation);
+    if (code == 0) {
+        code = run_plan(invocation, own ? &user : &ends);
+        if (own)
+            plan_release(&user);
+    }
+    plan_release(&ends);
+    return code;
+}
+
+const struct command command_analyze = {
+    .name = "analyze",
+    .summary = "who broke the job: reads files, prints one answer",
+    .operands = "PATH…",
+    .description =
+        "Reads the telemetry of all ranks of a job and says which rank started it, when, by how\n"
+        "much, in which phase, and how sure that is. PATH is a file, a directory (telemetry sinks\n"
+        "and OOM dumps in it are found), or - for standard input. What gzip compressed is read\n"
+        "too. What was read, refused and left out is said on standard error.",
+    .rows = rows,
+    .row_count = sizeof(rows) / sizeof(rows[0]),
+    .options_size = sizeof(struct analyze_options),
+    .examples =
+        "  culprit analyze /telemetry\n"
+        "  culprit analyze --output summary rank0.jsonl rank1.jsonl\n"
+        "  culprit analyze --output verdicts --fail-on error /telemetry\n"
+        "  zcat ranks.jsonl.gz | culprit analyze -\n"
+        "  culprit analyze --print-config /telemetry > culprit.yaml\n",
+    .exit_codes =
+        "  0   something was read, or the input is empty\n"
+        "  2   a verdict at or above --fail-on\n"
+        "  64  the command line is wrong\n"
+        "  65  every record was refused\n"
+        "  66  no file matched\n"
+        "  74  reading or writing failed\n"
+        "  77  no permission\n"
+        "  78  the configuration is wrong\n",
+    .run = analyze_run,
+};

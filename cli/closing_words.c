@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of the input?
+//
+// A person who asked for an answer must see on which part of the files it rests. The first few
+// refusals are named one by one; the rest is counted.
+#include "cli/closing_words.h"
+
+#include "base/display.h"
+#include "base/memory.h"
+#include "cli/figures.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+enum { REFUSALS_SHOWN = 10, NOTES_SHOWN = 20, PATH_SHOWN_MAX = 300 };
+
+static void append_path(struct buffer *out, struct slice path) {
+    if (slice_equal(path, SLICE("-")))
+        buffer_append_text(out, "(standard input)");
+    else
+        display_append(out, path, PATH_SHOWN_MAX);
+}
+
+static void append_more(struct buffer *out, uint64_t count) {
+    if (count > 0)
+        buffer_append_format(out, "  … and %" PRIu64 " more\n", count);
+}
+
+// What was left out as a whole does not count as read; the notes say why it was.
+static void append_read(struct buffer *out, const struct report *report) {
+    uint64_t unread = 0, unread_bytes = 0;
+    for (uint32_t i = 0; i < report->source_count; i++) {
+        if (!report->sources[i].figures.unread)
+            continue;
+        unread++;
+        unread_bytes += report->sources[i].figures.bytes;
+    }
+    buffer_append_text(out, "read ");
+    figures_append_count(out, report->source_count - unread, "file");
+    buffer_append_text(out, ", ");
+    figures_append_count(out, report->accepted, "event");
+    buffer_append_text(out, ", ");
+    figures_append_bytes(out, report->bytes - unread_bytes);
+    if (unread > 0) {
+        buffer_append_text(out, "; left out ");
+        figures_append_count(out, unread, "file");
+    }
+    buffer_append_char(out, '\n');
+}
+
+static void append_refusal(struct buffer *out, const struct report_refusal *refusal) {
+    buffer_append_text(out, "  ");
+    append_path(out, refusal->path);
+    buffer_append_format(out, ":%" PRIu64 ": ", refusal->position);
+    if (refusal->fault.field[0] != '\0') {
+        display_append(out, slice_of(refusal->fault.field), 120);
+        buffer_append_text(out, ": ");
+    }
+    const char *reason = refusal->fault.detail[0] != '\0'
+                             ? refusal->fault.detail
+                             : decode_category_name(refusal->fault.category);
+    display_append(out, slice_of(reason), 0);
+    buffer_append_char(out, '\n');
+}
+
+// "refused 3 records: wrong_type 2, bad_json 1", the most frequent reason first.
+static void append_refused(struct buffer *out, const struct report *report) {
+    buffer_append_text(out, "refused ");
+    figures_append_count(out, report->refused, "record");
+    bool said[DECODE_CATEGORY_COUNT] = {false};
+    for (const char *before = ": ";; before = ", ") {
+        int most = -1;
+        for (int i = 0; i < DECODE_CATEGORY_COUNT; i++)
+            if (!said[i] && report->refused_by[i] > 0 &&
+                (most < 0 || report->refused_by[i] > report->refused_by[most]))
+                most = i;
+        if (most < 0)
+            break;
+        said[most] = true;
+        buffer_append_format(out, "%s%s %" PRIu64, before,
+                             decode_category_name((enum decode_category)most),
+                             report->refused_by[most]);
+    }
+    buffer_append_char(out, '\n');
+    uint32_t shown =
+        report->refusal_count < REFUSALS_SHOWN ? report->refusal_count : REFUSALS_SHOWN;
+    for (uint32_t i = 0; i < shown; i++)
+        append_refusal(out, &report->refusals[i]);
+    append_more(out, report->refused - shown);
+}
+
+static void append_notes(struct buffer *out, const struct report *report) {
+    uint32_t shown = report->note_count < NOTES_SHOWN ? report->note_count : NOTES_SHOWN;
+    for (uint32_t i = 0; i < shown; i++) {
+        display_append(out, slice_of(report->notes[i]), 0);
+        buffer_append_char(out, '\n');
+    }
+    append_more(out, report->note_count - shown + report->notes_dropped);
+}
+
+void closing_words_append(struct buffer *out, const struct report *report) {
+    append_read(out, report);
+    if (report->refused > 0)
+        append_refused(out, report);
+    append_notes(out, report);
+}
+
+static bool is_denied(struct slice path) {
+    char *text = memory_copy_text(path.data, path.size);
+    bool denied = access(text, R_OK) != 0 && errno == EACCES;
+    memory_give(text);
+    return denied;
+}
+
+int closing_exit_code(const struct report *report) {
+    bool all_unread = true, any_bytes = false, any_denied = false;
+    for (uint32_t i = 0; i < report->source_count; i++) {
+        const struct report_source *source = &report->sources[i];
+        all_unread &= source->figures.unread;
+        any_bytes |= source->figures.bytes > 0;
+        any_denied |=
+            source->figures.unread && source->figures.bytes == 0 && is_denied(source->path);
+    }
+    if (report->accepted > 0)
+        return 0;
+    if (report->refused > 0 || (all_unread && any_bytes))
+        return status_exit_code(STATUS_BAD_DATA);
+    if (all_unread)
+        return status_exit_code(any_denied ? STATUS_DENIED : STATUS_NOT_FOUND);
+    return 0;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/component_list.h"
+
+#include "exporters/json.h"
+#include "exporters/text.h"
+#include "processors/align.h"
+#include "processors/first_cause.h"
+#include "processors/job_filter.h"
+#include "processors/phase_attribution.h"
+#include "processors/rank_group.h"
+#include "processors/spike_detect.h"
+#include "receivers/file.h"
+
+// By kind, then in the order of a chain.
+static const struct component_type *const types[] = {
+    &receiver_file,
+
+    &processor_job_filter,   &processor_rank_group,  &processor_align,
+    &processor_spike_detect, &processor_first_cause, &processor_phase_attribution,
+
+    &exporter_json,          &exporter_text,
+};
+
+struct component_set component_list(void) {
+    return (struct component_set){types, sizeof(types) / sizeof(types[0])};
+}

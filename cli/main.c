@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which command was asked for?
+//
+// The first word (or two) names a command; its rows parse the rest. Output goes through two buffers
+// that drain to the descriptors; a reader that went away is no error.
+#include "base/intern.h"
+#include "base/log.h"
+#include "cli/command.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OUT_BLOCK = 64 * 1024, ERR_BLOCK = 16 * 1024, ARENA_BLOCK = 16 * 1024 };
+
+// -- output -------------------------------------------------------------------------------------
+
+struct sink {
+    int descriptor;
+    int os_error; // of the write that failed; 0: none
+};
+
+static bool sink_write(void *context, struct slice bytes) {
+    struct sink *sink = context;
+    while (bytes.size > 0) {
+        ssize_t written = write(sink->descriptor, bytes.data, bytes.size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            sink->os_error = errno;
+            return false;
+        }
+        bytes.data += written;
+        bytes.size -= (size_t)written;
+    }
+    return true;
+}
+
+// -- dispatch -----------------------------------------------------------------------------------
+
+static int check_operands(struct invocation *invocation) {
+    const struct command *command = invocation->command;
+    uint32_t count = invocation->operands.count;
+    if (command->operands == NULL && count > 0)
+        return invocation_misused(invocation, "\"%s\" is one word too many: %s takes options only",
+                                  invocation->operands.items[0], command->name);
+    if (command->operand_max > 0 && count > command->operand_max)
+        return invocation_misused(invocation, "\"%s\" is one word too many: %s takes %s",
+                                  invocation->operands.items[command->operand_max], command->name,
+                                  command->operands);
+    return 0;
+}
+
+static int run_command(struct invocation *invocation, int argc, char *const *argv) {
+    const struct command *command = invocation->command;
+    size_t options_size = command->options_size == 0 ? 1 : command->options_size;
+    void *options = arena_zero(invocation->arena, 1, options_size);
+    struct arguments arguments;
+    struct error error = {0};
+    if (arguments_parse(&arguments, options, command->rows, command->row_count, argc, argv,
+                        invocation->arena, &error) != STATUS_OK)
+        return invocation_fail(invocation, &error);
+    if (arguments.help_wanted) {
+        help_print_command(invocation->out, command);
+        return 0;
+    }
+    invocation->options = options;
+    invocation->operands = arguments.operands;
+    int code = check_operands(invocation);
+    return code != 0 ? code : command->run(invocation);
+}
+
+static int unknown_command(struct invocation *invocation, const char *word) {
+    const char *nearest = command_nearest(word);
+    if (nearest != NULL)
+        buffer_append_format(invocation->err,
+                             "culprit: there is no command \"%s\"; did you mean \"%s\"?\n", word,
+                             nearest);
+    else
+        buffer_append_format(invocation->err,
+                             "culprit: there is no command \"%s\"; culprit help lists them\n",
+                             word);
+    invocation_say(invocation);
+    return 64;
+}
+
+static int dispatch(struct invocation *invocation, int argc, char *const *argv) {
+    if (argc < 1) {
+        help_print_commands(invocation->err);
+        invocation_say(invocation);
+        return 64;
+    }
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+        help_print_commands(invocation->out);
+        return 0;
+    }
+    int words = 1;
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
+        invocation->command = &command_version;
+    else
+        invocation->command = command_find(argc, argv, &words);
+    if (invocation->command != NULL)
+        return run_command(invocation, argc - words, argv + words);
+    if (!command_is_group(argv[0]))
+        return unknown_command(invocation, argv[0]);
+    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    if (argc > 1 && !help)
+        return unknown_command(invocation,
+                               arena_format(invocation->arena, "%s %s", argv[0], argv[1]));
+    help_print_group(help ? invocation->out : invocation->err, argv[0]);
+    invocation_say(invocation);
+    return help ? 0 : 64;
+}
+
+// Exit code once everything is written. A reader that has read enough is no failure.
+static int finish_output(struct invocation *invocation, const struct sink *out, int code) {
+    if (buffer_finish(invocation->out) || out->os_error == EPIPE)
+        return code;
+    buffer_append_format(invocation->err, "culprit: standard output could not be written: %s\n",
+                         strerror(out->os_error));
+    invocation_say(invocation);
+    return code == 0 ? status_exit_code(STATUS_IO) : code;
+}
+
+int main(int argc, char **argv) {
+    // A closed pipe is then an error that the writer sees, not the end of the process.
+    signal(SIGPIPE, SIG_IGN);
+    struct sink out_sink = {.descriptor = STDOUT_FILENO};
+    struct sink err_sink = {.descriptor = STDERR_FILENO};
+    struct buffer out, err;
+    buffer_init_drained(&out, OUT_BLOCK, sink_write, &out_sink);
+    buffer_init_drained(&err, ERR_BLOCK, sink_write, &err_sink);
+    struct arena arena;
+    arena_init(&arena, ARENA_BLOCK);
+    struct invocation invocation = {.arena = &arena, .out = &out, .err = &err};
+    int code = dispatch(&invocation, argc - 1, argv + 1);
+    code = finish_output(&invocation, &out_sink, code);
+    log_flush();
+    arena_release(&arena);
+    buffer_release(&out);
+    buffer_release(&err);
+    intern_release();
+    return code;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pipeline runs, over what, and where does it write?
+//
+// plan_build does the checking. What analyze and replay change afterwards is put into the built
+// plan, not into YAML text: a path may hold any byte, and none of them means anything there.
+#include "cli/plan_ends.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { CONFIG_TEXT_MAX = 64 * 1024 };
+
+int plan_load_default(struct plan *plan, enum analyze_output output, struct word_list sets,
+                      struct invocation *invocation) {
+    struct buffer text;
+    buffer_init(&text, CONFIG_TEXT_MAX);
+    struct error error = {0};
+    enum status status = default_config_write(&text, output, (struct word_list){0}, &error);
+    assert(status == STATUS_OK && !text.failed);
+    struct plan_request request = {.text = arena_text(invocation->arena, buffer_slice(&text)),
+                                   .text_name = "(default)",
+                                   .sets = sets};
+    buffer_release(&text);
+    return plan_load(plan, &request, invocation);
+}
+
+static void name_pipelines(const struct plan *plan, struct buffer *out) {
+    for (uint32_t i = 0; i < plan->pipeline_count; i++)
+        buffer_append_format(out, "%s\"%s\"", i == 0 ? "" : ", ", plan->pipelines[i].name);
+}
+
+static enum status keep_pipeline(struct plan *plan, const char *name, struct error *error) {
+    uint32_t kept = 0;
+    while (name != NULL && kept < plan->pipeline_count &&
+           strcmp(plan->pipelines[kept].name, name) != 0)
+        kept++;
+    if (kept == plan->pipeline_count) {
+        struct buffer names;
+        buffer_init(&names, ERROR_MESSAGE_MAX);
+        name_pipelines(plan, &names);
+        error_set(error, STATUS_USAGE, "there is no pipeline \"%s\"; there is %.*s",
+                  name == NULL ? "" : name, (int)names.size, names.data);
+        buffer_release(&names);
+        return STATUS_USAGE;
+    }
+    plan->pipelines[0] = plan->pipelines[kept];
+    plan->pipeline_count = 1;
+    return STATUS_OK;
+}
+
+static uint32_t given_facts(const struct plan *plan, const struct plan_pipeline *pipeline) {
+    uint32_t facts = 0;
+    for (uint32_t i = 0; i < pipeline->processor_count; i++)
+        facts |= plan->components[pipeline->processors[i]].type->gives;
+    return facts;
+}
+
+static enum status check_needs(const struct plan *plan, struct error *error) {
+    const struct plan_pipeline *pipeline = &plan->pipelines[0];
+    uint32_t given = given_facts(plan, pipeline);
+    for (uint32_t i = 0; i < pipeline->exporter_count; i++) {
+        const struct component_type *type = plan->components[pipeline->exporters[i]].type;
+        uint32_t missing = type->needs & ~given;
+        if (missing == 0)
+            continue;
+        enum stage_fact first = (enum stage_fact)(missing & (0u - missing));
+        return error_set(error, STATUS_CONFIG,
+                         "the pipeline \"%s\" does not give the %s exporter %s; add the processor "
+                         "that does, or write preset: memory",
+                         pipeline->name, type->name, stage_fact_name(first));
+    }
+    return STATUS_OK;
+}
+
+// The indices of `from`, moved to where its components now stand.
+static const uint32_t *moved_indices(struct plan *plan, const uint32_t *from, uint32_t count,
+                                     uint32_t offset) {
+    uint32_t *moved = arena_zero(&plan->arena, count, sizeof *moved);
+    for (uint32_t i = 0; i < count; i++)
+        moved[i] = from[i] + offset;
+    return moved;
+}
+
+// Marks what the pipelines that are left list.
+static void mark_used(struct plan *plan, const uint32_t *indices, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        plan->components[indices[i]].used = true;
+}
+
+static enum status replace_ends(struct plan *plan, const struct plan *ends, struct error *error) {
+    assert(plan->pipeline_count == 1 && ends->pipeline_count > 0);
+    uint32_t offset = plan->component_count;
+    struct plan_component *all =
+        arena_zero(&plan->arena, offset + ends->component_count, sizeof *all);
+    memcpy(all, plan->components, offset * sizeof *all);
+    memcpy(all + offset, ends->components, ends->component_count * sizeof *all);
+    plan->components = all;
+    plan->component_count = offset + ends->component_count;
+
+    const struct plan_pipeline *from = &ends->pipelines[0];
+    struct plan_pipeline *pipeline = &plan->pipelines[0];
+    pipeline->receivers = moved_indices(plan, from->receivers, from->receiver_count, offset);
+    pipeline->receiver_count = from->receiver_count;
+    pipeline->exporters = moved_indices(plan, from->exporters, from->exporter_count, offset);
+    pipeline->exporter_count = from->exporter_count;
+
+    for (uint32_t i = 0; i < plan->component_count; i++)
+        plan->components[i].used = false;
+    mark_used(plan, pipeline->receivers, pipeline->receiver_count);
+    mark_used(plan, pipeline->processors, pipeline->processor_count);
+    mark_used(plan, pipeline->exporters, pipeline->exporter_count);
+    return check_needs(plan, error);
+}
+
+// The field of `option` in the component's config, which the plan's arena holds.
+static void *option_field(const struct plan_component *component, const char *option,
+                          enum option_type type) {
+    const struct option *row = component->type->options;
+    const struct option *end = row + component->type->option_count;
+    while (row < end && (strcmp(row->name, option) != 0 || row->type != type))
+        row++;
+    assert(row < end);
+    return (char *)(uintptr_t)component->config + row->offset;
+}
+
+void plan_set_list(struct plan *plan, enum component_kind kind, const char *option,
+                   struct word_list words) {
+    for (uint32_t i = 0; i < plan->component_count; i++) {
+        const struct plan_component *component = &plan->components[i];
+        if (component->type->kind != kind || !component->used)
+            continue;
+        struct text_list *field = option_field(component, option, OPTION_TEXT_LIST);
+        *field = (struct text_list){words.items, words.count};
+    }
+}
+
+void plan_set_text(struct plan *plan, enum component_kind kind, const char *option,
+                   const char *text) {
+    for (uint32_t i = 0; i < plan->component_count; i++) {
+        const struct plan_component *component = &plan->components[i];
+        if (component->type->kind == kind && component->used)
+            *(const char **)option_field(component, option, OPTION_TEXT) = text;
+    }
+}
+
+int plan_load_between(struct plan *plan, const struct plan *ends,
+                      const struct plan_request *request, const char *pipeline,
+                      struct invocation *invocation) {
+    int code = plan_load(plan, request, invocation);
+    if (code != 0)
+        return code;
+    if (!request->quiet && pipeline == NULL && plan->pipeline_count > 1) {
+        buffer_append_format(invocation->err,
+                             "using the first of %u pipelines, \"%s\"; --pipeline names another\n",
+                             plan->pipeline_count, plan->pipelines[0].name);
+        invocation_say(invocation);
+    }
+    struct error error = {0};
+    if (keep_pipeline(plan, pipeline, &error) == STATUS_OK &&
+        replace_ends(plan, ends, &error) == STATUS_OK)
+        return 0;
+    plan_release(plan);
+    return invocation_fail(invocation, &error);
+}

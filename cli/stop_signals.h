@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGTERM and SIGINT stop a service gracefully; a second one ends the process at once with 128 + n.
+// SIGHUP is told that there is no reload.
+#pragma once
+
+#include "pipeline/service.h"
+
+#include <pthread.h>
+
+struct stop_signals {
+    pthread_mutex_t lock;
+    struct service *service; // NULL while it starts
+    bool stop_asked;
+    pthread_t thread;
+    int signal_descriptor;
+    int end_descriptor;
+};
+
+// From here on the signals do what is said above, in this process and all its threads. Before any
+// other thread: the signals are blocked in the calling one and in those it starts.
+enum status stop_signals_start(struct stop_signals *signals, struct error *error) MUST_USE;
+// The service that is to be stopped; at once when a signal came while it started. It must outlive
+// stop_signals_end.
+void stop_signals_watch(struct stop_signals *signals, struct service *service);
+void stop_signals_end(struct stop_signals *signals);

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is put out as JSON, and when?
+//
+// Verdicts: a line each, as they come. Summary: a document for each job at every evaluation.
+// Timeline: a document for each job at the last one. Documents go to a file that is replaced whole;
+// on standard output there is one round of them, at the end. Memory: one verdict line, and with
+// every job by itself one summary a job.
+#include "exporters/json.h"
+
+#include "exporters/output.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum json_content { CONTENT_VERDICTS, CONTENT_SUMMARY, CONTENT_TIMELINE };
+
+struct rotation_config {
+    struct byte_size max_size;
+    int64_t max_backups;
+};
+
+struct json_config {
+    const char *path;
+    int content; // enum json_content
+    struct rotation_config rotation;
+    bool fsync;
+};
+
+struct json_exporter {
+    enum json_content content;
+    struct output output;
+    struct buffer line; // one verdict
+    struct summary_cache summaries;
+};
+
+// No line is longer than this: the schema's limits, every character as two escapes.
+enum { JSON_LINE_MAX = 16 * 1024 * 1024 };
+
+static const char *const CONTENTS[] = {"verdicts", "summary", "timeline", NULL};
+
+static const struct option ROTATION_OPTIONS[] = {
+    {.name = "max_size",
+     .type = OPTION_SIZE,
+     .offset = offsetof(struct rotation_config, max_size),
+     .default_value = "100MiB",
+     .min = 1024,
+     .max = 1e15,
+     .help = "verdicts: a file that would grow beyond this is renamed and a new one begun"},
+    {.name = "max_backups",
+     .type = OPTION_INT,
+     .offset = offsetof(struct rotation_config, max_backups),
+     .default_value = "100",
+     .min = 0,
+     .max = 100000,
+     .help = "verdicts: renamed files that are kept, path.1 the newest"},
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "path",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct json_config, path),
+     .default_value = "-",
+     .help = "file to write, or - for standard output"},
+    {.name = "content",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct json_config, content),
+     .default_value = "verdicts",
+     .choices = CONTENTS,
+     .help = "verdicts: a line for each finding and each change of one; summary: the cross-rank "
+             "summary of each job; timeline: all samples of each job in order of aligned time"},
+    {.name = "rotation",
+     .type = OPTION_GROUP,
+     .offset = offsetof(struct json_config, rotation),
+     .rows = ROTATION_OPTIONS,
+     .row_count = OPTION_COUNT(ROTATION_OPTIONS),
+     .help = "how a file of verdicts is kept from growing without end"},
+    {.name = "fsync",
+     .type = OPTION_BOOL,
+     .offset = offsetof(struct json_config, fsync),
+     .default_value = "true",
+     .help = "wait until what was written to a file is safe on the disk"},
+};
+
+static enum status json_start(void *instance, const void *config,
+                              const struct component_context *context, struct error *error) {
+    struct json_exporter *self = instance;
+    const struct json_config *given = config;
+    self->content = (enum json_content)given->content;
+    buffer_init(&self->line, JSON_LINE_MAX);
+    struct output_options options = {
+        .path = given->path,
+        .mode = self->content == CONTENT_VERDICTS ? OUTPUT_LINES : OUTPUT_DOCUMENT,
+        .max_size = given->rotation.max_size.bytes,
+        .max_backups = given->rotation.max_backups,
+        .sync = given->fsync,
+        .site = context->site,
+    };
+    return output_open(&self->output, &options, error);
+}
+
+static void json_stop(void *instance) {
+    struct json_exporter *self = instance;
+    output_close(&self->output);
+    buffer_release(&self->line);
+    summary_cache_release(&self->summaries);
+}
+
+// Each line goes out in one piece, so that no request ends inside one.
+static void verdicts_encode(struct json_exporter *self, const struct batch *batch,
+                            struct buffer *out) {
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        buffer_reset(&self->line);
+        verdict_encode(&batch->verdicts.items[i], &self->line);
+        assert(!self->line.failed);
+        buffer_append(out, buffer_slice(&self->line));
+    }
+}
+
+static int job_compare(const void *left, const void *right) {
+    const struct evaluation *a = *(const struct evaluation *const *)left;
+    const struct evaluation *b = *(const struct evaluation *const *)right;
+    if (a->job == STRING_NONE || b->job == STRING_NONE)
+        return (a->job != STRING_NONE) - (b->job != STRING_NONE);
+    return slice_compare(intern_slice(a->job), intern_slice(b->job));
+}
+
+// The batch's evaluations by the bytes of the job's name, the nameless first.
+static const struct evaluation **evaluations_sorted(const struct batch *batch) {
+    uint32_t count = batch->evaluation_count;
+    const struct evaluation **sorted = arena_take(batch->arena, count * sizeof *sorted);
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = &batch->evaluations[i];
+    if (count > 1)
+        qsort(sorted, count, sizeof *sorted, job_compare);
+    return sorted;
+}
+
+static void summaries_encode(struct json_exporter *self, const struct batch *batch,
+                             struct buffer *out) {
+    bool wanted = batch->last || !self->output.is_stream;
+    const struct evaluation **sorted = evaluations_sorted(batch);
+    if (wanted && batch->evaluation_count > 0)
+        output_begin_document(&self->output, out);
+    bool each = batch->job_choice != NULL && batch->job_choice->mode == JOB_EACH;
+    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
+        if (each)
+            summary_cache_update(&self->summaries, sorted[i], batch->job_choice->max_jobs);
+        else if (wanted)
+            summary_encode(sorted[i], out);
+    }
+    if (each && wanted && batch->evaluation_count > 0)
+        summary_cache_encode(&self->summaries, out);
+}
+
+static void timelines_encode(struct json_exporter *self, const struct batch *batch,
+                             struct buffer *out) {
+    const struct evaluation **sorted = evaluations_sorted(batch);
+    if (batch->evaluation_count > 0)
+        output_begin_document(&self->output, out);
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        timeline_encode(sorted[i], batch->arena, out);
+}
+
+static void json_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    struct json_exporter *self = instance;
+    if (self->content == CONTENT_VERDICTS)
+        verdicts_encode(self, batch, out);
+    else if (self->content == CONTENT_SUMMARY && batch->evaluate)
+        summaries_encode(self, batch, out);
+    else if (self->content == CONTENT_TIMELINE && batch->last)
+        timelines_encode(self, batch, out);
+}
+
+static enum status json_send(void *instance, const struct request *request, bool *permanent,
+                             struct error *error) {
+    struct json_exporter *self = instance;
+    return output_send(&self->output, request, permanent, error);
+}
+
+const struct component_type exporter_json = {
+    .name = "json",
+    .summary = "Writes verdicts as JSON Lines, or summaries or timelines as JSON documents.",
+    .kind = COMPONENT_EXPORTER,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct json_config),
+    .instance_size = sizeof(struct json_exporter),
+    .needs = FACT_VERDICTS,
+    .start = json_start,
+    .stop = json_stop,
+    .exporter = {.encode = json_encode, .send = json_send},
+};

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exporter that writes a report for people: who started it, when, how much, how sure and why.
+// See text.md.
+#pragma once
+
+#include "pipeline/component.h"
+
+extern const struct component_type exporter_text;
+
+// How the page looks; found out once, at the start.
+struct text_style {
+    bool color;
+    bool utf8; // else ASCII only, other characters spelled out
+    uint32_t width;
+};
+
+// The whole report on what a last batch holds. Scratch comes from the batch's arena.
+void text_report_append(const struct batch *batch, const struct text_style *style,
+                        struct buffer *out);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the report, each in a file of its own.
+#pragma once
+
+#include "exporters/text_page.h"
+
+// text_cause.c: the headline and the lines under it.
+void text_cause_append(struct text_page *page, const struct evaluation *evaluation,
+                       const char *advice);
+// text_followers.c: which ranks grew after the first one, and when.
+void text_followers_append(struct text_page *page, const struct evaluation *evaluation);
+// text_timeline.c: memory of each rank over time, drawn in characters; which ranks fell silent.
+void text_timeline_append(struct text_page *page, const struct evaluation *evaluation);
+
+// Shared by them.
+int32_t text_rank_at(const struct evaluation *evaluation, uint32_t index);
+// "epoch / step", "likely a / b", "a or b (ambiguous)"; NULL when unknown.
+const char *text_phase(struct text_page *page, const struct phase_attribution *phase);
+// "ranks 4 to 7 and 9"; a long list ends in "and N more".
+const char *text_ranks(struct text_page *page, const int32_t *ranks, uint32_t count);
+// When a sample was taken, on the clock that all ranks of the job share.
+__int128 text_aligned(const struct evaluation *evaluation, uint32_t index, uint64_t time_ns);

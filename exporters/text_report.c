@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a person read at the end?
+//
+// For each job the answer first, then who followed, the memory of each rank over time, and the
+// notes; then what other detectors found. Linear in the ranks and in the samples of those drawn.
+#include "exporters/text_parts.h"
+
+static bool is_memory_verdict(const struct verdict *verdict) {
+    return strcmp(verdict->pattern, "memory_first_cause") == 0;
+}
+
+// The verdict on this evaluation says the same in other words; it is not said twice.
+static bool verdict_is_told(const struct verdict *verdict, const struct evaluation *evaluation) {
+    static const char *const kinds[] = {"leak", "common_growth", "swing"};
+    return evaluation->cause != NULL && is_memory_verdict(verdict) &&
+           verdict->job == evaluation->job && verdict->state != VERDICT_RESOLVED &&
+           strcmp(verdict->kind, kinds[evaluation->cause->kind]) == 0;
+}
+
+static const char *advice_for(struct text_page *page, const struct batch *batch,
+                              const struct evaluation *evaluation) {
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        if (verdict_is_told(&batch->verdicts.items[i], evaluation))
+            return page_shown(page, batch->verdicts.items[i].remediation, 0);
+    return NULL;
+}
+
+static void notes_append_all(struct text_page *page, const struct evaluation *evaluation) {
+    if (evaluation->notes.count == 0)
+        return;
+    page_heading(page, "Notes");
+    for (uint32_t i = 0; i < evaluation->notes.count; i++)
+        page_line(
+            page, COLOR_DIM,
+            arena_format(page->arena, "  %s", page_shown(page, evaluation->notes.items[i], 0)));
+}
+
+static void evaluation_append(struct text_page *page, const struct batch *batch,
+                              const struct evaluation *evaluation) {
+    if (evaluation->rank_count == 0) {
+        page_paragraph(page, COLOR_NONE, 0, "No samples were read, so there is nothing to judge.");
+    } else {
+        text_cause_append(page, evaluation, advice_for(page, batch, evaluation));
+        text_followers_append(page, evaluation);
+        text_timeline_append(page, evaluation);
+    }
+    notes_append_all(page, evaluation);
+}
+
+static bool told_somewhere(const struct verdict *verdict, const struct batch *batch) {
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        if (verdict_is_told(verdict, &batch->evaluations[i]))
+            return true;
+    return false;
+}
+
+static void others_append(struct text_page *page, const struct batch *batch) {
+    bool any = false;
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        const struct verdict *verdict = &batch->verdicts.items[i];
+        if (told_somewhere(verdict, batch))
+            continue;
+        if (!any)
+            page_heading(page, "Also found");
+        any = true;
+        bool bad = verdict->severity >= SEVERITY_ERROR && verdict->state != VERDICT_RESOLVED;
+        page_paragraph(page, bad ? COLOR_CULPRIT : COLOR_NONE, 2,
+                       arena_format(page->arena, "%s%s: %s", severity_name(verdict->severity),
+                                    verdict->state == VERDICT_RESOLVED ? ", over" : "",
+                                    page_shown(page, verdict->headline, 0)));
+    }
+}
+
+void text_report_append(const struct batch *batch, const struct text_style *style,
+                        struct buffer *out) {
+    struct text_page page = {.style = style, .arena = batch->arena, .out = out};
+    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
+        if (i > 0)
+            buffer_append(out, SLICE("\n\n"));
+        evaluation_append(&page, batch, &batch->evaluations[i]);
+    }
+    if (batch->evaluation_count == 0 && batch->verdicts.count == 0)
+        page_paragraph(&page, COLOR_NONE, 0, "No samples were read, so there is nothing to judge.");
+    others_append(&page, batch);
+}

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""culprit as a user types it: what is printed where, and with which exit code.
+
+    run_cli.py BINARY
+"""
+import fcntl
+import gzip
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+import verdicts  # noqa: E402
+from checks import Checks  # noqa: E402
+from process import TIMEOUT_S, environment, run  # noqa: E402
+
+GOLDEN = os.path.normpath(os.path.join(HERE, "..", "golden"))
+CASE = GOLDEN + "/first_cause/002-basic-two-ranks/"
+EMPTY = GOLDEN + "/first_cause/001-empty-file/"
+KILLED = GOLDEN + "/real/sigkill-rank1"
+HEALTHY = GOLDEN + "/real/healthy"
+COMMANDS = ["analyze", "run", "validate", "components", "replay", "version", "help"]
+ESCAPE = b"\x1b"
+
+
+def bytes_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+class Suite:
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+        self.checks = Checks()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def expect(self, code, *arguments, out=(), err=(), quiet=None, data=b"", **more):
+        """Runs culprit; `out` and `err` must match these patterns, the `quiet` one stay empty."""
+        done = run(self.binary, *arguments, data=data, folder=self.folder, **more)
+        what = "culprit " + " ".join(repr(a)[1:-1] for a in arguments)
+        self.checks.check(done.code == code, "%s: exit code %d, not %d: %s"
+                          % (what, done.code, code, done.errors()[-1500:]))
+        for name, text, patterns in (("stdout", done.text(), out), ("stderr", done.errors(), err)):
+            for pattern in patterns:
+                self.checks.check(re.search(pattern, text, re.M | re.S),
+                                  "%s: %s does not match %r: %.1500s"
+                                  % (what, name, pattern, text))
+        if quiet is not None:
+            self.checks.equal(done.text() if quiet == "out" else done.errors(), "",
+                              "%s: std%s" % (what, quiet))
+        self.checks.check(b"Sanitizer" not in done.err and b"runtime error" not in done.err,
+                          what + ": the sanitizer complains")
+        return done
+
+    # -- finding one's way ----------------------------------------------------------------------
+
+    def help(self):
+        for how in (["--help"], ["-h"], ["help"]):
+            self.expect(0, *how, out=[re.escape(c) for c in COMMANDS], quiet="err")
+        for command in COMMANDS:
+            own = self.expect(0, command, "--help", out=["culprit " + command], quiet="err")
+            self.checks.equal(self.expect(0, "help", command, quiet="err").text(), own.text(),
+                              "help %s and %s --help" % (command, command))
+            self.expect(0, command, "-h", quiet="err")
+        self.expect(0, "analyze", "--help",
+                    out=["--output", "text.*summary.*timeline.*verdicts", "--fail-on",
+                         r"\b65\b", r"\b66\b", r"\b78\b"])
+        self.expect(64, quiet="out", err=["analyze"])
+        self.expect(64, "help", "analyse", quiet="out", err=["analyze"])
+
+    def version(self):
+        said = [self.expect(0, *how, out=[r"^culprit \d+\.\d+\.\d+ \([^)\n]+\)\n$"],
+                            quiet="err").text() for how in (["version"], ["--version"], ["-V"])]
+        self.checks.equal(len(set(said)), 1, "distinct versions")
+
+    def mistyped(self):
+        self.expect(64, "analyse", CASE, quiet="out", err=['"analyze"'])
+        self.expect(64, "frobnicate", quiet="out", err=["frobnicate", "help"])
+        self.expect(64, "analyze", "--ouput", "summary", CASE, quiet="out",
+                    err=["--ouput", "--output"])
+        self.expect(64, "analyze", "--output", "sumary", CASE, quiet="out",
+                    err=["sumary", "summary"])
+        self.expect(64, "analyze", "--output", quiet="out", err=["--output"])
+        self.expect(64, "analyze", "--fail-on", "bad", CASE, quiet="out", err=["bad", "warning"])
+        self.expect(64, "analyze", "--print-config=yes", quiet="out", err=["--print-config"])
+        self.expect(64, "analyze", quiet="out", err=["PATH"])
+        self.expect(78, "analyze", "--set", "nonsense", CASE, quiet="out", err=["nonsense"])
+        self.expect(64, "run", quiet="out", err=["--config"])
+        self.expect(64, "run", "now", "--config", "x", quiet="out", err=["now"])
+        self.expect(64, "validate", quiet="out", err=["--config"])
+        self.expect(64, "replay", "--config", "x", quiet="out", err=["--input|--expect"])
+        self.expect(64, "version", "--short", quiet="out", err=["--short"])
+        self.expect(64, "components", "rank_grop", quiet="out", err=["rank_grop", "rank_group"])
+
+    # -- inputs ---------------------------------------------------------------------------------
+
+    def summary(self, paths, wanted=CASE, code=0, data=b"", **more):
+        done = self.expect(code, "analyze", "--output", "summary", *paths, data=data, **more)
+        self.checks.equal(done.out, bytes_of(wanted + "expected.json"),
+                          "summary of " + " ".join(paths))
+
+    def inputs(self):
+        lines = bytes_of(CASE + "events.jsonl")
+        records = [json.loads(line) for line in lines.splitlines()]
+        self.summary([CASE + "events.jsonl"])
+        self.summary(["-"], data=lines)
+        self.summary(["-"], data=gzip.compress(lines))
+        self.summary([write(self.path("events.jsonl.gz"), gzip.compress(lines))])
+        self.summary([write(self.path("two members.jsonl.gz"),
+                            gzip.compress(lines[:1000]) + gzip.compress(lines[1000:]))])
+        self.summary([write(self.path("crlf.jsonl"), lines.replace(b"\n", b"\r\n"))])
+        self.summary([write(self.path("no-newline.jsonl"), lines[:-1])])
+        self.summary([write(self.path("blank lines.jsonl"), lines.replace(b"\n", b"\n\n \n"))])
+        self.summary([write(self.path("array.json"), json.dumps(records, indent=2))])
+        self.summary([write(self.path("object.json"), json.dumps({"events": records}))])
+        self.summary([write(self.path("mlx.json"), json.dumps(
+            {"telemetry_events": records, "session_summary": {}}))])
+        self.summary(["--", write(self.path("-dash.jsonl"), lines)[len(self.folder) + 1:]])
+        self.summary([write(self.path("r\u00e4nk \U0001f525.jsonl"), lines)])
+        self.summary([EMPTY + "events.jsonl"], EMPTY)
+        self.summary(["-"], EMPTY)
+        one = self.expect(0, "analyze", "--output", "summary",
+                          write(self.path("one.json"), json.dumps(records[0], indent=4)))
+        self.checks.equal(json.loads(one.out)["rank_sample_counts"], {"0": 1}, "one bare event")
+        done = self.expect(0, "analyze", "--output=summary", CASE + "events.jsonl", "--quiet",
+                           quiet="err")
+        self.checks.equal(done.out, bytes_of(CASE + "expected.json"), "options after the path")
+
+    def refused(self):
+        bad = write(self.path("bad.jsonl"), '{"schema_version":3}\nnot json\n[1]\n')
+        self.expect(65, "analyze", bad, err=[r"bad\.jsonl:1: ", r"bad\.jsonl:2: "])
+        lines = bytes_of(CASE + "events.jsonl").splitlines(keepends=True)
+        broken = lines[0].replace(b'"pid":4000', b'"pid":"4000"')
+        self.checks.check(broken != lines[0], "the line was broken as intended")
+        mixed = write(self.path("mixed.jsonl"), b"".join([lines[0], broken] + lines[1:]))
+        self.summary([mixed], err=[r"mixed\.jsonl:2: pid"])
+        torn = write(self.path("torn.jsonl"), b"".join(lines) + lines[0][:200])
+        self.summary([torn], err=[r"torn\.jsonl.*last line.*dropped"])
+        self.expect(66, "analyze", self.path("none.jsonl"), quiet="out", err=["none.jsonl"])
+        os.mkdir(self.path("hollow"))
+        self.expect(66, "analyze", self.path("hollow"), quiet="out", err=["hollow|no file"])
+        self.summary([CASE + "events.jsonl", self.path("none.jsonl")],
+                     err=[r"none\.jsonl.*No such file"])
+        text = write(self.path("notes.txt"), "a shopping list\n")
+        self.expect(65, "analyze", text, err=["notes.txt"])
+        evil = write(self.path("evil\n\x1b[31m.jsonl"), "not json\n")
+        done = self.expect(65, "analyze", evil)
+        self.checks.check(ESCAPE not in done.err, "a control character of a path is printed raw")
+
+    def directory(self):
+        folder = self.path("job")
+        os.makedirs(folder + "/rank0")
+        lines = bytes_of(CASE + "events.jsonl")
+        write(folder + "/rank0/segment-000001.jsonl", lines)
+        write(folder + "/rank0/segment-000001.jsonl.tmp", "half of it")
+        write(folder + "/rank0/other.jsonl", lines)
+        write(folder + "/rank0/manifest.json", "{broken")
+        write(folder + "/rank0/rollups.json", "{}")
+        write(folder + "/.hidden.jsonl", lines)
+        write(folder + "/README.md", "# no telemetry\n")
+        self.summary([folder], err=["README.md"])
+        self.summary([folder + "/rank0/segment-000001.jsonl"])
+
+    # -- outputs --------------------------------------------------------------------------------
+
+    def text(self):
+        done = self.expect(0, "analyze", KILLED, out=[r"\brank 1\b", "backward", "MiB|GiB"],
+                           err=["840 events"])
+        self.checks.check(ESCAPE not in done.out, "colours in a pipe")
+        done = self.expect(0, "analyze", HEALTHY)
+        self.checks.check(ESCAPE not in done.out, "colours in a pipe")
+        self.checks.check(ESCAPE in self.on_terminal("analyze", KILLED), "no colours on a terminal")
+        for more in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.checks.check(ESCAPE not in self.on_terminal("analyze", KILLED, **more),
+                              "colours on a terminal with %s" % more)
+        self.checks.check(ESCAPE in self.on_terminal("analyze", KILLED, NO_COLOR=""),
+                          "an empty NO_COLOR counts as none")
+
+    def on_terminal(self, *arguments, **more):
+        """What is printed when standard output is a terminal of 100 columns."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        more.setdefault("TERM", "xterm-256color")
+        with subprocess.Popen([self.binary, *arguments], stdin=subprocess.DEVNULL, stdout=slave,
+                              stderr=subprocess.DEVNULL, env=environment(**more)) as process:
+            os.close(slave)
+            out = b""
+            while True:
+                try:
+                    block = os.read(master, 65536)
+                except OSError:                 # the terminal's other side was closed
+                    block = b""
+                if not block:
+                    break
+                out += block
+            process.wait(TIMEOUT_S)
+        os.close(master)
+        self.checks.equal(process.returncode, 0, "exit code on a terminal")
+        self.checks.check(b"rank 1" in out, "rank 1 on a terminal")
+        return out
+
+    def verdict_lines(self):
+        first = self.expect(0, "analyze", "--output", "verdicts", KILLED)
+        found = verdicts.read_lines(first.text())
+        self.checks.equal([(v["kind"], verdicts.named(v, "culprit")) for v in found],
+                          [("leak", [1])], "verdicts of sigkill-rank1")
+        again = self.expect(0, "analyze", "--output", "verdicts", KILLED)
+        self.checks.equal(again.out, first.out, "verdicts of a second run")
+
+    def fail_on(self):
+        for severity, code in (("info", 2), ("warning", 2), ("error", 2), ("critical", 0),
+                               ("never", 0)):
+            self.expect(code, "analyze", "--fail-on", severity, KILLED)
+        self.expect(0, "analyze", "--fail-on", "warning", HEALTHY)
+        self.expect(2, "analyze", "--output", "summary", "--fail-on", "error", KILLED,
+                    out=['"job_id"'])
+
+    def closed(self):
+        for output in ("timeline", "text", "verdicts"):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([self.binary, "analyze", "--output", output, KILLED],
+                                  stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE,
+                                  env=environment(), timeout=TIMEOUT_S, check=False)
+            os.close(writer)
+            self.checks.check(done.returncode == 0, "%s into a closed pipe: exit code %d: %s"
+                              % (output, done.returncode, done.stderr[-500:]))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([self.binary, "analyze", "--output", "timeline", KILLED],
+                                  stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                                  env=environment(), timeout=TIMEOUT_S, check=False)
+        self.checks.equal(done.returncode, 74, "exit code on a full disk")
+        self.checks.check(b"No space left" in done.stderr, "a full disk is not said")
+
+    # -- configurations -------------------------------------------------------------------------
+
+    def config_text(self, path, out="-"):
+        return ("receivers:\n  file:\n    include: [%s]\n    start_at: beginning\n"
+                "exporters:\n  json:\n    content: verdicts\n    path: %s\n"
+                "service:\n  pipelines:\n    memory:\n      receivers: [file]\n"
+                "      preset: memory\n      exporters: [json]\n"
+                % (json.dumps(path), json.dumps(out)))
+
+    def config(self):
+        good = self.config_text(KILLED)
+        path = write(self.path("good.yaml"), good)
+        self.expect(0, "validate", "--config", path, out=["memory"], quiet="err")
+        self.expect(66, "validate", "--config", self.path("none.yaml"), quiet="out",
+                    err=["none.yaml"])
+        self.expect(66, "run", "--config", self.path("none.yaml"), quiet="out", err=["none.yaml"])
+        bad = write(self.path("bad.yaml"), good.replace("start_at", "start_att")
+                    .replace("content: verdicts", "content: verdict")
+                    .replace("preset: memory", "preset: memory\n      evaluate_every: 10"))
+        wrong = [r"bad\.yaml:4:\d+: .*start_att.*start_at", r"bad\.yaml:7:\d+: .*verdicts",
+                 r"bad\.yaml:14:\d+: .*evaluate_every"]
+        self.expect(78, "validate", "--config", bad, quiet="out", err=wrong)
+        self.expect(78, "run", "--config", bad, quiet="out", err=wrong)
+        self.expect(78, "run", "--once", "--config", bad, quiet="out", err=wrong)
+        self.expect(78, "analyze", "--config", bad, KILLED, quiet="out", err=wrong)
+        done = self.expect(78, "validate", "--config", bad, "--format", "json")
+        self.checks.equal(len(json.loads(done.out)["problems"]), 3, "problems in JSON")
+        tab = write(self.path("tab.yaml"), good.replace("  file:", "\tfile:"))
+        self.expect(78, "validate", "--config", tab, quiet="out", err=[r"tab\.yaml:2:\d+: "])
+        twice = write(self.path("twice.yaml"), good + "exporters: {}\n")
+        self.expect(78, "validate", "--config", twice, quiet="out",
+                    err=[r"twice\.yaml:15:\d+: exporters"])
+        self.expect(78, "analyze", "--set", "processors.spike_detect.min_growht=1MiB", KILLED,
+                    quiet="out", err=["min_growht", "min_growth"])
+        self.expect(78, "analyze", "--set", "service.batch_size=0", KILLED, quiet="out",
+                    err=["batch_size"])
+        self.expect(0, "run", "--once", "--config", path, out=['"leak"'])
+        self.secrets(good)
+
+    def secrets(self, good):
+        lacking = write(self.path("environment.yaml"),
+                        good.replace(json.dumps(KILLED), '"${env:CULPRIT_TEST_JOB}"'))
+        self.expect(78, "validate", "--config", lacking, quiet="out",
+                    err=[r"environment\.yaml:3:\d+: .*CULPRIT_TEST_JOB"])
+        self.expect(0, "validate", "--config", lacking, "--no-environment")
+        self.expect(0, "run", "--once", "--config", lacking, CULPRIT_TEST_JOB=KILLED,
+                    out=['"leak"'])
+
+    def print_config(self):
+        text = self.expect(0, "analyze", "--print-config", quiet="err").text()
+        self.checks.check("receivers:" in text and "pipelines:" in text, "the printed config")
+        path = write(self.path("printed.yaml"), text)
+        self.expect(0, "validate", "--config", path)
+        own = self.expect(0, "analyze", KILLED)
+        self.checks.equal(self.expect(0, "analyze", "--config", path, KILLED).out, own.out,
+                          "analyze with the printed config")
+        text = self.expect(0, "analyze", "--output", "summary", "--print-config", KILLED).text()
+        done = self.expect(0, "run", "--once", "--config",
+                           write(self.path("printed-once.yaml"), text))
+        self.checks.equal(done.out, bytes_of(KILLED + "/expected.json"),
+                          "run --once with the printed config")
+
+    def components(self):
+        done = self.expect(0, "components", quiet="err",
+                           out=["receiver", "processor", "exporter", r"\bfile\b", r"\bjson\b"])
+        names = ["job_filter", "rank_group", "align", "spike_detect", "first_cause",
+                 "phase_attribution"]
+        for name in names:
+            self.checks.check(name in done.text(), "components does not list " + name)
+            self.expect(0, "components", name, quiet="err", out=[name])
+        self.expect(0, "components", "rank_group", out=["retention", "all"])
+
+    def replay(self):
+        config = write(self.path("replay.yaml"), self.config_text(KILLED))
+        kept = self.expect(0, "analyze", "--output", "verdicts", KILLED).text()
+        same = write(self.path("kept.jsonl"), kept)
+        self.expect(0, "replay", "--config", config, "--input", KILLED, "--expect", same)
+        other = write(self.path("other.jsonl"), kept.replace('"leak"', '"swing"'))
+        self.expect(1, "replay", "--config", config, "--input", KILLED, "--expect", other,
+                    out=["leak", "swing"])
+        none = write(self.path("nothing.jsonl"), "")
+        self.expect(1, "replay", "--config", config, "--input", KILLED, "--expect", none,
+                    out=["leak"])
+        self.expect(66, "replay", "--config", config, "--input", self.path("none"), "--expect",
+                    same, err=["none"])
+        self.expect(66, "replay", "--config", config, "--input", KILLED, "--expect",
+                    self.path("none"), err=["none"])
+
+
+def main(binary):
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(binary, folder)
+        for part in (suite.help, suite.version, suite.mistyped, suite.inputs, suite.refused,
+                     suite.directory, suite.text, suite.verdict_lines, suite.fail_on, suite.closed,
+                     suite.config, suite.print_config, suite.components, suite.replay):
+            part()
+        return suite.checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1])))

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said in words: figures, progress, the closing words of analyze, the default
+// configuration.
+#include "base/memory.h"
+#include "cli/closing_words.h"
+#include "cli/default_config.h"
+#include "cli/figures.h"
+#include "cli/progress.h"
+
+#include <check.h>
+#include <stdio.h>
+
+static struct buffer out;
+
+static void setup(void) {
+    buffer_init(&out, 1 << 20);
+}
+
+static void teardown(void) {
+    buffer_release(&out);
+    ck_assert_uint_eq(memory_figures().live_bytes, 0);
+}
+
+// What was appended since the last call.
+static const char *taken(void) {
+    static char text[8192];
+    ck_assert(!out.failed);
+    ck_assert_uint_lt(out.size, sizeof text);
+    memcpy(text, out.data == NULL ? "" : out.data, out.size);
+    text[out.size] = '\0';
+    buffer_reset(&out);
+    return text;
+}
+
+static const char *bytes(uint64_t value) {
+    figures_append_bytes(&out, value);
+    return taken();
+}
+
+START_TEST(sizes) {
+    ck_assert_str_eq(bytes(0), "0 B");
+    ck_assert_str_eq(bytes(1023), "1023 B");
+    ck_assert_str_eq(bytes(1024), "1.0 KiB");
+    ck_assert_str_eq(bytes(1153434), "1.1 MiB");
+    ck_assert_str_eq(bytes(1024 * 1024 - 1), "1.0 MiB");
+    ck_assert_str_eq(bytes(UINT64_MAX), "16.0 EiB");
+}
+END_TEST
+
+static const char *lasts(int64_t ns, const char *special) {
+    figures_append_duration(&out, (struct duration){ns}, special);
+    return taken();
+}
+
+START_TEST(durations) {
+    ck_assert_str_eq(lasts(0, NULL), "0s");
+    ck_assert_str_eq(lasts(10000000000, NULL), "10s");
+    ck_assert_str_eq(lasts(5400000000000, NULL), "1h30m");
+    ck_assert_str_eq(lasts(1500000000, NULL), "1s500ms");
+    ck_assert_str_eq(lasts(1, NULL), "1ns");
+    ck_assert_str_eq(lasts(DURATION_SPECIAL, "all"), "all");
+}
+END_TEST
+
+START_TEST(counts) {
+    figures_append_count(&out, 1, "file");
+    figures_append_count(&out, 0, " event");
+    ck_assert_str_eq(taken(), "1 file0  events");
+}
+END_TEST
+
+START_TEST(progress_line) {
+    progress_format(&out, 100 << 20, 400 << 20, UINT64_C(2000000000));
+    ck_assert_str_eq(taken(), "100.0 MiB of 400.0 MiB (25 %), 50.0 MiB/s, 6 s left");
+    progress_format(&out, 100 << 20, 0, UINT64_C(1000000000));
+    ck_assert_str_eq(taken(), "100.0 MiB, 100.0 MiB/s");
+    progress_format(&out, 0, 0, UINT64_C(3000000000));
+    ck_assert_str_eq(taken(), "for 3 s");
+    progress_format(&out, 0, 1 << 20, 0);
+    ck_assert_str_eq(taken(), "0 B of 1.0 MiB (0 %), 0 B/s");
+    // More was read than was thought to be there: a file grew, or it was compressed.
+    progress_format(&out, 3072, 1024, UINT64_C(1000000000));
+    ck_assert_str_eq(taken(), "3.0 KiB, 3.0 KiB/s");
+}
+END_TEST
+
+// -- closing words ------------------------------------------------------------------------------
+
+START_TEST(closing_words_of_a_clean_run) {
+    struct report_source sources[4] = {{.path = SLICE("a")}};
+    struct report report = {
+        .sources = sources, .source_count = 4, .accepted = 812, .bytes = 1153434};
+    closing_words_append(&out, &report);
+    ck_assert_str_eq(taken(), "read 4 files, 812 events, 1.1 MiB\n");
+    ck_assert_int_eq(closing_exit_code(&report), 0);
+}
+END_TEST
+
+START_TEST(closing_words_name_what_was_refused) {
+    struct report_source sources[2] = {
+        {.path = SLICE("a.jsonl"), .figures = {.bytes = 10}},
+        {.path = SLICE("b.txt"), .figures = {.bytes = 7, .unread = true}},
+    };
+    struct report_refusal refusals[12];
+    for (uint64_t i = 0; i < 12; i++)
+        refusals[i] = (struct report_refusal){.path = SLICE("a\033.jsonl"),
+                                              .position = i + 1,
+                                              .fault = {.category = DECODE_WRONG_TYPE,
+                                                        .field = "pid",
+                                                        .detail = "is a text, not a number"}};
+    refusals[0].path = SLICE("-");
+    refusals[1].fault = (struct decode_fault){.category = DECODE_BAD_JSON};
+    char note[] = "manifest.json: not read";
+    char *notes[] = {note};
+    struct report report = {.sources = sources,
+                            .source_count = 2,
+                            .accepted = 1,
+                            .bytes = 17,
+                            .refused = 20,
+                            .refusals = refusals,
+                            .refusal_count = 12,
+                            .notes = notes,
+                            .note_count = 1,
+                            .notes_dropped = 3};
+    report.refused_by[DECODE_BAD_JSON] = 1;
+    report.refused_by[DECODE_WRONG_TYPE] = 19;
+    closing_words_append(&out, &report);
+    const char *text = taken();
+    ck_assert_ptr_nonnull(strstr(text, "refused 20 records: wrong_type 19, bad_json 1\n"));
+    ck_assert_ptr_nonnull(strstr(text,
+                                 "  (standard input):1: pid: is a text, not a number\n"
+                                 "  a\\x1b.jsonl:2: bad_json\n"
+                                 "  a\\x1b.jsonl:3: pid: is a text, not a number\n"));
+    ck_assert_ptr_nonnull(strstr(text, ":10: pid: is a text, not a number\n  … and 10 more\n"));
+    ck_assert_ptr_nonnull(strstr(text, "read 1 file, 1 event, 10 B; left out 1 file\n"));
+    ck_assert_ptr_nonnull(strstr(text, "manifest.json: not read\n  … and 3 more\n"));
+    ck_assert_ptr_null(strchr(text, 0x1b));
+}
+END_TEST
+
+START_TEST(exit_code_says_what_was_read) {
+    struct report_source source = {.path = SLICE("a")};
+    struct report report = {.sources = &source};
+    ck_assert_int_eq(closing_exit_code(&report), 66);
+    report.source_count = 1;
+    ck_assert_int_eq(closing_exit_code(&report), 0); // an empty file
+    report.refused = 1;
+    ck_assert_int_eq(closing_exit_code(&report), 65);
+    report.accepted = 1;
+    ck_assert_int_eq(closing_exit_code(&report), 0);
+}
+END_TEST
+
+START_TEST(exit_code_says_what_could_not_be_read) {
+    struct report_source sources[2] = {
+        {.path = SLICE("/nowhere/at/all"), .figures = {.unread = true}},
+        {.path = SLICE("a.txt"), .figures = {.unread = true, .bytes = 9}},
+    };
+    struct report report = {.sources = sources, .source_count = 1};
+    ck_assert_int_eq(closing_exit_code(&report), 66);
+    report.source_count = 2;
+    ck_assert_int_eq(closing_exit_code(&report), 65);
+    // One that is empty is enough to have read something.
+    sources[1] = (struct report_source){.path = SLICE("empty")};
+    ck_assert_int_eq(closing_exit_code(&report), 0);
+}
+END_TEST
+
+// -- default configuration ----------------------------------------------------------------------
+
+static const char *quoted(struct slice text) {
+    ck_assert(yaml_append_quoted(&out, text));
+    return taken();
+}
+
+START_TEST(paths_are_quoted_for_yaml) {
+    ck_assert_str_eq(quoted(SLICE("/a b: #c")), "\"/a b: #c\"");
+    ck_assert_str_eq(quoted(SLICE("q\"\\${env:X}")), "\"q\\\"\\\\$${env:X}\"");
+    ck_assert_str_eq(quoted(SLICE("a\tb\nc\x7f")), "\"a\\u0009b\\u000ac\\u007f\"");
+    ck_assert_str_eq(quoted(SLICE("\u00e9\u2028\ufeff")), "\"\u00e9\\u2028\\ufeff\"");
+    ck_assert(!yaml_append_quoted(&out, SLICE("a\xff")));
+    ck_assert(!yaml_append_quoted(&out, SLICE("\xed\xa0\x80"))); // a surrogate
+}
+END_TEST
+
+START_TEST(default_config_lists_the_paths) {
+    struct error error = {0};
+    const char *const paths[] = {"/x/$1", "*.jsonl"};
+    ck_assert_int_eq(
+        default_config_write(&out, ANALYZE_SUMMARY, (struct word_list){paths, 2}, &error),
+        STATUS_OK);
+    const char *text = taken();
+    ck_assert_ptr_nonnull(
+        strstr(text, "    include:\n      - \"/x/$$1\"\n      - \"*.jsonl\"\n    start_at:"));
+    ck_assert_ptr_nonnull(strstr(text, "content: summary\n"));
+    ck_assert_ptr_nonnull(strstr(text, "exporters: [json]\n"));
+    const char *const bytes_only[] = {"/x/\xff"};
+    ck_assert_int_eq(
+        default_config_write(&out, ANALYZE_TEXT, (struct word_list){bytes_only, 1}, &error),
+        STATUS_BAD_DATA);
+    ck_assert_ptr_nonnull(strstr(error.message, "/x/\\xff"));
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("words");
+    TCase *tests = tcase_create("words");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, sizes);
+    tcase_add_test(tests, durations);
+    tcase_add_test(tests, counts);
+    tcase_add_test(tests, progress_line);
+    tcase_add_test(tests, closing_words_of_a_clean_run);
+    tcase_add_test(tests, closing_words_name_what_was_refused);
+    tcase_add_test(tests, exit_code_says_what_was_read);
+    tcase_add_test(tests, exit_code_says_what_could_not_be_read);
+    tcase_add_test(tests, paths_are_quoted_for_yaml);
+    tcase_add_test(tests, default_config_lists_the_paths);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
