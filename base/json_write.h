@@ -30,7 +30,7 @@ void json_key_slice(struct json_writer *json, struct slice key);
 
 void json_text(struct json_writer *json, const char *text);
 void json_slice(struct json_writer *json, struct slice text);
-void json_put_null(struct json_writer *json);
+void json_put_null(struct json_writer *json); // jansson has a json_null
 void json_bool(struct json_writer *json, bool value);
 void json_int(struct json_writer *json, int64_t value);
 void json_uint(struct json_writer *json, uint64_t value);

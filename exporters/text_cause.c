@@ -102,9 +102,11 @@ static void when_append(struct text_page *page, const struct subject *subject) {
 
 static void how_much_append(struct text_page *page, const struct subject *subject) {
     const struct spike *spike = &subject->first->spike;
-    const char *text = arena_format(
-        page->arena, "from %s, +%s in %" PRIu64 " sample%s", page_bytes(page, spike->base_bytes),
-        page_bytes(page, spike->growth_bytes), spike->samples, spike->samples == 1 ? "" : "s");
+    const char *unit = subject->cause->creeping ? "swing" : "sample";
+    const char *text =
+        arena_format(page->arena, "from %s, +%s in %" PRIu64 " %s%s",
+                     page_bytes(page, spike->base_bytes), page_bytes(page, spike->growth_bytes),
+                     spike->samples, unit, spike->samples == 1 ? "" : "s");
     if (subject->cause->kind != CAUSE_SWING)
         text = arena_format(page->arena, "%s, then up to %s (+%s in all)", text,
                             page_bytes(page, spike->base_bytes + subject->cause->growth_bytes),
@@ -137,7 +139,9 @@ static const char *lead_in_intervals(struct text_page *page, const struct subjec
 static const char *low_reason(struct text_page *page, const struct subject *subject) {
     const struct evaluation *evaluation = subject->evaluation;
     if (subject->cause->suspects.candidate_count < 2)
-        return "no other rank grew for good, so there is none to be ahead of";
+        return subject->cause->creeping
+                   ? "a slow rise under swings, which has no sharp beginning"
+                   : "no other rank grew for good, so there is none to be ahead of";
     if (evaluation->missing_count > 0)
         return arena_format(page->arena, "%u of %" PRId64 " ranks were never heard from",
                             evaluation->missing_count, evaluation->world_size);
@@ -170,30 +174,32 @@ static void how_sure_append(struct text_page *page, const struct subject *subjec
     page_field(page, "how sure", text);
 }
 
+static const char *leak_reason(struct text_page *page, const struct subject *subject) {
+    const struct cause *cause = subject->cause;
+    const char *grew = cause->creeping ? "its lows between the swings rose and stayed up"
+                                       : "it grew and did not fall back";
+    if (subject->evaluation->rank_count < 2)
+        return grew;
+    if (isinf(cause->excess_ratio))
+        return arena_format(page->arena, "%s, while most other ranks did not grow", grew);
+    return arena_format(page->arena, "%s, %.2f times what the others grew meanwhile (%s, median)",
+                        grew, cause->excess_ratio,
+                        page_bytes(page, cause->median_other_growth_bytes));
+}
+
 static void kind_append(struct text_page *page, const struct subject *subject) {
     const struct cause *cause = subject->cause;
-    const char *others = page_bytes(page, cause->median_other_growth_bytes);
-    if (cause->kind == CAUSE_SWING) {
+    if (cause->kind == CAUSE_LEAK)
+        page_field(page, "why a leak", leak_reason(page, subject));
+    else if (cause->kind == CAUSE_SWING)
         page_field(page, "why",
                    "the use of no rank grew and stayed; what rises and falls back is no leak");
-    } else if (cause->kind == CAUSE_COMMON_GROWTH) {
+    else
         page_field(page, "why",
                    arena_format(page->arena,
                                 "it grew %.2f times what the others did, too little to single it "
                                 "out: warm-up or larger batches do this",
                                 cause->excess_ratio));
-    } else if (subject->evaluation->rank_count < 2) {
-        page_field(page, "why a leak", "it grew and did not fall back");
-    } else if (isinf(cause->excess_ratio)) {
-        page_field(page, "why a leak",
-                   "it grew and did not fall back, while most other ranks did not grow");
-    } else {
-        page_field(page, "why a leak",
-                   arena_format(page->arena,
-                                "it grew and did not fall back, %.2f times what the others grew "
-                                "meanwhile (%s, median)",
-                                cause->excess_ratio, others));
-    }
 }
 
 static void subject_append(struct text_page *page, const struct subject *subject,

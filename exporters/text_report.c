@@ -13,7 +13,8 @@ static bool is_memory_verdict(const struct verdict *verdict) {
 static bool verdict_is_told(const struct verdict *verdict, const struct evaluation *evaluation) {
     static const char *const kinds[] = {"leak", "common_growth", "swing"};
     return evaluation->cause != NULL && is_memory_verdict(verdict) &&
-           verdict->job == evaluation->job && verdict->state != VERDICT_RESOLVED &&
+           verdict->job == evaluation->job &&
+           (verdict->state == VERDICT_RESOLVED) == (evaluation->cause->kind == CAUSE_SWING) &&
            strcmp(verdict->kind, kinds[evaluation->cause->kind]) == 0;
 }
 

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_feed.h"
+
+#include "base/memory.h"
+
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct feed *fake_feed_create(void) {
+    struct feed *feed = calloc(1, sizeof *feed);
+    pthread_mutex_init(&feed->lock, NULL);
+    arena_init(&feed->arena, 4096);
+    ck_assert_int_eq(pipe(feed->stop_pipe), 0);
+    return feed;
+}
+
+void fake_feed_free(struct feed *feed) {
+    for (uint32_t i = 0; i < feed->count; i++) {
+        free(feed->records[i].path);
+        free(feed->records[i].text);
+    }
+    for (uint32_t i = 0; i < feed->note_count; i++)
+        free(feed->notes[i]);
+    for (uint32_t i = 0; i < feed->source_count; i++) {
+        free(feed->sources[i]->path);
+        free(feed->sources[i]->state);
+        free(feed->sources[i]);
+    }
+    free(feed->records);
+    free(feed->notes);
+    arena_release(&feed->arena);
+    close(feed->stop_pipe[0]);
+    close(feed->stop_pipe[1]);
+    pthread_mutex_destroy(&feed->lock);
+    free(feed);
+}
+
+void fake_feed_stop(struct feed *feed) {
+    atomic_store(&feed->stopping, true);
+    ck_assert_int_eq(write(feed->stop_pipe[1], "x", 1), 1);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+uint32_t fake_feed_accepted(struct feed *feed, const char *path_end) {
+    uint32_t count = 0;
+    pthread_mutex_lock(&feed->lock);
+    for (uint32_t i = 0; i < feed->flushed; i++) {
+        const struct fake_record *record = &feed->records[i];
+        count += record->category == DECODE_OK &&
+                 (path_end == NULL || ends_with(record->path, path_end));
+    }
+    pthread_mutex_unlock(&feed->lock);
+    return count;
+}
+
+uint32_t fake_feed_refused(struct feed *feed, enum decode_category category) {
+    uint32_t count = 0;
+    pthread_mutex_lock(&feed->lock);
+    for (uint32_t i = 0; i < feed->count; i++)
+        count += feed->records[i].category == category;
+    pthread_mutex_unlock(&feed->lock);
+    return count;
+}
+
+bool fake_feed_noted(struct feed *feed, const char *one, const char *other) {
+    bool found = false;
+    pthread_mutex_lock(&feed->lock);
+    for (uint32_t i = 0; i < feed->note_count; i++)
+        found =
+            found || (strstr(feed->notes[i], one) != NULL && strstr(feed->notes[i], other) != NULL);
+    pthread_mutex_unlock(&feed->lock);
+    return found;
+}
+
+struct source *fake_feed_find(struct feed *feed, const char *path_end) {
+    for (uint32_t i = 0; i < feed->source_count; i++) {
+        if (ends_with(feed->sources[i]->path, path_end))
+            return feed->sources[i];
+    }
+    return NULL;
+}
+
+void source_list_add(struct source_list *list, struct slice path) {
+    if (list->arena.block_size == 0)
+        arena_init(&list->arena, 4096);
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity == 0 ? 8 : list->capacity * 2;
+        struct slice *paths = arena_take(&list->arena, capacity * sizeof *paths);
+        if (list->count > 0)
+            memcpy(paths, list->paths, list->count * sizeof *paths);
+        list->paths = paths;
+        list->capacity = capacity;
+    }
+    list->paths[list->count++] = arena_copy(&list->arena, path);
+}
+
+struct source *feed_source(struct feed *feed, struct slice path) {
+    for (uint32_t i = 0; i < feed->source_count; i++) {
+        if (slice_equal(slice_of(feed->sources[i]->path), path))
+            return feed->sources[i];
+    }
+    ck_assert_uint_lt(feed->source_count, FAKE_SOURCES_MAX);
+    struct source *source = calloc(1, sizeof *source);
+    source->path = strndup(path.data, path.size);
+    feed->sources[feed->source_count++] = source;
+    return source;
+}
+
+void feed_source_format(struct source *source, const struct decoder_type *decoder) {
+    ck_assert_ptr_null(source->decoder);
+    source->decoder = decoder;
+    source->state = calloc(1, decoder->state_size);
+    source->figures.format = decoder->name;
+}
+
+const struct decoder_type *feed_source_decoder(const struct source *source) {
+    return source->decoder;
+}
+
+struct slice feed_source_path(const struct source *source) {
+    return slice_of(source->path);
+}
+
+struct source_figures *feed_source_figures(struct source *source) {
+    return &source->figures;
+}
+
+static void keep(struct feed *feed, const struct source *source, struct slice record,
+                 uint64_t position, enum decode_category category) {
+    pthread_mutex_lock(&feed->lock);
+    if ((feed->count & (feed->count - 1)) == 0)
+        feed->records = realloc(feed->records,
+                                (feed->count == 0 ? 1 : feed->count * 2) * sizeof *feed->records);
+    feed->records[feed->count++] = (struct fake_record){
+        strdup(source->path), strndup(record.data, record.size), position, category, record.data,
+        record.size};
+    pthread_mutex_unlock(&feed->lock);
+}
+
+enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
+                                uint64_t position, struct decode_fault *fault) {
+    ck_assert_ptr_nonnull(source->decoder);
+    struct event event;
+    enum decode_category category =
+        source->decoder->decode(source->state, record, &feed->arena, &event, fault);
+    keep(feed, source, record, position, category);
+    if (category == DECODE_OK)
+        source->figures.accepted++;
+    else
+        source->figures.refused++;
+    return category;
+}
+
+void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
+                 const struct decode_fault *fault) {
+    source->figures.refused++;
+    keep(feed, source, SLICE(""), position, fault->category);
+}
+
+void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    char *note = NULL;
+    ck_assert_int_gt(asprintf(&note, "%.*s: %s", (int)path.size, path.data, text), 0);
+    pthread_mutex_lock(&feed->lock);
+    feed->notes = realloc(feed->notes, (feed->note_count + 1) * sizeof *feed->notes);
+    feed->notes[feed->note_count++] = note;
+    pthread_mutex_unlock(&feed->lock);
+}
+
+// What was offered since the last flush must still stand where it stood.
+void feed_flush(struct feed *feed) {
+    pthread_mutex_lock(&feed->lock);
+    for (; feed->flushed < feed->count; feed->flushed++) {
+        const struct fake_record *record = &feed->records[feed->flushed];
+        if (record->category == DECODE_OK)
+            ck_assert_int_eq(memcmp(record->at, record->text, record->size), 0);
+    }
+    feed->flush_count++;
+    pthread_mutex_unlock(&feed->lock);
+    arena_reset(&feed->arena);
+}
+
+void feed_stamp_job(struct feed *feed, string_id job) {
+    feed->stamped = job;
+}
+
+void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes) {
+    feed->done_bytes = done_bytes;
+    feed->total_bytes = total_bytes;
+}
+
+bool feed_stopping(const struct feed *feed) {
+    return atomic_load(&feed->stopping);
+}
+
+int feed_stop_descriptor(const struct feed *feed) {
+    return feed->stop_pipe[0];
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A feed for tests of receivers: keeps what was offered, noted and refused, and checks that bytes
+// stay where they are until they are flushed. Decodes with the decoder that the receiver sets.
+#pragma once
+
+#include "pipeline/feed.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { FAKE_SOURCES_MAX = 2048 };
+
+struct fake_record {
+    char *path;
+    char *text;
+    uint64_t position;
+    enum decode_category category;
+    const char *at; // where it stood, until the flush
+    size_t size;
+};
+
+struct source {
+    char *path;
+    const struct decoder_type *decoder;
+    void *state;
+    struct source_figures figures;
+};
+
+struct feed {
+    pthread_mutex_t lock;
+    struct fake_record *records; // accepted and refused, in order
+    uint32_t count;
+    uint32_t flushed; // records before this one have been handed over
+    char **notes;     // "path: text"
+    uint32_t note_count;
+    struct source *sources[FAKE_SOURCES_MAX];
+    uint32_t source_count;
+    struct arena arena;
+    string_id stamped;
+    uint64_t done_bytes;
+    uint64_t total_bytes;
+    uint32_t flush_count;
+    atomic_bool stopping;
+    int stop_pipe[2];
+};
+
+struct feed *fake_feed_create(void);
+void fake_feed_free(struct feed *feed);
+void fake_feed_stop(struct feed *feed);
+// How many records were accepted, of all paths (NULL) or of one that ends in `path_end`.
+uint32_t fake_feed_accepted(struct feed *feed, const char *path_end);
+uint32_t fake_feed_refused(struct feed *feed, enum decode_category category);
+// True when a note holds both texts.
+bool fake_feed_noted(struct feed *feed, const char *one, const char *other);
+struct source *fake_feed_find(struct feed *feed, const char *path_end);

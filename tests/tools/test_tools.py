@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the checkers of tools/ see what they are there to see?"""
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOOLS = os.path.join(HERE, "..", "..", "tools")
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+import schema  # noqa: E402
+from checks import Checks  # noqa: E402
+
+
+def tool(name):
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(TOOLS, name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def includes(checks):
+    fault = tool("check_includes").fault
+    for file, include in (("base/log.c", "base/log.h"), ("pipeline/plan.h", "config/option.h"),
+                          ("processors/align.c", "pipeline/batch.h"),
+                          ("processors/align.c", "config/option.h"),
+                          ("pipeline/runner.c", "pipeline/batch.h"),
+                          ("cli/main.c", "receivers/decode/telemetry.h"),
+                          ("cli/version.h", "culprit_version.h")):
+        checks.equal(fault(file, include), None, "%s may include %s" % (file, include))
+    for file, include in (("base/log.c", "config/option.h"), ("config/option.h", "pipeline/plan.h"),
+                          ("pipeline/batch.h", "pipeline/runner.h"),
+                          ("pipeline/event.h", "receivers/file.h"),
+                          ("processors/align.c", "pipeline/plan.h"),
+                          ("processors/align.c", "config/document.h"),
+                          ("processors/align.c", "exporters/json.h"),
+                          ("receivers/file.c", "processors/align.h"),
+                          ("exporters/json.c", "cli/figures.h"), ("base/log.c", "log.h")):
+        checks.check(fault(file, include), "%s must not include %s" % (file, include))
+
+
+def results(checks):
+    def said(cases, **files):
+        with tempfile.TemporaryDirectory() as folder:
+            files["ctest.xml"] = "<testsuite>%s</testsuite>" % "".join(
+                '<testcase name="%s" status="%s"/>' % case for case in cases)
+            for name, text in files.items():
+                with open(os.path.join(folder, name.replace("__", ".")), "w",
+                          encoding="ascii") as file:
+                    file.write(text)
+            done = subprocess.run([sys.executable, "-B", os.path.join(TOOLS, "count_results"),
+                                   folder], capture_output=True, check=False)
+            return done.stdout.decode().strip(), done.returncode
+    fine, bad = [("base/test_x", "run")], [("base/test_x", "fail")]
+    tap = "1..3\nok 1 - a\nok 2 - b\nnot ok 3 - c\n"
+    checks.equal(said(fine, base__test_x__count="7 0\n"), ("7 passed, 0 failed", 0), "a suite")
+    checks.equal(said(bad, base__test_x__tap=tap), ("2 passed, 1 failed", 1), "a Check program")
+    checks.equal(said(bad, base__test_x__tap="ok 1 - a\n"), ("1 passed, 1 failed", 1), "a crash")
+    checks.equal(said(bad), ("0 passed, 1 failed", 1), "a crash before the first check")
+    checks.equal(said(fine), ("1 passed, 0 failed", 0), "a test without figures")
+    checks.equal(said([]), ("0 passed, 0 failed", 1), "no tests at all")
+
+
+def schemas(checks):
+    rules = {"type": "object", "additionalProperties": False, "required": ["a"],
+             "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9},
+                            "b": {"type": "array", "maxItems": 1, "items": {"$ref": "#/$defs/t"}},
+                            "c": {"enum": ["x"]}},
+             "$defs": {"t": {"type": "string", "pattern": "^[0-9]+$", "maxLength": 3}}}
+    for good in ({"a": 0}, {"a": 9, "b": ["12"], "c": "x"}):
+        checks.equal(list(schema.faults(good, rules)), [], "%r fits" % good)
+    for bad in ({}, [], {"a": True}, {"a": 10}, {"a": "1"}, {"a": 1, "d": 1}, {"a": 1, "c": "y"},
+                {"a": 1, "b": ["1", "2"]}, {"a": 1, "b": ["x"]}, {"a": 1, "b": ["1234"]},
+                {"a": 1, "b": [1]}):
+        checks.check(list(schema.faults(bad, rules)), "%r does not fit" % bad)
+
+
+def main():
+    checks = Checks()
+    includes(checks)
+    results(checks)
+    schemas(checks)
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
