@@ -2,9 +2,9 @@
 // Which value stands at place k of a large, changing multiset?
 //
 // New values wait in a small array; when it is full it is sorted and merged with the runs of its
-// size, like a carry in binary counting, into one block taken once. A query keeps one range of
-// candidates for each run and splits all of them at the weighted median of the ranges' middles,
-// which drops at least a quarter of the candidates each time. Memory: see the header.
+// size, like a carry in binary counting, into one block; blocks are used again. A query keeps one
+// range of candidates for each run and splits all of them at the weighted median of the ranges'
+// middles, which drops at least a quarter of the candidates each time. Memory: see the header.
 #include "base/order_statistic.h"
 
 #include "base/memory.h"
@@ -17,15 +17,49 @@ void order_init(struct order_statistic *set) {
     memset(set, 0, sizeof *set);
 }
 
-static void side_release(struct order_side *side) {
-    for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
-        memory_give(side->runs[i].values);
-    memset(side, 0, sizeof *side);
+static void spares_release(struct order_statistic *set, size_t first_class) {
+    for (size_t i = first_class; i < ORDER_RUNS_MAX; i++) {
+        for (size_t j = 0; j < ORDER_SPARES; j++) {
+            memory_give(set->spares[i][j]);
+            set->spares[i][j] = NULL;
+        }
+    }
 }
 
 void order_release(struct order_statistic *set) {
-    side_release(&set->added);
-    side_release(&set->erased);
+    for (size_t i = 0; i < ORDER_RUNS_MAX; i++) {
+        memory_give(set->added.runs[i].values);
+        memory_give(set->erased.runs[i].values);
+    }
+    spares_release(set, 0);
+    order_init(set);
+}
+
+// An empty run with room for `count` values: a spare block, or a new one.
+static struct order_run run_take(struct order_statistic *set, size_t count) {
+    struct order_run run = {0};
+    while ((size_t)ORDER_PENDING_MAX << run.size_class < count)
+        run.size_class++;
+    assert(run.size_class < ORDER_RUNS_MAX);
+    for (size_t i = 0; run.values == NULL && i < ORDER_SPARES; i++) {
+        run.values = set->spares[run.size_class][i];
+        set->spares[run.size_class][i] = NULL;
+    }
+    if (run.values == NULL)
+        run.values = memory_take(((size_t)ORDER_PENDING_MAX << run.size_class) * sizeof(uint64_t));
+    return run;
+}
+
+static void run_give(struct order_statistic *set, struct order_run *run) {
+    uint64_t *left = run->values;
+    for (size_t i = 0; left != NULL && i < ORDER_SPARES; i++) {
+        if (set->spares[run->size_class][i] == NULL) {
+            set->spares[run->size_class][i] = left;
+            left = NULL;
+        }
+    }
+    memory_give(left);
+    *run = (struct order_run){0};
 }
 
 static bool is_sorted(const uint64_t *values, size_t count) {
@@ -96,10 +130,13 @@ static size_t run_merge(uint64_t *block, size_t begin, size_t end, const struct 
     return begin - run->count;
 }
 
-// Moves the pending values and the runs of `levels` into one block of `total` values, smaller runs
+// Moves the pending values and the runs of `levels` into one run of `total` values, smaller runs
 // first. The runs are given back.
-static uint64_t *side_merge(struct order_side *side, uint64_t levels, size_t total) {
-    uint64_t *block = memory_take(total * sizeof *block);
+static struct order_run side_merge(struct order_statistic *set, struct order_side *side,
+                                   uint64_t levels, size_t total) {
+    struct order_run merged = run_take(set, total);
+    merged.count = total;
+    uint64_t *block = merged.values;
     size_t begin = total - side->pending_count;
     pending_sort(side->pending, side->pending_count);
     memcpy(block + begin, side->pending, side->pending_count * sizeof *block);
@@ -108,14 +145,13 @@ static uint64_t *side_merge(struct order_side *side, uint64_t levels, size_t tot
         if ((levels >> i & 1) == 0)
             continue;
         begin = run_merge(block, begin, total, &side->runs[i]);
-        memory_give(side->runs[i].values);
-        side->runs[i] = (struct order_run){0};
+        run_give(set, &side->runs[i]);
     }
     assert(begin == 0);
-    return block;
+    return merged;
 }
 
-static void side_carry(struct order_side *side) {
+static void side_carry(struct order_statistic *set, struct order_side *side) {
     size_t total = side->pending_count;
     uint64_t levels = 0;
     size_t level = run_level(total);
@@ -124,55 +160,69 @@ static void side_carry(struct order_side *side) {
         total += side->runs[level].count;
         level = run_level(total);
     }
-    side->runs[level] = (struct order_run){side_merge(side, levels, total), total};
+    side->runs[level] = side_merge(set, side, levels, total);
 }
 
-static void side_add(struct order_side *side, uint64_t value) {
+static void side_add(struct order_statistic *set, struct order_side *side, uint64_t value) {
     if (side->pending_count == ORDER_PENDING_MAX)
-        side_carry(side);
+        side_carry(set, side);
     side->pending[side->pending_count++] = value;
     side->count++;
 }
 
-static uint64_t *side_merge_all(struct order_side *side) {
+static struct order_run side_merge_all(struct order_statistic *set, struct order_side *side) {
     uint64_t levels = 0;
     for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
         if (side->runs[i].count > 0)
             levels |= UINT64_C(1) << i;
-    return side_merge(side, levels, side->count);
+    return side_merge(set, side, levels, side->count);
+}
+
+// Gives back what a much larger set once needed.
+static void trim(struct order_statistic *set, struct order_run *run) {
+    size_t needed = 0;
+    while ((size_t)ORDER_PENDING_MAX << needed < run->count)
+        needed++;
+    if (run->size_class > needed + 1) {
+        struct order_run smaller = run_take(set, run->count);
+        memcpy(smaller.values, run->values, run->count * sizeof *run->values);
+        smaller.count = run->count;
+        run_give(set, run);
+        *run = smaller;
+    }
+    spares_release(set, needed + 2);
 }
 
 // Takes the erased values out of the added ones: everything becomes one run.
 static void cancel_erased(struct order_statistic *set) {
-    size_t added_count = set->added.count, erased_count = set->erased.count;
-    uint64_t *added = side_merge_all(&set->added);
-    uint64_t *erased = side_merge_all(&set->erased);
+    struct order_run added = side_merge_all(set, &set->added);
+    struct order_run erased = side_merge_all(set, &set->erased);
     size_t kept = 0, next = 0;
-    for (size_t i = 0; i < added_count; i++) {
-        if (next < erased_count && erased[next] == added[i])
+    for (size_t i = 0; i < added.count; i++) {
+        if (next < erased.count && erased.values[next] == added.values[i])
             next++;
         else
-            added[kept++] = added[i];
+            added.values[kept++] = added.values[i];
     }
-    assert(next == erased_count && "a value was erased that is not in the set");
-    memory_give(erased);
+    assert(next == erased.count && "a value was erased that is not in the set");
+    run_give(set, &erased);
     set->erased.count = 0;
-    set->added.count = kept;
+    set->added.count = added.count = kept;
     if (kept == 0) {
-        memory_give(added);
+        run_give(set, &added);
         return;
     }
-    added = memory_resize(added, kept * sizeof *added);
-    set->added.runs[run_level(kept)] = (struct order_run){added, kept};
+    trim(set, &added);
+    set->added.runs[run_level(kept)] = added;
 }
 
 void order_add(struct order_statistic *set, uint64_t value) {
-    side_add(&set->added, value);
+    side_add(set, &set->added, value);
 }
 
 void order_erase(struct order_statistic *set, uint64_t value) {
     assert(order_count(set) > 0);
-    side_add(&set->erased, value);
+    side_add(set, &set->erased, value);
     size_t left = order_count(set);
     if (set->erased.count > ORDER_PENDING_MAX && set->erased.count > left / 2)
         cancel_erased(set);

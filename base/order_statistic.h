@@ -4,18 +4,19 @@
 // Sorted runs of doubling size (Bentley and Saxe's logarithmic method): adding is amortised
 // O(log n) in sequential merges. A query halves the candidates O(log n) times, each time with one
 // binary search in each of the O(log n) runs. Erased values stand in runs of their own and cancel
-// when they outgrow half of the rest. Memory: 8 bytes a value (16 at worst while values are
-// erased), twice that for a moment while runs are merged.
+// when they outgrow half of the rest. Memory: 8 to 24 bytes a value with what values are erased,
+// and as much in blocks that wait to be used again: a set of steady size allocates nothing.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORDER_RUNS_MAX = 48, ORDER_PENDING_MAX = 256 };
+enum { ORDER_RUNS_MAX = 48, ORDER_PENDING_MAX = 256, ORDER_SPARES = 2 };
 
 struct order_run {
     uint64_t *values; // ascending
     size_t count;
+    size_t size_class; // room for ORDER_PENDING_MAX << size_class values
 };
 
 struct order_side {
@@ -29,6 +30,7 @@ struct order_side {
 struct order_statistic {
     struct order_side added;
     struct order_side erased;
+    uint64_t *spares[ORDER_RUNS_MAX][ORDER_SPARES]; // given-back blocks of each size class
 };
 
 void order_init(struct order_statistic *set);

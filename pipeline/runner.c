@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { RUNNER_ARENA_BLOCK = 256 * 1024, DUE_MAX = 65536 };
@@ -80,6 +81,7 @@ static void judge(struct runner *runner, uint64_t as_of_ns, bool last) {
 // The first multiple of evaluate_every at or after `time_ns`; the end of time stays as it is.
 static uint64_t moment_after(const struct runner *runner, uint64_t time_ns) {
     uint64_t every = (uint64_t)runner->plan->timing.evaluate_every.ns;
+    assert(every > 0);
     uint64_t rest = time_ns % every;
     if (rest == 0)
         return time_ns;

@@ -50,8 +50,8 @@ struct series_cursor series_seek(const struct series_store *store, const struct 
 
 const struct sample *series_at_or_before(const struct series_store *store,
                                          const struct rank_series *series, uint64_t time_ns) {
-    struct series_cursor after = time_ns == UINT64_MAX ? series_end(store, series)
-                                                       : series_seek(store, series, time_ns + 1);
+    struct series_cursor after =
+        time_ns == UINT64_MAX ? series_end(store, series) : series_seek(store, series, time_ns + 1);
     uint32_t ordinal = after.chunk - series->chunks_expired;
     if (after.next > 0)
         return &series_chunk(store, series, ordinal)->rows[after.next - 1];

@@ -48,20 +48,23 @@ struct sample_chunk {
     struct sample rows[SAMPLES_PER_CHUNK];
 };
 
-// The samples of one rank of one job.
+// The samples of one rank of one job. What appending touches stands together in front.
 struct rank_series {
     int32_t rank;
+    uint32_t last_origin;   // row of the origins table, to recognise the next row's quickly
+    uint32_t tail;          // row of the chunks table: the last chunk
+    uint32_t tail_count;    // its rows; 0 without a chunk
+    uint64_t tail_ns;       // time of its last row
+    uint64_t sample_count;  // rows held now
+    uint64_t first_arrival; // arrival number of its first row among the rows held
+    uint64_t settled_ns;    // rows up to here have been part of an evaluation; 0 none yet
+    bool settled_any;
+    // Grows when a row came in at or before `settled_ns`: what was read off earlier rows is void.
+    uint32_t revision;
     uint32_t chunk_count;
     uint32_t chunk_capacity;
     uint32_t chunks_expired; // chunks given back at the front since the beginning
     uint32_t *chunks;        // rows of the chunks table, in time order
-    uint64_t sample_count;   // rows held now
-    uint64_t first_arrival;  // arrival number of its first row among the rows held
-    uint64_t settled_ns;     // rows up to here have been part of an evaluation; 0 none yet
-    bool settled_any;
-    // Grows when a row came in at or before `settled_ns`: what was read off earlier rows is void.
-    uint32_t revision;
-    uint32_t last_origin; // row of the origins table, to recognise the next row's quickly
 };
 
 struct series_store {

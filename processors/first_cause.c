@@ -6,12 +6,12 @@
 // Cost: O(ranks · log) an evaluation plus each new sample once. Memory: one row a rank, one a job.
 #include "processors/first_cause.h"
 
+#include "base/sort.h"
 #include "base/table.h"
 #include "processors/suspects.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 struct first_cause_config {
     double min_excess_ratio;
@@ -140,10 +140,10 @@ static int compare_bytes(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-static int64_t median_of(int64_t *values, uint32_t count) {
+static int64_t median_of(int64_t *values, uint32_t count, struct arena *arena) {
     if (count == 0)
         return 0;
-    qsort(values, count, sizeof *values, compare_bytes);
+    sort_stable(values, count, sizeof *values, arena, compare_bytes);
     int64_t high = values[count / 2];
     if (count % 2 == 1)
         return high;
@@ -169,7 +169,7 @@ static void compare_growth(struct first_cause *self, const struct evaluation *ev
         else
             others[count++] = growth;
     }
-    cause->median_other_growth_bytes = median_of(others, count);
+    cause->median_other_growth_bytes = median_of(others, count, arena);
     cause->excess_ratio =
         cause->median_other_growth_bytes <= 0
             ? INFINITY
@@ -193,7 +193,7 @@ static bool find_creep(const struct first_cause *self, const struct evaluation *
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         if (i != best && evaluation->ranks[i].in_generation)
             others[count++] = evaluation->spikes[i].low_growth_bytes;
-    int64_t median = median_of(others, count);
+    int64_t median = median_of(others, count, arena);
     const struct rank_spike *spikes = &evaluation->spikes[best];
     double ratio = median <= 0 ? INFINITY : (double)spikes->low_growth_bytes / (double)median;
     // What it leaked beyond the others has to be worth a word by itself.

@@ -5,7 +5,7 @@
 // KiB of scratch, whatever the number of samples.
 #include "processors/interval_median.h"
 
-#include <stdlib.h>
+#include "base/sort.h"
 
 enum {
     BUCKET_BITS = 10,
@@ -128,7 +128,7 @@ static __int128 claimed_median(const struct evaluation *evaluation, struct arena
     }
     if (total == 0)
         return 0;
-    qsort(claims, origin_count, sizeof *claims, compare_claims);
+    sort_stable(claims, origin_count, sizeof *claims, arena, compare_claims);
     unsigned __int128 high = claim_of_rank(claims, total / 2);
     if (total % 2 == 1)
         return (__int128)high;

@@ -6,9 +6,8 @@
 // phase replay.
 #include "processors/phase_replay.h"
 
+#include "base/sort.h"
 #include "base/table.h"
-
-#include <stdlib.h>
 
 static int compare_int64(int64_t a, int64_t b) {
     return (a > b) - (a < b);
@@ -16,32 +15,6 @@ static int compare_int64(int64_t a, int64_t b) {
 
 static int compare_uint64(uint64_t a, uint64_t b) {
     return (a > b) - (a < b);
-}
-
-// Merge sort: the rules want a stable order, which qsort does not promise.
-static void sort_stable(void *items, size_t count, size_t size, struct arena *arena,
-                        int (*compare)(const void *, const void *)) {
-    char *from = items;
-    char *to = arena_take(arena, count * size);
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t begin = 0; begin < count; begin += 2 * width) {
-            size_t middle = begin + width < count ? begin + width : count;
-            size_t end = begin + 2 * width < count ? begin + 2 * width : count;
-            size_t left = begin;
-            size_t right = middle;
-            for (size_t at = begin; at < end; at++) {
-                bool take_left =
-                    left < middle &&
-                    (right == end || compare(from + left * size, from + right * size) <= 0);
-                memcpy(to + at * size, from + (take_left ? left++ : right++) * size, size);
-            }
-        }
-        char *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != (char *)items)
-        memcpy(items, from, count * size);
 }
 
 static int compare_boundaries(const void *left, const void *right) {
@@ -142,7 +115,8 @@ static int compare_created(const void *left, const void *right) {
 
 // Scopes that were never left, stack by stack in order of creation, outermost first.
 static void add_left_over(struct replay *replay, struct arena *arena, size_t count) {
-    qsort(replay->stacks, replay->stacks_size, sizeof *replay->stacks, compare_created);
+    sort_stable(replay->stacks, replay->stacks_size, sizeof *replay->stacks, arena,
+                compare_created);
     size_t *open = arena_take(arena, count * sizeof *open);
     for (size_t i = 0; i < replay->stacks_size; i++) {
         if (!replay->stacks[i].live)
@@ -233,8 +207,8 @@ static int compare_labels(const void *left, const void *right) {
 }
 
 // Sorted by code point, each once.
-static uint32_t distinct_labels(struct slice *labels, size_t count) {
-    qsort(labels, count, sizeof *labels, compare_labels);
+static uint32_t distinct_labels(struct slice *labels, size_t count, struct arena *arena) {
+    sort_stable(labels, count, sizeof *labels, arena, compare_labels);
     uint32_t kept = 0;
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || !slice_equal(labels[kept - 1], labels[i]))
@@ -268,7 +242,7 @@ static struct phase_attribution ambiguous_answer(const struct activity *activity
             labels[count++] = intern_slice(span->label);
     }
     struct phase_attribution answer = {.resolution = PHASE_AMBIGUOUS, .paths = labels};
-    answer.path_count = distinct_labels(labels, count);
+    answer.path_count = distinct_labels(labels, count, arena);
     if (answer.path_count >= 2)
         answer.summary = intern_slice(latest->label);
     return answer;

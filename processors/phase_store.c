@@ -5,6 +5,7 @@
 #include "processors/phase_store.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "processors/phase_replay.h"
 
 #include <assert.h>
@@ -270,7 +271,7 @@ static void expire_track(struct phase_store *store, struct phase_track *track, u
     uint32_t *keep = arena_take(scratch, track->count * 2 * sizeof *keep);
     size_t keep_count;
     mark_kept(boundaries, track->count, spans, span_count, before_ns, keep, &keep_count);
-    qsort(keep, keep_count, sizeof *keep, compare_rows);
+    sort_stable(keep, keep_count, sizeof *keep, scratch, compare_rows);
     uint32_t row = track->first;
     track->first = track->last = TABLE_NO_ROW;
     track->count = 0;

@@ -199,6 +199,30 @@ static uint32_t find_rank(struct rank_group *self, uint32_t job, int32_t rank) {
     return add_rank(self, job, rank);
 }
 
+// A job of many ranks does not fit into the caches: what the next events will touch is asked for
+// ahead, in three rounds (slot of the index, rank, end of its series), so that the waits overlap.
+enum { AHEAD = 16 };
+
+static void prefetch_ahead(const struct rank_group *self, const struct event *events,
+                           uint32_t count) {
+    if (self->rank_index_size == 0)
+        return;
+    uint32_t slots[AHEAD];
+    for (uint32_t i = 0; i < count; i++) {
+        slots[i] = index_start(self, self->last_job, events[i].rank);
+        __builtin_prefetch(&self->rank_index[slots[i]]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (self->rank_index[slots[i]] != TABLE_NO_ROW) {
+            const char *rank = (const char *)rank_at(self, self->rank_index[slots[i]]);
+            __builtin_prefetch(rank, 1);
+            __builtin_prefetch(rank + 64, 1);
+        }
+    for (uint32_t i = 0; i < count; i++)
+        if (self->rank_index[slots[i]] != TABLE_NO_ROW)
+            rows_prefetch(&self->store, &rank_at(self, self->rank_index[slots[i]])->series);
+}
+
 static struct sample sample_of(const struct telemetry *telemetry, uint32_t origin) {
     uint32_t nulls = telemetry->null_counters;
     uint32_t flags = (nulls & COUNTER_RESERVED ? SAMPLE_RESERVED_NULL : 0) |
@@ -298,9 +322,14 @@ static void rank_group_consume(void *instance, struct batch *batch) {
     struct rank_group *self = instance;
     self->choice = *batch->job_choice;
     self->by_value = !batch->ordered;
-    for (uint32_t i = 0; i < batch->event_count; i++)
+    for (uint32_t i = 0; i < batch->event_count; i++) {
+        if (i % AHEAD == 0) {
+            uint32_t left = batch->event_count - i;
+            prefetch_ahead(self, batch->events + i, left < AHEAD ? left : AHEAD);
+        }
         if (batch->events[i].kind == EVENT_TELEMETRY && batch_selects(batch, i))
             take_event(self, &batch->events[i]);
+    }
     if (!batch->evaluate)
         return;
     expire_jobs(self);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-enum { CHUNKS_PER_BLOCK = 1, ORIGINS_PER_BLOCK = 256 };
+enum { CHUNKS_PER_BLOCK = 8, ORIGINS_PER_BLOCK = 256 };
 
 _Static_assert(sizeof(struct sample) == 48, "bytes a sample are promised in the docs");
 _Static_assert(sizeof(struct sample_chunk) == 4096, "one page a chunk");
@@ -123,14 +123,41 @@ static struct sample_chunk *chunk_at(struct series_store *store, const struct ra
     return table_row(&store->chunks, series->chunks[ordinal]);
 }
 
+static void note_tail(const struct series_store *store, struct rank_series *series) {
+    series->tail_count = 0;
+    if (series->chunk_count == 0)
+        return;
+    const struct sample_chunk *chunk = series_chunk(store, series, series->chunk_count - 1);
+    series->tail = series->chunks[series->chunk_count - 1];
+    series->tail_count = chunk->count;
+    series->tail_ns = chunk->rows[chunk->count - 1].time_ns;
+}
+
+// Behind all rows: touches the series' front, the chunk's count and the row, nothing else.
 static void append(struct series_store *store, struct rank_series *series,
                    const struct sample *row) {
-    struct sample_chunk *chunk = NULL;
-    if (series->chunk_count > 0)
-        chunk = chunk_at(store, series, series->chunk_count - 1);
-    if (chunk == NULL || chunk->count == SAMPLES_PER_CHUNK)
+    struct sample_chunk *chunk;
+    if (series->tail_count == 0 || series->tail_count == SAMPLES_PER_CHUNK) {
         chunk = add_chunk(store, series, series->chunk_count);
-    chunk->rows[chunk->count++] = *row;
+        series->tail = series->chunks[series->chunk_count - 1];
+        series->tail_count = 0;
+    } else {
+        chunk = table_row(&store->chunks, series->tail);
+    }
+    chunk->rows[series->tail_count] = *row;
+    chunk->count = ++series->tail_count;
+    series->tail_ns = row->time_ns;
+}
+
+void rows_prefetch(const struct series_store *store, const struct rank_series *series) {
+    if (series->tail_count == 0 || series->tail_count == SAMPLES_PER_CHUNK)
+        return;
+    struct sample_chunk *chunk = table_row(&store->chunks, series->tail);
+    __builtin_prefetch(chunk, 1);
+    __builtin_prefetch(&chunk->rows[series->tail_count], 1);
+    __builtin_prefetch((char *)&chunk->rows[series->tail_count + 1] - 1, 1);
+    if (series->last_origin != TABLE_NO_ROW)
+        __builtin_prefetch(table_row(&store->origins, series->last_origin));
 }
 
 // The first place whose row comes after `row`, as (ordinal, row); there is one.
@@ -198,22 +225,29 @@ static struct row_place neighbours(const struct series_store *store,
     return around;
 }
 
+// Whether the row belongs behind all others.
+static bool belongs_behind(const struct series_store *store, const struct rank_series *series,
+                           const struct sample *row, bool by_value) {
+    if (series->tail_count == 0 || row->time_ns > series->tail_ns)
+        return true;
+    if (row->time_ns < series->tail_ns)
+        return false;
+    const struct sample_chunk *chunk = table_row(&store->chunks, series->tail);
+    return !comes_after(store, &chunk->rows[series->tail_count - 1], row, by_value);
+}
+
 struct row_place rows_insert(struct series_store *store, struct rank_series *series,
                              const struct sample *row, bool by_value) {
     struct row_place around = {0};
-    const struct sample *last = NULL;
-    if (series->chunk_count > 0) {
-        const struct sample_chunk *chunk = series_chunk(store, series, series->chunk_count - 1);
-        last = &chunk->rows[chunk->count - 1];
-    }
-    if (last == NULL || !comes_after(store, last, row, by_value)) {
-        around.has_before = last != NULL;
-        around.before_ns = last != NULL ? last->time_ns : 0;
+    if (belongs_behind(store, series, row, by_value)) {
+        around.has_before = series->tail_count > 0;
+        around.before_ns = series->tail_ns;
         append(store, series, row);
     } else {
         struct series_cursor place = find_place(store, series, row, by_value);
         around = neighbours(store, series, place);
         insert_at(store, series, place, row);
+        note_tail(store, series);
     }
     series->sample_count++;
     around.late = series->settled_any && row->time_ns <= series->settled_ns;
@@ -254,5 +288,6 @@ void rows_remove_flagged(struct series_store *store, struct rank_series *series,
             table_free(&store->chunks, series->chunks[i]);
     }
     series->chunk_count = kept_chunks;
+    note_tail(store, series);
     series->revision++;
 }

@@ -21,6 +21,9 @@ void rows_release(struct rank_series *series); // the directory; chunks go with 
 uint32_t rows_origin(struct series_store *store, uint32_t *buckets, uint32_t bucket_count,
                      uint32_t hint, const struct telemetry *telemetry);
 
+// Asks the processor to fetch what the next insert into this series will touch.
+void rows_prefetch(const struct series_store *store, const struct rank_series *series);
+
 // Puts `row` behind all rows that do not come after it. `by_value`: rows with equal (time, pid,
 // host) are ordered by their values instead of by arrival.
 struct row_place rows_insert(struct series_store *store, struct rank_series *series,

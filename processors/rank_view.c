@@ -2,10 +2,9 @@
 // Which job is judged, over which ranks, in which generation? Builds struct evaluation from the
 // settled figures: O(ranks) for the views, O(ranks · log) for the generation, and the exact median
 // interval. Job choice, world size and the wording of notes follow stormlog's cross-rank analysis.
+#include "base/sort.h"
 #include "processors/interval_median.h"
 #include "processors/rank_group_state.h"
-
-#include <stdlib.h>
 
 static bool comes_first(const struct rank_group *group, const struct job_state *a,
                         const struct job_state *b) {
@@ -104,7 +103,7 @@ static uint32_t job_generation(const struct rank_group *group, const struct eval
     }
     if (most == 0)
         return 0;
-    qsort(generations, count, sizeof *generations, compare_descending);
+    sort_stable(generations, count, sizeof *generations, arena, compare_descending);
     return generations[(count + 1) / 2 - 1];
 }
 

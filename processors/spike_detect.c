@@ -5,10 +5,9 @@
 // leak. Cost: amortised constant a sample (growth_scan.h). Memory: one row of scans a rank.
 #include "processors/spike_detect.h"
 
+#include "base/sort.h"
 #include "base/table.h"
 #include "processors/low_steps.h"
-
-#include <stdlib.h>
 
 struct spike_detect_config {
     struct byte_size min_growth;
@@ -129,7 +128,7 @@ static __int128 common_end(const struct evaluation *evaluation, struct arena *ar
                 evaluation->ranks[i].last_ns - evaluation->alignment[i].generation_offset_ns;
     if (count == 0)
         return 0;
-    qsort(ends, count, sizeof *ends, compare_moments);
+    sort_stable(ends, count, sizeof *ends, arena, compare_moments);
     return ends[(count - 1) / 2];
 }
 

@@ -3,7 +3,7 @@
 // least the median sampling interval and all ranks were heard; medium when the lead is shorter.
 #include "processors/suspects.h"
 
-#include <stdlib.h>
+#include "base/sort.h"
 
 static const struct spike *spike_from(const struct rank_spike *spikes, enum suspect_source source) {
     switch (source) {
@@ -72,7 +72,7 @@ void suspects_rank(const struct evaluation *evaluation, enum suspect_source sour
     out->sparse = is_sparse(evaluation, source);
     if (out->candidate_count == 0)
         return;
-    qsort(out->items, out->candidate_count, sizeof *out->items, compare_suspects);
+    sort_stable(out->items, out->candidate_count, sizeof *out->items, arena, compare_suspects);
     out->has_onset = out->candidate_count >= 2;
     out->onset_ns = out->items[out->has_onset ? 1 : 0].aligned_ns;
     while (out->count < out->candidate_count && out->items[out->count].aligned_ns <= out->onset_ns)

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How fast is culprit, beside what else reads the same file?
+
+    bench/run [--events N] [--rounds N] [--folder DIR]
+
+Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
+read it in turn, pinned to one core: culprit from file to summary, cat to another file there, grep -F
+writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
+the whole process, and ratios are taken round by round; medians are given. Then the stages, the
+allocations and the decoder are measured by programs of their own. Prints one JSON document.
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+PYTHON_LOOP = """
+import sys
+try:
+    import orjson
+    loads, dumps = orjson.loads, orjson.dumps
+except ImportError:
+    import json
+    loads, dumps = json.loads, lambda record: json.dumps(record).encode()
+with open(sys.argv[1], 'rb') as source, open(sys.argv[2], 'wb') as sink:
+    for line in source:
+        record = loads(line)
+        if record['job_id'] == 'job-1':
+            sink.write(dumps(record) + b'\\n')
+"""
+STORMLOG_LOOP = """
+import json, sys
+from stormlog.telemetry import load_telemetry_record
+from stormlog.distributed_analysis import summarize_distributed_first_cause
+events = [load_telemetry_record(json.loads(line)) for line in open(sys.argv[1])]
+print(summarize_distributed_first_cause(events))
+"""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def importable(module):
+    return subprocess.run([sys.executable, "-c", "import " + module], capture_output=True,
+                          check=False).returncode == 0
+
+
+class Run:
+    """CPU and wall seconds of one process on one core, and the most memory it held."""
+
+    def __init__(self, core, command, out, **environment):
+        with open(out, "wb") as sink:
+            begun = time.monotonic()
+            process = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=sink,
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env={**os.environ, **environment})
+            _, status, usage = os.wait4(process.pid, 0)
+            self.wall_s = time.monotonic() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit("%s failed with %d" % (" ".join(command), process.returncode))
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        self.peak_rss_bytes = usage.ru_maxrss * 1024
+
+
+class Bench:
+    def __init__(self, build, options, folder):
+        self.build, self.options, self.folder = build, options, folder
+        self.core = max(os.sched_getaffinity(0))
+        self.input = os.path.join(folder, "events.jsonl")
+        self.out = os.path.join(folder, "out")
+
+    def program(self, name):
+        return os.path.join(self.build, name)
+
+    def make_input(self, events, path):
+        with open(path, "wb") as sink:
+            subprocess.run([self.program("bench/culprit_generate"), "--events", str(events)],
+                           stdout=sink, check=True)
+        return os.path.getsize(path)
+
+    def peers(self):
+        commands = {
+            "culprit": ([self.program("culprit"), "analyze", "--quiet", "--output", "summary",
+                         self.input], {}),
+            "cat": (["cat", self.input], {}),
+            "grep": (["grep", "-F", '"job_id":"job-1"', self.input], {"LC_ALL": "C"}),
+            "python_loop": ([sys.executable, "-c", PYTHON_LOOP, self.input, self.out + ".python"],
+                            {}),
+        }
+        runs = {name: [] for name in commands}
+        for turn in range(self.options.rounds):
+            for name, (command, environment) in commands.items():
+                if name == "python_loop" and turn >= self.options.python_rounds:
+                    continue
+                say("round %d: %s" % (turn + 1, name))
+                runs[name].append(Run(self.core, command, self.out, **environment))
+        return runs
+
+    def stormlog(self):
+        if not importable("stormlog"):
+            return None
+        events = 20000
+        path = os.path.join(self.folder, "slice.jsonl")
+        self.make_input(events, path)
+        say("stormlog, %d events" % events)
+        try:
+            run = Run(self.core, [sys.executable, "-c", STORMLOG_LOOP, path], self.out)
+        except SystemExit:
+            return None
+        return {"events": events, "events_per_s": round(events / run.cpu_s)}
+
+    def said(self, *command):
+        say(" ".join(os.path.basename(c) for c in command))
+        done = subprocess.run(["taskset", "-c", str(self.core), *command], check=True,
+                              stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def figures(runs, events, size):
+    cpu_s = median(r.cpu_s for r in runs)
+    return {"cpu_s": round(cpu_s, 3), "wall_s": round(median(r.wall_s for r in runs), 3),
+            "events_per_s": round(events / cpu_s), "mb_per_s": round(size / cpu_s / 1e6),
+            "peak_rss_bytes": max(r.peak_rss_bytes for r in runs), "rounds": len(runs)}
+
+
+def aim(what, figure, limit, at_least):
+    met = figure >= limit if at_least else figure <= limit
+    return {"aim": what, "measured": round(figure, 3), "at_least" if at_least else "at_most": limit,
+            "met": met}
+
+
+def aims(ratios, stages, allocations, decode):
+    cost = [row["ns_per_event"] for row in stages]
+    kept = [row for row in allocations if row["pipeline"] == "all"]
+    return [
+        aim("file to summary, in the time of cat", ratios["culprit/cat"], 2.0, False),
+        aim("file to summary, in the time of grep -F", ratios["culprit/grep"], 1.0, False),
+        aim("file to summary, times as fast as a Python loop", ratios["python_loop/culprit"], 7.0,
+            True),
+        aim("decoding, times as fast as jansson", decode["ratio"], 30.0, True),
+        aim("allocations an event in a live pipeline, warmed up",
+            max(row["allocations_per_event"] for row in allocations if row["pipeline"] == "live"),
+            0.0, False),
+        aim("cost of an event at the most ranks, against the fewest", cost[-1] / cost[0], 1.5,
+            False),
+        aim("peak heap, of what 64 B a kept sample and 8 MiB allow",
+            max(row["peak_bytes"] / row["peak_bytes_allowed"] for row in kept), 1.0, False),
+    ]
+
+
+def cpu_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def measure(bench, options):
+    say("making %d events" % options.events)
+    size = bench.make_input(options.events, bench.input)
+    runs = bench.peers()
+    report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(), "system": platform.platform()},
+              "input": {"events": options.events, "bytes": size,
+                        "bytes_per_event": round(size / options.events)},
+              "python_decoder": "orjson" if importable("orjson") else "json (orjson is not there)"}
+    report["programs"] = {name: figures(own, options.events, size) for name, own in runs.items()}
+    ratios = {}
+    for over, under in (("culprit", "cat"), ("culprit", "grep"), ("python_loop", "culprit")):
+        ratios[over + "/" + under] = round(median(
+            a.cpu_s / b.cpu_s for a, b in zip(runs[over], runs[under])), 3)
+    report["ratios"] = ratios
+    report["stormlog"] = bench.stormlog()
+    os.unlink(bench.input)
+    report["stages"] = bench.said(bench.program("bench/bench_stages"), str(options.events), "8",
+                                  "64", "1024", "16384")
+    report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
+    report["decode"] = bench.said(bench.program("bench/bench_decode"))
+    report["aims"] = aims(ratios, report["stages"], report["allocations"], report["decode"])
+    return report
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="bench/run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", help=argparse.SUPPRESS)
+    parser.add_argument("--events", type=int, default=1000000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python-rounds", type=int, default=2)
+    parser.add_argument("--folder", default="/dev/shm", help="where the files are made")
+    options = parser.parse_args(arguments)
+    folder = tempfile.mkdtemp(prefix="culprit-bench-", dir=options.folder)
+    try:
+        report = measure(Bench(os.path.abspath(options.build), options, folder), options)
+    finally:
+        shutil.rmtree(folder)
+    print(json.dumps(report, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

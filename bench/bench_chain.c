@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/bench_chain.h"
+
+#include "base/intern.h"
+#include "base/memory.h"
+#include "cli/component_list.h"
+#include "receivers/decode/telemetry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { EVENT_ARENA_BLOCK = 1 << 20, BATCH_ARENA_BLOCK = 1 << 18, CONFIG_MAX = 1024 };
+
+static const char config_text[] =
+    "receivers: {file: {include: [unused]}}\n"
+    "processors:\n"
+    "  rank_group: {retention: %s}\n"
+    "  phase_attribution: {retention: %s}\n"
+    "exporters: {json: {}}\n"
+    "service:\n"
+    "  pipelines:\n"
+    "    memory: {receivers: [file], preset: memory, "
+    "exporters: [json]}\n";
+
+static double cpu_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+_Noreturn static void give_up(const char *what) {
+    fprintf(stderr, "bench: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static void build_plan(struct bench_chain *chain, const char *retention) {
+    char text[CONFIG_MAX];
+    snprintf(text, sizeof text, config_text, retention, retention);
+    struct arena arena;
+    arena_init(&arena, 4096);
+    struct problem_list problems, warnings;
+    problem_list_init(&problems, &arena);
+    problem_list_init(&warnings, &arena);
+    struct plan_input input = {.components = component_list(), .text = text, .text_name = "bench"};
+    struct error error = {0};
+    if (plan_build(&chain->plan, &input, &problems, &warnings, &error) != STATUS_OK)
+        give_up(problems.count > 0 ? problems.items[0].text : error.message);
+    arena_release(&arena);
+}
+
+static void start_stages(struct bench_chain *chain) {
+    const struct plan_pipeline *pipeline = &chain->plan.pipelines[0];
+    if (pipeline->processor_count > BENCH_STAGES_MAX)
+        give_up("the preset has more stages than there is room for");
+    for (uint32_t i = 0; i < pipeline->processor_count; i++) {
+        const struct plan_component *component = &chain->plan.components[pipeline->processors[i]];
+        struct component_context context = {.id = component->id,
+                                            .site = component->id,
+                                            .pipeline = pipeline->name,
+                                            .timing = &pipeline->timing,
+                                            .once = chain->once};
+        struct error error = {0};
+        chain->types[i] = component->type;
+        chain->instances[i] = memory_zero(1, component->type->instance_size);
+        if (component->type->start(chain->instances[i], component->config, &context, &error) !=
+            STATUS_OK)
+            give_up(error.message);
+        chain->stage_count++;
+    }
+}
+
+void bench_chain_start(struct bench_chain *chain, bool once, const char *retention) {
+    *chain = (struct bench_chain){.once = once};
+    // Not counted as culprit's: they stand for the file that would be read.
+    chain->text = malloc((size_t)BENCH_BATCH * MADE_LINE_MAX);
+    chain->lines = malloc(BENCH_BATCH * sizeof *chain->lines);
+    if (chain->text == NULL || chain->lines == NULL)
+        give_up("out of memory");
+    build_plan(chain, retention);
+    start_stages(chain);
+    chain->decoder_state = memory_zero(1, decoder_stormlog.state_size);
+    chain->events = memory_take(BENCH_BATCH * sizeof *chain->events);
+    arena_init(&chain->event_arena, EVENT_ARENA_BLOCK);
+    arena_init(&chain->batch_arena, BATCH_ARENA_BLOCK);
+}
+
+void bench_chain_stop(struct bench_chain *chain) {
+    for (uint32_t i = 0; i < chain->stage_count; i++) {
+        if (chain->types[i]->stop != NULL)
+            chain->types[i]->stop(chain->instances[i]);
+        memory_give(chain->instances[i]);
+    }
+    memory_give(chain->decoder_state);
+    memory_give(chain->events);
+    arena_release(&chain->event_arena);
+    arena_release(&chain->batch_arena);
+    plan_release(&chain->plan);
+    free(chain->text);
+    free(chain->lines);
+}
+
+void bench_chain_make(struct bench_chain *chain, const struct made_job *job, uint64_t first,
+                      uint32_t count) {
+    char *at = chain->text;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size = made_line(job, first + i, at);
+        chain->lines[i] = (struct slice){at, size - 1};
+        at += size;
+    }
+    chain->line_count = count;
+}
+
+static void pass_stages(struct bench_chain *chain, struct batch *batch, double *seconds) {
+    arena_reset(&chain->batch_arena);
+    batch->arena = &chain->batch_arena;
+    batch->ordered = chain->once;
+    double before = cpu_s();
+    for (uint32_t i = 0; i < chain->stage_count; i++) {
+        chain->types[i]->processor.consume(chain->instances[i], batch);
+        double after = cpu_s();
+        seconds[i] += after - before;
+        before = after;
+    }
+}
+
+uint64_t bench_chain_pass(struct bench_chain *chain) {
+    struct decode_fault fault;
+    double before = cpu_s();
+    arena_reset(&chain->event_arena);
+    for (uint32_t i = 0; i < chain->line_count; i++)
+        if (decoder_stormlog.decode(chain->decoder_state, chain->lines[i], &chain->event_arena,
+                                    &chain->events[i], &fault) != DECODE_OK)
+            give_up(fault.detail);
+    chain->decode_s += cpu_s() - before;
+    struct batch batch = {.events = chain->events, .event_count = chain->line_count};
+    pass_stages(chain, &batch, chain->consume_s);
+    return chain->events[chain->line_count - 1].time_ns;
+}
+
+void bench_chain_evaluate(struct bench_chain *chain, uint64_t as_of_ns, bool last) {
+    struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
+    pass_stages(chain, &batch, chain->evaluate_s);
+    chain->evaluations++;
+    chain->kept = 0;
+    for (uint32_t i = 0; i < batch.evaluation_count; i++)
+        for (uint32_t k = 0; k < batch.evaluations[i].rank_count; k++)
+            chain->kept += batch.evaluations[i].ranks[k].sample_count;
+}

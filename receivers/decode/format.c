@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kind of input is this?
+//
+// Magic bytes first; then the shape of the JSON that begins there (lines, array, object over
+// several lines); then the top-level keys of the first record that has telling ones, in a fixed
+// order of formats; last, text that is no JSON. Looks at 64 lines or 1 MiB at most, one pass a
+// record, no memory of its own.
+#include "receivers/decode/format.h"
+
+#include "receivers/decode/json_keys.h"
+#include "receivers/decode/json_scan.h"
+#include "receivers/decode/split.h"
+
+#include <ctype.h>
+
+// Keys that tell formats apart, as bits.
+enum telling_key {
+    KEY_SOURCE = 1 << 0,
+    KEY_EV = 1 << 1,
+    KEY_API_VERSION = 1 << 2, // or kind
+    KEY_TYPE = 1 << 3,
+    KEY_OBJECT = 1 << 4,
+    KEY_ENTRIES = 1 << 5, // or pg_config
+    KEY_SCHEMA_VERSION = 1 << 6,
+    KEY_EVENTS = 1 << 7, // events or telemetry_events, an array
+    KEY_MEMORY = 1 << 8, // what a legacy record measures
+    KEY_EVENT = 1 << 9,  // what only an event has
+    KEY_SIDECAR = 1 << 10,
+    KEY_VERDICT = 1 << 11,
+    KEY_PATH = 1 << 12,
+    KEY_CATEGORY = 1 << 13,
+    KEY_RECORD = 1 << 14,
+};
+
+static const struct {
+    struct slice name;
+    unsigned bits;
+} telling_keys[] = {
+    {{"source", 6}, KEY_SOURCE},
+    {{"ev", 2}, KEY_EV},
+    {{"apiVersion", 10}, KEY_API_VERSION},
+    {{"kind", 4}, KEY_API_VERSION},
+    {{"type", 4}, KEY_TYPE},
+    {{"object", 6}, KEY_OBJECT},
+    {{"entries", 7}, KEY_ENTRIES},
+    {{"pg_config", 9}, KEY_ENTRIES},
+    {{"schema_version", 14}, KEY_SCHEMA_VERSION},
+    {{"memory_allocated", 16}, KEY_MEMORY},
+    {{"memory_mb", 9}, KEY_MEMORY},
+    {{"device_used_bytes", 17}, KEY_MEMORY},
+    {{"event_type", 10}, KEY_EVENT},
+    {{"timestamp_ns", 12}, KEY_EVENT},
+    {{"format", 6}, KEY_SIDECAR},
+    {{"sessions", 8}, KEY_SIDECAR},
+    {{"segments", 8}, KEY_SIDECAR},
+    {{"bundle_name", 11}, KEY_SIDECAR},
+    {{"files", 5}, KEY_SIDECAR},
+    {{"profiles", 8}, KEY_SIDECAR},
+    {{"artifacts", 9}, KEY_SIDECAR},
+    {{"path", 4}, KEY_PATH},
+    {{"category", 8}, KEY_CATEGORY},
+    {{"record", 6}, KEY_RECORD},
+};
+
+static bool begins_with(struct slice text, struct slice start) {
+    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
+}
+
+static unsigned key_bits(const struct json_keys *keys) {
+    struct slice key = keys->key, text;
+    if (keys->value_first == '[' &&
+        (slice_equal(key, SLICE("events")) || slice_equal(key, SLICE("telemetry_events"))))
+        return KEY_EVENTS;
+    if (begins_with(key, SLICE("allocator_")))
+        return KEY_MEMORY;
+    if (slice_equal(key, SLICE("schema")) && keys->value_first == '"' &&
+        json_keys_text(keys, &text) && begins_with(text, SLICE("culprit.verdict.")))
+        return KEY_VERDICT;
+    for (size_t i = 0; i < sizeof telling_keys / sizeof telling_keys[0]; i++) {
+        if (slice_equal(key, telling_keys[i].name))
+            return telling_keys[i].bits;
+    }
+    return 0;
+}
+
+static bool all_of(unsigned bits, unsigned wanted) {
+    return (bits & wanted) == wanted;
+}
+
+static enum format_kind kind_of_keys(unsigned bits) {
+    if ((bits & KEY_VERDICT) != 0)
+        return FORMAT_VERDICTS;
+    if (all_of(bits, KEY_PATH | KEY_CATEGORY | KEY_RECORD))
+        return FORMAT_QUARANTINE;
+    if ((bits & KEY_SOURCE) != 0)
+        return FORMAT_TAGGED_LINES;
+    if ((bits & KEY_EV) != 0)
+        return FORMAT_SPANS;
+    if ((bits & KEY_API_VERSION) != 0 || all_of(bits, KEY_TYPE | KEY_OBJECT))
+        return FORMAT_KUBERNETES;
+    if ((bits & KEY_ENTRIES) != 0)
+        return FORMAT_FLIGHT_RECORDER;
+    if ((bits & KEY_SCHEMA_VERSION) != 0)
+        return all_of(bits, KEY_SIDECAR) && (bits & KEY_EVENT) == 0 ? FORMAT_SIDECAR
+                                                                    : FORMAT_STORMLOG;
+    if ((bits & (KEY_EVENTS | KEY_MEMORY)) != 0)
+        return FORMAT_STORMLOG;
+    return FORMAT_UNKNOWN;
+}
+
+// What was found of one value at the beginning of a text.
+struct value_look {
+    enum json_keys_step end; // WHOLE, CUT or WRONG
+    size_t after;            // where it ended
+    unsigned bits;           // telling keys among those `depth` containers deep
+};
+
+static struct value_look look_at_value(struct slice text, size_t at, unsigned depth) {
+    struct json_keys keys;
+    json_keys_begin(&keys, text, at);
+    struct value_look look = {.end = JSON_KEYS_MEMBER};
+    while (look.end == JSON_KEYS_MEMBER) {
+        look.end = json_keys_next(&keys);
+        if (look.end == JSON_KEYS_MEMBER && keys.key_depth == depth)
+            look.bits |= key_bits(&keys);
+    }
+    look.after = keys.at;
+    return look;
+}
+
+static size_t space_end(struct slice text, size_t at) {
+    return (size_t)(json_skip_space(text.data + at, text.data + text.size) - text.data);
+}
+
+static struct slice trimmed(struct slice line) {
+    while (line.size > 0 && isspace((unsigned char)line.data[line.size - 1]))
+        line.size--;
+    while (line.size > 0 && isspace((unsigned char)line.data[0])) {
+        line.data++;
+        line.size--;
+    }
+    return line;
+}
+
+// -- text that is no JSON -----------------------------------------------------------------------
+
+static bool is_number_until(struct slice line, size_t at, char stop) {
+    size_t from = at;
+    while (at < line.size &&
+           (isdigit((unsigned char)line.data[at]) || line.data[at] == '.' || line.data[at] == ' '))
+        at++;
+    return at > from && at < line.size && line.data[at] == stop;
+}
+
+// "[   12.345678] …", "<6>[ …", "6,812,12345678,-;…" or "Jan 31 09:15:04 node kernel: …".
+static bool is_kernel_line(struct slice line) {
+    size_t at = 0;
+    if (line.size > 3 && line.data[0] == '<' && is_number_until(line, 1, '>'))
+        at = (size_t)((const char *)memchr(line.data, '>', line.size) - line.data) + 1;
+    if (at < line.size && line.data[at] == '[' && is_number_until(line, at + 1, ']'))
+        return true;
+    const char *semicolon = memchr(line.data, ';', line.size);
+    if (semicolon != NULL && isdigit((unsigned char)line.data[0])) {
+        unsigned commas = 0;
+        for (const char *c = line.data; c < semicolon; c++)
+            commas += *c == ',';
+        if (commas >= 3)
+            return true;
+    }
+    return memmem(line.data, line.size, " kernel: ", 9) != NULL;
+}
+
+static enum format_kind kind_of_text(struct slice line) {
+    if (begins_with(line, SLICE("# HELP ")) || begins_with(line, SLICE("# TYPE ")))
+        return FORMAT_METRICS_TEXT;
+    return is_kernel_line(line) ? FORMAT_KERNEL_LOG : FORMAT_UNKNOWN;
+}
+
+// -- layouts ------------------------------------------------------------------------------------
+
+static struct format_guess decided(enum format_kind kind, enum format_layout layout) {
+    return (struct format_guess){true, kind, layout};
+}
+
+// A line that is a record: FORMAT_UNKNOWN when it is none or says nothing.
+static enum format_kind kind_of_line(struct slice line, bool cut) {
+    if (line.size == 0 || line.data[0] != '{')
+        return FORMAT_UNKNOWN;
+    struct value_look look = look_at_value(line, 0, 1);
+    bool usable =
+        look.end == JSON_KEYS_WHOLE ? look.after == line.size : cut && look.end == JSON_KEYS_CUT;
+    return usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
+}
+
+static struct format_guess guess_lines(struct slice head, bool final, bool forced) {
+    if (forced)
+        return decided(FORMAT_STORMLOG, LAYOUT_LINES);
+    enum format_kind text_kind = FORMAT_UNKNOWN;
+    unsigned seen = 0;
+    for (size_t at = 0; at < head.size && seen < FORMAT_LINES_MAX;) {
+        const char *newline = memchr(head.data + at, '\n', head.size - at);
+        if (newline == NULL && !final)
+            break;
+        size_t end = newline == NULL ? head.size : (size_t)(newline - head.data);
+        struct slice line = trimmed((struct slice){head.data + at, end - at});
+        at = end + 1;
+        if (line.size == 0)
+            continue;
+        enum format_kind kind = kind_of_line(line, newline == NULL);
+        if (kind != FORMAT_UNKNOWN)
+            return decided(kind, LAYOUT_LINES);
+        if (seen++ == 0)
+            text_kind = kind_of_text(line);
+    }
+    struct format_guess guess = decided(text_kind, LAYOUT_LINES);
+    guess.decided = final || seen == FORMAT_LINES_MAX;
+    return guess;
+}
+
+// An array of objects: the first records that are whole. One that is wrong says nothing.
+static struct format_guess guess_records(struct slice head, bool final) {
+    struct splitter split;
+    splitter_begin(&split, LAYOUT_ARRAY, FORMAT_HEAD_MAX);
+    enum split_step step = SPLIT_EMPTY;
+    for (unsigned items = 0; items < FORMAT_LINES_MAX; items++) {
+        struct slice record = {NULL, 0};
+        step = splitter_next(&split, head, &record);
+        if (step == SPLIT_MORE && final)
+            record = (struct slice){head.data + splitter_used(&split),
+                                    head.size - splitter_used(&split)};
+        enum format_kind kind = kind_of_line(record, step == SPLIT_MORE);
+        if (kind != FORMAT_UNKNOWN)
+            return decided(kind, LAYOUT_ARRAY);
+        if (step == SPLIT_MORE || step == SPLIT_FAULT)
+            break;
+    }
+    struct format_guess guess = decided(FORMAT_UNKNOWN, LAYOUT_ARRAY);
+    guess.decided = final || step != SPLIT_MORE || splitter_end(&split) == NULL;
+    return guess;
+}
+
+// `at` is the opening bracket. Text lines may begin with one too: an array of records shows a brace
+// or its end next.
+static struct format_guess guess_array(struct slice head, size_t at, bool final, bool forced) {
+    size_t next = space_end(head, at + 1);
+    if (next == head.size) {
+        struct format_guess guess = decided(FORMAT_STORMLOG, LAYOUT_ARRAY);
+        guess.decided = final;
+        return guess;
+    }
+    if (head.data[next] == ']')
+        return decided(FORMAT_STORMLOG, LAYOUT_ARRAY);
+    if (head.data[next] != '{')
+        return guess_lines(head, final, forced);
+    if (forced)
+        return decided(FORMAT_STORMLOG, LAYOUT_ARRAY);
+    return guess_records(head, final);
+}
+
+// `at` is the opening brace: a line, a record over several lines, or a wrapper of either kind.
+static struct format_guess guess_object(struct slice head, size_t at, bool final, bool forced) {
+    struct value_look look = look_at_value(head, at, 1);
+    if (look.end == JSON_KEYS_WRONG)
+        return guess_lines(head, final, forced);
+    bool wrapper = (look.bits & (KEY_EVENTS | KEY_SCHEMA_VERSION)) == KEY_EVENTS;
+    bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
+    enum format_kind kind = forced ? FORMAT_STORMLOG : kind_of_keys(look.bits);
+    if (look.end == JSON_KEYS_CUT && !final)
+        return (struct format_guess){
+            .decided = wrapper && kind == FORMAT_STORMLOG, .kind = kind, .layout = LAYOUT_WRAPPER};
+    if (wrapper)
+        return decided(kind, LAYOUT_WRAPPER);
+    if (!several_lines)
+        return guess_lines(head, final, forced);
+    // A first line that broke off can look like the beginning of an object over several lines.
+    bool doubtful = look.end == JSON_KEYS_CUT || kind == FORMAT_UNKNOWN;
+    struct format_guess lines = guess_lines(head, final, false);
+    if (doubtful && lines.kind == FORMAT_STORMLOG)
+        return lines;
+    return decided(kind, LAYOUT_OBJECT);
+}
+
+struct format_guess format_guess(struct slice head, bool whole, bool forced) {
+    bool final = whole || head.size >= FORMAT_HEAD_MAX;
+    if (head.size >= 2 && memcmp(head.data, "\x1f\x8b", 2) == 0)
+        return decided(FORMAT_GZIP, LAYOUT_LINES);
+    if (!forced && head.size >= 2 && head.data[0] == '\x80' && head.data[1] >= 2 &&
+        head.data[1] <= 5)
+        return decided(FORMAT_PICKLE, LAYOUT_LINES);
+    size_t at = space_end(head, 0);
+    if (at == head.size || (head.size == 1 && !final))
+        return (struct format_guess){.decided = final, .kind = FORMAT_UNKNOWN};
+    if (head.data[at] == '[')
+        return guess_array(head, at, final, forced);
+    if (head.data[at] == '{')
+        return guess_object(head, at, final, forced);
+    return guess_lines(head, final, forced);
+}
+
+const char *format_name(enum format_kind kind) {
+    static const char *const names[] = {
+        [FORMAT_UNKNOWN] = "nothing that is known",
+        [FORMAT_STORMLOG] = "stormlog telemetry",
+        [FORMAT_GZIP] = "gzip data",
+        [FORMAT_PICKLE] = "a Python pickle",
+        [FORMAT_TAGGED_LINES] = "tagged lines of several sources",
+        [FORMAT_SPANS] = "a stream of spans",
+        [FORMAT_KUBERNETES] = "Kubernetes objects or events",
+        [FORMAT_FLIGHT_RECORDER] = "a PyTorch Flight Recorder dump",
+        [FORMAT_SIDECAR] = "a stormlog manifest or report, which holds no events",
+        [FORMAT_METRICS_TEXT] = "metrics in exporter text",
+        [FORMAT_KERNEL_LOG] = "a kernel log",
+        [FORMAT_VERDICTS] = "verdicts of culprit itself",
+        [FORMAT_QUARANTINE] = "a quarantine file of culprit itself",
+    };
+    return names[kind];
+}

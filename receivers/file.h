@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file receiver: telemetry files and sink directories, read once or followed.
+#pragma once
+
+#include "pipeline/component.h"
+
+extern const struct component_type receiver_file;

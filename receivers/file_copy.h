@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is this new file a copy of one that was read already, as log rotation makes them?
+//
+// A copy lies in the same directory, its name begins like the other's up to the first dot
+// (run.jsonl, run.jsonl.1, run-2026.jsonl.gz), it has the same first bytes, and the same bytes
+// before the place that was reached. Only then is it read on from that place instead of from its
+// beginning.
+#pragma once
+
+#include "receivers/file_follow.h"
+
+enum { COPY_WAITS_MAX = 2, COPY_CANDIDATES_MAX = 8 };
+
+enum copy_answer {
+    COPY_NONE,
+    COPY_FOUND,
+    COPY_UNFINISHED, // the same beginning, but not as long: it may still be growing
+};
+
+struct copy_place {
+    uint64_t bytes;
+    uint64_t lines;
+};
+
+// One file or former generation that a new file may be a copy of.
+struct copy_candidate {
+    struct tracked_file *file; // NULL: it is over
+    struct track_mark head;
+    struct track_mark mark;
+    uint64_t offset;
+    uint64_t lines;
+};
+
+// Those that fit by their names; returns how many.
+uint32_t copy_candidates(const struct track_table *table, const struct tracked_file *copy,
+                         struct copy_candidate out[COPY_CANDIDATES_MAX]);
+// For a file of plain lines. Reads what is left of the original first, so that nothing is read
+// twice.
+enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy,
+                                 struct copy_place *place);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the file receiver: its options and its instance.
+#pragma once
+
+#include "pipeline/component.h"
+#include "receivers/file_find.h"
+#include "receivers/file_read.h"
+
+enum file_start { START_BEGINNING, START_END };
+enum file_format { FILE_FORMAT_AUTO, FILE_FORMAT_STORMLOG };
+
+struct file_config {
+    struct text_list include;
+    struct text_list exclude;
+    int start_at; // enum file_start
+    struct byte_size max_line_size;
+    int format; // enum file_format
+    const char *quarantine;
+    const char *job_id;
+    struct duration poll_interval;
+    int64_t max_sources;
+};
+
+struct file_receiver {
+    const struct file_config *config;
+    const struct component_context *context;
+    bool started;
+    struct arena arena; // patterns
+    struct file_finder finder;
+    struct found_list found;
+    uint32_t notes_said; // of found.notes
+    string_id job;
+    struct quarantine quarantine;
+    struct file_reader reader;
+};
+
+// Tells what the last search noted; each note once.
+void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed);
+// Makes the feed known to the reader, and the job to the feed.
+void file_receiver_attach(struct file_receiver *receiver, struct feed *feed);

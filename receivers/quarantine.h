@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refused records, kept in a file so that somebody can look at them or mend and read them again.
+//
+// One JSON object a line: path, position, category, field, detail, record. The record is text: what
+// is not UTF-8 in it is written as U+FFFD. The file is appended to and never cut, but for a line
+// that could not be written whole.
+#pragma once
+
+#include "base/buffer.h"
+#include "pipeline/decoder.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct quarantine {
+    bool open;
+    int descriptor;
+    const char *path;
+    dev_t device;
+    ino_t inode;
+    struct buffer line;
+    int write_error; // errno of the write that failed
+    bool failed;     // writing failed: nothing more is written
+    bool said;       // the owner has told so
+};
+
+// Creates the file when it is not there (mode 0640). `path` must stay valid.
+enum status quarantine_open(struct quarantine *quarantine, const char *path,
+                            struct error *error) MUST_USE;
+// Does nothing when it is not open or has failed.
+void quarantine_add(struct quarantine *quarantine, struct slice path, uint64_t position,
+                    const struct decode_fault *fault, struct slice record);
+void quarantine_close(struct quarantine *quarantine);
