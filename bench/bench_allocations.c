@@ -62,6 +62,7 @@ int posix_memalign(void **block, size_t alignment, size_t size) {
 
 static const uint64_t EVALUATE_EVERY_NS = UINT64_C(10000000000);
 static const uint64_t WARM_UP_EVENTS = 400 * BENCH_BATCH;
+static const uint64_t WARM_UP_EVALUATIONS = 20;
 static const uint64_t MEASURED_EVENTS = 1000 * BENCH_BATCH;
 enum { BYTES_PER_SAMPLE_MAX = 64, BYTES_BESIDE_MAX = 8 << 20 };
 
@@ -98,7 +99,9 @@ static bool within(const char *what, uint32_t ranks, double figure, double ceili
 static bool measure_live(uint32_t ranks) {
     struct run run = {.job = {ranks, 3}};
     bench_chain_start(&run.chain, false, "10s");
-    run_batches(&run, WARM_UP_EVENTS);
+    // Samples come and go in the rhythm of evaluations, so warm is told by their number.
+    while (run.done < WARM_UP_EVENTS || run.chain.evaluations < WARM_UP_EVALUATIONS)
+        run_batches(&run, BENCH_BATCH);
     uint64_t before = atomic_load(&calls);
     uint64_t evaluations = run.chain.evaluations;
     run_batches(&run, MEASURED_EVENTS);

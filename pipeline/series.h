@@ -6,7 +6,7 @@
 // instead. A row never changes. Rows later than the evaluation's `as_of_ns` are there already but
 // not part of that evaluation: a cursor stops before them.
 //
-// Memory: 48 bytes a sample in chunks of 4 KiB, 4 bytes a chunk for the rank's directory.
+// Memory: 48 bytes a sample in chunks of 1 KiB, 4 bytes a chunk for the rank's directory.
 #pragma once
 
 #include "base/table.h"
@@ -40,7 +40,7 @@ struct origin {
     uint32_t next; // hash chain
 };
 
-enum { SAMPLES_PER_CHUNK = 85 };
+enum { SAMPLES_PER_CHUNK = 21 };
 
 struct sample_chunk {
     uint32_t count;

@@ -2,7 +2,7 @@
 // What did each rank use, and when? Each sample is copied once, 48 bytes, into the series of its
 // job and rank, in time order; everything later reads from there. At an evaluation the rows up to
 // its moment are counted once (rank_settle.c) and shown to the later stages (rank_view.c). Cost:
-// amortised constant a sample. Memory: 48 bytes a sample kept plus one chunk of 4 KiB a rank.
+// amortised constant a sample. Memory: 48 bytes a sample kept plus one chunk of 1 KiB a rank.
 #include "processors/rank_group.h"
 
 #include "base/memory.h"
@@ -78,7 +78,7 @@ static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
 static void drop_nameless(struct rank_group *self) {
     struct job_state *pool = job_at(self, 0);
     for (uint32_t i = 0; i < pool->rank_count; i++) {
-        struct rank_state *rank = rank_at(self, pool->ranks[i]);
+        struct rank_state *rank = rank_at(self, pool->ranks[i].row);
         rows_remove_flagged(&self->store, &rank->series, SAMPLE_JOB_NULL);
         rank->series.first_arrival = rank->first_named_arrival;
         rank->has_first = rank->series.sample_count > 0;
@@ -112,6 +112,13 @@ static uint32_t place_new_job(struct rank_group *self, string_id job) {
     return add_job(self, job, job != STRING_NONE);
 }
 
+static uint32_t known_job(const struct rank_group *self, string_id job) {
+    for (uint32_t i = 0; i < self->jobs.used; i++)
+        if (job_at(self, i)->job == job)
+            return i;
+    return TABLE_NO_ROW;
+}
+
 // Row of the job that takes this sample; TABLE_NO_ROW when none does.
 static uint32_t find_job(struct rank_group *self, string_id job) {
     bool pooled = self->choice.mode != JOB_EACH;
@@ -119,10 +126,9 @@ static uint32_t find_job(struct rank_group *self, string_id job) {
         return TABLE_NO_ROW;
     if (self->last_job < self->jobs.used && job_at(self, self->last_job)->job == job)
         return self->last_job;
-    for (uint32_t i = 0; i < self->jobs.used; i++)
-        if (job_at(self, i)->job == job)
-            return self->last_job = i;
-    uint32_t row = place_new_job(self, job);
+    uint32_t row = known_job(self, job);
+    if (row == TABLE_NO_ROW)
+        row = place_new_job(self, job);
     if (row != TABLE_NO_ROW)
         self->last_job = row;
     return row;
@@ -151,18 +157,14 @@ static void index_grow(struct rank_group *self) {
         index_put(self, row);
 }
 
-static void job_add_rank(struct rank_group *self, struct job_state *job, uint32_t row) {
+static void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
     if (job->rank_count == job->rank_capacity) {
         job->rank_capacity = job->rank_capacity == 0 ? 8 : job->rank_capacity * 2;
-        job->ranks = memory_resize(job->ranks, job->rank_capacity * sizeof(uint32_t));
+        job->ranks = memory_resize(job->ranks, job->rank_capacity * sizeof *job->ranks);
     }
-    int32_t rank = rank_at(self, row)->series.rank;
-    uint32_t at = job->rank_count;
-    while (at > 0 && rank_at(self, job->ranks[at - 1])->series.rank > rank)
-        at--;
-    memmove(job->ranks + at + 1, job->ranks + at, (job->rank_count - at) * sizeof(uint32_t));
-    job->ranks[at] = row;
-    job->rank_count++;
+    job->ranks_sorted =
+        job->rank_count == 0 || (job->ranks_sorted && job->ranks[job->rank_count - 1].rank < rank);
+    job->ranks[job->rank_count++] = (struct rank_entry){rank, row};
 }
 
 static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
@@ -182,7 +184,7 @@ static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
         index_grow(self);
     else
         index_put(self, row);
-    job_add_rank(self, job_at(self, job), row);
+    job_add_rank(job_at(self, job), rank, row);
     return row;
 }
 
@@ -209,7 +211,7 @@ static void prefetch_ahead(const struct rank_group *self, const struct event *ev
         return;
     uint32_t slots[AHEAD];
     for (uint32_t i = 0; i < count; i++) {
-        slots[i] = index_start(self, self->last_job, events[i].rank);
+        slots[i] = index_start(self, known_job(self, events[i].job), events[i].rank);
         __builtin_prefetch(&self->rank_index[slots[i]]);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -217,6 +219,7 @@ static void prefetch_ahead(const struct rank_group *self, const struct event *ev
             const char *rank = (const char *)rank_at(self, self->rank_index[slots[i]]);
             __builtin_prefetch(rank, 1);
             __builtin_prefetch(rank + 64, 1);
+            __builtin_prefetch(rank + offsetof(struct rank_state, cursor) - 1, 1);
         }
     for (uint32_t i = 0; i < count; i++)
         if (self->rank_index[slots[i]] != TABLE_NO_ROW)
@@ -333,8 +336,10 @@ static void rank_group_consume(void *instance, struct batch *batch) {
     if (!batch->evaluate)
         return;
     expire_jobs(self);
-    for (uint32_t i = 0; i < self->jobs.used; i++)
+    for (uint32_t i = 0; i < self->jobs.used; i++) {
+        rank_group_sort(job_at(self, i), batch->arena);
         rank_group_settle(self, job_at(self, i), batch->as_of_ns);
+    }
     rank_group_view(self, batch);
     self->judged_ns = batch->as_of_ns;
 }

@@ -7,7 +7,7 @@
 #include "pipeline/batch.h"
 #include "processors/rank_rows.h"
 
-enum { ORIGIN_BUCKETS = 4096, RANK_SESSIONS_MAX = 64, WORLD_CLAIMS_MAX = 64 };
+enum { ORIGIN_BUCKETS = 16384, RANK_SESSIONS_MAX = 64, WORLD_CLAIMS_MAX = 64 };
 
 // A session of one rank: each that starts later than the one before begins a generation of the
 // rank.
@@ -33,6 +33,11 @@ struct rank_state {
     uint32_t session_count;
 };
 
+struct rank_entry {
+    int32_t rank;
+    uint32_t row; // of the ranks table
+};
+
 // How many samples say that the world has this size.
 struct world_claim {
     int64_t world_size;
@@ -49,8 +54,9 @@ struct job_state {
     bool named;
     uint64_t first_arrival; // of its first named row
     uint64_t first_ns;
-    uint64_t settled_count; // rows in all its ranks
-    uint32_t *ranks;        // rows of the ranks table, by rank ascending
+    uint64_t settled_count;   // rows in all its ranks
+    struct rank_entry *ranks; // ascending once `ranks_sorted`
+    bool ranks_sorted;
     uint32_t rank_count;
     uint32_t rank_capacity;
     struct world_claim claims[WORLD_CLAIMS_MAX];
@@ -91,6 +97,8 @@ static inline struct rank_state *rank_at(const struct rank_group *group, uint32_
 // The claim of this size among the job's, made when new; NULL when there are too many.
 struct world_claim *job_claim(struct rank_group *group, struct job_state *job, int64_t world_size);
 
+// Puts the job's ranks in order; O(1) when none was added since. Scratch is taken from the arena.
+void rank_group_sort(struct job_state *job, struct arena *scratch);
 // Takes the rows up to `as_of_ns` into the figures of their ranks and jobs. O(new rows).
 void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns);
 // A row came in at or before what was settled: puts the figures right.

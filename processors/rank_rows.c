@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 
-enum { CHUNKS_PER_BLOCK = 8, ORIGINS_PER_BLOCK = 256 };
+enum { CHUNKS_PER_BLOCK = 64, ORIGINS_PER_BLOCK = 256 };
 
 _Static_assert(sizeof(struct sample) == 48, "bytes a sample are promised in the docs");
-_Static_assert(sizeof(struct sample_chunk) == 4096, "one page a chunk");
+_Static_assert(sizeof(struct sample_chunk) == 1024, "so are bytes a chunk");
 
 void rows_store_init(struct series_store *store) {
     table_init(&store->chunks, "rank_group.chunks", sizeof(struct sample_chunk), CHUNKS_PER_BLOCK);

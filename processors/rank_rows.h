@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing side of struct rank_series: rows go in where they belong in time.
 //
-// Appending is O(1); a late row costs a search and a move within one 4 KiB chunk. A row that comes
+// Appending is O(1); a late row costs a search and a move within one 1 KiB chunk. A row that comes
 // in front of rows already judged raises the series' revision. One thread.
 #pragma once
 

@@ -3,7 +3,20 @@
 // how many, the most used, which world size is claimed, which sessions there were, and, in a live
 // pipeline, the intervals between neighbours. Rows that come late or expire are put right one by
 // one.
+#include "base/sort.h"
 #include "processors/rank_group_state.h"
+
+static int compare_entries(const void *left, const void *right) {
+    int32_t a = ((const struct rank_entry *)left)->rank;
+    int32_t b = ((const struct rank_entry *)right)->rank;
+    return (a > b) - (a < b);
+}
+
+void rank_group_sort(struct job_state *job, struct arena *scratch) {
+    if (!job->ranks_sorted)
+        sort_stable(job->ranks, job->rank_count, sizeof *job->ranks, scratch, compare_entries);
+    job->ranks_sorted = true;
+}
 
 struct world_claim *job_claim(struct rank_group *group, struct job_state *job, int64_t world_size) {
     for (uint32_t i = 0; i < job->claim_count; i++)
@@ -93,7 +106,7 @@ static void settle_rank(struct rank_group *group, struct job_state *job, struct 
 
 void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns) {
     for (uint32_t i = 0; i < job->rank_count; i++)
-        settle_rank(group, job, rank_at(group, job->ranks[i]), as_of_ns);
+        settle_rank(group, job, rank_at(group, job->ranks[i].row), as_of_ns);
 }
 
 void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
@@ -123,7 +136,7 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
 
 void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        struct rank_state *rank = rank_at(group, job->ranks[i]);
+        struct rank_state *rank = rank_at(group, job->ranks[i].row);
         while (rank->newest_session != TABLE_NO_ROW) {
             uint32_t row = rank->newest_session;
             rank->newest_session = ((struct rank_session *)table_row(&group->sessions, row))->next;
@@ -166,5 +179,5 @@ static void expire_rank(struct rank_group *group, struct job_state *job, struct 
 
 void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns) {
     for (uint32_t i = 0; i < job->rank_count; i++)
-        expire_rank(group, job, rank_at(group, job->ranks[i]), before_ns);
+        expire_rank(group, job, rank_at(group, job->ranks[i].row), before_ns);
 }

@@ -125,12 +125,12 @@ static void view_ranks(const struct rank_group *group, const struct job_state *j
     struct rank_view *views = arena_zero(arena, job->rank_count, sizeof *views);
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        const struct rank_state *rank = rank_at(group, job->ranks[i]);
+        const struct rank_state *rank = rank_at(group, job->ranks[i].row);
         if (rank->settled_count == 0)
             continue;
         uint64_t appeared = group->by_value ? count : rank->series.first_arrival;
         views[count++] = (struct rank_view){.series = &rank->series,
-                                            .slot = job->ranks[i],
+                                            .slot = job->ranks[i].row,
                                             .sample_count = rank->settled_count,
                                             .first_arrival = appeared,
                                             .first_ns = rank->first_ns,
