@@ -37,10 +37,10 @@ with open(sys.argv[1], 'rb') as source, open(sys.argv[2], 'wb') as sink:
 """
 STORMLOG_LOOP = """
 import json, sys
-from stormlog.telemetry import load_telemetry_record
-from stormlog.distributed_analysis import summarize_distributed_first_cause
-events = [load_telemetry_record(json.loads(line)) for line in open(sys.argv[1])]
-print(summarize_distributed_first_cause(events))
+from stormlog.telemetry import telemetry_event_from_record
+from stormlog.distributed_analysis import summarize_cross_rank_analysis
+events = [telemetry_event_from_record(json.loads(line)) for line in open(sys.argv[1])]
+print(json.dumps(summarize_cross_rank_analysis(events)))
 """
 
 
@@ -143,6 +143,10 @@ def aim(what, figure, limit, at_least):
 
 
 def aims(ratios, stages, allocations, decode):
+    stormlog = []
+    if "culprit/stormlog" in ratios:
+        stormlog.append(aim("events a second, times stormlog's", ratios["culprit/stormlog"], 100.0,
+                            True))
     cost = [row["ns_per_event"] for row in stages]
     kept = [row for row in allocations if row["pipeline"] == "all"]
     return [
@@ -158,7 +162,7 @@ def aims(ratios, stages, allocations, decode):
             False),
         aim("peak heap, of what 64 B a kept sample and 8 MiB allow",
             max(row["peak_bytes"] / row["peak_bytes_allowed"] for row in kept), 1.0, False),
-    ]
+    ] + stormlog
 
 
 def cpu_name():
@@ -184,6 +188,9 @@ def measure(bench, options):
             a.cpu_s / b.cpu_s for a, b in zip(runs[over], runs[under])), 3)
     report["ratios"] = ratios
     report["stormlog"] = bench.stormlog()
+    if report["stormlog"] is not None:
+        ratios["culprit/stormlog"] = round(report["programs"]["culprit"]["events_per_s"] /
+                                           report["stormlog"]["events_per_s"], 1)
     os.unlink(bench.input)
     report["stages"] = bench.said(bench.program("bench/bench_stages"), str(options.events), "8",
                                   "64", "1024", "16384")

@@ -112,19 +112,20 @@ static bool fell_back(const struct kept_scan *scan) {
     return above_base <= scan->crossing.growth_bytes / 2;
 }
 
+// A sample while a window is held. After the window's end only extremes matter: should it fall
+// back, the samples since are read again.
 static void watch(struct kept_scan *scan, const struct sample *row, struct series_cursor before) {
-    struct growth_window previous = scan->window;
-    window_read(&scan->window, row);
     if (row->used_bytes > scan->highest_since_bytes)
         scan->highest_since_bytes = row->used_bytes;
-    if (scan->window_open && scan->window.samples > previous.samples) {
-        scan->window_samples = scan->window.samples;
-        return;
-    }
     if (scan->window_open) {
+        if (row->used_bytes > scan->window.previous_bytes) {
+            window_read(&scan->window, row);
+            scan->window_samples = scan->window.samples;
+            return;
+        }
         scan->window_open = false;
         scan->end_cursor = before;
-        scan->end_window = previous;
+        scan->end_window = scan->window;
     }
     if (row->used_bytes < scan->min_after_bytes)
         scan->min_after_bytes = row->used_bytes;

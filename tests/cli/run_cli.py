@@ -100,7 +100,7 @@ class Suite:
         self.expect(64, "analyze", "--fail-on", "bad", CASE, quiet="out", err=["bad", "warning"])
         self.expect(64, "analyze", "--print-config=yes", quiet="out", err=["--print-config"])
         self.expect(64, "analyze", quiet="out", err=["PATH"])
-        self.expect(78, "analyze", "--set", "nonsense", CASE, quiet="out", err=["nonsense"])
+        self.expect(78, "analyze", "--set", "nonsense", CASE, quiet="out", err=["assignment 1 has no '='"])
         self.expect(64, "run", quiet="out", err=["--config"])
         self.expect(64, "run", "now", "--config", "x", quiet="out", err=["now"])
         self.expect(64, "validate", quiet="out", err=["--config"])
