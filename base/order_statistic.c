@@ -292,7 +292,8 @@ static uint64_t selection_pivot(const struct selection *selection) {
     }
     assert(count > 0);
     size_t at = 0;
-    for (size_t before = weights[0]; before < total - total / 2; before += weights[at])
+    for (size_t before = weights[0]; at + 1 < count && before < total - total / 2;
+         before += weights[at])
         at++;
     return middles[at];
 }

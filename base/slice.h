@@ -2,6 +2,7 @@
 // A run of bytes that somebody else owns.
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct slice {
 #define SLICE(literal) ((struct slice){(literal), sizeof(literal) - 1})
 
 static inline struct slice slice_of(const char *text) {
+    assert(text != NULL);
     return (struct slice){text, strlen(text)};
 }
 

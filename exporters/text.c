@@ -72,9 +72,9 @@ static bool color_wanted(enum color_choice choice, bool terminal) {
 static bool locale_is_utf8(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!environment_set(names[i]))
-            continue;
         const char *value = getenv(names[i]);
+        if (value == NULL || value[0] == '\0')
+            continue;
         return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
     }
     return false;

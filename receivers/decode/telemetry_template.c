@@ -12,6 +12,7 @@
 #include "receivers/decode/json_text.h"
 #include "receivers/decode/telemetry_record.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 enum { DELAY_MAX = 255, SCORE_MAX = 32, SCORE_MISS = 8 };
@@ -357,6 +358,7 @@ static bool list_fields(const struct telemetry_state *state, uint8_t order[FIELD
 // Appends a run of text that stays; false when there is no room.
 static bool add_run(struct telemetry_template *template, const char *text, const char *end,
                     unsigned field, size_t *used) {
+    assert(text != NULL && end >= text);
     size_t size = (size_t)(end - text);
     size_t room = (size / JSON_BLOCK + 1) * JSON_BLOCK; // with a block for the rest, if only of 0
     uint16_t rest = (uint16_t)((1u << size % JSON_BLOCK) - 1);
