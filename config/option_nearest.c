@@ -46,7 +46,7 @@ const char *option_nearest(const char *given, const char *const *names, size_t c
     size_t length = strlen(given);
     if (length == 0 || length > NAME_LENGTH_MAX)
         return NULL;
-    unsigned best = length == 1 ? 1 : (unsigned)(length < 6 ? 1 : length / 3) + 1;
+    unsigned best = length == 1 ? 1 : (unsigned)(length < 5 ? 1 : length < 6 ? 2 : length / 3) + 1;
     const char *nearest = NULL, *begun = NULL;
     for (size_t i = 0; i < count; i++) {
         size_t name_length = strlen(names[i]);
