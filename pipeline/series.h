@@ -118,6 +118,24 @@ static inline const struct sample *series_next(const struct series_store *store,
     }
 }
 
+// Like series_next, but as many rows as stand together: how many are at *rows, 0 at the end.
+static inline uint32_t series_next_run(const struct series_store *store,
+                                       const struct rank_series *series,
+                                       struct series_cursor *cursor, uint64_t as_of_ns,
+                                       const struct sample **rows) {
+    *rows = series_next(store, series, cursor, as_of_ns);
+    if (*rows == NULL)
+        return 0;
+    const struct sample_chunk *chunk =
+        series_chunk(store, series, cursor->chunk - series->chunks_expired);
+    uint32_t first = cursor->next - 1;
+    if (chunk->rows[chunk->count - 1].time_ns <= as_of_ns)
+        cursor->next = chunk->count;
+    while (cursor->next < chunk->count && chunk->rows[cursor->next].time_ns <= as_of_ns)
+        cursor->next++;
+    return cursor->next - first;
+}
+
 // The last row with time_ns <= time, or NULL; O(log chunks + log rows).
 const struct sample *series_at_or_before(const struct series_store *store,
                                          const struct rank_series *series, uint64_t time_ns);

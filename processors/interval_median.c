@@ -37,35 +37,49 @@ static struct value_range bucket_range(uint32_t bucket) {
     return (struct value_range){top << shift, shift};
 }
 
-// Counts into `counts` what falls into `range`, in cells of 2^cell_shift values; with no range, all
-// into buckets. Returns how many were counted.
-static uint64_t count_intervals(const struct evaluation *evaluation,
-                                const struct value_range *range, uint32_t cell_shift,
-                                uint32_t *counts) {
-    uint64_t total = 0;
+// What one pass over all intervals counts: those of a range in cells, or all in buckets.
+struct count {
+    const struct value_range *range; // NULL: all, in buckets
+    uint32_t cell_shift;             // 2^cell_shift values a cell
+    uint32_t *counts;
+    uint64_t total; // counted
+};
+
+static inline void count_one(struct count *count, uint64_t interval) {
+    if (interval == 0)
+        return;
+    uint32_t place;
+    if (count->range == NULL) {
+        place = bucket_of(interval);
+    } else {
+        uint64_t above = interval - count->range->first;
+        if (above >> count->range->shift != 0)
+            return;
+        place = (uint32_t)(above >> count->cell_shift);
+    }
+    count->counts[place]++;
+    count->total++;
+}
+
+static void count_intervals(const struct evaluation *evaluation, struct count *count) {
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct rank_series *series = evaluation->ranks[i].series;
         struct series_cursor cursor = series_begin(series);
-        const struct sample *row =
-            series_next(evaluation->store, series, &cursor, evaluation->as_of_ns);
-        if (row == NULL)
-            continue;
-        uint64_t before = row->time_ns;
-        while ((row = series_next(evaluation->store, series, &cursor, evaluation->as_of_ns))) {
-            uint64_t interval = row->time_ns - before;
-            before = row->time_ns;
-            if (interval == 0)
-                continue;
-            if (range == NULL)
-                counts[bucket_of(interval)]++;
-            else if ((interval - range->first) >> range->shift == 0)
-                counts[(interval - range->first) >> cell_shift]++;
-            else
-                continue;
-            total++;
+        const struct sample *rows;
+        uint64_t before = 0;
+        bool first = true;
+        uint32_t size;
+        while ((size = series_next_run(evaluation->store, series, &cursor, evaluation->as_of_ns,
+                                       &rows)) > 0) {
+            if (first)
+                before = rows[0].time_ns;
+            first = false;
+            for (uint32_t j = 0; j < size; j++) {
+                count_one(count, rows[j].time_ns - before);
+                before = rows[j].time_ns;
+            }
         }
     }
-    return total;
 }
 
 // The place that holds the value of rank *k; *k becomes its rank within that place.
@@ -82,7 +96,8 @@ static uint64_t select_in_range(const struct evaluation *evaluation, struct valu
     while (range.shift > 0) {
         uint32_t cell_shift = range.shift > 16 ? range.shift - 16 : 0;
         memset(cells, 0, CELL_COUNT * sizeof *cells);
-        count_intervals(evaluation, &range, cell_shift, cells);
+        struct count count = {.range = &range, .cell_shift = cell_shift, .counts = cells};
+        count_intervals(evaluation, &count);
         uint32_t cell = place_of_rank(cells, &k);
         range = (struct value_range){range.first + ((uint64_t)cell << cell_shift), cell_shift};
     }
@@ -138,7 +153,9 @@ static __int128 claimed_median(const struct evaluation *evaluation, struct arena
 __int128 interval_median_of_samples(const struct evaluation *evaluation, struct arena *arena) {
     uint32_t *counts = arena_zero(arena, BUCKET_COUNT + CELL_COUNT, sizeof *counts);
     uint32_t *cells = counts + BUCKET_COUNT;
-    uint64_t total = count_intervals(evaluation, NULL, 0, counts);
+    struct count all = {.counts = counts};
+    count_intervals(evaluation, &all);
+    uint64_t total = all.total;
     if (total == 0)
         return claimed_median(evaluation, arena);
     uint64_t k = total / 2;

@@ -49,13 +49,16 @@ static void push(struct low_steps *steps, struct table *table, const struct samp
 
 void low_steps_advance(struct low_steps *steps, struct table *table,
                        const struct growth_source *source, int64_t step_bytes) {
-    const struct sample *row;
-    while ((row = series_next(source->store, source->series, &steps->cursor, source->as_of_ns)) !=
-           NULL) {
-        if (steps->has_previous && row->used_bytes <= steps->previous_bytes)
-            push(steps, table, row, step_bytes);
-        steps->has_previous = true;
-        steps->previous_bytes = row->used_bytes;
+    const struct sample *rows;
+    uint32_t count;
+    while ((count = series_next_run(source->store, source->series, &steps->cursor, source->as_of_ns,
+                                    &rows)) > 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (steps->has_previous && rows[i].used_bytes <= steps->previous_bytes)
+                push(steps, table, &rows[i], step_bytes);
+            steps->has_previous = true;
+            steps->previous_bytes = rows[i].used_bytes;
+        }
     }
 }
 

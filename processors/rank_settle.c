@@ -77,28 +77,39 @@ static void erase_interval(const struct rank_group *group, struct job_state *job
         order_erase(&job->intervals, to_ns - from_ns);
 }
 
+// What the samples of one origin have in common.
+struct settling {
+    uint32_t origin;
+    struct world_claim *claim;
+};
+
+static void settle_row(struct rank_group *group, struct job_state *job, struct rank_state *rank,
+                       struct settling *settling, const struct sample *row) {
+    if (row->origin != settling->origin) {
+        const struct origin *origin = series_origin(&group->store, row);
+        settling->origin = row->origin;
+        settling->claim = claim_of(group, job, origin);
+        note_session(group, rank, origin->session, row->time_ns);
+    }
+    if (settling->claim != NULL)
+        settling->claim->count++;
+    if (row->used_bytes > rank->max_used_bytes)
+        rank->max_used_bytes = row->used_bytes;
+    if (rank->settled_count++ > 0)
+        add_interval(group, job, rank->last_ns, row->time_ns);
+    rank->last_ns = row->time_ns;
+}
+
 static void settle_rank(struct rank_group *group, struct job_state *job, struct rank_state *rank,
                         uint64_t as_of_ns) {
     struct rank_series *series = &rank->series;
-    uint32_t origin_row = TABLE_NO_ROW;
-    struct world_claim *claim = NULL;
+    struct settling settling = {.origin = TABLE_NO_ROW};
     uint64_t before = rank->settled_count;
-    const struct sample *row;
-    while ((row = series_next(&group->store, series, &rank->cursor, as_of_ns)) != NULL) {
-        if (row->origin != origin_row) {
-            origin_row = row->origin;
-            const struct origin *origin = series_origin(&group->store, row);
-            claim = claim_of(group, job, origin);
-            note_session(group, rank, origin->session, row->time_ns);
-        }
-        if (claim != NULL)
-            claim->count++;
-        if (row->used_bytes > rank->max_used_bytes)
-            rank->max_used_bytes = row->used_bytes;
-        if (rank->settled_count++ > 0)
-            add_interval(group, job, rank->last_ns, row->time_ns);
-        rank->last_ns = row->time_ns;
-    }
+    const struct sample *rows;
+    uint32_t count;
+    while ((count = series_next_run(&group->store, series, &rank->cursor, as_of_ns, &rows)) > 0)
+        for (uint32_t i = 0; i < count; i++)
+            settle_row(group, job, rank, &settling, &rows[i]);
     job->settled_count += rank->settled_count - before;
     series->settled_ns = as_of_ns;
     series->settled_any = true;
