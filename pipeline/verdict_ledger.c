@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares by a hash of the encoded line, state aside, so that "changed" means: a reader would see
-// another line. Memory: 24 bytes a verdict; cost: one encoding a verdict and evaluation.
+// Compares by hashes: of what matters, and of the encoded line, state aside. Memory: 32 bytes a
+// verdict; cost: one encoding a verdict and evaluation.
 #include "pipeline/verdict_ledger.h"
 
 #include "base/memory.h"
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 struct ledger_entry {
-    uint64_t id; // the 16 hex digits of the verdict's id and its pattern, mixed
-    uint64_t content;
+    uint64_t id;      // the 16 hex digits of the verdict's id and its pattern, mixed
+    uint64_t matter;  // what a line is written for
+    uint64_t content; // all of it
     uint32_t state;
     uint32_t reserved;
 };
@@ -27,8 +28,9 @@ void verdict_ledger_release(struct verdict_ledger *ledger) {
     ledger->index = NULL;
 }
 
-static uint64_t hash_bytes(struct slice bytes) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); // FNV-1a, 64 bit
+static const uint64_t HASH_START = UINT64_C(0xcbf29ce484222325); // FNV-1a, 64 bit
+
+static uint64_t hash_more(uint64_t hash, struct slice bytes) {
     for (size_t i = 0; i < bytes.size; i++)
         hash = (hash ^ (unsigned char)bytes.data[i]) * UINT64_C(0x100000001b3);
     return hash;
@@ -75,21 +77,45 @@ static uint64_t hash_content(struct verdict_ledger *ledger, struct verdict *verd
     verdict->state = VERDICT_OPEN;
     buffer_reset(&ledger->scratch);
     verdict_encode(verdict, &ledger->scratch);
-    return hash_bytes(buffer_slice(&ledger->scratch));
+    return hash_more(HASH_START, buffer_slice(&ledger->scratch));
+}
+
+static uint64_t hash_number(uint64_t hash, uint64_t number) {
+    return hash_more(hash, (struct slice){(const char *)&number, sizeof number});
+}
+
+static uint64_t hash_matter(const struct verdict *verdict, uint64_t weight) {
+    uint64_t hash = hash_number(HASH_START, weight);
+    hash = hash_more(hash, slice_of(verdict->kind));
+    hash = hash_more(hash, slice_of(verdict->action));
+    hash = hash_number(hash, (uint64_t)verdict->severity);
+    hash = hash_number(hash, (uint64_t)verdict->confidence);
+    hash = hash_number(hash, verdict->partial);
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        hash = hash_more(hash, slice_of(entity->kind));
+        hash = hash_more(hash, entity->name);
+        hash = hash_number(hash, (uint64_t)entity->role);
+    }
+    return hash;
 }
 
 void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
-                           struct verdict *verdict, bool ended) {
+                           struct verdict *verdict, bool ended, uint64_t weight) {
     bool is_new;
-    struct ledger_entry *entry = find_entry(ledger, hash_bytes(slice_of(verdict->id)), &is_new);
+    struct ledger_entry *entry =
+        find_entry(ledger, hash_more(HASH_START, slice_of(verdict->id)), &is_new);
     if (entry == NULL)
         return;
+    uint64_t matter = hash_matter(verdict, weight);
     uint64_t content = hash_content(ledger, verdict);
     bool was_ended = !is_new && entry->state == VERDICT_RESOLVED;
-    if (!is_new && content == entry->content && was_ended == ended)
+    bool same = batch->last ? content == entry->content : matter == entry->matter;
+    if (!is_new && same && was_ended == ended)
         return;
     verdict->state = ended ? VERDICT_RESOLVED : is_new ? VERDICT_OPEN : VERDICT_UPDATED;
     entry->state = verdict->state;
+    entry->matter = matter;
     entry->content = content;
     batch_append_verdict(batch, verdict);
 }

@@ -23,5 +23,7 @@ void verdict_ledger_release(struct verdict_ledger *ledger);
 
 // The verdict as it is now; its `state` is set here: open at first, updated when it changed. With
 // `ended` it is resolved, and put out once more only if it stood before or was never put out.
+// `weight`: anything else that makes a difference worth a line, such as a growth in steps of a
+// quarter.
 void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
-                           struct verdict *verdict, bool ended);
+                           struct verdict *verdict, bool ended, uint64_t weight);

@@ -173,6 +173,20 @@ static void add_first_evidence(const struct memory_finding *finding, struct aren
         arena_format(arena, finding->cause->creeping ? CREPT : GREW, rank, bytes, spike->samples));
 }
 
+static void add_last_evidence(const struct memory_finding *finding, struct arena *arena,
+                              struct verdict *out) {
+    const struct rank_view *view = view_of(finding, 0);
+    const struct sample *last =
+        series_at_or_before(finding->evaluation->store, view->series, view->last_ns);
+    if (last == NULL)
+        return;
+    char bytes[HUMAN_MAX];
+    human_bytes(last->used_bytes, bytes);
+    add_evidence(
+        finding, arena, out, 0, view->last_ns, EVIDENCE_CONTEXT,
+        arena_format(arena, "rank %d used %s at its last sample", rank_of(finding, 0), bytes));
+}
+
 static void add_other_evidence(const struct memory_finding *finding, struct arena *arena,
                                struct verdict *out) {
     const struct suspect_list *suspects = &finding->cause->suspects;
@@ -186,15 +200,6 @@ static void add_other_evidence(const struct memory_finding *finding, struct aren
                      arena_format(arena, "rank %d had grown by %s, %s after rank %d",
                                   rank_of(finding, i), bytes, after, rank_of(finding, 0)));
     }
-    const struct rank_view *view = view_of(finding, 0);
-    const struct sample *last =
-        series_at_or_before(finding->evaluation->store, view->series, view->last_ns);
-    if (last == NULL)
-        return;
-    human_bytes(last->used_bytes, bytes);
-    add_evidence(
-        finding, arena, out, 0, view->last_ns, EVIDENCE_CONTEXT,
-        arena_format(arena, "rank %d used %s at its last sample", rank_of(finding, 0), bytes));
 }
 
 static void find_times(struct verdict *out) {
@@ -328,6 +333,23 @@ void memory_verdict_build(const struct memory_finding *finding, struct arena *ar
     out->evidence = arena_take(arena, VERDICT_EVIDENCE_MAX * sizeof *out->evidence);
     add_first_evidence(finding, arena, out);
     add_other_evidence(finding, arena, out);
+    // What fell back is over: what the rank uses since is no part of it.
+    if (cause->kind != CAUSE_SWING)
+        add_last_evidence(finding, arena, out);
     find_times(out);
     add_attributes(finding, arena, out);
+}
+
+uint64_t memory_verdict_weight(const struct memory_finding *finding) {
+    const struct phase_attribution *phase = &finding->phases[0];
+    uint64_t weight = (uint64_t)phase->resolution;
+    for (uint32_t i = 0; i < phase->path_count; i++)
+        for (size_t j = 0; j < phase->paths[i].size; j++)
+            weight = weight * 31 + (unsigned char)phase->paths[i].data[j];
+    if (finding->cause->kind == CAUSE_SWING || finding->cause->growth_bytes < 4)
+        return weight;
+    // Four steps a doubling: the exponent and the two bits behind it.
+    uint64_t growth = (uint64_t)finding->cause->growth_bytes;
+    unsigned exponent = 63 - (unsigned)__builtin_clzll(growth);
+    return weight * 256 + (exponent << 2 | (growth >> (exponent - 2) & 3));
 }

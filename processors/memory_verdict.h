@@ -18,3 +18,5 @@ struct memory_finding {
 // Texts and arrays lie in `arena`; `state` is left to the ledger.
 void memory_verdict_build(const struct memory_finding *finding, struct arena *arena,
                           struct verdict *out);
+// What makes the same verdict worth another line: its phase, and its growth in steps of a quarter.
+uint64_t memory_verdict_weight(const struct memory_finding *finding);

@@ -135,7 +135,7 @@ static void resolve_named(struct phase_attributor *self, struct batch *batch,
         finding.replaced_by = evaluation->ranks[now->suspects.items[0].index].series->rank;
     struct verdict verdict;
     memory_verdict_build(&finding, batch->arena, &verdict);
-    verdict_ledger_report(&self->ledger, batch, &verdict, true);
+    verdict_ledger_report(&self->ledger, batch, &verdict, true, memory_verdict_weight(&finding));
 }
 
 static void report_cause(struct phase_attributor *self, struct batch *batch,
@@ -155,7 +155,8 @@ static void report_cause(struct phase_attributor *self, struct batch *batch,
         .evaluation = evaluation, .cause = cause, .phases = evaluation->cause_phases};
     struct verdict verdict;
     memory_verdict_build(&finding, batch->arena, &verdict);
-    verdict_ledger_report(&self->ledger, batch, &verdict, cause->kind == CAUSE_SWING);
+    verdict_ledger_report(&self->ledger, batch, &verdict, cause->kind == CAUSE_SWING,
+                          memory_verdict_weight(&finding));
 }
 
 static void judge(struct phase_attributor *self, struct batch *batch,

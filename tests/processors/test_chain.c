@@ -288,6 +288,25 @@ START_TEST(test_a_name_settles_is_updated_and_resolved) {
 }
 END_TEST
 
+// Figures that creep on are no news; a leak is told again when it has grown by a quarter doubling.
+START_TEST(test_a_line_is_written_for_what_matters) {
+    struct chain *chain = chain_begin(false);
+    use_function *use = _i == 0 ? swings : leak_amid_swings;
+    uint32_t lines = 0;
+    for (int tick = 0; tick < 1000; tick++) {
+        add_tick(chain, tick, use);
+        if (tick % 10 == 9)
+            lines +=
+                chain_evaluate(chain, SECOND + (uint64_t)tick * 100 * MS, false)->verdicts.count;
+    }
+    if (_i == 0)
+        ck_assert_uint_eq(lines, 1);
+    else
+        ck_assert(lines >= 2 && lines <= 12);
+    chain_end(chain);
+}
+END_TEST
+
 START_TEST(test_an_earlier_rank_that_reports_late_replaces_the_name) {
     struct chain *chain = chain_begin(false);
     for (int tick = 0; tick < 50; tick++) {
@@ -478,6 +497,7 @@ int main(void) {
     tcase_add_test(tests, test_warm_up_on_all_ranks_is_common_growth);
     tcase_add_test(tests, test_flat_use_gives_no_verdict);
     tcase_add_test(tests, test_a_name_settles_is_updated_and_resolved);
+    tcase_add_loop_test(tests, test_a_line_is_written_for_what_matters, 0, 2);
     tcase_add_test(tests, test_an_earlier_rank_that_reports_late_replaces_the_name);
     tcase_add_test(tests, test_a_restart_begins_a_generation);
     tcase_add_test(tests, test_one_restarted_rank_of_four_is_no_generation);
