@@ -36,7 +36,7 @@ static const struct argument rows[] = {
      .offset = offsetof(struct replay_options, inputs),
      .value_name = "FILE",
      .required = true,
-     .help = "what is read: a file or a directory. May be given again"},
+     .help = "what is read: a file or a directory; more of them may follow it"},
     {.name = "expect",
      .type = ARGUMENT_TEXT,
      .offset = offsetof(struct replay_options, expect),
@@ -161,13 +161,26 @@ static int replay_plan(struct invocation *invocation, struct plan *plan) {
     return code;
 }
 
+// What stands behind --input and further files that follow it: a shell writes them so for a
+// pattern.
+static struct word_list all_inputs(const struct invocation *invocation) {
+    const struct replay_options *options = invocation->options;
+    const struct word_list *more = &invocation->operands;
+    uint32_t count = options->inputs.count + more->count;
+    const char **items = arena_take(invocation->arena, count * sizeof *items);
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = i < options->inputs.count ? options->inputs.items[i]
+                                             : more->items[i - options->inputs.count];
+    return (struct word_list){items, count};
+}
+
 static int replay_run(struct invocation *invocation) {
     const struct replay_options *options = invocation->options;
     struct plan ends, plan;
     int code = plan_load_default(&ends, ANALYZE_VERDICTS, (struct word_list){0}, invocation);
     if (code != 0)
         return code;
-    plan_set_list(&ends, COMPONENT_RECEIVER, "include", options->inputs);
+    plan_set_list(&ends, COMPONENT_RECEIVER, "include", all_inputs(invocation));
     struct plan_request request = {.files = options->configs, .sets = options->sets};
     code = plan_load_between(&plan, &ends, &request, options->pipeline, invocation);
     if (code == 0) {
@@ -181,6 +194,7 @@ static int replay_run(struct invocation *invocation) {
 const struct command command_replay = {
     .name = "replay",
     .summary = "checks that recorded input still gives the expected verdicts",
+    .operands = "[FILE…]",
     .description =
         "Runs one pipeline of a configuration once over recorded input and compares the verdicts,\n"
         "byte for byte and in order, with those that are expected. What differs is printed, field\n"

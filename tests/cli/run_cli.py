@@ -325,6 +325,9 @@ class Suite:
         kept = self.expect(0, "analyze", "--output", "verdicts", KILLED).text()
         same = write(self.path("kept.jsonl"), kept)
         self.expect(0, "replay", "--config", config, "--input", KILLED, "--expect", same)
+        segments = [os.path.join(KILLED, "rank%d" % rank, "segment-000001.jsonl")
+                    for rank in range(4)]
+        self.expect(0, "replay", "--config", config, "--input", *segments, "--expect", same)
         other = write(self.path("other.jsonl"), kept.replace('"leak"', '"swing"'))
         self.expect(1, "replay", "--config", config, "--input", KILLED, "--expect", other,
                     out=["leak", "swing"])
