@@ -53,6 +53,13 @@ static const struct option options[] = {
      .type = OPTION_TEXT,
      .offset = AT(quarantine),
      .help = "file that refused records are appended to, one JSON object a line"},
+    {.name = "quarantine_max_size",
+     .type = OPTION_SIZE,
+     .offset = AT(quarantine_max_size),
+     .default_value = "256MiB",
+     .min = 4096,
+     .max = 1099511627776.0,
+     .help = "the quarantine file grows no further; what is refused then is only counted"},
     {.name = "job_id",
      .type = OPTION_TEXT,
      .offset = AT(job_id),
@@ -148,7 +155,8 @@ static enum status file_start(void *instance, const void *config,
     if (receiver->job == STRING_REFUSED)
         return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
     if (receiver->config->quarantine != NULL) {
-        status = quarantine_open(&receiver->quarantine, receiver->config->quarantine, error);
+        status = quarantine_open(&receiver->quarantine, receiver->config->quarantine,
+                                 receiver->config->quarantine_max_size.bytes, error);
         if (status != STATUS_OK)
             return status;
     }

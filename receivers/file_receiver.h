@@ -16,6 +16,7 @@ struct file_config {
     struct byte_size max_line_size;
     int format; // enum file_format
     const char *quarantine;
+    struct byte_size quarantine_max_size;
     const char *job_id;
     struct duration poll_interval;
     int64_t max_sources;

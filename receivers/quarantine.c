@@ -2,7 +2,7 @@
 // Keeps refused records in a JSON Lines file.
 //
 // Each line is made in pieces of 64 KiB and written at once; when a write fails, the file is cut
-// back to whole lines and the quarantine stays shut. The file is as long as what was refused.
+// back to whole lines and the quarantine stays shut, as it does when the file is full.
 #include "receivers/quarantine.h"
 
 #include "base/json_write.h"
@@ -38,8 +38,9 @@ static bool end_last_line(struct quarantine *quarantine, off_t size) {
     return write_all(quarantine, SLICE("\n"));
 }
 
-enum status quarantine_open(struct quarantine *quarantine, const char *path, struct error *error) {
-    *quarantine = (struct quarantine){.path = path, .descriptor = -1};
+enum status quarantine_open(struct quarantine *quarantine, const char *path, uint64_t max_bytes,
+                            struct error *error) {
+    *quarantine = (struct quarantine){.path = path, .descriptor = -1, .max_bytes = max_bytes};
     int descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
     if (descriptor < 0)
         return error_set_os(error, STATUS_CANNOT_CREATE, errno,
@@ -64,6 +65,11 @@ void quarantine_add(struct quarantine *quarantine, struct slice path, uint64_t p
     if (!quarantine->open || quarantine->failed)
         return;
     off_t before = lseek(quarantine->descriptor, 0, SEEK_END);
+    if (before >= 0 && (uint64_t)before + record.size > quarantine->max_bytes) {
+        quarantine->write_error = EFBIG;
+        quarantine->failed = true;
+        return;
+    }
     buffer_reset(&quarantine->line);
     struct json_writer json;
     json_begin(&json, &quarantine->line, 0);

@@ -16,16 +16,18 @@ struct quarantine {
     bool open;
     int descriptor;
     const char *path;
+    uint64_t max_bytes;
     dev_t device;
     ino_t inode;
     struct buffer line;
     int write_error; // errno of the write that failed
-    bool failed;     // writing failed: nothing more is written
+    bool failed;     // writing failed or the file is full: nothing more is written
     bool said;       // the owner has told so
 };
 
-// Creates the file when it is not there (mode 0640). `path` must stay valid.
-enum status quarantine_open(struct quarantine *quarantine, const char *path,
+// Creates the file when it is not there (mode 0640). It grows to `max_bytes` at most. `path` must
+// stay valid.
+enum status quarantine_open(struct quarantine *quarantine, const char *path, uint64_t max_bytes,
                             struct error *error) MUST_USE;
 // Does nothing when it is not open or has failed.
 void quarantine_add(struct quarantine *quarantine, struct slice path, uint64_t position,

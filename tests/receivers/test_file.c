@@ -605,6 +605,27 @@ START_TEST(a_quarantine_that_cannot_be_written) {
 }
 END_TEST
 
+START_TEST(a_full_quarantine_grows_no_further) {
+    static const char *const include[] = {"in.jsonl"};
+    FILE *file = fopen("in.jsonl", "w");
+    fputs(R1 "\n", file);
+    for (int i = 0; i < 500; i++)
+        fputs("bad bad bad bad bad bad bad bad\n", file);
+    fclose(file);
+    rig_init(&rig, include, 1);
+    rig.config.quarantine = "q.jsonl";
+    rig.config.quarantine_max_size.bytes = 8192;
+    rig_read_all(&rig);
+    ck_assert_uint_eq(fake_feed_refused(rig.feed, DECODE_BAD_JSON), 500);
+    ck_assert_uint_eq(rig.feed->note_count, 1);
+    ck_assert(fake_feed_noted(rig.feed, "q.jsonl", "File too large"));
+    rig_free(&rig);
+    struct stat about;
+    ck_assert_int_eq(stat("q.jsonl", &about), 0);
+    ck_assert(about.st_size > 4096 && about.st_size < 8192 + 512);
+}
+END_TEST
+
 START_TEST(the_job_is_stamped) {
     static const char *const include[] = {"in.jsonl"};
     write_text("in.jsonl", "w", R1 "\n");
@@ -731,6 +752,7 @@ int main(void) {
     tcase_add_test(rest, unreadable_files_are_noted);
     tcase_add_test(rest, quarantine_keeps_what_was_refused);
     tcase_add_test(rest, a_quarantine_that_cannot_be_written);
+    tcase_add_test(rest, a_full_quarantine_grows_no_further);
     tcase_add_test(rest, the_job_is_stamped);
     tcase_add_test(rest, rules_between_options);
     tcase_add_test(rest, standard_input_cannot_be_followed);
