@@ -2,26 +2,23 @@
 #include "base/human.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 void human_bytes(int64_t bytes, char out[HUMAN_MAX]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
-    double size = value < 0 ? -value : value;
     unsigned unit = 0;
-    while (size >= 1024 && unit < 6) {
-        size /= 1024;
+    // What would be printed as 1024 of a unit is 1.00 of the next.
+    while (fabs(value) >= (unit == 0 ? 1024 : 1023.5) && unit < 6) {
         value /= 1024;
         unit++;
     }
+    int decimals = fabs(value) < 9.995 ? 2 : fabs(value) < 999.95 ? 1 : 0;
     if (unit == 0)
         snprintf(out, HUMAN_MAX, "%" PRId64 " B", bytes);
     else
-        snprintf(out, HUMAN_MAX, "%.*f %s",
-                 size < 10     ? 2
-                 : size < 1000 ? 1
-                               : 0,
-                 value, units[unit]);
+        snprintf(out, HUMAN_MAX, "%.*f %s", decimals, value, units[unit]);
 }
 
 void human_duration(__int128 duration_ns, char out[HUMAN_MAX]) {

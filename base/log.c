@@ -61,16 +61,6 @@ void log_use_clock(uint64_t (*monotonic_ns)(void)) {
     state.monotonic_ns = monotonic_ns;
 }
 
-bool log_level_parse(const char *text, enum log_level *level) {
-    for (size_t i = 0; i < sizeof level_names / sizeof level_names[0]; i++) {
-        if (strcmp(text, level_names[i]) == 0) {
-            *level = (enum log_level)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool log_enabled(enum log_level level) {
     return level >= __atomic_load_n(&state.level, __ATOMIC_RELAXED);
 }

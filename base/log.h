@@ -21,7 +21,6 @@ struct log_site {
 };
 
 void log_configure(enum log_level level, enum log_encoding encoding);
-bool log_level_parse(const char *text, enum log_level *level);
 bool log_enabled(enum log_level level);
 // Any thread. The message is a sentence without the component's name; never a secret.
 void log_write(enum log_level level, struct log_site site, const char *format, ...)

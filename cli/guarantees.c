@@ -21,9 +21,12 @@ void pipeline_describe(struct buffer *out, const struct plan *plan,
     buffer_append_text(out, pipeline->processor_count == 0 ? "" : " → ");
     append_ids(out, plan, pipeline->exporters, pipeline->exporter_count, ", ");
     buffer_append_text(out, "; evaluates every ");
-    figures_append_duration(out, pipeline->timing.evaluate_every, NULL);
+    char duration[OPTION_VALUE_MAX];
+    option_format_duration(pipeline->timing.evaluate_every, duration);
+    buffer_append_text(out, duration);
     buffer_append_text(out, ", waits ");
-    figures_append_duration(out, pipeline->timing.allowed_lateness, NULL);
+    option_format_duration(pipeline->timing.allowed_lateness, duration);
+    buffer_append_text(out, duration);
     buffer_append_text(out, " for late events");
 }
 

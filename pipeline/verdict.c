@@ -42,16 +42,6 @@ const char *severity_name(enum severity severity) {
     return severity_names[severity];
 }
 
-bool severity_parse(const char *text, enum severity *severity) {
-    for (size_t i = 0; i < sizeof severity_names / sizeof severity_names[0]; i++) {
-        if (strcmp(text, severity_names[i]) == 0) {
-            *severity = (enum severity)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 // The first `max` characters; a byte that begins none counts as one, as it is written as one.
 static struct slice text_cut(struct slice text, size_t max) {
     size_t at = 0;

@@ -73,6 +73,5 @@ struct verdict {
 void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
                     size_t key_count);
 const char *severity_name(enum severity severity);
-bool severity_parse(const char *text, enum severity *severity);
 // One line of JSON with its newline, fields in the schema's order.
 void verdict_encode(const struct verdict *verdict, struct buffer *out);

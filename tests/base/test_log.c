@@ -90,15 +90,6 @@ START_TEST(levels) {
     log_write(LOG_WARN, plain_site, "not said");
     log_write(LOG_ERROR, plain_site, "said");
     ck_assert_str_eq(written_untimed(), "error C1000 said\n");
-    enum log_level level = LOG_DEBUG;
-    ck_assert(log_level_parse("warn", &level));
-    ck_assert_int_eq(level, LOG_WARN);
-    ck_assert(log_level_parse("debug", &level));
-    ck_assert_int_eq(level, LOG_DEBUG);
-    ck_assert(!log_level_parse("WARN", &level));
-    ck_assert(!log_level_parse("", &level));
-    ck_assert(!log_level_parse("warning", &level));
-    ck_assert_int_eq(level, LOG_DEBUG);
 }
 END_TEST
 
