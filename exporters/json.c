@@ -171,10 +171,10 @@ static void json_encode(void *instance, const struct batch *batch, struct buffer
         timelines_encode(self, batch, out);
 }
 
-static enum status json_send(void *instance, const struct request *request, bool *permanent,
-                             struct error *error) {
+static enum status json_send(void *instance, const struct request *request,
+                             struct send_outcome *outcome, struct error *error) {
     struct json_exporter *self = instance;
-    return output_send(&self->output, request, permanent, error);
+    return output_send(&self->output, request, outcome, error);
 }
 
 const struct component_type exporter_json = {

@@ -98,10 +98,10 @@ enum status output_open(struct output *output, const struct output_options *opti
     return options->mode == OUTPUT_LINES ? lines_open(output, error) : document_open(output, error);
 }
 
-static enum status stream_send(struct output *output, struct slice bytes, bool *permanent,
-                               struct error *error) {
+static enum status stream_send(struct output *output, struct slice bytes,
+                               struct send_outcome *outcome, struct error *error) {
     const char *name = output->path == NULL ? "standard output" : output->path;
-    *permanent = true;
+    outcome->permanent = true;
     if (output->broken)
         return error_set(error, STATUS_IO, "%s failed before; nothing more is written to it.",
                          name);
@@ -112,15 +112,15 @@ static enum status stream_send(struct output *output, struct slice bytes, bool *
         return error_set(error, STATUS_STOPPED, "%s was closed by its reader.", name);
     if (failure != 0)
         return error_set_os(error, STATUS_IO, failure, "writing to %s", name);
-    *permanent = false;
+    outcome->permanent = false;
     return STATUS_OK;
 }
 
-enum status output_send(struct output *output, const struct request *request, bool *permanent,
-                        struct error *error) {
-    *permanent = false;
+enum status output_send(struct output *output, const struct request *request,
+                        struct send_outcome *outcome, struct error *error) {
+    outcome->permanent = false;
     if (output->is_stream)
-        return stream_send(output, request->bytes, permanent, error);
+        return stream_send(output, request->bytes, outcome, error);
     if (output->options.mode == OUTPUT_LINES)
         return lines_send(output, request->bytes, error);
     return document_send(output, request, error);

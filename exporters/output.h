@@ -49,7 +49,7 @@ enum status output_open(struct output *output, const struct output_options *opti
 void output_begin_document(const struct output *output, struct buffer *out);
 // See exporter_calls.send. Failures of a stream are permanent: STATUS_STOPPED when its reader has
 // gone, STATUS_IO else.
-enum status output_send(struct output *output, const struct request *request, bool *permanent,
-                        struct error *error) MUST_USE;
+enum status output_send(struct output *output, const struct request *request,
+                        struct send_outcome *outcome, struct error *error) MUST_USE;
 // Closes; an incomplete document is thrown away. Fine after a failed open, or a zeroed struct.
 void output_close(struct output *output);

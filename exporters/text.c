@@ -124,10 +124,10 @@ static void text_encode(void *instance, const struct batch *batch, struct buffer
     text_report_append(batch, &self->style, out);
 }
 
-static enum status text_send(void *instance, const struct request *request, bool *permanent,
-                             struct error *error) {
+static enum status text_send(void *instance, const struct request *request,
+                             struct send_outcome *outcome, struct error *error) {
     struct text_exporter *self = instance;
-    return output_send(&self->output, request, permanent, error);
+    return output_send(&self->output, request, outcome, error);
 }
 
 const struct component_type exporter_text = {

@@ -7,6 +7,8 @@
 
 #include "config/option.h"
 #include "pipeline/batch.h"
+#include "pipeline/sending.h"
+#include "pipeline/state.h"
 
 enum component_kind {
     COMPONENT_RECEIVER,
@@ -33,6 +35,8 @@ const char *stage_fact_name(enum stage_fact fact);         // "samples of each r
 
 struct feed;
 struct source_list;
+struct store;
+struct service_status;
 
 // Event-time rules of one pipeline (service.pipelines.NAME).
 struct pipeline_timing {
@@ -49,9 +53,19 @@ struct component_context {
     const char *pipeline; // processors: the pipeline they stand in (one instance each); else NULL
     const struct pipeline_timing *timing; // processors: that pipeline's; else NULL
     bool once;                            // finite inputs, evaluated at their end
+    // Receivers and exporters: the store of the file_storage extension; NULL: there is none.
+    struct store *store;
+    // A receiver that reads separately for each pipeline that lists it (`each_pipeline`): how many
+    // of it were started before; the first has 0. Only that one counts, quarantines and notes.
+    uint32_t copy;
+    // Extensions: how culprit is doing (service_status.h).
+    const struct service_status *status;
 };
 
 struct receiver_calls {
+    // Live, each pipeline gets an instance and a feed of its own, so that one that is held up holds
+    // up no other. False: one instance feeds all pipelines (a listener has one port).
+    bool each_pipeline;
     // Offers what arrives to the feed until it says stop; on a thread of its own.
     enum status (*run)(void *instance, struct feed *feed, struct error *error);
     // For inputs that end (analyze, run --once); NULL for receivers whose input has no end.
@@ -65,6 +79,9 @@ struct processor_calls {
     // Looks at one batch and adds to it. No I/O, no clock, no failure: bad input was refused
     // before.
     void (*consume)(void *instance, struct batch *batch);
+    // Whether input may be taken at all now (memory_limiter); asked on the receiver's thread before
+    // it is read. NULL: always.
+    bool (*admits)(void *instance);
 };
 
 // Bytes on their way to a sink.
@@ -74,13 +91,39 @@ struct request {
     bool last;     // the very last request: finish up
 };
 
+// What a failed delivery says of trying again.
+struct send_outcome {
+    bool permanent;          // trying again cannot help
+    uint64_t retry_after_ns; // the sink asked for this wait (Retry-After); 0: it did not
+};
+
 struct exporter_calls {
-    // Turns what a batch holds into bytes, without I/O: appends them to `out`.
+    // Turns what a batch holds into bytes, without I/O: appends them to `out`. An exporter that is
+    // asked for its state (Prometheus) keeps it here and appends nothing.
     void (*encode)(void *instance, const struct batch *batch, struct buffer *out);
-    // Delivers them; may be called again with the same request after a failure. Sets *permanent
-    // when trying again cannot help. Called with no bytes when `last` and nothing was encoded.
-    enum status (*send)(void *instance, const struct request *request, bool *permanent,
+    // Delivers them, on the exporter's own thread; may be called again with the same request after
+    // a failure. Called with no bytes when `last` and nothing was encoded. NULL: nothing to
+    // deliver.
+    enum status (*send)(void *instance, const struct request *request, struct send_outcome *outcome,
                         struct error *error);
+    // How far delivery has come, in the sink's own terms (length of a file): asked after a
+    // delivery, kept with the checkpoint, given back on the next start, before anything is sent,
+    // so that what was sent after that checkpoint and comes again is not there twice. NULL: none.
+    void (*delivered)(void *instance, struct buffer *out);
+    enum status (*resume)(void *instance, struct slice delivered, struct error *error);
+    // Queue, retry and timeout options: their place in the config. NULL: the defaults.
+    const struct sending_config *(*sending)(const void *config);
+    // What it encodes depends on the order in which receivers raced, so with a store nothing leaves
+    // before the checkpoint that holds it: after a crash the same bytes with the same numbers go
+    // out. NULL or false: what comes again after a crash comes in the same bytes anyway.
+    bool (*waits_for_checkpoint)(const void *config);
+};
+
+struct extension_calls {
+    // The store that this extension offers. NULL: none.
+    struct store *(*store)(void *instance);
+    // Everything has started; service is about to run. NULL: nothing to do.
+    enum status (*ready)(void *instance, struct error *error);
 };
 
 struct component_type {
@@ -99,9 +142,14 @@ struct component_type {
     enum status (*start)(void *instance, const void *config,
                          const struct component_context *context, struct error *error);
     void (*stop)(void *instance); // safe after a failed start
+    // What it remembers (state.h); NULL: nothing. Called once after start. `restored` comes after
+    // a load, also when only some entries were found (the others are as start left them).
+    void (*state)(void *instance, struct state_list *list);
+    void (*restored)(void *instance);
     struct receiver_calls receiver;
     struct processor_calls processor;
     struct exporter_calls exporter;
+    struct extension_calls extension;
 };
 
 // The components of this build, from cli/component_list.c; sorted by kind, then in chain order.

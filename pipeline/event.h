@@ -21,6 +21,13 @@ enum event_kind {
 };
 
 struct telemetry;
+struct decoder_type;
+
+// What the sender of a forwarded event knew that its receiver may not have seen.
+struct carried {
+    uint64_t first_sample_ns; // of this rank's current generation; 0: unknown
+    uint32_t generation;      // of the rank, from 1; 0: unknown
+};
 
 struct event {
     uint64_t time_ns;  // when it happened, Unix nanoseconds
@@ -30,6 +37,9 @@ struct event {
     string_id node;    // the host that the process reported; STRING_NONE when unknown
     int32_t rank;      // or RANK_NONE
     enum event_kind kind;
+    const struct decoder_type *decoder; // that made it: what format `raw` is
+    struct slice raw;                   // the record as it came, for those who pass it on
+    const struct carried *carried;      // NULL unless it came through another culprit
     union {
         const struct telemetry *telemetry; // EVENT_TELEMETRY
     };

@@ -22,6 +22,8 @@ struct source {
     const struct decoder_type *decoder;
     void *decoder_state;
     struct source_figures figures;
+    struct source_position restored;
+    struct source_position reached;
     uint64_t batch;                    // number of the feed's batch that it last gave an event to
     atomic_uint_fast64_t newest_ns;    // of its events; 0 none yet
     atomic_uint_fast64_t last_seen_ns; // monotonic
@@ -108,6 +110,56 @@ struct source_figures *feed_source_figures(struct source *source) {
     return &source->figures;
 }
 
+struct source_position feed_source_restored(const struct source *source) {
+    return source->restored;
+}
+
+struct source *feed_restored_source(struct feed *feed, uint32_t index) {
+    (void)feed;
+    (void)index;
+    return NULL;
+}
+
+void feed_source_reached(struct source *source, const struct source_position *position) {
+    source->reached = *position;
+}
+
+void feed_source_leave(struct feed *feed, struct source *source) {
+    (void)feed;
+    atomic_store_explicit(&source->last_seen_ns, 0, memory_order_relaxed);
+}
+
+struct source_position feed_source_safe(struct feed *feed, const struct source *source) {
+    (void)feed;
+    return source->reached;
+}
+
+bool feed_blocked(const struct feed *feed) {
+    (void)feed;
+    return false;
+}
+
+bool feed_wait(struct feed *feed, uint64_t timeout_ns) {
+    (void)timeout_ns;
+    return !feed_blocked(feed);
+}
+
+void feed_keeps_journal(struct feed *feed, struct source *source) {
+    (void)feed;
+    (void)source;
+}
+
+uint64_t feed_lag(struct feed *feed, const struct source *source) {
+    (void)feed;
+    (void)source;
+    return 0;
+}
+
+void feed_trouble(struct feed *feed, const char *sentence) {
+    (void)feed;
+    (void)sentence;
+}
+
 static void say_refused(const struct feed *feed, const struct source *source, uint64_t position,
                         const struct decode_fault *fault) {
     log_write(LOG_WARN, (struct log_site){"C2001", feed->settings.site},
@@ -139,15 +191,17 @@ void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
     log_write(LOG_INFO, (struct log_site){"C2002", feed->settings.site}, "%s", text);
 }
 
-static void stamp_job(struct feed *feed, struct event *event) {
+static void stamp_job(struct feed *feed, struct event *event, string_id job) {
     if (event->job != STRING_NONE && event->job != feed->none)
         return;
-    if (feed->stamp != STRING_NONE) {
-        event->job = feed->stamp;
+    if (job == STRING_NONE)
+        job = feed->stamp;
+    if (job != STRING_NONE) {
+        event->job = job;
         if (event->kind == EVENT_TELEMETRY) {
             // The payload is the feed's own, in its arena, and nobody has seen it yet.
             struct telemetry *telemetry = (struct telemetry *)event->telemetry;
-            telemetry->job = feed->stamp;
+            telemetry->job = job;
         }
     } else if (event->job == feed->none && !feed->said_none) {
         feed->said_none = true;
@@ -171,6 +225,13 @@ static void mark_progress(struct feed *feed, struct source *source, const struct
 
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
+    return feed_offer_carried(feed, source, record, position, NULL, STRING_NONE, fault);
+}
+
+enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
+                                        struct slice record, uint64_t position,
+                                        const struct carried *carried, string_id job,
+                                        struct decode_fault *fault) {
     assert(source->decoder != NULL);
     struct event *event = &feed->events[feed->event_count];
     enum decode_category category =
@@ -181,7 +242,15 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
     }
     event->source = source->id;
     event->position = position;
-    stamp_job(feed, event);
+    event->decoder = source->decoder;
+    event->raw = record;
+    event->carried = carried;
+    if (carried != NULL) {
+        struct carried *copy = arena_take(&feed->arena, sizeof *copy);
+        *copy = *carried;
+        event->carried = copy;
+    }
+    stamp_job(feed, event, job);
     mark_progress(feed, source, event);
     source->figures.accepted++;
     if (++feed->event_count == feed->settings.batch_size)

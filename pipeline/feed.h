@@ -24,6 +24,13 @@ struct source_list {
 };
 void source_list_add(struct source_list *list, struct slice path);
 
+// How far a source was read, in the receiver's own terms: kept with every checkpoint and given back
+// after a restart. `number` rises with every record (line, offset, sequence); zeros: nothing yet.
+struct source_position {
+    uint64_t number;
+    uint64_t detail[5]; // byte offset, inode, hash of the first bytes … : the receiver's own
+};
+
 // What became of one input, for the closing words of analyze and for logs.
 struct source_figures {
     uint64_t bytes;     // read, after decompression
@@ -44,6 +51,36 @@ const struct decoder_type *feed_source_decoder(const struct source *source);
 struct slice feed_source_path(const struct source *source);
 struct source_figures *feed_source_figures(struct source *source);
 
+// Where the source stood at the checkpoint that was loaded: go on behind it. Zeros for a new one.
+struct source_position feed_source_restored(const struct source *source);
+// The sources that the checkpoint knew, in any order, so that a receiver can go on with inputs that
+// it would not find by itself; NULL at the end. They count as active from the start.
+struct source *feed_restored_source(struct feed *feed, uint32_t index);
+// Where the source stands once the record offered next (or refused next) has been consumed. Call it
+// before feed_offer; positions never go back.
+void feed_source_reached(struct source *source, const struct source_position *position);
+// Nothing more comes from this source for now (a partition that went to somebody else, a file that
+// is gone): it no longer holds evaluations back. It comes back with its next record.
+void feed_source_leave(struct feed *feed, struct source *source);
+// The position up to which every pipeline holds the records safely: in a durable checkpoint when
+// there is a store, else consumed. What lies before it may be acknowledged. Any thread.
+struct source_position feed_source_safe(struct feed *feed, const struct source *source);
+
+// True while a pipeline cannot take more (its queue is full, memory or the store is at its limit,
+// or the service is not ready): do not read on. Any thread, cheap.
+bool feed_blocked(const struct feed *feed);
+// Waits until it is not blocked, or it is stopping, or the time is over; true when not blocked.
+bool feed_wait(struct feed *feed, uint64_t timeout_ns);
+
+// For a receiver whose feed goes to several pipelines and that keeps a journal: with this set a
+// pipeline that is blocked is passed over, and takes the records up again later, when they are
+// offered once more from behind feed_lag. Each flush is then one journal entry: `number` of the
+// source's position rises by one with each.
+void feed_keeps_journal(struct feed *feed, struct source *source);
+// The lowest number that a pipeline which is not blocked any more has still to be given, 0 when
+// all have everything. Records offered again reach only those pipelines that lack them.
+uint64_t feed_lag(struct feed *feed, const struct source *source);
+
 // One record: decoded and put into the batch, which is flushed by itself when it is full. On
 // refusal the category is returned and `fault` filled; the feed has counted it and said it (log,
 // report). `position` is the 1-based line or item in its source.
@@ -56,11 +93,22 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
 // Kept for the report, bounded; also logged at info level.
 void feed_note(struct feed *feed, struct slice path, const char *format, ...) PRINTF_LIKE(3, 4);
 
-// Hands over what is in the batch. Does nothing when it is empty.
+// Like feed_offer, for a record that another culprit passed on: what travelled with it is set on
+// the event. `carried` may be NULL; `job` is used when the record names none.
+enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
+                                        struct slice record, uint64_t position,
+                                        const struct carried *carried, string_id job,
+                                        struct decode_fault *fault);
+
+// Hands over what is in the batch. When it is empty, only positions that were reached since.
 void feed_flush(struct feed *feed);
 
 // Events that name no job, or the text "none", get this one. STRING_NONE: none (the default).
 void feed_stamp_job(struct feed *feed, string_id job);
+
+// For the status page and metrics: the receiver works (NULL), or what keeps it from working for
+// now ("the broker does not answer"); it is logged when it changes.
+void feed_trouble(struct feed *feed, const char *sentence);
 
 // Bytes done and to do, for progress; any values, cheap.
 void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes);

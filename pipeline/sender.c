@@ -37,15 +37,15 @@ static void give_up(struct sender *sender, enum status status, const struct erro
 // One attempt. True when the sink took it, or will never take anything again.
 static bool attempt(struct sender *sender, const struct request *request) {
     struct error error = {0};
-    bool permanent = false;
+    struct send_outcome outcome = {0};
     const struct exporter_calls *calls = &sender->component->type->exporter;
-    enum status status = calls->send(sender->instance, request, &permanent, &error);
+    enum status status = calls->send(sender->instance, request, &outcome, &error);
     if (status == STATUS_OK) {
         sender->backoff_ns = 0;
         sender->retry_at_ns = 0;
         return true;
     }
-    if (permanent) {
+    if (outcome.permanent) {
         give_up(sender, status, &error);
         return true;
     }

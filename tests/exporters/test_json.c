@@ -73,10 +73,9 @@ static struct slice encode(const struct batch *batch) {
 
 static void deliver(const struct batch *batch) {
     struct request request = {.bytes = encode(batch), .complete = true, .last = batch->last};
-    bool permanent = false;
+    struct send_outcome outcome = {0};
     struct error error;
-    ck_assert_int_eq(exporter_json.exporter.send(instance, &request, &permanent, &error),
-                     STATUS_OK);
+    ck_assert_int_eq(exporter_json.exporter.send(instance, &request, &outcome, &error), STATUS_OK);
 }
 
 static size_t occurrences(struct slice text, const char *word) {

@@ -11,7 +11,7 @@
 
 static struct output output;
 static struct error error;
-static bool permanent;
+static struct send_outcome outcome;
 
 static void setup(void) {
     scratch_make();
@@ -45,7 +45,7 @@ static void open_lines(const char *name) {
 
 static enum status send_bytes(struct slice bytes, bool complete) {
     struct request request = {.bytes = bytes, .complete = complete};
-    return output_send(&output, &request, &permanent, &error);
+    return output_send(&output, &request, &outcome, &error);
 }
 
 static void send_ok(const char *text) {
@@ -165,7 +165,7 @@ START_TEST(full_disk_leaves_whole_lines) {
     limit_file_size(20);
     for (int attempt = 0; attempt < 3; attempt++) {
         ck_assert_int_eq(send_bytes(SLICE("second\nthird\nfourth\n"), true), STATUS_IO);
-        ck_assert(!permanent);
+        ck_assert(!outcome.permanent);
         ck_assert_ptr_nonnull(strstr(error.message, "v.jsonl"));
         CHECK_FILE("v.jsonl", "first\n");
     }
@@ -257,7 +257,7 @@ START_TEST(full_disk_keeps_the_old_document) {
                      STATUS_OK);
     for (int attempt = 0; attempt < 2; attempt++) {
         ck_assert_int_eq(send_bytes(SLICE("6789abc"), true), STATUS_IO);
-        ck_assert(!permanent);
+        ck_assert(!outcome.permanent);
         CHECK_FILE("s.json", "old");
         CHECK_FILE("s.json.tmp", "12345");
     }
@@ -305,7 +305,7 @@ START_TEST(devices_are_written_not_replaced) {
     options.path = "/dev/full";
     ck_assert_int_eq(output_open(&output, &options, &error), STATUS_OK);
     ck_assert_int_eq(send_bytes(SLICE("text"), true), STATUS_IO);
-    ck_assert(permanent);
+    ck_assert(outcome.permanent);
 }
 END_TEST
 
@@ -356,13 +356,13 @@ START_TEST(reader_of_standard_output_is_gone) {
     ck_assert_mem_eq(bytes, "hello\n", 6);
     close(pipes[0]);
     enum status first = send_bytes(SLICE("more\n"), true);
-    bool first_permanent = permanent;
+    bool first_permanent = outcome.permanent;
     enum status second = send_bytes(SLICE("more\n"), true);
     dup2(saved, STDOUT_FILENO);
     ck_assert_int_eq(first, STATUS_STOPPED);
     ck_assert(first_permanent);
     ck_assert_int_eq(second, STATUS_IO);
-    ck_assert(permanent);
+    ck_assert(outcome.permanent);
     close(pipes[1]);
     close(saved);
     output_close(&output);

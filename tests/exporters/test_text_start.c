@@ -202,10 +202,9 @@ START_TEST(report_in_a_file) {
     buffer_reset(&out);
     exporter_text.exporter.encode(instance, &batch, &out);
     struct request request = {.bytes = buffer_slice(&out), .complete = true, .last = true};
-    bool permanent;
+    struct send_outcome outcome = {0};
     struct error error;
-    ck_assert_int_eq(exporter_text.exporter.send(instance, &request, &permanent, &error),
-                     STATUS_OK);
+    ck_assert_int_eq(exporter_text.exporter.send(instance, &request, &outcome, &error), STATUS_OK);
     struct text_style style = {.utf8 = true, .width = 80};
     buffer_reset(&out);
     text_report_append(&batch, &style, &out);

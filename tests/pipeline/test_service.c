@@ -163,11 +163,11 @@ static void letters_encode(void *instance, const struct batch *batch, struct buf
         buffer_append_char(out, batch->last ? 'z' : 'e');
 }
 
-static enum status letters_send(void *instance, const struct request *request, bool *permanent,
+static enum status letters_send(void *instance, const struct request *request, struct send_outcome *outcome,
                                 struct error *error) {
     (void)instance;
     if (refuse_for_good) {
-        *permanent = true;
+        outcome->permanent = true;
         return error_set(error, STATUS_IO, "the sink is gone");
     }
     if (atomic_fetch_sub(&refusals_left, 1) > 0)

@@ -144,6 +144,71 @@ static void keep(struct feed *feed, const struct source *source, struct slice re
     pthread_mutex_unlock(&feed->lock);
 }
 
+struct source_position feed_source_restored(const struct source *source) {
+    return source->restored;
+}
+
+struct source *feed_restored_source(struct feed *feed, uint32_t index) {
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < feed->source_count; i++)
+        if (feed->sources[i]->restored.number != 0 && seen++ == index)
+            return feed->sources[i];
+    return NULL;
+}
+
+void feed_source_reached(struct source *source, const struct source_position *position) {
+    ck_assert_uint_ge(position->number, source->reached.number);
+    source->reached = *position;
+}
+
+void feed_source_leave(struct feed *feed, struct source *source) {
+    (void)feed;
+    source->left = true;
+}
+
+struct source_position feed_source_safe(struct feed *feed, const struct source *source) {
+    pthread_mutex_lock(&feed->lock);
+    struct source_position safe = source->flushed;
+    pthread_mutex_unlock(&feed->lock);
+    return safe;
+}
+
+bool feed_blocked(const struct feed *feed) {
+    return atomic_load(&feed->blocked);
+}
+
+bool feed_wait(struct feed *feed, uint64_t timeout_ns) {
+    for (uint64_t waited = 0; waited < timeout_ns && feed_blocked(feed) && !feed_stopping(feed);
+         waited += 1000000)
+        usleep(1000);
+    return !feed_blocked(feed);
+}
+
+void feed_keeps_journal(struct feed *feed, struct source *source) {
+    (void)feed;
+    (void)source;
+}
+
+uint64_t feed_lag(struct feed *feed, const struct source *source) {
+    (void)source;
+    return feed->lag;
+}
+
+void feed_trouble(struct feed *feed, const char *sentence) {
+    pthread_mutex_lock(&feed->lock);
+    snprintf(feed->trouble, sizeof feed->trouble, "%s", sentence == NULL ? "" : sentence);
+    pthread_mutex_unlock(&feed->lock);
+}
+
+enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
+                                        struct slice record, uint64_t position,
+                                        const struct carried *carried, string_id job,
+                                        struct decode_fault *fault) {
+    (void)carried;
+    (void)job;
+    return feed_offer(feed, source, record, position, fault);
+}
+
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
     ck_assert_ptr_nonnull(source->decoder);
@@ -186,6 +251,8 @@ void feed_flush(struct feed *feed) {
         if (record->category == DECODE_OK)
             ck_assert_int_eq(memcmp(record->at, record->text, record->size), 0);
     }
+    for (uint32_t i = 0; i < feed->source_count; i++)
+        feed->sources[i]->flushed = feed->sources[i]->reached;
     feed->flush_count++;
     pthread_mutex_unlock(&feed->lock);
     arena_reset(&feed->arena);

@@ -24,6 +24,10 @@ struct source {
     const struct decoder_type *decoder;
     void *state;
     struct source_figures figures;
+    struct source_position restored; // set by a test before the receiver runs
+    struct source_position reached;  // of the record offered last
+    struct source_position flushed;  // as of the last flush: counts as safe
+    bool left;                       // feed_source_leave was called last
 };
 
 struct feed {
@@ -40,6 +44,9 @@ struct feed {
     uint64_t done_bytes;
     uint64_t total_bytes;
     uint32_t flush_count;
+    atomic_bool blocked;
+    uint64_t lag; // what feed_lag says
+    char trouble[256];
     atomic_bool stopping;
     int stop_pipe[2];
 };

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an exporter's deliveries wait, are repeated and time out: the options that all exporters
+// share. Names and defaults are those of the OpenTelemetry Collector's exporters, but for a queue
+// that is counted in bytes, blocks instead of dropping, and never gives up on its own.
+#pragma once
+
+#include "config/option.h"
+
+struct sending_retry {
+    bool enabled;
+    struct duration initial_interval;
+    double multiplier;
+    double randomization_factor;
+    struct duration max_interval;
+    struct duration max_elapsed_time; // 0: never gives up
+};
+
+struct sending_batch {
+    struct duration flush_timeout;
+    struct byte_size max_size;
+};
+
+struct sending_queue {
+    struct byte_size queue_size;
+    struct sending_batch batch;
+};
+
+struct sending_config {
+    struct duration timeout; // of one delivery
+    struct sending_retry retry;
+    struct sending_queue queue;
+};
+
+extern const struct option sending_queue_rows[];
+extern const size_t sending_queue_row_count;
+extern const struct option sending_retry_rows[];
+extern const size_t sending_retry_row_count;
+
+// The rows for a `struct sending_config` that is the field `field` of `type`.
+#define SENDING_OPTIONS(type, field)                                                               \
+    {.name = "timeout",                                                                            \
+     .type = OPTION_DURATION,                                                                      \
+     .offset = offsetof(type, field.timeout),                                                      \
+     .default_value = "5s",                                                                        \
+     .min = 0.001,                                                                                 \
+     .max = 3600,                                                                                  \
+     .help = "how long one delivery may take"},                                                    \
+        {.name = "retry_on_failure",                                                               \
+         .type = OPTION_GROUP,                                                                     \
+         .offset = offsetof(type, field.retry),                                                    \
+         .rows = sending_retry_rows,                                                               \
+         .row_count = 6,                                                                           \
+         .help = "how a delivery that failed is tried again"},                                     \
+    {                                                                                              \
+        .name = "sending_queue", .type = OPTION_GROUP, .offset = offsetof(type, field.queue),      \
+        .rows = sending_queue_rows, .row_count = 2,                                                \
+        .help = "what waits to be delivered; kept in the store when there is one"                  \
+    }
+
+// What an exporter without these options gets.
+extern const struct sending_config sending_defaults;
