@@ -231,6 +231,10 @@ struct slice intern_slice(string_id id) {
     return (struct slice){entry->bytes, entry->size};
 }
 
+string_id intern_count(void) {
+    return (string_id)atomic_load(&interned.count);
+}
+
 void intern_release(void) {
     struct intern_table *table = atomic_exchange(&interned.table, NULL);
     while (table != NULL) {

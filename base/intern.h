@@ -28,5 +28,7 @@ string_id intern(struct slice text);
 string_id intern_find(struct slice text);
 // Valid for the life of the process and ends with a zero byte. Any thread.
 struct slice intern_slice(string_id id);
+// Ids handed out so far are 1 to this. Any thread.
+string_id intern_count(void);
 // Frees everything: for tests and at exit, with no other thread running.
 void intern_release(void);

@@ -55,3 +55,59 @@ void table_free(struct table *table, uint32_t row) {
 uint32_t table_live(const struct table *table) {
     return table->used - table->free_count;
 }
+
+uint32_t table_rows_per_page(const struct table *table) {
+    uint32_t rows = 1;
+    while (rows < table->rows_per_chunk && (size_t)rows * 2 * table->row_size <= TABLE_PAGE_BYTES)
+        rows *= 2;
+    return rows;
+}
+
+uint32_t table_page_count(const struct table *table) {
+    uint32_t rows = table_rows_per_page(table);
+    return (uint32_t)(((uint64_t)table->used + rows - 1) / rows);
+}
+
+void *table_page(const struct table *table, uint32_t page, size_t *bytes) {
+    uint32_t rows = table_rows_per_page(table);
+    uint32_t first = page * rows;
+    assert(first < table->used);
+    uint32_t left = table->used - first;
+    *bytes = (left < rows ? left : rows) * table->row_size;
+    return table_row(table, first);
+}
+
+void table_load(struct table *table, uint32_t used, uint32_t free_head, uint32_t free_count) {
+    table_release(table);
+    while ((uint64_t)table->chunk_count << table->chunk_shift < used)
+        table_add_chunk(table);
+    for (uint32_t i = 0; i < table->chunk_count; i++)
+        memset(table->chunks[i], 0, table->row_size * table->rows_per_chunk);
+    table->used = used;
+    table->free_head = free_head;
+    table->free_count = free_count;
+}
+
+static uint32_t next_free(const struct table *table, uint32_t row) {
+    uint32_t next;
+    memcpy(&next, table_row(table, row), sizeof next);
+    return next;
+}
+
+bool table_chain_is_whole(const struct table *table) {
+    uint32_t row = table->free_head;
+    uint32_t count = 0;
+    // A ring is longer than any chain.
+    for (; row != TABLE_NO_ROW && count < table->free_count; count++) {
+        if (row >= table->used)
+            return false;
+        row = next_free(table, row);
+    }
+    return row == TABLE_NO_ROW && count == table->free_count;
+}
+
+void table_mark_free(const struct table *table, unsigned char *is_free) {
+    memset(is_free, 0, table->used);
+    for (uint32_t row = table->free_head; row != TABLE_NO_ROW; row = next_free(table, row))
+        is_free[row] = 1;
+}

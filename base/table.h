@@ -7,6 +7,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,25 @@ void table_release(struct table *table);
 uint32_t table_add(struct table *table);
 void table_free(struct table *table, uint32_t row);
 uint32_t table_live(const struct table *table);
+
+// A table is kept and loaded by pages: whole rows, at most 4 KiB unless one row is larger, never
+// across a chunk. Rows that were freed are part of it: the chain of free rows goes through them.
+enum { TABLE_PAGE_BYTES = 4096 };
+
+uint32_t table_rows_per_page(const struct table *table); // a power of two
+uint32_t table_page_count(const struct table *table);    // pages that hold a row in use or freed
+// Bytes of page `page` < table_page_count, those of the rows up to `used`: the last page may be
+// shorter than the others.
+void *table_page(const struct table *table, uint32_t page, size_t *bytes);
+// Makes the table one of `used` rows, all zero, whatever it held; the caller then fills its pages.
+// The free chain must be what table_add and table_free left in the saved rows: see
+// table_chain_is_whole, to be asked when all pages are filled.
+void table_load(struct table *table, uint32_t used, uint32_t free_head, uint32_t free_count);
+// Whether the free rows form one chain of `free_count` rows within `used`. Damaged state fails
+// here instead of sending table_add astray.
+bool table_chain_is_whole(const struct table *table);
+// Sets `is_free[row]` (one byte a row, `used` of them) for rows that were freed.
+void table_mark_free(const struct table *table, unsigned char *is_free);
 
 static inline void *table_row(const struct table *table, uint32_t row) {
     assert(row < table->used);

@@ -140,7 +140,7 @@ static int run_plan(struct invocation *invocation, const struct plan *plan) {
     struct error error = {0};
     // What a component would log is said at the end, once and in order.
     log_configure(LOG_ERROR, LOG_CONSOLE);
-    if (service_start(&service, plan, true, &error) != STATUS_OK)
+    if (service_start(&service, plan, true, NULL, &error) != STATUS_OK)
         return invocation_fail_start(invocation, &error);
     struct progress progress;
     progress_start(&progress, service, !options->quiet);

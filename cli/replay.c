@@ -91,7 +91,7 @@ static bool anything_read(const struct report *report) {
 
 static enum status run_once(const struct plan *plan, struct error *error) {
     struct service *service = NULL;
-    enum status status = service_start(&service, plan, true, error);
+    enum status status = service_start(&service, plan, true, NULL, error);
     if (status == STATUS_OK)
         status = service_run_once(service, error);
     if (status == STATUS_OK) {

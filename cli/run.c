@@ -2,6 +2,7 @@
 // A configuration that runs beside the job until it is told to stop, or once over what is there.
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/run_live.h"
 #include "cli/stop_signals.h"
 #include "cli/validate.h"
 #include "cli/version.h"
@@ -57,47 +58,23 @@ static void log_start(const struct plan *plan, bool once) {
     buffer_release(&names);
 }
 
-static void log_end(struct service *service) {
-    struct report report;
-    service_report(service, &report);
-    log_write(LOG_INFO, (struct log_site){.code = "C1004"},
-              "stopped; %u sources, %llu events accepted, %llu records refused",
-              report.source_count, (unsigned long long)report.accepted,
-              (unsigned long long)report.refused);
-    report_release(&report);
-}
-
-// `*started` tells a failed start, which is about an output, from a failed run.
-static enum status run_service(const struct plan *plan, bool once, struct stop_signals *signals,
-                               bool *started, struct error *error) {
-    struct service *service = NULL;
-    enum status status = service_start(&service, plan, once, error);
-    *started = status == STATUS_OK;
-    if (!*started)
-        return status;
-    stop_signals_watch(signals, service);
-    status = once ? service_run_once(service, error) : service_run(service, error);
-    if (status == STATUS_OK || status == STATUS_STOPPED)
-        log_end(service);
-    stop_signals_end(signals);
-    service_free(service);
-    return status;
-}
-
-static int run_plan(struct invocation *invocation, const struct plan *plan) {
+static int run_plan(struct invocation *invocation, struct plan *plan,
+                    const struct plan_request *request) {
     const struct run_options *options = invocation->options;
     enum log_level level =
         options->log_level == 0 ? plan->log_level : (enum log_level)(options->log_level - 1);
     log_configure(level, plan->log_encoding);
     struct stop_signals signals;
     struct error error = {0};
-    if (stop_signals_start(&signals, &error) != STATUS_OK)
+    if (stop_signals_start(&signals, &error) != STATUS_OK) {
+        plan_release(plan);
         return invocation_fail(invocation, &error);
+    }
     log_start(plan, options->once);
     bool started = false;
-    enum status status = run_service(plan, options->once, &signals, &started, &error);
-    if (!started)
-        stop_signals_end(&signals);
+    struct live_run run = {.request = request, .signals = &signals, .once = options->once};
+    enum status status = live_run(&run, plan, &started, &error);
+    stop_signals_end(&signals);
     log_flush();
     if (status == STATUS_OK || status == STATUS_STOPPED)
         return 0;
@@ -118,9 +95,7 @@ static int run_run(struct invocation *invocation) {
     int code = plan_load(&plan, &request, invocation);
     if (code != 0)
         return code;
-    code = run_plan(invocation, &plan);
-    plan_release(&plan);
-    return code;
+    return run_plan(invocation, &plan, &request);
 }
 
 const struct command command_run = {
@@ -128,8 +103,10 @@ const struct command command_run = {
     .summary = "runs the pipelines of a configuration until told to stop",
     .description =
         "Runs the pipelines of a configuration beside the job. SIGTERM and SIGINT stop it: what\n"
-        "has been read is judged and written first. A second signal ends it at once. SIGHUP is\n"
-        "logged: this version does not load its configuration again.",
+        "has been read is judged and written first. A second signal ends it at once. SIGHUP loads\n"
+        "the configuration again; one with mistakes changes nothing, and the log says why. "
+        "SIGUSR2\n"
+        "writes the state of every component to the log.",
     .rows = rows,
     .row_count = sizeof(rows) / sizeof(rows[0]),
     .options_size = sizeof(struct run_options),

@@ -21,24 +21,33 @@ static sigset_t watched_signals(void) {
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR2);
     return set;
 }
 
-static void take_signal(struct stop_signals *signals, int number) {
-    if (number == SIGHUP) {
-        log_write(LOG_WARN, (struct log_site){.code = "C1003"},
-                  "SIGHUP: this version does not load its configuration again; restart it");
-        return;
-    }
-    pthread_mutex_lock(&signals->lock);
+static void take_stop(struct stop_signals *signals, int number) {
     if (signals->stop_asked)
         _exit(128 + number);
     signals->stop_asked = true;
     if (signals->service != NULL)
         service_ask_stop(signals->service);
-    pthread_mutex_unlock(&signals->lock);
     log_write(LOG_INFO, (struct log_site){.code = "C1002"},
               "SIG%s: stopping; what has been read is finished first", sigabbrev_np(number));
+}
+
+static void take_signal(struct stop_signals *signals, int number) {
+    pthread_mutex_lock(&signals->lock);
+    if (number == SIGHUP) {
+        signals->reload_asked = signals->service == NULL;
+        if (signals->service != NULL)
+            service_ask_reload(signals->service);
+    } else if (number == SIGUSR2) {
+        if (signals->service != NULL)
+            service_dump(signals->service);
+    } else {
+        take_stop(signals, number);
+    }
+    pthread_mutex_unlock(&signals->lock);
 }
 
 static void *watch(void *context) {
@@ -81,8 +90,12 @@ enum status stop_signals_start(struct stop_signals *signals, struct error *error
 void stop_signals_watch(struct stop_signals *signals, struct service *service) {
     pthread_mutex_lock(&signals->lock);
     signals->service = service;
-    if (signals->stop_asked)
+    if (signals->stop_asked && service != NULL)
         service_ask_stop(service);
+    if (signals->reload_asked && service != NULL) {
+        signals->reload_asked = false;
+        service_ask_reload(service);
+    }
     pthread_mutex_unlock(&signals->lock);
 }
 

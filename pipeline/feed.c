@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a receiver's bytes to a batch of events: decodes each record into the batch's arrays and
 // hands the batch over when it is full or when the receiver says so. Allocates nothing once warmed
-// up. Sources are found by path through a small hash; their progress is read by other threads
-// through atomics, everything else belongs to the receiver's thread.
+// up. Sources are found by path through a small hash. Everything belongs to the receiver's thread,
+// but for the two counts.
 #include "pipeline/feed_run.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "pipeline/telemetry_event.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { FEED_ARENA_BLOCK = 64 * 1024, NOTE_MAX = 1024 };
-
-struct source {
-    struct slice path;
-    uint32_t id; // process-wide
-    const struct decoder_type *decoder;
-    void *decoder_state;
-    struct source_figures figures;
-    struct source_position restored;
-    struct source_position reached;
-    uint64_t batch;                    // number of the feed's batch that it last gave an event to
-    atomic_uint_fast64_t newest_ns;    // of its events; 0 none yet
-    atomic_uint_fast64_t last_seen_ns; // monotonic
+enum {
+    FEED_ARENA_BLOCK = 64 * 1024,
+    NOTE_MAX = 1024,
+    BLOCKED_LOOK_MS = 5,
+    EVENTS_KEPT_MAX = 65536
 };
 
 struct feed {
@@ -34,15 +28,24 @@ struct feed {
     struct arena arena; // of the batch being filled
     struct event *events;
     uint32_t event_count;
+    uint32_t event_capacity;
+    bool journal;      // flushed only when asked
     uint64_t batch;    // number of the batch being filled
     uint64_t begun_ns; // when its first event came, monotonic
     string_id stamp;
     string_id none; // the text that torchrun writes for a job without an id
     bool said_none;
-    pthread_mutex_t lock; // guards the list of sources against feed_view
-    struct source **sources;
+    struct source **touched; // by this batch
+    uint32_t touched_count;
+    uint32_t touched_capacity;
+    struct source **sources; // NULL: forgotten
     uint32_t source_count;
     uint32_t source_capacity;
+    uint32_t *buckets; // heads of chains by path
+    uint32_t bucket_count;
+    struct source_figures forgotten; // of sources that are gone
+    atomic_uint_fast64_t accepted;
+    atomic_uint_fast64_t refused;
 };
 
 static atomic_uint next_source_id = 1;
@@ -51,44 +54,104 @@ struct feed *feed_create(const struct feed_settings *settings) {
     struct feed *feed = memory_zero(1, sizeof *feed);
     feed->settings = *settings;
     arena_init(&feed->arena, FEED_ARENA_BLOCK);
+    feed->event_capacity = settings->batch_size;
     feed->events = memory_take(settings->batch_size * sizeof *feed->events);
     feed->batch = 1;
     feed->none = intern(SLICE("none"));
-    pthread_mutex_init(&feed->lock, NULL);
     return feed;
+}
+
+static void source_free(struct source *source) {
+    if (source == NULL)
+        return;
+    memory_give(source->decoder_state);
+    memory_give((char *)source->path.data);
+    memory_give(source->rows);
+    memory_give(source);
 }
 
 void feed_free(struct feed *feed) {
     if (feed == NULL)
         return;
-    for (uint32_t i = 0; i < feed->source_count; i++) {
-        memory_give(feed->sources[i]->decoder_state);
-        memory_give((char *)feed->sources[i]->path.data);
-        memory_give(feed->sources[i]);
-    }
+    for (uint32_t i = 0; i < feed->source_count; i++)
+        source_free(feed->sources[i]);
     memory_give(feed->sources);
+    memory_give(feed->buckets);
+    memory_give(feed->touched);
     memory_give(feed->events);
     arena_release(&feed->arena);
-    pthread_mutex_destroy(&feed->lock);
     memory_give(feed);
 }
 
+// -- sources ------------------------------------------------------------------------------------
+
+static uint32_t path_bucket(const struct feed *feed, struct slice path) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < path.size; i++)
+        hash = (hash ^ (unsigned char)path.data[i]) * UINT64_C(0x100000001b3);
+    return (uint32_t)(hash ^ hash >> 32) & (feed->bucket_count - 1);
+}
+
+static void chain_source(struct feed *feed, uint32_t index) {
+    struct source *source = feed->sources[index];
+    uint32_t bucket = path_bucket(feed, source->path);
+    source->next = feed->buckets[bucket];
+    feed->buckets[bucket] = index;
+}
+
+static void grow_sources(struct feed *feed) {
+    feed->source_capacity = feed->source_capacity == 0 ? 16 : feed->source_capacity * 2;
+    feed->sources = memory_resize(feed->sources, feed->source_capacity * sizeof(struct source *));
+    memory_give(feed->buckets);
+    feed->bucket_count = feed->source_capacity * 2;
+    feed->buckets = memory_take(feed->bucket_count * sizeof *feed->buckets);
+    memset(feed->buckets, 0xff, feed->bucket_count * sizeof *feed->buckets);
+    for (uint32_t i = 0; i < feed->source_count; i++)
+        if (feed->sources[i] != NULL)
+            chain_source(feed, i);
+}
+
+// A place in the list that is free, or a new one.
+static uint32_t free_place(struct feed *feed) {
+    if (feed->source_count == feed->source_capacity) {
+        for (uint32_t i = 0; i < feed->source_count; i++)
+            if (feed->sources[i] == NULL)
+                return i;
+        grow_sources(feed);
+    }
+    return feed->source_count++;
+}
+
 struct source *feed_source(struct feed *feed, struct slice path) {
-    for (uint32_t i = feed->source_count; i-- > 0;)
-        if (slice_equal(feed->sources[i]->path, path))
-            return feed->sources[i];
+    uint32_t at = feed->bucket_count == 0 ? TABLE_NO_ROW : feed->buckets[path_bucket(feed, path)];
+    for (; at != TABLE_NO_ROW; at = feed->sources[at]->next)
+        if (slice_equal(feed->sources[at]->path, path))
+            return feed->sources[at];
     struct source *source = memory_zero(1, sizeof *source);
     source->path = (struct slice){memory_copy_text(path.data, path.size), path.size};
+    source->feed = feed;
     source->id = atomic_fetch_add(&next_source_id, 1);
-    pthread_mutex_lock(&feed->lock);
-    if (feed->source_count == feed->source_capacity) {
-        feed->source_capacity = feed->source_capacity == 0 ? 16 : feed->source_capacity * 2;
-        feed->sources =
-            memory_resize(feed->sources, feed->source_capacity * sizeof(struct source *));
-    }
-    feed->sources[feed->source_count++] = source;
-    pthread_mutex_unlock(&feed->lock);
+    source->rows = memory_take((feed->settings.runner_count + 1) * sizeof *source->rows);
+    memset(source->rows, 0xff, (feed->settings.runner_count + 1) * sizeof *source->rows);
+    uint32_t place = free_place(feed);
+    feed->sources[place] = source;
+    chain_source(feed, place);
+    feed->settings.outlet.restore(feed->settings.outlet.context, source);
+    source->reached = source->restored;
     return source;
+}
+
+struct source *feed_place(struct feed *feed, struct slice name) {
+    assert(name.size > 0 && name.data[0] == PLACE_MARK);
+    return feed_source(feed, name);
+}
+
+struct source *feed_restored_source(struct feed *feed, uint32_t index) {
+    struct slice path;
+    const struct feed_outlet *outlet = &feed->settings.outlet;
+    if (!outlet->restored_path(outlet->context, index, &path))
+        return NULL;
+    return feed_source(feed, path);
 }
 
 void feed_source_format(struct source *source, const struct decoder_type *decoder) {
@@ -114,51 +177,86 @@ struct source_position feed_source_restored(const struct source *source) {
     return source->restored;
 }
 
-struct source *feed_restored_source(struct feed *feed, uint32_t index) {
-    (void)feed;
-    (void)index;
-    return NULL;
+static void touch(struct feed *feed, struct source *source) {
+    if (source->batch == feed->batch)
+        return;
+    if (feed->touched_count == 0)
+        feed->begun_ns = clock_monotonic_ns();
+    source->batch = feed->batch;
+    source->newest_ns = 0;
+    source->left = false;
+    if (feed->touched_count == feed->touched_capacity) {
+        feed->touched_capacity = feed->touched_capacity == 0 ? 64 : feed->touched_capacity * 2;
+        feed->touched =
+            memory_resize(feed->touched, feed->touched_capacity * sizeof(struct source *));
+    }
+    feed->touched[feed->touched_count++] = source;
 }
 
 void feed_source_reached(struct source *source, const struct source_position *position) {
+    assert(position->number >= source->reached.number);
+    touch(source->feed, source);
     source->reached = *position;
 }
 
 void feed_source_leave(struct feed *feed, struct source *source) {
-    (void)feed;
-    atomic_store_explicit(&source->last_seen_ns, 0, memory_order_relaxed);
+    source->left = true;
+    feed->settings.outlet.leave(feed->settings.outlet.context, source, false);
+}
+
+void feed_source_forget(struct feed *feed, struct source *source) {
+    feed_flush(feed);
+    feed->settings.outlet.leave(feed->settings.outlet.context, source, true);
+    uint32_t *link = &feed->buckets[path_bucket(feed, source->path)];
+    while (feed->sources[*link] != source)
+        link = &feed->sources[*link]->next;
+    uint32_t place = *link;
+    *link = source->next;
+    feed->forgotten.bytes += source->figures.bytes;
+    feed->forgotten.accepted += source->figures.accepted;
+    feed->forgotten.refused += source->figures.refused;
+    feed->forgotten.blank += source->figures.blank;
+    feed->sources[place] = NULL;
+    source_free(source);
 }
 
 struct source_position feed_source_safe(struct feed *feed, const struct source *source) {
-    (void)feed;
-    return source->reached;
+    return feed->settings.outlet.safe(feed->settings.outlet.context, source);
 }
 
 bool feed_blocked(const struct feed *feed) {
-    (void)feed;
-    return false;
+    return feed->settings.outlet.blocked(feed->settings.outlet.context);
 }
 
 bool feed_wait(struct feed *feed, uint64_t timeout_ns) {
-    (void)timeout_ns;
-    return !feed_blocked(feed);
+    uint64_t until = clock_monotonic_ns() + timeout_ns;
+    struct pollfd stop = {.fd = feed->settings.stop_descriptor, .events = POLLIN};
+    while (feed_blocked(feed)) {
+        if (feed_stopping(feed) || clock_monotonic_ns() >= until)
+            return false;
+        if (poll(&stop, 1, BLOCKED_LOOK_MS) > 0)
+            return !feed_blocked(feed);
+    }
+    return true;
 }
 
 void feed_keeps_journal(struct feed *feed, struct source *source) {
-    (void)feed;
-    (void)source;
+    feed->journal = source->journal = true;
+}
+
+bool feed_has_journal(const struct feed *feed) {
+    return feed->journal;
 }
 
 uint64_t feed_lag(struct feed *feed, const struct source *source) {
-    (void)feed;
-    (void)source;
-    return 0;
+    return feed->settings.outlet.lag(feed->settings.outlet.context, source);
 }
 
 void feed_trouble(struct feed *feed, const char *sentence) {
-    (void)feed;
-    (void)sentence;
+    feed->settings.outlet.trouble(feed->settings.outlet.context, sentence);
 }
+
+// -- records ------------------------------------------------------------------------------------
 
 static void say_refused(const struct feed *feed, const struct source *source, uint64_t position,
                         const struct decode_fault *fault) {
@@ -172,11 +270,17 @@ static void say_refused(const struct feed *feed, const struct source *source, ui
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault) {
     source->figures.refused++;
+    touch(feed, source);
+    if (feed->settings.silent)
+        return;
+    atomic_fetch_add_explicit(&feed->refused, 1, memory_order_relaxed);
     intake_refuse(feed->settings.intake, source->path, position, fault);
     say_refused(feed, source, position, fault);
 }
 
 void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
+    if (feed->settings.silent)
+        return;
     char text[NOTE_MAX];
     int used = path.size == 0
                    ? 0
@@ -212,15 +316,13 @@ static void stamp_job(struct feed *feed, struct event *event, string_id job) {
     }
 }
 
-static void mark_progress(struct feed *feed, struct source *source, const struct event *event) {
-    if (source->batch != feed->batch) {
-        if (feed->event_count == 0)
-            feed->begun_ns = clock_monotonic_ns();
-        source->batch = feed->batch;
-        atomic_store_explicit(&source->last_seen_ns, feed->begun_ns, memory_order_relaxed);
+static void make_room(struct feed *feed) {
+    if (!feed->journal) {
+        feed_flush(feed);
+        return;
     }
-    if (event->time_ns > atomic_load_explicit(&source->newest_ns, memory_order_relaxed))
-        atomic_store_explicit(&source->newest_ns, event->time_ns, memory_order_relaxed);
+    feed->event_capacity *= 2;
+    feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
 }
 
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
@@ -251,20 +353,34 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
         event->carried = copy;
     }
     stamp_job(feed, event, job);
-    mark_progress(feed, source, event);
+    touch(feed, source);
+    if (event->time_ns > source->newest_ns)
+        source->newest_ns = event->time_ns;
     source->figures.accepted++;
-    if (++feed->event_count == feed->settings.batch_size)
-        feed_flush(feed);
+    if (++feed->event_count == feed->event_capacity)
+        make_room(feed);
     return DECODE_OK;
 }
 
 void feed_flush(struct feed *feed) {
-    if (feed->event_count > 0) {
-        atomic_fetch_add_explicit(&feed->settings.intake->accepted, feed->event_count,
+    if (feed->touched_count > 0) {
+        atomic_fetch_add_explicit(&feed->settings.intake->accepted,
+                                  feed->settings.silent ? 0 : feed->event_count,
                                   memory_order_relaxed);
-        feed->settings.deliver(feed->settings.deliver_context, feed->events, feed->event_count);
+        atomic_fetch_add_explicit(&feed->accepted, feed->event_count, memory_order_relaxed);
+        struct delivery delivery = {.events = feed->events,
+                                    .count = feed->event_count,
+                                    .touched = feed->touched,
+                                    .touched_count = feed->touched_count,
+                                    .begun_ns = feed->begun_ns};
+        feed->settings.outlet.deliver(feed->settings.outlet.context, &delivery);
         feed->event_count = 0;
+        feed->touched_count = 0;
         feed->batch++;
+    }
+    if (feed->event_capacity > EVENTS_KEPT_MAX && feed->journal) {
+        feed->event_capacity = feed->settings.batch_size;
+        feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
     }
     arena_reset(&feed->arena);
 }
@@ -283,41 +399,32 @@ bool feed_stopping(const struct feed *feed) {
     return atomic_load_explicit(feed->settings.stopping, memory_order_acquire);
 }
 
+bool feed_pausing(const struct feed *feed) {
+    return feed_stopping(feed) &&
+           atomic_load_explicit(feed->settings.pausing, memory_order_acquire);
+}
+
 int feed_stop_descriptor(const struct feed *feed) {
     return feed->settings.stop_descriptor;
 }
 
-void feed_view(struct feed *feed, uint64_t monotonic_ns, uint64_t idle_timeout_ns,
-               struct feed_progress_view *view) {
-    *view = (struct feed_progress_view){.lowest_ns = UINT64_MAX};
-    pthread_mutex_lock(&feed->lock);
-    for (uint32_t i = 0; i < feed->source_count; i++) {
-        struct source *source = feed->sources[i];
-        uint64_t newest = atomic_load_explicit(&source->newest_ns, memory_order_relaxed);
-        uint64_t seen = atomic_load_explicit(&source->last_seen_ns, memory_order_relaxed);
-        if (seen == 0)
-            continue;
-        view->any = true;
-        if (newest > view->newest_ns)
-            view->newest_ns = newest;
-        if (seen > view->last_seen_ns)
-            view->last_seen_ns = seen;
-        if (seen + idle_timeout_ns < monotonic_ns)
-            continue;
-        view->any_active = true;
-        if (newest < view->lowest_ns)
-            view->lowest_ns = newest;
-    }
-    pthread_mutex_unlock(&feed->lock);
-}
-
 uint32_t feed_source_count(const struct feed *feed) {
-    return feed->source_count;
+    return feed->source_count + (feed->forgotten.bytes + feed->forgotten.accepted > 0);
 }
 
 void feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out) {
-    *out = (struct report_source){.path = feed->sources[index]->path,
-                                  .figures = feed->sources[index]->figures};
+    *out = (struct report_source){.figures = feed->forgotten};
+    if (index < feed->source_count && feed->sources[index] != NULL &&
+        feed->sources[index]->path.data[0] != PLACE_MARK)
+        *out = (struct report_source){.path = feed->sources[index]->path,
+                                      .figures = feed->sources[index]->figures};
+    else if (index < feed->source_count)
+        *out = (struct report_source){.path = {0}};
+}
+
+void feed_counts(const struct feed *feed, uint64_t *accepted, uint64_t *refused) {
+    *accepted = atomic_load_explicit(&feed->accepted, memory_order_relaxed);
+    *refused = atomic_load_explicit(&feed->refused, memory_order_relaxed);
 }
 
 void source_list_add(struct source_list *list, struct slice path) {

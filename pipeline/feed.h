@@ -45,6 +45,10 @@ struct source_figures {
 // Opens (or finds again, by path) a source of this feed. `decoder` says what its records are and
 // may be NULL until feed_source_format. The source lives as long as the feed.
 struct source *feed_source(struct feed *feed, struct slice path);
+// A source without events of its own, for positions that several sources of one path need (a log and
+// what it was before it was rotated). It is no input in reports. `name` begins with PLACE_MARK.
+#define PLACE_MARK '\x1f'
+struct source *feed_place(struct feed *feed, struct slice name);
 // Sets the decoder and gives it fresh memory; once a source, before its first record.
 void feed_source_format(struct source *source, const struct decoder_type *decoder);
 const struct decoder_type *feed_source_decoder(const struct source *source);
@@ -59,9 +63,11 @@ struct source *feed_restored_source(struct feed *feed, uint32_t index);
 // Where the source stands once the record offered next (or refused next) has been consumed. Call it
 // before feed_offer; positions never go back.
 void feed_source_reached(struct source *source, const struct source_position *position);
-// Nothing more comes from this source for now (a partition that went to somebody else, a file that
-// is gone): it no longer holds evaluations back. It comes back with its next record.
+// Nothing more comes from this source for now (a partition that went to somebody else): it no
+// longer holds evaluations back. It comes back with its next record.
 void feed_source_leave(struct feed *feed, struct source *source);
+// It is gone for good (a file that was deleted) and need not be remembered; the pointer dies.
+void feed_source_forget(struct feed *feed, struct source *source);
 // The position up to which every pipeline holds the records safely: in a durable checkpoint when
 // there is a store, else consumed. What lies before it may be acknowledged. Any thread.
 struct source_position feed_source_safe(struct feed *feed, const struct source *source);
@@ -74,8 +80,9 @@ bool feed_wait(struct feed *feed, uint64_t timeout_ns);
 
 // For a receiver whose feed goes to several pipelines and that keeps a journal: with this set a
 // pipeline that is blocked is passed over, and takes the records up again later, when they are
-// offered once more from behind feed_lag. Each flush is then one journal entry: `number` of the
-// source's position rises by one with each.
+// offered once more from behind feed_lag. A batch then grows until feed_flush is called: each flush
+// is one journal entry, taken by a pipeline as a whole, and `number` of the source's position rises
+// by one with each.
 void feed_keeps_journal(struct feed *feed, struct source *source);
 // The lowest number that a pipeline which is not blocked any more has still to be given, 0 when
 // all have everything. Records offered again reach only those pipelines that lack them.
@@ -113,7 +120,9 @@ void feed_trouble(struct feed *feed, const char *sentence);
 // Bytes done and to do, for progress; any values, cheap.
 void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes);
 
-// True once the receiver has been asked to stop: drain what is there already, then return.
+// True once the receiver has been asked to stop: drain what is there already, then return. With
+// feed_pausing it will be started again at once (a reload): do not drain, just return.
 bool feed_stopping(const struct feed *feed);
+bool feed_pausing(const struct feed *feed);
 // Readable (poll) once feed_stopping is true. Never -1.
 int feed_stop_descriptor(const struct feed *feed);

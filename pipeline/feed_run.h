@@ -1,36 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service's side of a feed: making it, and reading how far its sources have come.
+// The service's side of a feed: making it, and what it hands over.
 #pragma once
 
 #include "pipeline/feed.h"
 #include "pipeline/intake.h"
 
+struct source {
+    struct feed *feed;
+    struct slice path;
+    uint32_t id; // process-wide
+    const struct decoder_type *decoder;
+    void *decoder_state;
+    struct source_figures figures;
+    struct source_position restored;
+    struct source_position reached; // by what was offered; delivered with the next flush
+    uint64_t batch;                 // number of the feed's batch that it was touched in last
+    uint64_t newest_ns;             // of its events in this batch; 0: none
+    bool journal;
+    bool left;
+    uint32_t next; // hash chain by path
+    // Its row in each runner's table of sources, in the order of the feed's runners;
+    // TABLE_NO_ROW: none yet.
+    uint32_t *rows;
+};
+
+// What one flush hands over: events, and the sources whose position or time they move.
+struct delivery {
+    const struct event *events;
+    uint32_t count;
+    struct source *const *touched;
+    uint32_t touched_count;
+    uint64_t begun_ns; // monotonic, when its first event came
+};
+
+// The other end of a feed. Called on the feed's thread, but for `safe`.
+struct feed_outlet {
+    void *context;
+    void (*deliver)(void *context, const struct delivery *delivery);
+    // A source that was just made: where it stood, from the state that was loaded.
+    void (*restore)(void *context, struct source *source);
+    // The path of the index-th source that was loaded for this receiver; false at the end.
+    bool (*restored_path)(void *context, uint32_t index, struct slice *path);
+    void (*leave)(void *context, struct source *source, bool forget);
+    struct source_position (*safe)(void *context, const struct source *source);
+    bool (*blocked)(void *context);
+    uint64_t (*lag)(void *context, const struct source *source);
+    void (*trouble)(void *context, const char *sentence);
+};
+
 struct feed_settings {
     const char *site; // "receiver/file/ranks"
     uint32_t batch_size;
+    uint32_t runner_count;
     int stop_descriptor;
     const atomic_bool *stopping;
+    const atomic_bool *pausing;
+    bool silent; // a further copy: what it refuses and notes was told by the first
     struct intake *intake;
-    // Hands over a batch's events; called on the feed's thread, returns when they are consumed.
-    void (*deliver)(void *context, const struct event *events, uint32_t count);
-    void *deliver_context;
+    struct feed_outlet outlet;
 };
 
 struct feed *feed_create(const struct feed_settings *settings);
 void feed_free(struct feed *feed); // NULL is fine
 
-// How far the sources of a feed have come, at one moment of the monotonic clock.
-struct feed_progress_view {
-    bool any;              // a source has given an event
-    bool any_active;       // … and one of them within the idle timeout
-    uint64_t lowest_ns;    // newest event of the source that is furthest behind, among active ones
-    uint64_t newest_ns;    // newest event of all
-    uint64_t last_seen_ns; // when the last event came in, monotonic
-};
-// Any thread.
-void feed_view(struct feed *feed, uint64_t monotonic_ns, uint64_t idle_timeout_ns,
-               struct feed_progress_view *view);
-
 // Once the receiver has stopped.
 uint32_t feed_source_count(const struct feed *feed);
 void feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out);
+bool feed_has_journal(const struct feed *feed);
+// Events accepted and records refused so far. Any thread.
+void feed_counts(const struct feed *feed, uint64_t *accepted, uint64_t *refused);

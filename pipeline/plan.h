@@ -40,11 +40,14 @@ struct plan {
     uint32_t component_count;
     struct plan_pipeline *pipelines;
     uint32_t pipeline_count;
-    int64_t batch_size;             // service.batch_size: events a batch at most; default 1024
-    enum log_level log_level;       // service.telemetry.logs.level; default info
-    enum log_encoding log_encoding; // service.telemetry.logs.encoding; default auto
-    struct text_list extensions;    // service.extensions, as it was written
-    const struct node *service;     // as it was written
+    int64_t batch_size;                  // service.batch_size: events a batch at most; default 1024
+    struct duration checkpoint_interval; // default 5s
+    struct duration shutdown_timeout;    // default 20s
+    const char *metrics_endpoint;        // service.telemetry.metrics.endpoint; NULL: none
+    enum log_level log_level;            // service.telemetry.logs.level; default info
+    enum log_encoding log_encoding;      // service.telemetry.logs.encoding; default auto
+    struct text_list extensions;         // service.extensions, as it was written
+    const struct node *service;          // as it was written
 };
 
 struct plan_input {

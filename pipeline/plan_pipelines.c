@@ -146,8 +146,11 @@ void plan_define_service(struct plan_builder *builder) {
     struct option_rows rows = plan_service_rows();
     bind_options(&builder->binder, rows.rows, rows.count, &source, &config);
     builder->plan->batch_size = config.batch_size;
-    builder->plan->log_level = (enum log_level)config.log_level;
-    builder->plan->log_encoding = (enum log_encoding)config.log_encoding;
+    builder->plan->checkpoint_interval = config.checkpoint_interval;
+    builder->plan->shutdown_timeout = config.shutdown_timeout;
+    builder->plan->log_level = (enum log_level)config.telemetry.logs.level;
+    builder->plan->log_encoding = (enum log_encoding)config.telemetry.logs.encoding;
+    builder->plan->metrics_endpoint = config.telemetry.metrics.endpoint;
     builder->plan->extensions = config.extensions;
     builder->plan->service = source.node;
     if (source.node != NULL && source.node->type != NODE_MAP && source.node->type != NODE_NULL)

@@ -250,10 +250,13 @@ static void pipelines_print(struct buffer *out, const struct plan *plan) {
 void plan_print(const struct plan *plan, struct buffer *out) {
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         section_print(out, plan, (enum component_kind)kind);
-    struct service_config config = {.extensions = plan->extensions,
-                                    .batch_size = plan->batch_size,
-                                    .log_level = (int)plan->log_level,
-                                    .log_encoding = (int)plan->log_encoding};
+    struct service_config config = {
+        .extensions = plan->extensions,
+        .batch_size = plan->batch_size,
+        .checkpoint_interval = plan->checkpoint_interval,
+        .shutdown_timeout = plan->shutdown_timeout,
+        .telemetry = {.logs = {(int)plan->log_level, (int)plan->log_encoding},
+                      .metrics = {plan->metrics_endpoint}}};
     struct option_rows rows = plan_service_rows();
     buffer_append_text(out, "service:\n");
     options_print(out, 1, rows.rows, rows.count, &config, plan->service);

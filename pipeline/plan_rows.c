@@ -8,26 +8,39 @@ static const char *const PRESETS[] = {"none", "memory", NULL};
 static const struct option LOG_ROWS[] = {
     {.name = "level",
      .type = OPTION_CHOICE,
-     .offset =
-         offsetof(struct service_config, log_level) - offsetof(struct service_config, log_level),
+     .offset = offsetof(struct log_config, level),
      .default_value = "info",
      .choices = LOG_LEVELS,
      .help = "the least severe messages of culprit's own that are written"},
     {.name = "encoding",
      .type = OPTION_CHOICE,
-     .offset =
-         offsetof(struct service_config, log_encoding) - offsetof(struct service_config, log_level),
+     .offset = offsetof(struct log_config, encoding),
      .default_value = "auto",
      .choices = LOG_ENCODINGS,
      .help = "how they are written; auto: console on a terminal, else json"},
 };
 
+static const struct option METRICS_ROWS[] = {
+    {.name = "endpoint",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct metrics_config, endpoint),
+     .help = "HOST:PORT where Prometheus finds culprit's own metrics under /metrics; the usual one "
+             "is 127.0.0.1:8888; without it there is none"},
+};
+
 static const struct option TELEMETRY_ROWS[] = {
     {.name = "logs",
      .type = OPTION_GROUP,
+     .offset = offsetof(struct telemetry_config, logs),
      .rows = LOG_ROWS,
      .row_count = OPTION_COUNT(LOG_ROWS),
      .help = "messages on standard error"},
+    {.name = "metrics",
+     .type = OPTION_GROUP,
+     .offset = offsetof(struct telemetry_config, metrics),
+     .rows = METRICS_ROWS,
+     .row_count = OPTION_COUNT(METRICS_ROWS),
+     .help = "counters of culprit's own running"},
 };
 
 static const struct option SERVICE_ROWS[] = {
@@ -37,7 +50,7 @@ static const struct option SERVICE_ROWS[] = {
      .help = "ids of the extensions that are started"},
     {.name = "telemetry",
      .type = OPTION_GROUP,
-     .offset = offsetof(struct service_config, log_level),
+     .offset = offsetof(struct service_config, telemetry),
      .rows = TELEMETRY_ROWS,
      .row_count = OPTION_COUNT(TELEMETRY_ROWS),
      .help = "what culprit says of its own running"},
@@ -48,6 +61,21 @@ static const struct option SERVICE_ROWS[] = {
      .min = 1,
      .max = 65536,
      .help = "events that pass through a pipeline at once, at most; results do not depend on it"},
+    {.name = "checkpoint_interval",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct service_config, checkpoint_interval),
+     .default_value = "5s",
+     .min = 0.01,
+     .max = 3600,
+     .help = "with a store: how often what changed is written; what came after the last time is "
+             "read again after a crash"},
+    {.name = "shutdown_timeout",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct service_config, shutdown_timeout),
+     .default_value = "20s",
+     .min = 0.1,
+     .max = 3600,
+     .help = "how long stopping may take: reading to the end, judging, delivering"},
 };
 
 static const struct option PIPELINE_ROWS[] = {

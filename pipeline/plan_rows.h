@@ -5,11 +5,26 @@
 #include "pipeline/plan.h"
 
 // `service`, without `pipelines`.
+struct log_config {
+    int level;    // enum log_level
+    int encoding; // enum log_encoding
+};
+
+struct metrics_config {
+    const char *endpoint;
+};
+
+struct telemetry_config {
+    struct log_config logs;
+    struct metrics_config metrics;
+};
+
 struct service_config {
     struct text_list extensions;
     int64_t batch_size;
-    int log_level;    // enum log_level
-    int log_encoding; // enum log_encoding
+    struct duration checkpoint_interval;
+    struct duration shutdown_timeout;
+    struct telemetry_config telemetry;
 };
 
 enum preset { PRESET_NONE, PRESET_MEMORY };

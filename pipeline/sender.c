@@ -1,80 +1,413 @@
 // SPDX-License-Identifier: Apache-2.0
+// What leaves next, and when is a failed delivery tried again?
+//
+// The thread sleeps until the first block may leave: it is closed, its checkpoint is durable (when
+// that is asked for), and the wait after a failure is over. Waits grow by the configured factor and
+// are spread at random, so that many senders do not come back at once. Encoding costs one lock;
+// buffers of delivered blocks are used again.
 #include "pipeline/sender.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 
-static const uint64_t FIRST_BACKOFF_NS = 250 * UINT64_C(1000000);
-static const uint64_t MAX_BACKOFF_NS = 30 * UINT64_C(1000000000);
+#include <assert.h>
+#include <time.h>
 
-void sender_init(struct sender *sender, const struct plan_component *component, void *instance,
-                 const char *site, bool once, const atomic_bool *stopping) {
-    *sender = (struct sender){.component = component,
-                              .instance = instance,
-                              .site = site,
-                              .once = once,
-                              .stopping = stopping};
+static const uint64_t SECOND_NS = 1000000000;
+
+void sender_init(struct sender *sender, const struct sender_settings *settings, void *instance) {
+    const struct exporter_calls *calls = &settings->component->type->exporter;
+    const void *config = settings->component->config;
+    *sender = (struct sender){
+        .component = settings->component,
+        .instance = instance,
+        .site = settings->site,
+        .once = settings->once,
+        .config = calls->sending == NULL ? &sending_defaults : calls->sending(config),
+        .waits = settings->with_store && calls->waits_for_checkpoint != NULL &&
+                 calls->waits_for_checkpoint(config),
+        .stopping = settings->stopping,
+        .wake_checkpoint = settings->wake_checkpoint,
+        .wake_context = settings->wake_context,
+        .next_sequence = 1,
+        .random = clock_monotonic_ns() | 1,
+    };
     pthread_mutex_init(&sender->lock, NULL);
-    buffer_init(&sender->queue, SENDER_QUEUE_BYTES);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sender->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    buffer_init(&sender->delivered, 4096);
 }
 
 void sender_release(struct sender *sender) {
-    buffer_release(&sender->queue);
+    assert(!sender->running);
+    for (uint32_t i = 0; i < sender->block_count; i++)
+        buffer_release(&sender_block_at(sender, i)->bytes);
+    for (uint32_t i = 0; i < sender->spare_count; i++)
+        buffer_release(&sender->spare[i]);
+    memory_give(sender->blocks);
+    buffer_release(&sender->delivered);
+    pthread_cond_destroy(&sender->wake);
     pthread_mutex_destroy(&sender->lock);
 }
+
+void sender_lock(struct sender *sender) {
+    pthread_mutex_lock(&sender->lock);
+}
+
+void sender_unlock(struct sender *sender) {
+    pthread_mutex_unlock(&sender->lock);
+}
+
+// -- blocks -------------------------------------------------------------------------------------
+
+struct sender_block *sender_block_at(const struct sender *sender, uint32_t index) {
+    return &sender->blocks[(sender->block_first + index) % sender->block_capacity];
+}
+
+static void grow_ring(struct sender *sender) {
+    uint32_t capacity = sender->block_capacity == 0 ? 8 : sender->block_capacity * 2;
+    struct sender_block *blocks = memory_take(capacity * sizeof *blocks);
+    for (uint32_t i = 0; i < sender->block_count; i++)
+        blocks[i] = *sender_block_at(sender, i);
+    memory_give(sender->blocks);
+    sender->blocks = blocks;
+    sender->block_first = 0;
+    sender->block_capacity = capacity;
+}
+
+static struct sender_block *add_block(struct sender *sender) {
+    if (sender->block_count == sender->block_capacity)
+        grow_ring(sender);
+    struct sender_block *block = sender_block_at(sender, sender->block_count++);
+    *block = (struct sender_block){.sequence = sender->next_sequence++,
+                                   .begun_ns = clock_monotonic_ns()};
+    if (sender->spare_count > 0) {
+        block->bytes = sender->spare[--sender->spare_count];
+        buffer_reset(&block->bytes);
+    } else {
+        buffer_init(&block->bytes, SENDER_BLOCK_BYTES);
+    }
+    return block;
+}
+
+static void recount(struct sender *sender, uint64_t queued) {
+    atomic_store_explicit(&sender->queued_bytes, queued, memory_order_relaxed);
+    atomic_store_explicit(&sender->full, queued >= sender->config->queue.queue_size.bytes,
+                          memory_order_relaxed);
+}
+
+static void drop_first_block(struct sender *sender) {
+    struct sender_block *block = sender_block_at(sender, 0);
+    recount(sender, atomic_load(&sender->queued_bytes) - block->bytes.size);
+    enum { SPARE_BYTES_MAX = 4 << 20 };
+    if (sender->spare_count < sizeof sender->spare / sizeof sender->spare[0] &&
+        block->bytes.capacity <= SPARE_BYTES_MAX)
+        sender->spare[sender->spare_count++] = block->bytes;
+    else
+        buffer_release(&block->bytes);
+    sender->block_first = (sender->block_first + 1) % sender->block_capacity;
+    sender->block_count--;
+}
+
+static void drop_last_block(struct sender *sender) {
+    buffer_release(&sender_block_at(sender, sender->block_count - 1)->bytes);
+    sender->block_count--;
+    sender->next_sequence--;
+}
+
+void sender_close_block(struct sender *sender) {
+    if (sender->block_count > 0)
+        sender_block_at(sender, sender->block_count - 1)->closed = true;
+}
+
+// -- failing ------------------------------------------------------------------------------------
 
 static void give_up(struct sender *sender, enum status status, const struct error *error) {
     sender->dead = true;
     sender->failure = status;
     sender->error = *error;
-    sender->dropped_bytes += sender->queue.size;
-    buffer_reset(&sender->queue);
+    while (sender->block_count > 0) {
+        sender->dropped_bytes += sender_block_at(sender, 0)->bytes.size;
+        atomic_fetch_add(&sender->dropped_records, sender_block_at(sender, 0)->records);
+        drop_first_block(sender);
+    }
     if (status != STATUS_STOPPED)
         log_write(LOG_ERROR, (struct log_site){"C3001", sender->site}, "cannot deliver: %s",
                   error->message);
 }
 
-// One attempt. True when the sink took it, or will never take anything again.
+// Between 1 - factor and 1 + factor (xorshift, Marsaglia 2003).
+static double spread(struct sender *sender) {
+    sender->random ^= sender->random << 13;
+    sender->random ^= sender->random >> 7;
+    sender->random ^= sender->random << 17;
+    double unit = (double)(sender->random >> 11) / (double)(UINT64_C(1) << 53);
+    return 1 + sender->config->retry.randomization_factor * (2 * unit - 1);
+}
+
+static uint64_t next_wait(struct sender *sender, const struct send_outcome *outcome) {
+    const struct sending_retry *retry = &sender->config->retry;
+    double wait = (double)retry->initial_interval.ns;
+    if (sender->backoff_ns != 0)
+        wait = (double)sender->backoff_ns * retry->multiplier;
+    if (wait > (double)retry->max_interval.ns)
+        wait = (double)retry->max_interval.ns;
+    sender->backoff_ns = (uint64_t)wait;
+    uint64_t asked = outcome->retry_after_ns < (uint64_t)retry->max_interval.ns
+                         ? outcome->retry_after_ns
+                         : (uint64_t)retry->max_interval.ns;
+    uint64_t spread_ns = (uint64_t)(wait * spread(sender));
+    return spread_ns > asked ? spread_ns : asked;
+}
+
+// Whether what failed is dropped instead of tried again.
+static bool is_over(const struct sender *sender) {
+    const struct sending_retry *retry = &sender->config->retry;
+    uint64_t elapsed = clock_monotonic_ns() - sender->failing_since_ns;
+    return !retry->enabled ||
+           (retry->max_elapsed_time.ns > 0 && elapsed >= (uint64_t)retry->max_elapsed_time.ns);
+}
+
+static void note_failure(struct sender *sender, enum status status, const struct error *error,
+                         const struct send_outcome *outcome) {
+    sender->error = *error;
+    sender->failure = status;
+    if (sender->failing_since_ns == 0)
+        sender->failing_since_ns = clock_monotonic_ns();
+    sender->retry_at_ns = clock_monotonic_ns() + next_wait(sender, outcome);
+    log_write(LOG_WARN, (struct log_site){"C3002", sender->site},
+              "cannot deliver now, will try again: %s", error->message);
+}
+
+static void note_success(struct sender *sender) {
+    if (sender->failing_since_ns != 0)
+        log_write(LOG_INFO, (struct log_site){"C3003", sender->site}, "delivers again");
+    sender->failing_since_ns = sender->backoff_ns = sender->retry_at_ns = 0;
+    sender->error.message[0] = '\0';
+}
+
+// -- the thread ---------------------------------------------------------------------------------
+
+// When the first block may leave: 0 at once, UINT64_MAX not before something happens.
+static uint64_t leaves_at(struct sender *sender, uint64_t now) {
+    if (sender->dead)
+        return UINT64_MAX;
+    if (sender->block_count == 0)
+        return sender->finishing && !sender->last_sent ? sender->retry_at_ns : UINT64_MAX;
+    struct sender_block *block = sender_block_at(sender, 0);
+    if (!block->closed) {
+        uint64_t flush_at =
+            block->begun_ns + (uint64_t)sender->config->queue.batch.flush_timeout.ns;
+        if (flush_at > now && !sender->finishing)
+            return flush_at;
+        block->closed = true;
+    }
+    if (sender->waits && !sender->finishing &&
+        (block->ticket == 0 || block->ticket > sender->durable_ticket)) {
+        if (block->ticket == 0)
+            sender->wake_checkpoint(sender->wake_context);
+        return UINT64_MAX;
+    }
+    return sender->retry_at_ns;
+}
+
+// One delivery, without the lock; the first block is nobody else's while it is closed.
+static void deliver_first(struct sender *sender) {
+    struct request request = {.complete = true};
+    uint64_t records = 0;
+    if (sender->block_count > 0) {
+        struct sender_block *block = sender_block_at(sender, 0);
+        request.bytes = buffer_slice(&block->bytes);
+        records = block->records;
+    }
+    request.last = sender->finishing && sender->block_count <= 1;
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    struct send_outcome outcome = {0};
+    struct error error = {0};
+    struct buffer delivered;
+    buffer_init(&delivered, 4096);
+    atomic_store_explicit(&sender->in_flight, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&sender->lock);
+    enum status status = calls->send(sender->instance, &request, &outcome, &error);
+    if (status == STATUS_OK && calls->delivered != NULL)
+        calls->delivered(sender->instance, &delivered);
+    pthread_mutex_lock(&sender->lock);
+    atomic_store_explicit(&sender->in_flight, 0, memory_order_relaxed);
+    if (status == STATUS_OK) {
+        note_success(sender);
+        struct buffer old = sender->delivered;
+        sender->delivered = delivered;
+        delivered = old;
+        atomic_fetch_add_explicit(&sender->sent_records, records, memory_order_relaxed);
+        sender->last_sent = request.last;
+    } else {
+        atomic_fetch_add_explicit(&sender->failed_records, records, memory_order_relaxed);
+        if (outcome.permanent)
+            give_up(sender, status, &error);
+        else
+            note_failure(sender, status, &error, &outcome);
+        if (!sender->dead && is_over(sender)) {
+            log_write(LOG_ERROR, (struct log_site){"C3004", sender->site},
+                      "what could not be delivered is dropped (%llu records): %s",
+                      (unsigned long long)records, error.message);
+            atomic_fetch_add_explicit(&sender->dropped_records, records, memory_order_relaxed);
+            sender->failing_since_ns = sender->backoff_ns = sender->retry_at_ns = 0;
+            status = STATUS_OK;
+            sender->last_sent = request.last;
+        }
+    }
+    buffer_release(&delivered);
+    if (status == STATUS_OK && sender->block_count > 0 && request.bytes.data != NULL) {
+        sender->delivered_sequence = sender_block_at(sender, 0)->sequence;
+        drop_first_block(sender);
+    }
+}
+
+static void wait_until(struct sender *sender, uint64_t until_ns) {
+    if (until_ns == UINT64_MAX) {
+        pthread_cond_wait(&sender->wake, &sender->lock);
+        return;
+    }
+    struct timespec at = {.tv_sec = (time_t)(until_ns / SECOND_NS),
+                          .tv_nsec = (long)(until_ns % SECOND_NS)};
+    pthread_cond_timedwait(&sender->wake, &sender->lock, &at);
+}
+
+static bool is_done(const struct sender *sender, uint64_t now) {
+    if (sender->quitting)
+        return true;
+    return sender->finishing && (sender->dead || now >= sender->finish_ns ||
+                                 (sender->block_count == 0 && sender->last_sent));
+}
+
+static void *sender_thread(void *argument) {
+    struct sender *sender = argument;
+    pthread_mutex_lock(&sender->lock);
+    for (;;) {
+        uint64_t now = clock_monotonic_ns();
+        if (is_done(sender, now))
+            break;
+        uint64_t at = leaves_at(sender, now);
+        if (at <= now) {
+            deliver_first(sender);
+            continue;
+        }
+        if (sender->finishing && sender->finish_ns < at)
+            at = sender->finish_ns;
+        wait_until(sender, at);
+    }
+    pthread_mutex_unlock(&sender->lock);
+    return NULL;
+}
+
+enum status sender_start(struct sender *sender, struct error *error) {
+    if (sender->once || sender->component->type->exporter.send == NULL)
+        return STATUS_OK;
+    int failure = pthread_create(&sender->thread, NULL, sender_thread, sender);
+    if (failure != 0)
+        return error_set_os(error, STATUS_OS, failure, "%s: cannot start a thread", sender->site);
+    sender->running = true;
+    return STATUS_OK;
+}
+
+static void join(struct sender *sender) {
+    pthread_join(sender->thread, NULL);
+    sender->running = false;
+}
+
+void sender_halt(struct sender *sender) {
+    if (!sender->running)
+        return;
+    pthread_mutex_lock(&sender->lock);
+    sender->quitting = true;
+    pthread_cond_signal(&sender->wake);
+    pthread_mutex_unlock(&sender->lock);
+    join(sender);
+}
+
+void sender_durable(struct sender *sender, uint64_t ticket) {
+    pthread_mutex_lock(&sender->lock);
+    if (ticket > sender->durable_ticket)
+        sender->durable_ticket = ticket;
+    if (sender->waits)
+        pthread_cond_signal(&sender->wake);
+    pthread_mutex_unlock(&sender->lock);
+}
+
+// -- encoding -----------------------------------------------------------------------------------
+
+static uint64_t batch_records(const struct sender *sender, const struct batch *batch) {
+    const struct component_type *type = sender->component->type;
+    bool events = type->exporter.waits_for_checkpoint != NULL &&
+                  type->exporter.waits_for_checkpoint(sender->component->config);
+    if (!events)
+        return batch->verdicts.count;
+    uint64_t records = 0;
+    for (uint32_t i = 0; i < batch->event_count; i++)
+        records += batch_selects(batch, i);
+    return records;
+}
+
+static void consume_into_queue(struct sender *sender, const struct batch *batch) {
+    struct sender_block *block =
+        sender->block_count == 0 ? NULL : sender_block_at(sender, sender->block_count - 1);
+    bool is_new = block == NULL || block->closed;
+    if (is_new)
+        block = add_block(sender);
+    size_t before = block->bytes.size;
+    sender->component->type->exporter.encode(sender->instance, batch, &block->bytes);
+    if (block->bytes.failed) {
+        block->bytes.failed = false;
+        block->bytes.size = before;
+        block->closed = before > 0;
+        atomic_fetch_add(&sender->dropped_records, batch_records(sender, batch));
+        log_write(LOG_ERROR, (struct log_site){"C3005", sender->site},
+                  "what one batch holds encodes to more than %d MiB and is dropped",
+                  SENDER_BLOCK_BYTES >> 20);
+    }
+    size_t added = block->bytes.size - before;
+    if (added == 0) {
+        if (is_new)
+            drop_last_block(sender);
+        return;
+    }
+    block->records += batch_records(sender, batch);
+    if (batch->evaluate || block->bytes.size >= sender->config->queue.batch.max_size.bytes)
+        block->closed = true;
+    recount(sender, atomic_load(&sender->queued_bytes) + added);
+    if (block->closed || is_new)
+        pthread_cond_signal(&sender->wake);
+}
+
+// -- inputs that end ----------------------------------------------------------------------------
+
 static bool attempt(struct sender *sender, const struct request *request) {
     struct error error = {0};
     struct send_outcome outcome = {0};
     const struct exporter_calls *calls = &sender->component->type->exporter;
-    enum status status = calls->send(sender->instance, request, &outcome, &error);
+    enum status status =
+        calls->send == NULL ? STATUS_OK : calls->send(sender->instance, request, &outcome, &error);
     if (status == STATUS_OK) {
-        sender->backoff_ns = 0;
-        sender->retry_at_ns = 0;
+        note_success(sender);
         return true;
     }
     if (outcome.permanent) {
         give_up(sender, status, &error);
         return true;
     }
-    sender->error = error;
-    sender->failure = status;
-    sender->backoff_ns = sender->backoff_ns == 0 ? FIRST_BACKOFF_NS : sender->backoff_ns * 2;
-    if (sender->backoff_ns > MAX_BACKOFF_NS)
-        sender->backoff_ns = MAX_BACKOFF_NS;
-    sender->retry_at_ns = clock_monotonic_ns() + sender->backoff_ns;
-    log_write(LOG_WARN, (struct log_site){"C3002", sender->site},
-              "cannot deliver now, will try again: %s", error.message);
+    note_failure(sender, status, &error, &outcome);
     return false;
 }
 
-static bool deliver_queue(struct sender *sender) {
-    if (sender->queue.size == 0)
-        return true;
-    struct request request = {.bytes = buffer_slice(&sender->queue), .complete = true};
-    if (!attempt(sender, &request))
-        return false;
-    buffer_reset(&sender->queue);
-    return true;
-}
-
 static void wait_for_retry(const struct sender *sender) {
+    enum { LOOK_NS = 250 * 1000 * 1000 };
     uint64_t now = clock_monotonic_ns();
     if (sender->retry_at_ns > now)
-        clock_sleep_ns(sender->retry_at_ns - now < FIRST_BACKOFF_NS ? sender->retry_at_ns - now
-                                                                    : FIRST_BACKOFF_NS);
+        clock_sleep_ns(sender->retry_at_ns - now < LOOK_NS ? sender->retry_at_ns - now : LOOK_NS);
 }
 
 // A piece of a document on its way out; tried until it is taken or the service stops.
@@ -103,69 +436,85 @@ static void consume_in_pieces(struct sender *sender, const struct batch *batch) 
     buffer_release(&out);
 }
 
-// Appends to the queue; false when it does not fit, the queue is then as before.
-static bool encode_into_queue(struct sender *sender, const struct batch *batch) {
-    size_t before = sender->queue.size;
-    sender->component->type->exporter.encode(sender->instance, batch, &sender->queue);
-    if (!sender->queue.failed)
-        return true;
-    sender->queue.failed = false;
-    sender->queue.size = before;
-    return false;
-}
-
-static void consume_into_queue(struct sender *sender, const struct batch *batch) {
-    while (!encode_into_queue(sender, batch)) {
-        if (sender->queue.size == 0) {
-            struct error error;
-            enum status status =
-                error_set(&error, STATUS_LIMIT, "one batch encodes to more than the queue's %d MiB",
-                          SENDER_QUEUE_BYTES >> 20);
-            give_up(sender, status, &error);
-            return;
-        }
-        // Full: the pipeline waits here, which holds up its receivers.
-        while (!deliver_queue(sender)) {
-            if (atomic_load(sender->stopping))
-                return;
-            wait_for_retry(sender);
-        }
-    }
-    if (clock_monotonic_ns() >= sender->retry_at_ns)
-        (void)deliver_queue(sender);
-}
-
 void sender_consume(struct sender *sender, const struct batch *batch) {
     pthread_mutex_lock(&sender->lock);
     if (!sender->dead && sender->once)
         consume_in_pieces(sender, batch);
     else if (!sender->dead)
         consume_into_queue(sender, batch);
+    else
+        atomic_fetch_add(&sender->dropped_records, batch_records(sender, batch));
     pthread_mutex_unlock(&sender->lock);
 }
 
-void sender_tick(struct sender *sender) {
-    pthread_mutex_lock(&sender->lock);
-    if (!sender->dead && sender->queue.size > 0 && clock_monotonic_ns() >= sender->retry_at_ns)
-        (void)deliver_queue(sender);
-    pthread_mutex_unlock(&sender->lock);
-}
+// -- the end ------------------------------------------------------------------------------------
 
-enum status sender_finish(struct sender *sender, uint64_t budget_ns, struct error *error) {
-    uint64_t deadline = clock_monotonic_ns() + budget_ns;
-    struct request request = {
-        .bytes = buffer_slice(&sender->queue), .complete = true, .last = true};
-    pthread_mutex_lock(&sender->lock);
+static enum status finish_once(struct sender *sender, uint64_t deadline_ns) {
+    struct request request = {.complete = true, .last = true};
     bool done = sender->dead || attempt(sender, &request);
-    while (!done && clock_monotonic_ns() < deadline) {
+    while (!done && clock_monotonic_ns() < deadline_ns) {
         wait_for_retry(sender);
         done = attempt(sender, &request);
     }
+    return done && !sender->dead ? STATUS_OK : sender->failure;
+}
+
+static enum status finish_thread(struct sender *sender, uint64_t deadline_ns) {
+    pthread_mutex_lock(&sender->lock);
+    sender->finishing = true;
+    sender->finish_ns = deadline_ns;
+    sender_close_block(sender);
+    pthread_cond_signal(&sender->wake);
     pthread_mutex_unlock(&sender->lock);
-    if (done && !sender->dead)
+    join(sender);
+    return sender->block_count == 0 && sender->last_sent && !sender->dead ? STATUS_OK
+                                                                          : sender->failure;
+}
+
+enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct error *error) {
+    if (!sender->once && !sender->running)
+        return STATUS_OK;
+    enum status status =
+        sender->once ? finish_once(sender, deadline_ns) : finish_thread(sender, deadline_ns);
+    if (status == STATUS_OK)
         return STATUS_OK;
     if (sender->dead && sender->failure == STATUS_STOPPED)
         return STATUS_OK; // the reader went away: nothing is owed to it
-    return error_set(error, sender->failure, "%s: %s (%zu bytes were not delivered)", sender->site,
-                     sender->error.message, (size_t)sender->dropped_bytes + sender->queue.size);
+    return error_set(
+        error, status, "%s: %s (%llu bytes were not delivered)", sender->site,
+        sender->error.message,
+        (unsigned long long)(sender->dropped_bytes + atomic_load(&sender->queued_bytes)));
+}
+
+// -- going on -----------------------------------------------------------------------------------
+
+enum status sender_resume(struct sender *sender, uint64_t next_sequence,
+                          uint64_t delivered_sequence, struct slice delivered,
+                          struct error *error) {
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    sender->next_sequence = next_sequence;
+    sender->delivered_sequence = delivered_sequence;
+    sender->persisted_from = delivered_sequence + 1;
+    buffer_append(&sender->delivered, delivered);
+    struct error inner = {0};
+    enum status status = STATUS_OK;
+    if (calls->resume != NULL && delivered.size > 0)
+        status = calls->resume(sender->instance, delivered, &inner);
+    if (status != STATUS_OK)
+        return error_set(error, status, "%s: %s", sender->site, inner.message);
+    return STATUS_OK;
+}
+
+void sender_restore_block(struct sender *sender, uint64_t sequence, struct slice bytes,
+                          uint64_t records) {
+    uint64_t next = sender->next_sequence;
+    struct sender_block *block = add_block(sender);
+    sender->next_sequence = next;
+    block->sequence = sequence;
+    block->closed = true;
+    block->records = records;
+    block->ticket = 1; // durable already
+    sender->durable_ticket = sender->durable_ticket < 1 ? 1 : sender->durable_ticket;
+    buffer_append(&block->bytes, bytes);
+    recount(sender, atomic_load(&sender->queued_bytes) + bytes.size);
 }

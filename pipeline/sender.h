@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a pipeline and one exporter: encodes, delivers, and keeps what a sink does not take yet.
+// Between the pipelines and one exporter: encodes on the pipeline's thread, keeps what waits, and
+// delivers on a thread of its own, with repetition.
 //
-// Verdicts wait in memory, up to queue_bytes, while the sink fails; a full queue blocks the
-// pipelines that feed it (and no other), until the sink takes some or the service is asked to stop.
-// With inputs that end, long documents leave piece by piece, so that they never stand in memory
-// whole.
+// What waits stands in blocks, in order, each numbered. Blocks up to queue_size bytes may wait; a
+// batch that comes on top is still taken, but then the sender is full, and receivers of the
+// pipelines that feed it stop reading until it is not. With a store the blocks are part of the
+// checkpoint, with how far delivery had come: after a crash both are there again.
+//
+// With inputs that end there is no thread: long documents leave piece by piece, so that they never
+// stand in memory whole.
 #pragma once
 
 #include "pipeline/plan.h"
@@ -12,30 +16,101 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { SENDER_QUEUE_BYTES = 128 << 20, SENDER_PIECE_BYTES = 256 << 10 };
+enum { SENDER_PIECE_BYTES = 256 << 10, SENDER_BLOCK_BYTES = 256 << 20 };
+
+struct sender_block {
+    uint64_t sequence; // from 1
+    struct buffer bytes;
+    uint64_t begun_ns; // monotonic
+    uint64_t ticket;   // of the checkpoint that holds it; 0: none yet
+    uint64_t records;  // verdicts or events
+    bool closed;       // nothing is added any more
+};
 
 struct sender {
     const struct plan_component *component;
     void *instance;
     const char *site; // "exporter/json"
     bool once;
-    pthread_mutex_t lock;
-    struct buffer queue;  // encoded, not yet taken by the sink
-    uint64_t retry_at_ns; // monotonic; 0: at once
+    const struct sending_config *config;
+    bool waits; // nothing leaves before the checkpoint that holds it
+    const atomic_bool *stopping;
+    void (*wake_checkpoint)(void *context); // a block waits for one
+    void *wake_context;
+
+    pthread_mutex_t lock; // guards what follows
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool running;
+    bool quitting;
+    bool finishing;     // nothing more comes: closes what is open and ends when all is delivered
+    uint64_t finish_ns; // … or at this moment
+    bool last_sent;
+    struct sender_block *blocks; // a ring
+    uint32_t block_first, block_count, block_capacity;
+    struct buffer spare[4]; // buffers of delivered blocks, to be used again
+    uint32_t spare_count;
+    uint64_t next_sequence;
+    uint64_t delivered_sequence;
+    struct buffer delivered; // what the exporter said after that delivery
+    uint64_t persisted_from; // lowest sequence that the store may hold
+    uint64_t durable_ticket; // checkpoints up to this one are durable
+    uint64_t retry_at_ns;    // monotonic; 0: at once
     uint64_t backoff_ns;
+    uint64_t failing_since_ns; // 0: it works
+    uint64_t random;
     bool dead; // failed for good: what comes is dropped and counted
     uint64_t dropped_bytes;
-    enum status failure; // first failure that was final
+    enum status failure; // the last one
     struct error error;
-    const atomic_bool *stopping;
+
+    atomic_bool full;
+    atomic_uint_fast64_t queued_bytes;
+    atomic_uint_fast64_t in_flight;
+    atomic_uint_fast64_t sent_records, failed_records, dropped_records;
 };
 
-void sender_init(struct sender *sender, const struct plan_component *component, void *instance,
-                 const char *site, bool once, const atomic_bool *stopping);
+struct sender_settings {
+    const struct plan_component *component;
+    const char *site;
+    bool once;
+    bool with_store;
+    const atomic_bool *stopping;
+    void (*wake_checkpoint)(void *context);
+    void *wake_context;
+};
+
+void sender_init(struct sender *sender, const struct sender_settings *settings, void *instance);
+// Starts its thread; nothing with inputs that end, or when there is nothing to deliver.
+enum status sender_start(struct sender *sender, struct error *error) MUST_USE;
+// Ends its thread after the delivery under way; what waits stays.
+void sender_halt(struct sender *sender);
 void sender_release(struct sender *sender);
-// Encodes the batch and delivers what is due. Any thread, one at a time by its own lock.
+
+// Encodes the batch and sees to its delivery. One pipeline at a time, by its own lock.
 void sender_consume(struct sender *sender, const struct batch *batch);
-// Tries again what the sink did not take. Cheap when there is nothing.
-void sender_tick(struct sender *sender);
-// The last request; tries for up to `budget_ns`. What could not be delivered is an error.
-enum status sender_finish(struct sender *sender, uint64_t budget_ns, struct error *error) MUST_USE;
+// Any thread, no lock.
+static inline bool sender_is_full(const struct sender *sender) {
+    return atomic_load_explicit(&sender->full, memory_order_relaxed);
+}
+
+// Nothing more comes: delivers what waits and the last request, until `deadline_ns` (monotonic).
+// What could not be delivered is an error, unless the store holds it.
+enum status sender_finish(struct sender *sender, uint64_t deadline_ns,
+                          struct error *error) MUST_USE;
+
+// For checkpoints, under the sender's lock (sender_lock): closes the open block.
+void sender_lock(struct sender *sender);
+void sender_unlock(struct sender *sender);
+void sender_close_block(struct sender *sender);
+// The block that stands at `index` among those that wait, in order.
+struct sender_block *sender_block_at(const struct sender *sender, uint32_t index);
+// Puts back what a checkpoint held, before the thread starts: delivery as far as it had come, then
+// each block in order.
+enum status sender_resume(struct sender *sender, uint64_t next_sequence,
+                          uint64_t delivered_sequence, struct slice delivered,
+                          struct error *error) MUST_USE;
+void sender_restore_block(struct sender *sender, uint64_t sequence, struct slice bytes,
+                          uint64_t records);
+// Checkpoints up to `ticket` are durable. Any thread.
+void sender_durable(struct sender *sender, uint64_t ticket);

@@ -83,7 +83,7 @@ _Static_assert(OPTION_COUNT(sending_retry_rows) == 6, "SENDING_OPTIONS says how 
 const struct sending_config sending_defaults = {
     .timeout = {5 * SECONDS},
     .retry = {.enabled = true,
-              .initial_interval = {5 * SECONDS},
+              .initial_interval = {SECONDS / 4},
               .multiplier = 1.5,
               .randomization_factor = 0.5,
               .max_interval = {30 * SECONDS},

@@ -57,5 +57,5 @@ extern const size_t sending_retry_row_count;
         .help = "what waits to be delivered; kept in the store when there is one"                  \
     }
 
-// What an exporter without these options gets.
+// What an exporter without these options gets; it tries again sooner, since its sink is near.
 extern const struct sending_config sending_defaults;

@@ -1,90 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs what was wired: receivers stop first and exporters last. A receiver's thread carries its
-// batches through the pipelines itself; the main thread only ticks.
+// batches through the pipelines itself; the main thread sees to silence, checkpoints and the end,
+// and sleeps when there is nothing of the kind.
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/service_state.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-static const int TICK_MS = 1000;
-static const uint64_t FINISH_BUDGET_NS = 5 * UINT64_C(1000000000);
+static const uint64_t SECOND_NS = 1000000000;
+static const uint64_t DOZE_NS = 10 * UINT64_C(1000000000); // the longest sleep
 
-// How far all inputs of a pipeline have come; false when none has given an event.
-static bool pipeline_progress(const struct run_pipeline *pipeline, uint64_t idle_timeout_ns,
-                              struct feed_progress_view *all) {
-    *all = (struct feed_progress_view){.lowest_ns = UINT64_MAX};
-    uint64_t now = clock_monotonic_ns();
-    for (uint32_t i = 0; i < pipeline->receiver_count; i++) {
-        struct feed_progress_view view;
-        feed_view(pipeline->receivers[i]->feed, now, idle_timeout_ns, &view);
-        all->any |= view.any;
-        all->any_active |= view.any_active;
-        if (view.lowest_ns < all->lowest_ns)
-            all->lowest_ns = view.lowest_ns;
-    }
-    return all->any;
-}
-
-static void advance_pipeline(struct run_pipeline *pipeline) {
-    const struct pipeline_timing *timing = &pipeline->runner.plan->timing;
-    struct feed_progress_view progress;
-    if (!pipeline_progress(pipeline, (uint64_t)timing->idle_timeout.ns, &progress))
+void service_wake(struct service *service) {
+    uint64_t one = 1;
+    // A full counter is readable too, so a failed write changes nothing.
+    if (write(service->wake_descriptor, &one, sizeof one) < 0)
         return;
-    uint64_t lateness = (uint64_t)timing->allowed_lateness.ns;
-    if (!progress.any_active)
-        runner_idle(&pipeline->runner);
-    else if (progress.lowest_ns > lateness)
-        runner_advance(&pipeline->runner, progress.lowest_ns - lateness);
 }
 
-static struct run_pipeline *pipeline_of(struct service *service, const struct runner *runner) {
-    for (uint32_t i = 0; i < service->pipeline_count; i++)
-        if (&service->pipelines[i].runner == runner)
-            return &service->pipelines[i];
-    return NULL;
+static void wake_on_commit(void *context) {
+    service_wake(context);
 }
 
-void receiver_deliver(void *context, const struct event *events, uint32_t count) {
-    struct run_receiver *receiver = context;
-    for (uint32_t i = 0; i < receiver->runner_count; i++) {
-        struct runner *runner = receiver->runners[i];
-        pthread_mutex_lock(&runner->lock);
-        runner_consume(runner, events, count);
-        if (!runner->once && runner->due_count > 0 && runner->newest_ns >= runner->due[0])
-            advance_pipeline(pipeline_of(receiver->service, runner));
-        pthread_mutex_unlock(&runner->lock);
-    }
+static uint64_t shutdown_deadline(const struct service *service) {
+    return clock_monotonic_ns() + (uint64_t)service->plan->shutdown_timeout.ns;
 }
 
-static void tick(struct service *service) {
-    for (uint32_t i = 0; i < service->pipeline_count; i++) {
-        struct run_pipeline *pipeline = &service->pipelines[i];
-        pthread_mutex_lock(&pipeline->runner.lock);
-        advance_pipeline(pipeline);
-        pthread_mutex_unlock(&pipeline->runner.lock);
-    }
-    for (uint32_t i = 0; i < service->exporter_count; i++)
-        sender_tick(&service->exporters[i].sender);
-}
+// -- the end ------------------------------------------------------------------------------------
 
-// The last evaluation of every pipeline, then the last request of every exporter.
-static enum status finish(struct service *service, struct error *error) {
+static void judge_last(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         pthread_mutex_lock(&service->pipelines[i].runner.lock);
         runner_finish(&service->pipelines[i].runner);
         pthread_mutex_unlock(&service->pipelines[i].runner.lock);
     }
+}
+
+static enum status finish_senders(struct service *service, uint64_t deadline_ns,
+                                  struct error *error) {
     enum status worst = STATUS_OK;
     for (uint32_t i = 0; i < service->exporter_count; i++) {
-        enum status status = sender_finish(&service->exporters[i].sender, FINISH_BUDGET_NS,
-                                           worst == STATUS_OK ? error : NULL);
+        struct error own = {0};
+        struct run_exporter *exporter = &service->exporters[i];
+        enum status status = sender_finish(&exporter->sender, deadline_ns, &own);
+        if (status == STATUS_OK)
+            continue;
+        if (service->store != NULL && !exporter->sender.dead) {
+            log_write(LOG_WARN, (struct log_site){"C1009", exporter->instance.site},
+                      "stops before all is delivered; the store keeps it for the next start: %s",
+                      own.message);
+            continue;
+        }
         if (worst == STATUS_OK)
-            worst = status;
+            worst = error_set(error, own.status, "%s", own.message);
     }
     return worst;
+}
+
+// The last evaluation of every pipeline, then the last request of every exporter. What the last
+// evaluation made of the state is not kept: a start goes on as if there had been none.
+static enum status finish(struct service *service, uint64_t deadline_ns, struct error *error) {
+    service_checkpoint_finish(service, deadline_ns);
+    judge_last(service);
+    enum status status = finish_senders(service, deadline_ns, error);
+    service_checkpoint_senders(service, deadline_ns);
+    return status;
 }
 
 // One source and who reads it.
@@ -164,7 +149,9 @@ enum status service_run_once(struct service *service, struct error *error) {
     memory_give(lists);
     if (!listed)
         return status;
-    enum status finished = finish(service, status == STATUS_OK ? error : NULL);
+    judge_last(service);
+    enum status finished =
+        finish_senders(service, shutdown_deadline(service), status == STATUS_OK ? error : NULL);
     return status != STATUS_OK ? status : finished;
 }
 
@@ -174,6 +161,7 @@ static void *receiver_thread(void *argument) {
     receiver->status = calls->run(receiver->instance.memory, receiver->feed, &receiver->error);
     feed_flush(receiver->feed);
     atomic_store(&receiver->ended, true);
+    service_wake(receiver->service);
     return NULL;
 }
 
@@ -198,14 +186,29 @@ static bool receiver_failed(const struct service *service) {
     return false;
 }
 
-static enum status join_receivers(struct service *service, struct error *error) {
+// A thread that does not come back in time cannot be taken away: the process ends with what is
+// safe.
+static void join_receiver(struct run_receiver *receiver, uint64_t deadline_ns) {
+    struct timespec at = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
+                          .tv_nsec = (long)(deadline_ns % SECOND_NS)};
+    int failure = pthread_clockjoin_np(receiver->thread, NULL, CLOCK_MONOTONIC, &at);
+    if (failure == ETIMEDOUT) {
+        log_write(LOG_ERROR, (struct log_site){"C1005", receiver->instance.site},
+                  "did not stop within shutdown_timeout; culprit ends without it");
+        log_flush();
+        _exit(status_exit_code(STATUS_OS));
+    }
+    receiver->running = false;
+}
+
+static enum status join_receivers(struct service *service, uint64_t deadline_ns,
+                                  struct error *error) {
     enum status worst = STATUS_OK;
     for (uint32_t i = 0; i < service->receiver_count; i++) {
         struct run_receiver *receiver = &service->receivers[i];
         if (!receiver->running)
             continue;
-        pthread_join(receiver->thread, NULL);
-        receiver->running = false;
+        join_receiver(receiver, deadline_ns);
         if (worst == STATUS_OK && receiver->status != STATUS_OK &&
             receiver->status != STATUS_STOPPED)
             worst = error_set(error, receiver->status, "%s: %s", receiver->instance.site,
@@ -214,25 +217,148 @@ static enum status join_receivers(struct service *service, struct error *error) 
     return worst;
 }
 
-enum status service_run(struct service *service, struct error *error) {
+// -- the main loop ------------------------------------------------------------------------------
+
+// All inputs of this pipeline are silent: that is judged too. With a store it is written down
+// before, so that after a crash the same is judged at the same place.
+static void judge_silence(struct service *service, struct run_pipeline *pipeline) {
+    enum { WAIT_NS = 1000 * 1000 * 1000 };
+    struct runner *runner = &pipeline->runner;
+    service_lock_runners(service);
+    if (!runner_advance(runner, clock_monotonic_ns())) {
+        runner->state.idle_due = true;
+        runner->changed = true;
+        service_checkpoint_now(service, clock_monotonic_ns() + WAIT_NS);
+        runner_idle(runner);
+    }
+    service_unlock_runners(service);
+}
+
+static void look_after(struct service *service, struct run_pipeline *pipeline) {
+    struct runner *runner = &pipeline->runner;
+    pthread_mutex_lock(&runner->lock);
+    bool silent = !runner_advance(runner, clock_monotonic_ns());
+    pthread_mutex_unlock(&runner->lock);
+    if (silent)
+        judge_silence(service, pipeline);
+}
+
+static bool anything_unsaved(struct service *service) {
+    bool unsaved = service->rewrite;
+    for (uint32_t i = 0; i < service->pipeline_count && !unsaved; i++) {
+        struct runner *runner = &service->pipelines[i].runner;
+        pthread_mutex_lock(&runner->lock);
+        unsaved = runner->changed;
+        pthread_mutex_unlock(&runner->lock);
+    }
+    return unsaved;
+}
+
+// When to look again, at the latest.
+static uint64_t next_look(struct service *service, uint64_t now) {
+    uint64_t next = now + DOZE_NS;
+    for (uint32_t i = 0; i < service->pipeline_count; i++) {
+        struct runner *runner = &service->pipelines[i].runner;
+        pthread_mutex_lock(&runner->lock);
+        uint64_t own = runner_next_look(runner);
+        pthread_mutex_unlock(&runner->lock);
+        next = own < next ? own : next;
+    }
+    if (service->store != NULL && service->ticket == 0 && anything_unsaved(service)) {
+        uint64_t due = service->checkpoint_ns + (uint64_t)service->plan->checkpoint_interval.ns;
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+static void turn(struct service *service) {
+    uint64_t now = clock_monotonic_ns();
+    atomic_store(&service->turned_ns, now);
+    service_checkpoint_publish(service);
+    for (uint32_t i = 0; i < service->pipeline_count; i++)
+        look_after(service, &service->pipelines[i]);
+    uint64_t due = service->checkpoint_ns + (uint64_t)service->plan->checkpoint_interval.ns;
+    if (atomic_load(&service->checkpoint_asked) || now >= due)
+        service_checkpoint(service, false);
+}
+
+static void sleep_until_next(struct service *service) {
+    uint64_t now = clock_monotonic_ns();
+    atomic_store(&service->dozing, true);
+    uint64_t next = next_look(service, now);
+    struct pollfd events[] = {{.fd = service->stop_descriptor, .events = POLLIN},
+                              {.fd = service->wake_descriptor, .events = POLLIN}};
+    int wait_ms = next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+    if (poll(events, 2, wait_ms) > 0 && events[1].revents != 0) {
+        uint64_t count;
+        if (read(service->wake_descriptor, &count, sizeof count) < 0)
+            return;
+    }
+    atomic_store(&service->dozing, false);
+}
+
+// What a crash left to be judged before anything new comes.
+static void judge_what_was_due(struct service *service) {
+    for (uint32_t i = 0; i < service->pipeline_count; i++) {
+        struct runner *runner = &service->pipelines[i].runner;
+        pthread_mutex_lock(&runner->lock);
+        if (runner->state.idle_due)
+            runner_idle(runner);
+        pthread_mutex_unlock(&runner->lock);
+    }
+}
+
+static enum status begin(struct service *service, struct error *error) {
+    if (service->store != NULL)
+        store_on_commit(service->store, wake_on_commit, service);
+    judge_what_was_due(service);
+    atomic_store(&service->turned_ns, clock_monotonic_ns());
     enum status status = run_receivers(service, error);
-    struct pollfd stop = {.fd = service->stop_descriptor, .events = POLLIN};
+    atomic_store(&service->running, status == STATUS_OK);
+    return status;
+}
+
+enum status service_run(struct service *service, bool *reload, struct error *error) {
+    *reload = false;
+    enum status status = STATUS_OK;
+    if (!atomic_load(&service->running))
+        status = begin(service, error);
     while (status == STATUS_OK && !atomic_load(&service->stopping) && !receiver_failed(service)) {
-        if (poll(&stop, 1, TICK_MS) == 0)
-            tick(service);
+        if (atomic_exchange(&service->reload_asked, false)) {
+            *reload = true;
+            return STATUS_OK;
+        }
+        turn(service);
+        sleep_until_next(service);
     }
     service_ask_stop(service);
-    enum status joined = join_receivers(service, status == STATUS_OK ? error : NULL);
+    uint64_t deadline_ns = shutdown_deadline(service);
+    enum status joined = join_receivers(service, deadline_ns, status == STATUS_OK ? error : NULL);
     if (status == STATUS_OK)
         status = joined;
-    enum status finished = finish(service, status == STATUS_OK ? error : NULL);
+    enum status finished = finish(service, deadline_ns, status == STATUS_OK ? error : NULL);
     return status != STATUS_OK ? status : finished;
+}
+
+enum status service_pause(struct service *service, struct image **image, struct error *error) {
+    atomic_store(&service->pausing, true);
+    service_ask_stop(service);
+    enum status status = join_receivers(service, shutdown_deadline(service), error);
+    for (uint32_t i = 0; i < service->exporter_count; i++)
+        sender_halt(&service->exporters[i].sender);
+    service_checkpoint_publish(service);
+    *image = service_image(service);
+    return status;
+}
+
+void service_ask_reload(struct service *service) {
+    atomic_store(&service->reload_asked, true);
+    service_wake(service);
 }
 
 void service_ask_stop(struct service *service) {
     atomic_store_explicit(&service->stopping, true, memory_order_release);
     uint64_t one = 1;
-    // A full counter is readable too, so a failed write changes nothing.
     if (write(service->stop_descriptor, &one, sizeof one) < 0)
         return;
 }

@@ -256,5 +256,5 @@ const struct component_type receiver_file = {
     .validate = file_validate,
     .start = file_start,
     .stop = file_stop,
-    .receiver = {.run = file_run, .list = file_list, .read = file_read},
+    .receiver = {.each_pipeline = true, .run = file_run, .list = file_list, .read = file_read},
 };

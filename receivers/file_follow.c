@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "receivers/file_copy.h"
+#include "receivers/file_place.h"
 #include "receivers/file_settle.h"
 
 #include <assert.h>
@@ -72,6 +73,8 @@ static void restart(struct follower *follower, struct tracked_file *file, uint64
               "to %llu bytes were there before and could not be read",
               (unsigned long long)file->restarts, (unsigned long long)lost);
     track_remember(follower->table, file);
+    file->stream.generation++;
+    file->restored = (struct place){.kind = PLACE_UNKNOWN};
     file->state = TRACK_UNDECIDED;
     file->head = file->mark = (struct track_mark){0, 0};
     file->offset = file->scanned = file->tried_bytes = file->begin_bytes = 0;
@@ -93,6 +96,8 @@ static void mark_place(struct follower *follower, struct tracked_file *file, uin
         file->head = track_mark_of((struct slice){bytes, size});
     file->offset = file->scanned = offset;
     file->stream.position = lines;
+    place_describe(file, PLACE_LINES, true);
+    place_reach(&file->stream, lines, offset);
 }
 
 // Goes to the line that begins last in what was there at first, counting lines on the way.
@@ -135,22 +140,59 @@ static bool skip_copied(struct follower *follower, struct tracked_file *file) {
     return true;
 }
 
+static bool has_mark(struct follower *follower, struct tracked_file *file, struct track_mark mark,
+                     uint64_t offset) {
+    char bytes[TRACK_MARK_MAX];
+    size_t got = 0;
+    return mark.size <= sizeof bytes && read_at(follower, file, bytes, mark.size, offset, &got) &&
+           got == mark.size && track_mark_fits(mark, bytes);
+}
+
+// Goes on where an earlier process was, if these are still the bytes that it read.
+static bool resume(struct follower *follower, struct tracked_file *file) {
+    struct place known = file->restored;
+    if (known.kind != PLACE_LINES || known.offset == 0)
+        return false;
+    bool same = file->seen_bytes >= known.offset && known.mark.size <= known.offset &&
+                (known.head.size == 0 || has_mark(follower, file, known.head, 0)) &&
+                (known.mark.size == 0 ||
+                 has_mark(follower, file, known.mark, known.offset - known.mark.size));
+    if (same) {
+        mark_place(follower, file, known.offset, known.records);
+        return true;
+    }
+    file->stream.generation++;
+    feed_note(
+        follower->reader->sink.feed, slice_of(file->path),
+        "it is not the file any more that was read up to line %llu before the restart, and is "
+        "read from its beginning",
+        (unsigned long long)known.records);
+    return false;
+}
+
 // False when it is too early to begin.
 static bool begin_as(struct follower *follower, struct tracked_file *file,
                      struct format_guess guess) {
     if (guess.kind == FORMAT_GZIP) {
-        file->state = file->from_end ? TRACK_IGNORED : TRACK_GZIP;
+        bool done = file->from_end || file->restored.kind == PLACE_DONE;
+        file->state = done ? TRACK_IGNORED : TRACK_GZIP;
         return true;
     }
     bool lines = guess.layout == LAYOUT_LINES;
-    if (guess.kind == FORMAT_STORMLOG && lines && !file->from_end && !skip_copied(follower, file))
+    bool resumed = lines && resume(follower, file);
+    if (guess.kind == FORMAT_STORMLOG && lines && !file->from_end && !resumed &&
+        !skip_copied(follower, file))
         return false;
     if (!file_accept_format(follower->reader, file->stream.source, guess)) {
         file->state = TRACK_IGNORED;
         return true;
     }
     file->state = lines ? TRACK_LINES : TRACK_DOCUMENT;
-    if (file->from_end && lines)
+    if (!lines && file->restored.kind == PLACE_DOCUMENT) {
+        file->items = file->restored.records;
+        file->items_hash = file->restored.items_hash;
+    }
+    if (file->from_end && lines && !resumed)
         skip_beginning(follower, file);
     return true;
 }
@@ -209,21 +251,31 @@ static void refuse_unfinished(struct follower *follower, struct tracked_file *fi
     mark_place(follower, file, file->scanned, file->stream.position);
 }
 
+// What the file is known by: the first bytes of its first whole lines.
+static struct track_mark head_of(struct slice block) {
+    const char *newline = memrchr(block.data, '\n', block.size);
+    size_t size = newline == NULL ? 0 : (size_t)(newline + 1 - block.data);
+    return track_mark_of((struct slice){block.data, size < TRACK_MARK_MAX ? size : TRACK_MARK_MAX});
+}
+
 // Offers the lines of a block that begins with the bytes of the mark.
 static void take_block(struct follower *follower, struct tracked_file *file, struct slice block) {
     struct record_sink *sink = &follower->reader->sink;
     size_t marked = file->mark.size;
     struct slice fresh = {block.data + marked, block.size - marked};
+    if (file->offset == 0)
+        file->head = head_of(block);
+    place_describe(file, PLACE_LINES, false);
+    file->stream.offset = file->offset;
     size_t taken = records_take_lines(sink, &file->stream, fresh);
     struct slice rest = {fresh.data + taken, fresh.size - taken};
     if (rest.size > 0 && records_drop_long(sink, &file->stream, rest))
         taken = fresh.size;
     if (taken > 0) {
-        if (file->offset == 0)
-            file->head = track_mark_of(
-                (struct slice){block.data, taken < TRACK_MARK_MAX ? taken : TRACK_MARK_MAX});
         file->mark = track_mark_of((struct slice){block.data, marked + taken});
         file->offset += taken;
+        place_describe(file, PLACE_LINES, true);
+        place_reach(&file->stream, file->stream.position, file->offset);
     }
     file->scanned = file->offset + (fresh.size - taken);
     feed_source_figures(file->stream.source)->bytes += taken;
@@ -267,6 +319,7 @@ void follow_last_line(struct follower *follower, struct tracked_file *file) {
     size_t got = 0;
     if (!read_at(follower, file, to, size, file->offset, &got) || got < size)
         return;
+    file->stream.offset = file->offset;
     enum last_line last = records_take_last(sink, &file->stream, (struct slice){to, size}, true);
     follower->reader->window.end += size;
     if (last != LAST_LINE_USED)

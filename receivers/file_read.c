@@ -140,9 +140,11 @@ static void read_lines(struct file_reader *reader, struct record_stream *stream)
     struct file_window *window = &reader->window;
     struct record_sink *sink = &reader->sink;
     do {
+        size_t before = window->start;
         window->start += records_take_lines(sink, stream, window_rest(window));
         if (records_drop_long(sink, stream, window_rest(window)))
             window->start = window->end;
+        stream->offset += window->start - before;
         if (is_cut_short(reader))
             return;
     } while (fill(reader, stream->source));
@@ -256,16 +258,20 @@ static void read_document(struct file_reader *reader, struct record_stream *stre
 
 // -- one input ----------------------------------------------------------------------------------
 
-void file_read_open(struct file_reader *reader, struct source *source, struct read_start start) {
-    struct record_stream stream = {.source = source};
+void file_read_open(struct file_reader *reader, struct record_stream *stream,
+                    struct read_start start) {
+    struct source *source = stream->source;
+    stream->position = 0;
+    stream->skipping = false;
     struct format_guess guess;
     reader->window.start = reader->window.end = 0;
     if (find_format(reader, source, &guess)) {
         if (guess.layout != LAYOUT_LINES) {
-            read_document(reader, &stream, guess.layout, start.items);
+            read_document(reader, stream, guess.layout, start.items);
         } else if (skip_bytes(reader, source, start.bytes)) {
-            stream.position = start.lines;
-            read_lines(reader, &stream);
+            stream->position = start.lines;
+            stream->offset = start.bytes;
+            read_lines(reader, stream);
         }
         if (reader->input.trouble[0] != '\0')
             feed_note(reader->sink.feed, feed_source_path(source),
@@ -287,7 +293,8 @@ void file_read_path(struct file_reader *reader, struct slice path) {
         feed_source_figures(source)->unread = true;
         return;
     }
-    file_read_open(reader, source, (struct read_start){0, 0, 0});
+    struct record_stream stream = {.source = source};
+    file_read_open(reader, &stream, (struct read_start){0, 0, 0});
     reader->done_bytes += reader->input.raw_done;
     file_input_close(&reader->input);
 }

@@ -45,7 +45,9 @@ struct read_start {
 // inputs go on.
 void file_read_path(struct file_reader *reader, struct slice path);
 // The same of what reader->input has open, as `source`.
-void file_read_open(struct file_reader *reader, struct source *source, struct read_start start);
+// `stream` says which; its position is that of the last record afterwards.
+void file_read_open(struct file_reader *reader, struct record_stream *stream,
+                    struct read_start start);
 void file_reader_release(struct file_reader *reader);
 
 // Sets the source's decoder, or notes why the input is not read and returns false.

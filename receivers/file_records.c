@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "receivers/decode/json_keys.h"
+#include "receivers/file_place.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -26,10 +27,25 @@ static void keep(struct record_sink *sink, const struct record_stream *stream, u
     }
 }
 
-void records_take_item(struct record_sink *sink, struct record_stream *stream, struct slice record,
-                       uint64_t position) {
+// The record at hand ends at `end` in the file; told before it is offered.
+static void reach(struct record_stream *stream, uint64_t position, uint64_t end) {
+    if (stream->place == NULL)
+        return;
+    place_reach(stream, position, end);
+}
+
+static void offer(struct record_sink *sink, struct record_stream *stream, struct slice record,
+                  uint64_t position) {
     if (feed_offer(sink->feed, stream->source, record, position, &sink->fault) != DECODE_OK)
         keep(sink, stream, position, record);
+}
+
+void records_take_item(struct record_sink *sink, struct record_stream *stream, struct slice record,
+                       uint64_t position) {
+    if (stream->place != NULL)
+        place_add_item(stream, record);
+    reach(stream, position, 0);
+    offer(sink, stream, record, position);
 }
 
 static void refuse(struct record_sink *sink, struct record_stream *stream, uint64_t position,
@@ -65,8 +81,11 @@ static bool is_blank(struct slice line) {
     return true;
 }
 
-static void take_line(struct record_sink *sink, struct record_stream *stream, struct slice line) {
+// `end`: where the line ends, in the bytes that were handed over.
+static void take_line(struct record_sink *sink, struct record_stream *stream, struct slice line,
+                      size_t end) {
     uint64_t position = ++stream->position;
+    reach(stream, position, stream->offset + end);
     if (line.size > 0 && line.data[line.size - 1] == '\r')
         line.size--;
     if ((line.size == 0 || (unsigned char)line.data[0] <= ' ') && is_blank(line)) {
@@ -76,7 +95,7 @@ static void take_line(struct record_sink *sink, struct record_stream *stream, st
     if (line.size > sink->record_max)
         records_refuse_long(sink, stream, line, position);
     else
-        records_take_item(sink, stream, line, position);
+        offer(sink, stream, line, position);
 }
 
 size_t records_take_lines(struct record_sink *sink, struct record_stream *stream,
@@ -88,7 +107,8 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
         if (stream->skipping)
             stream->skipping = false;
         else
-            take_line(sink, stream, (struct slice){at, (size_t)(newline - at)});
+            take_line(sink, stream, (struct slice){at, (size_t)(newline - at)},
+                      (size_t)(newline + 1 - bytes.data));
         at = newline + 1;
     }
     return (size_t)(at - bytes.data);
@@ -125,7 +145,7 @@ enum last_line records_take_last(struct record_sink *sink, struct record_stream 
         return LAST_LINE_NONE;
     if (rest.size <= sink->record_max && json_is_whole_object(rest) &&
         (!only_decodable || is_decodable(stream, rest))) {
-        take_line(sink, stream, rest);
+        take_line(sink, stream, rest, rest.size);
         return LAST_LINE_USED;
     }
     feed_source_figures(stream->source)->torn = true;

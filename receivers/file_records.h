@@ -22,6 +22,11 @@ struct record_stream {
     struct source *source;
     uint64_t position; // lines or items so far
     bool skipping;     // in the rest of a line that was too long
+    // Live: where positions are told (feed.h), and what they are made of. NULL: they are not.
+    struct source *place;
+    struct source_position at; // the file's own details are kept there (file_place.h)
+    uint64_t generation;       // how often the file began anew
+    uint64_t offset;           // in the file, of the bytes that are handed over
 };
 
 enum last_line {

@@ -8,6 +8,7 @@
 
 #include "receivers/decode/split.h"
 #include "receivers/file_copy.h"
+#include "receivers/file_place.h"
 
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ static bool next_bytes(struct file_reader *reader) {
 static void read_again(struct follower *follower, struct tracked_file *file,
                        struct read_start start) {
     if (attach(follower, file)) {
-        file_read_open(follower->reader, file->stream.source, start);
+        file_read_open(follower->reader, &file->stream, start);
         file_input_close(&follower->reader->input);
     }
 }
@@ -134,6 +135,8 @@ static bool settle_document(struct follower *follower, struct tracked_file *file
     if (file->items > 0 && !grown)
         feed_note(follower->reader->sink.feed, slice_of(file->path),
                   "it was written anew with other records and is read from its beginning");
+    if (!grown)
+        place_begin_document(file, file->items > 0);
     if (!file->from_end)
         read_again(follower, file, (struct read_start){.items = grown ? file->items : 0});
     file->from_end = false;
@@ -222,8 +225,11 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
     if (!whole && !follower->ending)
         return;
     struct read_start start = {0, 0, 0};
+    if (file->restored.kind == PLACE_GZIP)
+        start =
+            (struct read_start){.bytes = file->restored.offset, .lines = file->restored.records};
     const struct gzip_match *match = best_match(matches, count, size);
-    if (match != NULL) {
+    if (match != NULL && match->candidate.offset > start.bytes) {
         start.bytes = match->candidate.offset;
         start.lines = match->candidate.lines;
         feed_note(follower->reader->sink.feed, slice_of(file->path),
@@ -235,7 +241,10 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
             original->over = true;
         }
     }
+    place_describe(file, PLACE_GZIP, false);
     read_again(follower, file, start);
+    place_describe(file, PLACE_DONE, false);
+    place_reach(&file->stream, file->stream.position, file->stream.offset);
     file->state = TRACK_IGNORED;
 }
 

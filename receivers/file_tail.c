@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "receivers/file_dump.h"
 #include "receivers/file_follow.h"
+#include "receivers/file_place.h"
 #include "receivers/file_watch.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ struct tail {
     struct feed *feed;
     struct follower follower;
     struct track_table table;
+    struct restored_places restored;
     struct file_watch watch;
     uint64_t poll_ns;
     uint64_t next_tick_ns;
@@ -73,6 +75,7 @@ static void say_notes(struct tail *tail) {
 static void add_found(struct tail *tail, const struct found_file *found) {
     struct tracked_file *file = track_add(&tail->table, found->path, found->device, found->inode);
     file->stream.source = feed_source(tail->feed, found->path);
+    place_open(tail->feed, &tail->restored, file);
     file->quiet_since_ns = tail->follower.now_ns;
     if (found->role == FOUND_STREAM) {
         feed_note(tail->feed, found->path,
@@ -86,7 +89,8 @@ static void add_found(struct tail *tail, const struct found_file *found) {
                   "too");
         file->state = TRACK_IGNORED;
     }
-    if (!tail->searched && tail->receiver->config->start_at == START_END) {
+    bool known = file->restored.kind != PLACE_UNKNOWN;
+    if (!tail->searched && tail->receiver->config->start_at == START_END && !known) {
         file->from_end = true;
         file->begin_bytes = found->size;
     }
@@ -189,6 +193,7 @@ static void moved_to(struct tail *tail, const struct watch_event *event) {
     if (file == NULL) {
         file = track_add(&tail->table, event->path, about.st_dev, about.st_ino);
         file->stream.source = feed_source(tail->feed, slice_of(move->path));
+        place_open(tail->feed, &tail->restored, file);
         file->there = false;
         file->quiet_since_ns = tail->follower.now_ns;
     } else {
@@ -232,6 +237,9 @@ static bool read_round(struct tail *tail) {
         struct tracked_file *file = tail->table.files[i];
         if (!file->changed || file->over)
             continue;
+        // Nothing is read that could not be handed over.
+        if (feed_blocked(tail->feed))
+            return false;
         file->changed = false;
         file->changed = follow_step(&tail->follower, file);
         any = any || file->changed;
@@ -248,6 +256,22 @@ static bool has_lost_name(const struct tracked_file *file) {
     return errno == ENOENT || errno == ENOTDIR;
 }
 
+// Sources of files that are over and that no other file has are not needed any more.
+static void forget_over(struct tail *tail) {
+    const struct track_table *table = &tail->table;
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct tracked_file *file = table->files[i];
+        if (!file->over)
+            continue;
+        place_forget(tail->feed, file);
+        bool shared = false;
+        for (uint32_t j = 0; j < table->count && !shared; j++)
+            shared = j != i && table->files[j]->stream.source == file->stream.source;
+        if (!shared)
+            feed_source_forget(tail->feed, file->stream.source);
+    }
+}
+
 // Files that have lost their names and stayed quiet are done with.
 static void drop_gone(struct tail *tail) {
     for (uint32_t i = 0; i < tail->table.count; i++) {
@@ -259,6 +283,7 @@ static void drop_gone(struct tail *tail) {
         track_remember(&tail->table, file);
         file->over = true;
     }
+    forget_over(tail);
     track_remove_over(&tail->table);
 }
 
@@ -313,7 +338,7 @@ static void finish(struct tail *tail) {
         struct tracked_file *file = table->files[i];
         struct stat about;
         uint64_t end = track_stat(file, &about) ? (uint64_t)about.st_size : 0;
-        while (!file->over && follow_step(&tail->follower, file)) {
+        while (!file->over && !feed_blocked(tail->feed) && follow_step(&tail->follower, file)) {
             if (file->state == TRACK_LINES && file->scanned >= end)
                 break;
         }
@@ -329,6 +354,7 @@ static void tail_release(struct tail *tail) {
     track_release(&tail->table);
     for (uint32_t i = 0; i < MOVES_MAX; i++)
         memory_give(tail->moves[i].path);
+    memory_give(tail->restored.items);
     memory_give(tail);
 }
 
@@ -339,6 +365,7 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
     tail->feed = feed;
     tail->poll_ns = (uint64_t)receiver->config->poll_interval.ns;
     track_init(&tail->table);
+    tail->restored = places_restored(feed);
     file_watch_open(&tail->watch);
     receiver->reader.to_the_end = true;
     receiver->reader.total_bytes = 0;
@@ -352,9 +379,14 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
         follow_clear_window(&tail->follower);
         tail->follower.ticked = false;
         drop_gone(tail);
-        wait_for_more(tail);
+        if (feed_blocked(feed))
+            (void)feed_wait(feed, tail->poll_ns);
+        else
+            wait_for_more(tail);
     }
-    finish(tail);
+    if (!feed_pausing(feed))
+        finish(tail);
+    feed_flush(feed);
     tail_release(tail);
     return STATUS_OK;
 }

@@ -32,6 +32,26 @@ struct track_mark {
     uint32_t size;
 };
 
+enum place_kind {
+    PLACE_UNKNOWN,
+    PLACE_LINES,    // offset is in the file
+    PLACE_DOCUMENT, // items, and a hash over them
+    PLACE_GZIP,     // offset is in the decompressed bytes
+    PLACE_DONE,     // a gzip file that was read to its end
+};
+
+// A position, taken apart.
+struct place {
+    uint64_t generation;
+    uint64_t records; // lines or items
+    uint64_t offset;
+    uint64_t inode;
+    struct track_mark head;
+    struct track_mark mark; // of the bytes before the offset; size 0: not known
+    uint64_t items_hash;    // DOCUMENT
+    enum place_kind kind;
+};
+
 // What a file of lines looked like when it was left: enough to know a copy of it.
 struct track_former {
     char *path;
@@ -55,6 +75,7 @@ struct tracked_file {
     bool error_noted;
     uint32_t copy_waits; // how often it looked like a copy that is still being made
     struct record_stream stream;
+    struct place restored; // what an earlier process read of it
     struct track_mark head;
     struct track_mark mark;
     uint64_t offset;      // where the first line that was not offered begins

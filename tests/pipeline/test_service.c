@@ -163,8 +163,8 @@ static void letters_encode(void *instance, const struct batch *batch, struct buf
         buffer_append_char(out, batch->last ? 'z' : 'e');
 }
 
-static enum status letters_send(void *instance, const struct request *request, struct send_outcome *outcome,
-                                struct error *error) {
+static enum status letters_send(void *instance, const struct request *request,
+                                struct send_outcome *outcome, struct error *error) {
     (void)instance;
     if (refuse_for_good) {
         outcome->permanent = true;
@@ -222,7 +222,9 @@ static void fixture_init(struct fixture *f, uint32_t receiver_count) {
                             .component_count = 4,
                             .pipelines = &f->pipeline,
                             .pipeline_count = 1,
-                            .batch_size = 2};
+                            .batch_size = 2,
+                            .checkpoint_interval = {5 * (int64_t)SECOND},
+                            .shutdown_timeout = {20 * (int64_t)SECOND}};
 }
 
 static void setup(void) {
@@ -257,7 +259,7 @@ START_TEST(test_sources_of_all_receivers_are_read_in_path_order) {
     f.configs[1].paths = second;
     struct service *service;
     struct error error = {0};
-    ck_assert_int_eq(service_start(&service, &f.plan, true, &error), STATUS_OK);
+    ck_assert_int_eq(service_start(&service, &f.plan, true, NULL, &error), STATUS_OK);
     ck_assert_int_eq(service_run_once(service, &error), STATUS_OK);
     struct report report;
     service_report(service, &report);
@@ -280,7 +282,7 @@ START_TEST(test_refused_records_are_reported_with_their_place) {
     f.configs[0].paths = paths;
     struct service *service;
     struct error error = {0};
-    ck_assert_int_eq(service_start(&service, &f.plan, true, &error), STATUS_OK);
+    ck_assert_int_eq(service_start(&service, &f.plan, true, NULL, &error), STATUS_OK);
     ck_assert_int_eq(service_run_once(service, &error), STATUS_OK);
     struct report report;
     service_report(service, &report);
@@ -301,7 +303,7 @@ START_TEST(test_an_endless_receiver_cannot_be_read_once) {
     f.components[0].type = &endless_type;
     struct service *service;
     struct error error = {0};
-    ck_assert_int_eq(service_start(&service, &f.plan, true, &error), STATUS_OK);
+    ck_assert_int_eq(service_start(&service, &f.plan, true, NULL, &error), STATUS_OK);
     ck_assert_int_eq(service_run_once(service, &error), STATUS_CONFIG);
     ck_assert_ptr_nonnull(strstr(error.message, "receiver/script"));
     service_free(service);
@@ -324,10 +326,11 @@ static void *stop_when_judged(void *argument) {
 static void run_live(struct fixture *f, unsigned wait_for, struct report *report) {
     struct stopper stopper = {.wait_for = wait_for};
     struct error error = {0};
-    ck_assert_int_eq(service_start(&stopper.service, &f->plan, false, &error), STATUS_OK);
+    ck_assert_int_eq(service_start(&stopper.service, &f->plan, false, NULL, &error), STATUS_OK);
+    bool reload;
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, stop_when_judged, &stopper), 0);
-    ck_assert_int_eq(service_run(stopper.service, &error), STATUS_OK);
+    ck_assert_int_eq(service_run(stopper.service, &reload, &error), STATUS_OK);
     pthread_join(thread, NULL);
     if (report != NULL)
         service_report(stopper.service, report);
@@ -352,7 +355,7 @@ END_TEST
 START_TEST(test_silent_input_is_judged_to_its_end_and_given_time_to_settle) {
     struct fixture f;
     fixture_init(&f, 1);
-    f.pipeline.timing.idle_timeout.ns = 1;
+    f.pipeline.timing.idle_timeout.ns = (int64_t)SECOND / 5;
     f.configs[0].live = "1 2 11";
     run_live(&f, 3, NULL);
     buffer_append_char(&seen, '\0');
@@ -381,7 +384,7 @@ START_TEST(test_a_dead_sink_is_an_error_that_names_it) {
     refuse_for_good = true;
     struct service *service;
     struct error error = {0};
-    ck_assert_int_eq(service_start(&service, &f.plan, true, &error), STATUS_OK);
+    ck_assert_int_eq(service_start(&service, &f.plan, true, NULL, &error), STATUS_OK);
     ck_assert_int_eq(service_run_once(service, &error), STATUS_IO);
     ck_assert_ptr_nonnull(strstr(error.message, "exporter/letters: the sink is gone"));
     service_free(service);
@@ -394,9 +397,10 @@ START_TEST(test_stop_before_start_ends_at_once) {
     f.configs[0].live = "1";
     struct service *service;
     struct error error = {0};
-    ck_assert_int_eq(service_start(&service, &f.plan, false, &error), STATUS_OK);
+    ck_assert_int_eq(service_start(&service, &f.plan, false, NULL, &error), STATUS_OK);
     service_ask_stop(service);
-    ck_assert_int_eq(service_run(service, &error), STATUS_OK);
+    bool reload;
+    ck_assert_int_eq(service_run(service, &reload, &error), STATUS_OK);
     service_free(service);
     buffer_append_char(&seen, '\0');
     ck_assert_ptr_nonnull(strstr(seen.data, "end"));
@@ -406,20 +410,24 @@ END_TEST
 // -- the feed by itself
 // ------------------------------------------------------------------------------------------
 
-static void count_events(void *context, const struct event *events, uint32_t count) {
-    (void)events;
-    *(uint32_t *)context += count;
+static void count_events(void *context, const struct delivery *delivery) {
+    *(uint32_t *)context += delivery->count;
+}
+
+static void restore_nothing(void *context, struct source *source) {
+    (void)context;
+    (void)source;
 }
 
 static struct feed *lone_feed(struct intake *intake, uint32_t *count, const atomic_bool *stopping) {
     intake_init(intake);
-    struct feed_settings settings = {.site = "receiver/test",
-                                     .batch_size = 4,
-                                     .stop_descriptor = 0,
-                                     .stopping = stopping,
-                                     .intake = intake,
-                                     .deliver = count_events,
-                                     .deliver_context = count};
+    struct feed_settings settings = {
+        .site = "receiver/test",
+        .batch_size = 4,
+        .stop_descriptor = 0,
+        .stopping = stopping,
+        .intake = intake,
+        .outlet = {.context = count, .deliver = count_events, .restore = restore_nothing}};
     return feed_create(&settings);
 }
 

@@ -103,7 +103,7 @@ void source_list_add(struct source_list *list, struct slice path) {
 
 struct source *feed_source(struct feed *feed, struct slice path) {
     for (uint32_t i = 0; i < feed->source_count; i++) {
-        if (slice_equal(slice_of(feed->sources[i]->path), path))
+        if (!feed->sources[i]->forgotten && slice_equal(slice_of(feed->sources[i]->path), path))
             return feed->sources[i];
     }
     ck_assert_uint_lt(feed->source_count, FAKE_SOURCES_MAX);
@@ -164,6 +164,19 @@ void feed_source_reached(struct source *source, const struct source_position *po
 void feed_source_leave(struct feed *feed, struct source *source) {
     (void)feed;
     source->left = true;
+}
+
+void feed_source_forget(struct feed *feed, struct source *source) {
+    (void)feed;
+    source->left = source->forgotten = true;
+}
+
+struct source *feed_place(struct feed *feed, struct slice name) {
+    return feed_source(feed, name);
+}
+
+bool feed_pausing(const struct feed *feed) {
+    return feed_stopping(feed) && atomic_load(&feed->pausing);
 }
 
 struct source_position feed_source_safe(struct feed *feed, const struct source *source) {

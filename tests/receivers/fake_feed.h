@@ -27,7 +27,8 @@ struct source {
     struct source_position restored; // set by a test before the receiver runs
     struct source_position reached;  // of the record offered last
     struct source_position flushed;  // as of the last flush: counts as safe
-    bool left;                       // feed_source_leave was called last
+    bool forgotten;
+    bool left; // feed_source_leave was called last
 };
 
 struct feed {
@@ -45,6 +46,7 @@ struct feed {
     uint64_t total_bytes;
     uint32_t flush_count;
     atomic_bool blocked;
+    atomic_bool pausing;
     uint64_t lag; // what feed_lag says
     char trouble[256];
     atomic_bool stopping;

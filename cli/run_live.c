@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a new configuration take over from the one that runs?
+//
+// It is read and checked while the old one still works; with a mistake in it, nothing else happens.
+// Then receivers stop where they are, all state goes over in memory, and the new service takes it
+// up: what has the same options goes on. When it cannot start, the old one is started again with
+// that state.
+#include "cli/run_live.h"
+
+#include "base/http_server.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "pipeline/checkpoint.h"
+
+#include <stdio.h>
+
+static void log_end(struct service *service) {
+    struct report report;
+    service_report(service, &report);
+    log_write(LOG_INFO, (struct log_site){.code = "C1004"},
+              "stopped; %u sources, %llu events accepted, %llu records refused",
+              report.source_count, (unsigned long long)report.accepted,
+              (unsigned long long)report.refused);
+    report_release(&report);
+}
+
+static void say_refused(const struct problem_list *problems, const struct error *error,
+                        struct service *service) {
+    char first[256] = "";
+    for (uint32_t i = 0; i < problems->count; i++) {
+        const struct problem *problem = &problems->items[i];
+        char text[512];
+        snprintf(text, sizeof text, "%s:%u:%u: %s: %s",
+                 problem->where.file == NULL ? "" : problem->where.file, problem->where.line,
+                 problem->where.column, problem->key, problem->text);
+        if (i == 0)
+            snprintf(first, sizeof first, "%.255s", text);
+        log_write(LOG_ERROR, (struct log_site){.code = "C1010"}, "%s", text);
+    }
+    if (problems->count == 0)
+        snprintf(first, sizeof first, "%.250s", error->message);
+    log_write(LOG_ERROR, (struct log_site){.code = "C1003"},
+              "the new configuration is not taken, the old one stays: %s", first);
+    service_note_reload(service, false, first);
+}
+
+// The new plan, or NULL with everything said.
+static struct plan *load_again(const struct live_run *run, struct service *service) {
+    struct plan *plan = memory_zero(1, sizeof *plan);
+    struct arena arena;
+    arena_init(&arena, 16 * 1024);
+    struct problem_list problems, warnings;
+    problem_list_init(&problems, &arena);
+    problem_list_init(&warnings, &arena);
+    struct error error = {0};
+    enum status status = plan_load_quietly(plan, run->request, &problems, &warnings, &error);
+    if (status != STATUS_OK) {
+        say_refused(&problems, &error, service);
+        memory_give(plan);
+        plan = NULL;
+    }
+    arena_release(&arena);
+    return plan;
+}
+
+static void plan_give(struct plan *plan) {
+    plan_release(plan);
+    memory_give(plan);
+}
+
+// Exchanges the service and its plan; on failure both are what they were, but started anew.
+static enum status take_over(const struct live_run *run, struct service **service,
+                             struct plan **plan, struct plan *next, struct error *error) {
+    struct image *image = NULL;
+    struct error refused = {0};
+    if (service_pause(*service, &image, &refused) != STATUS_OK)
+        log_write(LOG_WARN, (struct log_site){.code = "C1011"}, "%s", refused.message);
+    stop_signals_watch(run->signals, NULL);
+    service_free(*service);
+    enum status status = service_start(service, next, false, image, &refused);
+    if (status == STATUS_OK) {
+        plan_give(*plan);
+        *plan = next;
+        log_write(LOG_INFO, (struct log_site){.code = "C1003"},
+                  "the new configuration is taken: %u pipeline%s", next->pipeline_count,
+                  next->pipeline_count == 1 ? "" : "s");
+    } else {
+        plan_give(next);
+        log_write(LOG_ERROR, (struct log_site){.code = "C1003"},
+                  "the new configuration cannot start, the old one goes on: %s", refused.message);
+        status = service_start(service, *plan, false, image, error);
+        if (status == STATUS_OK)
+            service_note_reload(*service, false, refused.message);
+    }
+    image_free(image);
+    http_server_drop_kept();
+    if (status == STATUS_OK)
+        stop_signals_watch(run->signals, *service);
+    return status;
+}
+
+static enum status run_until_stopped(const struct live_run *run, struct service **service,
+                                     struct plan **plan, struct error *error) {
+    for (;;) {
+        bool reload = false;
+        enum status status = service_run(*service, &reload, error);
+        if (!reload)
+            return status;
+        struct plan *next = load_again(run, *service);
+        if (next == NULL)
+            continue;
+        status = take_over(run, service, plan, next, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+enum status live_run(struct live_run *run, struct plan *given, bool *started, struct error *error) {
+    struct plan *plan = memory_take(sizeof *plan);
+    *plan = *given;
+    struct service *service = NULL;
+    enum status status = service_start(&service, plan, run->once, NULL, error);
+    *started = status == STATUS_OK;
+    if (*started) {
+        stop_signals_watch(run->signals, service);
+        status = run->once ? service_run_once(service, error)
+                           : run_until_stopped(run, &service, &plan, error);
+    }
+    if (service != NULL && (status == STATUS_OK || status == STATUS_STOPPED))
+        log_end(service);
+    stop_signals_watch(run->signals, NULL);
+    service_free(service);
+    plan_give(plan);
+    return status;
+}

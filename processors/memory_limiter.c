@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is there room for more input?
+//
+// Asked before anything is read: at 80 % of the limit receivers of this pipeline stop reading (an
+// HTTP client is told to come again later, a Kafka partition is paused, a file waits), so that what
+// is under way has the rest. Counts what culprit's own code holds (base/memory.h), not libraries'
+// memory. Costs two relaxed loads a batch.
+#include "processors/memory_limiter.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct memory_limiter_config {
+    struct byte_size limit;
+    int64_t limit_percentage;
+};
+
+struct memory_limiter {
+    uint64_t soft_bytes;
+    const char *site;
+    bool refuses; // only for the log: may be told twice when two receivers ask at once
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "limit",
+     .type = OPTION_SIZE,
+     .offset = offsetof(struct memory_limiter_config, limit),
+     .min = 1 << 20,
+     .max = 1e15,
+     .help = "memory that culprit may hold; input waits from 80 % of it on"},
+    {.name = "limit_percentage",
+     .type = OPTION_INT,
+     .offset = offsetof(struct memory_limiter_config, limit_percentage),
+     .default_value = "75",
+     .min = 1,
+     .max = 100,
+     .help = "the same as a share of what the control group, or the machine, has; when limit is "
+             "not given"},
+};
+
+// A number at the beginning of a file, or 0.
+static uint64_t read_number(const char *path, const char *after) {
+    char text[4096];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    if (got <= 0)
+        return 0;
+    text[got] = '\0';
+    const char *at = after == NULL ? text : strstr(text, after);
+    return at == NULL ? 0 : strtoull(at + (after == NULL ? 0 : strlen(after)), NULL, 10);
+}
+
+// The least of what the machine has and what control groups (version 2, then 1) allow. In a
+// container these paths are those of its own group.
+static uint64_t memory_there(void) {
+    uint64_t there = read_number("/proc/meminfo", "MemTotal:") * 1024;
+    static const char *const LIMITS[] = {"/sys/fs/cgroup/memory.max",
+                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    for (size_t i = 0; i < sizeof LIMITS / sizeof LIMITS[0]; i++) {
+        uint64_t limit = read_number(LIMITS[i], NULL); // "max" reads as 0
+        if (limit > 0 && (there == 0 || limit < there))
+            there = limit;
+    }
+    return there;
+}
+
+static enum status limiter_start(void *instance, const void *config,
+                                 const struct component_context *context, struct error *error) {
+    struct memory_limiter *self = instance;
+    const struct memory_limiter_config *options = config;
+    uint64_t limit = options->limit.bytes;
+    if (limit == 0)
+        limit = memory_there() / 100 * (uint64_t)options->limit_percentage;
+    if (limit == 0)
+        return error_set(error, STATUS_OS,
+                         "limit_percentage: it cannot be told how much memory there is; give limit");
+    self->soft_bytes = limit / 5 * 4;
+    self->site = context->site;
+    return STATUS_OK;
+}
+
+static bool limiter_admits(void *instance) {
+    struct memory_limiter *self = instance;
+    uint64_t live = memory_figures().live_bytes;
+    bool refuses = live >= self->soft_bytes;
+    if (refuses != __atomic_exchange_n(&self->refuses, refuses, __ATOMIC_RELAXED))
+        log_write(refuses ? LOG_WARN : LOG_INFO, (struct log_site){"C2003", self->site},
+                  refuses ? "%llu MiB are held, over 80 %% of the limit: no input is taken for now"
+                          : "input is taken again (%llu MiB are held)",
+                  (unsigned long long)(live >> 20));
+    return !refuses;
+}
+
+static void limiter_consume(void *instance, struct batch *batch) {
+    (void)instance;
+    (void)batch;
+}
+
+const struct component_type processor_memory_limiter = {
+    .name = "memory_limiter",
+    .summary = "Lets input wait while culprit holds too much memory.",
+    .kind = COMPONENT_PROCESSOR,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct memory_limiter_config),
+    .instance_size = sizeof(struct memory_limiter),
+    .start = limiter_start,
+    .processor = {.consume = limiter_consume, .admits = limiter_admits},
+};

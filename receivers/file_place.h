@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a file was read, in a form that outlives the process: told to the feed with every record,
+// given back after a restart.
+//
+// Each tracked file has a place of its own in the feed, named after its inode and path, since a
+// path can stand for several files one after another. The number of a position is the generation
+// (how often the file began anew) and the line or item; its details say which bytes these were.
+#pragma once
+
+#include "receivers/file_track.h"
+
+struct restored_places {
+    struct restored_place *items; // by inode
+    uint32_t count;
+};
+
+struct restored_place {
+    uint64_t inode;
+    struct source *source;
+};
+
+// What a restarted receiver knows. Released with memory_give(items).
+struct restored_places places_restored(struct feed *feed);
+// Gives the file its place in the feed; what was known of it is in file->restored.
+void place_open(struct feed *feed, const struct restored_places *known, struct tracked_file *file);
+struct place place_read(const struct source_position *position);
+// Puts kind, head and mark into the details; lines are told with them from then on.
+void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark);
+// The items of a document are counted and hashed from the first again.
+void place_begin_document(struct tracked_file *file, bool written_anew);
+// Tells that everything up to this record is offered with what comes next.
+void place_reach(struct record_stream *stream, uint64_t position, uint64_t offset);
+void place_add_item(struct record_stream *stream, struct slice record);
+// The file is over: its place is no longer needed.
+void place_forget(struct feed *feed, struct tracked_file *file);
