@@ -29,7 +29,8 @@ struct feed {
     struct event *events;
     uint32_t event_count;
     uint32_t event_capacity;
-    bool journal;      // flushed only when asked
+    bool journal; // flushed only when asked
+    bool caught_up;
     uint64_t batch;    // number of the batch being filled
     uint64_t begun_ns; // when its first event came, monotonic
     string_id stamp;
@@ -45,7 +46,7 @@ struct feed {
     uint32_t bucket_count;
     struct source_figures forgotten; // of sources that are gone
     atomic_uint_fast64_t accepted;
-    atomic_uint_fast64_t refused;
+    atomic_uint_fast64_t refused_by[DECODE_CATEGORY_COUNT];
 };
 
 static atomic_uint next_source_id = 1;
@@ -138,6 +139,7 @@ struct source *feed_source(struct feed *feed, struct slice path) {
     chain_source(feed, place);
     feed->settings.outlet.restore(feed->settings.outlet.context, source);
     source->reached = source->restored;
+    source->highest = source->restored.number;
     return source;
 }
 
@@ -194,9 +196,11 @@ static void touch(struct feed *feed, struct source *source) {
 }
 
 void feed_source_reached(struct source *source, const struct source_position *position) {
-    assert(position->number >= source->reached.number);
+    assert(source->journal || position->number >= source->reached.number);
     touch(source->feed, source);
     source->reached = *position;
+    if (position->number > source->highest)
+        source->highest = position->number;
 }
 
 void feed_source_leave(struct feed *feed, struct source *source) {
@@ -252,6 +256,14 @@ uint64_t feed_lag(struct feed *feed, const struct source *source) {
     return feed->settings.outlet.lag(feed->settings.outlet.context, source);
 }
 
+void feed_caught_up(struct feed *feed) {
+    if (feed->caught_up)
+        return;
+    feed_flush(feed);
+    feed->caught_up = true;
+    feed->settings.outlet.caught_up(feed->settings.outlet.context);
+}
+
 void feed_trouble(struct feed *feed, const char *sentence) {
     feed->settings.outlet.trouble(feed->settings.outlet.context, sentence);
 }
@@ -273,7 +285,7 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
     touch(feed, source);
     if (feed->settings.silent)
         return;
-    atomic_fetch_add_explicit(&feed->refused, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&feed->refused_by[fault->category], 1, memory_order_relaxed);
     intake_refuse(feed->settings.intake, source->path, position, fault);
     say_refused(feed, source, position, fault);
 }
@@ -422,9 +434,12 @@ void feed_source_report(const struct feed *feed, uint32_t index, struct report_s
         *out = (struct report_source){.path = {0}};
 }
 
-void feed_counts(const struct feed *feed, uint64_t *accepted, uint64_t *refused) {
-    *accepted = atomic_load_explicit(&feed->accepted, memory_order_relaxed);
-    *refused = atomic_load_explicit(&feed->refused, memory_order_relaxed);
+uint64_t feed_accepted(const struct feed *feed) {
+    return atomic_load_explicit(&feed->accepted, memory_order_relaxed);
+}
+
+uint64_t feed_refused(const struct feed *feed, enum decode_category category) {
+    return atomic_load_explicit(&feed->refused_by[category], memory_order_relaxed);
 }
 
 void source_list_add(struct source_list *list, struct slice path) {

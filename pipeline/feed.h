@@ -45,8 +45,8 @@ struct source_figures {
 // Opens (or finds again, by path) a source of this feed. `decoder` says what its records are and
 // may be NULL until feed_source_format. The source lives as long as the feed.
 struct source *feed_source(struct feed *feed, struct slice path);
-// A source without events of its own, for positions that several sources of one path need (a log and
-// what it was before it was rotated). It is no input in reports. `name` begins with PLACE_MARK.
+// A source without events of its own, for positions that several sources of one path need (a log
+// and what it was before it was rotated). It is no input in reports. `name` begins with PLACE_MARK.
 #define PLACE_MARK '\x1f'
 struct source *feed_place(struct feed *feed, struct slice name);
 // Sets the decoder and gives it fresh memory; once a source, before its first record.
@@ -61,7 +61,7 @@ struct source_position feed_source_restored(const struct source *source);
 // it would not find by itself; NULL at the end. They count as active from the start.
 struct source *feed_restored_source(struct feed *feed, uint32_t index);
 // Where the source stands once the record offered next (or refused next) has been consumed. Call it
-// before feed_offer; positions never go back.
+// before feed_offer; positions never go back, but for entries of a journal that are offered again.
 void feed_source_reached(struct source *source, const struct source_position *position);
 // Nothing more comes from this source for now (a partition that went to somebody else): it no
 // longer holds evaluations back. It comes back with its next record.
@@ -71,6 +71,12 @@ void feed_source_forget(struct feed *feed, struct source *source);
 // The position up to which every pipeline holds the records safely: in a durable checkpoint when
 // there is a store, else consumed. What lies before it may be acknowledged. Any thread.
 struct source_position feed_source_safe(struct feed *feed, const struct source *source);
+
+// What was there when the receiver began (or began again) has been handed over. Until every
+// receiver of a pipeline has said so, nothing is judged there, at most for idle_timeout: else the
+// first input that is read would be judged without the others. Call it once, also when nothing was
+// there.
+void feed_caught_up(struct feed *feed);
 
 // True while a pipeline cannot take more (its queue is full, memory or the store is at its limit,
 // or the service is not ready): do not read on. Any thread, cheap.

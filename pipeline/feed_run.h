@@ -14,6 +14,7 @@ struct source {
     struct source_figures figures;
     struct source_position restored;
     struct source_position reached; // by what was offered; delivered with the next flush
+    uint64_t highest;               // number reached so far; a journal's older entries come again
     uint64_t batch;                 // number of the feed's batch that it was touched in last
     uint64_t newest_ns;             // of its events in this batch; 0: none
     bool journal;
@@ -46,6 +47,7 @@ struct feed_outlet {
     bool (*blocked)(void *context);
     uint64_t (*lag)(void *context, const struct source *source);
     void (*trouble)(void *context, const char *sentence);
+    void (*caught_up)(void *context);
 };
 
 struct feed_settings {
@@ -68,4 +70,5 @@ uint32_t feed_source_count(const struct feed *feed);
 void feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out);
 bool feed_has_journal(const struct feed *feed);
 // Events accepted and records refused so far. Any thread.
-void feed_counts(const struct feed *feed, uint64_t *accepted, uint64_t *refused);
+uint64_t feed_accepted(const struct feed *feed);
+uint64_t feed_refused(const struct feed *feed, enum decode_category category);

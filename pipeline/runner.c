@@ -310,8 +310,12 @@ static void judge_due(struct runner *runner, uint64_t watermark_ns) {
     }
 }
 
+static bool holds(const struct runner *runner, uint64_t monotonic_ns) {
+    return runner->holds > 0 && monotonic_ns < runner->hold_until_ns;
+}
+
 bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
-    if (runner->state.idle_judged || runner->state.newest_ns == 0)
+    if (runner->state.idle_judged || runner->state.newest_ns == 0 || holds(runner, monotonic_ns))
         return true;
     // As long as no event is newer than the first moment, no watermark has passed it.
     uint64_t lateness = (uint64_t)runner->plan->timing.allowed_lateness.ns;
@@ -342,7 +346,7 @@ void runner_idle(struct runner *runner) {
 uint64_t runner_next_look(const struct runner *runner) {
     if (runner->state.idle_judged || runner->state.newest_ns == 0)
         return UINT64_MAX;
-    uint64_t next = UINT64_MAX;
+    uint64_t next = runner->holds > 0 ? runner->hold_until_ns : UINT64_MAX;
     for (uint32_t i = 0; i < runner->sources.used; i++) {
         const struct runner_source *source = runner_source_at(runner, i);
         uint64_t silent = source->last_seen_ns + idle_timeout_ns(runner) + 1;

@@ -61,7 +61,9 @@ struct runner {
     uint32_t source_slots;
     uint32_t holder; // row of the source that held the watermark back last
     uint64_t holder_newest_ns;
-    bool changed;                  // since the last checkpoint
+    uint32_t holds;         // receivers that have not caught up yet: nothing is judged before …
+    uint64_t hold_until_ns; // … but not for longer than this (monotonic)
+    bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
     atomic_uint_fast64_t filtered; // … that no stage looked at, since they are of other jobs
     atomic_uint_fast64_t evaluations;

@@ -401,6 +401,8 @@ static void report_sources(const struct service *service, struct report *report)
             struct report_source *source = &report->sources[report->source_count++];
             feed_source_report(feed, j, source);
             report->bytes += source->figures.bytes;
+            // Places and what was forgotten are no inputs of their own.
+            report->source_count -= source->path.size == 0 && source->figures.bytes == 0;
         }
     }
 }

@@ -139,8 +139,7 @@ static uint64_t lag(void *context, const struct source *source) {
         struct runner *runner = receiver->runners[i];
         pthread_mutex_lock(&runner->lock);
         uint64_t has = runner_source_at(runner, source->rows[i])->position.number;
-        if (has < source->reached.number && !runner_is_full(runner) &&
-            (lowest == 0 || has + 1 < lowest))
+        if (has < source->highest && !runner_is_full(runner) && (lowest == 0 || has + 1 < lowest))
             lowest = has + 1;
         pthread_mutex_unlock(&runner->lock);
     }
@@ -153,6 +152,17 @@ static void trouble(void *context, const char *sentence) {
                        sentence);
 }
 
+static void caught_up(void *context) {
+    struct run_receiver *receiver = context;
+    for (uint32_t i = 0; i < receiver->runner_count && !receiver->service->once; i++) {
+        struct runner *runner = receiver->runners[i];
+        pthread_mutex_lock(&runner->lock);
+        if (--runner->holds == 0)
+            (void)runner_advance(runner, clock_monotonic_ns());
+        pthread_mutex_unlock(&runner->lock);
+    }
+}
+
 struct feed_outlet receiver_outlet(struct run_receiver *receiver) {
     return (struct feed_outlet){.context = receiver,
                                 .deliver = deliver,
@@ -162,5 +172,6 @@ struct feed_outlet receiver_outlet(struct run_receiver *receiver) {
                                 .safe = safe,
                                 .blocked = blocked,
                                 .lag = lag,
-                                .trouble = trouble};
+                                .trouble = trouble,
+                                .caught_up = caught_up};
 }

@@ -160,6 +160,7 @@ static void *receiver_thread(void *argument) {
     const struct receiver_calls *calls = &receiver->instance.component->type->receiver;
     receiver->status = calls->run(receiver->instance.memory, receiver->feed, &receiver->error);
     feed_flush(receiver->feed);
+    feed_caught_up(receiver->feed);
     atomic_store(&receiver->ended, true);
     service_wake(receiver->service);
     return NULL;
@@ -308,10 +309,21 @@ static void judge_what_was_due(struct service *service) {
     }
 }
 
+static void hold_until_caught_up(struct service *service) {
+    uint64_t now = clock_monotonic_ns();
+    for (uint32_t i = 0; i < service->pipeline_count; i++) {
+        struct run_pipeline *pipeline = &service->pipelines[i];
+        pipeline->runner.holds = pipeline->receiver_count;
+        pipeline->runner.hold_until_ns =
+            now + (uint64_t)pipeline->runner.plan->timing.idle_timeout.ns;
+    }
+}
+
 static enum status begin(struct service *service, struct error *error) {
     if (service->store != NULL)
         store_on_commit(service->store, wake_on_commit, service);
     judge_what_was_due(service);
+    hold_until_caught_up(service);
     atomic_store(&service->turned_ns, clock_monotonic_ns());
     enum status status = run_receivers(service, error);
     atomic_store(&service->running, status == STATUS_OK);

@@ -94,6 +94,7 @@ struct service {
     atomic_bool checkpoint_asked;
 
     // Status.
+    struct service_metrics *metrics; // NULL: no endpoint
     struct service_status status;
     uint64_t up_since_unix_ns;
     atomic_bool running;

@@ -379,6 +379,7 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
         follow_clear_window(&tail->follower);
         tail->follower.ticked = false;
         drop_gone(tail);
+        feed_caught_up(feed);
         if (feed_blocked(feed))
             (void)feed_wait(feed, tail->poll_ns);
         else

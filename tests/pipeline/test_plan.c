@@ -144,13 +144,13 @@ START_TEST(unknown_keys) {
             "processors, exporters, extensions, service\n");
     refuses(
         "receivers: {tail: {include: a}}\nexporters: {raw: {path: x}}\n"
-        "service: {batchsize: 5, telemetry: {metrics: {}}, pipelines: {p: {receiver: [tail], "
+        "service: {batchsize: 5, telemetry: {traces: {}}, pipelines: {p: {receiver: [tail], "
         "receivers: [tail], exporters: [raw]}}}\n",
         "c.yaml:2:19: exporters.raw.path: unknown key; there are no options here\n"
         "c.yaml:3:11: service.batchsize: unknown key; did you mean 'batch_size'? Valid keys: "
-        "extensions, telemetry, batch_size, pipelines\n"
-        "c.yaml:3:37: service.telemetry.metrics: unknown key; valid keys: logs\n"
-        "c.yaml:3:67: service.pipelines.p.receiver: unknown key; did you mean 'receivers'? "
+        "extensions, telemetry, batch_size, checkpoint_interval, shutdown_timeout, pipelines\n"
+        "c.yaml:3:37: service.telemetry.traces: unknown key; valid keys: logs, metrics\n"
+        "c.yaml:3:66: service.pipelines.p.receiver: unknown key; did you mean 'receivers'? "
         "Valid keys: receivers, preset, processors, exporters, evaluate_every, "
         "allowed_lateness, settle, idle_timeout\n");
 }

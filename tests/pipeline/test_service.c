@@ -96,6 +96,7 @@ static enum status script_run(void *instance, struct feed *feed, struct error *e
     const struct script *self = instance;
     struct source *source = feed_source(feed, SLICE("live"));
     feed_source_format(source, &seconds);
+    feed_caught_up(feed);
     offer_words(feed, source, self->config->live);
     feed_flush(feed);
     struct pollfd stop = {.fd = feed_stop_descriptor(feed), .events = POLLIN};

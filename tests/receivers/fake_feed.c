@@ -53,7 +53,7 @@ uint32_t fake_feed_accepted(struct feed *feed, const char *path_end) {
     pthread_mutex_lock(&feed->lock);
     for (uint32_t i = 0; i < feed->flushed; i++) {
         const struct fake_record *record = &feed->records[i];
-        count += record->category == DECODE_OK &&
+        count += record->category == DECODE_OK && !record->passed &&
                  (path_end == NULL || ends_with(record->path, path_end));
     }
     pthread_mutex_unlock(&feed->lock);
@@ -138,9 +138,13 @@ static void keep(struct feed *feed, const struct source *source, struct slice re
     if ((feed->count & (feed->count - 1)) == 0)
         feed->records = realloc(feed->records,
                                 (feed->count == 0 ? 1 : feed->count * 2) * sizeof *feed->records);
-    feed->records[feed->count++] = (struct fake_record){
-        strdup(source->path), strndup(record.data, record.size), position, category, record.data,
-        record.size};
+    feed->records[feed->count++] = (struct fake_record){strdup(source->path),
+                                                        strndup(record.data, record.size),
+                                                        position,
+                                                        category,
+                                                        record.data,
+                                                        record.size,
+                                                        false};
     pthread_mutex_unlock(&feed->lock);
 }
 
@@ -157,8 +161,10 @@ struct source *feed_restored_source(struct feed *feed, uint32_t index) {
 }
 
 void feed_source_reached(struct source *source, const struct source_position *position) {
-    ck_assert_uint_ge(position->number, source->reached.number);
+    ck_assert(source->journal || position->number >= source->reached.number);
     source->reached = *position;
+    if (position->number > source->newest)
+        source->newest = position->number;
 }
 
 void feed_source_leave(struct feed *feed, struct source *source) {
@@ -181,7 +187,7 @@ bool feed_pausing(const struct feed *feed) {
 
 struct source_position feed_source_safe(struct feed *feed, const struct source *source) {
     pthread_mutex_lock(&feed->lock);
-    struct source_position safe = source->flushed;
+    struct source_position safe = atomic_load(&feed->unsafe) ? source->restored : source->flushed;
     pthread_mutex_unlock(&feed->lock);
     return safe;
 }
@@ -199,12 +205,19 @@ bool feed_wait(struct feed *feed, uint64_t timeout_ns) {
 
 void feed_keeps_journal(struct feed *feed, struct source *source) {
     (void)feed;
-    (void)source;
+    source->journal = true;
+    source->flushed = source->restored;
 }
 
 uint64_t feed_lag(struct feed *feed, const struct source *source) {
-    (void)source;
-    return feed->lag;
+    if (!source->journal)
+        return feed->lag;
+    bool lags = source->flushed.number < source->newest && !atomic_load(&feed->passed_over);
+    return lags ? source->flushed.number + 1 : 0;
+}
+
+void feed_caught_up(struct feed *feed) {
+    atomic_store(&feed->caught_up, true);
 }
 
 void feed_trouble(struct feed *feed, const char *sentence) {
@@ -259,13 +272,21 @@ void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
 // What was offered since the last flush must still stand where it stood.
 void feed_flush(struct feed *feed) {
     pthread_mutex_lock(&feed->lock);
+    uint32_t first = feed->flushed;
     for (; feed->flushed < feed->count; feed->flushed++) {
         const struct fake_record *record = &feed->records[feed->flushed];
         if (record->category == DECODE_OK)
             ck_assert_int_eq(memcmp(record->at, record->text, record->size), 0);
     }
-    for (uint32_t i = 0; i < feed->source_count; i++)
-        feed->sources[i]->flushed = feed->sources[i]->reached;
+    for (uint32_t i = 0; i < feed->source_count; i++) {
+        struct source *source = feed->sources[i];
+        bool takes = !source->journal || (source->reached.number == source->flushed.number + 1 &&
+                                          !atomic_load(&feed->passed_over));
+        for (uint32_t j = first; j < feed->flushed; j++)
+            feed->records[j].passed = source->journal && !takes;
+        if (takes)
+            source->flushed = source->reached;
+    }
     feed->flush_count++;
     pthread_mutex_unlock(&feed->lock);
     arena_reset(&feed->arena);

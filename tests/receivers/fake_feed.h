@@ -17,6 +17,7 @@ struct fake_record {
     enum decode_category category;
     const char *at; // where it stood, until the flush
     size_t size;
+    bool passed; // by a pipeline that was held up: it is to come again
 };
 
 struct source {
@@ -28,7 +29,9 @@ struct source {
     struct source_position reached;  // of the record offered last
     struct source_position flushed;  // as of the last flush: counts as safe
     bool forgotten;
-    bool left; // feed_source_leave was called last
+    bool left;       // feed_source_leave was called last
+    bool journal;    // of entries; one pipeline takes them, each after the other
+    uint64_t newest; // of the numbers that were reached
 };
 
 struct feed {
@@ -46,8 +49,11 @@ struct feed {
     uint64_t total_bytes;
     uint32_t flush_count;
     atomic_bool blocked;
+    atomic_bool caught_up;
     atomic_bool pausing;
-    uint64_t lag; // what feed_lag says
+    uint64_t lag;            // what feed_lag says, without a journal
+    atomic_bool passed_over; // with one: the pipeline takes nothing
+    atomic_bool unsafe;      // no checkpoint: nothing counts as safe but what was restored
     char trouble[256];
     atomic_bool stopping;
     int stop_pipe[2];
