@@ -5,7 +5,12 @@
 // A request's body is collected (and inflated when it came as gzip) within its limit before the
 // handler is called; the handler answers from it, on one of the listener's threads. What is wrong
 // with the request itself (too large, too slow, no such path, wrong method, no credential, bad
-// gzip) is answered here. Paths match exactly, but for a "?query", which is cut off.
+// gzip) is answered here. Paths match exactly, but for a "?query", which is cut off. What is not
+// HTTP at all, and headers beyond 32 KiB, are answered by libmicrohttpd in its own words.
+//
+// Cost: a few epoll threads, whatever the number of connections, and one that sleeps until the next
+// deadline; with no connection open nothing wakes up. Memory: 64 KiB a connection, and bodies
+// within max_pending_bytes; what a request needs is used again by the next.
 #pragma once
 
 #include "base/buffer.h"
@@ -17,12 +22,14 @@ struct http_server;
 
 enum { HTTP_PATHS_MAX = 16 };
 
+struct http_exchange;
+
 struct http_request {
+    struct http_exchange *exchange;
     const char *method; // "POST"
     const char *path;   // "/v1/events"
     const char *query;  // "" when there is none; still percent-encoded
     struct slice body;  // decoded; lives until the handler returns, may be changed by it
-    void *native;       // for http_request_header
 };
 // A header's value, or NULL. `name` in any case.
 const char *http_request_header(const struct http_request *request, const char *name);
@@ -38,6 +45,19 @@ struct http_response {
 // Called on a thread of the listener, several at once.
 typedef void http_handler(void *context, const struct http_request *request,
                           struct http_response *response);
+// A handler that has to wait for something calls this and returns; the connection rests meanwhile
+// and its thread serves others. Request body and response stay valid until http_answer, which sends
+// what the response holds then. It must be called exactly once, from any thread, within a bounded
+// time: http_server_stop waits for it.
+void http_answer_later(const struct http_request *request);
+void http_answer(struct http_exchange *exchange);
+
+// The body of an answer that is made here: an error. `code` is a word for programs ("too_large"),
+// `message` a sentence for people.
+typedef void http_error_writer(void *context, const struct http_request *request, const char *code,
+                               const char *message, struct http_response *response);
+// What is written without one: {"error":{"code":"too_large","message":"…"}}. For handlers, too.
+void http_error(struct http_response *response, int status, const char *code, const char *message);
 
 struct http_path {
     const char *path;    // "/v1/events"; "" matches what no other path does
@@ -46,7 +66,8 @@ struct http_path {
     // others get 415. NULL: any, also none.
     const char *content_types;
     http_handler *handler;
-    void *context;
+    http_error_writer *write_error; // NULL: http_error; response->status is set already
+    void *context;                  // of both
 };
 
 struct http_tls {
@@ -66,14 +87,20 @@ struct http_server_options {
     const char *bearer_token;
     const char *bearer_token_file;
     uint64_t max_request_bytes; // of a body, both as sent and decoded
+    // Of all bodies that are in memory at once; beyond it requests get 503. 0: 4 times the above.
+    uint64_t max_pending_bytes;
     uint32_t max_connections;
     uint32_t max_connections_per_address; // 0: no bound of its own
     uint32_t threads;                     // 0: one
+    // How long headers, body and answer may take in all, and a connection may rest; 0: for ever.
     uint64_t header_timeout_ns, body_timeout_ns, write_timeout_ns, idle_timeout_ns;
     // Asked before a body of `bytes` (0: unknown yet) is read. Returns 0 to go on, or 429 or 503
     // with *retry_after_s. NULL: always goes on.
     int (*admit)(void *context, uint64_t bytes, uint32_t *retry_after_s);
     void *admit_context;
+    // Told of every answer's status, also of those that are made here; any thread. NULL: nobody.
+    void (*answered)(void *context, int status);
+    void *answered_context;
     const char *site; // for logs, "receiver/http"
 };
 

@@ -18,16 +18,16 @@ struct auth_server_config {
 extern const struct option tls_server_rows[3];
 extern const struct option auth_server_rows[2];
 
-// Rows for fields `tls` and `auth` of these types in the config struct `type`.
-#define SERVER_SECURITY_OPTIONS(type)                                                              \
+// Rows for fields `tls` and `auth` of these types in the struct `config`.
+#define SERVER_SECURITY_OPTIONS(config)                                                            \
     {.name = "tls",                                                                                \
      .type = OPTION_GROUP,                                                                         \
-     .offset = offsetof(type, tls),                                                                \
+     .offset = offsetof(config, tls),                                                              \
      .rows = tls_server_rows,                                                                      \
      .row_count = OPTION_COUNT(tls_server_rows),                                                   \
      .help = "serve HTTPS; without it plain HTTP"},                                                \
     {                                                                                              \
-        .name = "auth", .type = OPTION_GROUP, .offset = offsetof(type, auth),                      \
+        .name = "auth", .type = OPTION_GROUP, .offset = offsetof(config, auth),                    \
         .rows = auth_server_rows, .row_count = OPTION_COUNT(auth_server_rows),                     \
         .help = "what clients must show"                                                           \
     }

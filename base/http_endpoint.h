@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a listener listens: reading "HOST:PORT", and the listening sockets of this process.
+//
+// Sockets are kept by the text of their endpoint, so that a listener which is started again (a
+// reload) takes up the same one and no client is refused meanwhile.
+#pragma once
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ENDPOINT_HOST_MAX = 256, ENDPOINT_UNIX_MAX = 108 };
+
+struct endpoint {
+    bool is_unix;
+    char host[ENDPOINT_HOST_MAX]; // without the brackets of IPv6; or the socket's path
+    uint16_t port;
+};
+
+// "127.0.0.1:4318", "[::1]:4318", "localhost:0", "unix:/run/culprit/http.sock". NULL when it went
+// well, else a clause that says what is wrong. No name is looked up.
+const char *endpoint_parse(const char *text, struct endpoint *endpoint);
+// Whether only this machine can reach it: a unix socket, 127.x, ::1, localhost.
+bool endpoint_is_loopback(const struct endpoint *endpoint);
+
+// A listening socket, non-blocking; the kept one of the same text when there is one. Several
+// addresses of one name: the first that can be bound. STATUS_CANNOT_CREATE with address and port
+// when another program has it.
+enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port,
+                            struct error *error) MUST_USE;
+// Gives the socket back: kept for the next one of that text, or closed (a unix socket's file goes
+// with it).
+void endpoint_return(const char *text, int descriptor, bool keep);
+void endpoint_drop_kept(void);
