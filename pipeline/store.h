@@ -30,7 +30,10 @@ enum store_space {
 };
 const char *store_space_name(enum store_space space); // "state"
 
-enum { STORE_BLOB_MAX = 64 << 20 };
+enum { STORE_BLOB_MAX = 64 << 20, STORE_NAME_MAX = 1023 };
+// Numbers are sequences, ids and pages: 47 bits last 4 years at a million a second. Deletes and
+// scans may name higher ones; a put may not.
+#define STORE_NUMBER_MAX ((UINT64_C(1) << 47) - 1)
 
 struct store;
 struct store_batch;
@@ -73,13 +76,15 @@ uint64_t store_durable(const struct store *store);
 enum status store_wait(struct store *store, uint64_t ticket, uint64_t timeout_ns,
                        struct error *error) MUST_USE;
 // Calls back after each commit and each change of the degraded state, on the store's thread; it
-// must not block. At most 8, before the store is used by more than one thread.
+// must not block. At most 8, before anything is submitted.
 void store_on_commit(struct store *store, void (*committed)(void *context), void *context);
 
 // Reads durable blobs of `name` (NULL: of all names, in order of name) with first <= number <=
-// last in ascending order; `visit` returns false to end it. Slices live until it returns. Blobs
-// whose CRC is wrong are skipped, counted and logged. Any thread; sees every batch that was
-// durable when it began.
+// last in ascending order; `visit` returns false to end it. Slices live until it returns, their
+// bytes aligned to 16. Blobs whose CRC is wrong are skipped, counted and logged. Any thread; sees
+// every batch that was durable when it began. No lock is held during a visit: it may submit and
+// wait. What is written meanwhile may or may not be seen. Costs up to 512 KiB of memory while it
+// runs, more only for a larger blob.
 typedef bool store_visit(void *context, const char *name, uint64_t number, struct slice bytes);
 enum status store_scan(struct store *store, enum store_space space, const char *name,
                        uint64_t first, uint64_t last, store_visit *visit, void *context,
@@ -104,7 +109,9 @@ void store_figures(struct store *store, struct store_figures *figures);
 bool store_full(const struct store *store);
 
 // For `culprit store check|dump`: opens read-only, whoever has it. Calls `visit` for every blob of
-// every space; `damaged` gets one sentence for each thing that is wrong.
+// `space`, or of every space with STORE_SPACE_COUNT, by space, name and number; `damaged` gets one
+// sentence for each thing that is wrong (at most a hundred, then how many more), NULL for none.
+// STATUS_NOT_FOUND: there is no store; STATUS_DENIED: it may not be read.
 typedef void store_complaint(void *context, const char *sentence);
 enum status store_inspect(const char *directory, enum store_space space, store_visit *visit,
                           store_complaint *damaged, void *context, struct error *error) MUST_USE;
