@@ -80,7 +80,7 @@ void bench_chain_start(struct bench_chain *chain, bool once, const char *retenti
     build_plan(chain, retention);
     start_stages(chain);
     chain->decoder_state = memory_zero(1, decoder_stormlog.state_size);
-    chain->events = memory_take(BENCH_BATCH * sizeof *chain->events);
+    chain->events = memory_zero(BENCH_BATCH, sizeof *chain->events);
     arena_init(&chain->event_arena, EVENT_ARENA_BLOCK);
     arena_init(&chain->batch_arena, BATCH_ARENA_BLOCK);
 }

@@ -21,7 +21,31 @@ enum job_mode {
 struct job_choice {
     enum job_mode mode;
     string_id name;    // JOB_NAMED
-    uint32_t max_jobs; // under AUTO and EACH
+    uint32_t max_jobs; // under AUTO and EACH: known at the same time
+    uint64_t idle_ns;  // live: a job without a sample for so long is forgotten; 0: never
+};
+
+// Jobs that are forgotten with this batch: what a stage keeps of them goes before it looks at the
+// evaluations, in which they are not. Their numbers are given to others from the next batch on.
+struct forgotten_job {
+    string_id job;
+    uint32_t slot; // evaluation.job_slot
+};
+
+struct forgotten_process {
+    string_id session; // STRING_NONE: known by host and pid, which are else empty
+    string_id host;
+    int64_t pid;
+};
+
+struct forgotten {
+    bool everything;                  // all jobs ever seen; the lists below are empty
+    const struct forgotten_job *jobs; // ascending by `job`
+    uint32_t job_count;
+    const uint32_t *slots; // of their ranks: rank_view.slot
+    uint32_t slot_count;
+    const struct forgotten_process *processes; // who wrote their samples, in no order
+    uint32_t process_count;
 };
 
 struct verdict_list {
@@ -45,6 +69,7 @@ struct batch {
     const struct job_choice *job_choice;
     struct evaluation *evaluations; // rank_group: one a job that changed; with `last` at least one
     uint32_t evaluation_count;
+    const struct forgotten *forgotten; // rank_group; NULL: none
     struct verdict_list verdicts;
 };
 

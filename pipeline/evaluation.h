@@ -10,7 +10,7 @@
 // -- rank_group ---------------------------------------------------------------------------------
 struct rank_view {
     const struct rank_series *series;
-    uint32_t slot;          // stable number of this (job, rank) for the life of the pipeline
+    uint32_t slot;          // number of this (job, rank) until its job is forgotten (batch.h)
     uint64_t sample_count;  // rows up to as_of_ns
     uint64_t first_arrival; // order of first appearance: smaller came first
     uint64_t first_ns;      // time of the first sample, remembered when its row has expired
@@ -110,7 +110,8 @@ struct evaluation {
 
     // rank_group
     const struct series_store *store;
-    string_id job; // STRING_NONE
+    string_id job;     // STRING_NONE
+    uint32_t job_slot; // its number until it is forgotten
     uint32_t rank_count;
     const struct rank_view *ranks; // [rank_count]
     uint64_t event_count;          // telemetry events of any type up to now

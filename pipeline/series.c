@@ -45,6 +45,9 @@ struct series_cursor series_seek(const struct series_store *store, const struct 
         else
             high = middle;
     }
+    // Behind the row before it, where a row that comes in between will stand.
+    if (low == 0 && ordinal > 0)
+        low = series_chunk(store, series, --ordinal)->count;
     return (struct series_cursor){series->chunks_expired + ordinal, low};
 }
 

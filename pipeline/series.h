@@ -6,10 +6,12 @@
 // instead. A row never changes. Rows later than the evaluation's `as_of_ns` are there already but
 // not part of that evaluation: a cursor stops before them.
 //
-// Memory: 48 bytes a sample in chunks of 1 KiB, 4 bytes a chunk for the rank's directory.
+// Memory: 48 bytes a sample in chunks of 1 KiB, 4 bytes a chunk for the rank's directory. The
+// chunks of a rank are chained too, so that the directory can be made again after a load.
 #pragma once
 
 #include "base/table.h"
+#include "pipeline/event.h"
 #include "pipeline/telemetry_event.h"
 
 enum sample_flag {
@@ -29,14 +31,16 @@ struct sample {
     uint32_t flags;  // enum sample_flag
 };
 
-// Who wrote a sample: few distinct ones a process.
+// Who wrote a sample, and what its sender knew of the rank: few distinct ones a process.
 struct origin {
+    int32_t world_size;
     string_id session; // STRING_NONE: synthetic (see telemetry_event.h)
     string_id host;
+    uint32_t carried : 31; // 0: nothing, else 1 + row of the table of what was carried
+    uint32_t job_null : 1; // the record named no job
     int64_t pid;
     int64_t sampling_interval_ms;
-    int32_t world_size;
-    bool job_null; // the record named no job
+    uint32_t job;  // row of the jobs table; TABLE_NO_ROW: this row is free
     uint32_t next; // hash chain
 };
 
@@ -44,7 +48,8 @@ enum { SAMPLES_PER_CHUNK = 21 };
 
 struct sample_chunk {
     uint32_t count;
-    uint32_t reserved[3];
+    uint32_t next; // row of the rank's next chunk, or TABLE_NO_ROW
+    uint32_t reserved[2];
     struct sample rows[SAMPLES_PER_CHUNK];
 };
 
@@ -64,16 +69,19 @@ struct rank_series {
     uint32_t chunk_count;
     uint32_t chunk_capacity;
     uint32_t chunks_expired; // chunks given back at the front since the beginning
+    uint32_t head;           // row of the first chunk; means nothing without one
     uint32_t *chunks;        // rows of the chunks table, in time order
 };
 
 struct series_store {
     struct table chunks;  // struct sample_chunk
     struct table origins; // struct origin
+    struct table carried; // struct carried (event.h)
 };
 
-// A place in a series: the row that was read last. Stays valid while rows are appended or inserted
-// after `settled_ns`, and while its chunk has not expired; start again when `revision` changed.
+// A place in a series: behind the row that was read last, in that row's chunk, so that a row which
+// is put behind it there is read too. Stays valid while rows are appended or inserted after
+// `settled_ns`, and while its chunk has not expired; start again when `revision` changed.
 struct series_cursor {
     uint32_t chunk; // absolute: chunks_expired counts
     uint32_t next;  // row in that chunk to read next
@@ -87,6 +95,12 @@ series_chunk(const struct series_store *store, const struct rank_series *series,
 static inline const struct origin *series_origin(const struct series_store *store,
                                                  const struct sample *sample) {
     return table_row(&store->origins, sample->origin);
+}
+
+// What came along with the samples of this origin, or NULL.
+static inline const struct carried *origin_carried(const struct series_store *store,
+                                                   const struct origin *origin) {
+    return origin->carried == 0 ? NULL : table_row(&store->carried, origin->carried - 1);
 }
 
 static inline struct series_cursor series_begin(const struct rank_series *series) {
@@ -112,7 +126,8 @@ static inline const struct sample *series_next(const struct series_store *store,
             cursor->next++;
             return row;
         }
-        if (ordinal + 1 >= series->chunk_count)
+        if (ordinal + 1 >= series->chunk_count ||
+            series_chunk(store, series, ordinal + 1)->rows[0].time_ns > as_of_ns)
             return NULL;
         *cursor = (struct series_cursor){cursor->chunk + 1, 0};
     }

@@ -21,5 +21,6 @@ struct state_entry *state_list_struct(struct state_list *list, const char *name,
 
 void state_entry_string(struct state_entry *entry, size_t offset) {
     assert(entry->string_count < STATE_STRINGS_MAX && offset + sizeof(uint32_t) <= entry->size);
+    assert((entry->table == NULL || offset >= sizeof(uint32_t)) && offset <= UINT16_MAX);
     entry->strings[entry->string_count++] = (uint16_t)offset;
 }

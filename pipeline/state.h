@@ -7,6 +7,10 @@
 // them that mean something outside are string ids, whose places are declared and put right on
 // load. Pointers in rows mean nothing after a load; `restored` sets them again, and builds what is
 // derived (indexes, directories, sums). Listed in the same order on every start, each name once.
+//
+// For who loads: STRING_NONE and STRING_REFUSED stay what they are (the latter marks free rows in
+// some tables); string ids in freed rows are old ones that are looked up like others. A pipeline's
+// processors know one another's rows by number, so it is given all of them or none.
 #pragma once
 
 #include "base/table.h"
@@ -25,7 +29,8 @@ struct state_entry {
     void *bytes;         // … here
     size_t size;         // of that struct, or of a row
     uint32_t string_count;
-    uint16_t strings[STATE_STRINGS_MAX]; // offsets of string_id fields in the struct or row
+    uint16_t strings[STATE_STRINGS_MAX]; // offsets of string_id fields in the struct or row;
+                                         // never 0 in a row: there stands the chain of free rows
     // Fields that are string ids only in rows for which this says so (NULL: in all rows).
     bool (*row_has_strings)(const void *row);
 };

@@ -12,7 +12,7 @@ struct ledger_entry {
     uint64_t matter;  // what a line is written for
     uint64_t content; // all of it
     uint32_t state;
-    uint32_t reserved;
+    string_id job; // STRING_REFUSED: this row is free
 };
 
 void verdict_ledger_init(struct verdict_ledger *ledger, const char *table_name) {
@@ -47,28 +47,32 @@ static uint32_t find_slot(const struct verdict_ledger *ledger, uint64_t id) {
     return slot;
 }
 
-static void grow_index(struct verdict_ledger *ledger) {
-    ledger->index_size = ledger->index_size == 0 ? 32 : ledger->index_size * 2;
-    memory_give(ledger->index);
-    ledger->index = memory_take(ledger->index_size * sizeof(uint32_t));
-    memset(ledger->index, 0xff, ledger->index_size * sizeof(uint32_t));
+static void make_index(struct verdict_ledger *ledger, uint32_t size) {
+    if (size != ledger->index_size) {
+        memory_give(ledger->index);
+        ledger->index = memory_take(size * sizeof(uint32_t));
+        ledger->index_size = size;
+    }
+    memset(ledger->index, 0xff, size * sizeof(uint32_t));
     for (uint32_t row = 0; row < ledger->entries.used; row++)
-        ledger->index[find_slot(ledger, entry_at(ledger, row)->id)] = row;
+        if (entry_at(ledger, row)->job != STRING_REFUSED)
+            ledger->index[find_slot(ledger, entry_at(ledger, row)->id)] = row;
 }
 
 // The entry of this verdict, `*is_new` when it was not known; NULL when there are too many.
-static struct ledger_entry *find_entry(struct verdict_ledger *ledger, uint64_t id, bool *is_new) {
-    if ((uint64_t)ledger->entries.used * 2 >= ledger->index_size)
-        grow_index(ledger);
+static struct ledger_entry *find_entry(struct verdict_ledger *ledger, uint64_t id, string_id job,
+                                       bool *is_new) {
+    if ((uint64_t)table_live(&ledger->entries) * 2 >= ledger->index_size)
+        make_index(ledger, ledger->index_size == 0 ? 32 : ledger->index_size * 2);
     uint32_t slot = find_slot(ledger, id);
     *is_new = ledger->index[slot] == TABLE_NO_ROW;
     if (*is_new) {
-        if (ledger->entries.used == LEDGER_VERDICTS_MAX) {
+        if (table_live(&ledger->entries) == LEDGER_VERDICTS_MAX) {
             ledger->left_out++;
             return NULL;
         }
         ledger->index[slot] = table_add(&ledger->entries);
-        entry_at(ledger, ledger->index[slot])->id = id;
+        *entry_at(ledger, ledger->index[slot]) = (struct ledger_entry){.id = id, .job = job};
     }
     return entry_at(ledger, ledger->index[slot]);
 }
@@ -104,7 +108,7 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
                            struct verdict *verdict, bool ended, uint64_t weight) {
     bool is_new;
     struct ledger_entry *entry =
-        find_entry(ledger, hash_more(HASH_START, slice_of(verdict->id)), &is_new);
+        find_entry(ledger, hash_more(HASH_START, slice_of(verdict->id)), verdict->job, &is_new);
     if (entry == NULL)
         return;
     uint64_t matter = hash_matter(verdict, weight);
@@ -118,4 +122,39 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
     entry->matter = matter;
     entry->content = content;
     batch_append_verdict(batch, verdict);
+}
+
+void verdict_ledger_state(struct verdict_ledger *ledger, struct state_list *list) {
+    struct state_entry *entries = state_list_table(list, &ledger->entries);
+    state_entry_string(entries, offsetof(struct ledger_entry, job));
+    state_list_struct(list, "verdicts_left_out", &ledger->left_out, sizeof ledger->left_out);
+}
+
+void verdict_ledger_restored(struct verdict_ledger *ledger) {
+    uint32_t size = 32;
+    while (size <= (uint64_t)table_live(&ledger->entries) * 2)
+        size *= 2;
+    make_index(ledger, size);
+}
+
+static int compare_job(const void *key, const void *item) {
+    string_id a = *(const string_id *)key;
+    string_id b = ((const struct forgotten_job *)item)->job;
+    return (a > b) - (a < b);
+}
+
+void verdict_ledger_forget(struct verdict_ledger *ledger, const struct forgotten *forgotten) {
+    bool found = false;
+    for (uint32_t row = 0; row < ledger->entries.used; row++) {
+        struct ledger_entry *entry = entry_at(ledger, row);
+        if (entry->job == STRING_REFUSED ||
+            (!forgotten->everything && bsearch(&entry->job, forgotten->jobs, forgotten->job_count,
+                                               sizeof *forgotten->jobs, compare_job) == NULL))
+            continue;
+        table_free(&ledger->entries, row);
+        entry->job = STRING_REFUSED;
+        found = true;
+    }
+    if (found)
+        make_index(ledger, ledger->index_size);
 }

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/table.h"
 #include "pipeline/batch.h"
+#include "pipeline/state.h"
 
 enum { LEDGER_VERDICTS_MAX = 65536 };
 
@@ -17,6 +18,12 @@ struct verdict_ledger {
     struct buffer scratch;
     uint64_t left_out; // verdicts beyond LEDGER_VERDICTS_MAX, not put out
 };
+
+// For the owner's `state` and `restored` (state.h).
+void verdict_ledger_state(struct verdict_ledger *ledger, struct state_list *list);
+void verdict_ledger_restored(struct verdict_ledger *ledger);
+// Forgets the verdicts about these jobs without a word: who comes back begins anew. O(verdicts).
+void verdict_ledger_forget(struct verdict_ledger *ledger, const struct forgotten *forgotten);
 
 void verdict_ledger_init(struct verdict_ledger *ledger, const char *table_name);
 void verdict_ledger_release(struct verdict_ledger *ledger);

@@ -28,10 +28,10 @@ struct growth_state {
     int64_t highest_bytes;
 };
 
-// Since when the same rank of a job has been first.
+// Since when the same rank of a job has been first; row i belongs to slot i of rank_group's jobs.
 struct standing_name {
-    string_id job;
     uint32_t slot;
+    string_id job; // that it is about: the pool gets its name later
     uint32_t generation;
     uint64_t since_ns;
 };
@@ -54,12 +54,16 @@ static const struct option OPTIONS[] = {
              "below it all grew alike and nobody is named"},
 };
 
+static void tables_init(struct first_cause *self) {
+    table_init(&self->growths, "first_cause.growths", sizeof(struct growth_state), 64);
+    table_init(&self->names, "first_cause.names", sizeof(struct standing_name), 16);
+}
+
 static enum status first_cause_start(void *instance, const void *config,
                                      const struct component_context *context, struct error *error) {
     struct first_cause *self = instance;
     (void)error;
-    table_init(&self->growths, "first_cause.growths", sizeof(struct growth_state), 64);
-    table_init(&self->names, "first_cause.names", sizeof(struct standing_name), 16);
+    tables_init(self);
     self->min_excess_ratio = ((const struct first_cause_config *)config)->min_excess_ratio;
     self->settle_ns = context->timing == NULL ? 0 : (uint64_t)context->timing->settle.ns;
     return STATUS_OK;
@@ -219,22 +223,24 @@ static bool find_creep(const struct first_cause *self, const struct evaluation *
     return true;
 }
 
-static struct standing_name *name_of(struct first_cause *self, string_id job) {
-    for (uint32_t i = 0; i < self->names.used; i++) {
-        struct standing_name *name = table_row(&self->names, i);
-        if (name->job == job)
-            return name;
-    }
-    uint32_t row = table_add(&self->names);
-    struct standing_name *name = table_row(&self->names, row);
-    *name = (struct standing_name){.job = job, .slot = TABLE_NO_ROW};
+static struct standing_name *name_at(const struct first_cause *self, uint32_t row) {
+    return table_row(&self->names, row);
+}
+
+static struct standing_name *name_of(struct first_cause *self,
+                                     const struct evaluation *evaluation) {
+    while (self->names.used <= evaluation->job_slot)
+        name_at(self, table_add(&self->names))->slot = TABLE_NO_ROW;
+    struct standing_name *name = name_at(self, evaluation->job_slot);
+    if (name->job != evaluation->job)
+        *name = (struct standing_name){.job = evaluation->job, .slot = TABLE_NO_ROW};
     return name;
 }
 
 // A first name can still change while other ranks report, so it has to stand for a while.
 static bool has_settled(struct first_cause *self, const struct evaluation *evaluation,
                         uint32_t slot) {
-    struct standing_name *name = name_of(self, evaluation->job);
+    struct standing_name *name = name_of(self, evaluation);
     if (name->slot != slot || name->generation != evaluation->generation) {
         name->slot = slot;
         name->generation = evaluation->generation;
@@ -332,8 +338,30 @@ static void summarise(struct evaluation *evaluation, struct arena *arena) {
                      SLICE("Only one rank produced a qualifying spike; confidence is limited."));
 }
 
+static void forget(struct first_cause *self, const struct forgotten *forgotten) {
+    if (forgotten->everything) {
+        first_cause_stop(self);
+        tables_init(self);
+    }
+    for (uint32_t i = 0; i < forgotten->slot_count; i++)
+        if (forgotten->slots[i] < self->growths.used)
+            memset(table_row(&self->growths, forgotten->slots[i]), 0, sizeof(struct growth_state));
+    for (uint32_t i = 0; i < forgotten->job_count; i++)
+        if (forgotten->jobs[i].slot < self->names.used)
+            *name_at(self, forgotten->jobs[i].slot) = (struct standing_name){.slot = TABLE_NO_ROW};
+}
+
+static void first_cause_state(void *instance, struct state_list *list) {
+    struct first_cause *self = instance;
+    state_list_table(list, &self->growths);
+    struct state_entry *names = state_list_table(list, &self->names);
+    state_entry_string(names, offsetof(struct standing_name, job));
+}
+
 static void first_cause_consume(void *instance, struct batch *batch) {
     struct first_cause *self = instance;
+    if (batch->forgotten != NULL)
+        forget(self, batch->forgotten);
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
         struct evaluation *evaluation = &batch->evaluations[i];
         summarise(evaluation, batch->arena);
@@ -354,5 +382,6 @@ const struct component_type processor_first_cause = {
     .gives = FACT_SUSPECTS,
     .start = first_cause_start,
     .stop = first_cause_stop,
+    .state = first_cause_state,
     .processor = {.consume = first_cause_consume},
 };

@@ -8,6 +8,7 @@
 struct job_filter_config {
     const char *job_id;
     int64_t max_jobs;
+    struct duration idle_jobs_expire;
 };
 
 struct job_filter {
@@ -27,7 +28,17 @@ static const struct option OPTIONS[] = {
      .default_value = "64",
      .min = 1,
      .max = 100000,
-     .help = "jobs to keep samples of; events of further jobs are left out, with a note"},
+     .help = "jobs to keep samples of at the same time; events of further jobs are left out, with "
+             "a note"},
+    {.name = "idle_jobs_expire",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct job_filter_config, idle_jobs_expire),
+     .default_value = "1h",
+     .min = 1,
+     .max = 31536000,
+     .special = "never",
+     .help = "a job without a sample for so long, in event time, is forgotten and makes room for "
+             "another; inputs that end are always kept whole"},
 };
 
 static void job_filter_validate(const void *config, struct problem_list *problems) {
@@ -42,6 +53,8 @@ static enum status job_filter_start(void *instance, const void *config,
     const struct job_filter_config *options = config;
     (void)context;
     self->choice.max_jobs = (uint32_t)options->max_jobs;
+    if (options->idle_jobs_expire.ns != DURATION_SPECIAL)
+        self->choice.idle_ns = (uint64_t)options->idle_jobs_expire.ns;
     if (strcmp(options->job_id, "auto") == 0) {
         self->choice.mode = JOB_AUTO;
     } else if (strcmp(options->job_id, "each") == 0) {

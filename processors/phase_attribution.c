@@ -14,10 +14,11 @@ struct phase_attribution_config {
     struct duration retention;
 };
 
-// The rank that the last verdict about a job named, to resolve it when it no longer stands.
+// The rank that the last verdict about a job named, to resolve it when it no longer stands; row i
+// belongs to slot i of rank_group's jobs.
 struct named_rank {
-    string_id job;
     uint32_t slot;
+    string_id job; // that it is about: the pool gets its name later
     uint32_t generation;
     bool named;
     enum cause_kind kind;
@@ -33,7 +34,6 @@ struct phase_attributor {
     struct verdict_ledger ledger;
     int64_t retention_ns; // DURATION_SPECIAL: all
     bool live;
-    uint64_t judged_ns;
     struct arena scratch;
 };
 
@@ -51,12 +51,16 @@ static const struct option OPTIONS[] = {
 
 enum { SCRATCH_BLOCK = 64 * 1024 };
 
+static void named_init(struct phase_attributor *self) {
+    table_init(&self->named, "phase_attribution.named", sizeof(struct named_rank), 16);
+}
+
 static enum status attributor_start(void *instance, const void *config,
                                     const struct component_context *context, struct error *error) {
     struct phase_attributor *self = instance;
     (void)error;
     phase_store_init(&self->store);
-    table_init(&self->named, "phase_attribution.named", sizeof(struct named_rank), 16);
+    named_init(self);
     verdict_ledger_init(&self->ledger, "phase_attribution.verdicts");
     arena_init(&self->scratch, SCRATCH_BLOCK);
     self->retention_ns = ((const struct phase_attribution_config *)config)->retention.ns;
@@ -86,14 +90,13 @@ static struct phase_attribution *attribute(const struct phase_attributor *self,
     return phases;
 }
 
-static struct named_rank *named_of(struct phase_attributor *self, string_id job) {
-    for (uint32_t i = 0; i < self->named.used; i++) {
-        struct named_rank *named = table_row(&self->named, i);
-        if (named->job == job)
-            return named;
-    }
-    struct named_rank *named = table_row(&self->named, table_add(&self->named));
-    named->job = job;
+static struct named_rank *named_of(struct phase_attributor *self,
+                                   const struct evaluation *evaluation) {
+    while (self->named.used <= evaluation->job_slot)
+        table_add(&self->named);
+    struct named_rank *named = table_row(&self->named, evaluation->job_slot);
+    if (named->job != evaluation->job)
+        *named = (struct named_rank){.job = evaluation->job};
     return named;
 }
 
@@ -162,7 +165,9 @@ static void report_cause(struct phase_attributor *self, struct batch *batch,
 static void judge(struct phase_attributor *self, struct batch *batch,
                   const struct evaluation *evaluation) {
     const struct cause *cause = evaluation->cause;
-    struct named_rank *named = named_of(self, evaluation->job);
+    if (evaluation->rank_count == 0)
+        return;
+    struct named_rank *named = named_of(self, evaluation);
     bool settled = cause != NULL && cause->settled;
     if (cause != NULL && !settled)
         return;
@@ -183,18 +188,45 @@ static void evaluate(struct phase_attributor *self, struct batch *batch,
     if (evaluation->cause != NULL)
         evaluation->cause_phases =
             attribute(self, evaluation, &evaluation->cause->suspects, batch->arena);
-    if (self->store.tracks_left_out)
+    if (self->store.kept.tracks_left_out)
         notes_append(&evaluation->notes, batch->arena,
                      SLICE("Too many processes wrote phases; those of some were left out."));
     judge(self, batch, evaluation);
 }
 
-static void expire(struct phase_attributor *self) {
+static void expire(struct phase_attributor *self, uint64_t now_ns) {
     uint64_t retention_ns = (uint64_t)self->retention_ns;
-    if (!self->live || self->retention_ns == DURATION_SPECIAL || self->judged_ns < retention_ns)
+    if (!self->live || self->retention_ns == DURATION_SPECIAL || now_ns < retention_ns)
         return;
     arena_reset(&self->scratch);
-    phase_store_expire(&self->store, self->judged_ns - retention_ns, &self->scratch);
+    phase_store_expire(&self->store, now_ns - retention_ns, &self->scratch);
+}
+
+static void forget(struct phase_attributor *self, const struct batch *batch) {
+    const struct forgotten *forgotten = batch->forgotten;
+    if (forgotten->everything) {
+        table_release(&self->named);
+        named_init(self);
+    }
+    for (uint32_t i = 0; i < forgotten->job_count; i++)
+        if (forgotten->jobs[i].slot < self->named.used)
+            memset(table_row(&self->named, forgotten->jobs[i].slot), 0, sizeof(struct named_rank));
+    phase_store_forget(&self->store, forgotten, batch->as_of_ns, batch->arena);
+    verdict_ledger_forget(&self->ledger, forgotten);
+}
+
+static void attributor_state(void *instance, struct state_list *list) {
+    struct phase_attributor *self = instance;
+    phase_store_state(&self->store, list);
+    struct state_entry *named = state_list_table(list, &self->named);
+    state_entry_string(named, offsetof(struct named_rank, job));
+    verdict_ledger_state(&self->ledger, list);
+}
+
+static void attributor_restored(void *instance) {
+    struct phase_attributor *self = instance;
+    phase_store_restored(&self->store);
+    verdict_ledger_restored(&self->ledger);
 }
 
 static void attributor_consume(void *instance, struct batch *batch) {
@@ -205,11 +237,12 @@ static void attributor_consume(void *instance, struct batch *batch) {
             phase_store_add(&self->store, batch->events[i].telemetry);
     if (!batch->evaluate)
         return;
+    if (batch->forgotten != NULL)
+        forget(self, batch);
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
         evaluate(self, batch, &batch->evaluations[i]);
-    self->judged_ns = batch->as_of_ns;
     if (!batch->last)
-        expire(self);
+        expire(self, batch->as_of_ns);
 }
 
 const struct component_type processor_phase_attribution = {
@@ -225,5 +258,7 @@ const struct component_type processor_phase_attribution = {
     .gives = FACT_PHASES | FACT_VERDICTS,
     .start = attributor_start,
     .stop = attributor_stop,
+    .state = attributor_state,
+    .restored = attributor_restored,
     .processor = {.consume = attributor_consume},
 };

@@ -20,14 +20,15 @@ enum {
 // A process: its session and rank. Sessions without an id are told apart by what their synthetic id
 // is made of (time, host, pid), so that only records of the same instant share one.
 struct phase_track {
+    uint32_t first, last; // rows of the boundaries table
     string_id session;
     string_id host; // these three only without a session
     uint64_t time_ns;
     int64_t pid;
     int32_t rank;
-    uint32_t first, last; // rows of the boundaries table
     uint32_t count;
     uint32_t count_kept; // after the last expiry
+    bool in_use;         // else this row is free
 };
 
 struct stored_boundary {
@@ -82,8 +83,11 @@ static bool same_track(const struct phase_track *a, const struct phase_track *b)
 
 static struct phase_track track_key(string_id session, int32_t rank, string_id host, int64_t pid,
                                     uint64_t time_ns) {
-    struct phase_track key = {
-        .session = session, .rank = rank, .first = TABLE_NO_ROW, .last = TABLE_NO_ROW};
+    struct phase_track key = {.first = TABLE_NO_ROW,
+                              .last = TABLE_NO_ROW,
+                              .session = session,
+                              .rank = rank,
+                              .in_use = true};
     if (session == STRING_NONE) {
         key.host = host;
         key.pid = pid;
@@ -108,13 +112,16 @@ static uint32_t find_slot(const struct phase_store *store, const struct phase_tr
     return slot;
 }
 
-static void grow_index(struct phase_store *store) {
-    store->index_size = store->index_size == 0 ? 64 : store->index_size * 2;
-    memory_give(store->index);
-    store->index = memory_take(store->index_size * sizeof(uint32_t));
-    memset(store->index, 0xff, store->index_size * sizeof(uint32_t));
+static void make_index(struct phase_store *store, uint32_t size) {
+    if (size != store->index_size) {
+        memory_give(store->index);
+        store->index = memory_take(size * sizeof(uint32_t));
+        store->index_size = size;
+    }
+    memset(store->index, 0xff, size * sizeof(uint32_t));
     for (uint32_t row = 0; row < store->tracks.used; row++)
-        store->index[find_slot(store, track_at(store, row))] = row;
+        if (track_at(store, row)->in_use)
+            store->index[find_slot(store, track_at(store, row))] = row;
 }
 
 static const struct phase_track *find_track(const struct phase_store *store,
@@ -127,12 +134,12 @@ static const struct phase_track *find_track(const struct phase_store *store,
 
 static struct phase_track *find_or_add_track(struct phase_store *store,
                                              const struct phase_track *key) {
-    if ((uint64_t)store->tracks.used * 2 >= store->index_size)
-        grow_index(store);
+    if ((uint64_t)table_live(&store->tracks) * 2 >= store->index_size)
+        make_index(store, store->index_size == 0 ? 64 : store->index_size * 2);
     uint32_t slot = find_slot(store, key);
     if (store->index[slot] == TABLE_NO_ROW) {
-        if (store->tracks.used == TRACKS_MAX) {
-            store->tracks_left_out = true;
+        if (table_live(&store->tracks) == TRACKS_MAX) {
+            store->kept.tracks_left_out = true;
             return NULL;
         }
         store->index[slot] = table_add(&store->tracks);
@@ -179,6 +186,16 @@ static void free_boundary(struct phase_store *store, uint32_t row) {
     table_free(&store->boundaries, row);
 }
 
+static void append_boundary(struct phase_store *store, struct phase_track *track, uint32_t row) {
+    boundary_at(store, row)->next = TABLE_NO_ROW;
+    if (track->last == TABLE_NO_ROW)
+        track->first = row;
+    else
+        boundary_at(store, track->last)->next = row;
+    track->last = row;
+    track->count++;
+}
+
 void phase_store_add(struct phase_store *store, const struct telemetry *telemetry) {
     const struct phase_scope *scope = telemetry->scope;
     assert(scope != NULL);
@@ -197,15 +214,9 @@ void phase_store_add(struct phase_store *store, const struct telemetry *telemetr
                                  .depth = scope->depth,
                                  .text = store_text(store, scope->scope_id),
                                  .text_size = (uint32_t)scope->scope_id.size,
-                                 .next = TABLE_NO_ROW,
                                  .is_enter = telemetry->type == TELEMETRY_PHASE_ENTER,
                                  .thread_id_is_bool = scope->thread_id_is_bool};
-    if (track->last == TABLE_NO_ROW)
-        track->first = row;
-    else
-        boundary_at(store, track->last)->next = row;
-    track->last = row;
-    track->count++;
+    append_boundary(store, track, row);
 }
 
 static struct phase_boundary *load_track(const struct phase_store *store,
@@ -280,13 +291,7 @@ static void expire_track(struct phase_store *store, struct phase_track *track, u
         if (bsearch(&row, keep, keep_count, sizeof row, compare_rows) == NULL) {
             free_boundary(store, row);
         } else {
-            if (track->last == TABLE_NO_ROW)
-                track->first = row;
-            else
-                boundary_at(store, track->last)->next = row;
-            boundary_at(store, row)->next = TABLE_NO_ROW;
-            track->last = row;
-            track->count++;
+            append_boundary(store, track, row);
         }
         row = next;
     }
@@ -296,7 +301,79 @@ static void expire_track(struct phase_store *store, struct phase_track *track, u
 void phase_store_expire(struct phase_store *store, uint64_t before_ns, struct arena *scratch) {
     for (uint32_t i = 0; i < store->tracks.used; i++) {
         struct phase_track *track = track_at(store, i);
-        if (track->count >= EXPIRE_AT_LEAST && track->count / 2 >= track->count_kept)
+        if (track->in_use && track->count >= EXPIRE_AT_LEAST &&
+            track->count / 2 >= track->count_kept)
             expire_track(store, track, before_ns, scratch);
     }
+}
+
+void phase_store_state(struct phase_store *store, struct state_list *list) {
+    struct state_entry *tracks = state_list_table(list, &store->tracks);
+    state_entry_string(tracks, offsetof(struct phase_track, session));
+    state_entry_string(tracks, offsetof(struct phase_track, host));
+    struct state_entry *boundaries = state_list_table(list, &store->boundaries);
+    state_entry_string(boundaries, offsetof(struct stored_boundary, label));
+    state_entry_string(boundaries, offsetof(struct stored_boundary, thread_name));
+    state_list_table(list, &store->texts);
+    state_list_struct(list, "phase_attribution.phases", &store->kept, sizeof store->kept);
+}
+
+void phase_store_restored(struct phase_store *store) {
+    uint32_t size = 64;
+    while (size <= (uint64_t)table_live(&store->tracks) * 2)
+        size *= 2;
+    make_index(store, size);
+}
+
+static int compare_processes(const void *left, const void *right) {
+    const struct forgotten_process *a = left;
+    const struct forgotten_process *b = right;
+    if (a->session != b->session)
+        return a->session < b->session ? -1 : 1;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+// True when nothing is left of the track, whose row is then free.
+static bool forget_track(struct phase_store *store, uint32_t row, uint64_t until_ns) {
+    struct phase_track *track = track_at(store, row);
+    uint32_t at = track->first;
+    track->first = track->last = TABLE_NO_ROW;
+    track->count = 0;
+    while (at != TABLE_NO_ROW) {
+        uint32_t next = boundary_at(store, at)->next;
+        if (boundary_at(store, at)->time_ns <= until_ns)
+            free_boundary(store, at);
+        else
+            append_boundary(store, track, at);
+        at = next;
+    }
+    track->count_kept = track->count;
+    if (track->count > 0)
+        return false;
+    table_free(&store->tracks, row);
+    track->in_use = false;
+    return true;
+}
+
+void phase_store_forget(struct phase_store *store, const struct forgotten *forgotten,
+                        uint64_t until_ns, struct arena *scratch) {
+    uint32_t count = forgotten->process_count;
+    if (count == 0)
+        return;
+    struct forgotten_process *processes = arena_take(scratch, count * sizeof *processes);
+    memcpy(processes, forgotten->processes, count * sizeof *processes);
+    sort_stable(processes, count, sizeof *processes, scratch, compare_processes);
+    bool found = false;
+    for (uint32_t row = 0; row < store->tracks.used; row++) {
+        const struct phase_track *track = track_at(store, row);
+        struct forgotten_process key = {track->session, track->host, track->pid};
+        if (!track->in_use ||
+            bsearch(&key, processes, count, sizeof *processes, compare_processes) == NULL)
+            continue;
+        found |= forget_track(store, row, until_ns);
+    }
+    if (found)
+        make_index(store, store->index_size);
 }

@@ -7,8 +7,10 @@
 
 #include "base/arena.h"
 #include "base/table.h"
+#include "pipeline/batch.h"
 #include "pipeline/evaluation.h"
 #include "pipeline/event.h"
+#include "pipeline/state.h"
 
 struct phase_store {
     struct table tracks;     // one a (session, rank)
@@ -16,8 +18,17 @@ struct phase_store {
     struct table texts;      // scope ids, in chained pieces
     uint32_t *index;         // open addressing over tracks
     uint32_t index_size;
-    bool tracks_left_out;
+    struct {
+        bool tracks_left_out;
+    } kept;
 };
+
+// For the owner's `state` and `restored` (state.h).
+void phase_store_state(struct phase_store *store, struct state_list *list);
+void phase_store_restored(struct phase_store *store);
+// Forgets what these processes did up to `until_ns`. O(processes known).
+void phase_store_forget(struct phase_store *store, const struct forgotten *forgotten,
+                        uint64_t until_ns, struct arena *scratch);
 
 void phase_store_init(struct phase_store *store);
 void phase_store_release(struct phase_store *store);

@@ -32,35 +32,59 @@ static const struct option OPTIONS[] = {
      .help = "ranks of all jobs together; samples of further ranks are left out, with a note"},
 };
 
-static enum status rank_group_start(void *instance, const void *config,
-                                    const struct component_context *context, struct error *error) {
-    struct rank_group *self = instance;
-    const struct rank_group_config *options = config;
-    (void)error;
+void rank_group_init(struct rank_group *self) {
     rows_store_init(&self->store);
     table_init(&self->ranks, "rank_group.ranks", sizeof(struct rank_state), 64);
     table_init(&self->sessions, "rank_group.sessions", sizeof(struct rank_session), 256);
     table_init(&self->jobs, "rank_group.jobs", sizeof(struct job_state), 1);
     memset(self->origin_buckets, 0xff, sizeof self->origin_buckets);
+    self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};
+}
+
+static enum status rank_group_start(void *instance, const void *config,
+                                    const struct component_context *context, struct error *error) {
+    struct rank_group *self = instance;
+    const struct rank_group_config *options = config;
+    (void)error;
+    rank_group_init(self);
     self->retention_ns = options->retention.ns;
     self->max_ranks = (uint32_t)options->max_ranks;
     self->live = !context->once;
     return STATUS_OK;
 }
 
-static void rank_group_stop(void *instance) {
-    struct rank_group *self = instance;
-    for (uint32_t i = 0; i < self->jobs.used; i++) {
-        memory_give(job_at(self, i)->ranks);
-        order_release(&job_at(self, i)->intervals);
-    }
+void job_begin(const struct rank_group *self, struct job_state *job) {
+    if (!self->live)
+        return;
+    job->intervals = memory_take(sizeof *job->intervals);
+    order_init(job->intervals);
+}
+
+void job_release(struct job_state *job) {
+    memory_give(job->ranks);
+    if (job->intervals != NULL)
+        order_release(job->intervals);
+    memory_give(job->intervals);
+    job->ranks = NULL;
+    job->intervals = NULL;
+}
+
+void rank_group_release(struct rank_group *self) {
+    for (uint32_t i = 0; i < self->jobs.used; i++)
+        job_release(job_at(self, i));
     for (uint32_t i = 0; i < self->ranks.used; i++)
         rows_release(&rank_at(self, i)->series);
     memory_give(self->rank_index);
+    self->rank_index = NULL;
+    self->rank_index_size = 0;
     table_release(&self->jobs);
     table_release(&self->ranks);
     table_release(&self->sessions);
     rows_store_release(&self->store);
+}
+
+static void rank_group_stop(void *instance) {
+    rank_group_release(instance);
 }
 
 static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
@@ -70,20 +94,20 @@ static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
     state->named = named;
     state->first_arrival = UINT64_MAX;
     state->first_ns = UINT64_MAX;
-    order_init(&state->intervals);
+    job_begin(self, state);
     return row;
 }
 
 // Samples that name no job stand in the pool only while there is one job.
 static void drop_nameless(struct rank_group *self) {
-    struct job_state *pool = job_at(self, 0);
+    struct job_state *pool = job_at(self, self->kept.pool);
     for (uint32_t i = 0; i < pool->rank_count; i++) {
         struct rank_state *rank = rank_at(self, pool->ranks[i].row);
         rows_remove_flagged(&self->store, &rank->series, SAMPLE_JOB_NULL);
         rank->series.first_arrival = rank->first_named_arrival;
         rank->has_first = rank->series.sample_count > 0;
         if (rank->has_first)
-            rank->first_ns = series_chunk(&self->store, &rank->series, 0)->rows[0].time_ns;
+            rank->first_ns = rank_group_first_held(self, rank);
     }
     for (uint32_t i = 0; i < pool->claim_count; i++)
         pool->claims[i].first_arrival = pool->claims[i].first_named_arrival;
@@ -93,21 +117,22 @@ static void drop_nameless(struct rank_group *self) {
 // The pool's row for a job that was not seen before, or a new row.
 static uint32_t place_new_job(struct rank_group *self, string_id job) {
     bool pooled = self->choice.mode != JOB_EACH;
-    if (self->jobs.used == 0 && pooled)
-        add_job(self, STRING_NONE, false);
+    struct rank_group_kept *kept = &self->kept;
+    if (table_live(&self->jobs) == 0 && pooled)
+        kept->pool = add_job(self, STRING_NONE, false);
     if (pooled && job == STRING_NONE)
-        return 0;
-    if (pooled && self->named_jobs == 0) {
-        self->named_jobs = 1;
-        job_at(self, 0)->job = job;
-        job_at(self, 0)->named = true;
-        return 0;
+        return kept->pool;
+    if (pooled && kept->named_jobs == 0 && kept->pool != TABLE_NO_ROW) {
+        kept->named_jobs = 1;
+        job_at(self, kept->pool)->job = job;
+        job_at(self, kept->pool)->named = true;
+        return kept->pool;
     }
-    if (self->jobs.used >= self->choice.max_jobs) {
-        self->jobs_left_out = true;
+    if (table_live(&self->jobs) >= self->choice.max_jobs) {
+        kept->jobs_left_out = true;
         return TABLE_NO_ROW;
     }
-    if (job != STRING_NONE && ++self->named_jobs == 2 && pooled)
+    if (job != STRING_NONE && ++kept->named_jobs == 2 && pooled && kept->pool != TABLE_NO_ROW)
         drop_nameless(self);
     return add_job(self, job, job != STRING_NONE);
 }
@@ -122,7 +147,7 @@ static uint32_t known_job(const struct rank_group *self, string_id job) {
 // Row of the job that takes this sample; TABLE_NO_ROW when none does.
 static uint32_t find_job(struct rank_group *self, string_id job) {
     bool pooled = self->choice.mode != JOB_EACH;
-    if (pooled && job == STRING_NONE && self->named_jobs >= 2)
+    if (pooled && job == STRING_NONE && self->kept.named_jobs >= 2)
         return TABLE_NO_ROW;
     if (self->last_job < self->jobs.used && job_at(self, self->last_job)->job == job)
         return self->last_job;
@@ -147,17 +172,19 @@ static void index_put(struct rank_group *self, uint32_t row) {
     self->rank_index[at] = row;
 }
 
-static void index_grow(struct rank_group *self) {
-    uint32_t size = self->rank_index_size == 0 ? 64 : self->rank_index_size * 2;
-    memory_give(self->rank_index);
-    self->rank_index = memory_take(size * sizeof(uint32_t));
-    self->rank_index_size = size;
+void rank_group_index(struct rank_group *self, uint32_t size) {
+    if (size != self->rank_index_size) {
+        memory_give(self->rank_index);
+        self->rank_index = memory_take(size * sizeof(uint32_t));
+        self->rank_index_size = size;
+    }
     memset(self->rank_index, 0xff, size * sizeof(uint32_t));
     for (uint32_t row = 0; row < self->ranks.used; row++)
-        index_put(self, row);
+        if (rank_at(self, row)->job != TABLE_NO_ROW)
+            index_put(self, row);
 }
 
-static void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
+void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
     if (job->rank_count == job->rank_capacity) {
         job->rank_capacity = job->rank_capacity == 0 ? 8 : job->rank_capacity * 2;
         job->ranks = memory_resize(job->ranks, job->rank_capacity * sizeof *job->ranks);
@@ -168,8 +195,8 @@ static void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
 }
 
 static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
-    if (self->ranks.used >= self->max_ranks) {
-        self->ranks_left_out = true;
+    if (table_live(&self->ranks) >= self->max_ranks) {
+        self->kept.ranks_left_out = true;
         return TABLE_NO_ROW;
     }
     uint32_t row = table_add(&self->ranks);
@@ -180,8 +207,8 @@ static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
     state->first_named_arrival = UINT64_MAX;
     state->newest_session = TABLE_NO_ROW;
     state->job = job;
-    if ((uint64_t)self->ranks.used * 2 > self->rank_index_size)
-        index_grow(self);
+    if ((uint64_t)table_live(&self->ranks) * 2 > self->rank_index_size)
+        rank_group_index(self, self->rank_index_size == 0 ? 64 : self->rank_index_size * 2);
     else
         index_put(self, row);
     job_add_rank(job_at(self, job), rank, row);
@@ -255,12 +282,16 @@ static void note_origin(struct rank_group *self, struct job_state *job,
         claim->first_named_arrival = arrival;
 }
 
-static void note_first(struct job_state *job, struct rank_state *rank,
-                       const struct telemetry *telemetry, uint64_t arrival) {
+static void note_first(struct job_state *job, struct rank_state *rank, const struct event *event,
+                       uint64_t arrival) {
+    const struct telemetry *telemetry = event->telemetry;
     if (rank->series.first_arrival == UINT64_MAX)
         rank->series.first_arrival = arrival;
     if (!rank->has_first || telemetry->timestamp_ns < rank->first_ns)
         rank->first_ns = telemetry->timestamp_ns;
+    if (event->carried != NULL && event->carried->first_sample_ns != 0 &&
+        event->carried->first_sample_ns < rank->first_ns)
+        rank->first_ns = event->carried->first_sample_ns;
     rank->has_first = true;
     if (telemetry->job == STRING_NONE)
         return;
@@ -272,7 +303,8 @@ static void note_first(struct job_state *job, struct rank_state *rank,
         job->first_ns = telemetry->timestamp_ns;
 }
 
-static void take_sample(struct rank_group *self, const struct telemetry *telemetry) {
+static void take_sample(struct rank_group *self, const struct event *event) {
+    const struct telemetry *telemetry = event->telemetry;
     uint32_t job_row = find_job(self, telemetry->job);
     if (job_row == TABLE_NO_ROW)
         return;
@@ -281,14 +313,14 @@ static void take_sample(struct rank_group *self, const struct telemetry *telemet
         return;
     struct job_state *job = job_at(self, job_row);
     struct rank_state *rank = rank_at(self, rank_row);
-    uint64_t arrival = self->arrivals++;
-    uint32_t origin = rows_origin(&self->store, self->origin_buckets, ORIGIN_BUCKETS,
-                                  rank->series.last_origin, telemetry);
+    uint64_t arrival = self->kept.arrivals++;
+    struct origin_key key = {telemetry, event->carried, job_row};
+    uint32_t origin = rows_origin(&self->store, origins_of(self), rank->series.last_origin, &key);
     if (origin != rank->series.last_origin) {
         rank->series.last_origin = origin;
         note_origin(self, job, telemetry, arrival);
     }
-    note_first(job, rank, telemetry, arrival);
+    note_first(job, rank, event, arrival);
     struct sample row = sample_of(telemetry, origin);
     struct row_place place = rows_insert(&self->store, &rank->series, &row, self->by_value);
     if (place.late)
@@ -303,22 +335,24 @@ static void note_time(bool *seen, uint64_t *first_ns, uint64_t time_ns) {
 
 static void take_event(struct rank_group *self, const struct event *event) {
     const struct telemetry *telemetry = event->telemetry;
-    self->event_count++;
+    struct rank_group_kept *kept = &self->kept;
+    kept->event_count++;
     if (telemetry->type != TELEMETRY_SAMPLE)
-        note_time(&self->saw_other, &self->first_other_ns, event->time_ns);
+        note_time(&kept->saw_other, &kept->first_other_ns, event->time_ns);
     else if (telemetry->null_counters & COUNTER_DEVICE_USED)
-        note_time(&self->saw_null_used, &self->first_null_used_ns, event->time_ns);
+        note_time(&kept->saw_null_used, &kept->first_null_used_ns, event->time_ns);
     else
-        take_sample(self, telemetry);
+        take_sample(self, event);
 }
 
 // What was judged before and is older than the retention goes.
 static void expire_jobs(struct rank_group *self) {
     uint64_t retention_ns = (uint64_t)self->retention_ns;
-    if (!self->live || self->retention_ns == DURATION_SPECIAL || self->judged_ns < retention_ns)
+    if (!self->live || self->retention_ns == DURATION_SPECIAL ||
+        self->kept.judged_ns < retention_ns)
         return;
     for (uint32_t i = 0; i < self->jobs.used; i++)
-        rank_group_expire(self, job_at(self, i), self->judged_ns - retention_ns);
+        rank_group_expire(self, job_at(self, i), self->kept.judged_ns - retention_ns);
 }
 
 static void rank_group_consume(void *instance, struct batch *batch) {
@@ -340,8 +374,9 @@ static void rank_group_consume(void *instance, struct batch *batch) {
         rank_group_sort(job_at(self, i), batch->arena);
         rank_group_settle(self, job_at(self, i), batch->as_of_ns);
     }
+    rank_group_forget(self, batch);
     rank_group_view(self, batch);
-    self->judged_ns = batch->as_of_ns;
+    self->kept.judged_ns = batch->as_of_ns;
 }
 
 const struct component_type processor_rank_group = {
@@ -357,5 +392,7 @@ const struct component_type processor_rank_group = {
     .gives = FACT_SERIES,
     .start = rank_group_start,
     .stop = rank_group_stop,
+    .state = rank_group_state,
+    .restored = rank_group_restored,
     .processor = {.consume = rank_group_consume},
 };

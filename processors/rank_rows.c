@@ -10,15 +10,18 @@ enum { CHUNKS_PER_BLOCK = 64, ORIGINS_PER_BLOCK = 256 };
 
 _Static_assert(sizeof(struct sample) == 48, "bytes a sample are promised in the docs");
 _Static_assert(sizeof(struct sample_chunk) == 1024, "so are bytes a chunk");
+_Static_assert(sizeof(struct origin) == 40, "looked at for each sample: as small as can be");
 
 void rows_store_init(struct series_store *store) {
     table_init(&store->chunks, "rank_group.chunks", sizeof(struct sample_chunk), CHUNKS_PER_BLOCK);
     table_init(&store->origins, "rank_group.origins", sizeof(struct origin), ORIGINS_PER_BLOCK);
+    table_init(&store->carried, "rank_group.carried", sizeof(struct carried), ORIGINS_PER_BLOCK);
 }
 
 void rows_store_release(struct series_store *store) {
     table_release(&store->chunks);
     table_release(&store->origins);
+    table_release(&store->carried);
 }
 
 void rows_release(struct rank_series *series) {
@@ -27,42 +30,104 @@ void rows_release(struct rank_series *series) {
     series->chunk_count = series->chunk_capacity = 0;
 }
 
-static bool origin_matches(const struct origin *origin, const struct telemetry *telemetry) {
+void rows_free(struct series_store *store, struct rank_series *series) {
+    for (uint32_t i = 0; i < series->chunk_count; i++)
+        table_free(&store->chunks, series->chunks[i]);
+    rows_release(series);
+    series->tail_count = 0;
+    series->sample_count = 0;
+}
+
+static bool same_carried(const struct carried *a, const struct carried *b) {
+    if (a == NULL || b == NULL)
+        return a == b;
+    return a->first_sample_ns == b->first_sample_ns && a->generation == b->generation;
+}
+
+// Of the same job, that is.
+static bool origin_matches(const struct series_store *store, const struct origin *origin,
+                           const struct origin_key *key) {
+    const struct telemetry *telemetry = key->telemetry;
     return origin->session == telemetry->session && origin->host == telemetry->host &&
            origin->pid == telemetry->pid && origin->world_size == telemetry->world_size &&
            origin->sampling_interval_ms == telemetry->sampling_interval_ms &&
-           origin->job_null == (telemetry->job == STRING_NONE);
+           origin->job_null == (telemetry->job == STRING_NONE) &&
+           same_carried(origin_carried(store, origin), key->carried);
 }
 
-static uint32_t origin_bucket(const struct telemetry *telemetry, uint32_t bucket_count) {
-    uint64_t mixed = telemetry->session * UINT64_C(0x9e3779b97f4a7c15);
-    mixed = (mixed ^ telemetry->host) * UINT64_C(0xff51afd7ed558ccd);
-    mixed = (mixed ^ (uint64_t)telemetry->pid) * UINT64_C(0xc4ceb9fe1a85ec53);
-    return (uint32_t)(mixed >> 32) & (bucket_count - 1);
+static uint32_t *origin_bucket(struct origin_index index, string_id session, string_id host,
+                               int64_t pid) {
+    uint64_t mixed = session * UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ host) * UINT64_C(0xff51afd7ed558ccd);
+    mixed = (mixed ^ (uint64_t)pid) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return &index.buckets[(uint32_t)(mixed >> 32) & (index.bucket_count - 1)];
 }
 
-uint32_t rows_origin(struct series_store *store, uint32_t *buckets, uint32_t bucket_count,
-                     uint32_t hint, const struct telemetry *telemetry) {
-    if (hint < store->origins.used && origin_matches(table_row(&store->origins, hint), telemetry))
-        return hint;
-    uint32_t *bucket = &buckets[origin_bucket(telemetry, bucket_count)];
-    for (uint32_t row = *bucket; row != TABLE_NO_ROW;) {
-        const struct origin *origin = table_row(&store->origins, row);
-        if (origin_matches(origin, telemetry))
-            return row;
-        row = origin->next;
+static uint32_t *bucket_of_origin(struct origin_index index, const struct origin *origin) {
+    return origin_bucket(index, origin->session, origin->host, origin->pid);
+}
+
+static struct origin *origin_at(const struct series_store *store, uint32_t row) {
+    return table_row(&store->origins, row);
+}
+
+void origin_index_fill(struct origin_index index, struct series_store *store) {
+    memset(index.buckets, 0xff, index.bucket_count * sizeof *index.buckets);
+    for (uint32_t row = 0; row < store->origins.used; row++) {
+        struct origin *origin = origin_at(store, row);
+        if (origin->job == TABLE_NO_ROW)
+            continue;
+        uint32_t *bucket = bucket_of_origin(index, origin);
+        origin->next = *bucket;
+        *bucket = row;
     }
+}
+
+static uint32_t add_origin(struct series_store *store, const struct origin_key *key) {
+    const struct telemetry *telemetry = key->telemetry;
     uint32_t row = table_add(&store->origins);
-    *(struct origin *)table_row(&store->origins, row) =
-        (struct origin){.session = telemetry->session,
-                        .host = telemetry->host,
-                        .pid = telemetry->pid,
-                        .sampling_interval_ms = telemetry->sampling_interval_ms,
-                        .world_size = telemetry->world_size,
-                        .job_null = telemetry->job == STRING_NONE,
-                        .next = *bucket};
+    struct origin *origin = origin_at(store, row);
+    *origin = (struct origin){.session = telemetry->session,
+                              .host = telemetry->host,
+                              .pid = telemetry->pid,
+                              .sampling_interval_ms = telemetry->sampling_interval_ms,
+                              .world_size = telemetry->world_size,
+                              .job_null = telemetry->job == STRING_NONE,
+                              .job = key->job};
+    if (key->carried != NULL) {
+        uint32_t carried = table_add(&store->carried);
+        *(struct carried *)table_row(&store->carried, carried) = *key->carried;
+        origin->carried = (carried + 1) & INT32_MAX;
+    }
+    return row;
+}
+
+uint32_t rows_origin(struct series_store *store, struct origin_index index, uint32_t hint,
+                     const struct origin_key *key) {
+    if (hint < store->origins.used && origin_matches(store, origin_at(store, hint), key))
+        return hint;
+    const struct telemetry *telemetry = key->telemetry;
+    uint32_t *bucket = origin_bucket(index, telemetry->session, telemetry->host, telemetry->pid);
+    for (uint32_t row = *bucket; row != TABLE_NO_ROW; row = origin_at(store, row)->next)
+        if (origin_at(store, row)->job == key->job &&
+            origin_matches(store, origin_at(store, row), key))
+            return row;
+    uint32_t row = add_origin(store, key);
+    origin_at(store, row)->next = *bucket;
     *bucket = row;
     return row;
+}
+
+void rows_free_origin(struct series_store *store, struct origin_index index, uint32_t row) {
+    struct origin *origin = origin_at(store, row);
+    uint32_t *link = bucket_of_origin(index, origin);
+    while (*link != row)
+        link = &origin_at(store, *link)->next;
+    *link = origin->next;
+    if (origin->carried != 0)
+        table_free(&store->carried, origin->carried - 1);
+    table_free(&store->origins, row);
+    origin->job = TABLE_NO_ROW;
 }
 
 static int compare_numbers(int64_t a, int64_t b) {
@@ -104,23 +169,38 @@ static bool comes_after(const struct series_store *store, const struct sample *a
     return compare_same_time(store, a, b, by_value) > 0;
 }
 
-// Makes a place for a new chunk at `ordinal` of the directory and returns the chunk, empty.
-static struct sample_chunk *add_chunk(struct series_store *store, struct rank_series *series,
-                                      uint32_t ordinal) {
-    if (series->chunk_count == series->chunk_capacity) {
-        series->chunk_capacity = series->chunk_capacity == 0 ? 4 : series->chunk_capacity * 2;
-        series->chunks = memory_resize(series->chunks, series->chunk_capacity * sizeof(uint32_t));
-    }
-    memmove(series->chunks + ordinal + 1, series->chunks + ordinal,
-            (series->chunk_count - ordinal) * sizeof(uint32_t));
-    series->chunks[ordinal] = table_add(&store->chunks);
-    series->chunk_count++;
-    return table_row(&store->chunks, series->chunks[ordinal]);
-}
-
 static struct sample_chunk *chunk_at(struct series_store *store, const struct rank_series *series,
                                      uint32_t ordinal) {
     return table_row(&store->chunks, series->chunks[ordinal]);
+}
+
+// Room for `count` chunks in the directory.
+static void directory_reserve(struct rank_series *series, uint32_t count) {
+    if (count <= series->chunk_capacity)
+        return;
+    if (series->chunk_capacity == 0)
+        series->chunk_capacity = 4;
+    while (series->chunk_capacity < count)
+        series->chunk_capacity *= 2;
+    series->chunks = memory_resize(series->chunks, series->chunk_capacity * sizeof(uint32_t));
+}
+
+// Makes a place for a new chunk at `ordinal` of the directory and returns the chunk, empty.
+static struct sample_chunk *add_chunk(struct series_store *store, struct rank_series *series,
+                                      uint32_t ordinal) {
+    directory_reserve(series, series->chunk_count + 1);
+    memmove(series->chunks + ordinal + 1, series->chunks + ordinal,
+            (series->chunk_count - ordinal) * sizeof(uint32_t));
+    uint32_t row = table_add(&store->chunks);
+    series->chunks[ordinal] = row;
+    series->chunk_count++;
+    struct sample_chunk *chunk = table_row(&store->chunks, row);
+    chunk->next = ordinal + 1 < series->chunk_count ? series->chunks[ordinal + 1] : TABLE_NO_ROW;
+    if (ordinal > 0)
+        chunk_at(store, series, ordinal - 1)->next = row;
+    else
+        series->head = row;
+    return chunk;
 }
 
 static void note_tail(const struct series_store *store, struct rank_series *series) {
@@ -270,6 +350,36 @@ void rows_drop_first_chunk(struct series_store *store, struct rank_series *serie
     series->chunk_count--;
     series->chunks_expired++;
     memmove(series->chunks, series->chunks + 1, series->chunk_count * sizeof(uint32_t));
+    if (series->chunk_count > 0)
+        series->head = series->chunks[0];
+}
+
+void rows_remove_until(struct series_store *store, struct rank_series *series, uint64_t time_ns) {
+    while (series->chunk_count > 0) {
+        const struct sample_chunk *first = series_chunk(store, series, 0);
+        if (first->rows[first->count - 1].time_ns > time_ns)
+            break;
+        rows_drop_first_chunk(store, series);
+    }
+    if (series->chunk_count > 0) {
+        struct sample_chunk *chunk = chunk_at(store, series, 0);
+        uint32_t gone = 0;
+        while (chunk->rows[gone].time_ns <= time_ns)
+            gone++;
+        chunk->count -= gone;
+        memmove(chunk->rows, chunk->rows + gone, chunk->count * sizeof *chunk->rows);
+        series->sample_count -= gone;
+    }
+    note_tail(store, series);
+    series->revision++;
+}
+
+static void chain_chunks(struct series_store *store, struct rank_series *series) {
+    for (uint32_t i = 0; i < series->chunk_count; i++)
+        chunk_at(store, series, i)->next =
+            i + 1 < series->chunk_count ? series->chunks[i + 1] : TABLE_NO_ROW;
+    if (series->chunk_count > 0)
+        series->head = series->chunks[0];
 }
 
 void rows_remove_flagged(struct series_store *store, struct rank_series *series, uint32_t flags) {
@@ -288,6 +398,50 @@ void rows_remove_flagged(struct series_store *store, struct rank_series *series,
             table_free(&store->chunks, series->chunks[i]);
     }
     series->chunk_count = kept_chunks;
+    chain_chunks(store, series);
     note_tail(store, series);
     series->revision++;
+}
+
+static bool chunk_is_whole(const struct series_store *store, const struct sample_chunk *chunk) {
+    if (chunk->count == 0 || chunk->count > SAMPLES_PER_CHUNK)
+        return false;
+    for (uint32_t i = 0; i < chunk->count; i++)
+        if (chunk->rows[i].origin >= store->origins.used)
+            return false;
+    return true;
+}
+
+// Fills the directory; false when the chain is not whole.
+static bool read_chain(const struct series_store *store, struct rank_series *series,
+                       uint32_t count) {
+    uint64_t samples = 0;
+    uint32_t row = series->head;
+    for (uint32_t i = 0; i < count; i++) {
+        if (row >= store->chunks.used)
+            return false;
+        const struct sample_chunk *chunk = table_row(&store->chunks, row);
+        if (!chunk_is_whole(store, chunk))
+            return false;
+        samples += chunk->count;
+        series->chunks[i] = row;
+        row = chunk->next;
+    }
+    return samples == series->sample_count && (count == 0 || row == TABLE_NO_ROW);
+}
+
+bool rows_restore(const struct series_store *store, struct rank_series *series) {
+    uint32_t count = series->chunk_count;
+    series->chunks = NULL;
+    series->chunk_count = series->chunk_capacity = 0;
+    if (count > store->chunks.used)
+        return false;
+    directory_reserve(series, count);
+    if (!read_chain(store, series, count)) {
+        rows_release(series);
+        return false;
+    }
+    series->chunk_count = count;
+    note_tail(store, series);
+    return true;
 }

@@ -23,7 +23,7 @@ struct world_claim *job_claim(struct rank_group *group, struct job_state *job, i
         if (job->claims[i].world_size == world_size)
             return &job->claims[i];
     if (job->claim_count == WORLD_CLAIMS_MAX) {
-        group->claims_left_out = true;
+        group->kept.claims_left_out = true;
         return NULL;
     }
     struct world_claim *claim = &job->claims[job->claim_count++];
@@ -32,32 +32,103 @@ struct world_claim *job_claim(struct rank_group *group, struct job_state *job, i
     return claim;
 }
 
-// Begins a generation of the rank when the session was not seen and starts later than the newest.
-static void note_session(struct rank_group *group, struct rank_state *rank, string_id session,
-                         uint64_t time_ns) {
-    if (session == STRING_NONE)
-        return;
-    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;) {
-        struct rank_session *known = table_row(&group->sessions, row);
-        if (known->session == session) {
-            if (time_ns < known->first_ns)
-                known->first_ns = time_ns;
-            return;
-        }
-        row = known->next;
-    }
+static struct rank_session *session_at(const struct rank_group *group, uint32_t row) {
+    return table_row(&group->sessions, row);
+}
+
+static struct rank_session *known_session(const struct rank_group *group,
+                                          const struct rank_state *rank, string_id session) {
+    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;
+         row = session_at(group, row)->next)
+        if (session_at(group, row)->session == session)
+            return session_at(group, row);
+    return NULL;
+}
+
+// What was carried along with a sample: it counts for the generation that it names, if the sample
+// is of that generation and not of one before it.
+struct claim {
+    uint32_t generation; // at least
+    uint64_t first_ns;   // UINT64_MAX: unknown
+};
+
+static struct claim claim_with(const struct carried *carried, uint64_t time_ns) {
+    struct claim claim = {.first_ns = UINT64_MAX};
+    if (carried == NULL || carried->first_sample_ns > time_ns)
+        return claim;
+    if (carried->first_sample_ns != 0)
+        claim.first_ns = carried->first_sample_ns;
+    if (carried->generation != 0)
+        claim.generation = carried->generation - 1;
+    return claim;
+}
+
+// When a session began, as far as the sample tells, if it is of this generation or a later one.
+static uint64_t session_begin(const struct claim *claim, uint32_t generation, uint64_t time_ns) {
+    return claim->generation >= generation && claim->first_ns < time_ns ? claim->first_ns : time_ns;
+}
+
+// The session when it was not seen and starts later than the newest; else NULL.
+static struct rank_session *begin_session(struct rank_group *group, struct rank_state *rank,
+                                          string_id session, const struct claim *claim,
+                                          uint64_t time_ns) {
     if (rank->session_count == RANK_SESSIONS_MAX)
-        return;
+        return NULL;
+    uint32_t generation = 0;
     if (rank->newest_session != TABLE_NO_ROW) {
-        const struct rank_session *newest = table_row(&group->sessions, rank->newest_session);
-        if (time_ns <= newest->first_ns)
-            return;
+        const struct rank_session *newest = session_at(group, rank->newest_session);
+        generation = newest->generation + 1;
+        if (session_begin(claim, generation, time_ns) <= newest->first_ns)
+            return NULL;
     }
     uint32_t row = table_add(&group->sessions);
-    *(struct rank_session *)table_row(&group->sessions, row) = (struct rank_session){
-        .session = session, .next = rank->newest_session, .first_ns = time_ns};
+    *session_at(group, row) = (struct rank_session){.session = session,
+                                                    .next = rank->newest_session,
+                                                    .first_ns = time_ns,
+                                                    .generation = generation};
     rank->newest_session = row;
     rank->session_count++;
+    return session_at(group, row);
+}
+
+// The generations of the rank's sessions rise by at least one from each to the next newer one, the
+// newest being `depth` steps above `session`, which has just been raised.
+static void raise_newer(const struct rank_group *group, const struct rank_state *rank,
+                        const struct rank_session *session) {
+    uint32_t depth = 0;
+    for (uint32_t row = rank->newest_session; session_at(group, row) != session;
+         row = session_at(group, row)->next)
+        depth++;
+    for (uint32_t row = rank->newest_session; depth > 0; depth--) {
+        struct rank_session *newer = session_at(group, row);
+        if (newer->generation < session->generation + depth)
+            newer->generation = session->generation + depth;
+        row = newer->next;
+    }
+}
+
+// Each session of the rank that begins later than the ones before begins a generation.
+static void note_session(struct rank_group *group, struct rank_state *rank,
+                         const struct origin *origin, uint64_t time_ns) {
+    struct claim claim = claim_with(origin_carried(&group->store, origin), time_ns);
+    struct rank_session *session = NULL;
+    if (origin->session != STRING_NONE) {
+        session = known_session(group, rank, origin->session);
+        if (session == NULL)
+            session = begin_session(group, rank, origin->session, &claim, time_ns);
+    }
+    if (session != NULL) {
+        uint64_t begin_ns = session_begin(&claim, session->generation, time_ns);
+        if (begin_ns < session->first_ns)
+            session->first_ns = begin_ns;
+        if (claim.generation > session->generation) {
+            session->generation = claim.generation;
+            raise_newer(group, rank, session);
+        }
+        claim.generation = session_at(group, rank->newest_session)->generation;
+    }
+    if (claim.generation > rank->generation)
+        rank->generation = claim.generation;
 }
 
 static struct world_claim *claim_of(struct rank_group *group, struct job_state *job,
@@ -68,13 +139,13 @@ static struct world_claim *claim_of(struct rank_group *group, struct job_state *
 static void add_interval(const struct rank_group *group, struct job_state *job, uint64_t from_ns,
                          uint64_t to_ns) {
     if (group->live && to_ns > from_ns)
-        order_add(&job->intervals, to_ns - from_ns);
+        order_add(job->intervals, to_ns - from_ns);
 }
 
 static void erase_interval(const struct rank_group *group, struct job_state *job, uint64_t from_ns,
                            uint64_t to_ns) {
     if (group->live && to_ns > from_ns)
-        order_erase(&job->intervals, to_ns - from_ns);
+        order_erase(job->intervals, to_ns - from_ns);
 }
 
 // What the samples of one origin have in common.
@@ -89,7 +160,7 @@ static void settle_row(struct rank_group *group, struct job_state *job, struct r
         const struct origin *origin = series_origin(&group->store, row);
         settling->origin = row->origin;
         settling->claim = claim_of(group, job, origin);
-        note_session(group, rank, origin->session, row->time_ns);
+        note_session(group, rank, origin, row->time_ns);
     }
     if (settling->claim != NULL)
         settling->claim->count++;
@@ -110,12 +181,18 @@ static void settle_rank(struct rank_group *group, struct job_state *job, struct 
     while ((count = series_next_run(&group->store, series, &rank->cursor, as_of_ns, &rows)) > 0)
         for (uint32_t i = 0; i < count; i++)
             settle_row(group, job, rank, &settling, &rows[i]);
+    // Rows that are only settled again, in a job whose figures were started again, are not new.
+    if (rank->settled_count != before && rank->last_ns > series->settled_ns)
+        job->active_ns = as_of_ns;
     job->settled_count += rank->settled_count - before;
     series->settled_ns = as_of_ns;
     series->settled_any = true;
 }
 
 void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns) {
+    if (job->had_late)
+        job->active_ns = as_of_ns;
+    job->had_late = false;
     for (uint32_t i = 0; i < job->rank_count; i++)
         settle_rank(group, job, rank_at(group, job->ranks[i].row), as_of_ns);
 }
@@ -128,7 +205,7 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
     struct world_claim *claim = claim_of(group, job, origin);
     if (claim != NULL)
         claim->count++;
-    note_session(group, rank, origin->session, row->time_ns);
+    note_session(group, rank, origin, row->time_ns);
     bool after_settled = place->has_after && place->after_ns <= series->settled_ns;
     if (place->has_before && after_settled)
         erase_interval(group, job, place->before_ns, place->after_ns);
@@ -142,18 +219,32 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
         rank->last_ns = row->time_ns;
     rank->settled_count++;
     job->settled_count++;
+    job->had_late = true;
     rank->cursor = series_seek(&group->store, series, series->settled_ns + 1);
+}
+
+static void free_sessions(struct rank_group *group, struct rank_state *rank) {
+    while (rank->newest_session != TABLE_NO_ROW) {
+        uint32_t row = rank->newest_session;
+        rank->newest_session = session_at(group, row)->next;
+        table_free(&group->sessions, row);
+    }
+    rank->session_count = 0;
+    rank->generation = 0;
+}
+
+void rank_group_free_rank(struct rank_group *group, uint32_t row) {
+    struct rank_state *rank = rank_at(group, row);
+    free_sessions(group, rank);
+    rows_free(&group->store, &rank->series);
+    table_free(&group->ranks, row);
+    rank->job = TABLE_NO_ROW;
 }
 
 void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
     for (uint32_t i = 0; i < job->rank_count; i++) {
         struct rank_state *rank = rank_at(group, job->ranks[i].row);
-        while (rank->newest_session != TABLE_NO_ROW) {
-            uint32_t row = rank->newest_session;
-            rank->newest_session = ((struct rank_session *)table_row(&group->sessions, row))->next;
-            table_free(&group->sessions, row);
-        }
-        rank->session_count = 0;
+        free_sessions(group, rank);
         rank->cursor = series_begin(&rank->series);
         rank->settled_count = 0;
         rank->last_ns = 0;
@@ -163,8 +254,25 @@ void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
     for (uint32_t i = 0; i < job->claim_count; i++)
         job->claims[i].count = 0;
     job->settled_count = 0;
-    order_release(&job->intervals);
-    order_init(&job->intervals);
+    if (job->intervals != NULL)
+        order_release(job->intervals);
+}
+
+// Takes the rows of the first chunk, all of which were settled, out of the figures.
+static void discount_chunk(struct rank_group *group, struct job_state *job, struct rank_state *rank,
+                           const struct sample_chunk *chunk, const struct sample *next) {
+    const struct rank_series *series = &rank->series;
+    for (uint32_t i = 0; i < chunk->count; i++) {
+        const struct sample *row = &chunk->rows[i];
+        const struct sample *after = i + 1 < chunk->count ? row + 1 : next;
+        struct world_claim *claim = claim_of(group, job, series_origin(&group->store, row));
+        if (claim != NULL)
+            claim->count--;
+        if (after->time_ns <= series->settled_ns)
+            erase_interval(group, job, row->time_ns, after->time_ns);
+    }
+    rank->settled_count -= chunk->count;
+    job->settled_count -= chunk->count;
 }
 
 static void expire_rank(struct rank_group *group, struct job_state *job, struct rank_state *rank,
@@ -172,18 +280,9 @@ static void expire_rank(struct rank_group *group, struct job_state *job, struct 
     struct rank_series *series = &rank->series;
     const struct sample_chunk *chunk;
     while ((chunk = rows_expired_chunk(&group->store, series, before_ns)) != NULL) {
-        const struct sample_chunk *next = series_chunk(&group->store, series, 1);
-        for (uint32_t i = 0; i < chunk->count; i++) {
-            const struct sample *row = &chunk->rows[i];
-            const struct sample *after = i + 1 < chunk->count ? row + 1 : next->rows;
-            struct world_claim *claim = claim_of(group, job, series_origin(&group->store, row));
-            if (claim != NULL)
-                claim->count--;
-            if (after->time_ns <= series->settled_ns)
-                erase_interval(group, job, row->time_ns, after->time_ns);
-        }
-        rank->settled_count -= chunk->count;
-        job->settled_count -= chunk->count;
+        // Not so when the rank turned up late, or its job's figures were started again.
+        if (series->settled_any)
+            discount_chunk(group, job, rank, chunk, series_chunk(&group->store, series, 1)->rows);
         rows_drop_first_chunk(&group->store, series);
     }
 }
@@ -191,4 +290,24 @@ static void expire_rank(struct rank_group *group, struct job_state *job, struct 
 void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns) {
     for (uint32_t i = 0; i < job->rank_count; i++)
         expire_rank(group, job, rank_at(group, job->ranks[i].row), before_ns);
+}
+
+void rank_group_count_intervals(struct rank_group *group) {
+    if (!group->live)
+        return;
+    for (uint32_t i = 0; i < group->ranks.used; i++) {
+        const struct rank_state *rank = rank_at(group, i);
+        if (rank->job == TABLE_NO_ROW || !rank->series.settled_any)
+            continue;
+        struct job_state *job = job_at(group, rank->job);
+        struct series_cursor cursor = series_begin(&rank->series);
+        const struct sample *row;
+        uint64_t before_ns = UINT64_MAX;
+        while ((row = series_next(&group->store, &rank->series, &cursor,
+                                  rank->series.settled_ns)) != NULL) {
+            if (before_ns != UINT64_MAX)
+                add_interval(group, job, before_ns, row->time_ns);
+            before_ns = row->time_ns;
+        }
+    }
 }

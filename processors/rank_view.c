@@ -15,21 +15,23 @@ static bool comes_first(const struct rank_group *group, const struct job_state *
     return slice_compare(intern_slice(a->job), intern_slice(b->job)) < 0;
 }
 
-// The named job with the most samples; without named ones the nameless; NULL without samples.
-static struct job_state *choose_job(const struct rank_group *group, uint32_t *distinct) {
-    struct job_state *best = NULL;
+// The named job with the most samples; without named ones the nameless; TABLE_NO_ROW without
+// samples.
+static uint32_t choose_job(const struct rank_group *group, uint32_t *distinct) {
+    uint32_t best_row = TABLE_NO_ROW;
     *distinct = 0;
     for (uint32_t i = 0; i < group->jobs.used; i++) {
-        struct job_state *job = job_at(group, i);
+        const struct job_state *job = job_at(group, i);
         if (job->settled_count == 0)
             continue;
         *distinct += job->named;
+        const struct job_state *best = best_row == TABLE_NO_ROW ? NULL : job_at(group, best_row);
         bool better = best == NULL || job->settled_count > best->settled_count ||
                       (job->settled_count == best->settled_count && comes_first(group, job, best));
         if (better)
-            best = job;
+            best_row = i;
     }
-    return best;
+    return best_row;
 }
 
 static void note(struct evaluation *evaluation, struct arena *arena, const char *text) {
@@ -39,11 +41,11 @@ static void note(struct evaluation *evaluation, struct arena *arena, const char 
 static void note_selection(const struct rank_group *group, struct evaluation *evaluation,
                            struct arena *arena, uint32_t distinct_jobs) {
     uint64_t now = evaluation->as_of_ns;
-    if (group->event_count == 0)
+    if (group->kept.event_count == 0)
         note(evaluation, arena, "No telemetry events were provided.");
-    if (group->saw_other && group->first_other_ns <= now)
+    if (group->kept.saw_other && group->kept.first_other_ns <= now)
         note(evaluation, arena, "Ignored non-sample events during cross-rank analysis.");
-    if (group->saw_null_used && group->first_null_used_ns <= now)
+    if (group->kept.saw_null_used && group->kept.first_null_used_ns <= now)
         note(evaluation, arena,
              "Ignored samples without device-used memory during cross-rank analysis.");
     if (evaluation->rank_count == 0)
@@ -52,11 +54,11 @@ static void note_selection(const struct rank_group *group, struct evaluation *ev
     if (distinct_jobs > 1)
         note(evaluation, arena,
              "Multiple job_id values were observed; filtering to the most common value.");
-    if (group->jobs_left_out)
+    if (group->kept.jobs_left_out)
         note(evaluation, arena, "More jobs were seen than max_jobs allows; some were left out.");
-    if (group->ranks_left_out)
+    if (group->kept.ranks_left_out)
         note(evaluation, arena, "More ranks were seen than max_ranks allows; some were left out.");
-    if (group->claims_left_out)
+    if (group->kept.claims_left_out)
         note(evaluation, arena,
              "More than 64 different world sizes were claimed; some were left out.");
 }
@@ -84,10 +86,6 @@ static int compare_descending(const void *left, const void *right) {
     return (a < b) - (a > b);
 }
 
-static uint32_t rank_generation(const struct rank_state *rank) {
-    return rank->session_count == 0 ? 0 : rank->session_count - 1;
-}
-
 // The largest number of restarts that at least half of the ranks have had.
 static uint32_t job_generation(const struct rank_group *group, const struct evaluation *evaluation,
                                struct arena *arena) {
@@ -97,7 +95,7 @@ static uint32_t job_generation(const struct rank_group *group, const struct eval
     uint32_t *generations = arena_take(arena, count * sizeof *generations);
     uint32_t most = 0;
     for (uint32_t i = 0; i < count; i++) {
-        generations[i] = rank_generation(rank_at(group, evaluation->ranks[i].slot));
+        generations[i] = rank_at(group, evaluation->ranks[i].slot)->generation;
         if (generations[i] > most)
             most = generations[i];
     }
@@ -110,14 +108,18 @@ static uint32_t job_generation(const struct rank_group *group, const struct eval
 static void view_generation(const struct rank_group *group, struct rank_view *view,
                             uint32_t generation) {
     const struct rank_state *rank = rank_at(group, view->slot);
-    view->in_generation = generation <= rank_generation(rank);
+    view->in_generation = generation <= rank->generation;
     view->generation_ns = view->first_ns;
     if (generation == 0 || !view->in_generation)
         return;
-    uint32_t row = rank->newest_session;
-    for (uint32_t at = rank_generation(rank); at > generation; at--)
-        row = ((const struct rank_session *)table_row(&group->sessions, row))->next;
-    view->generation_ns = ((const struct rank_session *)table_row(&group->sessions, row))->first_ns;
+    // The oldest session that is not of an earlier generation.
+    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;) {
+        const struct rank_session *session = table_row(&group->sessions, row);
+        if (session->generation < generation)
+            break;
+        view->generation_ns = session->first_ns;
+        row = session->next;
+    }
 }
 
 static void view_ranks(const struct rank_group *group, const struct job_state *job,
@@ -144,19 +146,23 @@ static void view_ranks(const struct rank_group *group, const struct job_state *j
         view_generation(group, &views[i], evaluation->generation);
 }
 
-static void view_job(struct rank_group *group, struct job_state *job, uint32_t distinct_jobs,
-                     const struct batch *batch, struct evaluation *evaluation) {
+// `row`: of the jobs table, or TABLE_NO_ROW. Appends to the batch.
+static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_jobs,
+                     struct batch *batch) {
+    struct evaluation *evaluation = &batch->evaluations[batch->evaluation_count++];
     *evaluation = (struct evaluation){.as_of_ns = batch->as_of_ns,
                                       .last = batch->last,
                                       .store = &group->store,
-                                      .event_count = group->event_count,
+                                      .event_count = group->kept.event_count,
                                       .claimed_world_size = 1};
-    if (job != NULL) {
+    if (row != TABLE_NO_ROW) {
+        const struct job_state *job = job_at(group, row);
         evaluation->job = job->job;
+        evaluation->job_slot = row;
         evaluation->claimed_world_size = claimed_world_size(group, job);
         view_ranks(group, job, evaluation, batch->arena);
         evaluation->median_interval_ns =
-            group->live ? interval_median_of_set(evaluation, &job->intervals, batch->arena)
+            group->live ? interval_median_of_set(evaluation, job->intervals, batch->arena)
                         : interval_median_of_samples(evaluation, batch->arena);
     }
     note_selection(group, evaluation, batch->arena, distinct_jobs);
@@ -167,14 +173,13 @@ void rank_group_view(struct rank_group *group, struct batch *batch) {
     if (group->choice.mode == JOB_EACH) {
         for (uint32_t i = 0; i < group->jobs.used; i++)
             if (job_at(group, i)->settled_count > 0)
-                view_job(group, job_at(group, i), 1, batch,
-                         &batch->evaluations[batch->evaluation_count++]);
+                view_job(group, i, 1, batch);
     } else {
         uint32_t distinct;
-        struct job_state *job = choose_job(group, &distinct);
-        if (job != NULL)
-            view_job(group, job, distinct, batch, &batch->evaluations[batch->evaluation_count++]);
+        uint32_t row = choose_job(group, &distinct);
+        if (row != TABLE_NO_ROW)
+            view_job(group, row, distinct, batch);
     }
     if (batch->evaluation_count == 0 && batch->last)
-        view_job(group, NULL, 0, batch, &batch->evaluations[batch->evaluation_count++]);
+        view_job(group, TABLE_NO_ROW, 0, batch);
 }

@@ -34,6 +34,11 @@ struct spike_detect {
     double min_ratio;
 };
 
+static void scans_init(struct spike_detect *self) {
+    table_init(&self->scans, "spike_detect.scans", sizeof(struct rank_scans), 64);
+    table_init(&self->lows, "spike_detect.lows", sizeof(struct low_step), 256);
+}
+
 enum { STEPS_A_THRESHOLD = 8 };
 
 static const struct option OPTIONS[] = {
@@ -60,8 +65,7 @@ static enum status spike_detect_start(void *instance, const void *config,
     const struct spike_detect_config *options = config;
     (void)context;
     (void)error;
-    table_init(&self->scans, "spike_detect.scans", sizeof(struct rank_scans), 64);
-    table_init(&self->lows, "spike_detect.lows", sizeof(struct low_step), 256);
+    scans_init(self);
     self->min_growth_bytes = (int64_t)options->min_growth.bytes;
     self->min_ratio = options->min_ratio;
     return STATUS_OK;
@@ -168,8 +172,24 @@ static void detect(struct spike_detect *self, const struct evaluation *evaluatio
     detect_creep(self, scans, &source, end_ns, out);
 }
 
+static void forget(struct spike_detect *self, const struct forgotten *forgotten) {
+    if (forgotten->everything) {
+        spike_detect_stop(self);
+        scans_init(self);
+    }
+    for (uint32_t i = 0; i < forgotten->slot_count; i++) {
+        if (forgotten->slots[i] >= self->scans.used)
+            continue;
+        struct rank_scans *scans = table_row(&self->scans, forgotten->slots[i]);
+        low_steps_begin(&scans->lows, &self->lows, (struct series_cursor){0});
+        *scans = (struct rank_scans){.lows = scans->lows};
+    }
+}
+
 static void spike_detect_consume(void *instance, struct batch *batch) {
     struct spike_detect *self = instance;
+    if (batch->forgotten != NULL)
+        forget(self, batch->forgotten);
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
         struct evaluation *evaluation = &batch->evaluations[i];
         struct rank_spike *spikes =
@@ -180,6 +200,13 @@ static void spike_detect_consume(void *instance, struct batch *batch) {
                    end_ns + evaluation->alignment[j].generation_offset_ns, &spikes[j]);
         evaluation->spikes = spikes;
     }
+}
+
+// Nothing else: row i of the scans belongs to slot i, and rows hold no pointers.
+static void spike_detect_state(void *instance, struct state_list *list) {
+    struct spike_detect *self = instance;
+    state_list_table(list, &self->scans);
+    state_list_table(list, &self->lows);
 }
 
 const struct component_type processor_spike_detect = {
@@ -195,5 +222,6 @@ const struct component_type processor_spike_detect = {
     .gives = FACT_SPIKES,
     .start = spike_detect_start,
     .stop = spike_detect_stop,
+    .state = spike_detect_state,
     .processor = {.consume = spike_detect_consume},
 };

@@ -23,6 +23,7 @@ struct chain_config {
     struct {
         const char *job_id;
         int64_t max_jobs;
+        struct duration idle_jobs_expire;
     } job_filter;
     struct {
         struct duration retention;
@@ -63,7 +64,7 @@ static inline struct chain *chain_new(bool once) {
     struct chain *chain = memory_zero(1, sizeof *chain);
     chain->once = once;
     chain->config = (struct chain_config){
-        .job_filter = {"auto", 64},
+        .job_filter = {"auto", 64, {3600 * (int64_t)SECOND}},
         .rank_group = {{DURATION_SPECIAL}, 65536},
         .align = {1048576},
         .spike_detect = {{64u << 20}, 0.10},

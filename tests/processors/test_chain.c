@@ -402,6 +402,35 @@ START_TEST(test_memory_stays_bounded_with_retention) {
 }
 END_TEST
 
+// A rank whose first samples are older than the retention when they come: what goes unseen was
+// never counted.
+START_TEST(test_a_rank_that_turns_up_with_old_samples_is_counted_right) {
+    struct chain *chain = chain_new(false);
+    chain->config.rank_group.retention.ns = 5 * (int64_t)SECOND;
+    chain_start(chain);
+    for (int tick = 0; tick < 300; tick++) {
+        chain_add_sample(chain, 0, SECOND + (uint64_t)tick * 100 * MS, 1000 * MIB);
+        if (tick % 10 == 9)
+            chain_evaluate(chain, SECOND + (uint64_t)tick * 100 * MS, false);
+    }
+    for (int tick = 0; tick < 300; tick++)
+        chain_add_sample(chain, 1, SECOND + (uint64_t)tick * 100 * MS, 1000 * MIB);
+    const struct evaluation *evaluation =
+        &chain_evaluate(chain, 32 * SECOND, false)->evaluations[0];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct series_cursor cursor = series_begin(evaluation->ranks[i].series);
+        uint64_t count = 0;
+        while (series_next(evaluation->store, evaluation->ranks[i].series, &cursor, UINT64_MAX))
+            count++;
+        ck_assert_uint_eq(evaluation->ranks[i].sample_count, count);
+        ck_assert_uint_lt(count, 100);
+    }
+    ck_assert_uint_eq(evaluation->ranks[1].first_ns, SECOND);
+    ck_assert(evaluation->median_interval_ns == 100 * (int64_t)MS);
+    chain_end(chain);
+}
+END_TEST
+
 START_TEST(test_bounds_are_kept_and_said) {
     struct chain *chain = chain_new(true);
     chain->config.rank_group.max_ranks = 3;
@@ -502,6 +531,7 @@ int main(void) {
     tcase_add_test(tests, test_a_restart_begins_a_generation);
     tcase_add_test(tests, test_one_restarted_rank_of_four_is_no_generation);
     tcase_add_test(tests, test_memory_stays_bounded_with_retention);
+    tcase_add_test(tests, test_a_rank_that_turns_up_with_old_samples_is_counted_right);
     tcase_add_test(tests, test_bounds_are_kept_and_said);
     tcase_add_test(tests, test_each_job_is_judged_by_itself);
     tcase_add_test(tests, test_a_named_job_is_all_that_is_seen);

@@ -33,8 +33,10 @@ static void teardown(void) {
 
 static void put(int rank, uint64_t time_ns, int64_t claimed_ms) {
     struct telemetry telemetry = {.sampling_interval_ms = claimed_ms};
-    struct sample row = {.time_ns = time_ns,
-                         .origin = rows_origin(&store, buckets, 16, TABLE_NO_ROW, &telemetry)};
+    struct origin_key key = {.telemetry = &telemetry};
+    struct sample row = {
+        .time_ns = time_ns,
+        .origin = rows_origin(&store, (struct origin_index){buckets, 16}, TABLE_NO_ROW, &key)};
     rows_insert(&store, &series[rank], &row, false);
 }
 

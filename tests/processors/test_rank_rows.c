@@ -26,7 +26,8 @@ static void teardown(void) {
 
 static uint32_t origin(const char *host, int64_t pid) {
     struct telemetry telemetry = {.host = intern(slice_of(host)), .pid = pid, .world_size = 4};
-    return rows_origin(&store, buckets, BUCKETS, TABLE_NO_ROW, &telemetry);
+    struct origin_key key = {.telemetry = &telemetry};
+    return rows_origin(&store, (struct origin_index){buckets, BUCKETS}, TABLE_NO_ROW, &key);
 }
 
 static struct row_place put(uint64_t time_ns, int64_t used, uint32_t from, bool by_value) {
@@ -188,6 +189,130 @@ START_TEST(test_flagged_rows_can_be_removed) {
 }
 END_TEST
 
+static uint32_t read_all(struct series_cursor *cursor, uint64_t as_of_ns) {
+    uint32_t count = 0;
+    while (series_next(&store, &series, cursor, as_of_ns) != NULL)
+        count++;
+    return count;
+}
+
+// A row that comes in out of order, after what was read, stands at the end of the chunk before: a
+// cursor must not have left that chunk yet, nor begin behind it.
+START_TEST(test_rows_put_into_a_gap_are_read) {
+    uint32_t a = origin("a", 1);
+    for (uint64_t i = 0; i < 42; i++)
+        put(i * 10, 0, a, false);
+    put(105, 0, a, false); // splits the first chunk
+    ck_assert_uint_eq(series.chunk_count, 3);
+    struct series_cursor cursor = series_begin(&series);
+    const struct sample_chunk *first = series_chunk(&store, &series, 0);
+    uint64_t end_ns = first->rows[first->count - 1].time_ns;
+    ck_assert_uint_eq(read_all(&cursor, end_ns), first->count);
+    struct series_cursor sought = series_seek(&store, &series, end_ns + 1);
+    put(end_ns + 1, 0, a, false);
+    ck_assert_uint_eq(first->rows[first->count - 1].time_ns, end_ns + 1);
+    ck_assert_uint_eq(series_next(&store, &series, &cursor, UINT64_MAX)->time_ns, end_ns + 1);
+    ck_assert_uint_eq(series_next(&store, &series, &sought, UINT64_MAX)->time_ns, end_ns + 1);
+    ck_assert_uint_eq(read_all(&cursor, UINT64_MAX), read_all(&sought, UINT64_MAX));
+}
+END_TEST
+
+// After a load the directory is made of the chain of chunks, whatever was done to them before.
+START_TEST(test_directory_is_made_again) {
+    uint32_t a = origin("a", 1);
+    srand((unsigned)_i);
+    for (int i = 0; i < 400; i++) {
+        struct sample row = {.time_ns = (uint64_t)(i * 10 + rand() % 300),
+                             .origin = a,
+                             .flags = rand() % 3 == 0 ? SAMPLE_JOB_NULL : 0};
+        rows_insert(&store, &series, &row, false);
+        if (i % 90 == 89)
+            rows_drop_first_chunk(&store, &series);
+        if (i == 250)
+            rows_remove_flagged(&store, &series, SAMPLE_JOB_NULL);
+        if (i == 300)
+            rows_remove_until(&store, &series, 2400);
+    }
+    struct rank_series loaded = series;
+    loaded.chunks = (uint32_t *)16; // junk
+    loaded.tail = loaded.tail_count = 7;
+    ck_assert(rows_restore(&store, &loaded));
+    ck_assert_uint_eq(loaded.chunk_count, series.chunk_count);
+    ck_assert_mem_eq(loaded.chunks, series.chunks, series.chunk_count * sizeof(uint32_t));
+    ck_assert_uint_eq(loaded.tail, series.tail);
+    ck_assert_uint_eq(loaded.tail_count, series.tail_count);
+    ck_assert_uint_eq(loaded.tail_ns, series.tail_ns);
+    rows_release(&loaded);
+}
+END_TEST
+
+START_TEST(test_a_broken_chain_is_refused) {
+    uint32_t a = origin("a", 1);
+    for (uint64_t i = 0; i < 100; i++)
+        put(i, 0, a, false);
+    struct sample_chunk *second = table_row(&store.chunks, series.chunks[1]);
+    struct sample_chunk saved = *second;
+    for (int damage = 0; damage < 6; damage++) {
+        struct rank_series loaded = series;
+        *second = saved;
+        second->next = damage == 0 ? 4711 : damage == 1 ? TABLE_NO_ROW : saved.next;
+        second->count = damage == 2 ? 22 : damage == 3 ? 0 : saved.count;
+        second->rows[3].origin = damage == 4 ? 99 : saved.rows[3].origin;
+        loaded.chunk_count = damage == 5 ? 1000000 : series.chunk_count;
+        ck_assert_msg(!rows_restore(&store, &loaded), "damage %d", damage);
+        ck_assert_ptr_null(loaded.chunks);
+        ck_assert_uint_eq(loaded.chunk_count, 0);
+    }
+    *second = saved;
+}
+END_TEST
+
+START_TEST(test_origins_of_a_job_go_together) {
+    struct telemetry telemetry = {.host = intern(SLICE("h")), .pid = 1};
+    struct origin_index index = {buckets, BUCKETS};
+    uint32_t rows[2][50];
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 100; i++) {
+            telemetry.pid = i / 2;
+            struct origin_key key = {.telemetry = &telemetry, .job = i % 2};
+            rows[i % 2][i / 2] = rows_origin(&store, index, TABLE_NO_ROW, &key);
+        }
+        ck_assert_uint_ne(rows[0][7], rows[1][7]);
+        ck_assert_uint_eq(table_live(&store.origins), 100);
+        for (uint32_t i = 0; i < 50; i++)
+            rows_free_origin(&store, index, rows[0][i]);
+        ck_assert_uint_eq(table_live(&store.origins), 50);
+        if (round == 1)
+            origin_index_fill(index, &store);
+        telemetry.pid = 7;
+        struct origin_key key = {.telemetry = &telemetry, .job = 1};
+        ck_assert_uint_eq(rows_origin(&store, index, TABLE_NO_ROW, &key), rows[1][7]);
+    }
+    ck_assert_uint_eq(store.origins.used, 100);
+}
+END_TEST
+
+// What was carried with a sample tells origins apart.
+START_TEST(test_carried_is_part_of_the_origin) {
+    struct telemetry telemetry = {.host = intern(SLICE("h")), .pid = 1};
+    struct origin_index index = {buckets, BUCKETS};
+    struct carried carried = {.first_sample_ns = 5, .generation = 2};
+    struct origin_key plain = {.telemetry = &telemetry};
+    struct origin_key told = {.telemetry = &telemetry, .carried = &carried};
+    uint32_t a = rows_origin(&store, index, TABLE_NO_ROW, &plain);
+    uint32_t b = rows_origin(&store, index, a, &told);
+    ck_assert_uint_ne(a, b);
+    ck_assert_uint_eq(rows_origin(&store, index, b, &plain), a);
+    ck_assert_uint_eq(rows_origin(&store, index, a, &told), b);
+    carried.generation = 3;
+    uint32_t c = rows_origin(&store, index, b, &told);
+    ck_assert_uint_ne(c, b);
+    ck_assert_uint_eq(table_live(&store.carried), 2);
+    rows_free_origin(&store, index, c);
+    ck_assert_uint_eq(table_live(&store.carried), 1);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("rank_rows");
     TCase *tests = tcase_create("rows");
@@ -200,6 +325,11 @@ int main(void) {
     tcase_add_test(tests, test_cursor_holds_while_later_rows_come_in);
     tcase_add_test(tests, test_expired_chunks_are_given_back_and_cursors_go_on);
     tcase_add_test(tests, test_flagged_rows_can_be_removed);
+    tcase_add_test(tests, test_rows_put_into_a_gap_are_read);
+    tcase_add_loop_test(tests, test_directory_is_made_again, 0, 20);
+    tcase_add_test(tests, test_a_broken_chain_is_refused);
+    tcase_add_test(tests, test_origins_of_a_job_go_together);
+    tcase_add_test(tests, test_carried_is_part_of_the_origin);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
