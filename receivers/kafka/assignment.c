@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which partitions are ours, from where are they read, and how far are they done?
+//
+// Where to begin: behind what the checkpoint holds; else, when the group has committed an offset,
+// somebody else worked on the partition and culprit holds no state for it: then `rewind` before the
+// record that was committed last (its time stands in the commit's metadata); else where
+// initial_offset says. Committed is only what every pipeline holds safely, and never less than the
+// group has.
+#include "base/clock.h"
+#include "base/log.h"
+#include "receivers/kafka/kafka_receiver.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ASK_MS = 10000, QUERY_MS = 5000 };
+
+static const char metadata_mark[] = "culprit1 ts=";
+
+static rd_kafka_topic_partition_t *list_add(const struct kafka_library *library,
+                                            rd_kafka_topic_partition_list_t *list,
+                                            const struct kafka_partition *partition,
+                                            int64_t offset) {
+    rd_kafka_topic_partition_t *item =
+        library->topic_partition_list_add(list, partition->topic, partition->number);
+    item->offset = offset;
+    return item;
+}
+
+// -- where to begin -----------------------------------------------------------------------------
+
+// The time of the record that was committed last; 0: not told.
+static uint64_t committed_time_ms(const rd_kafka_topic_partition_t *item) {
+    const size_t mark = sizeof metadata_mark - 1;
+    char text[24];
+    if (item->metadata == NULL || item->metadata_size <= mark ||
+        item->metadata_size - mark >= sizeof text ||
+        memcmp(item->metadata, metadata_mark, mark) != 0)
+        return 0;
+    memcpy(text, (const char *)item->metadata + mark, item->metadata_size - mark);
+    text[item->metadata_size - mark] = '\0';
+    return strtoull(text, NULL, 10);
+}
+
+static uint64_t rewound_time_ms(const struct kafka_receiver *receiver,
+                                const rd_kafka_topic_partition_t *item) {
+    uint64_t rewind_ms = (uint64_t)receiver->config->rewind.ns / 1000000;
+    uint64_t time_ms = committed_time_ms(item);
+    if (time_ms == 0)
+        time_ms = clock_unix_ns() / 1000000;
+    return time_ms > rewind_ms ? time_ms - rewind_ms : 0;
+}
+
+// Moves the offsets of those that were committed back by `rewind`, as far as that can be found out.
+static void rewind_committed(struct kafka_receiver *receiver,
+                             rd_kafka_topic_partition_list_t *partitions,
+                             const rd_kafka_topic_partition_list_t *committed) {
+    const struct kafka_library *library = receiver->library;
+    if (receiver->config->rewind.ns == 0)
+        return;
+    rd_kafka_topic_partition_list_t *times = library->topic_partition_list_new(partitions->cnt);
+    for (int i = 0; i < partitions->cnt; i++) {
+        if (committed->elems[i].offset <= 0 ||
+            partitions->elems[i].offset != committed->elems[i].offset)
+            continue;
+        rd_kafka_topic_partition_t *item = library->topic_partition_list_add(
+            times, partitions->elems[i].topic, partitions->elems[i].partition);
+        item->offset = (int64_t)rewound_time_ms(receiver, &committed->elems[i]);
+    }
+    rd_kafka_resp_err_t failure =
+        times->cnt == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR
+                        : library->offsets_for_times(receiver->consumer, times, ASK_MS);
+    if (failure != RD_KAFKA_RESP_ERR_NO_ERROR)
+        log_write(LOG_WARN, kafka_site(receiver, "C4002"),
+                  "the records before the committed offsets cannot be found (%s): what they would "
+                  "have told is missing",
+                  library->err2str(failure));
+    for (int i = 0, j = 0; i < partitions->cnt && j < times->cnt; i++) {
+        rd_kafka_topic_partition_t *item = &partitions->elems[i];
+        const rd_kafka_topic_partition_t *found = &times->elems[j];
+        if (item->partition != found->partition || strcmp(item->topic, found->topic) != 0)
+            continue;
+        j++;
+        if (failure == RD_KAFKA_RESP_ERR_NO_ERROR && found->err == RD_KAFKA_RESP_ERR_NO_ERROR &&
+            found->offset >= 0 && found->offset < item->offset)
+            item->offset = found->offset;
+    }
+    library->topic_partition_list_destroy(times);
+}
+
+// The end as a number, so that it can be kept; else the name of it.
+static int64_t latest_offset(struct kafka_receiver *receiver, struct kafka_partition *partition) {
+    int64_t low, high;
+    if (receiver->library->query_watermark_offsets(receiver->consumer, partition->topic,
+                                                   partition->number, &low, &high,
+                                                   QUERY_MS) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        high < 0)
+        return RD_KAFKA_OFFSET_END;
+    if (high > 0) {
+        struct source_position position = {
+            .number = (uint64_t)high, .detail = {(uint64_t)high - 1, clock_unix_ns() / 1000000}};
+        feed_source_reached(partition->source, &position);
+    }
+    return high;
+}
+
+static int64_t first_offset(struct kafka_receiver *receiver, struct kafka_partition *partition) {
+    return receiver->config->initial_offset == KAFKA_START_LATEST
+               ? latest_offset(receiver, partition)
+               : RD_KAFKA_OFFSET_BEGINNING;
+}
+
+static bool ask_committed(struct kafka_receiver *receiver,
+                          rd_kafka_topic_partition_list_t *committed) {
+    rd_kafka_resp_err_t failure =
+        receiver->library->committed(receiver->consumer, committed, ASK_MS);
+    if (failure == RD_KAFKA_RESP_ERR_NO_ERROR)
+        return true;
+    log_write(LOG_WARN, kafka_site(receiver, "C4003"),
+              "the committed offsets are not known (%s): partitions without state begin there, and "
+              "nothing before them is read again",
+              receiver->library->err2str(failure));
+    return false;
+}
+
+// Sets the offset of each partition.
+static void choose_offsets(struct kafka_receiver *receiver,
+                           rd_kafka_topic_partition_list_t *partitions) {
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_topic_partition_list_t *committed = library->topic_partition_list_copy(partitions);
+    bool asked = ask_committed(receiver, committed);
+    for (int i = 0; i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *item = &partitions->elems[i];
+        struct kafka_partition *partition =
+            kafka_partition_of(receiver, item->topic, item->partition);
+        int64_t known = asked && committed->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR
+                            ? committed->elems[i].offset
+                            : -1;
+        partition->asked = partition->accepted = known > 0 ? (uint64_t)known : 0;
+        partition->unresolved = false;
+        if (partition->next > 0) {
+            item->offset = partition->next;
+        } else if (known >= 0) {
+            item->offset = known;
+        } else if (!asked) {
+            item->offset = RD_KAFKA_OFFSET_STORED;
+            partition->unresolved = true;
+        } else {
+            item->offset = first_offset(receiver, partition);
+        }
+    }
+    if (asked)
+        rewind_committed(receiver, partitions, committed);
+    library->topic_partition_list_destroy(committed);
+}
+
+// -- rebalances ---------------------------------------------------------------------------------
+
+static bool is_cooperative(const struct kafka_receiver *receiver) {
+    const char *protocol = receiver->library->rebalance_protocol(receiver->consumer);
+    return protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+static void say_failed(const struct kafka_receiver *receiver, const char *what,
+                       const char *reason) {
+    log_write(LOG_WARN, kafka_site(receiver, "C4004"), "%s: %s", what, reason);
+}
+
+// NULL: none any more.
+static void tell_library(struct kafka_receiver *receiver, bool cooperative, bool add,
+                         rd_kafka_topic_partition_list_t *partitions) {
+    const struct kafka_library *library = receiver->library;
+    if (!cooperative) {
+        rd_kafka_resp_err_t failure = library->assign(receiver->consumer, add ? partitions : NULL);
+        if (failure != RD_KAFKA_RESP_ERR_NO_ERROR)
+            say_failed(receiver, "the assignment was not taken", library->err2str(failure));
+        return;
+    }
+    rd_kafka_error_t *failure = add ? library->incremental_assign(receiver->consumer, partitions)
+                                    : library->incremental_unassign(receiver->consumer, partitions);
+    if (failure != NULL) {
+        say_failed(receiver, "the assignment was not taken", library->error_string(failure));
+        library->error_destroy(failure);
+    }
+}
+
+static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
+                            rd_kafka_topic_partition_list_t *partitions) {
+    if (partitions->cnt > 0)
+        choose_offsets(receiver, partitions);
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *item = &partitions->elems[i];
+        struct kafka_partition *partition =
+            kafka_partition_of(receiver, item->topic, item->partition);
+        partition->assigned = partition->behind = true;
+        partition->out_of_range = false;
+        if (item->offset >= 0)
+            partition->next = item->offset;
+        log_write(LOG_INFO, (struct log_site){"C4005", receiver->context->site},
+                  "reads %s/%d from offset %" PRId64 "%s", item->topic, (int)item->partition,
+                  item->offset,
+                  item->offset == RD_KAFKA_OFFSET_BEGINNING ? " (the beginning)"
+                  : item->offset == RD_KAFKA_OFFSET_END     ? " (the end)"
+                                                            : "");
+    }
+    tell_library(receiver, cooperative, true, partitions);
+    if (receiver->paused)
+        receiver->library->pause_partitions(receiver->consumer, partitions);
+    if (!receiver->others_left) {
+        receiver->others_left = true;
+        kafka_leave_others(receiver);
+    }
+    kafka_end_trouble(receiver, KAFKA_REFUSED);
+}
+
+static void give_partitions(struct kafka_receiver *receiver, bool cooperative,
+                            rd_kafka_topic_partition_list_t *partitions) {
+    bool lost = receiver->library->assignment_lost(receiver->consumer) != 0;
+    kafka_flush(receiver);
+    if (!lost)
+        kafka_commit(receiver);
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *item = &partitions->elems[i];
+        struct kafka_partition *partition =
+            kafka_partition_find(receiver, item->topic, item->partition);
+        if (partition == NULL)
+            continue;
+        partition->assigned = partition->behind = false;
+        kafka_partition_leave(receiver, partition);
+        kafka_hide_lag(receiver, partition);
+        log_write(LOG_INFO, (struct log_site){"C4006", receiver->context->site},
+                  "%s %s/%d at offset %" PRId64, lost ? "has lost" : "gives up", item->topic,
+                  (int)item->partition, partition->next);
+    }
+    tell_library(receiver, cooperative, false, partitions);
+}
+
+void kafka_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t event,
+                     rd_kafka_topic_partition_list_t *partitions, void *opaque) {
+    struct kafka_receiver *receiver = opaque;
+    (void)consumer;
+    bool cooperative = is_cooperative(receiver);
+    if (receiver->closing) {
+        tell_library(receiver, cooperative && partitions->cnt > 0, false, partitions);
+    } else if (event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        take_partitions(receiver, cooperative, partitions);
+        receiver->rebalanced = true;
+    } else {
+        give_partitions(receiver, cooperative, partitions);
+        if (event != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
+            say_failed(receiver, "the group could not be balanced",
+                       receiver->library->err2str(event));
+    }
+}
+
+// -- commits ------------------------------------------------------------------------------------
+
+void kafka_commit(struct kafka_receiver *receiver) {
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_topic_partition_list_t *offsets = NULL;
+    struct kafka_partition *partition;
+    for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
+        if (!partition->assigned)
+            continue;
+        struct source_position safe = feed_source_safe(receiver->feed, partition->source);
+        if (safe.number <= partition->asked)
+            continue;
+        if (offsets == NULL)
+            offsets = library->topic_partition_list_new(8);
+        rd_kafka_topic_partition_t *item =
+            list_add(library, offsets, partition, (int64_t)safe.number);
+        char text[sizeof metadata_mark + 24];
+        int size = snprintf(text, sizeof text, "%s%" PRIu64, metadata_mark, safe.detail[1]);
+        item->metadata = library->mem_malloc(NULL, (size_t)size + 1);
+        memcpy(item->metadata, text, (size_t)size + 1);
+        item->metadata_size = (size_t)size;
+        partition->asked = safe.number;
+    }
+    if (offsets == NULL)
+        return;
+    library->commit(receiver->consumer, offsets, 1);
+    library->topic_partition_list_destroy(offsets);
+}
+
+void kafka_committed(rd_kafka_t *consumer, rd_kafka_resp_err_t failure,
+                     rd_kafka_topic_partition_list_t *offsets, void *opaque) {
+    struct kafka_receiver *receiver = opaque;
+    (void)consumer;
+    for (int i = 0; offsets != NULL && i < offsets->cnt; i++) {
+        const rd_kafka_topic_partition_t *item = &offsets->elems[i];
+        struct kafka_partition *partition =
+            kafka_partition_find(receiver, item->topic, item->partition);
+        if (partition == NULL)
+            continue;
+        rd_kafka_resp_err_t own = item->err != RD_KAFKA_RESP_ERR_NO_ERROR ? item->err : failure;
+        if (own == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            if (item->offset > 0 && (uint64_t)item->offset > partition->accepted)
+                partition->accepted = (uint64_t)item->offset;
+            continue;
+        }
+        partition->asked = partition->accepted; // once more
+        log_write(LOG_WARN, kafka_site(receiver, "C4007"),
+                  "the offset %" PRId64 " of %s/%d was not committed, will try again: %s",
+                  item->offset, item->topic, (int)item->partition, receiver->library->err2str(own));
+    }
+}
+
+// -- offsets that are not there -----------------------------------------------------------------
+
+static bool seek(struct kafka_receiver *receiver, const struct kafka_partition *partition,
+                 int64_t offset) {
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_topic_partition_list_t *list = library->topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *item = list_add(library, list, partition, offset);
+    rd_kafka_error_t *failure = library->seek_partitions(receiver->consumer, list, QUERY_MS);
+    bool done = failure == NULL && item->err == RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (failure != NULL)
+        library->error_destroy(failure);
+    library->topic_partition_list_destroy(list);
+    return done;
+}
+
+static void mend(struct kafka_receiver *receiver, struct kafka_partition *partition) {
+    int64_t low, high;
+    if (partition->unresolved) {
+        if (seek(receiver, partition, first_offset(receiver, partition)))
+            partition->out_of_range = partition->unresolved = false;
+        return;
+    }
+    if (receiver->library->query_watermark_offsets(receiver->consumer, partition->topic,
+                                                   partition->number, &low, &high,
+                                                   QUERY_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return; // again in a second
+    int64_t next = partition->next;
+    if (next > high) {
+        if (receiver->first)
+            feed_note(receiver->feed, feed_source_path(partition->source),
+                      "it ends at offset %" PRId64 " but was read up to %" PRId64
+                      ": the topic was made anew or has lost records; it is read from its "
+                      "beginning",
+                      high, next);
+        kafka_partition_restart(receiver, partition);
+    } else if (receiver->first && next >= 0 && next < low) {
+        feed_note(receiver->feed, feed_source_path(partition->source),
+                  "%" PRId64 " records were deleted before they were read (offsets %" PRId64
+                  " to %" PRId64 ")",
+                  low - next, next, low - 1);
+    }
+    if (seek(receiver, partition, low))
+        partition->out_of_range = false;
+}
+
+void kafka_mend_range(struct kafka_receiver *receiver) {
+    struct kafka_partition *partition;
+    for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;)
+        if (partition->assigned && partition->out_of_range)
+            mend(receiver, partition);
+}
+
+// -- how far behind -----------------------------------------------------------------------------
+
+static const struct metric_family offset_lag = {.name = "culprit_kafka_receiver_offset_lag",
+                                                .help = "Records behind the end of the partition.",
+                                                .type = METRIC_GAUGE};
+static const struct metric_family lag_seconds = {.name = "culprit_kafka_receiver_lag_seconds",
+                                                 .help = "Age of the next record to be processed.",
+                                                 .type = METRIC_GAUGE,
+                                                 .divisor = 1000};
+
+// As far as fetches have told; -1: not known.
+static int64_t records_behind(const struct kafka_receiver *receiver,
+                              const struct kafka_partition *partition) {
+    int64_t low, high;
+    if (receiver->library->get_watermark_offsets(receiver->consumer, partition->topic,
+                                                 partition->number, &low,
+                                                 &high) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        high < 0)
+        return -1;
+    int64_t next = partition->next >= 0 ? partition->next : low;
+    return high > next ? high - next : 0;
+}
+
+void kafka_look_whether_caught_up(struct kafka_receiver *receiver) {
+    if (!receiver->rebalanced)
+        return;
+    struct kafka_partition *partition;
+    for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
+        if (partition->assigned && partition->behind)
+            partition->behind = records_behind(receiver, partition) != 0;
+        if (partition->assigned && partition->behind)
+            return;
+    }
+    receiver->rebalanced = false;
+    feed_caught_up(receiver->feed);
+}
+
+void kafka_show_lag(struct kafka_receiver *receiver) {
+    struct kafka_partition *partition;
+    if (!receiver->first)
+        return;
+    uint64_t now_ms = clock_unix_ns() / 1000000;
+    for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
+        int64_t behind = partition->assigned ? records_behind(receiver, partition) : -1;
+        if (behind < 0)
+            continue;
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)partition->number);
+        const char *const labels[] = {
+            "receiver", receiver->context->id, "topic", partition->topic, "partition", number,
+            NULL};
+        uint64_t age_ms = 0;
+        if (behind > 0 && partition->time_ms > 0 && now_ms > (uint64_t)partition->time_ms)
+            age_ms = now_ms - (uint64_t)partition->time_ms;
+        // Looked up each time: what metric_remove takes away for one partition is back with this.
+        metric_set(metric_find(&offset_lag, labels), (uint64_t)behind);
+        metric_set(metric_find(&lag_seconds, labels), age_ms);
+    }
+}
+
+void kafka_hide_lag(struct kafka_receiver *receiver, const struct kafka_partition *partition) {
+    if (!receiver->first)
+        return;
+    char number[16];
+    snprintf(number, sizeof number, "%d", (int)partition->number);
+    metric_remove(&offset_lag, "partition", number);
+    metric_remove(&lag_seconds, "partition", number);
+}

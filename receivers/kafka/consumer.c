@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The consumer: how it is set up, what it hands over, what goes wrong with it, how it ends.
+//
+// Nothing here waits for a broker at the start, and no failure of one ends culprit: it is said once
+// and librdkafka goes on trying. Only a fatal error (another member took our static membership)
+// makes the consumer anew, after a wait that doubles up to 30 s.
+#include "base/clock.h"
+#include "base/log.h"
+#include "receivers/kafka/kafka_receiver.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { FETCH_BYTES_MAX = 50 << 20, FETCH_BYTES_MIN = 1 << 20, PROBE_MS = 500, RENEW_MAX_S = 30 };
+
+static const uint64_t SECOND_NS = 1000000000;
+
+static const char *const strategies[] = {"cooperative-sticky", "range", "roundrobin"};
+static const char *const isolations[] = {"read_committed", "read_uncommitted"};
+
+// -- trouble ------------------------------------------------------------------------------------
+
+void kafka_say_trouble(struct kafka_receiver *receiver, enum kafka_trouble trouble,
+                       const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    log_write(LOG_WARN, kafka_site(receiver, "C4008"), "%s", text);
+    receiver->trouble = trouble;
+    feed_trouble(receiver->feed, text);
+}
+
+void kafka_end_trouble(struct kafka_receiver *receiver, enum kafka_trouble trouble) {
+    if (receiver->trouble != trouble || trouble == KAFKA_WELL)
+        return;
+    receiver->trouble = KAFKA_WELL;
+    feed_trouble(receiver->feed, NULL);
+}
+
+static void note_error(rd_kafka_t *consumer, int code, const char *reason, void *opaque) {
+    struct kafka_receiver *receiver = opaque;
+    (void)consumer;
+    if (receiver->closing)
+        return;
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__FATAL:
+        receiver->fatal = true;
+        break;
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR__SSL:
+        receiver->probed_ns = clock_monotonic_ns();
+        kafka_say_trouble(receiver, KAFKA_NO_BROKER, "the brokers cannot be used: %s", reason);
+        break;
+    default:
+        log_write(LOG_INFO, kafka_site(receiver, "C4009"), "%s", reason);
+    }
+}
+
+// librdkafka does not say that a broker is back.
+static void probe(struct kafka_receiver *receiver) {
+    uint64_t now = clock_monotonic_ns();
+    if (receiver->trouble != KAFKA_NO_BROKER || now - receiver->probed_ns < 2 * SECOND_NS)
+        return;
+    receiver->probed_ns = now;
+    const struct rd_kafka_metadata *metadata;
+    if (receiver->library->metadata(receiver->consumer, 0, NULL, &metadata, PROBE_MS) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    receiver->library->metadata_destroy(metadata);
+    kafka_end_trouble(receiver, KAFKA_NO_BROKER);
+}
+
+// -- messages -----------------------------------------------------------------------------------
+
+static void see_to_error(struct kafka_receiver *receiver, const rd_kafka_message_t *message) {
+    switch (message->err) {
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET: {
+        const struct kafka_library *library = receiver->library;
+        struct kafka_partition *partition =
+            kafka_partition_find(receiver, library->topic_name(message->rkt), message->partition);
+        if (partition != NULL)
+            partition->out_of_range = true;
+        break;
+    }
+    case RD_KAFKA_RESP_ERR__FATAL:
+        receiver->fatal = true;
+        break;
+    case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
+        log_write(LOG_WARN, kafka_site(receiver, "C4010"),
+                  "its partitions went to others, since handling took longer than "
+                  "max_poll_interval; it joins again");
+        break;
+    default:
+        kafka_say_trouble(receiver, KAFKA_REFUSED, "%s",
+                          receiver->library->message_errstr(message));
+    }
+}
+
+bool kafka_take(struct kafka_receiver *receiver, int timeout_ms) {
+    if (receiver->held_count == KAFKA_HELD_MAX)
+        return false;
+    rd_kafka_message_t *message = receiver->library->consumer_poll(receiver->consumer, timeout_ms);
+    if (message == NULL) {
+        probe(receiver);
+        return false;
+    }
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        see_to_error(receiver, message);
+        receiver->library->message_destroy(message);
+        return false;
+    }
+    kafka_end_trouble(receiver,
+                      receiver->trouble == KAFKA_UNDELIVERED ? KAFKA_WELL : receiver->trouble);
+    receiver->held[receiver->held_count++] = message;
+    receiver->held_bytes += message->len;
+    return true;
+}
+
+void kafka_flush(struct kafka_receiver *receiver) {
+    feed_flush(receiver->feed);
+    for (uint32_t i = 0; i < receiver->handled; i++) {
+        receiver->held_bytes -= receiver->held[i]->len;
+        receiver->library->message_destroy(receiver->held[i]);
+    }
+    receiver->held_count -= receiver->handled;
+    memmove(receiver->held, receiver->held + receiver->handled,
+            receiver->held_count * sizeof *receiver->held);
+    receiver->handled = 0;
+}
+
+void kafka_pause(struct kafka_receiver *receiver, bool paused) {
+    if (receiver->paused == paused)
+        return;
+    receiver->paused = paused;
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_topic_partition_list_t *assigned = NULL;
+    if (library->assignment(receiver->consumer, &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    if (paused)
+        library->pause_partitions(receiver->consumer, assigned);
+    else
+        library->resume_partitions(receiver->consumer, assigned);
+    library->topic_partition_list_destroy(assigned);
+}
+
+// -- set up -------------------------------------------------------------------------------------
+
+static enum status set_numbers(struct kafka_receiver *receiver, rd_kafka_conf_t *conf,
+                               struct error *error) {
+    const struct kafka_config *config = receiver->config;
+    uint64_t fetch = config->queue_size.bytes;
+    fetch = fetch > FETCH_BYTES_MAX ? FETCH_BYTES_MAX : fetch;
+    if (fetch < config->max_partition_fetch_size.bytes)
+        fetch = config->max_partition_fetch_size.bytes;
+    fetch = fetch < FETCH_BYTES_MIN ? FETCH_BYTES_MIN : fetch;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"fetch.min.bytes", config->min_fetch_size.bytes},
+        {"fetch.message.max.bytes", config->max_partition_fetch_size.bytes},
+        {"fetch.max.bytes", fetch},
+        {"receive.message.max.bytes", fetch * 2 + 1024},
+        {"queued.max.messages.kbytes", (config->queue_size.bytes + 1023) / 1024},
+        {"fetch.wait.max.ms", (uint64_t)config->max_fetch_wait.ns / 1000000},
+        {"session.timeout.ms", (uint64_t)config->session_timeout.ns / 1000000},
+        {"heartbeat.interval.ms", (uint64_t)config->heartbeat_interval.ns / 1000000},
+        {"max.poll.interval.ms", (uint64_t)config->max_poll_interval.ns / 1000000},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && status == STATUS_OK; i++)
+        status =
+            kafka_conf_set_number(receiver->library, conf, numbers[i].key, numbers[i].value, error);
+    return status;
+}
+
+static enum status set_up(struct kafka_receiver *receiver, rd_kafka_conf_t *conf,
+                          struct error *error) {
+    const struct kafka_library *library = receiver->library;
+    const struct kafka_config *config = receiver->config;
+    const struct kafka_setting settings[] = {
+        {"group.id", receiver->group},
+        {"partition.assignment.strategy", strategies[config->strategy]},
+        {"isolation.level", isolations[config->isolation_level]},
+        {"enable.auto.commit", "false"},
+        {"enable.auto.offset.store", "false"},
+        {"auto.offset.reset", "error"},
+        {"allow.auto.create.topics", "false"},
+        {"topic.metadata.refresh.interval.ms", "60000"},
+    };
+    library->conf_set_rebalance_cb(conf, kafka_rebalance);
+    library->conf_set_offset_commit_cb(conf, kafka_committed);
+    library->conf_set_error_cb(conf, note_error);
+    enum status status =
+        kafka_conf_set_all(library, conf, settings, sizeof settings / sizeof settings[0], error);
+    if (status == STATUS_OK && config->group_instance_id != NULL)
+        status =
+            kafka_conf_set(library, conf, "group.instance.id", config->group_instance_id, error);
+    if (status == STATUS_OK)
+        status = set_numbers(receiver, conf, error);
+    if (status == STATUS_OK)
+        status = kafka_conf_finish(library, conf, &config->connection, error);
+    return status;
+}
+
+static enum status subscribe(struct kafka_receiver *receiver, struct error *error) {
+    const struct kafka_library *library = receiver->library;
+    const struct text_list *topics = &receiver->config->topics;
+    rd_kafka_topic_partition_list_t *list = library->topic_partition_list_new((int)topics->count);
+    for (uint32_t i = 0; i < topics->count; i++)
+        library->topic_partition_list_add(list, topics->items[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t failure = library->subscribe(receiver->consumer, list);
+    library->topic_partition_list_destroy(list);
+    if (failure == RD_KAFKA_RESP_ERR_NO_ERROR)
+        return STATUS_OK;
+    return error_set(error, STATUS_CONFIG, "the topics cannot be subscribed to: %s",
+                     library->err2str(failure));
+}
+
+enum status kafka_consumer_open(struct kafka_receiver *receiver, struct error *error) {
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_conf_t *conf;
+    enum status status =
+        kafka_conf_begin(&receiver->client, &receiver->config->connection, &conf, error);
+    if (status != STATUS_OK)
+        return status;
+    status = set_up(receiver, conf, error);
+    if (status != STATUS_OK) {
+        library->conf_destroy(conf);
+        return status;
+    }
+    receiver->closing = receiver->fatal = false;
+    status = kafka_client_new(library, RD_KAFKA_CONSUMER, conf, &receiver->consumer, error);
+    if (status == STATUS_OK)
+        library->poll_set_consumer(receiver->consumer);
+    // Callbacks need the feed: the group is joined by kafka_run.
+    return status;
+}
+
+enum status kafka_consumer_join(struct kafka_receiver *receiver, struct error *error) {
+    return subscribe(receiver, error);
+}
+
+// -- the end ------------------------------------------------------------------------------------
+
+static void release_held(struct kafka_receiver *receiver) {
+    for (uint32_t i = 0; i < receiver->held_count; i++)
+        receiver->library->message_destroy(receiver->held[i]);
+    receiver->held_count = receiver->handled = 0;
+    receiver->held_bytes = 0;
+}
+
+void kafka_consumer_close(struct kafka_receiver *receiver, uint64_t budget_ns) {
+    const struct kafka_library *library = receiver->library;
+    if (receiver->consumer == NULL)
+        return;
+    receiver->closing = true;
+    release_held(receiver);
+    rd_kafka_queue_t *queue = library->queue_new(receiver->consumer);
+    rd_kafka_error_t *failure = library->consumer_close_queue(receiver->consumer, queue);
+    uint64_t until = clock_monotonic_ns() + budget_ns;
+    while (failure == NULL && !library->consumer_closed(receiver->consumer) &&
+           clock_monotonic_ns() < until)
+        library->queue_poll_callback(queue, 20);
+    if (failure != NULL)
+        library->error_destroy(failure);
+    library->queue_destroy(queue);
+    library->destroy_flags(receiver->consumer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    receiver->consumer = NULL;
+    struct kafka_partition *partition;
+    for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;)
+        partition->assigned = false;
+}
+
+// -- a fatal error ------------------------------------------------------------------------------
+
+void kafka_consumer_renew(struct kafka_receiver *receiver) {
+    char reason[256] = "";
+    struct kafka_partition *partition;
+    if (receiver->renew_at_ns == 0) {
+        rd_kafka_resp_err_t code =
+            receiver->library->fatal_error(receiver->consumer, reason, sizeof reason);
+        kafka_say_trouble(receiver, KAFKA_REFUSED, "the consumer has ended (%s): %s",
+                          receiver->library->err2name(code), reason);
+        kafka_flush(receiver);
+        for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
+            if (!partition->assigned)
+                continue;
+            kafka_partition_leave(receiver, partition);
+            kafka_hide_lag(receiver, partition);
+        }
+        kafka_consumer_close(receiver, SECOND_NS);
+        uint64_t wait_ns = receiver->renew_wait_ns * 2;
+        wait_ns = wait_ns < SECOND_NS ? SECOND_NS : wait_ns;
+        receiver->renew_wait_ns =
+            wait_ns > RENEW_MAX_S * SECOND_NS ? RENEW_MAX_S * SECOND_NS : wait_ns;
+        receiver->renew_at_ns = clock_monotonic_ns() + receiver->renew_wait_ns;
+    }
+    if (clock_monotonic_ns() < receiver->renew_at_ns)
+        return;
+    struct error error = {0};
+    if (kafka_consumer_open(receiver, &error) == STATUS_OK &&
+        kafka_consumer_join(receiver, &error) == STATUS_OK) {
+        receiver->renew_at_ns = 0;
+        receiver->paused = false;
+        return;
+    }
+    log_write(LOG_ERROR, kafka_site(receiver, "C4011"), "%s", error.message);
+    receiver->renew_at_ns = clock_monotonic_ns() + RENEW_MAX_S * SECOND_NS;
+}

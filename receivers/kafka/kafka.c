@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Kafka receiver as a component: its options, and its life from start to stop.
+//
+// Start makes the consumer, which finds wrong settings at once, but waits for no broker. Stop comes
+// after the last checkpoint: what has become safe with it is committed then, and the group is left.
+#include "receivers/kafka/kafka.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "receivers/decode/telemetry.h"
+#include "receivers/kafka/kafka_receiver.h"
+
+#include <regex.h>
+#include <stdio.h>
+
+static const char *const start_choices[] = {"earliest", "latest", NULL};
+static const char *const strategy_choices[] = {"cooperative-sticky", "range", "roundrobin", NULL};
+static const char *const isolation_choices[] = {"read_committed", "read_uncommitted", NULL};
+static const char *const format_choices[] = {"auto", "stormlog", NULL};
+
+static const struct option dead_letter_rows[] = {
+    {.name = "topic",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct dead_letter_config, topic),
+     .help = "topic that messages with a refused record are put into, whole and with the reason"},
+};
+
+#define AT(field) offsetof(struct kafka_config, field)
+
+static const struct option options[] = {
+    KAFKA_CONNECTION_OPTIONS(struct kafka_config, connection),
+    {.name = "topics",
+     .type = OPTION_TEXT_LIST,
+     .offset = AT(topics),
+     .required = true,
+     .help = "topics to read; an entry that begins with ^ is a regular expression"},
+    {.name = "group_id",
+     .type = OPTION_TEXT,
+     .offset = AT(group_id),
+     .default_value = "culprit",
+     .help = "consumer group; its members share the partitions"},
+    {.name = "group_instance_id",
+     .type = OPTION_TEXT,
+     .offset = AT(group_instance_id),
+     .help = "makes the membership static: after a restart within session_timeout this name gets "
+             "its partitions back without a rebalance"},
+    {.name = "initial_offset",
+     .type = OPTION_CHOICE,
+     .offset = AT(initial_offset),
+     .default_value = "earliest",
+     .choices = start_choices,
+     .help = "where to begin in a partition that nobody of the group has worked on"},
+    {.name = "session_timeout",
+     .type = OPTION_DURATION,
+     .offset = AT(session_timeout),
+     .default_value = "45s",
+     .min = 0.1,
+     .max = 3600,
+     .help = "how long a member may be silent before its partitions go to others"},
+    {.name = "heartbeat_interval",
+     .type = OPTION_DURATION,
+     .offset = AT(heartbeat_interval),
+     .default_value = "3s",
+     .min = 0.01,
+     .max = 3600,
+     .help = "how often a member shows that it lives"},
+    {.name = "max_poll_interval",
+     .type = OPTION_DURATION,
+     .offset = AT(max_poll_interval),
+     .default_value = "300s",
+     .min = 1,
+     .max = 86400,
+     .help = "how long handling what was taken may last before its partitions go to others"},
+    {.name = "group_rebalance_strategy",
+     .type = OPTION_CHOICE,
+     .offset = AT(strategy),
+     .default_value = "cooperative-sticky",
+     .choices = strategy_choices,
+     .help = "how the group shares the partitions"},
+    {.name = "isolation_level",
+     .type = OPTION_CHOICE,
+     .offset = AT(isolation_level),
+     .default_value = "read_committed",
+     .choices = isolation_choices,
+     .help = "whether records of transactions that were not committed are read"},
+    {.name = "min_fetch_size",
+     .type = OPTION_SIZE,
+     .offset = AT(min_fetch_size),
+     .default_value = "1B",
+     .min = 1,
+     .max = 100e6,
+     .help = "a broker waits for so much, up to max_fetch_wait, before it answers"},
+    {.name = "max_fetch_wait",
+     .type = OPTION_DURATION,
+     .offset = AT(max_fetch_wait),
+     .default_value = "250ms",
+     .min = 0.001,
+     .max = 300,
+     .help = "how long a broker waits for min_fetch_size"},
+    {.name = "max_partition_fetch_size",
+     .type = OPTION_SIZE,
+     .offset = AT(max_partition_fetch_size),
+     .default_value = "1MiB",
+     .min = 1024,
+     .max = 100e6,
+     .help = "how much of one partition is fetched at once; a larger message is fetched alone"},
+    {.name = "queue_size",
+     .type = OPTION_SIZE,
+     .offset = AT(queue_size),
+     .default_value = "16MiB",
+     .min = 1048576,
+     .max = 2147483648.0,
+     .help = "how much is fetched ahead, of all partitions together"},
+    {.name = "max_record_size",
+     .type = OPTION_SIZE,
+     .offset = AT(max_record_size),
+     .default_value = "1MiB",
+     .min = 1024,
+     .max = 64.0 * 1024 * 1024,
+     .help = "a longer record is refused"},
+    {.name = "format",
+     .type = OPTION_CHOICE,
+     .offset = AT(format),
+     .default_value = "auto",
+     .choices = format_choices,
+     .help = "what the records are; `auto` tells it by each message"},
+    {.name = "job_id",
+     .type = OPTION_TEXT,
+     .offset = AT(job_id),
+     .help = "job of events that name none, or whose job is the text `none`"},
+    {.name = "rewind",
+     .type = OPTION_DURATION,
+     .offset = AT(rewind),
+     .default_value = "10m",
+     .min = 0,
+     .max = 30 * 86400.0,
+     .help =
+         "how far before the committed offset a partition is read that somebody else worked on"},
+    {.name = "max_senders",
+     .type = OPTION_INT,
+     .offset = AT(max_senders),
+     .default_value = "100000",
+     .min = 1,
+     .max = 10000000,
+     .help = "how many culprits are known whose records are told from repeats"},
+    {.name = "dead_letter",
+     .type = OPTION_GROUP,
+     .offset = AT(dead_letter),
+     .rows = dead_letter_rows,
+     .row_count = OPTION_COUNT(dead_letter_rows),
+     .help = "where messages with refused records go"},
+    {.name = "quarantine",
+     .type = OPTION_TEXT,
+     .offset = AT(quarantine),
+     .help = "file that messages with refused records are appended to, one JSON object a line"},
+    {.name = "quarantine_max_size",
+     .type = OPTION_SIZE,
+     .offset = AT(quarantine_max_size),
+     .default_value = "256MiB",
+     .min = 4096,
+     .max = 1099511627776.0,
+     .help = "the quarantine file grows no further; what is refused then is only counted"},
+};
+
+// -- rules between options ----------------------------------------------------------------------
+
+static void check_topics(const struct kafka_config *config, struct problem_list *problems) {
+    if (config->topics.count == 0)
+        problem_add(problems, "topics", "the list is empty; name at least one topic");
+    for (uint32_t i = 0; i < config->topics.count; i++) {
+        const char *topic = config->topics.items[i];
+        regex_t pattern;
+        if (topic[0] != '^') {
+            if (!kafka_topic_is_valid(topic))
+                problem_add(problems, "topics",
+                            "\"%s\" is no topic: 1 to 249 letters, digits, dots, dashes and "
+                            "underscores; a regular expression begins with ^",
+                            topic);
+        } else if (regcomp(&pattern, topic, REG_EXTENDED | REG_NOSUB) != 0) {
+            problem_add(problems, "topics", "\"%s\" is no regular expression", topic);
+        } else {
+            regfree(&pattern);
+        }
+    }
+}
+
+static void check_text(const char *text, const char *key, struct problem_list *problems) {
+    if (text != NULL && text[0] == '\0')
+        problem_add(problems, key, "the text is empty; leave the key out or give it a value");
+}
+
+static void kafka_validate(const void *given, struct problem_list *problems) {
+    const struct kafka_config *config = given;
+    kafka_connection_check(&config->connection, problems);
+    check_topics(config, problems);
+    check_text(config->group_id, "group_id", problems);
+    check_text(config->group_instance_id, "group_instance_id", problems);
+    check_text(config->job_id, "job_id", problems);
+    if (config->heartbeat_interval.ns * 2 > config->session_timeout.ns)
+        problem_add(problems, "heartbeat_interval",
+                    "it is more than half of session_timeout; a third of it is usual");
+    if (config->max_poll_interval.ns < config->session_timeout.ns)
+        problem_add(problems, "max_poll_interval", "it is shorter than session_timeout");
+    const char *dead_letter = config->dead_letter.topic;
+    if (dead_letter != NULL && !kafka_topic_is_valid(dead_letter))
+        problem_add(problems, "dead_letter.topic", "\"%s\" is no topic", dead_letter);
+    for (uint32_t i = 0; dead_letter != NULL && i < config->topics.count; i++)
+        if (strcmp(config->topics.items[i], dead_letter) == 0)
+            problem_add(problems, "dead_letter.topic",
+                        "%s is also read: what is put there would be read and refused for ever",
+                        dead_letter);
+}
+
+// -- start and stop -----------------------------------------------------------------------------
+
+static const struct metric_family repeated = {
+    .name = "culprit_kafka_receiver_repeated_messages_total",
+    .help = "Messages that a sender had sent before, which were dropped.",
+    .type = METRIC_COUNTER};
+static const struct metric_family empty = {.name = "culprit_kafka_receiver_empty_messages_total",
+                                           .help = "Messages without a value, which were skipped.",
+                                           .type = METRIC_COUNTER};
+static const struct metric_family dead_letters = {
+    .name = "culprit_kafka_receiver_dead_letters_total",
+    .help = "Messages that were put into the dead-letter topic.",
+    .type = METRIC_COUNTER};
+static const struct metric_family dead_letters_failed = {
+    .name = "culprit_kafka_receiver_dead_letters_failed_total",
+    .help = "Messages that the dead-letter topic does not take.",
+    .type = METRIC_COUNTER};
+
+static void find_counters(struct kafka_receiver *receiver) {
+    const char *id = receiver->context->id;
+    receiver->counters = (struct kafka_counters){
+        .repeated = METRIC(&repeated, "receiver", id),
+        .empty = METRIC(&empty, "receiver", id),
+        .dead_letters = METRIC(&dead_letters, "receiver", id),
+        .dead_letters_failed = METRIC(&dead_letters_failed, "receiver", id)};
+}
+
+// A further pipeline reads on its own, so it is a group of its own.
+static char *group_name(const struct kafka_config *config, uint32_t copy) {
+    size_t size = strlen(config->group_id) + 16;
+    char *name = memory_take(size);
+    if (copy == 0)
+        snprintf(name, size, "%s", config->group_id);
+    else
+        snprintf(name, size, "%s.%u", config->group_id, copy);
+    return name;
+}
+
+static enum status open_outputs(struct kafka_receiver *receiver, struct error *error) {
+    const struct kafka_config *config = receiver->config;
+    if (config->job_id != NULL)
+        receiver->job = intern(slice_of(config->job_id));
+    if (receiver->job == STRING_REFUSED)
+        return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
+    if (config->quarantine == NULL || !receiver->first)
+        return STATUS_OK;
+    return quarantine_open(&receiver->quarantine, config->quarantine,
+                           config->quarantine_max_size.bytes, error);
+}
+
+static enum status kafka_start(void *instance, const void *config,
+                               const struct component_context *context, struct error *error) {
+    struct kafka_receiver *receiver = instance;
+    receiver->config = config;
+    receiver->context = context;
+    receiver->first = context->copy == 0;
+    receiver->started = true;
+    arena_init(&receiver->trial.arena, 4096);
+    receiver->trial.state = memory_zero(1, decoder_stormlog.state_size);
+    receiver->group = group_name(receiver->config, context->copy);
+    receiver->client.site = context->site;
+    find_counters(receiver);
+    enum status status = open_outputs(receiver, error);
+    if (status == STATUS_OK)
+        status = kafka_library_load(&receiver->library, error);
+    if (status != STATUS_OK)
+        return status;
+    receiver->client.library = receiver->library;
+    return kafka_consumer_open(receiver, error);
+}
+
+static void kafka_stop(void *instance) {
+    enum { LEAVE_NS = 2000 * 1000 * 1000 };
+    struct kafka_receiver *receiver = instance;
+    if (!receiver->started)
+        return;
+    receiver->started = false;
+    if (receiver->consumer != NULL && receiver->feed != NULL && !receiver->fatal)
+        kafka_commit(receiver);
+    if (receiver->library != NULL) {
+        kafka_consumer_close(receiver, LEAVE_NS);
+        kafka_dead_letter_close(receiver);
+    }
+    struct kafka_partition *partition;
+    for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;)
+        kafka_hide_lag(receiver, partition);
+    kafka_partitions_release(receiver);
+    quarantine_close(&receiver->quarantine);
+    arena_release(&receiver->trial.arena);
+    memory_give(receiver->trial.state);
+    memory_give(receiver->group);
+}
+
+const struct component_type receiver_kafka = {
+    .name = "kafka",
+    .summary = "Reads events from Kafka topics, as a member of a consumer group.",
+    .kind = COMPONENT_RECEIVER,
+    .stability = STABILITY_BETA,
+    .options = options,
+    .option_count = OPTION_COUNT(options),
+    .config_size = sizeof(struct kafka_config),
+    .instance_size = sizeof(struct kafka_receiver),
+    .validate = kafka_validate,
+    .start = kafka_start,
+    .stop = kafka_stop,
+    .receiver = {.each_pipeline = true, .run = kafka_run},
+};

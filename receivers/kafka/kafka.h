@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Kafka receiver: records of topics, as a member of a consumer group.
+#pragma once
+
+#include "pipeline/component.h"
+
+extern const struct component_type receiver_kafka;

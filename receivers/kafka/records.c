@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of one message of a topic?
+//
+// What its headers say is read, repeats and empty ones are dropped, the rest is offered record by
+// record. With a dead-letter topic each message is decoded once before anything of it is offered:
+// one that holds a refused record is delivered there first, so that nothing of it is done while
+// that is not certain. Slices point into the message, which is kept until the feed is flushed.
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "receivers/kafka/kafka_receiver.h"
+
+#include "receivers/decode/telemetry.h"
+
+#include <stdio.h>
+
+// What another culprit says of the record.
+struct headers {
+    struct slice sender; // NULL: none
+    uint64_t sequence;
+    struct carried carried;
+    string_id job;
+    bool has_carried;
+    bool known; // its format is named
+    const char *fault;
+};
+
+struct handling {
+    const rd_kafka_message_t *message;
+    struct kafka_partition *partition;
+    struct kafka_sender *sender;
+    struct source *source;
+    struct headers headers;
+    struct slice value;
+    bool kept; // in the quarantine
+};
+
+// -- headers ------------------------------------------------------------------------------------
+
+static bool read_number(struct slice text, uint64_t *number) {
+    uint64_t value = 0;
+    if (text.size == 0 || text.size > 20)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned digit = (unsigned)(text.data[i] - '0');
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *number = value;
+    return true;
+}
+
+static void read_header(struct headers *headers, struct slice name, struct slice value) {
+    uint64_t number;
+    if (slice_equal(name, SLICE("culprit-sender"))) {
+        if (value.size > 0 && value.size <= KAFKA_SENDER_MAX)
+            headers->sender = value;
+    } else if (slice_equal(name, SLICE("culprit-sequence"))) {
+        if (read_number(value, &number))
+            headers->sequence = number;
+    } else if (slice_equal(name, SLICE("culprit-job"))) {
+        headers->job = intern(value);
+        if (headers->job == STRING_REFUSED)
+            headers->fault = "no more distinct names are taken";
+    } else if (slice_equal(name, SLICE("culprit-generation"))) {
+        if (read_number(value, &number) && number <= UINT32_MAX)
+            headers->carried.generation = (uint32_t)number;
+    } else if (slice_equal(name, SLICE("culprit-first-sample"))) {
+        if (read_number(value, &number))
+            headers->carried.first_sample_ns = number;
+    } else if (slice_equal(name, SLICE("culprit-format"))) {
+        headers->known = slice_equal(value, slice_of(decoder_stormlog.name));
+        if (!headers->known)
+            headers->fault = "its format (header culprit-format) is not known here";
+    } else if (slice_equal(name, SLICE("culprit-schema"))) {
+        if (!slice_equal(value, SLICE("culprit.event.v1")))
+            headers->fault = "its header culprit-schema is not culprit.event.v1";
+    }
+}
+
+static void read_headers(const struct kafka_receiver *receiver, const rd_kafka_message_t *message,
+                         struct headers *headers) {
+    *headers = (struct headers){0};
+    rd_kafka_headers_t *list;
+    if (receiver->library->message_headers(message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    const char *name;
+    const void *value;
+    size_t size;
+    for (size_t i = 0; receiver->library->header_get_all(list, i, &name, &value, &size) ==
+                       RD_KAFKA_RESP_ERR_NO_ERROR;
+         i++)
+        if (strncmp(name, "culprit-", 8) == 0)
+            read_header(headers, slice_of(name), (struct slice){value, value == NULL ? 0 : size});
+    if (headers->sequence == 0)
+        headers->sender = (struct slice){0};
+    headers->has_carried =
+        headers->carried.generation != 0 || headers->carried.first_sample_ns != 0;
+}
+
+// -- positions ----------------------------------------------------------------------------------
+
+// All of the message that comes now counts as done with what is offered next.
+static void reach(struct kafka_receiver *receiver, const struct handling *handling) {
+    const rd_kafka_message_t *message = handling->message;
+    struct kafka_partition *partition = handling->partition;
+    rd_kafka_timestamp_type_t type;
+    int64_t time_ms = receiver->library->message_timestamp(message, &type);
+    if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time_ms < 0)
+        time_ms = 0;
+    if (time_ms > partition->time_ms)
+        partition->time_ms = time_ms;
+    partition->next = message->offset + 1;
+    struct source_position position = {
+        .number = (uint64_t)message->offset + 1,
+        .detail = {(uint64_t)message->offset, (uint64_t)partition->time_ms}};
+    feed_source_reached(partition->source, &position);
+    if (handling->sender == NULL)
+        return;
+    handling->sender->sequence = handling->headers.sequence;
+    position.number = handling->headers.sequence;
+    feed_source_reached(handling->sender->source, &position);
+}
+
+// -- records ------------------------------------------------------------------------------------
+
+static void set_fault(struct kafka_receiver *receiver, enum decode_category category,
+                      const char *why) {
+    receiver->fault.category = category;
+    receiver->fault.field[0] = '\0';
+    receiver->fault.offset = 0;
+    snprintf(receiver->fault.detail, sizeof receiver->fault.detail, "%s", why);
+}
+
+// The whole message, once.
+static void keep(struct kafka_receiver *receiver, struct handling *handling) {
+    struct quarantine *quarantine = &receiver->quarantine;
+    if (handling->kept)
+        return;
+    handling->kept = true;
+    quarantine_add(quarantine, feed_source_path(handling->source),
+                   (uint64_t)handling->message->offset + 1, &receiver->fault, handling->value);
+    if (quarantine->failed && !quarantine->said) {
+        quarantine->said = true;
+        feed_note(receiver->feed, slice_of(quarantine->path),
+                  "the quarantine file cannot be written (%s): refused records are counted but no "
+                  "longer kept",
+                  strerror(quarantine->write_error));
+    }
+}
+
+static void offer(struct kafka_receiver *receiver, struct handling *handling,
+                  const struct kafka_item *item) {
+    const struct headers *headers = &handling->headers;
+    uint64_t position = (uint64_t)handling->message->offset + 1;
+    if (item->refusal == DECODE_OK) {
+        if (feed_offer_carried(receiver->feed, handling->source, item->record, position,
+                               headers->has_carried ? &headers->carried : NULL, headers->job,
+                               &receiver->fault) == DECODE_OK)
+            return;
+    } else {
+        set_fault(receiver, item->refusal, item->why);
+        feed_refuse(receiver->feed, handling->source, position, &receiver->fault);
+    }
+    keep(receiver, handling);
+}
+
+// Whether the decoder takes every record of the value; if not, the fault is set.
+static bool is_whole(struct kafka_receiver *receiver, const struct handling *handling) {
+    struct kafka_items items;
+    struct kafka_item item;
+    if (handling->headers.fault != NULL) {
+        set_fault(receiver, DECODE_UNSUPPORTED_VERSION, handling->headers.fault);
+        return false;
+    }
+    kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
+    while (kafka_items_next(&items, &item)) {
+        struct event event;
+        if (item.refusal != DECODE_OK) {
+            set_fault(receiver, item.refusal, item.why);
+            return false;
+        }
+        enum decode_category category = decoder_stormlog.decode(
+            receiver->trial.state, item.record, &receiver->trial.arena, &event, &receiver->fault);
+        arena_reset(&receiver->trial.arena);
+        if (category != DECODE_OK)
+            return false;
+    }
+    return true;
+}
+
+static void offer_all(struct kafka_receiver *receiver, struct handling *handling) {
+    struct kafka_items items;
+    struct kafka_item item, next;
+    kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
+    bool more = kafka_items_next(&items, &item);
+    bool several = more && items.kind != KAFKA_ONE;
+    // What was done before stands by itself, so that a batch which is full in between holds nothing
+    // of this message but records, and they are few.
+    if (several)
+        feed_flush(receiver->feed);
+    while (more) {
+        more = kafka_items_next(&items, &next);
+        if (!more)
+            reach(receiver, handling);
+        offer(receiver, handling, &item);
+        item = next;
+    }
+    if (handling->partition->next <= handling->message->offset)
+        reach(receiver, handling); // there was nothing in it
+}
+
+static void refuse_all(struct kafka_receiver *receiver, struct handling *handling) {
+    set_fault(receiver, DECODE_UNSUPPORTED_VERSION, handling->headers.fault);
+    reach(receiver, handling);
+    feed_refuse(receiver->feed, handling->source, (uint64_t)handling->message->offset + 1,
+                &receiver->fault);
+    keep(receiver, handling);
+}
+
+// -- the message --------------------------------------------------------------------------------
+
+static bool drop(struct kafka_receiver *receiver, struct handling *handling,
+                 struct metric *counter) {
+    handling->sender = NULL;
+    reach(receiver, handling);
+    if (receiver->first)
+        metric_add(counter, 1);
+    return true;
+}
+
+bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *message) {
+    struct handling handling = {.message = message, .value = {message->payload, message->len}};
+    handling.partition = kafka_partition_find(receiver, receiver->library->topic_name(message->rkt),
+                                              message->partition);
+    struct kafka_partition *partition = handling.partition;
+    // It went to somebody else meanwhile, or was fetched before it came back.
+    if (partition == NULL || !partition->assigned || message->offset < partition->next)
+        return true;
+    partition->unresolved = false;
+    if (message->payload == NULL)
+        return drop(receiver, &handling, receiver->counters.empty);
+    read_headers(receiver, message, &handling.headers);
+    if (handling.headers.sender.data != NULL)
+        handling.sender = kafka_sender_of(receiver, partition, handling.headers.sender);
+    handling.source = handling.sender == NULL ? partition->source : handling.sender->source;
+    if (handling.sender != NULL && handling.headers.sequence <= handling.sender->sequence)
+        return drop(receiver, &handling, receiver->counters.repeated);
+    if (receiver->first && receiver->config->dead_letter.topic != NULL &&
+        !is_whole(receiver, &handling) && !kafka_dead_letter_send(receiver, message, partition))
+        return false;
+    feed_source_figures(handling.source)->bytes += message->len;
+    if (handling.headers.fault != NULL)
+        refuse_all(receiver, &handling);
+    else
+        offer_all(receiver, &handling);
+    return true;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP receiver on a fake store: repeats, answers that wait, and what a restart offers again.
+#include "http_fixture.h"
+
+// -- the key ------------------------------------------------------------------------------------
+
+START_TEST(repeats_are_told_the_same) {
+    start();
+    check_key("one", R(1) "\n" R(2) "\nx\n", 202, 2, false);
+    check_key("one", R(1) "\n" R(2) "\nx\n", 202, 2, true);
+    check_key("two", "x\n", 400, 0, false);
+    check_key("two", "x\n", 400, 0, true);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 2);
+    // Four are remembered: with a fifth the first is forgotten.
+    for (int i = 3; i <= 5; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%d", i);
+        check_key(key, R(3), 202, 1, false);
+    }
+    check_key("two", "x\n", 400, 0, true);
+    check_key("one", R(1), 202, 1, false);
+    check_key("two", R(1), 202, 1, false);
+    stop();
+}
+END_TEST
+
+START_TEST(keys_must_be_right) {
+    start();
+    char headers[600];
+    snprintf(headers, sizeof headers, LINES "Idempotency-Key: %0256d\r\n", 0);
+    check_error(headers, R(1), 400, "bad_idempotency_key");
+    check_error(LINES "Idempotency-Key: \xc3\xa4\r\n", R(1), 400, "bad_idempotency_key");
+    snprintf(headers, sizeof headers, LINES "Idempotency-Key: %0255d\r\n", 0);
+    check_post(headers, R(1), 202, 1, 0);
+    stop();
+}
+END_TEST
+
+// -- ack: stored --------------------------------------------------------------------------------
+
+START_TEST(stored_needs_a_store) {
+    config.ack = ACK_STORED;
+    memset(&receiver, 0, sizeof receiver);
+    ck_assert_int_eq(receiver_http.start(&receiver, &config, &context, &error), STATUS_CONFIG);
+    ck_assert_ptr_nonnull(strstr(error.message, "file_storage"));
+    receiver_http.stop(&receiver);
+}
+END_TEST
+
+static bool has_answer(int descriptor) {
+    char byte;
+    return recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+START_TEST(no_answer_before_it_is_durable) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    start();
+    fake_store_hold(store, true);
+    int clients[5];
+    for (int i = 0; i < 5; i++) {
+        clients[i] = client_connect(port());
+        // The last two have the same key.
+        client_request(clients[i], "POST", "/v1/events",
+                       i < 3 ? LINES : LINES "Idempotency-Key: k\r\n", R(1), strlen(R(1)));
+    }
+    // All have been offered, though there are two threads: waiting holds up none.
+    for (int i = 0; i < 5000 && fake_feed_accepted(feed, NULL) < 4; i++)
+        usleep(1000);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 4);
+    usleep(200000);
+    for (int i = 0; i < 5; i++)
+        ck_assert(!has_answer(clients[i]));
+    fake_store_hold(store, false);
+    int repeated = 0;
+    for (int i = 0; i < 5; i++) {
+        struct answer answer = client_answer(clients[i], false);
+        ck_assert_int_eq(answer.status, 200);
+        repeated += strstr(answer.body, "\"repeated\":true") != NULL;
+        answer_free(&answer);
+        close(clients[i]);
+    }
+    ck_assert_int_eq(repeated, 1);
+    stop();
+}
+END_TEST
+
+START_TEST(what_no_checkpoint_holds_is_offered_again) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    atomic_store(&feed->unsafe, true);
+    start();
+    check_post(LINES, R(1) "\n" R(2) "\n", 200, 2, 0);
+    check_post(LINES, R(3) "\nnonsense\n", 200, 1, 1);
+    check_key("k", R(4), 200, 1, false);
+    ck_assert_uint_eq(fake_store_rows(store, STORE_JOURNAL), 3);
+    ck_assert_uint_eq(fake_store_rows(store, STORE_REPEATS), 1);
+    stop();
+    // A checkpoint holds the first.
+    start_again(1);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 2);
+    ck_assert_uint_eq(feed->count, 2); // what was refused is not offered again
+    ck_assert_str_eq(feed->records[0].text, R(3));
+    ck_assert_uint_eq(feed->records[0].position, 3);
+    ck_assert_str_eq(feed->records[1].text, R(4));
+    ck_assert_uint_eq(feed->records[1].position, 5);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 3);
+    // The key is still known, and numbers go on.
+    check_key("k", R(4), 200, 1, true);
+    check_post(LINES, R(5), 200, 1, 0);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 4);
+    ck_assert_uint_eq(feed->records[2].position, 6);
+    stop();
+    // All is in a checkpoint: rows go, within seconds.
+    start_again(4);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 0);
+    for (int i = 0; i < 1000 && fake_store_rows(store, STORE_JOURNAL) > 0; i++)
+        usleep(10000);
+    ck_assert_uint_eq(fake_store_rows(store, STORE_JOURNAL), 0);
+    check_key("k", R(4), 200, 1, true);
+    stop();
+}
+END_TEST
+
+START_TEST(a_damaged_entry_holds_up_nothing) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    atomic_store(&feed->unsafe, true);
+    start();
+    for (int i = 0; i < 4; i++)
+        check_post(LINES, R(1), 200, 1, 0);
+    stop();
+    fake_store_damage(store, STORE_JOURNAL, 2);
+    start_again(0);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 3);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 4);
+    stop();
+}
+END_TEST
+
+START_TEST(a_pipeline_that_was_passed_over_catches_up) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    atomic_store(&feed->unsafe, true);
+    start();
+    check_post(LINES, R(1), 200, 1, 0);
+    atomic_store(&feed->passed_over, true);
+    check_post(LINES, R(2) "\nnonsense\n", 200, 1, 1);
+    check_post(LINES, R(3), 200, 1, 0);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 1);
+    atomic_store(&feed->passed_over, false);
+    for (int i = 0; i < 1000 && fake_feed_accepted(feed, NULL) < 3; i++)
+        usleep(10000);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 3);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 3);
+    check_post(LINES, R(4), 200, 1, 0);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 4);
+    stop();
+}
+END_TEST
+
+START_TEST(entries_of_an_earlier_run_are_not_lost_with_ack_accepted) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    atomic_store(&feed->unsafe, true);
+    start();
+    check_post(LINES, R(1), 200, 1, 0);
+    stop();
+    config.ack = ACK_ACCEPTED;
+    start_again(0);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 1);
+    check_post(LINES, R(2), 202, 1, 0);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 2);
+    stop();
+}
+END_TEST
+
+START_TEST(a_full_store_puts_off) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    start();
+    store->full = true;
+    check_error(LINES, R(1), 503, "busy");
+    store->full = false;
+    check_post(LINES, R(1), 200, 1, 0);
+    stop();
+}
+END_TEST
+
+START_TEST(many_clients_stored) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    start();
+    post_from_many();
+    stop();
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("http_stored");
+    TCase *cases = tcase_create("all");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, repeats_are_told_the_same);
+    tcase_add_test(cases, keys_must_be_right);
+    tcase_add_test(cases, stored_needs_a_store);
+    tcase_add_test(cases, no_answer_before_it_is_durable);
+    tcase_add_test(cases, what_no_checkpoint_holds_is_offered_again);
+    tcase_add_test(cases, a_damaged_entry_holds_up_nothing);
+    tcase_add_test(cases, a_pipeline_that_was_passed_over_catches_up);
+    tcase_add_test(cases, entries_of_an_earlier_run_are_not_lost_with_ack_accepted);
+    tcase_add_test(cases, a_full_store_puts_off);
+    tcase_add_test(cases, many_clients_stored);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

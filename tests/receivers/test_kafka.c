@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Kafka receiver against librdkafka's mock cluster: what is read, what counts once, what is
+// committed, and what it does while something does not work.
+#include "kafka_fixture.h"
+
+static struct running one;
+
+static void setup(void) {
+    fixture_setup();
+    running_init(&one);
+}
+
+START_TEST(reads_and_commits) {
+    produce_many(0, 0, 30);
+    produce_many(1, 0, 20);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 50);
+    EVENTUALLY(committed(0) == 30 && committed(1) == 20);
+    ck_assert_uint_eq(fake_feed_accepted(one.feed, "kafka://t/0"), 30);
+    ck_assert_uint_eq(fake_feed_accepted(one.feed, "kafka://t/1"), 20);
+    EVENTUALLY(atomic_load(&one.feed->caught_up));
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(commits_only_what_is_safe) {
+    atomic_store(&one.feed->unsafe, true);
+    produce_many(0, 0, 10);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 10);
+    sleep(2); // two looks at what may be committed
+    ck_assert_int_lt(committed(0), 0);
+    atomic_store(&one.feed->unsafe, false);
+    EVENTUALLY(committed(0) == 10);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(what_became_safe_is_committed_at_the_stop) {
+    atomic_store(&one.feed->unsafe, true);
+    produce_many(0, 0, 10);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 10);
+    ck_assert_int_lt(committed(0), 0);
+    fake_feed_stop(one.feed);
+    pthread_join(one.thread, NULL);
+    atomic_store(&one.feed->unsafe, false); // the checkpoint after the last batch
+    receiver_kafka.stop(one.receiver);
+    ck_assert_int_eq(committed(0), 10);
+    memory_give(one.receiver);
+    fake_feed_free(one.feed);
+}
+END_TEST
+
+START_TEST(goes_on_behind_the_checkpoint) {
+    produce_many(0, 0, 10);
+    struct source *source = feed_source(one.feed, SLICE("kafka://t/0"));
+    source->restored.number = source->reached.number = 7;
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 3);
+    ck_assert_uint_eq(one.feed->records[0].position, 8);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(goes_on_at_the_committed_offset) {
+    produce_many(0, 0, 10);
+    running_start(&one);
+    EVENTUALLY(committed(0) == 10);
+    running_stop(&one);
+    produce_many(0, 10, 15);
+    running_init(&one);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 5);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(latest_begins_at_the_end) {
+    produce_many(0, 0, 10);
+    one.config.initial_offset = KAFKA_START_LATEST;
+    running_start(&one);
+    EVENTUALLY(atomic_load(&one.feed->caught_up));
+    // Where it began is kept, so that what comes while it is away is not missed.
+    EVENTUALLY(committed(0) == 10);
+    produce_many(0, 10, 13);
+    EVENTUALLY(accepted(&one) == 3);
+    running_stop(&one);
+}
+END_TEST
+
+static void produce_of(const char *sender, const char *sequence) {
+    const char *const headers[] = {
+        "culprit-sender", sender,           "culprit-sequence", sequence, "culprit-format",
+        "stormlog",       "culprit-schema", "culprit.event.v1", NULL};
+    produce("t", 0, record_text(atoi(sequence)), headers);
+}
+
+START_TEST(repeats_are_dropped) {
+    static const char *const numbers[] = {"1", "2", "2", "3", "1", "7", "4"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        produce_of("node/a", numbers[i]);
+    produce_of("node/b", "2");
+    running_start(&one);
+    EVENTUALLY(committed(0) == 8);
+    ck_assert_uint_eq(fake_feed_accepted(one.feed, "kafka://t/0/node/a"), 4);
+    ck_assert_uint_eq(fake_feed_accepted(one.feed, "kafka://t/0/node/b"), 1);
+    ck_assert_uint_eq(accepted(&one), 5);
+    ck_assert_uint_eq(metric_value(one.receiver->counters.repeated), 3);
+    ck_assert_uint_eq(fake_feed_find(one.feed, "node/a")->reached.number, 7);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(repeats_are_told_across_a_restart) {
+    struct source *source = feed_source(one.feed, SLICE("kafka://t/0/node/a"));
+    source->restored.number = source->reached.number = 5;
+    produce_of("node/a", "5");
+    produce_of("node/a", "6");
+    running_start(&one);
+    EVENTUALLY(committed(0) == 2);
+    ck_assert_uint_eq(accepted(&one), 1);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(senders_are_bounded) {
+    one.config.max_senders = 2;
+    produce_of("a", "1");
+    produce_of("b", "1");
+    produce_of("c", "1");
+    produce_of("c", "1");
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 4);
+    EVENTUALLY(fake_feed_noted(one.feed, "more than 2 senders", "max_senders"));
+    ck_assert_uint_eq(fake_feed_accepted(one.feed, "kafka://t/0"), 2);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(values_of_all_layouts) {
+    produce("t", 0, NULL, NULL);
+    produce("t", 0,
+            "[{\"timestamp\":1.5,\"memory_allocated\":1},{\"timestamp\":2.5,"
+            "\"memory_allocated\":2}]",
+            NULL);
+    produce("t", 0,
+            "{\"timestamp\":1.5,\"memory_allocated\":1}\n\n{\"timestamp\":2.5,"
+            "\"memory_allocated\":2}\r\n",
+            NULL);
+    produce("t", 0, "{\"events\":[{\"timestamp\":1.5,\"memory_allocated\":1}]}", NULL);
+    produce("t", 0, "[]", NULL);
+    produce("t", 0, record_text(9), NULL);
+    running_start(&one);
+    EVENTUALLY(committed(0) == 6);
+    ck_assert_uint_eq(accepted(&one), 6);
+    ck_assert_uint_eq(metric_value(one.receiver->counters.empty), 1);
+    ck_assert_uint_eq(one.feed->count, 6);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(refused_records_stop_nothing) {
+    static char large[3000];
+    memset(large, ' ', sizeof large - 1);
+    large[0] = '{';
+    produce("t", 0, large, NULL);
+    produce("t", 0, "", NULL);
+    produce("t", 0, "{\"timestamp\":true}", NULL);
+    produce("t", 0, "[{\"timestamp\":1.5,\"memory_allocated\":1},{\"timestamp\":", NULL);
+    produce("t", 0, record_text(1), (const char *const[]){"culprit-format", "future", NULL});
+    produce("t", 0, record_text(1), (const char *const[]){"culprit-schema", "x", NULL});
+    produce("t", 0, record_text(2), NULL);
+    running_start(&one);
+    EVENTUALLY(committed(0) == 7);
+    ck_assert_uint_eq(accepted(&one), 2);
+    ck_assert_uint_eq(one.feed->count, 8);
+    ck_assert_uint_eq(fake_feed_refused(one.feed, DECODE_TOO_LONG), 1);
+    ck_assert_uint_eq(fake_feed_refused(one.feed, DECODE_UNSUPPORTED_VERSION), 2);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(waits_while_pipelines_are_blocked) {
+    running_start(&one);
+    produce_many(0, 0, 5);
+    EVENTUALLY(accepted(&one) == 5);
+    atomic_store(&one.feed->blocked, true);
+    EVENTUALLY(__atomic_load_n(&one.receiver->paused, __ATOMIC_RELAXED));
+    produce_many(0, 5, 105);
+    ck_assert_uint_le(accepted(&one), 6); // one may have been under way
+    atomic_store(&one.feed->blocked, false);
+    EVENTUALLY(accepted(&one) == 105);
+    EVENTUALLY(committed(0) == 105);
+    ck_assert_uint_eq(one.feed->count, 105);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(brokers_that_go_and_come) {
+    running_start(&one);
+    produce_many(0, 0, 5);
+    EVENTUALLY(accepted(&one) == 5);
+    ck_assert_int_eq(mock.mock_broker_set_down(cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    EVENTUALLY(trouble_says(&one, "brokers cannot be used"));
+    ck_assert_int_eq(mock.mock_broker_set_up(cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    EVENTUALLY(trouble_says(&one, NULL));
+    produce_many(0, 5, 10);
+    EVENTUALLY(accepted(&one) == 10);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(starts_without_brokers) {
+    ck_assert_int_eq(mock.mock_broker_set_down(cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    running_start(&one);
+    EVENTUALLY(trouble_says(&one, "brokers cannot be used"));
+    ck_assert_int_eq(mock.mock_broker_set_up(cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    produce_many(0, 0, 3);
+    EVENTUALLY(accepted(&one) == 3);
+    EVENTUALLY(trouble_says(&one, NULL));
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(failed_commits_are_tried_again) {
+    enum { OFFSET_COMMIT = 8 };
+    const rd_kafka_resp_err_t failures[] = {RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+                                            RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+                                            RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED};
+    mock.mock_push_request_errors_array(cluster, OFFSET_COMMIT, 3, failures);
+    produce_many(0, 0, 4);
+    running_start(&one);
+    EVENTUALLY(committed(0) == 4);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(fetch_errors_lose_nothing) {
+    enum { FETCH = 1 };
+    const rd_kafka_resp_err_t failures[] = {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+                                            RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE,
+                                            RD_KAFKA_RESP_ERR_UNKNOWN};
+    mock.mock_push_request_errors_array(cluster, FETCH, 3, failures);
+    produce_many(0, 0, 20);
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 20);
+    ck_assert_uint_eq(one.feed->count, 20);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(a_topic_made_anew_is_read_from_its_beginning) {
+    produce_many(0, 0, 6);
+    struct source *source = feed_source(one.feed, SLICE("kafka://t/0"));
+    source->restored.number = source->reached.number = 1000;
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 6);
+    ck_assert(fake_feed_noted(one.feed, "kafka://t/0", "ends at offset 6 but was read up to 1000"));
+    EVENTUALLY(committed(0) == 6);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(a_fatal_error_makes_a_new_consumer) {
+    running_start(&one);
+    produce_many(0, 0, 5);
+    EVENTUALLY(committed(0) == 5);
+    mock.test_fatal_error(one.receiver->consumer, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "test");
+    EVENTUALLY(trouble_says(&one, "the consumer has ended"));
+    produce_many(0, 5, 10);
+    EVENTUALLY(accepted(&one) == 10);
+    EVENTUALLY(trouble_says(&one, NULL));
+    ck_assert_uint_eq(one.feed->count, 10);
+    running_stop(&one);
+}
+END_TEST
+
+static void share(int strategy) {
+    struct running other;
+    running_init(&other);
+    one.config.strategy = other.config.strategy = strategy;
+    produce_many(0, 0, 10);
+    produce_many(1, 0, 10);
+    running_start(&one);
+    EVENTUALLY(committed(0) == 10 && committed(1) == 10);
+    running_start(&other);
+    struct source *first, *second;
+    EVENTUALLY((first = fake_feed_find(one.feed, "t/0")) != NULL &&
+               (second = fake_feed_find(one.feed, "t/1")) != NULL && first->left != second->left);
+    int32_t given = first->left ? 0 : 1;
+    produce_many(given, 10, 20);
+    produce_many(1 - given, 10, 15);
+    EVENTUALLY(accepted(&other) == 10);
+    EVENTUALLY(accepted(&one) == 25);
+    EVENTUALLY(committed(given) == 20 && committed(1 - given) == 15);
+    // It comes back when the other one goes.
+    running_stop(&other);
+    produce_many(given, 20, 25);
+    EVENTUALLY(committed(given) == 25);
+    // From where it was, as its own state says: also what the other one had.
+    EVENTUALLY(accepted(&one) == 40);
+    running_stop(&one);
+}
+
+START_TEST(shares_its_partitions) {
+    share(0);
+}
+END_TEST
+
+START_TEST(shares_its_partitions_eagerly) {
+    share(1);
+}
+END_TEST
+
+START_TEST(a_second_pipeline_reads_on_its_own) {
+    struct running other;
+    running_init(&other);
+    other.context.copy = 1;
+    produce_many(0, 0, 10);
+    running_start(&one);
+    running_start(&other);
+    EVENTUALLY(accepted(&one) == 10 && accepted(&other) == 10);
+    ck_assert_str_eq(other.receiver->group, "group.1");
+    running_stop(&other);
+    running_stop(&one);
+}
+END_TEST
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tests = tcase_create(name);
+    tcase_add_checked_fixture(tests, setup, fixture_teardown);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+int main(void) {
+    Suite *suite = suite_create("kafka");
+    TCase *reading = add_case(suite, "reading");
+    tcase_add_test(reading, reads_and_commits);
+    tcase_add_test(reading, commits_only_what_is_safe);
+    tcase_add_test(reading, what_became_safe_is_committed_at_the_stop);
+    tcase_add_test(reading, goes_on_behind_the_checkpoint);
+    tcase_add_test(reading, goes_on_at_the_committed_offset);
+    tcase_add_test(reading, latest_begins_at_the_end);
+    TCase *records = add_case(suite, "records");
+    tcase_add_test(records, repeats_are_dropped);
+    tcase_add_test(records, repeats_are_told_across_a_restart);
+    tcase_add_test(records, senders_are_bounded);
+    tcase_add_test(records, values_of_all_layouts);
+    tcase_add_test(records, refused_records_stop_nothing);
+    TCase *faults = add_case(suite, "faults");
+    tcase_add_test(faults, waits_while_pipelines_are_blocked);
+    tcase_add_test(faults, brokers_that_go_and_come);
+    tcase_add_test(faults, starts_without_brokers);
+    tcase_add_test(faults, failed_commits_are_tried_again);
+    tcase_add_test(faults, fetch_errors_lose_nothing);
+    tcase_add_test(faults, a_fatal_error_makes_a_new_consumer);
+    TCase *range = add_case(suite, "range");
+    tcase_add_test(range, a_topic_made_anew_is_read_from_its_beginning);
+    TCase *group = add_case(suite, "group");
+    tcase_add_test(group, shares_its_partitions);
+    tcase_add_test(group, shares_its_partitions_eagerly);
+    tcase_add_test(group, a_second_pipeline_reads_on_its_own);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
