@@ -24,6 +24,7 @@ struct json_config {
     int content; // enum json_content
     struct rotation_config rotation;
     bool fsync;
+    struct sending_config sending;
 };
 
 struct json_exporter {
@@ -79,6 +80,7 @@ static const struct option OPTIONS[] = {
      .offset = offsetof(struct json_config, fsync),
      .default_value = "true",
      .help = "wait until what was written to a file is safe on the disk"},
+    SENDING_OPTIONS(struct json_config, sending),
 };
 
 static enum status json_start(void *instance, const void *config,
@@ -177,6 +179,18 @@ static enum status json_send(void *instance, const struct request *request,
     return output_send(&self->output, request, outcome, error);
 }
 
+static void json_delivered(void *instance, struct buffer *out) {
+    output_delivered(&((struct json_exporter *)instance)->output, out);
+}
+
+static enum status json_resume(void *instance, struct slice delivered, struct error *error) {
+    return output_resume(&((struct json_exporter *)instance)->output, delivered, error);
+}
+
+static const struct sending_config *json_sending(const void *config) {
+    return &((const struct json_config *)config)->sending;
+}
+
 const struct component_type exporter_json = {
     .name = "json",
     .summary = "Writes verdicts as JSON Lines, or summaries or timelines as JSON documents.",
@@ -189,5 +203,9 @@ const struct component_type exporter_json = {
     .needs = FACT_VERDICTS,
     .start = json_start,
     .stop = json_stop,
-    .exporter = {.encode = json_encode, .send = json_send},
+    .exporter = {.encode = json_encode,
+                 .send = json_send,
+                 .delivered = json_delivered,
+                 .resume = json_resume,
+                 .sending = json_sending},
 };

@@ -51,5 +51,11 @@ void output_begin_document(const struct output *output, struct buffer *out);
 // gone, STATUS_IO else.
 enum status output_send(struct output *output, const struct request *request,
                         struct send_outcome *outcome, struct error *error) MUST_USE;
+// See exporter_calls.delivered and resume. For files of lines only; else they do nothing. A file
+// that is not the one of the checkpoint any more is left as it is, and that is logged; STATUS_IO
+// when it cannot be cut back.
+void output_delivered(const struct output *output, struct buffer *out);
+enum status output_resume(struct output *output, struct slice delivered,
+                          struct error *error) MUST_USE;
 // Closes; an incomplete document is thrown away. Fine after a failed open, or a zeroed struct.
 void output_close(struct output *output);

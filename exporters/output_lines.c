@@ -39,7 +39,7 @@ static int lines_end(int descriptor, uint64_t size, uint64_t *end) {
 
 // A file of something else, given by mistake, must not lose its end.
 static bool tail_is_ours(int descriptor, uint64_t at, uint64_t size) {
-    static const char begin[] = "{\"schema\":\"culprit.";
+    static const char begin[] = OUTPUT_LINE_BEGIN;
     char head[sizeof begin - 1];
     size_t length = size - at < sizeof head ? (size_t)(size - at) : sizeof head;
     ssize_t got = pread(descriptor, head, length, (off_t)at);
@@ -87,7 +87,9 @@ enum status lines_open(struct output *output, struct error *error) {
     return torn_line_cut(output, error);
 }
 
-static char *backup_path(const struct output *output, int64_t number) {
+char *backup_path(const struct output *output, int64_t number) {
+    if (number == 0)
+        return memory_copy_text(output->path, strlen(output->path));
     size_t size = strlen(output->path) + 24;
     char *path = memory_take(size);
     snprintf(path, size, "%s.%lld", output->path, (long long)number);
@@ -96,8 +98,7 @@ static char *backup_path(const struct output *output, int64_t number) {
 
 // Renames PATH.N to PATH.N+1; with the highest number the older one is overwritten.
 static int backup_shift(const struct output *output, int64_t number) {
-    char *from = number == 0 ? memory_copy_text(output->path, strlen(output->path))
-                             : backup_path(output, number);
+    char *from = backup_path(output, number);
     char *to = backup_path(output, number + 1);
     int failure = rename(from, to) == 0 || errno == ENOENT ? 0 : errno;
     memory_give(from);

@@ -12,7 +12,12 @@ void directory_sync(const struct output *output, const char *path);
 // Takes everything after `size` off the open file again; when that fails it is remembered.
 void descriptor_cut(struct output *output, uint64_t size);
 
+// How each line begins that is ours.
+#define OUTPUT_LINE_BEGIN "{\"schema\":\"culprit."
+
 // output_lines.c
+// "PATH.3", or PATH itself for 0; the caller gives it back.
+char *backup_path(const struct output *output, int64_t number);
 enum status lines_open(struct output *output, struct error *error);
 enum status lines_send(struct output *output, struct slice bytes, struct error *error);
 // output_document.c

@@ -379,8 +379,190 @@ START_TEST(close_is_always_safe) {
 }
 END_TEST
 
+// -- back to a checkpoint -----------------------------------------------------------------------
+
+#define LINE(id) "{\"schema\":\"culprit.verdict.v1\",\"id\":\"" id "\"}\n"
+
+static struct buffer mark;
+
+static void checkpoint(void) {
+    buffer_release(&mark);
+    buffer_init(&mark, 4096);
+    output_delivered(&output, &mark);
+}
+
+static uint64_t resume_max_size = 1 << 20;
+
+// What a restart after a kill does; `expected` is what comes of it.
+static void resume(enum status expected) {
+    output_close(&output);
+    struct output_options options = options_of("v.jsonl", OUTPUT_LINES);
+    options.max_size = resume_max_size;
+    ck_assert_msg(output_open(&output, &options, &error) == STATUS_OK, "%s", error.message);
+    ck_assert_int_eq(output_resume(&output, buffer_slice(&mark), &error), expected);
+}
+
+static void teardown_resume(void) {
+    buffer_release(&mark);
+    mark = (struct buffer){0};
+    log_flush();
+    teardown();
+}
+
+static void setup_resume(void) {
+    setup();
+    log_configure((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE);
+    struct output_options options = options_of("v.jsonl", OUTPUT_LINES);
+    options.max_size = resume_max_size;
+    ck_assert_int_eq(output_open(&output, &options, &error), STATUS_OK);
+}
+
+START_TEST(resume_cuts_what_comes_again) {
+    send_ok(LINE("aa"));
+    checkpoint();
+    ck_assert_uint_gt(mark.size, 0);
+    send_ok(LINE("bb") LINE("cc"));
+    for (int i = 0; i < 2; i++) {
+        resume(STATUS_OK);
+        CHECK_FILE("v.jsonl", LINE("aa"));
+    }
+    send_ok(LINE("bb") LINE("cc"));
+    CHECK_FILE("v.jsonl", LINE("aa") LINE("bb") LINE("cc"));
+    checkpoint();
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("aa") LINE("bb") LINE("cc"));
+}
+END_TEST
+
+START_TEST(resume_of_an_empty_file) {
+    checkpoint();
+    send_ok(LINE("aa"));
+    FILE *file = fopen(scratch_path("v.jsonl"), "ab");
+    fputs("{\"schema\":\"culp", file); // torn by the kill
+    fclose(file);
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", "");
+}
+END_TEST
+
+START_TEST(resume_without_a_checkpoint) {
+    send_ok(LINE("aa"));
+    buffer_init(&mark, 4096);
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("aa"));
+    buffer_append_text(&mark, "what another version may have written");
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("aa"));
+}
+END_TEST
+
+// Two lines fit into a file. Newer files go, the cut one comes back, older ones close up.
+START_TEST(resume_after_rotations) {
+    resume_max_size = 2 * strlen(LINE("00"));
+    resume(STATUS_OK);
+    send_ok(LINE("01") LINE("02") LINE("03"));
+    CHECK_FILE("v.jsonl.1", LINE("01") LINE("02"));
+    checkpoint();
+    for (int i = 0; i < 3; i++) {
+        send_ok(LINE("04"));
+        send_ok(LINE("05") LINE("06"));
+        CHECK_FILE("v.jsonl", LINE("05") LINE("06"));
+        CHECK_FILE("v.jsonl.1", LINE("03") LINE("04"));
+        CHECK_FILE("v.jsonl.2", LINE("01") LINE("02"));
+        if (i > 0) { // as a crash in the middle of an earlier resume left it
+            unlink(scratch_path("v.jsonl"));
+            if (i > 1)
+                rename(scratch_path("v.jsonl.1"), scratch_path("v.jsonl"));
+        }
+        resume(STATUS_OK);
+        CHECK_FILE("v.jsonl", LINE("03"));
+        CHECK_FILE("v.jsonl.1", LINE("01") LINE("02"));
+        ck_assert_ptr_null(scratch_read("v.jsonl.2"));
+    }
+    send_ok(LINE("04"));
+    CHECK_FILE("v.jsonl", LINE("03") LINE("04"));
+    resume_max_size = 1 << 20;
+}
+END_TEST
+
+START_TEST(resume_leaves_other_files_alone) {
+    send_ok(LINE("aa"));
+    checkpoint();
+    send_ok(LINE("bb"));
+    // Moved away, and a new one begun.
+    ck_assert_int_eq(rename(scratch_path("v.jsonl"), scratch_path("old.jsonl")), 0);
+    scratch_write("v.jsonl", LINE("xx"));
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("xx"));
+    CHECK_FILE("old.jsonl", LINE("aa") LINE("bb"));
+    // Its inode, with something else in it.
+    ck_assert_int_eq(rename(scratch_path("old.jsonl"), scratch_path("v.jsonl")), 0);
+    FILE *file = fopen(scratch_path("v.jsonl"), "r+b");
+    fputs(LINE("yy") LINE("zz"), file);
+    fclose(file);
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("yy") LINE("zz"));
+    // Shorter.
+    ck_assert_int_eq(truncate(scratch_path("v.jsonl"), 0), 0);
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", "");
+}
+END_TEST
+
+// A line of somebody else after ours, and in a newer file: nothing is cut or removed.
+START_TEST(resume_cuts_only_our_lines) {
+    send_ok(LINE("aa"));
+    checkpoint();
+    send_ok(LINE("bb"));
+    FILE *file = fopen(scratch_path("v.jsonl"), "ab");
+    fputs("a note\n", file);
+    fclose(file);
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("aa") LINE("bb") "a note\n");
+    output_close(&output);
+    ck_assert_int_eq(rename(scratch_path("v.jsonl"), scratch_path("v.jsonl.1")), 0);
+    ck_assert_int_eq(truncate(scratch_path("v.jsonl.1"), 2 * strlen(LINE("aa"))), 0);
+    scratch_write("v.jsonl", "notes\n");
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", "notes\n");
+    CHECK_FILE("v.jsonl.1", LINE("aa") LINE("bb"));
+    scratch_write("v.jsonl", LINE("cc"));
+    resume(STATUS_OK);
+    CHECK_FILE("v.jsonl", LINE("aa"));
+    ck_assert_ptr_null(scratch_read("v.jsonl.1"));
+}
+END_TEST
+
+START_TEST(documents_and_streams_have_no_checkpoint) {
+    output_close(&output);
+    open_document("s.json");
+    send_ok("\x1etext");
+    checkpoint();
+    ck_assert_uint_eq(mark.size, 0);
+    ck_assert_int_eq(output_resume(&output, SLICE("anything"), &error), STATUS_OK);
+    CHECK_FILE("s.json", "text");
+    output_close(&output);
+    struct output_options options = options_of("x", OUTPUT_LINES);
+    options.path = "/dev/null";
+    ck_assert_int_eq(output_open(&output, &options, &error), STATUS_OK);
+    send_ok(LINE("aa"));
+    checkpoint();
+    ck_assert_uint_eq(mark.size, 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("output");
+    TCase *resumes = tcase_create("resume");
+    tcase_add_checked_fixture(resumes, setup_resume, teardown_resume);
+    tcase_add_test(resumes, resume_cuts_what_comes_again);
+    tcase_add_test(resumes, resume_of_an_empty_file);
+    tcase_add_test(resumes, resume_without_a_checkpoint);
+    tcase_add_test(resumes, resume_after_rotations);
+    tcase_add_test(resumes, resume_leaves_other_files_alone);
+    tcase_add_test(resumes, resume_cuts_only_our_lines);
+    tcase_add_test(resumes, documents_and_streams_have_no_checkpoint);
+    suite_add_tcase(suite, resumes);
     TCase *cases = tcase_create("output");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, lines_are_appended);

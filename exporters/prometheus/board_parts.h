@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the board share.
+#pragma once
+
+#include "exporters/prometheus/board.h"
+
+// Takes room for so many series; false when there is none.
+bool board_take_series(struct board *board, uint32_t count);
+bool board_take_rank(struct board *board);
+void board_give_series(struct board *board, uint32_t count);
+// The job's row, made when new, touched now; NULL when there are too many.
+struct job_row *board_job(struct board *board, string_id job, uint64_t monotonic_ns);
+// Takes everything of a job away but, unless `counters`, what was counted.
+void board_drop_job(struct board *board, struct job_row *job, bool counters);
+void board_close(struct board *board, struct open_row *row);
+// The id of a text as it is shown; STRING_NONE for an empty one.
+string_id board_label(struct slice text);
+string_id board_label_id(string_id text);
+
+void board_verdict(struct board *board, const struct verdict *verdict, struct board_moment now);
+void board_evaluation(struct board *board, const struct evaluation *evaluation,
+                      uint64_t monotonic_ns);
+// Gives series to verdicts that had none when they opened, as far as there is room now.
+void board_unfold(struct board *board);

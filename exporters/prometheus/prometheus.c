@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may see the board, and when?
+//
+// Batches change it and scrapes write it out, each under the exporter's lock: a scrape is one
+// moment between two batches. What is over is told by the clock of the scrape, and its memory is
+// given back by the next batch, so that nothing has to wake up for it. Memory: the board
+// (prometheus/board.h), and the body of each scrape under way, about 200 bytes a series.
+#include "exporters/prometheus/prometheus.h"
+
+#include "base/clock.h"
+#include "base/http_server.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "config/server_options.h"
+#include "exporters/prometheus/board.h"
+
+#include <pthread.h>
+
+struct prometheus_config {
+    const char *endpoint;
+    int64_t max_series;
+    struct duration metric_expiration;
+    struct tls_server_config tls;
+    struct auth_server_config auth;
+};
+
+struct prometheus_exporter {
+    pthread_mutex_t lock;
+    bool locking; // the lock was made
+    struct board board;
+    // Nothing is shown before the first batch or a load: until then the tables belong to whoever
+    // loads them.
+    bool filled;
+    uint64_t overflow_told;
+    struct metric *overflow;
+    struct http_server *server;
+};
+
+enum { CONNECTIONS_MAX = 64, REQUEST_BYTES_MAX = 4096 };
+static const uint64_t SECOND_NS = UINT64_C(1000000000);
+
+static const struct metric_family OVERFLOW = {
+    .name = "culprit_series_overflow_total",
+    .help = "Samples folded into an overflow series because max_series was reached.",
+    .type = METRIC_COUNTER,
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "endpoint",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct prometheus_config, endpoint),
+     .default_value = "127.0.0.1:9464",
+     .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH; metrics are at /metrics"},
+    {.name = "max_series",
+     .type = OPTION_INT,
+     .offset = offsetof(struct prometheus_config, max_series),
+     .default_value = "2000",
+     .min = 50,
+     .max = 1000000,
+     .help = "series of all families together, of which ranks get three quarters; what comes later "
+             "is folded into one series a family, with the label otel_metric_overflow"},
+    {.name = "metric_expiration",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct prometheus_config, metric_expiration),
+     .default_value = "5m",
+     .min = 1,
+     .max = 31536000,
+     .special = "never",
+     .help = "how long a job of which nothing comes any more is shown; one with an open verdict "
+             "stays"},
+    SERVER_SECURITY_OPTIONS(struct prometheus_config),
+};
+
+static void prometheus_validate(const void *config, struct problem_list *problems) {
+    const struct prometheus_config *given = config;
+    endpoint_check(given->endpoint, "endpoint", problems);
+    server_security_check(&given->tls, &given->auth, problems);
+}
+
+static void answer_metrics(void *context, const struct http_request *request,
+                           struct http_response *response) {
+    struct prometheus_exporter *self = context;
+    struct exposition exposition;
+    enum exposition_format format = exposition_negotiate(http_request_header(request, "Accept"));
+    response->content_type = exposition_content_type(format);
+    response->compress = true;
+    exposition_begin(&exposition, &response->body, format);
+    pthread_mutex_lock(&self->lock);
+    if (self->filled)
+        board_expose(&self->board, &exposition, clock_monotonic_ns());
+    pthread_mutex_unlock(&self->lock);
+    exposition_end(&exposition);
+}
+
+static enum status prometheus_start(void *instance, const void *config,
+                                    const struct component_context *context, struct error *error) {
+    struct prometheus_exporter *self = instance;
+    const struct prometheus_config *given = config;
+    pthread_mutex_init(&self->lock, NULL);
+    self->locking = true;
+    bool never = given->metric_expiration.ns == DURATION_SPECIAL;
+    board_init(&self->board, (uint32_t)given->max_series,
+               never ? UINT64_MAX : (uint64_t)given->metric_expiration.ns, !context->once);
+    self->overflow = METRIC(&OVERFLOW, "exporter", context->id);
+    struct http_server_options options = {
+        .endpoint = given->endpoint,
+        .paths = {{.path = "/metrics",
+                   .methods = "GET HEAD",
+                   .handler = answer_metrics,
+                   .context = self}},
+        .path_count = 1,
+        .tls = {given->tls.cert_file, given->tls.key_file, given->tls.client_ca_file},
+        .bearer_token = secret_reveal(given->auth.bearer_token),
+        .bearer_token_file = given->auth.bearer_token_file,
+        .max_request_bytes = REQUEST_BYTES_MAX,
+        .max_connections = CONNECTIONS_MAX,
+        .header_timeout_ns = 10 * SECOND_NS,
+        .body_timeout_ns = 10 * SECOND_NS,
+        .write_timeout_ns = 30 * SECOND_NS,
+        .idle_timeout_ns = 120 * SECOND_NS, // longer than scrapes are usually apart
+        .site = context->site,
+    };
+    enum status status = http_server_start(&self->server, &options, error);
+    if (status == STATUS_OK)
+        log_write(LOG_INFO, (struct log_site){"C3201", context->site},
+                  "metrics are at %s, path /metrics", given->endpoint);
+    return status;
+}
+
+// The socket is kept: if this is a reload, the next instance answers who asks meanwhile.
+static void prometheus_stop(void *instance) {
+    struct prometheus_exporter *self = instance;
+    http_server_stop(self->server, SECOND_NS, true);
+    self->server = NULL;
+    if (!self->locking)
+        return;
+    board_release(&self->board);
+    pthread_mutex_destroy(&self->lock);
+    self->locking = false;
+}
+
+static void prometheus_state(void *instance, struct state_list *list) {
+    struct prometheus_exporter *self = instance;
+    board_state(&self->board, list);
+}
+
+static void prometheus_restored(void *instance) {
+    struct prometheus_exporter *self = instance;
+    pthread_mutex_lock(&self->lock);
+    board_restored(&self->board, clock_monotonic_ns());
+    self->filled = true;
+    pthread_mutex_unlock(&self->lock);
+}
+
+// Looks at the clock, which no other encoder does: latency is measured here, and what is shown
+// ends with time and not with events.
+static void prometheus_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    struct prometheus_exporter *self = instance;
+    (void)out;
+    if (!batch->evaluate && batch->verdicts.count == 0)
+        return;
+    struct board_moment now = {.monotonic_ns = clock_monotonic_ns(), .unix_ns = clock_unix_ns()};
+    pthread_mutex_lock(&self->lock);
+    board_update(&self->board, batch, now);
+    self->filled = true;
+    metric_add(self->overflow, self->board.overflow_count - self->overflow_told);
+    self->overflow_told = self->board.overflow_count;
+    pthread_mutex_unlock(&self->lock);
+}
+
+const struct component_type exporter_prometheus = {
+    .name = "prometheus",
+    .summary = "Offers verdicts and the state of each rank for Prometheus to scrape.",
+    .kind = COMPONENT_EXPORTER,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct prometheus_config),
+    .instance_size = sizeof(struct prometheus_exporter),
+    .needs = FACT_VERDICTS,
+    .validate = prometheus_validate,
+    .start = prometheus_start,
+    .stop = prometheus_stop,
+    .state = prometheus_state,
+    .restored = prometheus_restored,
+    .exporter = {.encode = prometheus_encode},
+};

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Offers verdicts and the state of each rank to Prometheus; see ../prometheus.md.
+#pragma once
+
+#include "pipeline/component.h"
+
+extern const struct component_type exporter_prometheus;

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells Kubernetes, systemd and people how culprit is doing, over HTTP; see health_check.md.
+#pragma once
+
+#include "pipeline/component.h"
+
+extern const struct component_type extension_health_check;
