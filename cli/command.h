@@ -50,6 +50,8 @@ extern const struct command command_replay;
 extern const struct command command_components;
 extern const struct command command_config_print;
 extern const struct command command_config_schema;
+extern const struct command command_store_check;
+extern const struct command command_store_dump;
 extern const struct command command_version;
 extern const struct command command_help;
 

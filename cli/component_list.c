@@ -2,23 +2,43 @@
 #include "cli/component_list.h"
 
 #include "exporters/json.h"
+#include "exporters/kafka.h"
+#include "exporters/prometheus/prometheus.h"
 #include "exporters/text.h"
+#include "extensions/file_storage.h"
+#include "extensions/health_check.h"
 #include "processors/align.h"
 #include "processors/first_cause.h"
 #include "processors/job_filter.h"
+#include "processors/memory_limiter.h"
 #include "processors/phase_attribution.h"
 #include "processors/rank_group.h"
 #include "processors/spike_detect.h"
 #include "receivers/file.h"
+#include "receivers/http.h"
+#include "receivers/kafka/kafka.h"
 
 // By kind, then in the order of a chain.
 static const struct component_type *const types[] = {
     &receiver_file,
+    &receiver_http,
+    &receiver_kafka,
 
-    &processor_job_filter,   &processor_rank_group,  &processor_align,
-    &processor_spike_detect, &processor_first_cause, &processor_phase_attribution,
+    &processor_memory_limiter,
+    &processor_job_filter,
+    &processor_rank_group,
+    &processor_align,
+    &processor_spike_detect,
+    &processor_first_cause,
+    &processor_phase_attribution,
 
-    &exporter_json,          &exporter_text,
+    &exporter_json,
+    &exporter_kafka,
+    &exporter_text,
+    &exporter_prometheus,
+
+    &extension_file_storage,
+    &extension_health_check,
 };
 
 struct component_set component_list(void) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A configuration that runs beside the job until it is told to stop, or once over what is there.
 #include "base/log.h"
+#include "base/metrics.h"
 #include "cli/command.h"
 #include "cli/run_live.h"
 #include "cli/stop_signals.h"
@@ -71,6 +72,7 @@ static int run_plan(struct invocation *invocation, struct plan *plan,
         return invocation_fail(invocation, &error);
     }
     log_start(plan, options->once);
+    metrics_set_build(CULPRIT_VERSION, CULPRIT_REVISION);
     bool started = false;
     struct live_run run = {.request = request, .signals = &signals, .once = options->once};
     enum status status = live_run(&run, plan, &started, &error);

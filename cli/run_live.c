@@ -40,7 +40,8 @@ static void say_refused(const struct problem_list *problems, const struct error 
     if (problems->count == 0)
         snprintf(first, sizeof first, "%.250s", error->message);
     log_write(LOG_ERROR, (struct log_site){.code = "C1003"},
-              "the new configuration is not taken, the old one stays: %s", first);
+              "the new configuration is not taken, the old one stays: %s%s",
+              problems->count > 1 ? "several mistakes, the first is " : "", first);
     service_note_reload(service, false, first);
 }
 
@@ -81,7 +82,7 @@ static enum status take_over(const struct live_run *run, struct service **servic
     if (status == STATUS_OK) {
         plan_give(*plan);
         *plan = next;
-        log_write(LOG_INFO, (struct log_site){.code = "C1003"},
+        log_write(LOG_INFO, (struct log_site){.code = "C1012"},
                   "the new configuration is taken: %u pipeline%s", next->pipeline_count,
                   next->pipeline_count == 1 ? "" : "s");
     } else {

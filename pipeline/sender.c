@@ -304,8 +304,15 @@ static void *sender_thread(void *argument) {
     return NULL;
 }
 
+void sender_note_place(struct sender *sender) {
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    if (calls->delivered != NULL && sender->delivered.size == 0)
+        calls->delivered(sender->instance, &sender->delivered);
+}
+
 enum status sender_start(struct sender *sender, struct error *error) {
-    if (sender->once || sender->component->type->exporter.send == NULL)
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    if (sender->once || calls->send == NULL)
         return STATUS_OK;
     int failure = pthread_create(&sender->thread, NULL, sender_thread, sender);
     if (failure != 0)

@@ -81,6 +81,9 @@ struct sender_settings {
 };
 
 void sender_init(struct sender *sender, const struct sender_settings *settings, void *instance);
+// Where the sink stands before the first delivery, unless sender_resume said it: what goes out
+// before the next checkpoint and comes again after a crash is told by it. Before any checkpoint.
+void sender_note_place(struct sender *sender);
 // Starts its thread; nothing with inputs that end, or when there is nothing to deliver.
 enum status sender_start(struct sender *sender, struct error *error) MUST_USE;
 // Ends its thread after the delivery under way; what waits stays.

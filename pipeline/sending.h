@@ -36,23 +36,23 @@ extern const size_t sending_queue_row_count;
 extern const struct option sending_retry_rows[];
 extern const size_t sending_retry_row_count;
 
-// The rows for a `struct sending_config` that is the field `field` of `type`.
-#define SENDING_OPTIONS(type, field)                                                               \
+// The rows for a `struct sending_config` that is the field `field` of `owner`.
+#define SENDING_OPTIONS(owner, field)                                                              \
     {.name = "timeout",                                                                            \
      .type = OPTION_DURATION,                                                                      \
-     .offset = offsetof(type, field.timeout),                                                      \
+     .offset = offsetof(owner, field.timeout),                                                     \
      .default_value = "5s",                                                                        \
      .min = 0.001,                                                                                 \
      .max = 3600,                                                                                  \
      .help = "how long one delivery may take"},                                                    \
         {.name = "retry_on_failure",                                                               \
          .type = OPTION_GROUP,                                                                     \
-         .offset = offsetof(type, field.retry),                                                    \
+         .offset = offsetof(owner, field.retry),                                                   \
          .rows = sending_retry_rows,                                                               \
          .row_count = 6,                                                                           \
          .help = "how a delivery that failed is tried again"},                                     \
     {                                                                                              \
-        .name = "sending_queue", .type = OPTION_GROUP, .offset = offsetof(type, field.queue),      \
+        .name = "sending_queue", .type = OPTION_GROUP, .offset = offsetof(owner, field.queue),     \
         .rows = sending_queue_rows, .row_count = 2,                                                \
         .help = "what waits to be delivered; kept in the store when there is one"                  \
     }

@@ -280,14 +280,9 @@ static enum status go_on(struct service *service, struct image *given, struct er
     if (status == STATUS_OK && image != NULL)
         status = service_restore(service, image, error);
     image_free(read);
-    service->rewrite = service->store != NULL;
-    return status;
-}
-
-static enum status start_senders(struct service *service, struct error *error) {
-    enum status status = STATUS_OK;
     for (uint32_t i = 0; i < service->exporter_count && status == STATUS_OK; i++)
-        status = sender_start(&service->exporters[i].sender, error);
+        sender_note_place(&service->exporters[i].sender);
+    service->rewrite = service->store != NULL;
     return status;
 }
 
@@ -319,8 +314,6 @@ static enum status start_all(struct service *service, struct image *image, struc
         status = start_receivers(service, error);
     if (status == STATUS_OK && !service->once)
         status = go_on(service, image, error);
-    if (status == STATUS_OK)
-        status = start_senders(service, error);
     if (status == STATUS_OK)
         status = make_ready(service, error);
     return status;

@@ -309,6 +309,13 @@ static void judge_what_was_due(struct service *service) {
     }
 }
 
+static enum status start_senders(struct service *service, struct error *error) {
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < service->exporter_count && status == STATUS_OK; i++)
+        status = sender_start(&service->exporters[i].sender, error);
+    return status;
+}
+
 static void hold_until_caught_up(struct service *service) {
     uint64_t now = clock_monotonic_ns();
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
@@ -322,10 +329,14 @@ static void hold_until_caught_up(struct service *service) {
 static enum status begin(struct service *service, struct error *error) {
     if (service->store != NULL)
         store_on_commit(service->store, wake_on_commit, service);
+    // Before anything is read or delivered, the store says where all began.
+    service_checkpoint_finish(service, clock_monotonic_ns() + 5 * SECOND_NS);
     judge_what_was_due(service);
     hold_until_caught_up(service);
     atomic_store(&service->turned_ns, clock_monotonic_ns());
-    enum status status = run_receivers(service, error);
+    enum status status = start_senders(service, error);
+    if (status == STATUS_OK)
+        status = run_receivers(service, error);
     atomic_store(&service->running, status == STATUS_OK);
     return status;
 }
