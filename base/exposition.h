@@ -71,7 +71,8 @@ struct slice exposition_label_value(struct slice value, char room[EXPOSITION_LAB
 // value / divisor with one rounding: Unix nanoseconds, which no double holds, come out as the
 // nearest seconds.
 static inline double exposition_quotient(uint64_t value, uint32_t divisor) {
-    return (double)(value / divisor) + (double)(value % divisor) / divisor;
+    uint64_t whole = value / divisor;
+    return (double)whole + (double)(value % divisor) / divisor;
 }
 // The number as it is written in a sample.
 void exposition_append_number(struct buffer *out, double value);

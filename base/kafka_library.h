@@ -63,7 +63,6 @@
     X(queue_poll_callback)                                                                         \
     X(rebalance_protocol)                                                                          \
     X(resume_partitions)                                                                           \
-    X(seek_partitions)                                                                             \
     X(subscribe)                                                                                   \
     X(topic_name)                                                                                  \
     X(topic_partition_list_add)                                                                    \

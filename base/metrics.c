@@ -173,7 +173,7 @@ static struct metric *find_locked(const struct metric_family *facts, const struc
 
 struct metric *metric_find(const struct metric_family *family, const char *const *labels) {
     struct key key;
-    struct key none = {.size = 0};
+    static const struct key none; // no labels
     key_make(&key, labels);
     pthread_mutex_lock(&registry.lock);
     struct metric *left_out = find_locked(&LEFT_OUT, &none); // made first, so that it has a place

@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum json_content { CONTENT_VERDICTS, CONTENT_SUMMARY, CONTENT_TIMELINE };
+enum json_content { CONTENT_VERDICTS, CONTENT_SUMMARY, CONTENT_TIMELINE, CONTENT_LAST_VERDICT };
 
 struct rotation_config {
     struct byte_size max_size;
@@ -27,17 +27,24 @@ struct json_config {
     struct sending_config sending;
 };
 
+// What the slot holds.
+struct last_verdict {
+    int64_t severity;
+    bool told;
+};
+
 struct json_exporter {
     enum json_content content;
     struct output output;
     struct buffer line; // one verdict
     struct summary_cache summaries;
+    struct last_verdict last;
 };
 
 // No line is longer than this: the schema's limits, every character as two escapes.
 enum { JSON_LINE_MAX = 16 * 1024 * 1024 };
 
-static const char *const CONTENTS[] = {"verdicts", "summary", "timeline", NULL};
+static const char *const CONTENTS[] = {"verdicts", "summary", "timeline", "last_verdict", NULL};
 
 static const struct option ROTATION_OPTIONS[] = {
     {.name = "max_size",
@@ -68,7 +75,9 @@ static const struct option OPTIONS[] = {
      .default_value = "verdicts",
      .choices = CONTENTS,
      .help = "verdicts: a line for each finding and each change of one; summary: the cross-rank "
-             "summary of each job; timeline: all samples of each job in order of aligned time"},
+             "summary of each job; timeline: all samples of each job in order of aligned time; "
+             "last_verdict: one line of at most 4096 bytes with the gravest finding, written over "
+             "the one before, for a termination log"},
     {.name = "rotation",
      .type = OPTION_GROUP,
      .offset = offsetof(struct json_config, rotation),
@@ -91,7 +100,9 @@ static enum status json_start(void *instance, const void *config,
     buffer_init(&self->line, JSON_LINE_MAX);
     struct output_options options = {
         .path = given->path,
-        .mode = self->content == CONTENT_VERDICTS ? OUTPUT_LINES : OUTPUT_DOCUMENT,
+        .mode = self->content == CONTENT_VERDICTS       ? OUTPUT_LINES
+                : self->content == CONTENT_LAST_VERDICT ? OUTPUT_SLOT
+                                                        : OUTPUT_DOCUMENT,
         .max_size = given->rotation.max_size.bytes,
         .max_backups = given->rotation.max_backups,
         .sync = given->fsync,
@@ -116,6 +127,45 @@ static void verdicts_encode(struct json_exporter *self, const struct batch *batc
         assert(!self->line.failed);
         buffer_append(out, buffer_slice(&self->line));
     }
+}
+
+// Evidence is left out, and what else is needed for the line to fit.
+static void short_encode(struct json_exporter *self, const struct verdict *verdict) {
+    enum { TERMINATION_LOG_MAX = 4096 };
+    struct verdict shortened = *verdict;
+    shortened.evidence_dropped += verdict->evidence_count;
+    shortened.evidence_count = shortened.attribute_count = 0;
+    for (;;) {
+        buffer_reset(&self->line);
+        verdict_encode(&shortened, &self->line);
+        assert(!self->line.failed);
+        if (self->line.size <= TERMINATION_LOG_MAX)
+            return;
+        if (shortened.entity_count > 0) {
+            shortened.entities_dropped += shortened.entity_count - shortened.entity_count / 2;
+            shortened.entity_count /= 2;
+        } else {
+            shortened.remediation.size /= 2;
+        }
+    }
+}
+
+// The gravest finding that stands; of equally grave ones the last that was told.
+static void last_verdict_encode(struct json_exporter *self, const struct batch *batch,
+                                struct buffer *out) {
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        const struct verdict *verdict = &batch->verdicts.items[i];
+        if (self->last.told && (int64_t)verdict->severity < self->last.severity)
+            continue;
+        self->last = (struct last_verdict){.told = true, .severity = verdict->severity};
+        short_encode(self, verdict);
+        buffer_append(out, buffer_slice(&self->line));
+    }
+}
+
+static void json_state(void *instance, struct state_list *list) {
+    struct json_exporter *self = instance;
+    state_list_struct(list, "last_verdict", &self->last, sizeof self->last);
 }
 
 static int job_compare(const void *left, const void *right) {
@@ -167,6 +217,8 @@ static void json_encode(void *instance, const struct batch *batch, struct buffer
     struct json_exporter *self = instance;
     if (self->content == CONTENT_VERDICTS)
         verdicts_encode(self, batch, out);
+    else if (self->content == CONTENT_LAST_VERDICT)
+        last_verdict_encode(self, batch, out);
     else if (self->content == CONTENT_SUMMARY && batch->evaluate)
         summaries_encode(self, batch, out);
     else if (self->content == CONTENT_TIMELINE && batch->last)
@@ -203,6 +255,7 @@ const struct component_type exporter_json = {
     .needs = FACT_VERDICTS,
     .start = json_start,
     .stop = json_stop,
+    .state = json_state,
     .exporter = {.encode = json_encode,
                  .send = json_send,
                  .delivered = json_delivered,

@@ -80,6 +80,14 @@ static enum status stream_open(struct output *output, struct error *error) {
     return STATUS_OK;
 }
 
+static enum status slot_open(struct output *output, struct error *error) {
+    output->descriptor = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (output->descriptor < 0)
+        return error_set_os(error, STATUS_CANNOT_CREATE, errno, "path: cannot write to %s",
+                            output->path);
+    return STATUS_OK;
+}
+
 enum status output_open(struct output *output, const struct output_options *options,
                         struct error *error) {
     *output = (struct output){.options = *options, .descriptor = -1};
@@ -95,7 +103,28 @@ enum status output_open(struct output *output, const struct output_options *opti
     output->path = path_resolve(options->path);
     if (path_is_stream(output->path))
         return stream_open(output, error);
+    if (options->mode == OUTPUT_SLOT)
+        return slot_open(output, error);
     return options->mode == OUTPUT_LINES ? lines_open(output, error) : document_open(output, error);
+}
+
+// The last line of the request takes the place of what is there.
+static enum status slot_send(struct output *output, struct slice bytes, struct error *error) {
+    if (bytes.size == 0)
+        return STATUS_OK;
+    const char *before = memrchr(bytes.data, '\n', bytes.size - 1);
+    size_t skipped = before == NULL ? 0 : (size_t)(before + 1 - bytes.data);
+    struct slice line = {bytes.data + skipped, bytes.size - skipped};
+    int failure = lseek(output->descriptor, 0, SEEK_SET) == 0 ? 0 : errno;
+    if (failure == 0)
+        failure = descriptor_write(output->descriptor, line);
+    if (failure == 0 && ftruncate(output->descriptor, (off_t)line.size) != 0)
+        failure = errno;
+    if (failure == 0 && output->options.sync && fsync(output->descriptor) != 0)
+        failure = errno;
+    if (failure != 0)
+        return error_set_os(error, STATUS_IO, failure, "writing to %s", output->path);
+    return STATUS_OK;
 }
 
 static enum status stream_send(struct output *output, struct slice bytes,
@@ -121,6 +150,8 @@ enum status output_send(struct output *output, const struct request *request,
     outcome->permanent = false;
     if (output->is_stream)
         return stream_send(output, request->bytes, outcome, error);
+    if (output->options.mode == OUTPUT_SLOT)
+        return slot_send(output, request->bytes, error);
     if (output->options.mode == OUTPUT_LINES)
         return lines_send(output, request->bytes, error);
     return document_send(output, request, error);

@@ -6,6 +6,7 @@
 // once more without a line appearing twice or in part. A last line that a crash left without its
 // newline is cut off when the file is opened. Replaced: the new content is written beside the file
 // (PATH.tmp) and takes its name when it is complete; a reader sees the old or the new one whole.
+// Slot: for a file that cannot be replaced, such as a mounted /dev/termination-log.
 // Requests that were not taken may come again with more behind them, as a queue grows.
 // Used by one thread at a time.
 #pragma once
@@ -15,6 +16,7 @@
 enum output_mode {
     OUTPUT_LINES,    // appended to, rotated
     OUTPUT_DOCUMENT, // replaced whole by each complete document
+    OUTPUT_SLOT,     // one line, written over the one before, in the same file
 };
 
 struct output_options {

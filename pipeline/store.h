@@ -89,7 +89,8 @@ typedef bool store_visit(void *context, const char *name, uint64_t number, struc
 enum status store_scan(struct store *store, enum store_space space, const char *name,
                        uint64_t first, uint64_t last, store_visit *visit, void *context,
                        struct error *error) MUST_USE;
-// The highest number of `name`, 0 when there is none.
+// The highest number of `name`, 0 when there is none (or, with an error in the log, when the disk
+// fails).
 uint64_t store_last_number(struct store *store, enum store_space space, const char *name);
 
 struct store_figures {

@@ -9,8 +9,10 @@
 
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { CHECK_ALWAYS = 16 << 20, CHECK_UNCLEAN = 128 << 20, BUSY_MS = 1000 };
 
@@ -263,6 +265,13 @@ static uint64_t file_size(const char *path, const char *suffix) {
     return stat(name, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
+// Failing is told by the library, which opens it next.
+static void file_make(const char *path) {
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (file >= 0)
+        close(file);
+}
+
 // The library takes some damage of the first bytes for a file of another kind, or one that may only
 // be read. Where a file system has no shared memory the file keeps its older format (1 for 2).
 static bool header_is_ours(const char *path) {
@@ -287,6 +296,8 @@ enum disk_result database_open(struct store_database *database, const char *path
         return damaged(database, "the file is empty, its log is not");
     if (size > 0 && !header_is_ours(path))
         return damaged(database, "it does not begin as a store does");
+    if (size == 0) // the library would let everybody read it; its log gets the same mode
+        file_make(path);
     int code = library->open_v2(path, &database->connection,
                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                                     SQLITE_OPEN_PRIVATECACHE,

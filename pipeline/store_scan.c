@@ -64,6 +64,12 @@ static enum disk_result chunk_read(struct store_database *database, uint32_t id,
     return result;
 }
 
+// Under the disk lock: after a failure of the disk the writer leaves it closed for a while.
+static enum disk_result database_ensure(struct store *store) {
+    return store->database.connection == NULL ? database_open(&store->database, store->path)
+                                              : DISK_OK;
+}
+
 // Under the disk lock: a chunk of `name`, after a repair when one is needed.
 static enum disk_result chunk_fill(struct store *store, enum store_space space, const char *name,
                                    uint64_t last, struct chunk *chunk) {
@@ -72,8 +78,7 @@ static enum disk_result chunk_fill(struct store *store, enum store_space space, 
     chunk->more = false;
     enum disk_result result = DISK_DAMAGED;
     for (int attempt = 0; attempt < 2 && result == DISK_DAMAGED; attempt++) {
-        result = store->database.connection == NULL ? database_open(&store->database, store->path)
-                                                    : DISK_OK;
+        result = database_ensure(store);
         uint32_t id = result == DISK_OK ? names_find(&store->database.names, space, name) : 0;
         if (id != 0)
             result = chunk_read(&store->database, id, last, chunk);
@@ -131,10 +136,19 @@ static int text_compare(const void *a, const void *b) {
 }
 
 // The names of a space in order; the caller gives each and the list back.
-static char **names_copy(struct store *store, enum store_space space, uint32_t *count) {
+static enum status names_copy(struct store *store, enum store_space space, char ***list,
+                              uint32_t *count, struct error *error) {
+    enum status status = STATUS_OK;
     pthread_mutex_lock(&store->disk_lock);
+    enum disk_result result = database_ensure(store);
+    if (result == DISK_DAMAGED)
+        result = store_rebuild(store, store->database.reason);
+    if (result != DISK_OK)
+        status = error_set(error, STATUS_IO, "reading the store %s: %s.", store->path,
+                           store->database.reason);
     const struct store_names *names = &store->database.names;
     char **copies = memory_take((names->count + 1) * sizeof *copies);
+    *list = copies;
     *count = 0;
     for (uint32_t id = 1; id < names->count; id++)
         if (names->items[id].text != NULL && names->items[id].space == space)
@@ -143,7 +157,7 @@ static char **names_copy(struct store *store, enum store_space space, uint32_t *
     pthread_mutex_unlock(&store->disk_lock);
     if (*count > 1)
         qsort(copies, *count, sizeof *copies, text_compare);
-    return copies;
+    return status;
 }
 
 enum status store_scan(struct store *store, enum store_space space, const char *name,
@@ -157,8 +171,8 @@ enum status store_scan(struct store *store, enum store_space space, const char *
     if (name != NULL)
         return name_scan(store, space, name, first, last, visit, context, &more, error);
     uint32_t count;
-    char **names = names_copy(store, space, &count);
-    enum status status = STATUS_OK;
+    char **names;
+    enum status status = names_copy(store, space, &names, &count, error);
     for (uint32_t i = 0; i < count; i++) {
         if (more && status == STATUS_OK)
             status = name_scan(store, space, names[i], first, last, visit, context, &more, error);
@@ -174,10 +188,8 @@ uint64_t store_last_number(struct store *store, enum store_space space, const ch
     enum disk_result result = DISK_DAMAGED;
     for (int attempt = 0; attempt < 2 && result == DISK_DAMAGED; attempt++) {
         key = -1;
-        result = DISK_OK;
-        uint32_t id = store->database.connection == NULL
-                          ? 0
-                          : names_find(&store->database.names, space, name);
+        result = database_ensure(store);
+        uint32_t id = result == DISK_OK ? names_find(&store->database.names, space, name) : 0;
         if (id != 0)
             result = database_last(&store->database, store_key(id, 0),
                                    store_key(id, STORE_NUMBER_MAX), &key);
@@ -185,5 +197,9 @@ uint64_t store_last_number(struct store *store, enum store_space space, const ch
             break;
     }
     pthread_mutex_unlock(&store->disk_lock);
+    if (result != DISK_OK)
+        log_write(LOG_ERROR, (struct log_site){"C4006", store->site},
+                  "%s: the last number of %s cannot be read: %s; it counts from 0.", store->path,
+                  name, store->database.reason);
     return key < 0 ? 0 : store_number(key);
 }

@@ -79,8 +79,9 @@ static enum disk_result group_write(struct store *store, const struct group *gro
     return result;
 }
 
-// They are durable: tells everybody and puts them away.
+// They are durable: puts them away, so that whoever waits finds them to be used again, and tells.
 static void group_settle(struct store *store, const struct group *group) {
+    uint64_t ticket = group->last->ticket;
     pthread_mutex_lock(&store->lock);
     struct store_batch *batch = group->first, *next;
     store->first = group->last->next;
@@ -88,8 +89,13 @@ static void group_settle(struct store *store, const struct group *group) {
         store->last = NULL;
     store->queued_count -= group->count;
     store->group_count = group->count;
-    uint64_t ticket = group->last->ticket;
     group->last->next = NULL;
+    pthread_mutex_unlock(&store->lock);
+    for (; batch != NULL; batch = next) {
+        next = batch->next;
+        store_batch_drop(batch);
+    }
+    pthread_mutex_lock(&store->lock);
     atomic_fetch_sub_explicit(&store->pending_bytes, group->bytes, memory_order_relaxed);
     atomic_store_explicit(&store->used_bytes, store->database.used_bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&store->commits, 1, memory_order_relaxed);
@@ -97,10 +103,6 @@ static void group_settle(struct store *store, const struct group *group) {
     atomic_store_explicit(&store->durable, ticket, memory_order_release);
     pthread_cond_broadcast(&store->done);
     pthread_mutex_unlock(&store->lock);
-    for (; batch != NULL; batch = next) {
-        next = batch->next;
-        store_batch_drop(batch);
-    }
 }
 
 static void call_back(const struct store *store) {

@@ -308,24 +308,32 @@ void kafka_committed(rd_kafka_t *consumer, rd_kafka_resp_err_t failure,
 
 // -- offsets that are not there -----------------------------------------------------------------
 
-static bool seek(struct kafka_receiver *receiver, const struct kafka_partition *partition,
-                 int64_t offset) {
+// A partition whose fetching has ended with an error is not moved by a seek: it is assigned anew.
+static void assign_anew(struct kafka_receiver *receiver, const struct kafka_partition *moved,
+                        int64_t offset) {
     const struct kafka_library *library = receiver->library;
     rd_kafka_topic_partition_list_t *list = library->topic_partition_list_new(1);
-    rd_kafka_topic_partition_t *item = list_add(library, list, partition, offset);
-    rd_kafka_error_t *failure = library->seek_partitions(receiver->consumer, list, QUERY_MS);
-    bool done = failure == NULL && item->err == RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (failure != NULL)
-        library->error_destroy(failure);
+    bool cooperative = is_cooperative(receiver);
+    list_add(library, list, moved, offset);
+    struct kafka_partition *partition;
+    for (uint32_t at = 0;
+         !cooperative && (partition = kafka_partition_next(receiver, &at)) != NULL;)
+        if (partition->assigned && partition != moved)
+            list_add(library, list, partition,
+                     partition->next >= 0 ? partition->next : RD_KAFKA_OFFSET_BEGINNING);
+    if (cooperative)
+        tell_library(receiver, true, false, list);
+    tell_library(receiver, cooperative, true, list);
+    if (receiver->paused)
+        library->pause_partitions(receiver->consumer, list);
     library->topic_partition_list_destroy(list);
-    return done;
 }
 
 static void mend(struct kafka_receiver *receiver, struct kafka_partition *partition) {
     int64_t low, high;
     if (partition->unresolved) {
-        if (seek(receiver, partition, first_offset(receiver, partition)))
-            partition->out_of_range = partition->unresolved = false;
+        partition->out_of_range = partition->unresolved = false;
+        assign_anew(receiver, partition, first_offset(receiver, partition));
         return;
     }
     if (receiver->library->query_watermark_offsets(receiver->consumer, partition->topic,
@@ -347,8 +355,8 @@ static void mend(struct kafka_receiver *receiver, struct kafka_partition *partit
                   " to %" PRId64 ")",
                   low - next, next, low - 1);
     }
-    if (seek(receiver, partition, low))
-        partition->out_of_range = false;
+    partition->out_of_range = false;
+    assign_anew(receiver, partition, low);
 }
 
 void kafka_mend_range(struct kafka_receiver *receiver) {

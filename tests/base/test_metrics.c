@@ -170,6 +170,12 @@ START_TEST(collectors_are_asked_before_each_exposition) {
 }
 END_TEST
 
+static void *wait_at_gate(void *gate) {
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
 START_TEST(process_figures) {
     const char *page = exposed(EXPOSITION_TEXT);
     double fds = value_of(page, "process_open_fds");
@@ -177,9 +183,16 @@ START_TEST(process_figures) {
     ck_assert_double_gt(value_of(page, "process_resident_memory_bytes"), 100 * 1024);
     ck_assert_double_gt(value_of(page, "process_virtual_memory_bytes"), 100 * 1024);
     ck_assert_double_gt(value_of(page, "process_max_fds"), 2);
-    ck_assert_double_eq(value_of(page, "process_threads"), 1);
+    double threads = value_of(page, "process_threads");
     ck_assert_double_ge(value_of(page, "process_cpu_seconds_total"), 0);
     ck_assert_double_gt(started, 1.5e9);
+    pthread_t thread;
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&gate);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_at_gate, &gate), 0);
+    ck_assert_double_ge(value_of(exposed(EXPOSITION_TEXT), "process_threads"), threads + 1);
+    pthread_mutex_unlock(&gate);
+    pthread_join(thread, NULL);
     int more[5];
     for (int i = 0; i < 5; i++)
         more[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -195,7 +208,7 @@ START_TEST(series_beyond_the_bound_are_not_exposed) {
     struct metric *last = NULL;
     for (int i = 0; i < METRIC_SERIES_MAX + 10; i++) {
         char name[16];
-        snprintf(name, sizeof name, "%d", i);
+        snprintf(name, sizeof name, "%05d", i);
         last = METRIC(&EVENTS, "n", name);
         metric_add(last, 1);
     }

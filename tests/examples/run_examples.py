@@ -163,8 +163,9 @@ class Suite:
                     if not mount.get("readOnly")]
         check(writable == ["/var/lib/culprit"], "%s: it may write to %r" % (file, writable))
         for place in re.findall(r"(?:path|directory): (\S+)", json.dumps(config).replace('"', "")):
-            place = re.sub(r"\$\{env:CULPRIT_DIR:-([^}]*)\}", r"\1", place.rstrip(",}"))
-            check(place.startswith("/var/lib/culprit/"), "%s: %s is on no volume" % (file, place))
+            place = re.sub(r"\$\{env:\w+:-([^}]*)\}", r"\1", place.rstrip(",}") + "}")
+            place = place.rstrip(",}")
+            check(place.startswith("/var/lib/culprit/") or place == "/dev/termination-log", "%s: %s is on no volume" % (file, place))
 
     # -- Prometheus -----------------------------------------------------------------------------
 

@@ -551,6 +551,23 @@ START_TEST(documents_and_streams_have_no_checkpoint) {
 }
 END_TEST
 
+START_TEST(a_slot_holds_the_last_line_only) {
+    scratch_write("slot", "what the system had put there, longer than a line");
+    struct output_options options = options_of("slot", OUTPUT_SLOT);
+    struct stat before, after;
+    ck_assert_int_eq(stat(options.path, &before), 0);
+    ck_assert_int_eq(output_open(&output, &options, &error), STATUS_OK);
+    send_ok("one\ntwo, which is longer\n");
+    CHECK_FILE("slot", "two, which is longer\n");
+    send_ok("three\n");
+    CHECK_FILE("slot", "three\n");
+    send_ok("");
+    CHECK_FILE("slot", "three\n");
+    ck_assert_int_eq(stat(options.path, &after), 0);
+    ck_assert_uint_eq(before.st_ino, after.st_ino);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("output");
     TCase *resumes = tcase_create("resume");
@@ -582,6 +599,7 @@ int main(void) {
     tcase_add_test(cases, devices_are_written_not_replaced);
     tcase_add_test(cases, named_pipe);
     tcase_add_test(cases, reader_of_standard_output_is_gone);
+    tcase_add_test(cases, a_slot_holds_the_last_line_only);
     tcase_add_test(cases, close_is_always_safe);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

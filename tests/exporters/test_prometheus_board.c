@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/exporters/board_fixture.h"
+#include "tests/exporters/sample_evaluation.h"
 
 static void setup(void) {
     fixture_begin(2000);
@@ -174,6 +175,36 @@ START_TEST(ranks_and_job) {
 }
 END_TEST
 
+START_TEST(memory_of_a_rank) {
+    static struct sample_evaluation sample;
+    sample_init(&sample, SLICE("train-7"));
+    for (int32_t rank = 0; rank < 2; rank++) {
+        uint32_t index = sample_rank(&sample, rank, SLICE("node0"), 1);
+        for (uint64_t i = 0; i < 50; i++)
+            sample_add(&sample, index, START_NS + i * SECOND, 1000 * (rank + 1) + (int64_t)(i % 7));
+        sample.views[index].max_used_bytes = 5000;
+    }
+    struct batch batch = sample_batch(&sample);
+    board_update(&board, &batch, now);
+    const char *text = page();
+    ck_assert_line(text,
+                   "culprit_rank_device_memory_used_bytes{training_job=\"train-7\","
+                   "rank=\"1\"} 2000");
+    ck_assert_line(text,
+                   "culprit_rank_device_memory_peak_bytes{training_job=\"train-7\","
+                   "rank=\"1\"} 5000");
+    ck_assert_line(text,
+                   "culprit_rank_last_event_timestamp_seconds{training_job=\"train-7\","
+                   "rank=\"0\"} 1763706049.25");
+    // Without spike_detect nothing is known of growth.
+    sample.evaluation.spikes = NULL;
+    batch = sample_batch(&sample);
+    board_update(&board, &batch, now);
+    ck_assert_uint_eq(samples(page(), "culprit_rank_memory_growth_bytes"), 0);
+    sample_release(&sample);
+}
+END_TEST
+
 START_TEST(texts_from_outside_cannot_break_the_page) {
     char longer[2][400];
     for (int i = 0; i < 2; i++) {
@@ -286,6 +317,7 @@ int main(void) {
     tcase_add_test(all, only_who_is_blamed_is_named);
     tcase_add_test(all, same_labels_are_one_series);
     tcase_add_test(all, ranks_and_job);
+    tcase_add_test(all, memory_of_a_rank);
     tcase_add_test(all, texts_from_outside_cannot_break_the_page);
     tcase_add_test(all, a_job_ends_by_the_clock);
     tcase_add_test(all, a_forgotten_job_is_gone_but_for_its_counts);

@@ -241,6 +241,8 @@ START_TEST(places_that_cannot_be_used) {
     struct stat about;
     ck_assert_int_eq(stat(folder, &about), 0);
     ck_assert_uint_eq(about.st_mode & 07777, 0750);
+    ck_assert_int_eq(stat(path_of("culprit.db"), &about), 0);
+    ck_assert_uint_eq(about.st_mode & 07777, 0640);
     snprintf(folder, sizeof folder, "%s/culprit.lock", kept);
     ck_assert_int_eq(try_open(&store), STATUS_CANNOT_CREATE);
     ck_assert_ptr_nonnull(strstr(error.message, "culprit.lock is not a directory"));

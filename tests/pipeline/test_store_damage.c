@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 // What every store here holds: pages of state on two names, small rows of a journal.
-enum { PAGES = 40, LINES = 1500, ROWS = 2 * PAGES + LINES, LINES_A_PAGE = 80 };
+enum { PAGES = 45, LINES = 800, ROWS = 2 * PAGES + LINES, LINES_A_PAGE = 80 };
 static const char *const NAMES[] = {"verdicts/rank_group/rows", "verdicts/align/ranks", "http"};
 
 static size_t size_of_row(int name, uint64_t number) {
@@ -32,7 +32,7 @@ static void rows_put(void) {
         }
     }
     // What was deleted must not come back.
-    for (uint64_t i = 0; i < 300; i++)
+    for (uint64_t i = 0; i < 120; i++)
         store_put(batch, STORE_QUEUE, "gone", i, (struct slice){bytes, 3000});
     ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
     batch = store_batch_new(store);
@@ -216,7 +216,7 @@ END_TEST
 
 START_TEST(cut_files) {
     random_state = 3;
-    for (uint32_t i = 0; i < 120; i++) {
+    for (uint32_t i = 0; i < 80; i++) {
         write_both();
         size_t size = i < 20 ? i * 30 : any((uint32_t)database.size);
         file_write("culprit.db", database.data, size);
@@ -253,7 +253,7 @@ END_TEST
 // The log as it is after a kill: a bad place ends it, what was moved into the file before is there.
 START_TEST(damaged_logs) {
     random_state = 5;
-    for (uint32_t i = 0; i < 150; i++) {
+    for (uint32_t i = 0; i < 90; i++) {
         write_both();
         size_t size = journal.size, at = any((uint32_t)journal.size);
         unsigned char was = journal.data[at];
@@ -280,7 +280,7 @@ END_TEST
 // Both at once: all that is known is that it opens and says nothing wrong.
 START_TEST(file_and_log_damaged) {
     random_state = 6;
-    for (uint32_t i = 0; i < 60; i++) {
+    for (uint32_t i = 0; i < 40; i++) {
         write_both();
         unsigned char *copy = malloc(database.size);
         memcpy(copy, database.data, database.size);

@@ -265,6 +265,11 @@ START_TEST(writes_that_fail) {
         submit_text(2, "second");
         uint64_t last = submit_text(1, "third");
         ck_assert_uint_lt(store_durable(store), ticket);
+        // What is there can be read meanwhile, by name or all.
+        const char *there = i == 0 ? "s/1=before;" : "s/1=before;s/2=second;";
+        ck_assert_str_eq(rows_of(STORE_STATE, "s"), there);
+        ck_assert_str_eq(rows_of(STORE_STATE, NULL), there);
+        ck_assert_uint_eq(store_last_number(store, STORE_STATE, "s"), i == 0 ? 1 : 2);
         atomic_store(&broken_writes, 0);
         await_recovered(last);
         ck_assert_str_eq(rows_of(STORE_STATE, "s"), "s/1=third;s/2=second;");

@@ -4,7 +4,8 @@
 
     run_prometheus.py BINARY
 
-`culprit run` over a recording of a job whose rank leaked. Its pages, in both formats, are held
+`culprit run` over a recording of a job whose rank leaked, and over a healthy one whose name would
+break a page that does not escape it. Its pages, in both formats, are held
 against docs/metrics.md and promtool; a Prometheus server scrapes them, as OpenMetrics, and through
 a proxy that asks for the text format; then it is asked over its API for the verdict. At the end
 culprit is killed and started again: with a store, what was counted goes on.
@@ -30,7 +31,9 @@ import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
 sys.path.insert(0, HERE)
+import generate  # noqa: E402
 import test_metrics_page  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
@@ -38,6 +41,8 @@ from process import environment  # noqa: E402
 PATIENCE_S = 60
 CASE = os.path.join(HERE, "..", "golden", "real", "leak-rank2")
 RANK = "2"
+# What no one calls a job, but for those who want to put words into our mouth.
+EVIL = '"} 1\nevil_total{a="\\\u00fc\u202e\U0001f600'
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{(.*?)\})? (\S+)(?: # \{.*\} \S+ \S+)?$')
@@ -105,20 +110,26 @@ class Culprit:
         self.config = os.path.join(folder, "culprit.yaml")
         self.log = os.path.join(folder, "log")
         self.process = None
+        job = generate.Job(EVIL, 7, 2, steps=9)
+        for rank in range(job.ranks):
+            with open(os.path.join(folder, "rank%d.jsonl" % rank), "w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in generate.Rank(job, rank).lines())
+        timing = {"preset": "memory", "exporters": ["prometheus"], "evaluate_every": "1s",
+                  "allowed_lateness": "1s", "settle": "1s", "idle_timeout": "1s"}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump({
                 "receivers": {"file": {"include": [CASE + "/rank*/*.jsonl"],
-                                       "start_at": "beginning"}},
+                                       "start_at": "beginning"},
+                              "file/evil": {"include": [folder + "/rank*.jsonl"],
+                                            "start_at": "beginning"}},
                 "exporters": {"prometheus": {"endpoint": "127.0.0.1:%d" % self.shown}},
                 "extensions": {"health_check": {"endpoint": "127.0.0.1:%d" % self.health},
                                "file_storage": {"directory": os.path.join(folder, "store")}},
                 "service": {
                     "extensions": ["health_check", "file_storage"],
                     "telemetry": {"metrics": {"endpoint": "127.0.0.1:%d" % self.own}},
-                    "pipelines": {"memory": {
-                        "receivers": ["file"], "preset": "memory", "exporters": ["prometheus"],
-                        "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
-                        "idle_timeout": "1s"}},
+                    "pipelines": {"memory": {"receivers": ["file"], **timing},
+                                  "evil": {"receivers": ["file/evil"], **timing}},
                 },
             }, file)
 
@@ -217,6 +228,16 @@ class Suite:
             if with_promtool:
                 self.promtool(what, text)
 
+    def evil_is_a_value(self, culprit):
+        """A job's name stays what it is: the value of one label."""
+        page = wait_for(lambda: (text := ask(culprit.shown, "/metrics")[2]) and "evil_total" in text
+                        and text, culprit.process) or ""
+        names = {name for name, _, _ in samples(page)}
+        self.checks.check(names and "evil_total" not in names, "a name became a metric")
+        shown = {labels.get("training_job") for _, labels, _ in samples(page) if labels}
+        self.checks.check(EVIL.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+                          in shown, "the name, escaped, is not among %s" % shown)
+
     def names_the_leak(self, what, culprit):
         found = wait_for(culprit.open_verdicts, culprit.process)
         if self.checks.check(found, lambda: "%s: no open verdict: %s"
@@ -295,7 +316,8 @@ class Suite:
                     if name not in ("__name__", "job", "instance")}
             self.checks.equal(kept, shown, "labels on their way")
         for query, count in (("sum by (job) (culprit_verdicts_total) == 1", 2),
-                             ("count by (job) (culprit_rank_last_event_timestamp_seconds) == 4", 2),
+                             ("count by (job, training_job) (culprit_rank_last_event_timestamp_seconds) == 4",
+                              2),
                              ("culprit_training_job_info{world_size=\"4\"}", 2),
                              ("culprit_verdict_latency_seconds_count == 1", 2),
                              ("culprit_verdict_latency_seconds_bucket{le=\"+Inf\"}", 2),
@@ -305,6 +327,9 @@ class Suite:
                              ("scrape_samples_scraped > 20", 3)):
             got = self.query(port, query) or []
             self.checks.equal(len(got), count, query)
+        names = [one["metric"]["training_job"] for one in
+                 self.query(port, "culprit_training_job_info{world_size=\"2\"}") or []]
+        self.checks.equal(names, [EVIL] * 2, "the evil name on its way")
         answer = ask(port, "/api/v1/query_exemplars?" + urllib.parse.urlencode(
             {"query": "culprit_verdict_latency_seconds_bucket", "start": time.time() - 3600,
              "end": time.time() + 3600}))
@@ -321,12 +346,15 @@ class Suite:
                       if name in ("culprit_verdicts_total", "culprit_verdict_open",
                                   "culprit_verdict_latency_seconds_count"))
 
+    def commits(self, culprit):
+        return sum(int(value) for name, _, value in samples(ask(culprit.own, "/metrics")[2])
+                   if name == "culprit_store_commits_total")
+
     def reload(self, culprit):
         """Everything answers again after it, and shows the same."""
         before = self.counts(culprit)
         culprit.process.send_signal(signal.SIGHUP)
-        done = wait_for(lambda: "C1002" in culprit.said() or "C1003" in culprit.said(),
-                        culprit.process)
+        done = wait_for(lambda: "C1012" in culprit.said(), culprit.process)
         self.checks.check(done, "reload: it is not said: " + culprit.said()[-1000:])
         same = wait_for(lambda: self.counts(culprit) == before, culprit.process)
         self.checks.check(same, lambda: "reload: %s before, %s after"
@@ -336,8 +364,9 @@ class Suite:
 
     def killed(self, culprit):
         before = self.counts(culprit)
-        # What was counted is in a checkpoint once the next one is durable.
-        time.sleep(3)
+        # Whether it goes on from a checkpoint or reads the file again: it comes to the same.
+        self.checks.check(wait_for(lambda: self.commits(culprit) > 0, culprit.process),
+                          "killed: there was no checkpoint")
         self.checks.equal(culprit.stop(signal.SIGKILL), -signal.SIGKILL, "killed")
         self.checks.check(culprit.start(), "killed: it does not start again: "
                           + culprit.said()[-1000:])
@@ -354,6 +383,7 @@ class Suite:
                 return
             try:
                 self.names_the_leak("at first", culprit)
+                self.evil_is_a_value(culprit)
                 self.health(culprit)
                 self.pages(culprit, with_server)
                 if with_server:
@@ -373,9 +403,9 @@ def main(binary):
     suite = Suite(os.path.abspath(binary))
     missing = [name for name in ("prometheus", "promtool") if shutil.which(name) is None]
     if missing:
-        print("left out, since %s is not installed (Debian: prometheus): the part with a server"
-              % " and ".join(missing))
-        suite.checks.check(os.environ.get("CI") != "true", "CI needs " + " and ".join(missing))
+        print("not installed (Debian: prometheus): %s; the part with a server is left out"
+              % ", ".join(missing))
+        suite.checks.check(os.environ.get("CI") != "true", "CI needs " + ", ".join(missing))
     suite.run(not missing)
     return suite.checks.finish()
 

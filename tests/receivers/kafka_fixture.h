@@ -101,13 +101,12 @@ static inline void produce(const char *topic, int32_t partition, const char *val
     rd_kafka_headers_t *list = kafka->headers_new(4);
     for (; headers != NULL && *headers != NULL; headers += 2)
         kafka->header_add(list, headers[0], -1, headers[1], -1);
-    ck_assert_int_eq(
-        kafka->producev(
-            producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
-            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("key", 3),
-            RD_KAFKA_V_VALUE((void *)(uintptr_t)value, value == NULL ? 0 : strlen(value)),
-            RD_KAFKA_V_HEADERS(list), RD_KAFKA_V_END),
-        RD_KAFKA_RESP_ERR_NO_ERROR);
+    size_t size = value == NULL ? 0 : strlen(value);
+    rd_kafka_resp_err_t failure = kafka->producev(
+        producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("key", 3),
+        RD_KAFKA_V_VALUE((void *)(uintptr_t)value, size), RD_KAFKA_V_HEADERS(list), RD_KAFKA_V_END);
+    ck_assert_int_eq((int)failure, (int)RD_KAFKA_RESP_ERR_NO_ERROR);
     ck_assert_int_eq(mock.flush(producer, PATIENCE_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
@@ -142,7 +141,7 @@ static inline void running_init(struct running *running) {
         .connection = {.brokers = {brokers, 1}, .client_id = "test"},
         .topics = {topics, 1},
         .group_id = "group",
-        .session_timeout = {2000 * INT64_C(1000000)},
+        .session_timeout = {4000 * INT64_C(1000000)},
         .heartbeat_interval = {200 * INT64_C(1000000)},
         .max_poll_interval = {60000 * INT64_C(1000000)},
         .min_fetch_size = {1},

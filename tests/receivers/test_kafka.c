@@ -276,43 +276,6 @@ START_TEST(a_fatal_error_makes_a_new_consumer) {
 }
 END_TEST
 
-static void share(int strategy) {
-    struct running other;
-    running_init(&other);
-    one.config.strategy = other.config.strategy = strategy;
-    produce_many(0, 0, 10);
-    produce_many(1, 0, 10);
-    running_start(&one);
-    EVENTUALLY(committed(0) == 10 && committed(1) == 10);
-    running_start(&other);
-    struct source *first, *second;
-    EVENTUALLY((first = fake_feed_find(one.feed, "t/0")) != NULL &&
-               (second = fake_feed_find(one.feed, "t/1")) != NULL && first->left != second->left);
-    int32_t given = first->left ? 0 : 1;
-    produce_many(given, 10, 20);
-    produce_many(1 - given, 10, 15);
-    EVENTUALLY(accepted(&other) == 10);
-    EVENTUALLY(accepted(&one) == 25);
-    EVENTUALLY(committed(given) == 20 && committed(1 - given) == 15);
-    // It comes back when the other one goes.
-    running_stop(&other);
-    produce_many(given, 20, 25);
-    EVENTUALLY(committed(given) == 25);
-    // From where it was, as its own state says: also what the other one had.
-    EVENTUALLY(accepted(&one) == 40);
-    running_stop(&one);
-}
-
-START_TEST(shares_its_partitions) {
-    share(0);
-}
-END_TEST
-
-START_TEST(shares_its_partitions_eagerly) {
-    share(1);
-}
-END_TEST
-
 START_TEST(a_second_pipeline_reads_on_its_own) {
     struct running other;
     running_init(&other);
@@ -359,8 +322,6 @@ int main(void) {
     TCase *range = add_case(suite, "range");
     tcase_add_test(range, a_topic_made_anew_is_read_from_its_beginning);
     TCase *group = add_case(suite, "group");
-    tcase_add_test(group, shares_its_partitions);
-    tcase_add_test(group, shares_its_partitions_eagerly);
     tcase_add_test(group, a_second_pipeline_reads_on_its_own);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

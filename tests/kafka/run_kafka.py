@@ -1,0 +1,434 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""culprit between topics of a real Kafka broker.
+
+    run_kafka.py BINARY
+
+A gateway reads what kcat produced, and what a sidecar passed on, and must find what `culprit
+analyze` finds in the files; also when another gateway takes its partitions over after SIGKILL, and
+when the broker is away for a while. Records that are refused must be in the dead-letter topic.
+Needs java, mvn and kcat; without them it says so and passes, unless CI is set. What must happen is
+waited for, up to a limit.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
+import generate  # noqa: E402
+import kafka_broker  # noqa: E402
+import verdicts  # noqa: E402
+from checks import Checks  # noqa: E402
+from process import environment, run  # noqa: E402
+
+PATIENCE_S = 40
+
+
+def job_lines(name, seed):
+    """The lines of each rank of a job with one leaking rank."""
+    job = generate.Job(name, seed, 4, steps=9, swing=0.2, leak_rank=2, leak_step=4, leak_share=0.3,
+                       leak_at="backward", skew_s=0.5)
+    return [list(generate.Rank(job, rank).lines()) for rank in range(job.ranks)]
+
+
+def interleaved(lines):
+    """Round by round, as ranks that run at the same time write them."""
+    longest = max(len(own) for own in lines)
+    return [own[i] for i in range(longest) for own in lines if i < len(own)]
+
+
+def essence(found):
+    keys = ("id", "kind", "severity", "action", "entities")
+    return sorted([[verdict[key] for key in keys] for verdict in found
+                   if verdicts.severity_at_least(verdict, "warning")], key=str)
+
+
+class Culprit:
+    """`culprit run` with a config of its own, in a folder of its own."""
+
+    def __init__(self, suite, name, config):
+        self.binary = suite.binary
+        self.folder = os.path.join(suite.folder, name)
+        self.config = os.path.join(self.folder, "culprit.yaml")
+        self.output = os.path.join(self.folder, "verdicts.jsonl")
+        self.log = os.path.join(self.folder, "log")
+        os.makedirs(self.folder)
+        with open(self.config, "w", encoding="utf-8") as file:
+            json.dump(config(self.folder, self.output), file)
+        self.process = None
+
+    def start(self):
+        self.log_file = open(self.log, "ab")
+        self.process = subprocess.Popen([self.binary, "run", "--config", self.config],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=self.log_file, env=environment())
+        return self
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        try:
+            code = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            code = "none after %d s" % PATIENCE_S
+        self.process = None
+        self.log_file.close()
+        return code
+
+    def found(self):
+        """The last state of each verdict; a last line that is being written is not read."""
+        if not os.path.exists(self.output):
+            return []
+        with open(self.output, encoding="utf-8") as file:
+            text = file.read()
+        return verdicts.read_lines(text[:text.rfind("\n") + 1])
+
+    def said(self, *words):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return any(all(word in line for word in words) for line in file)
+
+    def last_words(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()[-3000:]
+
+
+TIMING = {"evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s", "idle_timeout": "4s"}
+
+
+class Suite:
+    def __init__(self, binary, folder, broker):
+        self.binary, self.folder, self.broker = binary, folder, broker
+        self.checks = Checks()
+
+    # -- kcat ------------------------------------------------------------------------------------
+
+    def produce(self, topic, lines, key):
+        done = subprocess.run(["kcat", "-P", "-b", self.broker.address, "-t", topic, "-k", key,
+                               "-X", "topic.partitioner=murmur2_random"],
+                              input="".join(line + "\n" for line in lines).encode(),
+                              capture_output=True, timeout=60, check=False)
+        self.checks.equal(done.returncode, 0, "kcat produces to %s" % topic)
+
+    def consume(self, topic):
+        """All that is there now: (key, headers, value) each."""
+        done = subprocess.run(["kcat", "-C", "-b", self.broker.address, "-t", topic, "-e", "-q",
+                               "-J", "-X", "isolation.level=read_committed"],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                              check=False)
+        records = []
+        for line in done.stdout.decode("utf-8", "replace").split("\n"):
+            if line:
+                record = json.loads(line)
+                flat = record.get("headers", [])
+                records.append((record["key"], dict(zip(flat[::2], flat[1::2])),
+                                record["payload"]))
+        return records
+
+    def wait_for(self, what, condition, *processes):
+        limit = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > limit:
+                return self.checks.check(False, "%s: not within %d s%s" % (
+                    what, PATIENCE_S, "".join("\n" + one.last_words() for one in processes)))
+            for one in processes:
+                if one.process is not None and one.process.poll() is not None:
+                    return self.checks.check(False, "%s: culprit ended\n%s"
+                                             % (what, one.last_words()))
+            time.sleep(0.05)
+        return self.checks.check(True, what)
+
+    # -- configs ---------------------------------------------------------------------------------
+
+    def gateway(self, topic, group, store=False, **options):
+        def config(folder, output):
+            made = {
+                "receivers": {"kafka": dict({
+                    "brokers": [self.broker.address], "topics": [topic], "group_id": group,
+                    "session_timeout": "2s", "heartbeat_interval": "300ms",
+                    "librdkafka": ["reconnect.backoff.max.ms=500"]}, **options)},
+                "processors": {"job_filter": {"job_id": "each"}},
+                "exporters": {
+                    "json": {"path": output},
+                    "kafka": {"brokers": [self.broker.address], "topic": topic + ".verdicts"}},
+                "service": {
+                    "checkpoint_interval": "200ms",
+                    "pipelines": {"memory": dict({
+                        "receivers": ["kafka"], "exporters": ["json", "kafka"],
+                        "processors": ["job_filter", "rank_group", "align", "spike_detect",
+                                       "first_cause", "phase_attribution"]}, **TIMING)}}}
+            for name in ("rank_group", "align", "spike_detect", "first_cause",
+                         "phase_attribution"):
+                made["processors"][name] = {}
+            if store:
+                made["extensions"] = {"file_storage": {"directory": folder + "/store"}}
+                made["service"]["extensions"] = ["file_storage"]
+            return made
+        return config
+
+    def sidecar(self, topic, pattern, store=False):
+        def config(folder, _):
+            made = {
+                "receivers": {"file": {"include": [pattern], "start_at": "beginning"}},
+                "processors": {"job_filter": {"job_id": "each"}},
+                "exporters": {"kafka": {
+                    "brokers": [self.broker.address], "topic": topic, "payload": "events",
+                    "sender": "node-1", "timeout": "2s",
+                    "retry_on_failure": {"initial_interval": "100ms", "max_interval": "500ms"},
+                    "librdkafka": ["reconnect.backoff.max.ms=500"]}},
+                "service": {
+                    "checkpoint_interval": "200ms",
+                    "pipelines": {"forward": {"receivers": ["file"], "exporters": ["kafka"],
+                                              "processors": ["job_filter"]}}}}
+            if store:
+                made["extensions"] = {"file_storage": {"directory": folder + "/store"}}
+                made["service"]["extensions"] = ["file_storage"]
+            return made
+        return config
+
+    def write_job(self, name, lines):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        for rank, own in enumerate(lines):
+            with open(os.path.join(folder, "rank%d.jsonl" % rank), "w", encoding="utf-8") as file:
+                file.write("".join(line + "\n" for line in own))
+        return folder
+
+    def analyzed(self, name, lines):
+        done = run(self.binary, "analyze", "--output", "verdicts", self.write_job(name, lines))
+        self.checks.equal(done.code, 0, "analyze of " + name)
+        return essence(verdicts.read_lines(done.text()))
+
+    # -- the cases -------------------------------------------------------------------------------
+
+    def gateway_finds_what_analyze_finds(self):
+        """Two jobs from kcat, several records of one in one message, and the verdicts topic."""
+        wanted = []
+        for name, seed in (("job-a", 77), ("job-b", 78)):
+            lines = job_lines(name, seed)
+            wanted += self.analyzed(name, lines)
+            self.produce("events", interleaved(lines), name)
+        wanted.sort(key=str)
+        self.checks.check(len(wanted) >= 2, "both jobs have a verdict: %r" % wanted)
+        gateway = Culprit(self, "gateway-1", self.gateway("events", "one")).start()
+        self.wait_for("the gateway finds both jobs' verdicts",
+                      lambda: essence(gateway.found()) == wanted, gateway)
+        self.checks.equal(gateway.stop(), 0, "exit code of the gateway")
+        self.checks.equal(essence(gateway.found()), wanted, "what the gateway found")
+        sent = self.consume("events.verdicts")
+        self.checks.equal(
+            essence(verdicts.read_lines("\n".join(value for _, _, value in sent))), wanted,
+            "what is in the verdicts topic")
+        for key, headers, value in sent:
+            verdict = json.loads(value)
+            self.checks.check(key.endswith("/" + verdict["id"]), "the key %s" % key)
+            self.checks.equal(headers.get("culprit-verdict-id"), verdict["id"], "header of the id")
+            self.checks.equal(headers.get("culprit-schema"), "culprit.verdict.v1", "header")
+
+    def sidecar_feeds_gateway(self):
+        lines = job_lines("job-c", 79)
+        wanted = self.analyzed("job-c", lines)
+        total = sum(map(len, lines))
+        pattern = os.path.join(self.folder, "job-c", "*.jsonl")
+        sidecar = Culprit(self, "sidecar-2", self.sidecar("passed", pattern)).start()
+        gateway = Culprit(self, "gateway-2", self.gateway("passed", "two")).start()
+        self.wait_for("the gateway finds what the sidecar saw",
+                      lambda: essence(gateway.found()) == wanted, gateway, sidecar)
+        self.checks.equal(sidecar.stop(), 0, "exit code of the sidecar")
+        self.checks.equal(gateway.stop(), 0, "exit code of the gateway")
+        records = self.consume("passed")
+        self.checks.equal(sorted(value for _, _, value in records),
+                          sorted(line for own in lines for line in own), "records as they came")
+        numbers = [int(headers["culprit-sequence"]) for _, headers, _ in records]
+        self.checks.equal(sorted(numbers), list(range(1, total + 1)), "numbers of the records")
+        self.checks.equal({key for key, _, _ in records}, {"job-c"}, "keys")
+        for _, headers, value in records:
+            event = json.loads(value)
+            if event.get("event_type") != "sample":
+                continue
+            self.checks.check(headers["culprit-format"] == "stormlog"
+                              and headers["culprit-job"] == "job-c"
+                              and headers["culprit-generation"] == "1"
+                              and int(headers["culprit-first-sample"]) <= event["timestamp_ns"],
+                              "headers of a record: %r" % headers)
+
+    def another_gateway_takes_over(self):
+        lines = job_lines("job-d", 80)
+        wanted = self.analyzed("job-d", lines)
+        all_lines = interleaved(lines)
+        half = len(all_lines) // 2
+        first = Culprit(self, "gateway-3a", self.gateway("taken", "three")).start()
+        second = Culprit(self, "gateway-3b", self.gateway("taken", "three")).start()
+        self.wait_for("two gateways share the partitions",
+                      lambda: first.said("reads taken/") and second.said("reads taken/"),
+                      first, second)
+        self.produce("taken", all_lines[:half], "job-d")
+        self.wait_for("the records are being read", lambda: self.committed("three", "taken") > 0,
+                      first, second)
+        # The one that has the job's partition is killed.
+        holder = self.holder("taken", first, second)
+        other = second if holder is first else first
+        self.checks.equal(holder.stop(signal.SIGKILL), -signal.SIGKILL, "killed")
+        self.produce("taken", all_lines[half:], "job-d")
+        self.wait_for("the other gateway finds it",
+                      lambda: essence(other.found()) == wanted, other)
+        self.checks.equal(other.stop(), 0, "exit code of the other gateway")
+        self.checks.equal(essence(other.found()), wanted, "what the other gateway found")
+
+    def committed(self, group, topic):
+        """The sum of what the group has committed, read as its own member would."""
+        done = subprocess.run(
+            ["kcat", "-b", self.broker.address, "-Q", "-t", "%s:0:-1" % topic, "-t",
+             "%s:1:-1" % topic], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        del group
+        return sum(int(line.split("offset ")[1]) for line in done.stdout.decode().split("\n")
+                   if "offset " in line)
+
+    def holder(self, topic, first, second):
+        """Who read the partition last that holds the job's records."""
+        parts = {}
+        for number in (0, 1):
+            done = subprocess.run(["kcat", "-b", self.broker.address, "-Q", "-t",
+                                   "%s:%d:-1" % (topic, number)], stdin=subprocess.DEVNULL,
+                                  capture_output=True, check=False)
+            parts[number] = int(done.stdout.decode().split("offset ")[1])
+        number = max(parts, key=parts.get)
+        reads = "reads %s/%d from" % (topic, number)
+        gives = "gives up %s/%d at" % (topic, number)
+
+        def has_it(one):
+            with open(one.log, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            return text.rfind(reads) > text.rfind(gives)
+        return first if has_it(first) else second
+
+    def broker_goes_and_comes(self):
+        lines = job_lines("job-e", 81)
+        wanted = self.analyzed("job-e", lines)
+        folder = os.path.join(self.folder, "job-e")
+        total = sum(map(len, lines))
+        sidecar = Culprit(self, "sidecar-4",
+                          self.sidecar("interrupted", os.path.join(folder, "live-*.jsonl")))
+        gateway = Culprit(self, "gateway-4", self.gateway("interrupted", "four"))
+        sidecar.start()
+        gateway.start()
+        self.append(folder, lines, 0, 0.3)
+        self.wait_for("some records have arrived", lambda: len(self.consume("interrupted")) > 0,
+                      sidecar, gateway)
+        self.broker.stop()
+        self.append(folder, lines, 0.3, 0.7)
+        self.wait_for("the gateway says that no broker is there",
+                      lambda: gateway.said("brokers cannot be used"), sidecar, gateway)
+        self.broker.start()
+        self.append(folder, lines, 0.7, 1)
+        self.wait_for("the verdict is there", lambda: essence(gateway.found()) == wanted,
+                      sidecar, gateway)
+        self.checks.equal(sidecar.stop(), 0, "exit code of the sidecar")
+        self.checks.equal(gateway.stop(), 0, "exit code of the gateway")
+        numbers = [int(headers["culprit-sequence"])
+                   for _, headers, _ in self.consume("interrupted")]
+        self.checks.equal(sorted(set(numbers)), list(range(1, total + 1)), "all records arrived")
+        self.checks.equal(len(numbers), total, "each once")
+
+    def append(self, folder, lines, begin, end):
+        for rank, own in enumerate(lines):
+            with open(os.path.join(folder, "live-%d.jsonl" % rank), "a", encoding="utf-8") as file:
+                file.write("".join(line + "\n"
+                                   for line in own[int(len(own) * begin):int(len(own) * end)]))
+
+    def poison_goes_to_the_dead_letters(self):
+        lines = job_lines("job-f", 82)
+        wanted = self.analyzed("job-f", lines)
+        bad = ['{"timestamp_ns": "no"}', "no JSON at all", '{"schema_version": 99}']
+        mixed = interleaved(lines)
+        mixed[10:10] = bad[:2]
+        mixed.append(bad[2])
+        self.produce("poisoned", mixed, "job-f")
+        gateway = Culprit(self, "gateway-5", self.gateway(
+            "poisoned", "five", dead_letter={"topic": "poisoned.dlq"})).start()
+        self.wait_for("the verdict is found between refused records",
+                      lambda: essence(gateway.found()) == wanted, gateway)
+        self.wait_for("the refused records are dead letters",
+                      lambda: len(self.consume("poisoned.dlq")) >= 3, gateway)
+        self.checks.equal(gateway.stop(), 0, "exit code of the gateway")
+        letters = self.consume("poisoned.dlq")
+        self.checks.equal(sorted(value for _, _, value in letters), sorted(bad), "values")
+        for key, headers, value in letters:
+            self.checks.equal(key, "job-f", "key")
+            self.checks.equal(headers["__connect.errors.topic"], "poisoned", "topic")
+            self.checks.check(headers["__connect.errors.partition"] in ("0", "1"), "partition")
+            self.checks.check(headers["__connect.errors.offset"].isdigit(), "offset")
+            self.checks.check(headers["__connect.errors.exception.message"] != "",
+                              "reason for %s" % value)
+
+    def takes_up_where_it_was(self):
+        """With a store on both sides, killed in between: each record counts once."""
+        lines = job_lines("job-g", 83)
+        wanted = self.analyzed("job-g", lines)
+        folder = os.path.join(self.folder, "job-g")
+        total = sum(map(len, lines))
+        sidecar = Culprit(self, "sidecar-6", self.sidecar(
+            "stored", os.path.join(folder, "live-*.jsonl"), store=True)).start()
+        gateway = Culprit(self, "gateway-6", self.gateway("stored", "six", store=True)).start()
+        for step in range(4):
+            self.append(folder, lines, step / 4, (step + 1) / 4)
+            self.wait_for("records of step %d arrive" % step,
+                          lambda: len(self.consume("stored")) >= total * step // 4 + 1,
+                          sidecar, gateway)
+            sidecar.stop(signal.SIGKILL)
+            gateway.stop(signal.SIGKILL)
+            sidecar.start()
+            gateway.start()
+        self.wait_for("the verdict is there", lambda: essence(gateway.found()) == wanted,
+                      sidecar, gateway)
+        self.checks.equal(sidecar.stop(), 0, "exit code of the sidecar")
+        self.checks.equal(gateway.stop(), 0, "exit code of the gateway")
+        numbers = {}
+        for _, headers, value in self.consume("stored"):
+            mark = headers["culprit-sender"], headers["culprit-sequence"]
+            self.checks.equal(numbers.setdefault(mark, value), value,
+                              "a number stands for one record")
+        self.checks.equal(sorted(numbers.values()), sorted(line for own in lines for line in own),
+                          "every record once, repeats aside")
+
+    def all(self):
+        for topic in ("events", "events.verdicts", "passed", "passed.verdicts", "taken",
+                      "taken.verdicts", "interrupted", "interrupted.verdicts", "poisoned",
+                      "poisoned.verdicts", "poisoned.dlq", "stored", "stored.verdicts"):
+            self.broker.create_topic(topic)
+        for case in (self.gateway_finds_what_analyze_finds, self.sidecar_feeds_gateway,
+                     self.poison_goes_to_the_dead_letters, self.another_gateway_takes_over,
+                     self.takes_up_where_it_was, self.broker_goes_and_comes):
+            if len(sys.argv) > 2 and case.__name__ not in sys.argv[2:]:
+                continue
+            begun = time.monotonic()
+            case()
+            print("%s: %.1f s" % (case.__name__, time.monotonic() - begun), flush=True)
+
+
+def main(binary):
+    missing = kafka_broker.missing_programs()
+    if missing and not os.environ.get("CI"):
+        checks = Checks()
+        checks.check(True, "")
+        print("SKIPPED: %s not installed (tools/install_dependencies test)" % ", ".join(missing))
+        return checks.finish()
+    with tempfile.TemporaryDirectory(prefix="culprit-kafka-") as folder:
+        broker = kafka_broker.Broker(os.path.join(folder, "broker"))
+        try:
+            broker.start()
+            suite = Suite(binary, folder, broker)
+            suite.all()
+        finally:
+            broker.stop(kill=True)
+    return suite.checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1])))
