@@ -36,7 +36,7 @@ void exposition_append_number(struct buffer *out, double value) {
     }
     // 15 digits always survive the way through a double, so if they read back as the same number,
     // they are, without trailing zeros, the shortest. Below the normal range fewer survive.
-    char text[32];
+    char text[40];
     int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
     do
         snprintf(text, sizeof text, "%.*g", digits, value);

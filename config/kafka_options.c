@@ -201,13 +201,16 @@ enum status kafka_conf_set_duration(const struct kafka_library *library, rd_kafk
 
 static void say(const rd_kafka_t *handle, int level, const char *facility, const char *text) {
     enum { SYSLOG_WARNING = 4, SYSLOG_NOTICE = 5 };
+    // Which settings are experimental, and what old brokers lack, is nobody's concern in operation.
+    bool idle = strcmp(facility, "CONFWARN") == 0 || strcmp(facility, "AUTOCREATE") == 0;
     const struct kafka_library *library;
     if (kafka_library_load(&library, NULL) != STATUS_OK)
         return; // it was loaded before there was a handle
     const struct kafka_client *client = library->opaque(handle);
-    enum log_level as = level < SYSLOG_WARNING  ? LOG_WARN
-                        : level < SYSLOG_NOTICE ? LOG_INFO
-                                                : LOG_DEBUG;
+    enum log_level as = idle                     ? LOG_DEBUG
+                        : level < SYSLOG_WARNING ? LOG_WARN
+                        : level < SYSLOG_NOTICE  ? LOG_INFO
+                                                 : LOG_DEBUG;
     log_write(as, (struct log_site){"C4001", client->site}, "librdkafka: %s: %s", facility, text);
 }
 

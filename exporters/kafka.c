@@ -131,7 +131,6 @@ static void kafka_state(void *instance, struct state_list *list) {
 
 static void kafka_restored(void *instance) {
     struct kafka_exporter *self = instance;
-    self->counter.incarnation[sizeof self->counter.incarnation - 1] = '\0';
     self->sender_name[0] = '\0';
     kafka_ranks_restored(&self->ranks);
 }

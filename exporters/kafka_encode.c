@@ -36,11 +36,11 @@ static void add(struct kafka_frame *frame, struct slice name, struct slice value
 void kafka_name_sender(struct kafka_exporter *self) {
     if (self->sender_name[0] != '\0')
         return;
-    if (self->counter.incarnation[0] == '\0')
-        snprintf(self->counter.incarnation, sizeof self->counter.incarnation, "%016" PRIx64,
-                 clock_unix_ns());
-    snprintf(self->sender_name, sizeof self->sender_name, "%.*s/%s", KAFKA_SENDER_MAX - 17,
-             self->sender, self->counter.incarnation);
+    struct kafka_counter *counter = &self->counter;
+    if (counter->incarnation == 0)
+        counter->incarnation = clock_unix_ns();
+    snprintf(self->sender_name, sizeof self->sender_name, "%.*s/%016" PRIx64, KAFKA_SENDER_MAX - 17,
+             self->sender, counter->incarnation);
 }
 
 static void begin(struct kafka_exporter *self, struct kafka_frame *frame, struct numbers *numbers,

@@ -91,7 +91,7 @@ struct carried kafka_ranks_note(struct kafka_ranks *ranks, const struct event *e
 // Kept with the checkpoint.
 struct kafka_counter {
     uint64_t sequence;    // of the record that was encoded last
-    char incarnation[24]; // 16 hex digits: which counting it is
+    uint64_t incarnation; // which counting it is: the moment at which it began; 0: not yet
 };
 
 enum kafka_fate { KAFKA_WAITING, KAFKA_UNDER_WAY, KAFKA_DELIVERED };

@@ -29,6 +29,7 @@ static void note_answer(rd_kafka_t *producer, const rd_kafka_message_t *message,
     struct kafka_exporter *self = opaque;
     struct kafka_delivery *delivery = &self->delivery;
     uint64_t mark = (uint64_t)(uintptr_t)message->_private;
+    fprintf(stderr, "DR %d %s\n", (int)(uint32_t)mark, self->library->err2name(message->err));
     uint32_t index = (uint32_t)mark;
     (void)producer;
     if (mark >> 32 != delivery->round || index >= delivery->count)
@@ -51,6 +52,7 @@ static void note_error(rd_kafka_t *producer, int code, const char *reason, void 
     if (code == RD_KAFKA_RESP_ERR__FATAL)
         self->delivery.fatal = true;
     snprintf(self->broker_error, sizeof self->broker_error, "%s", reason);
+    fprintf(stderr,"ERR %s\n", reason);
     log_write(LOG_INFO, (struct log_site){"C3102", self->site}, "%s", reason);
 }
 

@@ -330,6 +330,7 @@ enum status service_start(struct service **out, const struct plan *plan, bool on
     enum status status = start_all(service, image, error);
     if (status == STATUS_OK && !once)
         status = service_metrics_start(service, error);
+    service_set_built(service, status == STATUS_OK);
     *out = status == STATUS_OK ? service : NULL;
     if (status != STATUS_OK)
         service_free(service);
@@ -359,6 +360,7 @@ static void stop_receivers(struct service *service) {
 void service_free(struct service *service) {
     if (service == NULL)
         return;
+    service_set_built(service, false);
     service_metrics_stop(service);
     for (uint32_t i = 0; i < service->exporter_count; i++)
         sender_halt(&service->exporters[i].sender);
@@ -376,6 +378,7 @@ void service_free(struct service *service) {
     memory_give(service->exporters);
     intake_release(&service->intake);
     pthread_mutex_destroy(&service->reload_lock);
+    pthread_mutex_destroy(&service->status_lock);
     if (service->stop_descriptor >= 0)
         close(service->stop_descriptor);
     if (service->wake_descriptor >= 0)

@@ -57,8 +57,8 @@ static void describe_sender(struct run_exporter *exporter, struct component_stat
     sender_unlock(sender);
 }
 
-static uint32_t list_components(void *context, struct component_status *statuses, uint32_t max) {
-    struct service *service = context;
+static uint32_t list_built(struct service *service, struct component_status *statuses,
+                           uint32_t max) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < service->extension_count && count < max; i++)
         describe(&service->extensions[i], &statuses[count++]);
@@ -69,6 +69,14 @@ static uint32_t list_components(void *context, struct component_status *statuses
             describe(&service->pipelines[i].stages[j], &statuses[count++]);
     for (uint32_t i = 0; i < service->exporter_count && count < max; i++)
         describe_sender(&service->exporters[i], &statuses[count++]);
+    return count;
+}
+
+static uint32_t list_components(void *context, struct component_status *statuses, uint32_t max) {
+    struct service *service = context;
+    pthread_mutex_lock(&service->status_lock);
+    uint32_t count = service->built ? list_built(service, statuses, max) : 0;
+    pthread_mutex_unlock(&service->status_lock);
     return count;
 }
 
@@ -87,8 +95,10 @@ static void tell_health(void *context, struct service_health *health) {
     else if (!health->ready)
         snprintf(health->sentence, sizeof health->sentence, "stopping");
     struct store_figures figures = {0};
-    if (service->store != NULL)
+    pthread_mutex_lock(&service->status_lock);
+    if (service->built && service->store != NULL)
         store_figures(service->store, &figures);
+    pthread_mutex_unlock(&service->status_lock);
     if (figures.degraded) {
         health->ready = false;
         snprintf(health->sentence, sizeof health->sentence, "the store cannot be written: %s",
@@ -106,8 +116,15 @@ static void tell_health(void *context, struct service_health *health) {
 void service_status_init(struct service *service) {
     service->up_since_unix_ns = clock_unix_ns();
     pthread_mutex_init(&service->reload_lock, NULL);
+    pthread_mutex_init(&service->status_lock, NULL);
     service->status = (struct service_status){
         .context = service, .health = tell_health, .components = list_components};
+}
+
+void service_set_built(struct service *service, bool built) {
+    pthread_mutex_lock(&service->status_lock);
+    service->built = built;
+    pthread_mutex_unlock(&service->status_lock);
 }
 
 void service_note_reload(struct service *service, bool taken, const char *why_not) {

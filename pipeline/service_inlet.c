@@ -34,29 +34,45 @@ static void wake_if_dozing(struct service *service) {
         service_wake(service);
 }
 
-static void deliver_to(struct run_receiver *receiver, uint32_t index,
+// Whether the main loop has to look earlier than it meant to: something is unsaved that all was
+// saved before, or a silence ends. Else more input only puts off what it waits for.
+static bool ends_rest(const struct run_receiver *receiver, const struct runner *runner,
+                      const struct delivery *delivery) {
+    if (!runner->changed || runner->state.idle_judged || runner->state.newest_ns == 0)
+        return true;
+    for (uint32_t i = 0; i < delivery->touched_count; i++)
+        if (runner_source_at(runner, receiver->rows[i])->left)
+            return true;
+    return false;
+}
+
+// Returns whether the main loop is to look.
+static bool deliver_to(struct run_receiver *receiver, uint32_t index,
                        const struct delivery *delivery) {
     struct runner *runner = receiver->runners[index];
     for (uint32_t i = 0; i < delivery->touched_count; i++)
         receiver->rows[i] = delivery->touched[i]->rows[index];
+    bool wakes = ends_rest(receiver, runner, delivery);
     runner_consume(runner, delivery, receiver->rows);
     // Silence is the main loop's business.
     if (!runner->once)
         (void)runner_advance(runner, delivery->begun_ns);
+    return wakes;
 }
 
 static void deliver(void *context, const struct delivery *delivery) {
     struct run_receiver *receiver = context;
     reserve_rows(receiver, delivery->touched_count);
-    bool journal = feed_has_journal(receiver->feed);
+    bool journal = feed_has_journal(receiver->feed), wakes = false;
     for (uint32_t i = 0; i < receiver->runner_count; i++) {
         struct runner *runner = receiver->runners[i];
         pthread_mutex_lock(&runner->lock);
         if (!journal || takes_entry(receiver, i, delivery))
-            deliver_to(receiver, i, delivery);
+            wakes = deliver_to(receiver, i, delivery) || wakes;
         pthread_mutex_unlock(&runner->lock);
     }
-    wake_if_dozing(receiver->service);
+    if (wakes)
+        wake_if_dozing(receiver->service);
 }
 
 static void restore(void *context, struct source *source) {

@@ -7,10 +7,8 @@
 #include "base/memory.h"
 #include "pipeline/service_state.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -190,15 +188,20 @@ static bool receiver_failed(const struct service *service) {
 // A thread that does not come back in time cannot be taken away: the process ends with what is
 // safe.
 static void join_receiver(struct run_receiver *receiver, uint64_t deadline_ns) {
-    struct timespec at = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
-                          .tv_nsec = (long)(deadline_ns % SECOND_NS)};
-    int failure = pthread_clockjoin_np(receiver->thread, NULL, CLOCK_MONOTONIC, &at);
-    if (failure == ETIMEDOUT) {
-        log_write(LOG_ERROR, (struct log_site){"C1005", receiver->instance.site},
-                  "did not stop within shutdown_timeout; culprit ends without it");
-        log_flush();
-        _exit(status_exit_code(STATUS_OS));
+    enum { LOOK_MS = 100 };
+    struct pollfd wake = {.fd = receiver->service->wake_descriptor, .events = POLLIN};
+    while (!atomic_load(&receiver->ended)) {
+        if (clock_monotonic_ns() >= deadline_ns) {
+            log_write(LOG_ERROR, (struct log_site){"C1005", receiver->instance.site},
+                      "did not stop within shutdown_timeout; culprit ends without it");
+            log_flush();
+            _exit(status_exit_code(STATUS_OS));
+        }
+        uint64_t count;
+        if (poll(&wake, 1, LOOK_MS) > 0 && read(wake.fd, &count, sizeof count) < 0)
+            clock_sleep_ns(LOOK_MS * UINT64_C(1000));
     }
+    pthread_join(receiver->thread, NULL);
     receiver->running = false;
 }
 

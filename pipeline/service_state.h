@@ -96,6 +96,8 @@ struct service {
     // Status.
     struct service_metrics *metrics; // NULL: no endpoint
     struct service_status status;
+    pthread_mutex_t status_lock; // held while somebody looks at the components …
+    bool built;                  // … which are all there
     uint64_t up_since_unix_ns;
     atomic_bool running;
     atomic_uint_fast64_t turned_ns; // the main loop, monotonic
@@ -138,6 +140,8 @@ void condition_init(struct condition *condition);
 void instance_condition(struct instance *instance, enum component_state state,
                         const char *sentence);
 void service_status_init(struct service *service);
+// Whether components may be looked at from outside.
+void service_set_built(struct service *service, bool built);
 
 // -- service_metrics.c --
 enum status service_metrics_start(struct service *service, struct error *error) MUST_USE;

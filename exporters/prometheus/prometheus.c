@@ -4,7 +4,7 @@
 // Batches change it and scrapes write it out, each under the exporter's lock: a scrape is one
 // moment between two batches. What is over is told by the clock of the scrape, and its memory is
 // given back by the next batch, so that nothing has to wake up for it. Memory: the board
-// (prometheus/board.h), and the body of each scrape under way, about 200 bytes a series.
+// (prometheus/board.h), and the body of each scrape under way, about 80 bytes a series.
 #include "exporters/prometheus/prometheus.h"
 
 #include "base/clock.h"
@@ -36,7 +36,7 @@ struct prometheus_exporter {
     struct http_server *server;
 };
 
-enum { CONNECTIONS_MAX = 64, REQUEST_BYTES_MAX = 4096 };
+enum { CONNECTIONS_MAX = 16, REQUEST_BYTES_MAX = 4096 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 
 static const struct metric_family OVERFLOW = {
@@ -56,7 +56,7 @@ static const struct option OPTIONS[] = {
      .offset = offsetof(struct prometheus_config, max_series),
      .default_value = "2000",
      .min = 50,
-     .max = 1000000,
+     .max = 200000,
      .help = "series of all families together, of which ranks get three quarters; what comes later "
              "is folded into one series a family, with the label otel_metric_overflow"},
     {.name = "metric_expiration",

@@ -61,8 +61,10 @@ static void rewind_committed(struct kafka_receiver *receiver,
         return;
     rd_kafka_topic_partition_list_t *times = library->topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
-        if (committed->elems[i].offset <= 0 ||
-            partitions->elems[i].offset != committed->elems[i].offset)
+        const struct kafka_partition *partition = kafka_partition_of(
+            receiver, partitions->elems[i].topic, partitions->elems[i].partition);
+        // With state of its own there is nothing to make up for.
+        if (partition->next > 0 || committed->elems[i].offset <= 0)
             continue;
         rd_kafka_topic_partition_t *item = library->topic_partition_list_add(
             times, partitions->elems[i].topic, partitions->elems[i].partition);

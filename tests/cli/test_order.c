@@ -11,6 +11,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
