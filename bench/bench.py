@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast is culprit, beside what else reads the same file?
 
-    bench/run [--events N] [--rounds N] [--folder DIR]
+    bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only]
 
 Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
 read it in turn, pinned to one core: culprit from file to summary, cat to another file there, grep -F
 writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
 the whole process, and ratios are taken round by round; medians are given. Then the stages, the
-allocations and the decoder are measured by programs of their own. Prints one JSON document.
+allocations and the decoder are measured by programs of their own. With --live the live pipeline is
+measured too (live.py). Prints one JSON document.
 """
 import argparse
 import json
@@ -20,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import live
 
 PYTHON_LOOP = """
 import sys
@@ -174,13 +177,21 @@ def cpu_name():
 
 
 def measure(bench, options):
+    report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(), "system": platform.platform()}}
+    if not options.live_only:
+        measure_files(bench, options, report)
+    if options.live or options.live_only:
+        report["live"] = live.Live(bench.build, options).measure()
+    return report
+
+
+def measure_files(bench, options, report):
     say("making %d events" % options.events)
     size = bench.make_input(options.events, bench.input)
     runs = bench.peers()
-    report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(), "system": platform.platform()},
-              "input": {"events": options.events, "bytes": size,
-                        "bytes_per_event": round(size / options.events)},
-              "python_decoder": "orjson" if importable("orjson") else "json (orjson is not there)"}
+    report["input"] = {"events": options.events, "bytes": size,
+                       "bytes_per_event": round(size / options.events)}
+    report["python_decoder"] = "orjson" if importable("orjson") else "json (orjson is not there)"
     report["programs"] = {name: figures(own, options.events, size) for name, own in runs.items()}
     ratios = {}
     for over, under in (("culprit", "cat"), ("culprit", "grep"), ("python_loop", "culprit")):
@@ -197,7 +208,6 @@ def measure(bench, options):
     report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
     report["decode"] = bench.said(bench.program("bench/bench_decode"))
     report["aims"] = aims(ratios, report["stages"], report["allocations"], report["decode"])
-    return report
 
 
 def main(arguments):
@@ -208,6 +218,12 @@ def main(arguments):
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python-rounds", type=int, default=2)
     parser.add_argument("--folder", default="/dev/shm", help="where the files are made")
+    parser.add_argument("--live", action="store_true", help="measure the live pipeline, too")
+    parser.add_argument("--live-only", action="store_true", help="and nothing else")
+    parser.add_argument("--live-events", type=int, default=1000000, help="of each run over HTTP")
+    parser.add_argument("--live-evaluations", type=int, default=200,
+                        help="verdict lines at least, for each latency")
+    parser.add_argument("--live-folder", help="where its files are (the build folder)")
     options = parser.parse_args(arguments)
     folder = tempfile.mkdtemp(prefix="culprit-bench-", dir=options.folder)
     try:

@@ -211,7 +211,7 @@ static void say(const rd_kafka_t *handle, int level, const char *facility, const
                         : level < SYSLOG_WARNING ? LOG_WARN
                         : level < SYSLOG_NOTICE  ? LOG_INFO
                                                  : LOG_DEBUG;
-    log_write(as, (struct log_site){"C4001", client->site}, "librdkafka: %s: %s", facility, text);
+    log_write(as, (struct log_site){"C7001", client->site}, "librdkafka: %s: %s", facility, text);
 }
 
 static enum status set_security(const struct kafka_library *library, rd_kafka_conf_t *conf,

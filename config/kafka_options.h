@@ -34,32 +34,32 @@ extern const struct option kafka_sasl_rows[3];
 extern const struct option kafka_tls_rows[5];
 
 // The rows for a `struct kafka_connection` that is the field `field` of `owner`.
-#define KAFKA_CONNECTION_OPTIONS(owner, field)                                                      \
+#define KAFKA_CONNECTION_OPTIONS(owner, field)                                                     \
     {.name = "brokers",                                                                            \
      .type = OPTION_TEXT_LIST,                                                                     \
-     .offset = offsetof(owner, field.brokers),                                                      \
+     .offset = offsetof(owner, field.brokers),                                                     \
      .default_value = "localhost:9092",                                                            \
      .help = "brokers to ask first, HOST:PORT each"},                                              \
         {.name = "client_id",                                                                      \
          .type = OPTION_TEXT,                                                                      \
-         .offset = offsetof(owner, field.client_id),                                                \
+         .offset = offsetof(owner, field.client_id),                                               \
          .default_value = "culprit",                                                               \
          .help = "what brokers call this client in their logs and quotas"},                        \
         {.name = "sasl",                                                                           \
          .type = OPTION_GROUP,                                                                     \
-         .offset = offsetof(owner, field.sasl),                                                     \
+         .offset = offsetof(owner, field.sasl),                                                    \
          .rows = kafka_sasl_rows,                                                                  \
          .row_count = OPTION_COUNT(kafka_sasl_rows),                                               \
          .help = "who culprit is to the brokers"},                                                 \
         {.name = "tls",                                                                            \
          .type = OPTION_GROUP,                                                                     \
-         .offset = offsetof(owner, field.tls),                                                      \
+         .offset = offsetof(owner, field.tls),                                                     \
          .rows = kafka_tls_rows,                                                                   \
          .row_count = OPTION_COUNT(kafka_tls_rows),                                                \
          .help = "encryption; without it plain text"},                                             \
     {                                                                                              \
         .name = "librdkafka", .type = OPTION_TEXT_LIST,                                            \
-        .offset = offsetof(owner, field.librdkafka),                                                \
+        .offset = offsetof(owner, field.librdkafka),                                               \
         .help = "settings of librdkafka as key=value, for what has no option here"                 \
     }
 

@@ -29,7 +29,6 @@ static void note_answer(rd_kafka_t *producer, const rd_kafka_message_t *message,
     struct kafka_exporter *self = opaque;
     struct kafka_delivery *delivery = &self->delivery;
     uint64_t mark = (uint64_t)(uintptr_t)message->_private;
-    fprintf(stderr, "DR %d %s\n", (int)(uint32_t)mark, self->library->err2name(message->err));
     uint32_t index = (uint32_t)mark;
     (void)producer;
     if (mark >> 32 != delivery->round || index >= delivery->count)
@@ -52,7 +51,6 @@ static void note_error(rd_kafka_t *producer, int code, const char *reason, void 
     if (code == RD_KAFKA_RESP_ERR__FATAL)
         self->delivery.fatal = true;
     snprintf(self->broker_error, sizeof self->broker_error, "%s", reason);
-    fprintf(stderr,"ERR %s\n", reason);
     log_write(LOG_INFO, (struct log_site){"C3102", self->site}, "%s", reason);
 }
 
@@ -193,10 +191,13 @@ static void leave_out(struct kafka_exporter *self, const struct kafka_frame *fra
 
 // -- an attempt ---------------------------------------------------------------------------------
 
+// False: there is no use in waiting on. After a fatal error answers for all that is under way come
+// still.
 static bool wait_a_moment(struct kafka_exporter *self, uint64_t until_ns) {
+    const struct kafka_delivery *delivery = &self->delivery;
     self->library->poll(self->producer, WAIT_MS);
-    return clock_monotonic_ns() < until_ns &&
-           self->delivery.failure == RD_KAFKA_RESP_ERR_NO_ERROR && !self->delivery.fatal;
+    return clock_monotonic_ns() < until_ns && delivery->failure == RD_KAFKA_RESP_ERR_NO_ERROR &&
+           !(delivery->fatal && delivery->under_way == 0);
 }
 
 // Hands one record over, and with `alone` waits for its answer. False: the attempt is over.

@@ -101,9 +101,10 @@ static enum status lock_take(struct store *store, const char *directory, struct 
     char text[32];
     int size = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     // The text is for people: on a full disk the lock holds without it.
-    if (ftruncate(store->lock_file, 0) == 0 &&
+    if (ftruncate(store->lock_file, 0) != 0 ||
         pwrite(store->lock_file, text, (size_t)size, 0) != size)
-        (void)ftruncate(store->lock_file, 0);
+        log_write(LOG_DEBUG, (struct log_site){"C4007", store->site},
+                  "%s does not say whose it is: %s", path, strerror(errno));
     return STATUS_OK;
 }
 

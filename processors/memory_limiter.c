@@ -79,8 +79,9 @@ static enum status limiter_start(void *instance, const void *config,
     if (limit == 0)
         limit = memory_there() / 100 * (uint64_t)options->limit_percentage;
     if (limit == 0)
-        return error_set(error, STATUS_OS,
-                         "limit_percentage: it cannot be told how much memory there is; give limit");
+        return error_set(
+            error, STATUS_OS,
+            "limit_percentage: it cannot be told how much memory there is; give limit");
     self->soft_bytes = limit / 5 * 4;
     self->site = context->site;
     return STATUS_OK;

@@ -74,7 +74,7 @@ static void rewind_committed(struct kafka_receiver *receiver,
         times->cnt == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR
                         : library->offsets_for_times(receiver->consumer, times, ASK_MS);
     if (failure != RD_KAFKA_RESP_ERR_NO_ERROR)
-        log_write(LOG_WARN, kafka_site(receiver, "C4002"),
+        log_write(LOG_WARN, kafka_site(receiver, "C7002"),
                   "the records before the committed offsets cannot be found (%s): what they would "
                   "have told is missing",
                   library->err2str(failure));
@@ -119,7 +119,7 @@ static bool ask_committed(struct kafka_receiver *receiver,
         receiver->library->committed(receiver->consumer, committed, ASK_MS);
     if (failure == RD_KAFKA_RESP_ERR_NO_ERROR)
         return true;
-    log_write(LOG_WARN, kafka_site(receiver, "C4003"),
+    log_write(LOG_WARN, kafka_site(receiver, "C7003"),
               "the committed offsets are not known (%s): partitions without state begin there, and "
               "nothing before them is read again",
               receiver->library->err2str(failure));
@@ -166,7 +166,7 @@ static bool is_cooperative(const struct kafka_receiver *receiver) {
 
 static void say_failed(const struct kafka_receiver *receiver, const char *what,
                        const char *reason) {
-    log_write(LOG_WARN, kafka_site(receiver, "C4004"), "%s: %s", what, reason);
+    log_write(LOG_WARN, kafka_site(receiver, "C7004"), "%s: %s", what, reason);
 }
 
 // NULL: none any more.
@@ -199,7 +199,7 @@ static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
         partition->out_of_range = false;
         if (item->offset >= 0)
             partition->next = item->offset;
-        log_write(LOG_INFO, (struct log_site){"C4005", receiver->context->site},
+        log_write(LOG_INFO, (struct log_site){"C7005", receiver->context->site},
                   "reads %s/%d from offset %" PRId64 "%s", item->topic, (int)item->partition,
                   item->offset,
                   item->offset == RD_KAFKA_OFFSET_BEGINNING ? " (the beginning)"
@@ -231,7 +231,7 @@ static void give_partitions(struct kafka_receiver *receiver, bool cooperative,
         partition->assigned = partition->behind = false;
         kafka_partition_leave(receiver, partition);
         kafka_hide_lag(receiver, partition);
-        log_write(LOG_INFO, (struct log_site){"C4006", receiver->context->site},
+        log_write(LOG_INFO, (struct log_site){"C7006", receiver->context->site},
                   "%s %s/%d at offset %" PRId64, lost ? "has lost" : "gives up", item->topic,
                   (int)item->partition, partition->next);
     }
@@ -302,7 +302,7 @@ void kafka_committed(rd_kafka_t *consumer, rd_kafka_resp_err_t failure,
             continue;
         }
         partition->asked = partition->accepted; // once more
-        log_write(LOG_WARN, kafka_site(receiver, "C4007"),
+        log_write(LOG_WARN, kafka_site(receiver, "C7007"),
                   "the offset %" PRId64 " of %s/%d was not committed, will try again: %s",
                   item->offset, item->topic, (int)item->partition, receiver->library->err2str(own));
     }

@@ -27,7 +27,7 @@ void kafka_say_trouble(struct kafka_receiver *receiver, enum kafka_trouble troub
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    log_write(LOG_WARN, kafka_site(receiver, "C4008"), "%s", text);
+    log_write(LOG_WARN, kafka_site(receiver, "C7008"), "%s", text);
     receiver->trouble = trouble;
     feed_trouble(receiver->feed, text);
 }
@@ -55,7 +55,7 @@ static void note_error(rd_kafka_t *consumer, int code, const char *reason, void 
         kafka_say_trouble(receiver, KAFKA_NO_BROKER, "the brokers cannot be used: %s", reason);
         break;
     default:
-        log_write(LOG_INFO, kafka_site(receiver, "C4009"), "%s", reason);
+        log_write(LOG_INFO, kafka_site(receiver, "C7009"), "%s", reason);
     }
 }
 
@@ -89,7 +89,7 @@ static void see_to_error(struct kafka_receiver *receiver, const rd_kafka_message
         receiver->fatal = true;
         break;
     case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
-        log_write(LOG_WARN, kafka_site(receiver, "C4010"),
+        log_write(LOG_WARN, kafka_site(receiver, "C7010"),
                   "its partitions went to others, since handling took longer than "
                   "max_poll_interval; it joins again");
         break;
@@ -308,6 +308,6 @@ void kafka_consumer_renew(struct kafka_receiver *receiver) {
         receiver->paused = false;
         return;
     }
-    log_write(LOG_ERROR, kafka_site(receiver, "C4011"), "%s", error.message);
+    log_write(LOG_ERROR, kafka_site(receiver, "C7011"), "%s", error.message);
     receiver->renew_at_ns = clock_monotonic_ns() + RENEW_MAX_S * SECOND_NS;
 }

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { LOOK_MS = 50, RETRY_S = 1 };
+enum { LOOK_MS = 50, RETRY_S = 1, SLOW_S = 5 };
 
 static const uint64_t SECOND_NS = 1000000000;
 
@@ -30,7 +30,7 @@ static void ignore_error(rd_kafka_t *producer, int code, const char *reason, voi
     const struct kafka_client *client = opaque;
     (void)producer;
     (void)code;
-    log_write(LOG_INFO, (struct log_site){"C4012", client->site}, "dead letters: %s", reason);
+    log_write(LOG_INFO, (struct log_site){"C7012", client->site}, "dead letters: %s", reason);
 }
 
 static enum status open_producer(struct kafka_receiver *receiver, struct error *error) {
@@ -157,7 +157,7 @@ static bool is_settled(struct kafka_receiver *receiver) {
         letter->answer != RD_KAFKA_RESP_ERR_INVALID_RECORD)
         return false;
     metric_add(receiver->counters.dead_letters_failed, 1);
-    log_write(LOG_ERROR, kafka_site(receiver, "C4013"),
+    log_write(LOG_ERROR, kafka_site(receiver, "C7013"),
               "a refused message cannot be put into %s and is left out: %s",
               receiver->config->dead_letter.topic, receiver->library->err2str(letter->answer));
     return true;
@@ -168,6 +168,16 @@ static bool is_abandoned(const struct kafka_receiver *receiver,
     return feed_stopping(receiver->feed) || !partition->assigned || receiver->fatal;
 }
 
+// Some failures are kept by librdkafka to itself, which tries on.
+static void say_slow(struct kafka_receiver *receiver, uint64_t since_ns) {
+    if (receiver->trouble != KAFKA_WELL || clock_monotonic_ns() - since_ns < SLOW_S * SECOND_NS)
+        return;
+    kafka_say_trouble(receiver, KAFKA_UNDELIVERED,
+                      "a refused message cannot be put into %s now, will try again: the brokers do "
+                      "not acknowledge it",
+                      receiver->config->dead_letter.topic);
+}
+
 // One attempt: until there is an answer. False: abandoned.
 static bool attempt(struct kafka_receiver *receiver, const rd_kafka_message_t *message,
                     const struct kafka_partition *partition, uint64_t since_ns) {
@@ -176,7 +186,7 @@ static bool attempt(struct kafka_receiver *receiver, const rd_kafka_message_t *m
     if (letter->producer == NULL && open_producer(receiver, &error) != STATUS_OK) {
         letter->answered = true;
         letter->answer = RD_KAFKA_RESP_ERR__INVALID_ARG;
-        log_write(LOG_ERROR, kafka_site(receiver, "C4014"), "%s", error.message);
+        log_write(LOG_ERROR, kafka_site(receiver, "C7014"), "%s", error.message);
         return true;
     }
     if (!produce(receiver, message, partition))
@@ -184,6 +194,7 @@ static bool attempt(struct kafka_receiver *receiver, const rd_kafka_message_t *m
     while (!letter->answered) {
         receiver->library->poll(letter->producer, LOOK_MS);
         stay_in_group(receiver, since_ns);
+        say_slow(receiver, since_ns);
         if (is_abandoned(receiver, partition))
             break;
     }

@@ -147,9 +147,11 @@ END_TEST
 
 START_TEST(broken_requests) {
     start();
+    static const char bad_length[] =
+        "POST /echo HTTP/1.1\r\nHost: t\r\n"
+        "Content-Length: many\r\n\r\n";
     static const char *const broken[] = {"nonsense\r\n\r\n", "GET /echo HTTP/1.1\r\n\r\n",
-                                         "POST /echo HTTP/1.1\r\nHost: t\r\n"
-                                         "Content-Length: many\r\n\r\n"};
+                                         bad_length};
     for (int i = 0; i < 3; i++) {
         int descriptor = client_connect(http_server_port(server));
         client_send_text(descriptor, broken[i]);
