@@ -409,7 +409,7 @@ void saver_load(struct saver *saver, struct image *image) {
     for (uint32_t i = 0; i < saver->list.count; i++) {
         const struct state_entry *entry = &saver->list.entries[i];
         const char *name = entry_name(saver, i);
-        struct entry_header header;
+        struct entry_header header = {0};
         bool whole = get_header(image, name, &header);
         if (entry->table != NULL)
             table_load(entry->table, header.used, header.free_head, header.free_count);

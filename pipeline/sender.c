@@ -487,10 +487,9 @@ enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct er
         return STATUS_OK;
     if (sender->dead && sender->failure == STATUS_STOPPED)
         return STATUS_OK; // the reader went away: nothing is owed to it
-    return error_set(
-        error, status, "%s: %s (%llu bytes were not delivered)", sender->site,
-        sender->error.message,
-        (unsigned long long)(sender->dropped_bytes + atomic_load(&sender->queued_bytes)));
+    unsigned long long left = atomic_load(&sender->queued_bytes) + sender->dropped_bytes;
+    return error_set(error, status, "%s: %s (%llu bytes were not delivered)", sender->site,
+                     sender->error.message, left);
 }
 
 // -- going on -----------------------------------------------------------------------------------

@@ -187,6 +187,29 @@ static void tell_library(struct kafka_receiver *receiver, bool cooperative, bool
     }
 }
 
+// In one line, as far as it goes: messages that repeat are held back.
+static void say_taken(const struct kafka_receiver *receiver,
+                      const rd_kafka_topic_partition_list_t *partitions) {
+    char text[800] = "";
+    size_t used = 0;
+    for (int i = 0; i < partitions->cnt && used < sizeof text; i++) {
+        const rd_kafka_topic_partition_t *item = &partitions->elems[i];
+        char offset[32];
+        snprintf(offset, sizeof offset, "%" PRId64, item->offset);
+        int size = snprintf(text + used, sizeof text - used, "%s%s/%d from %s", i == 0 ? "" : ", ",
+                            item->topic, (int)item->partition,
+                            item->offset == RD_KAFKA_OFFSET_BEGINNING ? "the beginning"
+                            : item->offset == RD_KAFKA_OFFSET_END     ? "the end"
+                            : item->offset == RD_KAFKA_OFFSET_STORED  ? "what is committed"
+                                                                      : offset);
+        used += size < 0 ? 0 : (size_t)size;
+    }
+    log_write(LOG_INFO, kafka_site(receiver, "C7005"), "reads %s%s", text,
+              partitions->cnt == 0  ? "no partition: others have them all"
+              : used >= sizeof text ? " …"
+                                    : "");
+}
+
 static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
                             rd_kafka_topic_partition_list_t *partitions) {
     if (partitions->cnt > 0)
@@ -196,16 +219,12 @@ static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
         struct kafka_partition *partition =
             kafka_partition_of(receiver, item->topic, item->partition);
         partition->assigned = partition->behind = true;
+        partition->end = -1;
         partition->out_of_range = false;
         if (item->offset >= 0)
             partition->next = item->offset;
-        log_write(LOG_INFO, (struct log_site){"C7005", receiver->context->site},
-                  "reads %s/%d from offset %" PRId64 "%s", item->topic, (int)item->partition,
-                  item->offset,
-                  item->offset == RD_KAFKA_OFFSET_BEGINNING ? " (the beginning)"
-                  : item->offset == RD_KAFKA_OFFSET_END     ? " (the end)"
-                                                            : "");
     }
+    say_taken(receiver, partitions);
     tell_library(receiver, cooperative, true, partitions);
     if (receiver->paused)
         receiver->library->pause_partitions(receiver->consumer, partitions);
@@ -391,16 +410,31 @@ static int64_t records_behind(const struct kafka_receiver *receiver,
     return high > next ? high - next : 0;
 }
 
+// Whether it has not yet reached what was its end when that was first told.
+static bool is_behind(const struct kafka_receiver *receiver, struct kafka_partition *partition) {
+    int64_t behind = partition->end < 0 ? records_behind(receiver, partition) : 0;
+    if (behind < 0)
+        return true;
+    if (behind == 0 && partition->end < 0)
+        return false;
+    if (partition->end < 0)
+        partition->end = (partition->next > 0 ? partition->next : 0) + behind;
+    return partition->next < partition->end;
+}
+
 void kafka_look_whether_caught_up(struct kafka_receiver *receiver) {
     if (!receiver->rebalanced)
         return;
     struct kafka_partition *partition;
+    bool behind = false;
     for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
-        if (partition->assigned && partition->behind)
-            partition->behind = records_behind(receiver, partition) != 0;
-        if (partition->assigned && partition->behind)
-            return;
+        if (!partition->assigned || !partition->behind)
+            continue;
+        partition->behind = is_behind(receiver, partition);
+        behind = behind || partition->behind;
     }
+    if (behind)
+        return;
     receiver->rebalanced = false;
     feed_caught_up(receiver->feed);
 }

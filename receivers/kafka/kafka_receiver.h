@@ -71,6 +71,7 @@ struct kafka_partition {
     bool out_of_range; // where it stands is not there; see kafka_mend_range
     struct source *source;
     int64_t next;      // offset of the next record; below it all is done; -1: not known yet
+    int64_t end;       // of what was there when it was assigned; -1: not known yet
     int64_t time_ms;   // of the newest record that was handed over; 0: none
     uint64_t asked;    // offset that was committed last, or is under way
     uint64_t accepted; // offset that the group holds

@@ -17,6 +17,7 @@ static void tend(struct kafka_receiver *receiver) {
     receiver->tended_ns = now;
     kafka_commit(receiver);
     kafka_mend_range(receiver);
+    kafka_look_whether_caught_up(receiver);
     kafka_show_lag(receiver);
 }
 

@@ -12,11 +12,13 @@ waited for, up to a limit.
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -94,6 +96,18 @@ class Culprit:
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return any(all(word in line for word in words) for line in file)
 
+    def partitions(self):
+        """Those that it has, as its own metrics tell."""
+        with open(self.config, encoding="utf-8") as file:
+            address = json.load(file)["service"]["telemetry"]["metrics"]["endpoint"]
+        try:
+            with urllib.request.urlopen("http://%s/metrics" % address, timeout=5) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return set()
+        return set(re.findall(r'^culprit_kafka_receiver_offset_lag\{.*partition="(\d+)"', text,
+                              re.M))
+
     def last_words(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return file.read()[-3000:]
@@ -159,6 +173,8 @@ class Suite:
                     "kafka": {"brokers": [self.broker.address], "topic": topic + ".verdicts"}},
                 "service": {
                     "checkpoint_interval": "200ms",
+                    "telemetry": {"metrics": {
+                        "endpoint": "127.0.0.1:%d" % kafka_broker.free_port()}},
                     "pipelines": {"memory": dict({
                         "receivers": ["kafka"], "exporters": ["json", "kafka"],
                         "processors": ["job_filter", "rank_group", "align", "spike_detect",
@@ -264,49 +280,29 @@ class Suite:
         all_lines = interleaved(lines)
         half = len(all_lines) // 2
         first = Culprit(self, "gateway-3a", self.gateway("taken", "three")).start()
+        self.wait_for("one gateway has both partitions",
+                      lambda: first.partitions() == {"0", "1"}, first)
         second = Culprit(self, "gateway-3b", self.gateway("taken", "three")).start()
-        self.wait_for("two gateways share the partitions",
-                      lambda: first.said("reads taken/") and second.said("reads taken/"),
-                      first, second)
+        self.wait_for("two gateways share the partitions", lambda: sorted(
+            [*first.partitions(), *second.partitions()]) == ["0", "1"] and second.partitions(),
+            first, second)
         self.produce("taken", all_lines[:half], "job-d")
-        self.wait_for("the records are being read", lambda: self.committed("three", "taken") > 0,
-                      first, second)
+        self.wait_for("what was read is committed", lambda: half in [
+            offset for offset, _ in self.broker.committed("three", "taken").values()],
+            first, second)
+        number, = [number for number, (offset, _) in
+                   self.broker.committed("three", "taken").items() if offset == half]
+        self.checks.check(self.broker.committed("three", "taken")[number][1].startswith(
+            "culprit1 ts=1"), "the commit tells the time of its record")
         # The one that has the job's partition is killed.
-        holder = self.holder("taken", first, second)
-        other = second if holder is first else first
+        has_it = str(number) in second.partitions()
+        holder, other = (second, first) if has_it else (first, second)
         self.checks.equal(holder.stop(signal.SIGKILL), -signal.SIGKILL, "killed")
         self.produce("taken", all_lines[half:], "job-d")
         self.wait_for("the other gateway finds it",
                       lambda: essence(other.found()) == wanted, other)
         self.checks.equal(other.stop(), 0, "exit code of the other gateway")
         self.checks.equal(essence(other.found()), wanted, "what the other gateway found")
-
-    def committed(self, group, topic):
-        """The sum of what the group has committed, read as its own member would."""
-        done = subprocess.run(
-            ["kcat", "-b", self.broker.address, "-Q", "-t", "%s:0:-1" % topic, "-t",
-             "%s:1:-1" % topic], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        del group
-        return sum(int(line.split("offset ")[1]) for line in done.stdout.decode().split("\n")
-                   if "offset " in line)
-
-    def holder(self, topic, first, second):
-        """Who read the partition last that holds the job's records."""
-        parts = {}
-        for number in (0, 1):
-            done = subprocess.run(["kcat", "-b", self.broker.address, "-Q", "-t",
-                                   "%s:%d:-1" % (topic, number)], stdin=subprocess.DEVNULL,
-                                  capture_output=True, check=False)
-            parts[number] = int(done.stdout.decode().split("offset ")[1])
-        number = max(parts, key=parts.get)
-        reads = "reads %s/%d from" % (topic, number)
-        gives = "gives up %s/%d at" % (topic, number)
-
-        def has_it(one):
-            with open(one.log, encoding="utf-8", errors="replace") as file:
-                text = file.read()
-            return text.rfind(reads) > text.rfind(gives)
-        return first if has_it(first) else second
 
     def broker_goes_and_comes(self):
         lines = job_lines("job-e", 81)

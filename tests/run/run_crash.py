@@ -33,7 +33,6 @@ ROUND_NS = 500_000_000
 SEED = 4711
 JOB = generate.Job("crashed", 99, 6, steps=12, swing=0.2, leak_rank=4, leak_step=5,
                    leak_share=0.3, leak_at="backward", skew_s=0.3)
-BY_FILE, BY_HTTP = (0, 1, 2), (3, 4, 5)
 
 
 def rounds():
@@ -58,6 +57,8 @@ def free_port():
 class Run:
     """A folder, a config, culprit over it, and the writers of one job."""
 
+    by_file, by_http = (0, 1, 2), (3, 4, 5)
+
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
         self.input = os.path.join(folder, "in")
@@ -72,10 +73,9 @@ class Run:
         self.failures = []
         os.makedirs(self.input)
         with open(self.config, "w", encoding="utf-8") as file:
+            receivers = self.receivers()
             json.dump({
-                "receivers": {"file": {"include": [self.input + "/*.jsonl"],
-                                       "poll_interval": "50ms"},
-                              "http": {"endpoint": "127.0.0.1:%d" % self.port, "ack": "stored"}},
+                "receivers": receivers,
                 "exporters": {"json": {"path": self.output},
                               "json/summary": {"path": self.summary, "content": "summary"}},
                 "extensions": {"file_storage": {"directory": os.path.join(folder, "store")}},
@@ -83,11 +83,15 @@ class Run:
                     "extensions": ["file_storage"],
                     "checkpoint_interval": "40ms",
                     "pipelines": {"memory": {
-                        "receivers": ["file", "http"], "preset": "memory",
+                        "receivers": sorted(receivers), "preset": "memory",
                         "exporters": ["json", "json/summary"],
                         "evaluate_every": "1s", "allowed_lateness": "5s", "settle": "1s",
                         "idle_timeout": "1h"}}},
             }, file)
+
+    def receivers(self):
+        return {"file": {"include": [self.input + "/*.jsonl"], "poll_interval": "50ms"},
+                "http": {"endpoint": "127.0.0.1:%d" % self.port, "ack": "stored"}}
 
     def start(self):
         self.said = self.log_text().count("C1001")
@@ -126,7 +130,7 @@ class Run:
 
     def write(self, number):
         """One round: files are appended to in pieces, requests wait for their acknowledgement."""
-        for rank in BY_FILE:
+        for rank in self.by_file:
             lines = ROUNDS[number].get(rank, [])
             with open(os.path.join(self.input, "rank%d.jsonl" % rank), "ab", buffering=0) as file:
                 for line in lines:
@@ -135,7 +139,7 @@ class Run:
                     file.write(line[half:].encode() + b"\n")
         posts = [threading.Thread(target=self.post, args=("%d/%d" % (number, rank),
                                                           ROUNDS[number][rank]))
-                 for rank in BY_HTTP if rank in ROUNDS[number]]
+                 for rank in self.by_http if rank in ROUNDS[number]]
         for post in posts:
             post.start()
         for post in posts:
@@ -154,6 +158,9 @@ class Run:
         while self.log_text().count("C1001") <= self.said and time.monotonic() < limit:
             time.sleep(0.01)
 
+    def wait_for_all(self):
+        """Until what was written has been read, where a stop does not see to that."""
+
     def stop(self):
         self.wait_for_start()
         self.process.send_signal(signal.SIGTERM)
@@ -164,12 +171,15 @@ class Run:
             self.process.wait()
             return "none after %d s" % PATIENCE_S
 
+    def pause(self, chance):
+        return chance.uniform(0.005, 0.15)
+
     def kill_at_random(self, kills, chance):
         """Kills and starts again while the writers go on, and also after they have ended."""
         writer = threading.Thread(target=self.write_all, args=(kills,))
         writer.start()
         for _ in range(kills):
-            time.sleep(chance.uniform(0.005, 0.15))
+            time.sleep(self.pause(chance))
             self.process.kill()
             self.process.wait()
             self.kills += 1
@@ -184,24 +194,27 @@ class Run:
             return b""
 
 
-def undisturbed(binary, checks):
+def undisturbed(make, checks):
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(binary, folder)
+        run = make(folder)
         run.start()
         run.write_all()
+        run.wait_for_all()
         checks.equal(run.stop(), 0, "undisturbed: exit code")
         checks.equal(run.failures, [], "undisturbed: refused requests")
         checks.check("Sanitizer" not in run.log_text(), "undisturbed: the sanitizer complains")
         return run.bytes_of(run.output), run.bytes_of(run.summary)
 
 
-def killed(binary, kills, checks):
-    expected, expected_summary = undisturbed(binary, checks)
+def killed(make, kills, checks):
+    """`make` gives a Run in a folder."""
+    expected, expected_summary = undisturbed(make, checks)
     checks.check(expected.count(b"\n") >= 3, "undisturbed: too few verdicts to compare")
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(binary, folder)
+        run = make(folder)
         run.start()
         run.kill_at_random(kills, random.Random(SEED))
+        run.wait_for_all()
         checks.equal(run.stop(), 0, "killed: exit code of the last one: " + run.log_text()[-1500:])
         checks.equal(run.failures, [], "killed: requests that were not acknowledged")
         log = run.log_text()
@@ -211,15 +224,13 @@ def killed(binary, kills, checks):
         checks.equal(json.loads(run.bytes_of(run.summary)), json.loads(expected_summary),
                      "killed: summary")
         checks.check(True, "killed %d times" % kills)
-        if "KEEP" in os.environ:
-            os.system("rm -rf /tmp/crash-kept; cp -r %s /tmp/crash-kept" % folder)
 
 
 def main():
     binary = os.path.abspath(sys.argv[1])
     kills = int(sys.argv[2]) if len(sys.argv) > 2 else 100
     checks = Checks()
-    killed(binary, kills, checks)
+    killed(lambda folder: Run(binary, folder), kills, checks)
     return checks.finish()
 
 

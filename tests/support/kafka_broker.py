@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -150,6 +151,27 @@ class Broker:
                 return
             time.sleep(0.1)
         raise RuntimeError("the topic %s was not made" % topic)
+
+    def committed(self, group, topic):
+        """{partition: (offset, metadata)} of what the group has committed, by OffsetFetch v1."""
+        def text(value):
+            return struct.pack(">h", len(value)) + value.encode()
+        body = struct.pack(">hhi", 9, 1, 7) + text("tests") + text(group) + struct.pack(">i", 1)
+        body += text(topic) + struct.pack(">i%di" % PARTITIONS, PARTITIONS, *range(PARTITIONS))
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as wire:
+            wire.sendall(struct.pack(">i", len(body)) + body)
+            reader = wire.makefile("rb")
+            answer = reader.read(struct.unpack(">i", reader.read(4))[0])
+        at = 4 + 4 + 2 + len(topic) + 4         # correlation, topics, name, partitions
+        found = {}
+        for _ in range(PARTITIONS):
+            number, offset, size = struct.unpack_from(">iqh", answer, at)
+            at += 14
+            metadata = answer[at:at + max(size, 0)].decode()
+            at += max(size, 0) + 2              # the error code
+            if offset >= 0:
+                found[number] = (offset, metadata)
+        return found
 
 
 def main(folder):
