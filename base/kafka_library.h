@@ -71,13 +71,9 @@
     X(topic_partition_list_new)
 
 struct kafka_library {
-// NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
-// NOLINTBEGIN(bugprone-macro-parentheses)
-#define KAFKA_MEMBER(name) __typeof__(&rd_kafka_##name) name;
-// NOLINTEND(bugprone-macro-parentheses)
+#define KAFKA_MEMBER(name) __typeof__ (&rd_kafka_##name)(name);
     KAFKA_FUNCTIONS(KAFKA_MEMBER)
 #undef KAFKA_MEMBER
-    // NOLINTEND(bugprone-macro-parentheses)
 };
 
 // Lives as long as the process. Any thread.

@@ -5,7 +5,7 @@
     bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only]
 
 Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
-read it in turn, pinned to one core: culprit from file to summary, cat to another file there, grep -F
+read it in turn, pinned to one core: culprit from file to summary, cat to another file, grep -F
 writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
 the whole process, and ratios are taken round by round; medians are given. Then the stages, the
 allocations and the decoder are measured by programs of their own. With --live the live pipeline is
@@ -177,7 +177,8 @@ def cpu_name():
 
 
 def measure(bench, options):
-    report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(), "system": platform.platform()}}
+    report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(),
+                          "system": platform.platform()}}
     if not options.live_only:
         measure_files(bench, options, report)
     if options.live or options.live_only:

@@ -2,16 +2,15 @@
 // How many events a second does a listener take? Posts made-up telemetry over keep-alive
 // connections and prints one JSON object.
 //
-//   http_load --port N [--connections N] [--ranks N] [--lines N] [--events N] [--warm-up N] [--pid
-//   N]
+//   http_load --port N [--connections N] [--ranks N] [--lines N] [--events N] [--warm-up N]
+//             [--pid N]
 //
 // Each connection has ranks of its own, whose samples it sends in order, and has one request under
-// way. Bodies are made before the clock starts; between two uses only their timestamps and the
-// memory of the samples' times move on, digit by digit in place, so that the generator costs little
-// beside what it measures (its own CPU time is printed). No connection runs more than a body
-// ahead of the slowest: one rank's samples must not be late for another's sake. With --pid the CPU
-// time of that process is printed, too. One thread, epoll. Any answer but 200 and 202 to a request
-// that is not put off (503) ends it.
+// way. Bodies are made before the clock starts; between two uses only their timestamps move on,
+// digit by digit in place, so that the generator costs little beside what it measures (its own CPU
+// time is printed). No connection runs more than a body ahead of the slowest: one rank's samples
+// must not be late for another's sake. With --pid the CPU time of that process is printed, too. One
+// thread, epoll. Any answer but 200 and 202 to a request that is not put off (503) ends it.
 #include "bench/made_lines.h"
 
 #include <errno.h>

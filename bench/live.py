@@ -145,9 +145,9 @@ class Rates:
 
 
 class Job:
-    """Each rank one sample a second; one rank leaks ever faster, four seconds a doubling: a line each.
+    """Each rank has one sample a second; one rank's leak grows by a step each time: a line each.
 
-    A figure has 63 bits: after STEPS seconds another job is needed.
+    Four steps double it, and a figure has 63 bits: after STEPS seconds it must begin anew.
     """
 
     QUIET, STEPS = 4, 140
@@ -226,15 +226,17 @@ class Latency:
 
     def run(self, way, ranks, fsync, evaluations):
         say("verdict latency, by %s, %d ranks, fsync %s" % (way, ranks, fsync))
-        job, times, judged = Job(ranks), [], 0
-        while len(times) < evaluations:
+        job, found, judged = Job(ranks), [], 0
+        while len(found) < evaluations:
             more, seconds = self.round(way, job, fsync)
-            times += more
+            found += more
             judged += seconds
+        times = [taken for taken, _ in found]
         return {"way": way, "ranks": ranks, "fsync": fsync, "evaluations": judged,
                 "lines": len(times), "p50_ms": milliseconds(percentile(times, 0.5)),
                 "p99_ms": milliseconds(percentile(times, 0.99)),
-                "max_ms": milliseconds(max(times))}
+                "max_ms": milliseconds(max(times)),
+                "culprit_cpu_p50_ms": milliseconds(percentile([cpu for _, cpu in found], 0.5))}
 
     def round(self, way, job, fsync):
         with self.live.folder() as folder:
@@ -254,22 +256,24 @@ class Latency:
                 return self.measure(culprit, job, writer or Poster(port), output)
 
     def measure(self, culprit, job, writer, output):
-        times = []
+        """For each line: how long it took, and culprit's CPU time until then."""
+        found = []
         for second in range(job.QUIET + job.STEPS):
             writer.write(job.second(second))
             writer.finish()
             culprit.wait_quiet()
             before = os.path.getsize(output)
             data = job.trigger(second)
-            begun = time.perf_counter()
+            cpu_s, begun = culprit.cpu_s(), time.perf_counter()
             writer.write(data)
             taken = self.wait_for_line(output, before, begun, second > job.QUIET)
+            cpu_s = culprit.cpu_s() - cpu_s
             writer.finish()
             if taken is not None:
-                times.append(taken)
-        if not times:
+                found.append((taken, cpu_s))
+        if not found:
             raise SystemExit("no evaluation gave a line")
-        return times, second + 1
+        return found, second + 1
 
     def wait_for_line(self, output, before, begun, expected):
         patience_s = self.LINE_WITHIN_S if expected else 0.05
@@ -408,10 +412,12 @@ class Live:
                         "each keep-alive connection; preset memory and the json exporter; "
                         "evaluate_every and allowed_lateness as they are by default; best of 3",
                 "verdict_latency": "evaluate_every 1s, allowed_lateness 0s, settle 0s; from "
-                                   "before the write of one sample to the line in the file",
+                                   "before the write of one sample until the line is in the file; "
+                                   "fsync follows the line's write",
                 "cores": os.cpu_count(), "folder": self.parent},
-            "http": [rates.best(connections, 64, self.events, ack)
-                     for ack in ("accepted", "stored") for connections in (1, 8)],
+            "http": [rates.best(connections, 64, events, ack)
+                     for ack, events in (("accepted", self.events), ("stored", self.events // 2))
+                     for connections in (1, 8)],
             "growth_with_ranks": [rates.best(1, ranks, 2 * self.events, "accepted")
                                   for ranks in (8, 10000)],
             "verdict_latency": [latency.run(way, ranks, fsync, self.evaluations)

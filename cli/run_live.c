@@ -76,7 +76,6 @@ static enum status take_over(const struct live_run *run, struct service **servic
     struct error refused = {0};
     if (service_pause(*service, &image, &refused) != STATUS_OK)
         log_write(LOG_WARN, (struct log_site){.code = "C1011"}, "%s", refused.message);
-    stop_signals_watch(run->signals, NULL);
     service_free(*service);
     enum status status = service_start(service, next, false, image, &refused);
     if (status == STATUS_OK) {
@@ -87,7 +86,7 @@ static enum status take_over(const struct live_run *run, struct service **servic
                   next->pipeline_count == 1 ? "" : "s");
     } else {
         plan_give(next);
-        log_write(LOG_ERROR, (struct log_site){.code = "C1003"},
+        log_write(LOG_ERROR, (struct log_site){.code = "C1013"},
                   "the new configuration cannot start, the old one goes on: %s", refused.message);
         status = service_start(service, *plan, false, image, error);
         if (status == STATUS_OK)
@@ -107,9 +106,13 @@ static enum status run_until_stopped(const struct live_run *run, struct service 
         enum status status = service_run(*service, &reload, error);
         if (!reload)
             return status;
+        // A signal from here on is for a configuration that may not have been read: it is kept.
+        stop_signals_watch(run->signals, NULL);
         struct plan *next = load_again(run, *service);
-        if (next == NULL)
+        if (next == NULL) {
+            stop_signals_watch(run->signals, *service);
             continue;
+        }
         status = take_over(run, service, plan, next, error);
         if (status != STATUS_OK)
             return status;

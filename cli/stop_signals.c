@@ -38,9 +38,10 @@ static void take_stop(struct stop_signals *signals, int number) {
 static void take_signal(struct stop_signals *signals, int number) {
     pthread_mutex_lock(&signals->lock);
     if (number == SIGHUP) {
-        signals->reload_asked = signals->service == NULL;
         if (signals->service != NULL)
             service_ask_reload(signals->service);
+        else
+            signals->reload_asked = true;
     } else if (number == SIGUSR2) {
         if (signals->service != NULL)
             service_dump(signals->service);

@@ -37,8 +37,6 @@ extern const struct option sending_retry_rows[];
 extern const size_t sending_retry_row_count;
 
 // The rows for a `struct sending_config` that is the field `field` of `owner`.
-// Types and fields take no parentheses.
-// NOLINTBEGIN(bugprone-macro-parentheses)
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
 #define SENDING_OPTIONS(owner, field)                                                              \
     {.name = "timeout",                                                                            \
@@ -59,7 +57,6 @@ extern const size_t sending_retry_row_count;
         .rows = sending_queue_rows, .row_count = 2,                                                \
         .help = "what waits to be delivered; kept in the store when there is one"                  \
     }
-// NOLINTEND(bugprone-macro-parentheses)
 // NOLINTEND(bugprone-macro-parentheses)
 
 // What an exporter without these options gets; it tries again sooner, since its sink is near.

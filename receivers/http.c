@@ -370,8 +370,11 @@ static void say_listening(const struct http_receiver *receiver) {
                   "listening for %s on %s, port %u", scheme, config->endpoint, (unsigned)port);
 }
 
-// Sleeps until it is to stop; while the journal holds entries it looks after them once a second.
+// Sleeps until it is to stop; while the journal holds entries it looks after them once a second,
+// and at once: what was safe before a reload must go however often it is reloaded.
 static void wait_for_stop(struct http_receiver *receiver, struct feed *feed) {
+    if (http_journal_needs_tending(receiver))
+        http_journal_tend(receiver);
     struct pollfd events[] = {{.fd = feed_stop_descriptor(feed), .events = POLLIN},
                               {.fd = receiver->wake, .events = POLLIN}};
     while (!feed_stopping(feed)) {

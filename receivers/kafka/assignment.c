@@ -412,14 +412,16 @@ static int64_t records_behind(const struct kafka_receiver *receiver,
 
 // Whether it has not yet reached what was its end when that was first told.
 static bool is_behind(const struct kafka_receiver *receiver, struct kafka_partition *partition) {
-    int64_t behind = partition->end < 0 ? records_behind(receiver, partition) : 0;
-    if (behind < 0)
+    int64_t low = -1, high = -1;
+    if (partition->end >= 0)
+        return partition->next < partition->end;
+    if (receiver->library->get_watermark_offsets(receiver->consumer, partition->topic,
+                                                 partition->number, &low,
+                                                 &high) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        high < 0)
         return true;
-    if (behind == 0 && partition->end < 0)
-        return false;
-    if (partition->end < 0)
-        partition->end = (partition->next > 0 ? partition->next : 0) + behind;
-    return partition->next < partition->end;
+    partition->end = high;
+    return (partition->next >= 0 ? partition->next : low) < high;
 }
 
 void kafka_look_whether_caught_up(struct kafka_receiver *receiver) {

@@ -116,7 +116,7 @@ class Run:
                                     "Idempotency-Key": key})
                 answer = connection.getresponse()
                 text = answer.read()
-                if answer.status == 200:
+                if answer.status in (200, 202):
                     return
                 if answer.status != 503:
                     self.failures.append("%d %s" % (answer.status, text[:300]))

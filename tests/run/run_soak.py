@@ -92,7 +92,8 @@ class Run:
         def here(port):
             return {"endpoint": "127.0.0.1:%d" % port}
         return {
-            "receivers": {"file": {"include": [self.input + "/*.jsonl"],
+            # A file may be renamed while a reload has nobody watching: its new name is read, too.
+            "receivers": {"file": {"include": [self.input + "/*.jsonl*"],
                                    "start_at": "beginning", "poll_interval": "50ms"},
                           "http": {**here(self.http), "ack": "stored",
                                    "max_idempotency_keys": 64}},
