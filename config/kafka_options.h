@@ -35,7 +35,6 @@ extern const struct option kafka_tls_rows[5];
 
 // The rows for a `struct kafka_connection` that is the field `field` of `owner`.
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
-// NOLINTBEGIN(bugprone-macro-parentheses)
 #define KAFKA_CONNECTION_OPTIONS(owner, field)                                                     \
     {.name = "brokers",                                                                            \
      .type = OPTION_TEXT_LIST,                                                                     \
@@ -64,7 +63,6 @@ extern const struct option kafka_tls_rows[5];
         .offset = offsetof(owner, field.librdkafka),                                               \
         .help = "settings of librdkafka as key=value, for what has no option here"                 \
     }
-// NOLINTEND(bugprone-macro-parentheses)
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Rules between them, and settings that would break what culprit promises.
