@@ -67,7 +67,7 @@ static void encode_event(struct kafka_exporter *self, const struct event *event,
     bool full;
     struct carried carried = kafka_ranks_note(&self->ranks, event, &full);
     if (full)
-        log_write(LOG_WARN, (struct log_site){"C3101", self->site},
+        log_write(LOG_WARN, (struct log_site){"C7101", self->site},
                   "more than %d ranks are known: further ones are sent without their first sample",
                   KAFKA_RANKS_MAX);
     begin(self, &frame, &numbers, SLICE("culprit.event.v1"));

@@ -51,7 +51,7 @@ static void note_error(rd_kafka_t *producer, int code, const char *reason, void 
     if (code == RD_KAFKA_RESP_ERR__FATAL)
         self->delivery.fatal = true;
     snprintf(self->broker_error, sizeof self->broker_error, "%s", reason);
-    log_write(LOG_INFO, (struct log_site){"C3102", self->site}, "%s", reason);
+    log_write(LOG_INFO, (struct log_site){"C7102", self->site}, "%s", reason);
 }
 
 static enum status set_up(struct kafka_exporter *self, rd_kafka_conf_t *conf, struct error *error) {
@@ -181,7 +181,7 @@ static bool is_the_records_fault(rd_kafka_resp_err_t failure) {
 
 static void leave_out(struct kafka_exporter *self, const struct kafka_frame *frame, uint32_t index,
                       rd_kafka_resp_err_t failure) {
-    log_write(LOG_ERROR, (struct log_site){"C3103", self->site},
+    log_write(LOG_ERROR, (struct log_site){"C7103", self->site},
               "record %" PRIu64 " (%zu bytes) can never be delivered and is left out: %s",
               frame->sequence, frame->value.size, self->library->err2str(failure));
     metric_add(self->undeliverable, 1);

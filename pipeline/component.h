@@ -66,6 +66,8 @@ struct receiver_calls {
     // Live, each pipeline gets an instance and a feed of its own, so that one that is held up holds
     // up no other. False: one instance feeds all pipelines (a listener has one port).
     bool each_pipeline;
+    // Whether, with this configuration, it works only with a store. NULL: never.
+    bool (*needs_store)(const void *config);
     // Offers what arrives to the feed until it says stop; on a thread of its own.
     enum status (*run)(void *instance, struct feed *feed, struct error *error);
     // For inputs that end (analyze, run --once); NULL for receivers whose input has no end.

@@ -111,6 +111,28 @@ static void unused_check(struct plan_builder *builder) {
     }
 }
 
+static bool has_store(const struct plan *plan) {
+    for (uint32_t i = 0; i < plan->component_count; i++)
+        if (plan->components[i].used && plan->components[i].type->extension.store != NULL)
+            return true;
+    return false;
+}
+
+static void stores_check(struct plan_builder *builder) {
+    for (uint32_t i = 0; i < builder->plan->component_count && !builder->names_unknown; i++) {
+        const struct plan_component *component = &builder->plan->components[i];
+        const struct receiver_calls *calls = &component->type->receiver;
+        if (!component->used || component->config == NULL || calls->needs_store == NULL ||
+            !calls->needs_store(component->config) || has_store(builder->plan))
+            continue;
+        const char *key = arena_format(&builder->plan->arena, "%s.%s",
+                                       plan_section(component->type->kind), component->id);
+        problem_add_at(builder->binder.problems, component->where, key,
+                       "what it acknowledges is to be stored, and there is no store; add a "
+                       "file_storage extension and list it under service.extensions");
+    }
+}
+
 static enum status problems_status(const struct problem_list *problems, struct error *error) {
     if (problems->count == 0)
         return STATUS_OK;
@@ -135,6 +157,7 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
         plan_define_components(&builder);
         plan_define_service(&builder);
         unused_check(&builder);
+        stores_check(&builder);
     }
     if (status == STATUS_OK)
         status = problems_status(problems, error);

@@ -268,11 +268,16 @@ void service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
     if (service->store == NULL || service->ticket != 0)
         return;
     struct store_batch *batch = store_batch_new(service->store);
+    struct store_sink to = {.batch = batch};
+    struct blob_sink sink = {&to, sink_put, sink_drop};
     struct buffer scratch;
     buffer_init(&scratch, STORE_BLOB_MAX + 4096);
     lock_senders(service, true);
-    for (uint32_t i = 0; i < service->exporter_count; i++)
+    for (uint32_t i = 0; i < service->exporter_count; i++) {
+        saver_save(&service->exporters[i].instance.saver, &sink);
         save_sender(&service->exporters[i], batch, &scratch);
+    }
+    save_strings(service, batch);
     lock_senders(service, false);
     buffer_release(&scratch);
     service->ticket = store_submit(batch);

@@ -415,6 +415,10 @@ static enum status http_run(void *instance, struct feed *feed, struct error *err
     return status;
 }
 
+static bool http_needs_store(const void *config) {
+    return ((const struct http_config *)config)->ack == ACK_STORED;
+}
+
 const struct component_type receiver_http = {
     .name = "http",
     .summary = "Takes events and OTLP logs that are posted over HTTP.",
@@ -427,5 +431,5 @@ const struct component_type receiver_http = {
     .validate = http_validate,
     .start = http_start,
     .stop = http_stop,
-    .receiver = {.run = http_run},
+    .receiver = {.needs_store = http_needs_store, .run = http_run},
 };
