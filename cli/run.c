@@ -74,7 +74,10 @@ static int run_plan(struct invocation *invocation, struct plan *plan,
     log_start(plan, options->once);
     metrics_set_build(CULPRIT_VERSION, CULPRIT_REVISION);
     bool started = false;
-    struct live_run run = {.request = request, .signals = &signals, .once = options->once};
+    struct live_run run = {.request = request,
+                           .signals = &signals,
+                           .once = options->once,
+                           .level_given = options->log_level != 0};
     enum status status = live_run(&run, plan, &started, &error);
     stop_signals_end(&signals);
     log_flush();

@@ -81,6 +81,8 @@ static enum status take_over(const struct live_run *run, struct service **servic
     if (status == STATUS_OK) {
         plan_give(*plan);
         *plan = next;
+        if (!run->level_given)
+            log_configure(next->log_level, next->log_encoding);
         log_write(LOG_INFO, (struct log_site){.code = "C1012"},
                   "the new configuration is taken: %u pipeline%s", next->pipeline_count,
                   next->pipeline_count == 1 ? "" : "s");

@@ -9,6 +9,7 @@ struct live_run {
     const struct plan_request *request; // where the configuration came from, to load it again
     struct stop_signals *signals;
     bool once;
+    bool level_given; // --log-level stands above what a configuration says
 };
 
 // The plan is released. `*started` tells a failed start, which is about an input or output, from a

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <time.h>
@@ -286,6 +287,7 @@ static bool is_done(const struct sender *sender, uint64_t now) {
 
 static void *sender_thread(void *argument) {
     struct sender *sender = argument;
+    thread_name("out", sender->component->id);
     pthread_mutex_lock(&sender->lock);
     for (;;) {
         uint64_t now = clock_monotonic_ns();

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "pipeline/service_state.h"
 
 #include <poll.h>
@@ -155,6 +156,7 @@ enum status service_run_once(struct service *service, struct error *error) {
 
 static void *receiver_thread(void *argument) {
     struct run_receiver *receiver = argument;
+    thread_name("in", receiver->instance.component->id);
     const struct receiver_calls *calls = &receiver->instance.component->type->receiver;
     receiver->status = calls->run(receiver->instance.memory, receiver->feed, &receiver->error);
     feed_flush(receiver->feed);
