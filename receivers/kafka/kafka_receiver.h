@@ -11,6 +11,8 @@
 #include "receivers/decode/split.h"
 #include "receivers/quarantine.h"
 
+#include <stdatomic.h>
+
 enum {
     KAFKA_BATCH_MESSAGES = 1024, // taken from librdkafka's queue before they are handed over …
     KAFKA_BATCH_BYTES = 4 << 20, // … or this many bytes
@@ -131,7 +133,7 @@ struct kafka_receiver {
     uint64_t renew_wait_ns;
     bool fatal;   // the consumer cannot go on
     bool closing; // callbacks only let go
-    bool paused;
+    atomic_bool paused;
     bool rebalanced; // since the last look at whether it has caught up
     bool others_left;
     rd_kafka_message_t *held[KAFKA_HELD_MAX]; // those before `handled` are in the feed's batch
