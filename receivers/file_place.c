@@ -61,12 +61,19 @@ static struct source *make_place(struct feed *feed, const struct tracked_file *f
     return place;
 }
 
-void place_open(struct feed *feed, const struct restored_places *known, struct tracked_file *file) {
+void place_open(struct feed *feed, struct restored_places *known, struct tracked_file *file) {
     struct restored_place key = {file->inode, NULL};
-    const struct restored_place *found =
+    struct restored_place *found =
         known->count == 0 ? NULL
                           : bsearch(&key, known->items, known->count, sizeof key, compare_inodes);
-    file->stream.place = found != NULL ? found->source : make_place(feed, file);
+    if (found != NULL && found->source != NULL) {
+        // It is the file's from here on, and forgotten with it: another file with this inode, a
+        // later one, does not get it.
+        file->stream.place = found->source;
+        found->source = NULL;
+    } else {
+        file->stream.place = make_place(feed, file);
+    }
     file->stream.at = feed_source_restored(file->stream.place);
     file->restored = place_read(&file->stream.at);
     file->stream.generation = file->restored.generation;

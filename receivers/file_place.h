@@ -16,13 +16,13 @@ struct restored_places {
 
 struct restored_place {
     uint64_t inode;
-    struct source *source;
+    struct source *source; // NULL once a file has it
 };
 
 // What a restarted receiver knows. Released with memory_give(items).
 struct restored_places places_restored(struct feed *feed);
 // Gives the file its place in the feed; what was known of it is in file->restored.
-void place_open(struct feed *feed, const struct restored_places *known, struct tracked_file *file);
+void place_open(struct feed *feed, struct restored_places *known, struct tracked_file *file);
 struct place place_read(const struct source_position *position);
 // Puts kind, head and mark into the details; lines are told with them from then on.
 void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark);
