@@ -121,8 +121,11 @@ static void leave(void *context, struct source *source, bool forget) {
 
 static struct source_position safe(void *context, const struct source *source) {
     struct run_receiver *receiver = context;
-    struct source_position lowest = source->reached;
-    for (uint32_t i = 0; i < receiver->runner_count && !receiver->service->once; i++) {
+    // `reached` belongs to the receiver's thread, which need not be this one.
+    if (receiver->service->once)
+        return source->reached;
+    struct source_position lowest = {0};
+    for (uint32_t i = 0; i < receiver->runner_count; i++) {
         struct runner *runner = receiver->runners[i];
         pthread_mutex_lock(&runner->lock);
         const struct runner_source *row = runner_source_at(runner, source->rows[i]);

@@ -87,8 +87,7 @@ def main():
     checks = Checks()
     missing = kafka_broker.missing_programs()
     if missing and not os.environ.get("CI"):
-        checks.check(True, "")
-        print("SKIPPED: %s not installed (tools/install_dependencies test)" % ", ".join(missing))
+        checks.skip("%s not installed (tools/install_dependencies test)" % ", ".join(missing))
         return checks.finish()
     with tempfile.TemporaryDirectory(prefix="culprit-kafka-crash-") as folder:
         broker = kafka_broker.Broker(os.path.join(folder, "broker"))

@@ -101,6 +101,10 @@ class Run:
                                         stderr=log, env=environment())
         log.close()
 
+    def died(self):
+        """Whether it ended by itself: nobody waits for it then."""
+        return self.process.poll() not in (None, -signal.SIGKILL)
+
     def log_text(self):
         return self.bytes_of(self.log).decode("utf-8", "replace")
 
@@ -122,7 +126,8 @@ class Run:
                     self.failures.append("%d %s" % (answer.status, text[:300]))
                     return
             except (OSError, http.client.HTTPException):
-                pass
+                if self.died():
+                    break
             finally:
                 connection.close()
             time.sleep(0.005)

@@ -46,7 +46,8 @@ class Run(run_crash.Run):
             json.dump(config, file)
 
     def metric(self, pattern):
-        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.metrics) as answer:
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.metrics,
+                                    timeout=30) as answer:
             found = re.search(pattern + r" (\S+)", answer.read().decode())
         return float(found.group(1)) if found else None
 

@@ -339,7 +339,7 @@ class Suite:
     def open_inputs(self, run):
         folder = "/proc/%d/fd/" % run.process.pid
         count = 0
-        for name in os.listdir(folder):
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
             try:
                 count += os.readlink(folder + name).startswith(os.path.realpath(run.input) + "/")
             except FileNotFoundError:       # closed meanwhile

@@ -15,6 +15,7 @@ class Checks:
     def __init__(self):
         self.passed = 0
         self.failed = 0
+        self.skipped = []
         self.lock = threading.Lock()
 
     def check(self, condition, what):
@@ -31,13 +32,20 @@ class Checks:
     def equal(self, got, wanted, what):
         return self.check(got == wanted, lambda: what + ": " + difference(got, wanted))
 
+    def skip(self, reason):
+        """Something this machine cannot show; said at the end, and a suite may consist of it."""
+        with self.lock:
+            self.skipped.append(reason)
+
     def finish(self):
+        for reason in self.skipped:
+            print("SKIPPED: " + reason)
         print("%d passed, %d failed" % (self.passed, self.failed))
         path = os.environ.get("CULPRIT_RESULT_FILE")
         if path:
             with open(path, "w", encoding="ascii") as file:
                 file.write("%d %d\n" % (self.passed, self.failed))
-        return 1 if self.failed or self.passed == 0 else 0
+        return 1 if self.failed or not (self.passed or self.skipped) else 0
 
 
 def difference(got, wanted):

@@ -10,6 +10,8 @@ def environment(**more):
     kept = {key: value for key, value in os.environ.items()
             if key in ("PATH", "HOME", "TMPDIR", "LANG")
             or key.startswith(("ASAN_", "UBSAN_", "TSAN_", "LSAN_"))}
+    if os.environ.get("CULPRIT_PRELOAD"):  # what a sanitizer needs to see all threads
+        kept["LD_PRELOAD"] = os.environ["CULPRIT_PRELOAD"]
     kept.update(more)
     return kept
 
