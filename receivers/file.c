@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 static const char *const start_choices[] = {"beginning", "end", NULL};
-static const char *const format_choices[] = {"auto", "stormlog", NULL};
 
 #define AT(field) offsetof(struct file_config, field)
 
@@ -43,27 +42,7 @@ static const struct option options[] = {
      .min = 1024,
      .max = 64.0 * 1024 * 1024,
      .help = "a longer line or record is refused and skipped"},
-    {.name = "format",
-     .type = OPTION_CHOICE,
-     .offset = AT(format),
-     .default_value = "auto",
-     .choices = format_choices,
-     .help = "what the records are; `auto` tells it by the first ones, file by file"},
-    {.name = "quarantine",
-     .type = OPTION_TEXT,
-     .offset = AT(quarantine),
-     .help = "file that refused records are appended to, one JSON object a line"},
-    {.name = "quarantine_max_size",
-     .type = OPTION_SIZE,
-     .offset = AT(quarantine_max_size),
-     .default_value = "256MiB",
-     .min = 4096,
-     .max = 1099511627776.0,
-     .help = "the quarantine file grows no further; what is refused then is only counted"},
-    {.name = "job_id",
-     .type = OPTION_TEXT,
-     .offset = AT(job_id),
-     .help = "job of events that name none, or whose job is the text `none`"},
+    RECORD_OPTIONS(struct file_config, records),
     {.name = "poll_interval",
      .type = OPTION_DURATION,
      .offset = AT(poll_interval),
@@ -98,8 +77,7 @@ static void file_validate(const void *config, struct problem_list *problems) {
                     "the list is empty; name at least one file, directory or pattern");
     check_patterns(&file->include, "include", problems);
     check_patterns(&file->exclude, "exclude", problems);
-    if (file->job_id != NULL && file->job_id[0] == '\0')
-        problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");
+    record_options_check(&file->records, problems);
 }
 
 // Patterns that do not parse stand for nothing: their entry can still be a path that exists.
@@ -150,16 +128,10 @@ static enum status file_start(void *instance, const void *config,
     enum status status = check_standard_input(receiver, error);
     if (status != STATUS_OK)
         return status;
-    if (receiver->config->job_id != NULL)
-        receiver->job = intern(slice_of(receiver->config->job_id));
-    if (receiver->job == STRING_REFUSED)
-        return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
-    if (receiver->config->quarantine != NULL) {
-        status = quarantine_open(&receiver->quarantine, receiver->config->quarantine,
-                                 receiver->config->quarantine_max_size.bytes, error);
-        if (status != STATUS_OK)
-            return status;
-    }
+    status = record_options_open(&receiver->config->records, context, &receiver->job,
+                                 &receiver->quarantine, error);
+    if (status != STATUS_OK)
+        return status;
     make_finder(receiver);
     return STATUS_OK;
 }
@@ -183,7 +155,7 @@ void file_receiver_attach(struct file_receiver *receiver, struct feed *feed) {
     reader->input.stop_descriptor = feed_stop_descriptor(feed);
     reader->sink.quarantine = &receiver->quarantine;
     reader->sink.record_max = (size_t)receiver->config->max_line_size.bytes;
-    reader->forced = receiver->config->format == FILE_FORMAT_STORMLOG;
+    reader->forced = receiver->config->records.format == RECORD_FORMAT_STORMLOG;
     if (receiver->job != STRING_NONE)
         feed_stamp_job(feed, receiver->job);
 }

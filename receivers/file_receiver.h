@@ -5,19 +5,16 @@
 #include "pipeline/component.h"
 #include "receivers/file_find.h"
 #include "receivers/file_read.h"
+#include "receivers/record_options.h"
 
 enum file_start { START_BEGINNING, START_END };
-enum file_format { FILE_FORMAT_AUTO, FILE_FORMAT_STORMLOG };
 
 struct file_config {
     struct text_list include;
     struct text_list exclude;
     int start_at; // enum file_start
     struct byte_size max_line_size;
-    int format; // enum file_format
-    const char *quarantine;
-    struct byte_size quarantine_max_size;
-    const char *job_id;
+    struct record_config records;
     struct duration poll_interval;
     int64_t max_sources;
 };

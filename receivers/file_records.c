@@ -16,15 +16,7 @@ enum { LONG_RECORD_KEPT = 1024 }; // bytes of an over-long record that the quara
 
 static void keep(struct record_sink *sink, const struct record_stream *stream, uint64_t position,
                  struct slice record) {
-    quarantine_add(sink->quarantine, feed_source_path(stream->source), position, &sink->fault,
-                   record);
-    if (sink->quarantine->failed && !sink->quarantine->said) {
-        sink->quarantine->said = true;
-        feed_note(sink->feed, slice_of(sink->quarantine->path),
-                  "the quarantine file cannot be written (%s): refused records are counted but no "
-                  "longer kept",
-                  strerror(sink->quarantine->write_error));
-    }
+    quarantine_keep(sink->quarantine, sink->feed, stream->source, position, &sink->fault, record);
 }
 
 // The record at hand ends at `end` in the file; told before it is offered.

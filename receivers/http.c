@@ -21,7 +21,6 @@
 enum { TEND_MS = 1000, SPARE_ITEMS = 16384, SPARE_WORKS = 16, ARENA_BLOCK = 64 << 10 };
 
 static const char *const ack_choices[] = {"accepted", "stored", NULL};
-static const char *const format_choices[] = {"auto", "stormlog", NULL};
 
 #define AT(field)         offsetof(struct http_config, field)
 #define AT_TIMEOUT(field) offsetof(struct http_timeouts, field)
@@ -70,16 +69,7 @@ static const struct option options[] = {
      .choices = ack_choices,
      .help = "when a request is answered: once its events are in the pipelines (`accepted`), or "
              "once they are on disk (`stored`, needs the extension file_storage)"},
-    {.name = "format",
-     .type = OPTION_CHOICE,
-     .offset = AT(format),
-     .default_value = "auto",
-     .choices = format_choices,
-     .help = "what the records at /v1/events are; `auto` tells it request by request"},
-    {.name = "job_id",
-     .type = OPTION_TEXT,
-     .offset = AT(job_id),
-     .help = "job of events that name none, or whose job is the text `none`"},
+    RECORD_OPTIONS(struct http_config, records),
     {.name = "max_request_size",
      .type = OPTION_SIZE,
      .offset = AT(max_request_size),
@@ -136,25 +126,13 @@ static const struct option options[] = {
      .min = 1,
      .max = 16777216,
      .help = "how many values of Idempotency-Key are remembered; the oldest is forgotten first"},
-    {.name = "quarantine",
-     .type = OPTION_TEXT,
-     .offset = AT(quarantine),
-     .help = "file that refused records are appended to, one JSON object a line"},
-    {.name = "quarantine_max_size",
-     .type = OPTION_SIZE,
-     .offset = AT(quarantine_max_size),
-     .default_value = "256MiB",
-     .min = 4096,
-     .max = 1099511627776.0,
-     .help = "the quarantine file grows no further; what is refused then is only counted"},
 };
 
 static void http_validate(const void *config, struct problem_list *problems) {
     const struct http_config *http = config;
     endpoint_check(http->endpoint, "endpoint", problems);
     server_security_check(&http->tls, &http->auth, problems);
-    if (http->job_id != NULL && http->job_id[0] == '\0')
-        problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");
+    record_options_check(&http->records, problems);
     if (http->max_record_size.bytes > http->max_request_size.bytes)
         problem_add(problems, "max_record_size",
                     "it is larger than max_request_size, so that no record could be that long");
@@ -319,14 +297,8 @@ static enum status http_start(void *instance, const void *config,
         return error_set(error, STATUS_CONFIG,
                          "ack: stored needs a place to keep requests: add the extension "
                          "file_storage and name it in service.extensions, or set ack: accepted");
-    if (receiver->config->job_id != NULL)
-        receiver->job = intern(slice_of(receiver->config->job_id));
-    if (receiver->job == STRING_REFUSED)
-        return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
-    enum status status = STATUS_OK;
-    if (receiver->config->quarantine != NULL)
-        status = quarantine_open(&receiver->quarantine, receiver->config->quarantine,
-                                 receiver->config->quarantine_max_size.bytes, error);
+    enum status status = record_options_open(&receiver->config->records, context, &receiver->job,
+                                             &receiver->quarantine, error);
     if (status == STATUS_OK && receiver->store != NULL)
         status = http_completer_start(receiver, error);
     if (status == STATUS_OK)

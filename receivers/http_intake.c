@@ -52,16 +52,8 @@ uint32_t http_entry_end(const struct http_work *work, uint32_t first) {
 // -- one item -----------------------------------------------------------------------------------
 
 static void keep(struct http_receiver *receiver, const struct http_item *item, uint64_t position) {
-    struct quarantine *quarantine = &receiver->quarantine;
-    quarantine_add(quarantine, feed_source_path(receiver->source), position, &receiver->fault,
-                   (struct slice){item->data, item->size});
-    if (quarantine->failed && !quarantine->said) {
-        quarantine->said = true;
-        feed_note(atomic_load(&receiver->feed), slice_of(quarantine->path),
-                  "the quarantine file cannot be written (%s): refused records are counted but no "
-                  "longer kept",
-                  strerror(quarantine->write_error));
-    }
+    quarantine_keep(&receiver->quarantine, atomic_load(&receiver->feed), receiver->source, position,
+                    &receiver->fault, (struct slice){item->data, item->size});
 }
 
 static void list_rejection(struct http_receiver *receiver, struct http_work *work, uint32_t index) {

@@ -13,13 +13,12 @@
 #include "pipeline/feed.h"
 #include "pipeline/store.h"
 #include "receivers/http_repeats.h"
-#include "receivers/quarantine.h"
+#include "receivers/record_options.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 enum http_ack { ACK_ACCEPTED, ACK_STORED };
-enum http_format { HTTP_FORMAT_AUTO, HTTP_FORMAT_STORMLOG };
 
 struct http_timeouts {
     struct duration headers, body, write, idle;
@@ -27,9 +26,8 @@ struct http_timeouts {
 
 struct http_config {
     const char *endpoint;
-    int ack;    // enum http_ack
-    int format; // enum http_format
-    const char *job_id;
+    int ack; // enum http_ack
+    struct record_config records;
     struct byte_size max_request_size;
     struct byte_size max_record_size;
     struct byte_size max_pending_size;
@@ -40,8 +38,6 @@ struct http_config {
     struct tls_server_config tls;
     struct auth_server_config auth;
     int64_t max_idempotency_keys;
-    const char *quarantine;
-    struct byte_size quarantine_max_size;
 };
 
 // -- one request --------------------------------------------------------------------------------

@@ -60,10 +60,8 @@ enum status quarantine_open(struct quarantine *quarantine, const char *path, uin
     return STATUS_OK;
 }
 
-void quarantine_add(struct quarantine *quarantine, struct slice path, uint64_t position,
-                    const struct decode_fault *fault, struct slice record) {
-    if (!quarantine->open || quarantine->failed)
-        return;
+static void add_line(struct quarantine *quarantine, struct slice path, uint64_t position,
+                     const struct decode_fault *fault, struct slice record) {
     off_t before = lseek(quarantine->descriptor, 0, SEEK_END);
     if (before >= 0 && (uint64_t)before + record.size > quarantine->max_bytes) {
         quarantine->write_error = EFBIG;
@@ -94,6 +92,21 @@ void quarantine_add(struct quarantine *quarantine, struct slice path, uint64_t p
     // Where that fails too, the next start ends the torn line.
     if (before < 0 || ftruncate(quarantine->descriptor, before) != 0)
         return;
+}
+
+void quarantine_keep(struct quarantine *quarantine, struct feed *feed, const struct source *source,
+                     uint64_t position, const struct decode_fault *fault, struct slice record) {
+    if (!quarantine->open || quarantine->silent)
+        return;
+    if (!quarantine->failed)
+        add_line(quarantine, feed_source_path(source), position, fault, record);
+    if (!quarantine->failed || quarantine->said)
+        return;
+    quarantine->said = true;
+    feed_note(feed, slice_of(quarantine->path),
+              "the quarantine file cannot be written (%s): refused records are counted but no "
+              "longer kept",
+              strerror(quarantine->write_error));
 }
 
 void quarantine_close(struct quarantine *quarantine) {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "pipeline/decoder.h"
+#include "pipeline/feed.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,14 +22,15 @@ struct quarantine {
     struct buffer line;
     int write_error; // errno of the write that failed
     bool failed;     // writing failed or the file is full: nothing more is written
-    bool said;       // the owner has told so
+    bool said;       // it was told so
+    bool silent;     // somebody else writes the file
 };
 
 // Creates the file when it is not there (mode 0640). It grows to `max_bytes` at most. `path` must
 // stay valid.
 enum status quarantine_open(struct quarantine *quarantine, const char *path, uint64_t max_bytes,
                             struct error *error) MUST_USE;
-// Does nothing when it is not open or has failed.
-void quarantine_add(struct quarantine *quarantine, struct slice path, uint64_t position,
-                    const struct decode_fault *fault, struct slice record);
+// Keeps a record of `source`; does nothing when it is not open or has failed, which is noted once.
+void quarantine_keep(struct quarantine *quarantine, struct feed *feed, const struct source *source,
+                     uint64_t position, const struct decode_fault *fault, struct slice record);
 void quarantine_close(struct quarantine *quarantine);

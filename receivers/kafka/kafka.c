@@ -16,7 +16,6 @@
 static const char *const start_choices[] = {"earliest", "latest", NULL};
 static const char *const strategy_choices[] = {"cooperative-sticky", "range", "roundrobin", NULL};
 static const char *const isolation_choices[] = {"read_committed", "read_uncommitted", NULL};
-static const char *const format_choices[] = {"auto", "stormlog", NULL};
 
 static const struct option dead_letter_rows[] = {
     {.name = "topic",
@@ -118,16 +117,7 @@ static const struct option options[] = {
      .min = 1024,
      .max = 64.0 * 1024 * 1024,
      .help = "a longer record is refused"},
-    {.name = "format",
-     .type = OPTION_CHOICE,
-     .offset = AT(format),
-     .default_value = "auto",
-     .choices = format_choices,
-     .help = "what the records are; `auto` tells it by each message"},
-    {.name = "job_id",
-     .type = OPTION_TEXT,
-     .offset = AT(job_id),
-     .help = "job of events that name none, or whose job is the text `none`"},
+    RECORD_OPTIONS(struct kafka_config, records),
     {.name = "rewind",
      .type = OPTION_DURATION,
      .offset = AT(rewind),
@@ -149,17 +139,6 @@ static const struct option options[] = {
      .rows = dead_letter_rows,
      .row_count = OPTION_COUNT(dead_letter_rows),
      .help = "where messages with refused records go"},
-    {.name = "quarantine",
-     .type = OPTION_TEXT,
-     .offset = AT(quarantine),
-     .help = "file that messages with refused records are appended to, one JSON object a line"},
-    {.name = "quarantine_max_size",
-     .type = OPTION_SIZE,
-     .offset = AT(quarantine_max_size),
-     .default_value = "256MiB",
-     .min = 4096,
-     .max = 1099511627776.0,
-     .help = "the quarantine file grows no further; what is refused then is only counted"},
 };
 
 // -- rules between options ----------------------------------------------------------------------
@@ -195,7 +174,7 @@ static void kafka_validate(const void *given, struct problem_list *problems) {
     check_topics(config, problems);
     check_text(config->group_id, "group_id", problems);
     check_text(config->group_instance_id, "group_instance_id", problems);
-    check_text(config->job_id, "job_id", problems);
+    record_options_check(&config->records, problems);
     if (config->heartbeat_interval.ns * 2 > config->session_timeout.ns)
         problem_add(problems, "heartbeat_interval",
                     "it is more than half of session_timeout; a third of it is usual");
@@ -249,18 +228,6 @@ static char *group_name(const struct kafka_config *config, uint32_t copy) {
     return name;
 }
 
-static enum status open_outputs(struct kafka_receiver *receiver, struct error *error) {
-    const struct kafka_config *config = receiver->config;
-    if (config->job_id != NULL)
-        receiver->job = intern(slice_of(config->job_id));
-    if (receiver->job == STRING_REFUSED)
-        return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
-    if (config->quarantine == NULL || !receiver->first)
-        return STATUS_OK;
-    return quarantine_open(&receiver->quarantine, config->quarantine,
-                           config->quarantine_max_size.bytes, error);
-}
-
 static enum status kafka_start(void *instance, const void *config,
                                const struct component_context *context, struct error *error) {
     struct kafka_receiver *receiver = instance;
@@ -273,7 +240,8 @@ static enum status kafka_start(void *instance, const void *config,
     receiver->group = group_name(receiver->config, context->copy);
     receiver->client.site = context->site;
     find_counters(receiver);
-    enum status status = open_outputs(receiver, error);
+    enum status status = record_options_open(&receiver->config->records, context, &receiver->job,
+                                             &receiver->quarantine, error);
     if (status == STATUS_OK)
         status = kafka_library_load(&receiver->library, error);
     if (status != STATUS_OK)

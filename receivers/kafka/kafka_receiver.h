@@ -9,7 +9,7 @@
 #include "pipeline/component.h"
 #include "pipeline/feed.h"
 #include "receivers/decode/split.h"
-#include "receivers/quarantine.h"
+#include "receivers/record_options.h"
 
 #include <stdatomic.h>
 
@@ -22,7 +22,6 @@ enum {
 };
 
 enum kafka_start { KAFKA_START_EARLIEST, KAFKA_START_LATEST };
-enum kafka_format { KAFKA_FORMAT_AUTO, KAFKA_FORMAT_STORMLOG };
 
 struct dead_letter_config {
     const char *topic;
@@ -44,13 +43,10 @@ struct kafka_config {
     struct byte_size max_partition_fetch_size;
     struct byte_size queue_size;
     struct byte_size max_record_size;
-    int format; // enum kafka_format
-    const char *job_id;
+    struct record_config records;
     struct duration rewind;
     int64_t max_senders;
     struct dead_letter_config dead_letter;
-    const char *quarantine;
-    struct byte_size quarantine_max_size;
 };
 
 // -- partitions and senders (partitions.c) ------------------------------------------------------

@@ -135,19 +135,11 @@ static void set_fault(struct kafka_receiver *receiver, enum decode_category cate
 
 // The whole message, once.
 static void keep(struct kafka_receiver *receiver, struct handling *handling) {
-    struct quarantine *quarantine = &receiver->quarantine;
     if (handling->kept)
         return;
     handling->kept = true;
-    quarantine_add(quarantine, feed_source_path(handling->source),
-                   (uint64_t)handling->message->offset + 1, &receiver->fault, handling->value);
-    if (quarantine->failed && !quarantine->said) {
-        quarantine->said = true;
-        feed_note(receiver->feed, slice_of(quarantine->path),
-                  "the quarantine file cannot be written (%s): refused records are counted but no "
-                  "longer kept",
-                  strerror(quarantine->write_error));
-    }
+    quarantine_keep(&receiver->quarantine, receiver->feed, handling->source,
+                    (uint64_t)handling->message->offset + 1, &receiver->fault, handling->value);
 }
 
 static void offer(struct kafka_receiver *receiver, struct handling *handling,

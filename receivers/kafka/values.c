@@ -25,7 +25,7 @@ void kafka_items_begin(struct kafka_items *items, const struct kafka_config *con
     if (known && value.size > 0 && value.data[0] == '{')
         return;
     struct format_guess guess =
-        format_guess(value, true, config->format == KAFKA_FORMAT_STORMLOG || known);
+        format_guess(value, true, config->records.format == RECORD_FORMAT_STORMLOG || known);
     // What is not known is left to the decoder, which says of each record what is missing.
     if (guess.kind != FORMAT_STORMLOG && guess.kind != FORMAT_UNKNOWN)
         items->kind = KAFKA_NOTHING;

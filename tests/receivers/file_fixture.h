@@ -92,7 +92,7 @@ static inline void rig_init(struct rig *rig, const char *const *include, uint32_
     memset(rig, 0, sizeof *rig);
     rig->config = (struct file_config){.include = {include, count},
                                        .max_line_size = {1 << 20},
-                                       .quarantine_max_size = {1 << 28},
+                                       .records.quarantine_max_size = {1 << 28},
                                        .poll_interval = {20 * 1000 * 1000},
                                        .max_sources = 10000};
     rig->context =

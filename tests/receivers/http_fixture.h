@@ -43,7 +43,7 @@ static inline void defaults(void) {
         .threads = 2,
         .timeouts = {{10000000000}, {10000000000}, {10000000000}, {60000000000}},
         .max_idempotency_keys = 4,
-        .quarantine_max_size = {1 << 20},
+        .records.quarantine_max_size = {1 << 20},
     };
     context = (struct component_context){.id = "http/test", .site = "receiver/http/test"};
 }

@@ -51,7 +51,7 @@ static inline void running_init(struct running *running) {
         .queue_size = {1 << 20},
         .max_record_size = {1024},
         .max_senders = 100,
-        .quarantine_max_size = {1 << 20},
+        .records.quarantine_max_size = {1 << 20},
     };
     running->context = (struct component_context){.id = "kafka", .site = "receiver/kafka"};
     running->feed = fake_feed_create();

@@ -508,7 +508,7 @@ START_TEST(a_forced_format) {
     static const char *const include[] = {"in.jsonl"};
     write_text("in.jsonl", "w", "{\"x\": 1}\n" R1 "\n");
     rig_init(&rig, include, 1);
-    rig.config.format = FILE_FORMAT_STORMLOG;
+    rig.config.records.format = RECORD_FORMAT_STORMLOG;
     rig_read_all(&rig);
     ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 1);
     ck_assert_uint_eq(figures()->refused, 1);
@@ -550,7 +550,7 @@ START_TEST(quarantine_keeps_what_was_refused) {
     write_text("q.jsonl", "w", "{\"cut\":");
     for (int round = 1; round <= 2; round++) {
         rig_init(&rig, include, 2);
-        rig.config.quarantine = "q.jsonl";
+        rig.config.records.quarantine = "q.jsonl";
         rig.config.max_line_size.bytes = 1024;
         rig_read_all(&rig);
         ck_assert_uint_eq(rig.sources.count, 1);
@@ -590,14 +590,14 @@ START_TEST(a_quarantine_that_cannot_be_written) {
     static const char *const include[] = {"in.jsonl"};
     write_text("in.jsonl", "w", R1 "\nbad\nbad\n");
     rig_init(&rig, include, 1);
-    rig.config.quarantine = "/dev/full";
+    rig.config.records.quarantine = "/dev/full";
     rig_read_all(&rig);
     ck_assert_uint_eq(fake_feed_refused(rig.feed, DECODE_BAD_JSON), 2);
     ck_assert_uint_eq(rig.feed->note_count, 1);
     ck_assert(fake_feed_noted(rig.feed, "/dev/full", "No space left"));
     rig_free(&rig);
     rig_init(&rig, include, 1);
-    rig.config.quarantine = "missing/q.jsonl";
+    rig.config.records.quarantine = "missing/q.jsonl";
     ck_assert_int_ne(receiver_file.start(&rig.receiver, &rig.config, &rig.context, &rig.error),
                      STATUS_OK);
     ck_assert_ptr_nonnull(strstr(rig.error.message, "missing/q.jsonl"));
@@ -613,8 +613,8 @@ START_TEST(a_full_quarantine_grows_no_further) {
         fputs("bad bad bad bad bad bad bad bad\n", file);
     fclose(file);
     rig_init(&rig, include, 1);
-    rig.config.quarantine = "q.jsonl";
-    rig.config.quarantine_max_size.bytes = 8192;
+    rig.config.records.quarantine = "q.jsonl";
+    rig.config.records.quarantine_max_size.bytes = 8192;
     rig_read_all(&rig);
     ck_assert_uint_eq(fake_feed_refused(rig.feed, DECODE_BAD_JSON), 500);
     ck_assert_uint_eq(rig.feed->note_count, 1);
@@ -630,7 +630,7 @@ START_TEST(the_job_is_stamped) {
     static const char *const include[] = {"in.jsonl"};
     write_text("in.jsonl", "w", R1 "\n");
     rig_init(&rig, include, 1);
-    rig.config.job_id = "job-7";
+    rig.config.records.job_id = "job-7";
     rig_read_all(&rig);
     ck_assert(slice_equal(intern_slice(rig.feed->stamped), SLICE("job-7")));
     rig_free(&rig);
@@ -643,7 +643,8 @@ START_TEST(rules_between_options) {
     struct arena arena;
     arena_init(&arena, 4096);
     struct problem_list problems = {.arena = &arena, .prefix = ""};
-    struct file_config config = {.include = {include, 3}, .exclude = {exclude, 1}, .job_id = ""};
+    struct file_config config = {
+        .include = {include, 3}, .exclude = {exclude, 1}, .records = {.job_id = ""}};
     receiver_file.validate(&config, &problems);
     ck_assert_uint_eq(problems.count, 4);
     ck_assert_ptr_nonnull(strstr(problems.items[0].text, "a [ has no ]"));

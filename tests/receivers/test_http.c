@@ -117,7 +117,7 @@ END_TEST
 START_TEST(quarantine_gets_what_is_refused) {
     static char path[256];
     snprintf(path, sizeof path, "%s/refused.jsonl", folder);
-    config.quarantine = path;
+    config.records.quarantine = path;
     start();
     check_post(LINES, R(1) "\nnonsense\n", 202, 1, 1);
     check_post(LINES, "more nonsense\n", 400, 0, 1);
@@ -158,7 +158,7 @@ START_TEST(answers_are_counted) {
 END_TEST
 
 START_TEST(job_is_stamped) {
-    config.job_id = "a job";
+    config.records.job_id = "a job";
     start();
     ck_assert(slice_equal(intern_slice(feed->stamped), SLICE("a job")));
     stop();
@@ -336,7 +336,7 @@ START_TEST(options_that_do_not_fit) {
     receiver_http.validate(&config, &problems);
     ck_assert_uint_eq(problems.count, 0);
     config.endpoint = "nowhere";
-    config.job_id = "";
+    config.records.job_id = "";
     config.max_record_size.bytes = 2 << 20;
     config.max_pending_size.bytes = 1 << 20;
     config.tls.cert_file = "x";

@@ -111,7 +111,7 @@ START_TEST(the_quarantine_has_it_too) {
     char path[] = "/tmp/culprit-kafka-XXXXXX";
     int descriptor = mkstemp(path);
     ck_assert_int_ge(descriptor, 0);
-    one.config.quarantine = path;
+    one.config.records.quarantine = path;
     produce("t", 0, "{\"timestamp\":true}", NULL);
     running_start(&one);
     EVENTUALLY(committed(0) == 1);
