@@ -7,6 +7,7 @@
 // goes on from there.
 #include "exporters/output_parts.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -182,18 +183,10 @@ static enum status lines_append(struct output *output, struct slice bytes, size_
     return STATUS_OK;
 }
 
-// FNV-1a, to recognise what is in the file already when a request comes again.
-static uint64_t bytes_hash(struct slice bytes) {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < bytes.size; i++)
-        hash = (hash ^ (unsigned char)bytes.data[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
 static size_t lines_kept(const struct output *output, struct slice bytes) {
     size_t size = output->kept_size;
     if (size == 0 || size > bytes.size ||
-        bytes_hash((struct slice){bytes.data, size}) != output->kept_hash)
+        hash_slice((struct slice){bytes.data, size}) != output->kept_hash)
         return 0;
     return size;
 }
@@ -207,7 +200,7 @@ enum status lines_send(struct output *output, struct slice bytes, struct error *
             output, (struct slice){bytes.data + done, bytes.size - done}, &taken, error);
         if (status != STATUS_OK) {
             output->kept_size = done;
-            output->kept_hash = bytes_hash((struct slice){bytes.data, done});
+            output->kept_hash = hash_slice((struct slice){bytes.data, done});
             return status;
         }
         done += taken;

@@ -3,6 +3,7 @@
 // verdict; cost: one encoding a verdict and evaluation.
 #include "pipeline/verdict_ledger.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -26,14 +27,6 @@ void verdict_ledger_release(struct verdict_ledger *ledger) {
     buffer_release(&ledger->scratch);
     memory_give(ledger->index);
     ledger->index = NULL;
-}
-
-static const uint64_t HASH_START = UINT64_C(0xcbf29ce484222325); // FNV-1a, 64 bit
-
-static uint64_t hash_more(uint64_t hash, struct slice bytes) {
-    for (size_t i = 0; i < bytes.size; i++)
-        hash = (hash ^ (unsigned char)bytes.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
 }
 
 static struct ledger_entry *entry_at(const struct verdict_ledger *ledger, uint32_t row) {
@@ -81,24 +74,28 @@ static uint64_t hash_content(struct verdict_ledger *ledger, struct verdict *verd
     verdict->state = VERDICT_OPEN;
     buffer_reset(&ledger->scratch);
     verdict_encode(verdict, &ledger->scratch);
-    return hash_more(HASH_START, buffer_slice(&ledger->scratch));
+    return hash_slice(buffer_slice(&ledger->scratch));
 }
 
 static uint64_t hash_number(uint64_t hash, uint64_t number) {
-    return hash_more(hash, (struct slice){(const char *)&number, sizeof number});
+    return hash_more(hash, &number, sizeof number);
+}
+
+static uint64_t hash_text(uint64_t hash, struct slice text) {
+    return hash_more(hash, text.data, text.size);
 }
 
 static uint64_t hash_matter(const struct verdict *verdict, uint64_t weight) {
     uint64_t hash = hash_number(HASH_START, weight);
-    hash = hash_more(hash, slice_of(verdict->kind));
-    hash = hash_more(hash, slice_of(verdict->action));
+    hash = hash_text(hash, slice_of(verdict->kind));
+    hash = hash_text(hash, slice_of(verdict->action));
     hash = hash_number(hash, (uint64_t)verdict->severity);
     hash = hash_number(hash, (uint64_t)verdict->confidence);
     hash = hash_number(hash, verdict->partial);
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
         const struct entity *entity = &verdict->entities[i];
-        hash = hash_more(hash, slice_of(entity->kind));
-        hash = hash_more(hash, entity->name);
+        hash = hash_text(hash, slice_of(entity->kind));
+        hash = hash_text(hash, entity->name);
         hash = hash_number(hash, (uint64_t)entity->role);
     }
     return hash;
@@ -108,7 +105,7 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
                            struct verdict *verdict, bool ended, uint64_t weight) {
     bool is_new;
     struct ledger_entry *entry =
-        find_entry(ledger, hash_more(HASH_START, slice_of(verdict->id)), verdict->job, &is_new);
+        find_entry(ledger, hash_slice(slice_of(verdict->id)), verdict->job, &is_new);
     if (entry == NULL)
         return;
     uint64_t matter = hash_matter(verdict, weight);

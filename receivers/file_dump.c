@@ -6,6 +6,7 @@
 // 8 bytes a session.
 #include "receivers/file_dump.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "receivers/decode/json_keys.h"
 
@@ -22,13 +23,6 @@ struct session_set {
     uint32_t capacity;
 };
 
-static uint64_t text_hash(struct slice text) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < text.size; i++)
-        hash = (hash ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static void session_add(struct session_set *set, struct slice session) {
     if (set->count == SESSIONS_MAX)
         return;
@@ -36,7 +30,7 @@ static void session_add(struct session_set *set, struct slice session) {
         set->capacity = set->capacity == 0 ? 16 : set->capacity * 2;
         set->hashes = memory_resize(set->hashes, set->capacity * sizeof *set->hashes);
     }
-    set->hashes[set->count++] = text_hash(session);
+    set->hashes[set->count++] = hash_slice(session);
 }
 
 static int compare_hashes(const void *a, const void *b) {

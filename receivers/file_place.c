@@ -2,6 +2,7 @@
 // Cost: a copy of some words a record; names are made once a file.
 #include "receivers/file_place.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -92,7 +93,7 @@ void place_describe(struct tracked_file *file, enum place_kind kind, bool with_m
 void place_begin_document(struct tracked_file *file, bool written_anew) {
     file->stream.generation += written_anew;
     place_describe(file, PLACE_DOCUMENT, false);
-    file->stream.at.detail[DETAIL_MARK] = TRACK_HASH_START;
+    file->stream.at.detail[DETAIL_MARK] = HASH_START;
 }
 
 void place_reach(struct record_stream *stream, uint64_t position, uint64_t offset) {
@@ -106,7 +107,7 @@ void place_reach(struct record_stream *stream, uint64_t position, uint64_t offse
 
 void place_add_item(struct record_stream *stream, struct slice record) {
     uint64_t *hash = &stream->at.detail[DETAIL_MARK];
-    *hash = track_hash(*hash, record);
+    *hash = hash_more(*hash, record.data, record.size);
 }
 
 void place_forget(struct feed *feed, struct tracked_file *file) {

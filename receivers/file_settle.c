@@ -6,6 +6,8 @@
 // whatever its size.
 #include "receivers/file_settle.h"
 
+#include "base/hash.h"
+
 #include "receivers/decode/split.h"
 #include "receivers/file_copy.h"
 #include "receivers/file_place.h"
@@ -60,7 +62,7 @@ static bool look_at_items(struct splitter *split, struct slice window, uint64_t 
             return true;
         if (step == SPLIT_FAULT)
             return false;
-        look->hash = track_hash(look->hash, record);
+        look->hash = hash_more(look->hash, record.data, record.size);
         if (split->item == old_items)
             look->old_hash = look->hash;
     }
@@ -72,7 +74,7 @@ static void look_at_document(struct follower *follower, uint64_t old_items,
     struct file_window *window = &reader->window;
     struct splitter split;
     splitter_begin(&split, look->layout, reader->sink.record_max);
-    look->hash = TRACK_HASH_START;
+    look->hash = HASH_START;
     bool right = true;
     while (right && next_bytes(reader)) {
         right = look_at_items(&split, window_rest(window), old_items, look);
@@ -164,7 +166,7 @@ static uint64_t hash_within(uint64_t hash, struct slice bytes, uint64_t at, uint
         to = end;
     if (from >= to)
         return hash;
-    return track_hash(hash, (struct slice){bytes.data + (from - at), (size_t)(to - from)});
+    return hash_more(hash, bytes.data + (from - at), (size_t)(to - from));
 }
 
 // Decompresses it all once. False when it breaks off.
@@ -215,7 +217,7 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
     }
     count = copy_candidates(follower->table, file, candidates);
     for (uint32_t i = 0; i < count; i++)
-        matches[i] = (struct gzip_match){candidates[i], TRACK_HASH_START, TRACK_HASH_START};
+        matches[i] = (struct gzip_match){candidates[i], HASH_START, HASH_START};
     if (!attach(follower, file))
         return;
     uint64_t size = 0;

@@ -7,6 +7,7 @@
 #include "receivers/file_tail.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "receivers/file_dump.h"
 #include "receivers/file_follow.h"
@@ -53,7 +54,7 @@ struct tail {
 // -- searching ----------------------------------------------------------------------------------
 
 static bool is_said(struct tail *tail, const struct found_note *note) {
-    uint64_t hash = track_hash(track_hash(TRACK_HASH_START, note->path), note->text);
+    uint64_t hash = hash_more(hash_slice(note->path), note->text.data, note->text.size);
     for (uint32_t i = 0; i < tail->said_count; i++) {
         if (tail->said[i] == hash)
             return true;

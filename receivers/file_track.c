@@ -16,23 +16,16 @@
 
 enum { TRIED_FOR_IDLE = 16 };
 
-uint64_t track_hash(uint64_t hash, struct slice bytes) {
-    for (size_t i = 0; i < bytes.size; i++)
-        hash = (hash ^ (unsigned char)bytes.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 struct track_mark track_mark_of(struct slice bytes) {
     if (bytes.size > TRACK_MARK_MAX) {
         bytes.data += bytes.size - TRACK_MARK_MAX;
         bytes.size = TRACK_MARK_MAX;
     }
-    return (struct track_mark){track_hash(TRACK_HASH_START, bytes), (uint32_t)bytes.size};
+    return (struct track_mark){hash_slice(bytes), (uint32_t)bytes.size};
 }
 
 bool track_mark_fits(struct track_mark mark, const char *bytes) {
-    return mark.size == 0 ||
-           track_hash(TRACK_HASH_START, (struct slice){bytes, mark.size}) == mark.hash;
+    return mark.size == 0 || hash_slice((struct slice){bytes, mark.size}) == mark.hash;
 }
 
 void track_init(struct track_table *table) {
@@ -68,7 +61,7 @@ static uint32_t inode_slot(const struct track_table *table, dev_t device, ino_t 
 }
 
 static uint32_t path_slot(const struct track_table *table, struct slice path) {
-    return (uint32_t)(track_hash(TRACK_HASH_START, path) >> 16) & (table->slots - 1);
+    return (uint32_t)(hash_slice(path) >> 16) & (table->slots - 1);
 }
 
 static void link_file(struct track_table *table, uint32_t index) {

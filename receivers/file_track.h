@@ -8,6 +8,8 @@
 
 #include "receivers/file_read.h"
 
+#include "base/hash.h"
+
 #include <sys/stat.h>
 #include <time.h>
 
@@ -134,7 +136,5 @@ bool track_stat(const struct tracked_file *file, struct stat *about);
 // Remembers size and time; true when they are not those that were remembered.
 bool track_notice(struct tracked_file *file, const struct stat *about, uint64_t now_ns);
 
-uint64_t track_hash(uint64_t hash, struct slice bytes);
-#define TRACK_HASH_START UINT64_C(0xcbf29ce484222325)
 struct track_mark track_mark_of(struct slice bytes);
 bool track_mark_fits(struct track_mark mark, const char *bytes);

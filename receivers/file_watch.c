@@ -5,6 +5,7 @@
 // directories, one path each.
 #include "receivers/file_watch.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -33,13 +34,6 @@ void file_watch_close(struct file_watch *watch) {
     memory_give(watch->directories);
     memory_give(watch->slots);
     *watch = (struct file_watch){.descriptor = -1};
-}
-
-static uint64_t path_hash(struct slice path) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < path.size; i++)
-        hash = (hash ^ (unsigned char)path.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
 }
 
 // The slot of the path, or the empty one where it belongs.
@@ -88,7 +82,7 @@ bool file_watch_directory(struct file_watch *watch, struct slice path) {
         return false;
     if (watch->slot_count < (watch->count + 1) * 2)
         rebuild_slots(watch);
-    uint64_t hash = path_hash(path);
+    uint64_t hash = hash_slice(path);
     uint32_t *slot = find_slot(watch, path, hash);
     if (*slot != 0)
         return false;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/http_repeats.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 enum { FIRST_CAPACITY = 64 };
 
 static uint32_t hash_of(const char *key) {
-    uint32_t hash = 2166136261u; // FNV-1a, 32 bits
-    for (; *key != '\0'; key++)
-        hash = (hash ^ (unsigned char)*key) * 16777619u;
-    return hash;
+    return hash_folded(hash_slice(slice_of(key)));
 }
 
 void repeats_init(struct repeats *repeats, uint32_t max) {

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/exposition.h"
-#include "exporters/prometheus/keyed_rows.h"
+#include "exporters/keyed_rows.h"
 #include "pipeline/batch.h"
 #include "pipeline/state.h"
 

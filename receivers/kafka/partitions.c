@@ -3,22 +3,16 @@
 //
 // Two hash tables with open addressing: one lookup a record, no allocation but for what is new.
 // Partitions are as many as Kafka assigns; senders are bounded by max_senders.
-#include "base/memory.h"
 #include "receivers/kafka/kafka_receiver.h"
 
+#include "base/hash.h"
+#include "base/memory.h"
 #include "receivers/decode/telemetry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { FIRST_SLOTS = 64, PATH_MAX_BYTES = 1024 };
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
 
 static uint64_t hash_end(uint64_t hash) {
     hash ^= hash >> 32;
@@ -50,8 +44,8 @@ static void index_add(struct kafka_index *index, uint64_t *entry) {
 // -- partitions ---------------------------------------------------------------------------------
 
 static uint64_t partition_hash(const char *topic, int32_t number) {
-    uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), topic, strlen(topic));
-    return hash_end(hash_bytes(hash, &number, sizeof number));
+    uint64_t hash = hash_slice(slice_of(topic));
+    return hash_end(hash_more(hash, &number, sizeof number));
 }
 
 static bool is_partition(const struct kafka_partition *partition, const char *topic,
@@ -164,7 +158,7 @@ void kafka_leave_others(struct kafka_receiver *receiver) {
 // -- senders ------------------------------------------------------------------------------------
 
 static uint64_t sender_hash(const struct kafka_partition *partition, struct slice name) {
-    return hash_end(hash_bytes(partition->hash, name.data, name.size));
+    return hash_end(hash_more(partition->hash, name.data, name.size));
 }
 
 static struct kafka_sender *find_sender(const struct kafka_receiver *receiver,

@@ -3,8 +3,9 @@
 //
 // Separate chaining through the rows' heads, chains doubled when there are as many rows: FNV-1a
 // over at most 60 bytes and about one comparison. 4 bytes a row besides the row.
-#include "exporters/prometheus/keyed_rows.h"
+#include "exporters/keyed_rows.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -29,11 +30,7 @@ static const void *key_of(const void *row) {
 }
 
 static uint32_t hash_key(const void *key, size_t size) {
-    const unsigned char *bytes = key;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return (uint32_t)(hash ^ hash >> 32);
+    return hash_folded(hash_more(HASH_START, key, size));
 }
 
 static struct row_head *head_at(const struct keyed_rows *rows, uint32_t row) {
