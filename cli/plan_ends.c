@@ -59,15 +59,15 @@ static enum status check_needs(const struct plan *plan, struct error *error) {
     const struct plan_pipeline *pipeline = &plan->pipelines[0];
     uint32_t given = given_facts(plan, pipeline);
     for (uint32_t i = 0; i < pipeline->exporter_count; i++) {
-        const struct component_type *type = plan->components[pipeline->exporters[i]].type;
-        uint32_t missing = type->needs & ~given;
+        const struct plan_component *exporter = &plan->components[pipeline->exporters[i]];
+        uint32_t missing = component_needs(exporter->type, exporter->config) & ~given;
         if (missing == 0)
             continue;
         enum stage_fact first = (enum stage_fact)(missing & (0u - missing));
         return error_set(error, STATUS_CONFIG,
                          "the pipeline \"%s\" does not give the %s exporter %s; add the processor "
                          "that does, or write preset: memory",
-                         pipeline->name, type->name, stage_fact_name(first));
+                         pipeline->name, exporter->type->name, stage_fact_name(first));
     }
     return STATUS_OK;
 }

@@ -89,7 +89,7 @@ static const struct option OPTIONS[] = {
      .offset = offsetof(struct json_config, fsync),
      .default_value = "true",
      .help = "wait until what was written to a file is safe on the disk"},
-    SENDING_OPTIONS(struct json_config, sending),
+    SENDING_OPTIONS(struct json_config, sending, "5s"),
 };
 
 static enum status json_start(void *instance, const void *config,

@@ -60,7 +60,7 @@ static const struct option options[] = {
      .offset = AT(sender),
      .help = "name under which records are numbered, so that repeats are told; without it "
              "HOST/EXPORTER"},
-    SENDING_OPTIONS(struct kafka_exporter_config, sending),
+    SENDING_OPTIONS(struct kafka_exporter_config, sending, "5s"),
 };
 
 static void kafka_validate(const void *given, struct problem_list *problems) {
@@ -139,7 +139,8 @@ static const struct sending_config *kafka_sending(const void *config) {
     return &((const struct kafka_exporter_config *)config)->sending;
 }
 
-static bool kafka_waits(const void *config) {
+// Events, not verdicts: their numbers depend on the order in which receivers raced.
+static bool kafka_takes_events(const void *config) {
     return ((const struct kafka_exporter_config *)config)->payload == KAFKA_EVENTS;
 }
 
@@ -152,13 +153,15 @@ const struct component_type exporter_kafka = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct kafka_exporter_config),
     .instance_size = sizeof(struct kafka_exporter),
+    .needs = FACT_VERDICTS,
     .validate = kafka_validate,
     .start = kafka_start,
     .stop = kafka_stop,
     .state = kafka_state,
     .restored = kafka_restored,
-    .exporter = {.encode = kafka_encode,
+    .exporter = {.takes_events = kafka_takes_events,
+                 .encode = kafka_encode,
                  .send = kafka_send,
                  .sending = kafka_sending,
-                 .waits_for_checkpoint = kafka_waits},
+                 .waits_for_checkpoint = kafka_takes_events},
 };

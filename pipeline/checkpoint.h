@@ -49,7 +49,6 @@ struct saver {
     struct saved_entry saved[STATE_ENTRIES_MAX];
 };
 
-// `fill` lists the state (component_type.state or the runner's own).
 void saver_init(struct saver *saver, const char *owner, uint64_t fingerprint);
 void saver_release(struct saver *saver);
 // Gives out what changed. The component must not run meanwhile.

@@ -36,3 +36,9 @@ const struct component_type *component_find(struct component_set set, enum compo
             return set.types[i];
     return NULL;
 }
+
+uint32_t component_needs(const struct component_type *type, const void *config) {
+    bool events = config != NULL && type->exporter.takes_events != NULL &&
+                  type->exporter.takes_events(config);
+    return events ? 0 : type->needs;
+}

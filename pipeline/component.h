@@ -70,6 +70,9 @@ struct receiver_calls {
     bool (*needs_store)(const void *config);
     // Offers what arrives to the feed until it says stop; on a thread of its own.
     enum status (*run)(void *instance, struct feed *feed, struct error *error);
+    // Appends what is promised of its input, in plain words: sentences that each begin with a space
+    // (`culprit validate`). `store`: there is one.
+    void (*guarantee)(const void *config, const char *id, bool store, struct buffer *out);
     // For inputs that end (analyze, run --once); NULL for receivers whose input has no end.
     // `list` names all sources that are there now, in any order; `read` reads one to its end. The
     // pipeline reads the sources of all receivers in the order of their paths' bytes.
@@ -99,7 +102,17 @@ struct send_outcome {
     uint64_t retry_after_ns; // the sink asked for this wait (Retry-After); 0: it did not
 };
 
+// When a sink sets the pace: the next delivery is not before `not_before_ns`, and at `again_ns` at
+// the latest even with nothing to deliver (clock_monotonic_ns; UINT64_MAX: never).
+struct send_pace {
+    uint64_t not_before_ns;
+    uint64_t again_ns;
+};
+
 struct exporter_calls {
+    // Whether, with this configuration, it passes on events and no findings: then no stage needs to
+    // stand before it, and its records are events. NULL: never.
+    bool (*takes_events)(const void *config);
     // Turns what a batch holds into bytes, without I/O: appends them to `out`. An exporter that is
     // asked for its state (Prometheus) keeps it here and appends nothing.
     void (*encode)(void *instance, const struct batch *batch, struct buffer *out);
@@ -108,6 +121,10 @@ struct exporter_calls {
     // deliver.
     enum status (*send)(void *instance, const struct request *request, struct send_outcome *outcome,
                         struct error *error);
+    // Asked on the exporter's thread, between deliveries; at the end nothing is waited for. With it
+    // everything that waits leaves in one request, and no request is cut in two. NULL: as soon as
+    // there is something, piece by piece.
+    struct send_pace (*pace)(const void *instance);
     // How far delivery has come, in the sink's own terms (length of a file): asked after a
     // delivery, kept with the checkpoint, given back on the next start, before anything is sent,
     // so that what was sent after that checkpoint and comes again is not there twice. NULL: none.
@@ -124,8 +141,6 @@ struct exporter_calls {
 struct extension_calls {
     // The store that this extension offers. NULL: none.
     struct store *(*store)(void *instance);
-    // Everything has started; service is about to run. NULL: nothing to do.
-    enum status (*ready)(void *instance, struct error *error);
 };
 
 struct component_type {
@@ -153,6 +168,9 @@ struct component_type {
     struct exporter_calls exporter;
     struct extension_calls extension;
 };
+
+// What this component needs of the stages before it: enum stage_fact bits. `config` NULL: unknown.
+uint32_t component_needs(const struct component_type *type, const void *config);
 
 // The components of this build, from cli/component_list.c; sorted by kind, then in chain order.
 struct component_set {

@@ -6,6 +6,7 @@
 #include "pipeline/feed_run.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -87,10 +88,7 @@ void feed_free(struct feed *feed) {
 // -- sources ------------------------------------------------------------------------------------
 
 static uint32_t path_bucket(const struct feed *feed, struct slice path) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < path.size; i++)
-        hash = (hash ^ (unsigned char)path.data[i]) * UINT64_C(0x100000001b3);
-    return (uint32_t)(hash ^ hash >> 32) & (feed->bucket_count - 1);
+    return hash_folded(hash_slice(path)) & (feed->bucket_count - 1);
 }
 
 static void chain_source(struct feed *feed, uint32_t index) {
@@ -421,17 +419,18 @@ int feed_stop_descriptor(const struct feed *feed) {
 }
 
 uint32_t feed_source_count(const struct feed *feed) {
-    return feed->source_count + (feed->forgotten.bytes + feed->forgotten.accepted > 0);
+    return feed->source_count + 1;
 }
 
-void feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out) {
+bool feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out) {
     *out = (struct report_source){.figures = feed->forgotten};
-    if (index < feed->source_count && feed->sources[index] != NULL &&
-        feed->sources[index]->path.data[0] != PLACE_MARK)
-        *out = (struct report_source){.path = feed->sources[index]->path,
-                                      .figures = feed->sources[index]->figures};
-    else if (index < feed->source_count)
-        *out = (struct report_source){.path = {0}};
+    if (index == feed->source_count)
+        return feed->forgotten.bytes + feed->forgotten.accepted > 0;
+    const struct source *source = feed->sources[index];
+    if (source == NULL || source->path.data[0] == PLACE_MARK)
+        return false;
+    *out = (struct report_source){.path = source->path, .figures = source->figures};
+    return true;
 }
 
 uint64_t feed_accepted(const struct feed *feed) {

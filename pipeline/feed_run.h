@@ -65,9 +65,9 @@ struct feed_settings {
 struct feed *feed_create(const struct feed_settings *settings);
 void feed_free(struct feed *feed); // NULL is fine
 
-// Once the receiver has stopped.
+// Once the receiver has stopped: how many to ask for, and each; false: it is nothing to report.
 uint32_t feed_source_count(const struct feed *feed);
-void feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out);
+bool feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out);
 bool feed_has_journal(const struct feed *feed);
 // Events accepted and records refused so far. Any thread.
 uint64_t feed_accepted(const struct feed *feed);

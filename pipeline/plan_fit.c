@@ -180,7 +180,7 @@ static void fact_missing(struct plan_builder *builder, const struct plan_pipelin
 static uint32_t stage_check(struct plan_builder *builder, const struct plan_pipeline *pipeline,
                             const struct stage *stage, uint32_t given, const char *pipeline_key) {
     const struct component_type *type = stage->component->type;
-    uint32_t missing = type->needs & ~given;
+    uint32_t missing = component_needs(type, stage->component->config) & ~given;
     for (uint32_t left = missing; left != 0; left &= left - 1)
         fact_missing(builder, pipeline, stage, (enum stage_fact)(left & (0u - left)), pipeline_key);
     return given | missing | type->gives;

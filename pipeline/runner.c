@@ -154,27 +154,32 @@ void runner_tally(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL
         counts[((const struct tally_row *)table_row(&runner->tally, i))->severity]++;
 }
 
-static void count_filtered(struct runner *runner, const struct batch *batch) {
-    atomic_fetch_add_explicit(&runner->consumed, batch->event_count, memory_order_relaxed);
+static uint32_t count_selected(const struct batch *batch) {
     if (batch->selected == NULL)
-        return;
+        return batch->event_count;
     uint32_t selected = 0;
     for (uint32_t i = 0; i < (batch->event_count + 63) / 64; i++)
         selected += (uint32_t)__builtin_popcountll(batch->selected[i]);
-    atomic_fetch_add_explicit(&runner->filtered, batch->event_count - selected,
-                              memory_order_relaxed);
+    return selected;
 }
 
 static void pass(struct runner *runner, struct batch *batch) {
     arena_reset(&runner->arena);
     batch->arena = &runner->arena;
     batch->ordered = runner->once;
+    atomic_fetch_add_explicit(&runner->consumed, batch->event_count, memory_order_relaxed);
+    uint32_t selected = batch->event_count;
     for (uint32_t i = 0; i < runner->stage_count; i++) {
-        atomic_fetch_add_explicit(&runner->stages[i].incoming, batch->event_count,
-                                  memory_order_relaxed);
-        runner->stages[i].type->processor.consume(runner->stages[i].instance, batch);
+        struct runner_stage *stage = &runner->stages[i];
+        const uint64_t *before = batch->selected;
+        atomic_fetch_add_explicit(&stage->incoming, selected, memory_order_relaxed);
+        stage->type->processor.consume(stage->instance, batch);
+        if (batch->selected == before)
+            continue;
+        uint32_t left = count_selected(batch);
+        atomic_fetch_add_explicit(&stage->filtered, selected - left, memory_order_relaxed);
+        selected = left;
     }
-    count_filtered(runner, batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         count_verdict(runner, &batch->verdicts.items[i]);
     for (uint32_t i = 0; i < runner->sender_count; i++)

@@ -15,6 +15,7 @@ struct runner_stage {
     const struct component_type *type;
     void *instance;
     atomic_uint_fast64_t incoming; // events
+    atomic_uint_fast64_t filtered; // … that it left out: they are of other jobs
 };
 
 // How far one source has come in this pipeline.
@@ -65,7 +66,6 @@ struct runner {
     uint64_t hold_until_ns; // … but not for longer than this (monotonic)
     bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
-    atomic_uint_fast64_t filtered; // … that no stage looked at, since they are of other jobs
     atomic_uint_fast64_t evaluations;
 };
 

@@ -15,6 +15,8 @@
 #include <assert.h>
 #include <time.h>
 
+enum { DELIVERED_MAX = 1 << 20 }; // what an exporter says of its deliveries
+
 static const uint64_t SECOND_NS = 1000000000;
 
 void sender_init(struct sender *sender, const struct sender_settings *settings, void *instance) {
@@ -40,7 +42,8 @@ void sender_init(struct sender *sender, const struct sender_settings *settings, 
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&sender->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    buffer_init(&sender->delivered, 4096);
+    buffer_init(&sender->delivered, DELIVERED_MAX);
+    buffer_init(&sender->gathered, SENDER_BLOCK_BYTES);
 }
 
 void sender_release(struct sender *sender) {
@@ -51,6 +54,7 @@ void sender_release(struct sender *sender) {
         buffer_release(&sender->spare[i]);
     memory_give(sender->blocks);
     buffer_release(&sender->delivered);
+    buffer_release(&sender->gathered);
     pthread_cond_destroy(&sender->wake);
     pthread_mutex_destroy(&sender->lock);
 }
@@ -193,10 +197,14 @@ static void note_success(struct sender *sender) {
 
 // -- the thread ---------------------------------------------------------------------------------
 
+// Whether this block may leave, as far as its checkpoint goes.
+static bool is_free(const struct sender *sender, const struct sender_block *block) {
+    return !sender->waits || sender->finishing ||
+           (block->ticket != 0 && block->ticket <= sender->durable_ticket);
+}
+
 // When the first block may leave: 0 at once, UINT64_MAX not before something happens.
-static uint64_t leaves_at(struct sender *sender, uint64_t now) {
-    if (sender->dead)
-        return UINT64_MAX;
+static uint64_t first_leaves_at(struct sender *sender, uint64_t now) {
     if (sender->block_count == 0)
         return sender->finishing && !sender->last_sent ? sender->retry_at_ns : UINT64_MAX;
     struct sender_block *block = sender_block_at(sender, 0);
@@ -207,8 +215,7 @@ static uint64_t leaves_at(struct sender *sender, uint64_t now) {
             return flush_at;
         block->closed = true;
     }
-    if (sender->waits && !sender->finishing &&
-        (block->ticket == 0 || block->ticket > sender->durable_ticket)) {
+    if (!is_free(sender, block)) {
         if (block->ticket == 0)
             sender->wake_checkpoint(sender->wake_context);
         return UINT64_MAX;
@@ -216,21 +223,62 @@ static uint64_t leaves_at(struct sender *sender, uint64_t now) {
     return sender->retry_at_ns;
 }
 
-// One delivery, without the lock; the first block is nobody else's while it is closed.
-static void deliver_first(struct sender *sender) {
-    struct request request = {.complete = true};
-    uint64_t records = 0;
-    if (sender->block_count > 0) {
-        struct sender_block *block = sender_block_at(sender, 0);
-        request.bytes = buffer_slice(&block->bytes);
-        records = block->records;
+static uint64_t leaves_at(struct sender *sender, uint64_t now) {
+    if (sender->dead)
+        return UINT64_MAX;
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    uint64_t at = first_leaves_at(sender, now);
+    if (calls->pace == NULL || sender->finishing)
+        return at;
+    struct send_pace pace = calls->pace(sender->instance);
+    if (pace.again_ns < at)
+        at = pace.again_ns;
+    if (at < sender->retry_at_ns)
+        at = sender->retry_at_ns;
+    return at < pace.not_before_ns ? pace.not_before_ns : at;
+}
+
+// How many blocks leave with the first one.
+static uint32_t leaving_count(struct sender *sender) {
+    bool gathers = sender->component->type->exporter.pace != NULL;
+    uint64_t bytes = 0;
+    uint32_t count = 0;
+    for (; count < sender->block_count; count++) {
+        struct sender_block *block = sender_block_at(sender, count);
+        bytes += block->bytes.size;
+        if (!is_free(sender, block) || (count > 0 && (!gathers || bytes > SENDER_BLOCK_BYTES)))
+            break;
+        block->closed = true;
     }
-    request.last = sender->finishing && sender->block_count <= 1;
+    return count;
+}
+
+// The bytes of the first blocks, put together when they are several.
+static struct slice leaving_bytes(struct sender *sender, uint32_t count) {
+    if (count == 0)
+        return (struct slice){NULL, 0};
+    if (count == 1)
+        return buffer_slice(&sender_block_at(sender, 0)->bytes);
+    buffer_reset(&sender->gathered);
+    for (uint32_t i = 0; i < count; i++)
+        buffer_append(&sender->gathered, buffer_slice(&sender_block_at(sender, i)->bytes));
+    assert(!sender->gathered.failed);
+    return buffer_slice(&sender->gathered);
+}
+
+// One delivery, without the lock; blocks are nobody else's while they are closed.
+static void deliver(struct sender *sender) {
+    uint32_t count = leaving_count(sender);
+    struct request request = {.complete = true, .bytes = leaving_bytes(sender, count)};
+    uint64_t records = 0;
+    for (uint32_t i = 0; i < count; i++)
+        records += sender_block_at(sender, i)->records;
+    request.last = sender->finishing && sender->block_count == count;
     const struct exporter_calls *calls = &sender->component->type->exporter;
     struct send_outcome outcome = {0};
     struct error error = {0};
     struct buffer delivered;
-    buffer_init(&delivered, 4096);
+    buffer_init(&delivered, DELIVERED_MAX);
     atomic_store_explicit(&sender->in_flight, 1, memory_order_relaxed);
     pthread_mutex_unlock(&sender->lock);
     enum status status = calls->send(sender->instance, &request, &outcome, &error);
@@ -262,7 +310,7 @@ static void deliver_first(struct sender *sender) {
         }
     }
     buffer_release(&delivered);
-    if (status == STATUS_OK && sender->block_count > 0 && request.bytes.data != NULL) {
+    for (uint32_t i = 0; i < count && status == STATUS_OK && sender->block_count > 0; i++) {
         sender->delivered_sequence = sender_block_at(sender, 0)->sequence;
         drop_first_block(sender);
     }
@@ -295,7 +343,7 @@ static void *sender_thread(void *argument) {
             break;
         uint64_t at = leaves_at(sender, now);
         if (at <= now) {
-            deliver_first(sender);
+            deliver(sender);
             continue;
         }
         if (sender->finishing && sender->finish_ns < at)
@@ -350,10 +398,8 @@ void sender_durable(struct sender *sender, uint64_t ticket) {
 // -- encoding -----------------------------------------------------------------------------------
 
 static uint64_t batch_records(const struct sender *sender, const struct batch *batch) {
-    const struct component_type *type = sender->component->type;
-    bool events = type->exporter.waits_for_checkpoint != NULL &&
-                  type->exporter.waits_for_checkpoint(sender->component->config);
-    if (!events)
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    if (calls->takes_events == NULL || !calls->takes_events(sender->component->config))
         return batch->verdicts.count;
     uint64_t records = 0;
     for (uint32_t i = 0; i < batch->event_count; i++)
@@ -447,7 +493,7 @@ static void consume_in_pieces(struct sender *sender, const struct batch *batch) 
 
 void sender_consume(struct sender *sender, const struct batch *batch) {
     pthread_mutex_lock(&sender->lock);
-    if (!sender->dead && sender->once)
+    if (!sender->dead && sender->once && sender->component->type->exporter.pace == NULL)
         consume_in_pieces(sender, batch);
     else if (!sender->dead)
         consume_into_queue(sender, batch);
@@ -458,14 +504,29 @@ void sender_consume(struct sender *sender, const struct batch *batch) {
 
 // -- the end ------------------------------------------------------------------------------------
 
+// What was kept for one request is tried until somebody asks to stop; a mere end has a deadline.
+static bool goes_on(const struct sender *sender, const struct request *request,
+                    uint64_t deadline_ns) {
+    if (request->bytes.size == 0)
+        return clock_monotonic_ns() < deadline_ns;
+    return !atomic_load(sender->stopping) && !is_over(sender);
+}
+
 static enum status finish_once(struct sender *sender, uint64_t deadline_ns) {
-    struct request request = {.complete = true, .last = true};
+    sender->finishing = true;
+    uint32_t count = leaving_count(sender);
+    struct request request = {
+        .complete = true, .last = true, .bytes = leaving_bytes(sender, count)};
     bool done = sender->dead || attempt(sender, &request);
-    while (!done && clock_monotonic_ns() < deadline_ns) {
+    while (!done && goes_on(sender, &request, deadline_ns)) {
         wait_for_retry(sender);
         done = attempt(sender, &request);
     }
-    return done && !sender->dead ? STATUS_OK : sender->failure;
+    if (!done || sender->dead)
+        return sender->failure;
+    while (sender->block_count > 0)
+        drop_first_block(sender);
+    return STATUS_OK;
 }
 
 static enum status finish_thread(struct sender *sender, uint64_t deadline_ns) {

@@ -52,6 +52,7 @@ struct sender {
     uint32_t spare_count;
     uint64_t next_sequence;
     uint64_t delivered_sequence;
+    struct buffer gathered;  // blocks that leave together
     struct buffer delivered; // what the exporter said after that delivery
     uint64_t persisted_from; // lowest sequence that the store may hold
     uint64_t durable_ticket; // checkpoints up to this one are durable

@@ -17,7 +17,7 @@ static const struct option BATCH_ROWS[] = {
      .help = "what waits leaves as soon as it is this large"},
 };
 
-const struct option sending_queue_rows[] = {
+const struct option sending_queue_rows[2] = {
     {.name = "queue_size",
      .type = OPTION_SIZE,
      .offset = offsetof(struct sending_queue, queue_size),
@@ -32,10 +32,8 @@ const struct option sending_queue_rows[] = {
      .row_count = OPTION_COUNT(BATCH_ROWS),
      .help = "how what waits is put together"},
 };
-const size_t sending_queue_row_count = OPTION_COUNT(sending_queue_rows);
-_Static_assert(OPTION_COUNT(sending_queue_rows) == 2, "SENDING_OPTIONS says how many there are");
 
-const struct option sending_retry_rows[] = {
+const struct option sending_retry_rows[6] = {
     {.name = "enabled",
      .type = OPTION_BOOL,
      .offset = offsetof(struct sending_retry, enabled),
@@ -75,8 +73,6 @@ const struct option sending_retry_rows[] = {
      .max = 31536000,
      .help = "what could not be delivered for this long is dropped, and counted; 0s: never"},
 };
-const size_t sending_retry_row_count = OPTION_COUNT(sending_retry_rows);
-_Static_assert(OPTION_COUNT(sending_retry_rows) == 6, "SENDING_OPTIONS says how many there are");
 
 #define SECONDS INT64_C(1000000000)
 

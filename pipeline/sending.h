@@ -31,18 +31,17 @@ struct sending_config {
     struct sending_queue queue;
 };
 
-extern const struct option sending_queue_rows[];
-extern const size_t sending_queue_row_count;
-extern const struct option sending_retry_rows[];
-extern const size_t sending_retry_row_count;
+extern const struct option sending_queue_rows[2];
+extern const struct option sending_retry_rows[6];
 
-// The rows for a `struct sending_config` that is the field `field` of `owner`.
+// The rows for a `struct sending_config` that is the field `field` of `owner`; the timeout is a
+// text such as "5s".
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
-#define SENDING_OPTIONS(owner, field)                                                              \
+#define SENDING_OPTIONS(owner, field, timeout_default)                                             \
     {.name = "timeout",                                                                            \
      .type = OPTION_DURATION,                                                                      \
      .offset = offsetof(owner, field.timeout),                                                     \
-     .default_value = "5s",                                                                        \
+     .default_value = timeout_default,                                                             \
      .min = 0.001,                                                                                 \
      .max = 3600,                                                                                  \
      .help = "how long one delivery may take"},                                                    \
@@ -50,11 +49,11 @@ extern const size_t sending_retry_row_count;
          .type = OPTION_GROUP,                                                                     \
          .offset = offsetof(owner, field.retry),                                                   \
          .rows = sending_retry_rows,                                                               \
-         .row_count = 6,                                                                           \
+         .row_count = OPTION_COUNT(sending_retry_rows),                                            \
          .help = "how a delivery that failed is tried again"},                                     \
     {                                                                                              \
         .name = "sending_queue", .type = OPTION_GROUP, .offset = offsetof(owner, field.queue),     \
-        .rows = sending_queue_rows, .row_count = 2,                                                \
+        .rows = sending_queue_rows, .row_count = OPTION_COUNT(sending_queue_rows),                 \
         .help = "what waits to be delivered; kept in the store when there is one"                  \
     }
 // NOLINTEND(bugprone-macro-parentheses)

@@ -287,19 +287,6 @@ static enum status go_on(struct service *service, struct image *given, struct er
     return status;
 }
 
-static enum status make_ready(struct service *service, struct error *error) {
-    for (uint32_t i = 0; i < service->extension_count; i++) {
-        struct instance *instance = &service->extensions[i];
-        struct error inner = {0};
-        const struct extension_calls *calls = &instance->component->type->extension;
-        enum status status =
-            calls->ready == NULL ? STATUS_OK : calls->ready(instance->memory, &inner);
-        if (status != STATUS_OK)
-            return error_set(error, status, "%s: %s", instance->site, inner.message);
-    }
-    return STATUS_OK;
-}
-
 static enum status start_all(struct service *service, struct image *image, struct error *error) {
     service->stop_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     service->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -315,8 +302,6 @@ static enum status start_all(struct service *service, struct image *image, struc
         status = start_receivers(service, error);
     if (status == STATUS_OK && !service->once)
         status = go_on(service, image, error);
-    if (status == STATUS_OK)
-        status = make_ready(service, error);
     return status;
 }
 
@@ -395,11 +380,11 @@ static void report_sources(const struct service *service, struct report *report)
     for (uint32_t i = 0; i < service->receiver_count; i++) {
         const struct feed *feed = service->receivers[i].feed;
         for (uint32_t j = 0; j < feed_source_count(feed); j++) {
-            struct report_source *source = &report->sources[report->source_count++];
-            feed_source_report(feed, j, source);
+            struct report_source *source = &report->sources[report->source_count];
+            if (!feed_source_report(feed, j, source))
+                continue;
             report->bytes += source->figures.bytes;
-            // Places and what was forgotten are no inputs of their own.
-            report->source_count -= source->path.size == 0 && source->figures.bytes == 0;
+            report->source_count++;
         }
     }
 }

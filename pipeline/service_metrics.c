@@ -61,7 +61,7 @@ struct service_metrics {
     struct self_metrics *listener;
     struct carried_count (*receivers)[RECEIVER_COUNTS];
     struct carried_count (*exporters)[EXPORTER_COUNTS];
-    struct carried_count *pipelines; // consumed, evaluations, filtered, then two a stage
+    struct carried_count *pipelines; // consumed, evaluations, then three a stage
 };
 
 static void carry(struct carried_count *count, uint64_t now) {
@@ -97,20 +97,30 @@ static void collect_receiver(struct service_metrics *metrics, uint32_t index) {
 
 // -- pipelines ----------------------------------------------------------------------------------
 
+enum { PIPELINE_COUNTS = 2, STAGE_COUNTS = 3 };
+
 static uint32_t pipeline_counts(const struct run_pipeline *pipeline) {
-    return 3 + 2 * pipeline->runner.stage_count;
+    return PIPELINE_COUNTS + STAGE_COUNTS * pipeline->runner.stage_count;
 }
 
-static void collect_stage(struct carried_count counts[2], const struct run_pipeline *pipeline,
-                          uint32_t stage, uint64_t incoming, uint64_t outgoing) {
-    const char *id = pipeline->stages[stage].component->id;
-    const char *name = pipeline->runner.plan->name;
+static void collect_stage(struct carried_count counts[STAGE_COUNTS],
+                          const struct run_pipeline *pipeline, uint32_t index) {
+    const struct plan_component *component = pipeline->stages[index].component;
+    const struct runner_stage *stage = &pipeline->runner.stages[index];
+    const char *id = component->id, *name = pipeline->runner.plan->name;
+    uint64_t incoming = atomic_load(&stage->incoming), filtered = atomic_load(&stage->filtered);
+    bool filters = (component->type->gives & FACT_JOBS) != 0;
     if (counts[0].metric == NULL) {
         counts[0].metric = METRIC(&INCOMING, "processor", id, "pipeline", name);
         counts[1].metric = METRIC(&OUTGOING, "processor", id, "pipeline", name);
+        if (filters)
+            counts[2].metric = METRIC(&DISCARDED, "component", id, "pipeline", name, "intentional",
+                                      "true", "reason", "other_job");
     }
     carry(&counts[0], incoming);
-    carry(&counts[1], outgoing);
+    carry(&counts[1], incoming - filtered);
+    if (filters)
+        carry(&counts[2], filtered);
 }
 
 static void collect_pipeline(struct run_pipeline *pipeline, struct carried_count *counts) {
@@ -119,23 +129,13 @@ static void collect_pipeline(struct run_pipeline *pipeline, struct carried_count
     if (counts[0].metric == NULL) {
         counts[0].metric = METRIC(&CONSUMED, "pipeline", name);
         counts[1].metric = METRIC(&EVALUATIONS, "pipeline", name);
-        counts[2].metric = METRIC(&DISCARDED, "component", "job_filter", "pipeline", name,
-                                  "intentional", "true", "reason", "other_job");
     }
     // The lock makes one moment of it.
     pthread_mutex_lock(&runner->lock);
-    uint64_t filtered = atomic_load(&runner->filtered);
     carry(&counts[0], atomic_load(&runner->consumed));
     carry(&counts[1], atomic_load(&runner->evaluations));
-    carry(&counts[2], filtered);
-    uint64_t dropped = 0; // by the stages before
-    for (uint32_t i = 0; i < runner->stage_count; i++) {
-        uint64_t incoming = atomic_load(&runner->stages[i].incoming) - dropped;
-        if (strcmp(runner->stages[i].type->name, "job_filter") == 0)
-            dropped = filtered;
-        collect_stage(&counts[3 + 2 * i], pipeline, i, incoming,
-                      atomic_load(&runner->stages[i].incoming) - dropped);
-    }
+    for (uint32_t i = 0; i < runner->stage_count; i++)
+        collect_stage(&counts[PIPELINE_COUNTS + STAGE_COUNTS * i], pipeline, i);
     pthread_mutex_unlock(&runner->lock);
 }
 

@@ -65,7 +65,6 @@ void store_delete(struct store_batch *batch, enum store_space space, const char 
                   uint64_t first, uint64_t last);
 // All numbers and all names that begin with `prefix`.
 void store_delete_names(struct store_batch *batch, enum store_space space, const char *prefix);
-uint64_t store_batch_bytes(const struct store_batch *batch);
 // Hands the batch over; its ticket rises by one with each. Any thread.
 uint64_t store_submit(struct store_batch *batch);
 void store_batch_drop(struct store_batch *batch); // instead of submitting

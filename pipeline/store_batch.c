@@ -122,10 +122,6 @@ void store_delete_names(struct store_batch *batch, enum store_space space, const
                  slice_of(prefix), (struct slice){0});
 }
 
-uint64_t store_batch_bytes(const struct store_batch *batch) {
-    return batch->size;
-}
-
 const struct operation *batch_next(const struct store_batch *batch, size_t *at, const char **name,
                                    struct slice *bytes) {
     if (*at >= batch->size)

@@ -216,6 +216,27 @@ static enum status file_run(void *instance, struct feed *feed, struct error *err
     return file_tail(receiver, feed, error);
 }
 
+static void file_guarantee(const void *config, const char *id, bool store, struct buffer *out) {
+    const struct file_config *file = config;
+    if (store)
+        buffer_append_format(out,
+                             " %s goes on at the line where it was; files that appeared meanwhile "
+                             "are read from their beginning.",
+                             id);
+    else if (file->start_at == START_BEGINNING)
+        buffer_append_format(out,
+                             " After a crash or restart %s reads its files again from the "
+                             "beginning (start_at: beginning), so nothing is lost while they "
+                             "are there, and verdicts may be written again with the same id.",
+                             id);
+    else
+        buffer_append_format(out,
+                             " After a crash or restart %s goes on at the end of its files "
+                             "(start_at: %s): what was written meanwhile is not read, and what "
+                             "was known before is forgotten.",
+                             id, start_choices[file->start_at]);
+}
+
 const struct component_type receiver_file = {
     .name = "file",
     .summary = "Reads telemetry files and sink directories, once or while they grow.",
@@ -228,5 +249,9 @@ const struct component_type receiver_file = {
     .validate = file_validate,
     .start = file_start,
     .stop = file_stop,
-    .receiver = {.each_pipeline = true, .run = file_run, .list = file_list, .read = file_read},
+    .receiver = {.each_pipeline = true,
+                 .run = file_run,
+                 .guarantee = file_guarantee,
+                 .list = file_list,
+                 .read = file_read},
 };

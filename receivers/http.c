@@ -391,6 +391,20 @@ static bool http_needs_store(const void *config) {
     return ((const struct http_config *)config)->ack == ACK_STORED;
 }
 
+static void http_guarantee(const void *config, const char *id, bool store, struct buffer *out) {
+    (void)store; // without one ack: stored does not start
+    if (((const struct http_config *)config)->ack == ACK_STORED)
+        buffer_append_format(out,
+                             " %s answers 200 only when the request is on the disk: what was "
+                             "acknowledged survives a crash (ack: stored).",
+                             id);
+    else
+        buffer_append_format(out,
+                             " What %s acknowledged since the last checkpoint is lost in a crash "
+                             "(ack: accepted); ack: stored keeps it.",
+                             id);
+}
+
 const struct component_type receiver_http = {
     .name = "http",
     .summary = "Takes events and OTLP logs that are posted over HTTP.",
@@ -403,5 +417,5 @@ const struct component_type receiver_http = {
     .validate = http_validate,
     .start = http_start,
     .stop = http_stop,
-    .receiver = {.needs_store = http_needs_store, .run = http_run},
+    .receiver = {.needs_store = http_needs_store, .run = http_run, .guarantee = http_guarantee},
 };

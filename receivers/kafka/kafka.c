@@ -272,6 +272,18 @@ static void kafka_stop(void *instance) {
     memory_give(receiver->group);
 }
 
+static void kafka_guarantee(const void *config, const char *id, bool store, struct buffer *out) {
+    (void)config;
+    buffer_append_format(out,
+                         store ? " %s commits an offset only when the records before it are in "
+                                 "the store, and takes up where the store is."
+                               : " %s commits an offset when the records before it have gone "
+                                 "through the pipeline; after a restart it reads the time of its "
+                                 "rewind option again, and verdicts may come again with the same "
+                                 "id.",
+                         id);
+}
+
 const struct component_type receiver_kafka = {
     .name = "kafka",
     .summary = "Reads events from Kafka topics, as a member of a consumer group.",
@@ -284,5 +296,5 @@ const struct component_type receiver_kafka = {
     .validate = kafka_validate,
     .start = kafka_start,
     .stop = kafka_stop,
-    .receiver = {.each_pipeline = true, .run = kafka_run},
+    .receiver = {.each_pipeline = true, .run = kafka_run, .guarantee = kafka_guarantee},
 };

@@ -215,7 +215,6 @@ static int by_due(const void *left, const void *right) {
 
 // Each line comes up to `spread` later than it should; the first of every receiver first.
 static void shuffle(unsigned *seed, uint64_t spread) {
-    bool began[RECEIVERS_MAX] = {false};
     for (uint32_t i = 0; i < line_count; i++) {
         struct line *line = ordered[i] = &lines[i];
         line->receiver = (uint32_t)rand_r(seed) % receiver_count;
@@ -225,7 +224,6 @@ static void shuffle(unsigned *seed, uint64_t spread) {
     qsort(ordered, line_count, sizeof ordered[0], by_due);
     for (uint32_t i = 0; i < receiver_count; i++)
         ordered[i]->receiver = i; // so that each has one
-    (void)began;
 }
 
 static char *expected;

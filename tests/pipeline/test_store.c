@@ -60,10 +60,8 @@ END_TEST
 START_TEST(dropped_batches_leave_nothing) {
     struct store_batch *batch = store_batch_new(store);
     store_put(batch, STORE_STATE, "a", 1, SLICE("x"));
-    ck_assert_uint_gt(store_batch_bytes(batch), 1);
     store_batch_drop(batch);
     batch = store_batch_new(store);
-    ck_assert_uint_eq(store_batch_bytes(batch), 0);
     ck_assert_uint_eq(store_submit(batch), 1);
     ck_assert_int_eq(store_wait(store, 1, 30 * SECOND, &error), STATUS_OK);
     ck_assert_str_eq(rows_of(STORE_STATE, NULL), "");
