@@ -30,3 +30,11 @@ void notes_append(struct notes *notes, struct arena *arena, struct slice note) {
     }
     notes->items[notes->count++] = note;
 }
+
+void batch_drop_unchanged(struct batch *batch) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        if (!batch->verdicts.items[i].unchanged)
+            batch->verdicts.items[kept++] = batch->verdicts.items[i];
+    batch->verdicts.count = kept;
+}

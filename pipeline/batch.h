@@ -60,6 +60,8 @@ struct batch {
     struct arena *arena; // lives until this batch has gone through its pipeline
 
     bool evaluate;
+    // The newest time of any event that this pipeline has seen, this batch included; 0: none yet.
+    uint64_t newest_ns;
     uint64_t as_of_ns; // UINT64_MAX with `last`
     bool last;
     bool ordered; // arrival order is defined (files in path order); false in a live pipeline
@@ -79,5 +81,7 @@ static inline bool batch_selects(const struct batch *batch, uint32_t index) {
 
 // Appends a copy of the struct; its texts must live as long as the batch's arena.
 void batch_append_verdict(struct batch *batch, const struct verdict *verdict);
+// Takes out the verdicts that are as they were put out last: behind the last stage.
+void batch_drop_unchanged(struct batch *batch);
 // The text must live as long as the arena.
 void notes_append(struct notes *notes, struct arena *arena, struct slice note);

@@ -21,6 +21,7 @@ const char *decode_category_name(enum decode_category category) {
         [DECODE_TOO_LONG] = "too_long",
         [DECODE_TORN] = "torn",
         [DECODE_LIMIT] = "limit",
+        [DECODE_BAD_PICKLE] = "bad_pickle",
     };
     assert((unsigned)category < DECODE_CATEGORY_COUNT);
     return names[category];

@@ -24,7 +24,9 @@ enum decode_category {
     DECODE_TOO_LONG, // longer than max_line_size
     DECODE_TORN,     // the input ended inside the record
     DECODE_LIMIT,    // a bound of culprit (distinct names) was reached
-    DECODE_CATEGORY_COUNT
+    DECODE_BAD_PICKLE,
+    DECODE_CATEGORY_COUNT,
+    DECODE_NOTHING = -1
 };
 
 enum { DECODE_FIELD_MAX = 512, DECODE_DETAIL_MAX = 160 };
@@ -33,15 +35,26 @@ struct decode_fault {
     enum decode_category category;
     char field[DECODE_FIELD_MAX]; // the field(s) named by the reference, ", " joined; "" when none
     char detail[DECODE_DETAIL_MAX]; // one clause for people: what was found, what would be right
-    size_t offset;                  // where in the record, for bad JSON; else 0
+    size_t offset; // where in the record, for bad JSON and pickles; else 0
+};
+
+// What is known of an input before its first record.
+struct decoder_input {
+    struct slice path;    // as the receiver names it
+    uint64_t observed_ns; // when it was read or written, Unix; 0: not known
+    bool is_file;         // a file of its own, not a part of a stream
 };
 
 struct decoder_type {
     const char *name; // "stormlog"
     size_t state_size;
+    // The state is about this input; called once, before the first record. NULL: it does not
+    // matter.
+    void (*begin)(void *state, const struct decoder_input *input);
     // `state` is zeroed memory of state_size that belongs to one source: what was learnt of its key
     // order is kept there. The event's slices point into `record` or `arena`. Allocates nothing in
-    // steady state but arena memory. One thread per state.
+    // steady state but arena memory. One thread per state. DECODE_NOTHING: right, but nothing that
+    // anybody looks for; it is counted and makes no event.
     enum decode_category (*decode)(void *state, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault);
 };

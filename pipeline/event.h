@@ -18,9 +18,24 @@ enum { RANK_NONE = -1 };
 
 enum event_kind {
     EVENT_TELEMETRY, // struct telemetry: what a training process says of its memory and phases
+    // Those of node_event.h:
+    EVENT_FLIGHT,
+    EVENT_KERNEL,
+    EVENT_GPU_SAMPLE,
+    EVENT_AER_COUNTERS,
+    EVENT_KUBERNETES,
+    EVENT_RANK_MAP,
+    EVENT_APP_LINE,
 };
 
 struct telemetry;
+struct flight_dump;
+struct kernel_line;
+struct gpu_scrape;
+struct aer_counters;
+struct kubernetes_object;
+struct rank_place;
+struct app_line;
 struct decoder_type;
 
 // What the sender of a forwarded event knew that its receiver may not have seen.
@@ -42,5 +57,12 @@ struct event {
     const struct carried *carried;      // NULL unless it came through another culprit
     union {
         const struct telemetry *telemetry; // EVENT_TELEMETRY
+        const struct flight_dump *flight;
+        const struct kernel_line *kernel;
+        const struct gpu_scrape *gpus;
+        const struct aer_counters *aer;
+        const struct kubernetes_object *kubernetes;
+        const struct rank_place *place;
+        const struct app_line *line;
     };
 };

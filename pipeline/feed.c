@@ -157,7 +157,7 @@ struct source *feed_restored_source(struct feed *feed, uint32_t index) {
 void feed_source_format(struct source *source, const struct decoder_type *decoder) {
     memory_give(source->decoder_state);
     source->decoder = decoder;
-    source->decoder_state = memory_zero(1, decoder->state_size);
+    source->decoder_state = memory_zero(1, decoder->state_size + 1); // some have none
     source->figures.format = decoder->name;
 }
 
@@ -218,6 +218,7 @@ void feed_source_forget(struct feed *feed, struct source *source) {
     feed->forgotten.accepted += source->figures.accepted;
     feed->forgotten.refused += source->figures.refused;
     feed->forgotten.blank += source->figures.blank;
+    feed->forgotten.other += source->figures.other;
     feed->sources[place] = NULL;
     source_free(source);
 }
@@ -348,9 +349,16 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
     struct event *event = &feed->events[feed->event_count];
     enum decode_category category =
         source->decoder->decode(source->decoder_state, record, &feed->arena, event, fault);
-    if (category != DECODE_OK) {
+    if (category != DECODE_OK && category != DECODE_NOTHING) {
         feed_refuse(feed, source, position, fault);
         return category;
+    }
+    touch(feed, source);
+    if (event->time_ns > source->newest_ns)
+        source->newest_ns = event->time_ns;
+    if (category == DECODE_NOTHING) {
+        source->figures.other++;
+        return DECODE_OK;
     }
     event->source = source->id;
     event->position = position;
@@ -363,9 +371,6 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
         event->carried = copy;
     }
     stamp_job(feed, event, job);
-    touch(feed, source);
-    if (event->time_ns > source->newest_ns)
-        source->newest_ns = event->time_ns;
     source->figures.accepted++;
     if (++feed->event_count == feed->event_capacity)
         make_room(feed);

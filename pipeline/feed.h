@@ -37,6 +37,7 @@ struct source_figures {
     uint64_t accepted;  // events
     uint64_t refused;   // records
     uint64_t blank;     // lines with nothing on them
+    uint64_t other;     // records that are right and that nobody looks for
     bool torn;          // its last line broke off and was dropped
     bool unread;        // left out as a whole: not known, or not readable; a note says why
     const char *format; // "stormlog", or NULL when nothing was recognised

@@ -167,6 +167,7 @@ static void pass(struct runner *runner, struct batch *batch) {
     arena_reset(&runner->arena);
     batch->arena = &runner->arena;
     batch->ordered = runner->once;
+    batch->newest_ns = runner->state.newest_ns;
     atomic_fetch_add_explicit(&runner->consumed, batch->event_count, memory_order_relaxed);
     uint32_t selected = batch->event_count;
     for (uint32_t i = 0; i < runner->stage_count; i++) {
@@ -180,6 +181,7 @@ static void pass(struct runner *runner, struct batch *batch) {
         atomic_fetch_add_explicit(&stage->filtered, selected - left, memory_order_relaxed);
         selected = left;
     }
+    batch_drop_unchanged(batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         count_verdict(runner, &batch->verdicts.items[i]);
     for (uint32_t i = 0; i < runner->sender_count; i++)
@@ -234,8 +236,6 @@ static void note_moments(struct runner *runner, const struct event *events, uint
     uint64_t moment = 0; // of the event before, which most events share
     for (uint32_t i = 0; i < count; i++) {
         uint64_t time_ns = events[i].time_ns;
-        if (time_ns > runner->state.newest_ns)
-            runner->state.newest_ns = time_ns;
         if (time_ns <= moment && moment - time_ns < every)
             continue;
         moment = moment_after(runner, time_ns);
@@ -248,8 +248,12 @@ static void note_moments(struct runner *runner, const struct event *events, uint
 }
 
 void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows) {
-    for (uint32_t i = 0; i < delivery->touched_count && !runner->once; i++) {
+    for (uint32_t i = 0; i < delivery->touched_count; i++) {
         const struct source *source = delivery->touched[i];
+        if (source->newest_ns > runner->state.newest_ns)
+            runner->state.newest_ns = source->newest_ns;
+        if (runner->once)
+            continue;
         struct runner_source *row = runner_source_at(runner, rows[i]);
         row->position = source->reached;
         if (source->newest_ns == 0)

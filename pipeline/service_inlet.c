@@ -38,7 +38,8 @@ static void wake_if_dozing(struct service *service) {
 // saved before, or a silence ends. Else more input only puts off what it waits for.
 static bool ends_rest(const struct run_receiver *receiver, const struct runner *runner,
                       const struct delivery *delivery) {
-    if (!runner->changed || runner->state.idle_judged || runner->state.newest_ns == 0)
+    if (runner->once || !runner->changed || runner->state.idle_judged ||
+        runner->state.newest_ns == 0)
         return true;
     for (uint32_t i = 0; i < delivery->touched_count; i++)
         if (runner_source_at(runner, receiver->rows[i])->left)

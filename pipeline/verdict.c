@@ -23,6 +23,7 @@ enum {
 static const char *const severity_names[] = {"info", "warning", "error", "critical"};
 static const char *const state_names[] = {"open", "updated", "resolved"};
 static const char *const entity_role_names[] = {"culprit", "suspect", "victim"};
+static const char *const relation_names[] = {"caused_by", "causes", "same_incident"};
 static const char *const evidence_role_names[] = {"cause", "effect", "context"};
 
 void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
@@ -112,6 +113,21 @@ static void evidence_encode(struct json_writer *json, const struct verdict *verd
     field_dropped(json, "evidence_dropped", verdict->evidence_dropped);
 }
 
+static void related_encode(struct json_writer *json, const struct verdict *verdict) {
+    assert(verdict->related_count <= VERDICT_RELATED_MAX);
+    if (verdict->related_count == 0)
+        return;
+    json_key(json, "related");
+    json_array_open(json);
+    for (uint32_t i = 0; i < verdict->related_count; i++) {
+        json_object_open(json);
+        field_text(json, "id", verdict->related[i].id);
+        field_text(json, "relation", relation_names[verdict->related[i].relation]);
+        json_object_close(json);
+    }
+    json_array_close(json);
+}
+
 static void attributes_encode(struct json_writer *json, const struct verdict *verdict) {
     assert(verdict->attribute_count <= VERDICT_ATTRIBUTES_MAX);
     if (verdict->attribute_count == 0)
@@ -151,6 +167,7 @@ void verdict_encode(const struct verdict *verdict, struct buffer *out) {
     field_nano(json, "end_time_unix_nano", verdict->end_ns);
     entities_encode(json, verdict);
     evidence_encode(json, verdict);
+    related_encode(json, verdict);
     attributes_encode(json, verdict);
     json_object_close(json);
     buffer_append_char(out, '\n');

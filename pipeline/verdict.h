@@ -24,6 +24,7 @@ enum {
     VERDICT_ENTITIES_MAX = 1024,
     VERDICT_EVIDENCE_MAX = 256,
     VERDICT_ATTRIBUTES_MAX = 64,
+    VERDICT_RELATED_MAX = 64,
 };
 
 struct entity {
@@ -38,6 +39,14 @@ struct evidence {
     uint64_t time_ns;
     bool has_time;
     enum evidence_role role;
+};
+
+// How another verdict of the same incident stands to this one.
+enum relation { RELATION_CAUSED_BY, RELATION_CAUSES, RELATION_SAME_INCIDENT };
+
+struct related {
+    char id[VERDICT_ID_SIZE];
+    enum relation relation;
 };
 
 struct attribute {
@@ -67,6 +76,10 @@ struct verdict {
     uint32_t evidence_dropped;
     struct attribute *attributes;
     uint32_t attribute_count;
+    struct related *related;
+    uint32_t related_count;
+    // As it was put out last: told to later stages, which may change it, and not put out again.
+    bool unchanged;
 };
 
 // Fills `id` from the pattern and its correlation key's parts.

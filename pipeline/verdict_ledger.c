@@ -112,8 +112,14 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
     uint64_t content = hash_content(ledger, verdict);
     bool was_ended = !is_new && entry->state == VERDICT_RESOLVED;
     bool same = batch->last ? content == entry->content : matter == entry->matter;
-    if (!is_new && same && was_ended == ended)
+    verdict->unchanged = !is_new && same && was_ended == ended;
+    if (verdict->unchanged && ended)
         return;
+    if (verdict->unchanged) {
+        verdict->state = entry->state;
+        batch_append_verdict(batch, verdict);
+        return;
+    }
     verdict->state = ended ? VERDICT_RESOLVED : is_new ? VERDICT_OPEN : VERDICT_UPDATED;
     entry->state = verdict->state;
     entry->matter = matter;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which verdicts stand, and did one change? A detector says at each evaluation what it finds; the
-// ledger puts a verdict into the batch only when it is new, differs from what was put out last, or
-// ended.
+// ledger puts a verdict into the batch as new, as changed, or as ended; one that is as it was put
+// out last is in it too, as `unchanged`, for the stages behind: it is taken out before the
+// exporters.
 #pragma once
 
 #include "base/buffer.h"

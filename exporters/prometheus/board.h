@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/exposition.h"
-#include "exporters/keyed_rows.h"
+#include "base/keyed_rows.h"
 #include "pipeline/batch.h"
 #include "pipeline/state.h"
 

@@ -114,6 +114,7 @@ static inline void chain_pass(struct chain *chain, struct batch *batch) {
     batch->ordered = chain->once;
     for (int i = 0; i < CHAIN_STAGES; i++)
         CHAIN_TYPES[i]->processor.consume(chain->instances[i], batch);
+    batch_drop_unchanged(batch);
 }
 
 static inline void chain_flush(struct chain *chain) {

@@ -3,7 +3,7 @@
 //
 // Separate chaining through the rows' heads, chains doubled when there are as many rows: FNV-1a
 // over at most 60 bytes and about one comparison. 4 bytes a row besides the row.
-#include "exporters/keyed_rows.h"
+#include "base/keyed_rows.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
