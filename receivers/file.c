@@ -42,6 +42,13 @@ static const struct option options[] = {
      .min = 1024,
      .max = 64.0 * 1024 * 1024,
      .help = "a longer line or record is refused and skipped"},
+    {.name = "max_document_size",
+     .type = OPTION_SIZE,
+     .offset = AT(max_document_size),
+     .default_value = "64MiB",
+     .min = 1024,
+     .max = 1024.0 * 1024 * 1024,
+     .help = "a larger input that is one record as a whole (a dump, a scrape) is refused"},
     RECORD_OPTIONS(struct file_config, records),
     {.name = "poll_interval",
      .type = OPTION_DURATION,
@@ -155,7 +162,8 @@ void file_receiver_attach(struct file_receiver *receiver, struct feed *feed) {
     reader->input.stop_descriptor = feed_stop_descriptor(feed);
     reader->sink.quarantine = &receiver->quarantine;
     reader->sink.record_max = (size_t)receiver->config->max_line_size.bytes;
-    reader->forced = receiver->config->records.format == RECORD_FORMAT_STORMLOG;
+    reader->forced = format_chosen(receiver->config->records.format);
+    reader->document_max = (size_t)receiver->config->max_document_size.bytes;
     if (receiver->job != STRING_NONE)
         feed_stamp_job(feed, receiver->job);
 }

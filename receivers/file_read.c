@@ -7,9 +7,9 @@
 #include "receivers/file_read.h"
 
 #include "base/memory.h"
+#include "receivers/decode/formats.h"
 #include "receivers/decode/json_keys.h"
 #include "receivers/decode/split.h"
-#include "receivers/decode/telemetry.h"
 
 #include <ctype.h>
 
@@ -76,11 +76,13 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
                         struct format_guess guess) {
     struct feed *feed = reader->sink.feed;
     struct slice path = feed_source_path(source);
-    switch (guess.kind) {
-    case FORMAT_STORMLOG:
+    const struct decoder_type *decoder = format_decoder(guess.kind);
+    if (decoder != NULL) {
         if (feed_source_decoder(source) == NULL)
-            feed_source_format(source, &decoder_stormlog);
+            feed_source_format(source, decoder);
         return true;
+    }
+    switch (guess.kind) {
     case FORMAT_UNKNOWN:
         feed_note(feed, path,
                   "not read: nothing at its beginning is telemetry that is known; format: stormlog "
@@ -256,6 +258,24 @@ static void read_document(struct file_reader *reader, struct record_stream *stre
     note_sessions(reader, stream, &check, split.summary);
 }
 
+// All of it is one record.
+static void read_whole(struct file_reader *reader, struct record_stream *stream, uint64_t skip) {
+    struct file_window *window = &reader->window;
+    bool more = true;
+    while (more && window->end - window->start <= reader->document_max && !is_cut_short(reader))
+        more = fill(reader, stream->source);
+    if (is_cut_short(reader) || skip > 0)
+        return;
+    stream->position = 1;
+    struct slice record = window_rest(window);
+    if (record.size > reader->document_max)
+        records_refuse_long(&reader->sink, stream, record, 1);
+    else
+        records_take_item(&reader->sink, stream, record, 1);
+    feed_flush(reader->sink.feed);
+    window->start = window->end;
+}
+
 // -- one input ----------------------------------------------------------------------------------
 
 void file_read_open(struct file_reader *reader, struct record_stream *stream,
@@ -266,7 +286,9 @@ void file_read_open(struct file_reader *reader, struct record_stream *stream,
     struct format_guess guess;
     reader->window.start = reader->window.end = 0;
     if (find_format(reader, source, &guess)) {
-        if (guess.layout != LAYOUT_LINES) {
+        if (guess.layout == LAYOUT_WHOLE) {
+            read_whole(reader, stream, start.items);
+        } else if (guess.layout != LAYOUT_LINES) {
             read_document(reader, stream, guess.layout, start.items);
         } else if (skip_bytes(reader, source, start.bytes)) {
             stream->position = start.lines;

@@ -28,10 +28,11 @@ struct file_reader {
     struct record_sink sink;
     struct file_window window;
     struct file_input input;
-    bool forced;          // format: stormlog
-    bool to_the_end;      // a stop does not cut an input short
-    uint64_t done_bytes;  // of the inputs before this one, for progress
-    uint64_t total_bytes; // 0: no progress is told
+    enum format_kind forced; // by the option; FORMAT_UNKNOWN: it is found out
+    size_t document_max;     // of an input that is one record
+    bool to_the_end;         // a stop does not cut an input short
+    uint64_t done_bytes;     // of the inputs before this one, for progress
+    uint64_t total_bytes;    // 0: no progress is told
 };
 
 // Where in an input to begin: nothing before it is offered, positions go on counting.

@@ -14,6 +14,7 @@ struct file_config {
     struct text_list exclude;
     int start_at; // enum file_start
     struct byte_size max_line_size;
+    struct byte_size max_document_size;
     struct record_config records;
     struct duration poll_interval;
     int64_t max_sources;

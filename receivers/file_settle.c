@@ -68,10 +68,29 @@ static bool look_at_items(struct splitter *split, struct slice window, uint64_t 
     }
 }
 
+// One record; what is quiet is whole.
+static void look_at_whole(struct follower *follower, uint64_t old_items,
+                          struct document_look *look) {
+    struct file_window *window = &follower->reader->window;
+    look->hash = HASH_START;
+    while (next_bytes(follower->reader)) {
+        struct slice bytes = window_rest(window);
+        look->hash = hash_more(look->hash, bytes.data, bytes.size);
+        window->start = window->end;
+    }
+    look->items = 1;
+    look->old_hash = old_items == 1 ? look->hash : 0;
+    look->ended = true;
+}
+
 static void look_at_document(struct follower *follower, uint64_t old_items,
                              struct document_look *look) {
     struct file_reader *reader = follower->reader;
     struct file_window *window = &reader->window;
+    if (look->layout == LAYOUT_WHOLE) {
+        look_at_whole(follower, old_items, look);
+        return;
+    }
     struct splitter split;
     splitter_begin(&split, look->layout, reader->sink.record_max);
     look->hash = HASH_START;

@@ -109,8 +109,7 @@ void http_cut(const struct http_config *config, struct slice body, bool lines,
         set_fault(fault, "empty", "The body is empty: send at least one event.");
         return;
     }
-    bool forced = config->records.format == RECORD_FORMAT_STORMLOG;
-    struct format_guess guess = format_guess(body, true, forced);
+    struct format_guess guess = format_guess(body, true, format_chosen(config->records.format));
     // What is not known is left to the decoder, which says of each record what is missing.
     if (guess.kind != FORMAT_STORMLOG && guess.kind != FORMAT_UNKNOWN) {
         fault->status = 400;

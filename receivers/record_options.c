@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/record_options.h"
 
-const char *const record_formats[] = {"auto", "stormlog", NULL};
-
 void record_options_check(const struct record_config *config, struct problem_list *problems) {
     if (config->job_id != NULL && config->job_id[0] == '\0')
         problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");

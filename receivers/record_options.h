@@ -4,18 +4,15 @@
 #pragma once
 
 #include "pipeline/component.h"
+#include "receivers/decode/formats.h"
 #include "receivers/quarantine.h"
 
-enum record_format { RECORD_FORMAT_AUTO, RECORD_FORMAT_STORMLOG };
-
 struct record_config {
-    int format; // enum record_format
+    int format; // place in format_choices; format_chosen tells the kind
     const char *job_id;
     const char *quarantine;
     struct byte_size quarantine_max_size;
 };
-
-extern const char *const record_formats[];
 
 // The rows for a `struct record_config` that is the field `field` of `owner`.
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
@@ -24,7 +21,7 @@ extern const char *const record_formats[];
      .type = OPTION_CHOICE,                                                                        \
      .offset = offsetof(owner, field.format),                                                      \
      .default_value = "auto",                                                                      \
-     .choices = record_formats,                                                                    \
+     .choices = format_choices,                                                                    \
      .help =                                                                                       \
          "what the records are; `auto` tells it by the first ones of each file, request or "       \
          "message"},                                                                               \

@@ -30,6 +30,10 @@ enum telling_key {
     KEY_PATH = 1 << 12,
     KEY_CATEGORY = 1 << 13,
     KEY_RECORD = 1 << 14,
+    KEY_FIELDS = 1 << 15,
+    KEY_GPU = 1 << 16, // names a GPU
+    KEY_RANK = 1 << 17,
+    KEY_JOURNAL = 1 << 18,
 };
 
 static const struct {
@@ -60,6 +64,11 @@ static const struct {
     {{"path", 4}, KEY_PATH},
     {{"category", 8}, KEY_CATEGORY},
     {{"record", 6}, KEY_RECORD},
+    {{"fields", 6}, KEY_FIELDS},
+    {{"UUID", 4}, KEY_GPU},
+    {{"pci_bus_id", 10}, KEY_GPU},
+    {{"rank", 4}, KEY_RANK},
+    {{"__REALTIME_TIMESTAMP", 20}, KEY_JOURNAL},
 };
 
 static bool begins_with(struct slice text, struct slice start) {
@@ -105,6 +114,12 @@ static enum format_kind kind_of_keys(unsigned bits) {
                                                                     : FORMAT_STORMLOG;
     if ((bits & (KEY_EVENTS | KEY_MEMORY)) != 0)
         return FORMAT_STORMLOG;
+    if ((bits & KEY_JOURNAL) != 0)
+        return FORMAT_KERNEL_LOG;
+    if (all_of(bits, KEY_FIELDS | KEY_GPU))
+        return FORMAT_DCGM;
+    if (all_of(bits, KEY_RANK | KEY_GPU))
+        return FORMAT_RANK_MAP;
     return FORMAT_UNKNOWN;
 }
 
@@ -152,9 +167,12 @@ static bool is_number_until(struct slice line, size_t at, char stop) {
     return at > from && at < line.size && line.data[at] == stop;
 }
 
-// "[   12.345678] …", "<6>[ …", "6,812,12345678,-;…" or "Jan 31 09:15:04 node kernel: …".
+// "[   12.345678] …", "<6>[ …", "6,812,12345678,-;…", "Jan 31 09:15:04 node kernel: …", what
+// journalctl exports, or a line of the driver without any prefix.
 static bool is_kernel_line(struct slice line) {
     size_t at = 0;
+    if (begins_with(line, SLICE("NVRM: ")) || begins_with(line, SLICE("__CURSOR=")))
+        return true;
     if (line.size > 3 && line.data[0] == '<' && is_number_until(line, 1, '>'))
         at = (size_t)((const char *)memchr(line.data, '>', line.size) - line.data) + 1;
     if (at < line.size && line.data[at] == '[' && is_number_until(line, at + 1, ']'))
@@ -170,9 +188,21 @@ static bool is_kernel_line(struct slice line) {
     return memmem(line.data, line.size, " kernel: ", 9) != NULL;
 }
 
+// "RxErr 0" or "Receiver Error 12", and no more on the line: the beginning of a counter file.
+static bool is_aer_count(struct slice line) {
+    static const struct slice starts[] = {
+        {"RxErr ", 6}, {"Receiver Error ", 15}, {"Undefined ", 10}, {"TOTAL_ERR_", 10}};
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (begins_with(line, starts[i]))
+            return isdigit((unsigned char)line.data[line.size - 1]);
+    return false;
+}
+
 static enum format_kind kind_of_text(struct slice line) {
     if (begins_with(line, SLICE("# HELP ")) || begins_with(line, SLICE("# TYPE ")))
         return FORMAT_METRICS_TEXT;
+    if (is_aer_count(line))
+        return FORMAT_AER_COUNTERS;
     return is_kernel_line(line) ? FORMAT_KERNEL_LOG : FORMAT_UNKNOWN;
 }
 
@@ -192,9 +222,9 @@ static enum format_kind kind_of_line(struct slice line, bool cut) {
     return usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
 }
 
-static struct format_guess guess_lines(struct slice head, bool final, bool forced) {
-    if (forced)
-        return decided(FORMAT_STORMLOG, LAYOUT_LINES);
+static struct format_guess guess_lines(struct slice head, bool final, enum format_kind forced) {
+    if (forced != FORMAT_UNKNOWN)
+        return decided(forced, LAYOUT_LINES);
     enum format_kind text_kind = FORMAT_UNKNOWN;
     unsigned seen = 0;
     for (size_t at = 0; at < head.size && seen < FORMAT_LINES_MAX;) {
@@ -241,30 +271,33 @@ static struct format_guess guess_records(struct slice head, bool final) {
 
 // `at` is the opening bracket. Text lines may begin with one too: an array of records shows a brace
 // or its end next.
-static struct format_guess guess_array(struct slice head, size_t at, bool final, bool forced) {
+static struct format_guess guess_array(struct slice head, size_t at, bool final,
+                                       enum format_kind forced) {
     size_t next = space_end(head, at + 1);
+    enum format_kind kind = forced == FORMAT_UNKNOWN ? FORMAT_STORMLOG : forced;
     if (next == head.size) {
-        struct format_guess guess = decided(FORMAT_STORMLOG, LAYOUT_ARRAY);
+        struct format_guess guess = decided(kind, LAYOUT_ARRAY);
         guess.decided = final;
         return guess;
     }
     if (head.data[next] == ']')
-        return decided(FORMAT_STORMLOG, LAYOUT_ARRAY);
+        return decided(kind, LAYOUT_ARRAY);
     if (head.data[next] != '{')
         return guess_lines(head, final, forced);
-    if (forced)
-        return decided(FORMAT_STORMLOG, LAYOUT_ARRAY);
+    if (forced != FORMAT_UNKNOWN)
+        return decided(forced, LAYOUT_ARRAY);
     return guess_records(head, final);
 }
 
 // `at` is the opening brace: a line, a record over several lines, or a wrapper of either kind.
-static struct format_guess guess_object(struct slice head, size_t at, bool final, bool forced) {
+static struct format_guess guess_object(struct slice head, size_t at, bool final,
+                                        enum format_kind forced) {
     struct value_look look = look_at_value(head, at, 1);
     if (look.end == JSON_KEYS_WRONG)
         return guess_lines(head, final, forced);
     bool wrapper = (look.bits & (KEY_EVENTS | KEY_SCHEMA_VERSION)) == KEY_EVENTS;
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
-    enum format_kind kind = forced ? FORMAT_STORMLOG : kind_of_keys(look.bits);
+    enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
     if (look.end == JSON_KEYS_CUT && !final)
         return (struct format_guess){
             .decided = wrapper && kind == FORMAT_STORMLOG, .kind = kind, .layout = LAYOUT_WRAPPER};
@@ -274,19 +307,19 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
         return guess_lines(head, final, forced);
     // A first line that broke off can look like the beginning of an object over several lines.
     bool doubtful = look.end == JSON_KEYS_CUT || kind == FORMAT_UNKNOWN;
-    struct format_guess lines = guess_lines(head, final, false);
+    struct format_guess lines = guess_lines(head, final, FORMAT_UNKNOWN);
     if (doubtful && lines.kind == FORMAT_STORMLOG)
         return lines;
     return decided(kind, LAYOUT_OBJECT);
 }
 
-struct format_guess format_guess(struct slice head, bool whole, bool forced) {
-    bool final = whole || head.size >= FORMAT_HEAD_MAX;
+static struct format_guess guess_kind(struct slice head, bool final, enum format_kind forced) {
     if (head.size >= 2 && memcmp(head.data, "\x1f\x8b", 2) == 0)
         return decided(FORMAT_GZIP, LAYOUT_LINES);
-    if (!forced && head.size >= 2 && head.data[0] == '\x80' && head.data[1] >= 2 &&
+    bool may_be_pickle = forced == FORMAT_UNKNOWN || forced == FORMAT_FLIGHT_RECORDER;
+    if (may_be_pickle && head.size >= 2 && head.data[0] == '\x80' && head.data[1] >= 2 &&
         head.data[1] <= 5)
-        return decided(FORMAT_PICKLE, LAYOUT_LINES);
+        return decided(FORMAT_PICKLE, LAYOUT_WHOLE);
     size_t at = space_end(head, 0);
     if (at == head.size || (head.size == 1 && !final))
         return (struct format_guess){.decided = final, .kind = FORMAT_UNKNOWN};
@@ -295,6 +328,20 @@ struct format_guess format_guess(struct slice head, bool whole, bool forced) {
     if (head.data[at] == '{')
         return guess_object(head, at, final, forced);
     return guess_lines(head, final, forced);
+}
+
+// Kinds of which an input is one record, however it looks.
+static bool is_one_record(enum format_kind kind) {
+    return kind == FORMAT_FLIGHT_RECORDER || kind == FORMAT_PICKLE || kind == FORMAT_METRICS_TEXT ||
+           kind == FORMAT_AER_COUNTERS;
+}
+
+struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced) {
+    bool final = whole || head.size >= FORMAT_HEAD_MAX;
+    struct format_guess guess = guess_kind(head, final, forced);
+    if (is_one_record(guess.kind))
+        guess.layout = LAYOUT_WHOLE;
+    return guess;
 }
 
 const char *format_name(enum format_kind kind) {
@@ -310,6 +357,10 @@ const char *format_name(enum format_kind kind) {
         [FORMAT_SIDECAR] = "a stormlog manifest or report, which holds no events",
         [FORMAT_METRICS_TEXT] = "metrics in exporter text",
         [FORMAT_KERNEL_LOG] = "a kernel log",
+        [FORMAT_DCGM] = "samples of GPUs",
+        [FORMAT_AER_COUNTERS] = "a file of PCIe error counters",
+        [FORMAT_RANK_MAP] = "a map of ranks to GPUs",
+        [FORMAT_APP_LOG] = "the log of a training process",
         [FORMAT_VERDICTS] = "verdicts of culprit itself",
         [FORMAT_QUARANTINE] = "a quarantine file of culprit itself",
     };

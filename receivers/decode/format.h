@@ -16,9 +16,13 @@ enum format_kind {
     FORMAT_SPANS,
     FORMAT_KUBERNETES,
     FORMAT_FLIGHT_RECORDER,
-    FORMAT_SIDECAR, // a stormlog manifest, roll-up or report: no events in it
-    FORMAT_METRICS_TEXT,
+    FORMAT_SIDECAR,      // a stormlog manifest, roll-up or report: no events in it
+    FORMAT_METRICS_TEXT, // of dcgm-exporter
     FORMAT_KERNEL_LOG,
+    FORMAT_DCGM,         // samples of GPUs as JSON
+    FORMAT_AER_COUNTERS, // a counter file of sysfs
+    FORMAT_RANK_MAP,
+    FORMAT_APP_LOG,    // what a training process writes; only when it is named
     FORMAT_VERDICTS,   // culprit's own output
     FORMAT_QUARANTINE, // culprit's own refused records
 };
@@ -28,6 +32,7 @@ enum format_layout {
     LAYOUT_ARRAY,   // one JSON array of records
     LAYOUT_WRAPPER, // an object that holds the array under `events` or `telemetry_events`
     LAYOUT_OBJECT,  // one record over several lines, or several such one after another
+    LAYOUT_WHOLE,   // all of it is one record
 };
 
 struct format_guess {
@@ -41,9 +46,10 @@ enum {
     FORMAT_LINES_MAX = 64,     // … and no more lines than this
 };
 
-// Looks at the first bytes of an input. `whole`: there are no more. With `forced` the records are
-// telemetry whatever they look like, and only the layout is told. Always decided when `whole` is
-// set or the head is FORMAT_HEAD_MAX long. Any thread, no allocation.
-struct format_guess format_guess(struct slice head, bool whole, bool forced);
+// Looks at the first bytes of an input. `whole`: there are no more. With `forced` (not
+// FORMAT_UNKNOWN) the records are of that kind whatever they look like, and only the layout is
+// told. Always decided when `whole` is set or the head is FORMAT_HEAD_MAX long. Any thread, no
+// allocation.
+struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced);
 // For people, with its article: "a PyTorch Flight Recorder dump".
 const char *format_name(enum format_kind kind);

@@ -24,8 +24,8 @@ void kafka_items_begin(struct kafka_items *items, const struct kafka_config *con
     // What another culprit passed on is one record a message.
     if (known && value.size > 0 && value.data[0] == '{')
         return;
-    struct format_guess guess =
-        format_guess(value, true, config->records.format == RECORD_FORMAT_STORMLOG || known);
+    enum format_kind forced = known ? FORMAT_STORMLOG : format_chosen(config->records.format);
+    struct format_guess guess = format_guess(value, true, forced);
     // What is not known is left to the decoder, which says of each record what is missing.
     if (guess.kind != FORMAT_STORMLOG && guess.kind != FORMAT_UNKNOWN)
         items->kind = KAFKA_NOTHING;

@@ -508,7 +508,7 @@ START_TEST(a_forced_format) {
     static const char *const include[] = {"in.jsonl"};
     write_text("in.jsonl", "w", "{\"x\": 1}\n" R1 "\n");
     rig_init(&rig, include, 1);
-    rig.config.records.format = RECORD_FORMAT_STORMLOG;
+    rig.config.records.format = 1;
     rig_read_all(&rig);
     ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 1);
     ck_assert_uint_eq(figures()->refused, 1);
