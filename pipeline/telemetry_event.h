@@ -43,6 +43,26 @@ struct phase_scope {
     string_id thread_name; // may be the empty string
 };
 
+// What a legacy record says under an old tracker's own keys, without the defaults and the other
+// places that the normalised form is filled from: for the export of tracking runs.
+enum tracker_field {
+    TRACKER_ALLOCATED,    // memory_allocated, else allocator_allocated_bytes
+    TRACKER_RESERVED,     // memory_reserved, else allocator_reserved_bytes
+    TRACKER_CHANGE,       // memory_change, else allocator_change_bytes
+    TRACKER_DEVICE_USED,  // device_used, else device_used_bytes
+    TRACKER_DEVICE_TOTAL, // device_total, else device_total_bytes
+    TRACKER_COUNTERS,
+    TRACKER_RANK = TRACKER_COUNTERS, // present: telemetry.rank is the record's own; so the others
+    TRACKER_JOB,
+    TRACKER_CONTEXT,
+};
+
+struct tracker_record {
+    double timestamp_s; // "timestamp"; NaN when it is absent or no number
+    uint32_t present;   // 1 << field: stands there, and a counter is an integer of int64
+    int64_t counters[TRACKER_COUNTERS];
+};
+
 struct telemetry {
     uint64_t timestamp_ns;
     enum telemetry_type type;
@@ -70,11 +90,8 @@ struct telemetry {
     struct slice context; // decoded text; data NULL when null
     struct slice
         metadata; // raw JSON of the metadata object; for legacy without its metadata_X keys
-    const struct phase_scope *scope; // NULL when this is no boundary or not a valid one
-    // Legacy records only, for exports that need what the tracker wrote:
-    double legacy_timestamp_s;   // NaN when absent
-    int64_t legacy_device_used;  // "device_used"; -1 when absent
-    int64_t legacy_total_memory; // "total_memory"; -1 when absent
+    const struct phase_scope *scope;      // NULL when this is no boundary or not a valid one
+    const struct tracker_record *tracker; // legacy records only; NULL for v2 to v4
 };
 
 // A record without a usable session_id gets stormlog's synthetic one: it is shared only by records

@@ -9,7 +9,6 @@
 #include "receivers/decode/telemetry_fault.h"
 #include "receivers/decode/telemetry_record.h"
 
-#include <math.h>
 
 #define REQUIRED_ALL      (FIELD_BIT(FIELD_REQUIRED_COUNT) - 1)
 #define REQUIRED_FIELDS   (REQUIRED_ALL & ~FIELD_BIT(FIELD_SESSION_ID))
@@ -371,9 +370,7 @@ enum decode_category telemetry_check(struct telemetry_state *state, struct slice
     if (category != DECODE_OK)
         return category;
     telemetry->metadata = state->metadata.text;
-    telemetry->legacy_timestamp_s = NAN;
-    telemetry->legacy_device_used = -1;
-    telemetry->legacy_total_memory = -1;
+    telemetry->tracker = NULL;
     return telemetry_read_phase(telemetry, intern_slice(telemetry->event_type), &state->metadata,
                                 arena, fault);
 }

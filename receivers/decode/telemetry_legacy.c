@@ -26,6 +26,7 @@ struct legacy {
     struct slice collector;
     struct slice host;
     struct slice job;
+    double seconds;    // "timestamp"; NaN: it has none
     bool before_epoch; // the timestamp is below zero
 };
 
@@ -78,20 +79,19 @@ static enum decode_category take_timestamp_ns(struct legacy *legacy, const struc
 static enum decode_category take_timestamp(struct legacy *legacy) {
     struct telemetry *telemetry = legacy->telemetry;
     const struct token *seconds = own(legacy, LEGACY_TIMESTAMP);
-    telemetry->legacy_timestamp_s = is_number(seconds) ? to_double(legacy, seconds) : NAN;
+    legacy->seconds = is_number(seconds) ? to_double(legacy, seconds) : NAN;
     if (own(legacy, LEGACY_TIMESTAMP_NS) != NULL)
         return take_timestamp_ns(legacy, own(legacy, LEGACY_TIMESTAMP_NS));
     if (!is_number(seconds))
         return fault_set(legacy->fault, DECODE_MISSING_TIMESTAMP, name_of(LEGACY_TIMESTAMP),
                          "expected timestamp_ns, or timestamp as a number of seconds");
-    double time_ns = telemetry->legacy_timestamp_s * 1e9;
+    double time_ns = legacy->seconds * 1e9;
     if (!isfinite(time_ns))
         return fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name_of(LEGACY_TIMESTAMP),
                          "expected a number of seconds that is finite as nanoseconds");
     if (time_ns >= 0x1p64)
         return fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name_of(LEGACY_TIMESTAMP),
-                         "found %g seconds, culprit takes " LIMIT_UINT64,
-                         telemetry->legacy_timestamp_s);
+                         "found %g seconds, culprit takes " LIMIT_UINT64, legacy->seconds);
     legacy->before_epoch = time_ns <= -1.0;
     telemetry->timestamp_ns = legacy->before_epoch ? 0 : (uint64_t)time_ns;
     return DECODE_OK;
@@ -371,11 +371,34 @@ static enum decode_category take_context(const struct legacy *legacy) {
     return DECODE_OK;
 }
 
-// What the trackers wrote beside the sample; -1 unless it is an integer of 0 or more.
-static int64_t take_extra(const struct legacy *legacy, enum legacy_key key) {
-    const struct token *token = own(legacy, key);
-    bool usable = token != NULL && token->kind == TOKEN_INTEGER && token->integer >= 0;
-    return usable ? token->integer : -1;
+// Under its own keys only; what is no integer of int64 is as if it were not there.
+static const struct tracker_record *take_tracker(const struct legacy *legacy) {
+    static const enum legacy_key keys[TRACKER_COUNTERS][2] = {
+        [TRACKER_ALLOCATED] = {LEGACY_MEMORY_ALLOCATED, LEGACY_ALLOCATED},
+        [TRACKER_RESERVED] = {LEGACY_MEMORY_RESERVED, LEGACY_RESERVED},
+        [TRACKER_CHANGE] = {LEGACY_MEMORY_CHANGE, LEGACY_CHANGE},
+        [TRACKER_DEVICE_USED] = {LEGACY_DEVICE_USED, LEGACY_DEVICE_USED_BYTES},
+        [TRACKER_DEVICE_TOTAL] = {LEGACY_DEVICE_TOTAL, LEGACY_DEVICE_TOTAL_BYTES},
+    };
+    const struct token *tokens = legacy->record.tokens;
+    struct tracker_record *tracker = arena_zero(legacy->arena, 1, sizeof *tracker);
+    tracker->timestamp_s = legacy->seconds;
+    for (uint32_t i = 0; i < TRACKER_COUNTERS; i++) {
+        const struct token *token = &tokens[keys[i][0]];
+        if (token->kind != TOKEN_INTEGER)
+            token = &tokens[keys[i][1]];
+        if (token->kind != TOKEN_INTEGER)
+            continue;
+        tracker->counters[i] = token->integer;
+        tracker->present |= 1u << i;
+    }
+    if (tokens[LEGACY_RANK].kind == TOKEN_INTEGER)
+        tracker->present |= 1u << TRACKER_RANK;
+    if (tokens[LEGACY_JOB_ID].kind == TOKEN_STRING)
+        tracker->present |= 1u << TRACKER_JOB;
+    if (tokens[LEGACY_CONTEXT].kind == TOKEN_STRING)
+        tracker->present |= 1u << TRACKER_CONTEXT;
+    return tracker;
 }
 
 static enum decode_category convert(struct legacy *legacy) {
@@ -394,8 +417,7 @@ static enum decode_category convert(struct legacy *legacy) {
     category = take_identity(legacy);
     if (category != DECODE_OK)
         return category;
-    legacy->telemetry->legacy_device_used = take_extra(legacy, LEGACY_DEVICE_USED);
-    legacy->telemetry->legacy_total_memory = take_extra(legacy, LEGACY_TOTAL_MEMORY);
+    legacy->telemetry->tracker = take_tracker(legacy);
     return take_context(legacy);
 }
 

@@ -68,14 +68,39 @@ static void put_counters(struct json_writer *json, const struct telemetry *from)
     put_counter(json, "device_total_bytes", from, COUNTER_DEVICE_TOTAL, from->device_total_bytes);
 }
 
-static void put_legacy(struct json_writer *json, const struct telemetry *from) {
+static void put_tracker(struct json_writer *json, const struct tracker_record *tracker) {
+    static const char *const names[] = {
+        [TRACKER_ALLOCATED] = "allocated",
+        [TRACKER_RESERVED] = "reserved",
+        [TRACKER_CHANGE] = "change",
+        [TRACKER_DEVICE_USED] = "device_used",
+        [TRACKER_DEVICE_TOTAL] = "device_total",
+        [TRACKER_RANK] = "rank",
+        [TRACKER_JOB] = "job",
+        [TRACKER_CONTEXT] = "context",
+    };
     char seconds[64] = "null";
-    if (!isnan(from->legacy_timestamp_s))
-        snprintf(seconds, sizeof seconds, "%.17g", from->legacy_timestamp_s);
-    json_key(json, "legacy_timestamp_s");
+    json_key(json, "tracker");
+    if (tracker == NULL) {
+        json_put_null(json);
+        return;
+    }
+    if (!isnan(tracker->timestamp_s))
+        snprintf(seconds, sizeof seconds, "%.17g", tracker->timestamp_s);
+    json_object_open(json);
+    json_key(json, "timestamp");
     json_text(json, seconds);
-    put_int(json, "legacy_device_used", from->legacy_device_used);
-    put_int(json, "legacy_total_memory", from->legacy_total_memory);
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        bool present = (tracker->present >> i & 1) != 0;
+        json_key(json, names[i]);
+        if (present && i < TRACKER_COUNTERS)
+            json_int(json, tracker->counters[i]);
+        else if (i < TRACKER_COUNTERS)
+            json_put_null(json);
+        else
+            json_bool(json, present);
+    }
+    json_object_close(json);
 }
 
 static void put_telemetry(struct json_writer *json, const struct event *event) {
@@ -104,7 +129,7 @@ static void put_telemetry(struct json_writer *json, const struct event *event) {
     json_key(json, "metadata");
     json_slice(json, from->metadata);
     put_scope(json, from->scope);
-    put_legacy(json, from);
+    put_tracker(json, from->tracker);
 }
 
 static void put_result(struct buffer *out, enum decode_category category, const struct event *event,

@@ -217,8 +217,7 @@ def versioned(record):
     return {
         **{name: record[name] for name in same}, **who, **counters, "schema_version": version,
         "session_id": session_of(record, metadata), "metadata": metadata,
-        "phase_scope": boundary(record["event_type"], metadata), "legacy_timestamp_s": None,
-        "legacy_device_used": -1, "legacy_total_memory": -1,
+        "phase_scope": boundary(record["event_type"], metadata), "tracker": None,
     }
 
 
@@ -305,6 +304,27 @@ def legacy_collector(record, metadata, device):
     return "legacy.unknown"
 
 
+def tracker(record):
+    """What the keys of the old trackers say by themselves; an integer beyond int64 is none."""
+    seconds = record.get("timestamp")
+    try:
+        seconds = float(seconds) if is_number(seconds) else None
+    except OverflowError:
+        seconds = math.copysign(math.inf, seconds)
+    found = {"timestamp": seconds, "rank": type(record.get("rank")) is int,
+             "job": type(record.get("job_id")) is str,
+             "context": type(record.get("context")) is str}
+    for name, keys in (("allocated", ("memory_allocated", "allocator_allocated_bytes")),
+                       ("reserved", ("memory_reserved", "allocator_reserved_bytes")),
+                       ("change", ("memory_change", "allocator_change_bytes")),
+                       ("device_used", ("device_used", "device_used_bytes")),
+                       ("device_total", ("device_total", "device_total_bytes"))):
+        values = [record.get(key) for key in keys]
+        usable = [v for v in values if type(v) is int and -2 ** 63 <= v < 2 ** 63]
+        found[name] = usable[0] if usable else None
+    return found
+
+
 def legacy(record):
     raw = record.get("metadata")
     if raw is not None and type(raw) is not dict:
@@ -336,20 +356,12 @@ def legacy(record):
     check_counter_values(counters)
     check_device_values(counters)
     check_capabilities(metadata, counters)
-    seconds = record.get("timestamp")
-    extra = {name: record.get(name) for name in ("device_used", "total_memory")}
-    extra = {k: v if type(v) is int and v >= 0 else -1 for k, v in extra.items()}
-    try:
-        seconds = float(seconds) if is_number(seconds) else None
-    except OverflowError:
-        seconds = math.copysign(math.inf, seconds)
     return {
         **who, **counters, "schema_version": 1, "timestamp_ns": time_ns, "device_id": device,
         "event_type": event_type, "collector": collector, "sampling_interval_ms": interval,
         "pid": pid, "host": host, "context": context, "metadata": raw or {},
         "session_id": session_of(record, metadata), "phase_scope": boundary(event_type, metadata),
-        "legacy_timestamp_s": seconds, "legacy_device_used": extra["device_used"],
-        "legacy_total_memory": extra["total_memory"],
+        "tracker": tracker(record),
     }
 
 

@@ -95,23 +95,20 @@ def digits_of_other_scripts(data, ours, theirs):
     return tail.isdigit() and not tail.isascii()
 
 
-def tracker_figure_beyond_int64(data, ours, theirs):
-    """A legacy record's device_used or total_memory beyond int64, which only exports show, is -1."""
-    names = ("legacy_device_used", "legacy_total_memory")
-    beyond = {name: -1 for name in names if theirs.get(name, 0) > INT64[1]}
-    return bool(beyond) and differences(ours, {**theirs, **beyond}) == []
+KNOWN = [beyond_integer_limits, nested_too_deep, scope_number_beyond_int64, digits_of_other_scripts]
 
 
-KNOWN = [beyond_integer_limits, nested_too_deep, scope_number_beyond_int64, digits_of_other_scripts,
-         tracker_figure_beyond_int64]
+def same_seconds(ours, theirs):
+    theirs = None if theirs is not None and math.isnan(theirs) else theirs
+    return ours == "null" if theirs is None else ours != "null" and float(ours) == theirs
 
 
 def same_value(name, ours, theirs):
     if name == "metadata":
         return repr(json.loads(ours)) == repr(theirs)  # repr: NaN equals NaN, 1 is not 1.0
-    if name == "legacy_timestamp_s":
-        theirs = None if theirs is not None and math.isnan(theirs) else theirs
-        return ours == "null" if theirs is None else ours != "null" and float(ours) == theirs
+    if name == "tracker" and ours is not None and theirs is not None:
+        return ours == {**theirs, "timestamp": ours["timestamp"]} \
+            and same_seconds(ours["timestamp"], theirs["timestamp"])
     if name == "field":
         return ours == theirs or (len(theirs.encode("utf-8", "surrogatepass")) > FIELD_MAX
                                   and theirs.startswith(ours)) or "\0" in theirs

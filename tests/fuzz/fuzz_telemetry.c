@@ -38,6 +38,15 @@ static void require_same_scope(const struct phase_scope *a, const struct phase_s
     require_same_text(a->scope_id, b->scope_id);
 }
 
+static void require_same_tracker(const struct tracker_record *a, const struct tracker_record *b) {
+    require((a == NULL) == (b == NULL));
+    if (a == NULL)
+        return;
+    require(isnan(a->timestamp_s) == isnan(b->timestamp_s) && a->present == b->present);
+    require(isnan(a->timestamp_s) || memcmp(&a->timestamp_s, &b->timestamp_s, sizeof(double)) == 0);
+    require(memcmp(a->counters, b->counters, sizeof a->counters) == 0);
+}
+
 static void require_same_values(const struct telemetry *a, const struct telemetry *b) {
     require(a->timestamp_ns == b->timestamp_ns && a->type == b->type);
     require(a->null_counters == b->null_counters && a->schema_version == b->schema_version);
@@ -54,11 +63,7 @@ static void require_same_values(const struct telemetry *a, const struct telemetr
     require_same_text(a->context, b->context);
     require_same_text(a->metadata, b->metadata);
     require_same_scope(a->scope, b->scope);
-    require(isnan(a->legacy_timestamp_s) == isnan(b->legacy_timestamp_s));
-    require(isnan(a->legacy_timestamp_s) ||
-            memcmp(&a->legacy_timestamp_s, &b->legacy_timestamp_s, sizeof(double)) == 0);
-    require(a->legacy_device_used == b->legacy_device_used);
-    require(a->legacy_total_memory == b->legacy_total_memory);
+    require_same_tracker(a->tracker, b->tracker);
 }
 
 // What every accepted record promises to those who read it.

@@ -157,6 +157,16 @@ static inline void assert_name(string_id id, const char *expected) {
     assert_text(intern_slice(id), expected);
 }
 
+static inline bool tracker_equal(const struct tracker_record *a, const struct tracker_record *b) {
+    if (a == NULL || b == NULL)
+        return a == b;
+    bool times = isnan(a->timestamp_s)
+                     ? isnan(b->timestamp_s)
+                     : memcmp(&a->timestamp_s, &b->timestamp_s, sizeof(double)) == 0;
+    return times && a->present == b->present &&
+           memcmp(a->counters, b->counters, sizeof a->counters) == 0;
+}
+
 // Every value, texts by their bytes.
 static inline bool telemetry_equal(const struct telemetry *a, const struct telemetry *b) {
     bool scopes = (a->scope == NULL) == (b->scope == NULL);
@@ -185,13 +195,7 @@ static inline bool telemetry_equal(const struct telemetry *a, const struct telem
     bool texts = slice_equal(a->context, b->context) &&
                  (a->context.data == NULL) == (b->context.data == NULL) &&
                  slice_equal(a->metadata, b->metadata);
-    bool legacy =
-        (isnan(a->legacy_timestamp_s) == isnan(b->legacy_timestamp_s)) &&
-        (isnan(a->legacy_timestamp_s) || !(a->legacy_timestamp_s < b->legacy_timestamp_s ||
-                                           a->legacy_timestamp_s > b->legacy_timestamp_s)) &&
-        a->legacy_device_used == b->legacy_device_used &&
-        a->legacy_total_memory == b->legacy_total_memory;
-    return scopes && names && counters && others && texts && legacy;
+    return scopes && names && counters && others && texts && tracker_equal(a->tracker, b->tracker);
 }
 
 // Memory whose end is the end of a page that is followed by one that must not be touched.

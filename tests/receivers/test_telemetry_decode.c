@@ -93,9 +93,7 @@ START_TEST(all_fields_arrive) {
     assert_text(telemetry->context, "ok");
     assert_text(telemetry->metadata, "{\"backend\": \"cuda\"}");
     ck_assert_ptr_null(telemetry->scope);
-    ck_assert(isnan(telemetry->legacy_timestamp_s));
-    ck_assert_int_eq(telemetry->legacy_device_used, -1);
-    ck_assert_int_eq(telemetry->legacy_total_memory, -1);
+    ck_assert_ptr_null(telemetry->tracker);
 }
 END_TEST
 

@@ -44,7 +44,7 @@ START_TEST(a_minimal_record_gets_the_defaults) {
                                                     COUNTER_DEVICE_FREE | COUNTER_DEVICE_TOTAL);
     ck_assert_ptr_null(telemetry->context.data);
     assert_text(telemetry->metadata, "{}");
-    ck_assert_double_eq(telemetry->legacy_timestamp_s, 1.0);
+    ck_assert_double_eq(telemetry->tracker->timestamp_s, 1.0);
 }
 END_TEST
 
@@ -70,7 +70,7 @@ START_TEST(seconds_become_nanoseconds_as_doubles_do) {
         const struct telemetry *telemetry = accept(record);
         ck_assert_msg(telemetry->timestamp_ns == cases[i].time_ns, "%s gives %llu",
                       cases[i].seconds, (unsigned long long)telemetry->timestamp_ns);
-        ck_assert(telemetry->legacy_timestamp_s >= strtod(cases[i].seconds, NULL));
+        ck_assert(telemetry->tracker->timestamp_s >= strtod(cases[i].seconds, NULL));
     }
 }
 END_TEST
@@ -88,9 +88,9 @@ START_TEST(timestamps_that_are_refused) {
            "memory_allocated");
     ck_assert_uint_eq(accept("{\"timestamp_ns\": 18446744073709551615}")->timestamp_ns, UINT64_MAX);
     // The raw seconds are kept beside a timestamp in nanoseconds.
-    ck_assert_double_eq(accept("{\"timestamp_ns\": 7, \"timestamp\": 2.5}")->legacy_timestamp_s,
+    ck_assert_double_eq(accept("{\"timestamp_ns\": 7, \"timestamp\": 2.5}")->tracker->timestamp_s,
                         2.5);
-    ck_assert(isnan(accept("{\"timestamp_ns\": 7, \"timestamp\": \"x\"}")->legacy_timestamp_s));
+    ck_assert(isnan(accept("{\"timestamp_ns\": 7, \"timestamp\": \"x\"}")->tracker->timestamp_s));
 }
 END_TEST
 
@@ -125,6 +125,29 @@ START_TEST(devices_by_their_text) {
 }
 END_TEST
 
+START_TEST(what_a_tracker_wrote_itself) {
+    const struct tracker_record *tracker =
+        accept(
+            "{\"timestamp\":1,\"memory_allocated\":1,\"allocator_allocated_bytes\":2,"
+            "\"allocator_reserved_bytes\":9,\"device_used\":true,\"device_used_bytes\":-0,"
+            "\"device_total\":null,\"rank\":3,\"world_size\":4,\"job_id\":\"j\",\"context\":\"c\"}")
+            ->tracker;
+    ck_assert_int_eq(tracker->counters[TRACKER_ALLOCATED], 1);
+    ck_assert_int_eq(tracker->counters[TRACKER_RESERVED], 9);
+    ck_assert_int_eq(tracker->counters[TRACKER_DEVICE_USED], 0);
+    ck_assert_uint_eq(tracker->present, 1u << TRACKER_ALLOCATED | 1u << TRACKER_RESERVED |
+                                            1u << TRACKER_DEVICE_USED | 1u << TRACKER_RANK |
+                                            1u << TRACKER_JOB | 1u << TRACKER_CONTEXT);
+    // Defaults and other places count for the normalised form alone.
+    const struct telemetry *telemetry = accept(
+        "{\"timestamp\":1,\"message\":\"m\",\"memory_mb\":1,\"total_memory\":2000000,"
+        "\"metadata\":{\"rank\":1,\"world_size\":2,\"job_id\":\"j\"},"
+        "\"device_used\":9223372036854775808,\"rank\":null}");
+    ck_assert_int_eq(telemetry->rank, 1);
+    ck_assert_uint_eq(telemetry->tracker->present, 0);
+}
+END_TEST
+
 START_TEST(counters_from_where_they_are) {
     const struct telemetry *telemetry = accept(
         "{\"timestamp\":1,\"memory_allocated\":10,\"memory_reserved\":20,"
@@ -135,14 +158,11 @@ START_TEST(counters_from_where_they_are) {
     ck_assert_int_eq(telemetry->device_used_bytes, 10);
     ck_assert_int_eq(telemetry->device_total_bytes, 100);
     ck_assert_int_eq(telemetry->device_free_bytes, 90);
-    ck_assert_int_eq(telemetry->legacy_device_used, 7);
-    ck_assert_int_eq(telemetry->legacy_total_memory, 100);
     telemetry =
         accept("{\"timestamp\":1,\"memory_mb\":1.5,\"metadata\":{\"device_total\":5000000}}");
     ck_assert_int_eq(telemetry->allocated_bytes, 1572864);
     ck_assert_int_eq(telemetry->reserved_bytes, 1572864);
     ck_assert_int_eq(telemetry->device_total_bytes, 5000000);
-    ck_assert_int_eq(telemetry->legacy_total_memory, -1);
     telemetry = accept(
         "{\"timestamp\":1,\"device_used_bytes\":8,\"total_bytes\":null,"
         "\"metadata\":{\"total_memory\":9},\"allocator_active_bytes\":4}");
@@ -278,6 +298,7 @@ int main(void) {
     tcase_add_test(tcase, seconds_become_nanoseconds_as_doubles_do);
     tcase_add_test(tcase, timestamps_that_are_refused);
     tcase_add_test(tcase, devices_by_their_text);
+    tcase_add_test(tcase, what_a_tracker_wrote_itself);
     tcase_add_test(tcase, counters_from_where_they_are);
     tcase_add_test(tcase, counters_that_are_refused);
     tcase_add_test(tcase, collectors_by_backend);
