@@ -35,7 +35,7 @@ struct decode_fault {
     enum decode_category category;
     char field[DECODE_FIELD_MAX]; // the field(s) named by the reference, ", " joined; "" when none
     char detail[DECODE_DETAIL_MAX]; // one clause for people: what was found, what would be right
-    size_t offset; // where in the record, for bad JSON and pickles; else 0
+    size_t offset;                  // where in the record, for bad JSON and pickles; else 0
 };
 
 // What is known of an input before its first record.

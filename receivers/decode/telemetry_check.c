@@ -9,7 +9,6 @@
 #include "receivers/decode/telemetry_fault.h"
 #include "receivers/decode/telemetry_record.h"
 
-
 #define REQUIRED_ALL      (FIELD_BIT(FIELD_REQUIRED_COUNT) - 1)
 #define REQUIRED_FIELDS   (REQUIRED_ALL & ~FIELD_BIT(FIELD_SESSION_ID))
 #define KNOWN_FIELDS      (FIELD_BIT(FIELD_COUNT) - 1)
