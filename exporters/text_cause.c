@@ -210,7 +210,7 @@ static void subject_append(struct text_page *page, const struct subject *subject
                        leak_headline(page, subject));
     else
         page_paragraph(page, COLOR_GOOD, 0, harmless_headline(page, subject));
-    buffer_append_char(page->out, '\n');
+    page_blank(page);
     who_append(page, subject);
     when_append(page, subject);
     how_much_append(page, subject);
@@ -233,7 +233,7 @@ static void nothing_append(struct text_page *page, const struct evaluation *eval
     else
         page_paragraph(page, COLOR_GOOD, 0,
                        "No rank is to blame: none grew far enough without falling back.");
-    buffer_append_char(page->out, '\n');
+    page_blank(page);
 }
 
 static void ranks_append(struct text_page *page, const struct evaluation *evaluation) {

@@ -11,13 +11,6 @@
 
 enum { FOLLOWERS_SHOWN_MAX = 16, FOLLOWER_FIGURES_WIDTH = 38 };
 
-struct follower {
-    uint32_t index;
-    int32_t rank;
-    __int128 aligned_ns;
-    const struct spike *spike;
-};
-
 static int follower_compare(const void *left, const void *right) {
     const struct follower *a = left, *b = right;
     if (a->aligned_ns != b->aligned_ns)
@@ -27,7 +20,7 @@ static int follower_compare(const void *left, const void *right) {
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static uint32_t followers_find(const struct evaluation *evaluation, struct follower *followers) {
+uint32_t text_followers_find(const struct evaluation *evaluation, struct follower *followers) {
     uint32_t first = evaluation->cause->suspects.items[0].index, count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct spike *spike = &evaluation->spikes[i].kept;
@@ -45,12 +38,12 @@ static uint32_t followers_find(const struct evaluation *evaluation, struct follo
     return count;
 }
 
-static const char *follower_phase(struct text_page *page, const struct evaluation *evaluation,
-                                  const struct follower *follower) {
+const struct phase_attribution *text_suspect_phase(const struct evaluation *evaluation,
+                                                   uint32_t index) {
     const struct suspect_list *suspects = &evaluation->cause->suspects;
     for (uint32_t i = 0; i < suspects->count && evaluation->cause_phases != NULL; i++)
-        if (suspects->items[i].index == follower->index)
-            return text_phase(page, &evaluation->cause_phases[i]);
+        if (suspects->items[i].index == index)
+            return &evaluation->cause_phases[i];
     return NULL;
 }
 
@@ -58,7 +51,7 @@ static void follower_append(struct text_page *page, const struct evaluation *eva
                             const struct follower *follower) {
     __int128 after_ns = follower->aligned_ns - evaluation->cause->suspects.items[0].aligned_ns;
     const struct origin *origin = table_row(&evaluation->store->origins, follower->spike->origin);
-    const char *phase = follower_phase(page, evaluation, follower);
+    const char *phase = text_phase(page, text_suspect_phase(evaluation, follower->index));
     size_t room = page->style->width > FOLLOWER_FIGURES_WIDTH + 16
                       ? page->style->width - FOLLOWER_FIGURES_WIDTH
                       : 16;
@@ -83,7 +76,7 @@ void text_followers_append(struct text_page *page, const struct evaluation *eval
         return;
     struct follower *followers =
         arena_take(page->arena, evaluation->rank_count * sizeof *followers);
-    uint32_t count = followers_find(evaluation, followers);
+    uint32_t count = text_followers_find(evaluation, followers);
     if (count == 0)
         return;
     page_heading(page,

@@ -27,15 +27,40 @@ void page_color_end(struct text_page *page, enum text_color color) {
         buffer_append(page->out, SLICE("\x1b[0m"));
 }
 
+static void tell(struct text_page *page, struct told told) {
+    struct told_list *list = page->told;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+        struct told *items = arena_take(page->arena, list->capacity * sizeof *items);
+        if (list->count > 0)
+            memcpy(items, list->items, list->count * sizeof *items);
+        list->items = items;
+    }
+    list->items[list->count++] = told;
+}
+
 void page_line(struct text_page *page, enum text_color color, const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_PARAGRAPH, color, NULL, text});
+        return;
+    }
     page_color(page, color);
     buffer_append_text(page->out, text);
     page_color_end(page, color);
     buffer_append_char(page->out, '\n');
 }
 
+void page_blank(struct text_page *page) {
+    if (page->told == NULL)
+        buffer_append_char(page->out, '\n');
+}
+
 void page_heading(struct text_page *page, const char *text) {
-    buffer_append_char(page->out, '\n');
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_HEADING, COLOR_STRONG, NULL, text});
+        return;
+    }
+    page_blank(page);
     page_line(page, COLOR_STRONG, text);
 }
 
@@ -68,6 +93,10 @@ static void words_append(struct text_page *page, const char *text, size_t indent
 
 void page_paragraph(struct text_page *page, enum text_color color, uint32_t indent,
                     const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_PARAGRAPH, color, NULL, text});
+        return;
+    }
     page_color(page, color);
     spaces_append(page->out, indent);
     words_append(page, text, indent, indent);
@@ -76,6 +105,10 @@ void page_paragraph(struct text_page *page, enum text_color color, uint32_t inde
 }
 
 void page_field(struct text_page *page, const char *label, const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_FIELD, COLOR_NONE, label, text});
+        return;
+    }
     buffer_append(page->out, SLICE("  "));
     page_color(page, COLOR_DIM);
     buffer_append_text(page->out, label);

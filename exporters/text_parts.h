@@ -8,9 +8,31 @@
 void text_cause_append(struct text_page *page, const struct evaluation *evaluation,
                        const char *advice);
 // text_followers.c: which ranks grew after the first one, and when.
+struct follower {
+    uint32_t index;
+    int32_t rank;
+    __int128 aligned_ns;
+    const struct spike *spike;
+};
+
+// Fills followers[rank_count at most] in the order in which they grew; needs a cause and spikes.
+uint32_t text_followers_find(const struct evaluation *evaluation, struct follower *followers);
+// What the rank at `index` was doing, when it is one of the suspects; else NULL.
+const struct phase_attribution *text_suspect_phase(const struct evaluation *evaluation,
+                                                   uint32_t index);
 void text_followers_append(struct text_page *page, const struct evaluation *evaluation);
 // text_timeline.c: memory of each rank over time, drawn in characters; which ranks fell silent.
 void text_timeline_append(struct text_page *page, const struct evaluation *evaluation);
+// The ranks that fell silent before `end_ns`, aligned.
+void text_silent_append(struct text_page *page, const struct evaluation *evaluation,
+                        __int128 end_ns);
+// The stretch of aligned time that all ranks together cover; false when no sample is held.
+bool text_span(const struct evaluation *evaluation, __int128 *start_ns, __int128 *end_ns);
+
+// text_report.c: whether the detector of the causes made it; whether this verdict says what the
+// cause of this evaluation says, in other words.
+bool text_is_memory_verdict(const struct verdict *verdict);
+bool text_verdict_is_told(const struct verdict *verdict, const struct evaluation *evaluation);
 
 // Shared by them.
 int32_t text_rank_at(const struct evaluation *evaluation, uint32_t index);

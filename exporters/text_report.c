@@ -5,14 +5,14 @@
 // notes; then what other detectors found. Linear in the ranks and in the samples of those drawn.
 #include "exporters/text_parts.h"
 
-static bool is_memory_verdict(const struct verdict *verdict) {
+bool text_is_memory_verdict(const struct verdict *verdict) {
     return strcmp(verdict->pattern, "memory_first_cause") == 0;
 }
 
 // The verdict on this evaluation says the same in other words; it is not said twice.
-static bool verdict_is_told(const struct verdict *verdict, const struct evaluation *evaluation) {
+bool text_verdict_is_told(const struct verdict *verdict, const struct evaluation *evaluation) {
     static const char *const kinds[] = {"leak", "common_growth", "swing"};
-    return evaluation->cause != NULL && is_memory_verdict(verdict) &&
+    return evaluation->cause != NULL && text_is_memory_verdict(verdict) &&
            verdict->job == evaluation->job &&
            (verdict->state == VERDICT_RESOLVED) == (evaluation->cause->kind == CAUSE_SWING) &&
            strcmp(verdict->kind, kinds[evaluation->cause->kind]) == 0;
@@ -21,7 +21,7 @@ static bool verdict_is_told(const struct verdict *verdict, const struct evaluati
 static const char *advice_for(struct text_page *page, const struct batch *batch,
                               const struct evaluation *evaluation) {
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
-        if (verdict_is_told(&batch->verdicts.items[i], evaluation))
+        if (text_verdict_is_told(&batch->verdicts.items[i], evaluation))
             return page_shown(page, batch->verdicts.items[i].remediation, 0);
     return NULL;
 }
@@ -50,7 +50,7 @@ static void evaluation_append(struct text_page *page, const struct batch *batch,
 
 static bool told_somewhere(const struct verdict *verdict, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
-        if (verdict_is_told(verdict, &batch->evaluations[i]))
+        if (text_verdict_is_told(verdict, &batch->evaluations[i]))
             return true;
     return false;
 }

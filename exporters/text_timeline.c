@@ -54,20 +54,19 @@ static const struct sample *first_sample(const struct evaluation *evaluation, ui
                        evaluation->as_of_ns);
 }
 
-// The stretch of aligned time that all ranks together cover; false when no sample is held.
-static bool chart_find_span(struct chart *chart) {
+bool text_span(const struct evaluation *evaluation, __int128 *start_ns, __int128 *end_ns) {
     bool any = false;
-    for (uint32_t i = 0; i < chart->evaluation->rank_count; i++) {
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         struct series_cursor cursor;
-        const struct sample *first = first_sample(chart->evaluation, i, &cursor);
+        const struct sample *first = first_sample(evaluation, i, &cursor);
         if (first == NULL)
             continue;
-        __int128 from = text_aligned(chart->evaluation, i, first->time_ns);
-        __int128 to = text_aligned(chart->evaluation, i, chart->evaluation->ranks[i].last_ns);
-        if (!any || from < chart->start_ns)
-            chart->start_ns = from;
-        if (!any || to > chart->end_ns)
-            chart->end_ns = to;
+        __int128 from = text_aligned(evaluation, i, first->time_ns);
+        __int128 to = text_aligned(evaluation, i, evaluation->ranks[i].last_ns);
+        if (!any || from < *start_ns)
+            *start_ns = from;
+        if (!any || to > *end_ns)
+            *end_ns = to;
         any = true;
     }
     return any;
@@ -201,15 +200,14 @@ static void chart_layout(struct text_page *page, struct chart *chart) {
         arena_take(page->arena, (size_t)chart->row_count * chart->columns * sizeof *chart->cells);
 }
 
-static void silent_append(struct text_page *page, const struct chart *chart) {
-    const struct evaluation *evaluation = chart->evaluation;
+void text_silent_append(struct text_page *page, const struct evaluation *evaluation,
+                        __int128 end_ns) {
     __int128 limit_ns = evaluation->median_interval_ns * GAP_INTERVALS;
     if (limit_ns < silence_min_ns)
         limit_ns = silence_min_ns;
     uint32_t count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        __int128 silent_ns =
-            chart->end_ns - text_aligned(evaluation, i, evaluation->ranks[i].last_ns);
+        __int128 silent_ns = end_ns - text_aligned(evaluation, i, evaluation->ranks[i].last_ns);
         if (silent_ns <= limit_ns)
             continue;
         if (count++ == 0)
@@ -233,7 +231,7 @@ static void silent_append(struct text_page *page, const struct chart *chart) {
 
 void text_timeline_append(struct text_page *page, const struct evaluation *evaluation) {
     struct chart chart = {.evaluation = evaluation, .lowest_bytes = INT64_MAX};
-    if (!chart_find_span(&chart))
+    if (!text_span(evaluation, &chart.start_ns, &chart.end_ns))
         return;
     chart_choose_rows(&chart);
     chart_layout(page, &chart);
@@ -248,5 +246,5 @@ void text_timeline_append(struct text_page *page, const struct evaluation *evalu
         page_line(page, COLOR_DIM,
                   arena_format(page->arena, "  %u more ranks are not shown",
                                evaluation->rank_count - chart.row_count));
-    silent_append(page, &chart);
+    text_silent_append(page, evaluation, chart.end_ns);
 }
