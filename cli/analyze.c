@@ -19,6 +19,7 @@ struct analyze_options {
     int output; // enum analyze_output
     struct word_list configs;
     struct word_list sets;
+    const char *html; // NULL: no page
     const char *pipeline;
     int fail_on; // 0: never, else enum severity + 1
     bool print_config;
@@ -36,12 +37,18 @@ static const struct argument rows[] = {
      .choices = outputs,
      .help = "what to print: text is for people (the default), summary and timeline are JSON "
              "documents, verdicts are JSON Lines with the last state of each verdict"},
+    {.name = "html",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, html),
+     .value_name = "FILE",
+     .help = "write the report as an HTML page with charts and evidence to this file as well; it "
+             "is replaced whole"},
     {.name = "config",
      .type = ARGUMENT_LIST,
      .offset = offsetof(struct analyze_options, configs),
      .value_name = "FILE",
      .help = "use the processors of this configuration; its receivers are replaced by PATH and its "
-             "exporters by --output. Given again: joined, the last one wins"},
+             "exporters by --output and --html. Given again: joined, the last one wins"},
     {.name = "pipeline",
      .type = ARGUMENT_TEXT,
      .offset = offsetof(struct analyze_options, pipeline),
@@ -94,8 +101,8 @@ static int print_config(struct invocation *invocation) {
     buffer_init(&text, CONFIG_TEXT_MAX);
     struct error error = {0};
     int code = 0;
-    if (default_config_write(&text, (enum analyze_output)options->output, invocation->operands,
-                             &error) != STATUS_OK)
+    if (default_config_write(&text, (enum analyze_output)options->output, options->html,
+                             invocation->operands, &error) != STATUS_OK)
         code = invocation_fail(invocation, &error);
     else if (options->sets.count > 0)
         code = print_overridden(invocation, buffer_slice(&text));
@@ -157,6 +164,10 @@ static int run_plan(struct invocation *invocation, const struct plan *plan) {
 
 static int analyze_run(struct invocation *invocation) {
     const struct analyze_options *options = invocation->options;
+    if (options->html != NULL && (options->html[0] == '\0' || strcmp(options->html, "-") == 0))
+        return invocation_misused(invocation,
+                                  "--html needs the path of a file: standard output "
+                                  "has what --output says");
     if (options->print_config)
         return print_config(invocation);
     if (invocation->operands.count == 0)
@@ -169,7 +180,7 @@ static int analyze_run(struct invocation *invocation) {
                                   "was not given");
     bool own = options->configs.count > 0;
     struct plan ends, user;
-    int code = plan_load_default(&ends, (enum analyze_output)options->output,
+    int code = plan_load_default(&ends, (enum analyze_output)options->output, options->html,
                                  own ? (struct word_list){0} : options->sets, invocation);
     if (code != 0)
         return code;
@@ -202,6 +213,7 @@ const struct command command_analyze = {
     .examples =
         "  culprit analyze /telemetry\n"
         "  culprit analyze --output summary rank0.jsonl rank1.jsonl\n"
+        "  culprit analyze --html report.html /telemetry\n"
         "  culprit analyze --output verdicts --fail-on error /telemetry\n"
         "  zcat ranks.jsonl.gz | culprit analyze -\n"
         "  culprit analyze --print-config /telemetry > culprit.yaml\n",

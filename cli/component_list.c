@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/component_list.h"
 
+#include "exporters/html.h"
 #include "exporters/json.h"
 #include "exporters/kafka.h"
 #include "exporters/prometheus/prometheus.h"
@@ -35,6 +36,7 @@ static const struct component_type *const types[] = {
     &exporter_json,
     &exporter_kafka,
     &exporter_text,
+    &exporter_html,
     &exporter_prometheus,
 
     &extension_file_storage,

@@ -84,7 +84,7 @@ static enum status refuse_path(const char *path, struct error *error) {
     return STATUS_BAD_DATA;
 }
 
-enum status default_config_write(struct buffer *out, enum analyze_output output,
+enum status default_config_write(struct buffer *out, enum analyze_output output, const char *html,
                                  struct word_list paths, struct error *error) {
     buffer_append_text(out, head);
     if (paths.count == 0)
@@ -99,7 +99,14 @@ enum status default_config_write(struct buffer *out, enum analyze_output output,
     }
     buffer_append_text(out, middle);
     buffer_append_text(out, exporter_options[output]);
+    if (html != NULL) {
+        buffer_append_text(out, "  html:\n    path: ");
+        if (!yaml_append_quoted(out, slice_of(html)))
+            return refuse_path(html, error);
+        buffer_append_char(out, '\n');
+    }
     buffer_append_text(out, tail);
-    buffer_append_format(out, "      exporters: [%s]\n", exporter_ids[output]);
+    buffer_append_format(out, "      exporters: [%s%s]\n", exporter_ids[output],
+                         html == NULL ? "" : ", html");
     return STATUS_OK;
 }

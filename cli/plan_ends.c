@@ -10,18 +10,43 @@
 
 enum { CONFIG_TEXT_MAX = 64 * 1024 };
 
-int plan_load_default(struct plan *plan, enum analyze_output output, struct word_list sets,
-                      struct invocation *invocation) {
+// The field of `option` in the component's config, which the plan's arena holds.
+static void *option_field(const struct plan_component *component, const char *option,
+                          enum option_type type) {
+    const struct option *row = component->type->options;
+    const struct option *end = row + component->type->option_count;
+    while (row < end && (strcmp(row->name, option) != 0 || row->type != type))
+        row++;
+    assert(row < end);
+    return (char *)(uintptr_t)component->config + row->offset;
+}
+
+// The path of the page, as a value: it may hold any byte.
+static void set_page_path(struct plan *plan, const char *path) {
+    for (uint32_t i = 0; i < plan->component_count; i++) {
+        const struct plan_component *component = &plan->components[i];
+        if (component->type->kind == COMPONENT_EXPORTER && component->used &&
+            strcmp(component->type->name, "html") == 0)
+            *(const char **)option_field(component, "path", OPTION_TEXT) = path;
+    }
+}
+
+int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
+                      struct word_list sets, struct invocation *invocation) {
     struct buffer text;
     buffer_init(&text, CONFIG_TEXT_MAX);
     struct error error = {0};
-    enum status status = default_config_write(&text, output, (struct word_list){0}, &error);
+    enum status status = default_config_write(&text, output, html == NULL ? NULL : "page.html",
+                                              (struct word_list){0}, &error);
     assert(status == STATUS_OK && !text.failed);
     struct plan_request request = {.text = arena_text(invocation->arena, buffer_slice(&text)),
                                    .text_name = "(default)",
                                    .sets = sets};
     buffer_release(&text);
-    return plan_load(plan, &request, invocation);
+    int code = plan_load(plan, &request, invocation);
+    if (code == 0 && html != NULL)
+        set_page_path(plan, html);
+    return code;
 }
 
 static void name_pipelines(const struct plan *plan, struct buffer *out) {
@@ -110,17 +135,6 @@ static enum status replace_ends(struct plan *plan, const struct plan *ends, stru
     mark_used(plan, pipeline->processors, pipeline->processor_count);
     mark_used(plan, pipeline->exporters, pipeline->exporter_count);
     return check_needs(plan, error);
-}
-
-// The field of `option` in the component's config, which the plan's arena holds.
-static void *option_field(const struct plan_component *component, const char *option,
-                          enum option_type type) {
-    const struct option *row = component->type->options;
-    const struct option *end = row + component->type->option_count;
-    while (row < end && (strcmp(row->name, option) != 0 || row->type != type))
-        row++;
-    assert(row < end);
-    return (char *)(uintptr_t)component->config + row->offset;
 }
 
 void plan_set_list(struct plan *plan, enum component_kind kind, const char *option,

@@ -5,10 +5,10 @@
 #include "cli/default_config.h"
 #include "cli/plan_load.h"
 
-// The embedded pipeline of analyze with the exporter for `output`. 0, or an exit code with the
-// problems said.
-int plan_load_default(struct plan *plan, enum analyze_output output, struct word_list sets,
-                      struct invocation *invocation);
+// The embedded pipeline of analyze with the exporter for `output`, and one for a page in the file
+// `html` unless that is NULL. 0, or an exit code with the problems said.
+int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
+                      struct word_list sets, struct invocation *invocation);
 
 // The pipeline `pipeline` (NULL: the first one) of the user's configuration, with its receivers and
 // exporters replaced by those of the first pipeline of `ends`, whose memory must outlive `plan`.

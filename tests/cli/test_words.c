@@ -165,7 +165,7 @@ START_TEST(default_config_lists_the_paths) {
     struct error error = {0};
     const char *const paths[] = {"/x/$1", "*.jsonl"};
     ck_assert_int_eq(
-        default_config_write(&out, ANALYZE_SUMMARY, (struct word_list){paths, 2}, &error),
+        default_config_write(&out, ANALYZE_SUMMARY, NULL, (struct word_list){paths, 2}, &error),
         STATUS_OK);
     const char *text = taken();
     ck_assert_ptr_nonnull(
@@ -174,9 +174,19 @@ START_TEST(default_config_lists_the_paths) {
     ck_assert_ptr_nonnull(strstr(text, "exporters: [json]\n"));
     const char *const bytes_only[] = {"/x/\xff"};
     ck_assert_int_eq(
-        default_config_write(&out, ANALYZE_TEXT, (struct word_list){bytes_only, 1}, &error),
+        default_config_write(&out, ANALYZE_TEXT, NULL, (struct word_list){bytes_only, 1}, &error),
         STATUS_BAD_DATA);
     ck_assert_ptr_nonnull(strstr(error.message, "/x/\\xff"));
+    buffer_reset(&out);
+    ck_assert_int_eq(
+        default_config_write(&out, ANALYZE_TEXT, "$a.html", (struct word_list){paths, 2}, &error),
+        STATUS_OK);
+    text = taken();
+    ck_assert_ptr_nonnull(strstr(text, "  html:\n    path: \"$$a.html\"\n"));
+    ck_assert_ptr_nonnull(strstr(text, "exporters: [text, html]\n"));
+    ck_assert_int_eq(
+        default_config_write(&out, ANALYZE_TEXT, "\xff.html", (struct word_list){paths, 2}, &error),
+        STATUS_BAD_DATA);
 }
 END_TEST
 

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page brings along: how it looks, and the readout under the pointer. Constants, so that
+// their hashes can stand in the page's policy.
+#pragma once
+
+extern const char page_style[];
+// The page is whole without it. Reads the lines that are there, and writes text nodes only.
+extern const char page_script[];
