@@ -6,6 +6,7 @@
 #include "exporters/kafka.h"
 #include "exporters/prometheus/prometheus.h"
 #include "exporters/text.h"
+#include "exporters/wandb/wandb.h"
 #include "extensions/file_storage.h"
 #include "extensions/health_check.h"
 #include "processors/align.h"
@@ -38,6 +39,7 @@ static const struct component_type *const types[] = {
     &exporter_text,
     &exporter_html,
     &exporter_prometheus,
+    &exporter_wandb,
 
     &extension_file_storage,
     &extension_health_check,
