@@ -57,6 +57,7 @@ struct verdict_list {
 struct batch {
     const struct event *events;
     uint32_t event_count;
+    uint32_t kinds;      // 1 << enum event_kind of those that may be among them
     struct arena *arena; // lives until this batch has gone through its pipeline
 
     bool evaluate;

@@ -152,7 +152,10 @@ struct component_type {
     size_t option_count;
     size_t config_size;   // of the struct that the option rows fill
     size_t instance_size; // zeroed before start
-    uint32_t needs;       // enum stage_fact bits; exporters: what the pipeline must give
+    // Processors: 1 << enum event_kind of the events that it looks at; batches without any of them
+    // reach it only to be judged. 0: all do.
+    uint32_t takes;
+    uint32_t needs; // enum stage_fact bits; exporters: what the pipeline must give
     uint32_t gives;
     // Rules between options, no I/O. NULL when there are none.
     void (*validate)(const void *config, struct problem_list *problems);

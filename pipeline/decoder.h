@@ -43,6 +43,7 @@ struct decoder_input {
     struct slice path;    // as the receiver names it
     uint64_t observed_ns; // when it was read or written, Unix; 0: not known
     bool is_file;         // a file of its own, not a part of a stream
+    struct slice tail;    // its last bytes as they are now; only while `begin` runs; may be empty
 };
 
 struct decoder_type {

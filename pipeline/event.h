@@ -47,7 +47,7 @@ struct carried {
 struct event {
     uint64_t time_ns;  // when it happened, Unix nanoseconds
     uint64_t position; // 1-based line or item in its source
-    uint32_t source;   // index of the source in its feed's source list (feed.h), process-wide
+    string_id source;  // path of its source; STRING_REFUSED when there were too many names
     string_id job;     // STRING_NONE when it names none
     string_id node;    // the host that the process reported; STRING_NONE when unknown
     int32_t rank;      // or RANK_NONE

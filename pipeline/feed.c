@@ -29,13 +29,14 @@ struct feed {
     struct arena arena; // of the batch being filled
     struct event *events;
     uint32_t event_count;
+    uint32_t kinds; // of them
     uint32_t event_capacity;
     bool journal; // flushed only when asked
     bool caught_up;
-    uint64_t batch;    // number of the batch being filled
-    uint64_t begun_ns; // when its first event came, monotonic
-    string_id stamp;
-    string_id none; // the text that torchrun writes for a job without an id
+    uint64_t batch;          // number of the batch being filled
+    uint64_t begun_ns;       // when its first event came, monotonic
+    struct feed_stamp stamp; // for events that name none
+    string_id none;          // the text that torchrun writes for a job without an id
     bool said_none;
     struct source **touched; // by this batch
     uint32_t touched_count;
@@ -49,8 +50,6 @@ struct feed {
     atomic_uint_fast64_t accepted;
     atomic_uint_fast64_t refused_by[DECODE_CATEGORY_COUNT];
 };
-
-static atomic_uint next_source_id = 1;
 
 struct feed *feed_create(const struct feed_settings *settings) {
     struct feed *feed = memory_zero(1, sizeof *feed);
@@ -129,7 +128,7 @@ struct source *feed_source(struct feed *feed, struct slice path) {
     struct source *source = memory_zero(1, sizeof *source);
     source->path = (struct slice){memory_copy_text(path.data, path.size), path.size};
     source->feed = feed;
-    source->id = atomic_fetch_add(&next_source_id, 1);
+    source->id = intern(path);
     source->rows = memory_take((feed->settings.runner_count + 1) * sizeof *source->rows);
     memset(source->rows, 0xff, (feed->settings.runner_count + 1) * sizeof *source->rows);
     uint32_t place = free_place(feed);
@@ -154,11 +153,16 @@ struct source *feed_restored_source(struct feed *feed, uint32_t index) {
     return feed_source(feed, path);
 }
 
-void feed_source_format(struct source *source, const struct decoder_type *decoder) {
+void feed_source_format(struct source *source, const struct decoder_type *decoder,
+                        const struct decoder_input *input) {
     memory_give(source->decoder_state);
     source->decoder = decoder;
     source->decoder_state = memory_zero(1, decoder->state_size + 1); // some have none
     source->figures.format = decoder->name;
+    struct decoder_input known = *input;
+    known.path = source->path;
+    if (decoder->begin != NULL)
+        decoder->begin(source->decoder_state, &known);
 }
 
 const struct decoder_type *feed_source_decoder(const struct source *source) {
@@ -310,7 +314,7 @@ static void stamp_job(struct feed *feed, struct event *event, string_id job) {
     if (event->job != STRING_NONE && event->job != feed->none)
         return;
     if (job == STRING_NONE)
-        job = feed->stamp;
+        job = feed->stamp.job;
     if (job != STRING_NONE) {
         event->job = job;
         if (event->kind == EVENT_TELEMETRY) {
@@ -371,7 +375,10 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
         event->carried = copy;
     }
     stamp_job(feed, event, job);
+    if (event->node == STRING_NONE)
+        event->node = feed->stamp.node;
     source->figures.accepted++;
+    feed->kinds |= 1u << event->kind;
     if (++feed->event_count == feed->event_capacity)
         make_room(feed);
     return DECODE_OK;
@@ -385,11 +392,13 @@ void feed_flush(struct feed *feed) {
         atomic_fetch_add_explicit(&feed->accepted, feed->event_count, memory_order_relaxed);
         struct delivery delivery = {.events = feed->events,
                                     .count = feed->event_count,
+                                    .kinds = feed->kinds,
                                     .touched = feed->touched,
                                     .touched_count = feed->touched_count,
                                     .begun_ns = feed->begun_ns};
         feed->settings.outlet.deliver(feed->settings.outlet.context, &delivery);
         feed->event_count = 0;
+        feed->kinds = 0;
         feed->touched_count = 0;
         feed->batch++;
     }
@@ -400,8 +409,8 @@ void feed_flush(struct feed *feed) {
     arena_reset(&feed->arena);
 }
 
-void feed_stamp_job(struct feed *feed, string_id job) {
-    feed->stamp = job;
+void feed_stamp(struct feed *feed, struct feed_stamp stamp) {
+    feed->stamp = stamp;
 }
 
 void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes) {

@@ -50,8 +50,10 @@ struct source *feed_source(struct feed *feed, struct slice path);
 // and what it was before it was rotated). It is no input in reports. `name` begins with PLACE_MARK.
 #define PLACE_MARK '\x1f'
 struct source *feed_place(struct feed *feed, struct slice name);
-// Sets the decoder and gives it fresh memory; once a source, before its first record.
-void feed_source_format(struct source *source, const struct decoder_type *decoder);
+// Sets the decoder and gives it fresh memory; once a source, before its first record. `input` says
+// what is known of it; its path is the source's own.
+void feed_source_format(struct source *source, const struct decoder_type *decoder,
+                        const struct decoder_input *input);
 const struct decoder_type *feed_source_decoder(const struct source *source);
 struct slice feed_source_path(const struct source *source);
 struct source_figures *feed_source_figures(struct source *source);
@@ -117,8 +119,13 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
 // Hands over what is in the batch. When it is empty, only positions that were reached since.
 void feed_flush(struct feed *feed);
 
-// Events that name no job, or the text "none", get this one. STRING_NONE: none (the default).
-void feed_stamp_job(struct feed *feed, string_id job);
+// Events that name no job, or the text "none", get this one, and those that name no node this
+// one. STRING_NONE: none (the default).
+struct feed_stamp {
+    string_id job;
+    string_id node;
+};
+void feed_stamp(struct feed *feed, struct feed_stamp stamp);
 
 // For the status page and metrics: the receiver works (NULL), or what keeps it from working for
 // now ("the broker does not answer"); it is logged when it changes.

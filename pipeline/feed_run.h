@@ -8,7 +8,7 @@
 struct source {
     struct feed *feed;
     struct slice path;
-    uint32_t id; // process-wide
+    string_id id; // of its path
     const struct decoder_type *decoder;
     void *decoder_state;
     struct source_figures figures;
@@ -29,6 +29,7 @@ struct source {
 struct delivery {
     const struct event *events;
     uint32_t count;
+    uint32_t kinds; // 1 << enum event_kind of those among them
     struct source *const *touched;
     uint32_t touched_count;
     uint64_t begun_ns; // monotonic, when its first event came

@@ -153,7 +153,7 @@ static const struct node *section_node(struct plan_builder *builder, enum compon
 
 void plan_define_components(struct plan_builder *builder) {
     const struct node *sections[PLAN_SECTION_COUNT];
-    size_t count = plan_preset_processors(PRESET_MEMORY).count;
+    size_t count = plan_preset_processors(PRESET_ALL).count;
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++) {
         sections[kind] = section_node(builder, (enum component_kind)kind);
         count += sections[kind] == NULL ? 0 : sections[kind]->count;

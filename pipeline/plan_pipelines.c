@@ -66,7 +66,7 @@ static uint32_t *rows_take(struct plan_builder *builder, uint32_t more) {
 
 static void pipeline_make(struct plan_builder *builder, struct draft *draft) {
     struct plan *plan = builder->plan;
-    uint32_t preset_max = plan_preset_processors(PRESET_MEMORY).count;
+    uint32_t preset_max = plan_preset_processors(PRESET_ALL).count;
     uint32_t *receivers = rows_take(builder, 0), *exporters = rows_take(builder, 0);
     struct plan_pipeline *pipeline = &plan->pipelines[plan->pipeline_count++];
     *pipeline = (struct plan_pipeline){.name = draft->entry->key,

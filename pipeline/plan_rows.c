@@ -3,7 +3,7 @@
 
 static const char *const LOG_LEVELS[] = {"debug", "info", "warn", "error", NULL};
 static const char *const LOG_ENCODINGS[] = {"auto", "console", "json", NULL};
-static const char *const PRESETS[] = {"none", "memory", NULL};
+static const char *const PRESETS[] = {"none", "memory", "all", NULL};
 
 static const struct option LOG_ROWS[] = {
     {.name = "level",
@@ -90,7 +90,9 @@ static const struct option PIPELINE_ROWS[] = {
      .default_value = "none",
      .choices = PRESETS,
      .help = "memory stands for job_filter, rank_group, align, spike_detect, first_cause and "
-             "phase_attribution, before the processors listed"},
+             "phase_attribution; all for these, the detectors nccl_hang, xid_correlation, "
+             "pod_evicted, hbm_ecc, thermal_throttle and pcie_aer, and incident. They stand before "
+             "the processors listed"},
     {.name = "processors",
      .type = OPTION_TEXT_LIST,
      .offset = offsetof(struct pipeline_config, processors),
@@ -128,9 +130,13 @@ static const struct option PIPELINE_ROWS[] = {
      .help = "a source silent for this long no longer holds evaluations back"},
 };
 
-static const char *const MEMORY_PROCESSORS[] = {
-    "job_filter", "rank_group", "align", "spike_detect", "first_cause", "phase_attribution",
+// The first ones are those of PRESET_MEMORY.
+static const char *const PROCESSORS[] = {
+    "job_filter",        "rank_group", "align",           "spike_detect", "first_cause",
+    "phase_attribution", "nccl_hang",  "xid_correlation", "pod_evicted",  "hbm_ecc",
+    "thermal_throttle",  "pcie_aer",   "incident",
 };
+enum { MEMORY_PROCESSORS = 6 };
 
 struct option_rows plan_service_rows(void) {
     return (struct option_rows){SERVICE_ROWS, OPTION_COUNT(SERVICE_ROWS)};
@@ -141,9 +147,8 @@ struct option_rows plan_pipeline_rows(void) {
 }
 
 struct text_list plan_preset_processors(enum preset preset) {
-    if (preset == PRESET_NONE)
-        return (struct text_list){0};
-    return (struct text_list){MEMORY_PROCESSORS, OPTION_COUNT(MEMORY_PROCESSORS)};
+    static const uint32_t COUNTS[] = {0, MEMORY_PROCESSORS, OPTION_COUNT(PROCESSORS)};
+    return (struct text_list){PROCESSORS, COUNTS[preset]};
 }
 
 const char *plan_section(enum component_kind kind) {

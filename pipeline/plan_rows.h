@@ -27,7 +27,7 @@ struct service_config {
     struct telemetry_config telemetry;
 };
 
-enum preset { PRESET_NONE, PRESET_MEMORY };
+enum preset { PRESET_NONE, PRESET_MEMORY, PRESET_ALL };
 
 // `service.pipelines.NAME`
 struct pipeline_config {

@@ -174,7 +174,9 @@ static void pass(struct runner *runner, struct batch *batch) {
         struct runner_stage *stage = &runner->stages[i];
         const uint64_t *before = batch->selected;
         atomic_fetch_add_explicit(&stage->incoming, selected, memory_order_relaxed);
-        stage->type->processor.consume(stage->instance, batch);
+        uint32_t takes = stage->type->takes;
+        if (takes == 0 || batch->evaluate || (takes & batch->kinds) != 0)
+            stage->type->processor.consume(stage->instance, batch);
         if (batch->selected == before)
             continue;
         uint32_t left = count_selected(batch);
@@ -272,7 +274,8 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
     runner->state.idle_due = false;
     for (uint32_t at = 0; at < delivery->count; at += runner->batch_size) {
         uint32_t left = delivery->count - at;
-        struct batch batch = {.events = delivery->events + at,
+        struct batch batch = {.kinds = delivery->kinds,
+                              .events = delivery->events + at,
                               .event_count = left < runner->batch_size ? left : runner->batch_size};
         pass(runner, &batch);
     }

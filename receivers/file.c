@@ -135,7 +135,7 @@ static enum status file_start(void *instance, const void *config,
     enum status status = check_standard_input(receiver, error);
     if (status != STATUS_OK)
         return status;
-    status = record_options_open(&receiver->config->records, context, &receiver->job,
+    status = record_options_open(&receiver->config->records, context, &receiver->stamp,
                                  &receiver->quarantine, error);
     if (status != STATUS_OK)
         return status;
@@ -164,8 +164,7 @@ void file_receiver_attach(struct file_receiver *receiver, struct feed *feed) {
     reader->sink.record_max = (size_t)receiver->config->max_line_size.bytes;
     reader->forced = format_chosen(receiver->config->records.format);
     reader->document_max = (size_t)receiver->config->max_document_size.bytes;
-    if (receiver->job != STRING_NONE)
-        feed_stamp_job(feed, receiver->job);
+    feed_stamp(feed, receiver->stamp);
 }
 
 void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed) {

@@ -176,6 +176,38 @@ static bool has_name(const struct directory *directory, struct slice name) {
     return false;
 }
 
+// "comm_lib_trace_rank_3", "nccl_trace_rank12": a dump of one rank.
+static bool is_of_rank(struct slice name) {
+    size_t end = name.size;
+    while (end > 0 && name.data[end - 1] >= '0' && name.data[end - 1] <= '9')
+        end--;
+    struct slice front = {name.data, end};
+    return end < name.size && (ends_with(front, SLICE("rank")) || ends_with(front, SLICE("rank_")));
+}
+
+// What is taken as input when nobody chose it by name.
+static bool is_input(struct slice name) {
+    static const struct slice ends[] = {{".jsonl", 6},
+                                        {".json", 5},
+                                        {".prom", 5},
+                                        {".pickle", 7},
+                                        {".pkl", 4},
+                                        {".kmsg", 5},
+                                        {".dmesg", 6},
+                                        {".export", 7},
+                                        {"aer_dev_correctable", 19},
+                                        {"aer_dev_nonfatal", 16},
+                                        {"aer_dev_fatal", 13}};
+    static const struct slice starts[] = {{"dmesg", 5}, {"kmsg", 4}, {"kern.log", 8}};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (ends_with(name, ends[i]))
+            return true;
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (begins_with(name, starts[i]))
+            return true;
+    return is_of_rank(name);
+}
+
 enum directory_verdict directory_judge(const struct directory *directory, struct slice name,
                                        bool listed) {
     if (name.data[0] == '.' || ends_with(name, SLICE(".tmp")))
@@ -192,8 +224,7 @@ enum directory_verdict directory_judge(const struct directory *directory, struct
             return ENTRY_TAKEN;
         return is_part(directory->kind, name) ? ENTRY_PART : ENTRY_LEFT_OUT;
     }
-    bool fits = ends_with(plain, SLICE(".jsonl")) || ends_with(plain, SLICE(".json"));
-    return fits || !listed ? ENTRY_TAKEN : ENTRY_LEFT_OUT;
+    return !listed || is_input(plain) ? ENTRY_TAKEN : ENTRY_LEFT_OUT;
 }
 
 enum directory_kind directory_kind_of_file(struct slice path) {

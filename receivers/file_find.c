@@ -190,7 +190,8 @@ static void note_left_out(struct search *search, const struct directory *directo
     if (left->count == 0)
         return;
     static const char *const why[] = {
-        [DIRECTORY_PLAIN] = "their names end neither in .jsonl nor in .json (or these with .gz)",
+        [DIRECTORY_PLAIN] =
+            "their names are not those of telemetry, dumps, kernel logs or counters",
         [DIRECTORY_SINK] = "of a telemetry sink only segment-NNNNNN.jsonl is",
         [DIRECTORY_DUMP] = "of an out-of-memory dump only events.json is"};
     char more[48] = "";

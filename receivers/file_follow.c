@@ -183,7 +183,7 @@ static bool begin_as(struct follower *follower, struct tracked_file *file,
     if (guess.kind == FORMAT_STORMLOG && lines && !file->from_end && !resumed &&
         !skip_copied(follower, file))
         return false;
-    if (!file_accept_format(follower->reader, file->stream.source, guess)) {
+    if (!file_accept_format(follower->reader, file->stream.source, guess, file->descriptor)) {
         file->state = TRACK_IGNORED;
         return true;
     }

@@ -6,12 +6,15 @@
 // to the longest record that is allowed and one block; nothing is allocated once it has.
 #include "receivers/file_read.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/json_keys.h"
 #include "receivers/decode/split.h"
 
 #include <ctype.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { SESSION_MAX = 256 };
 
@@ -72,14 +75,33 @@ static bool is_blank(struct slice text) {
     return true;
 }
 
+// Sets the decoder, with when the file was written last and how it ends; of a pipe neither is
+// known.
+static void set_decoder(struct source *source, const struct decoder_type *decoder, int descriptor) {
+    enum { TAIL_BYTES = 16 << 10 };
+    char tail[TAIL_BYTES];
+    struct stat about;
+    struct decoder_input input = {.observed_ns = clock_unix_ns(), .is_file = true};
+    if (descriptor >= 0 && fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
+        about.st_mtim.tv_sec > 0) {
+        input.observed_ns =
+            (uint64_t)about.st_mtim.tv_sec * 1000000000 + (uint64_t)about.st_mtim.tv_nsec;
+        off_t from = about.st_size > TAIL_BYTES ? about.st_size - TAIL_BYTES : 0;
+        ssize_t got = pread(descriptor, tail, sizeof tail, from);
+        if (got > 0)
+            input.tail = (struct slice){tail, (size_t)got};
+    }
+    feed_source_format(source, decoder, &input);
+}
+
 bool file_accept_format(struct file_reader *reader, struct source *source,
-                        struct format_guess guess) {
+                        struct format_guess guess, int descriptor) {
     struct feed *feed = reader->sink.feed;
     struct slice path = feed_source_path(source);
     const struct decoder_type *decoder = format_decoder(guess.kind);
     if (decoder != NULL) {
         if (feed_source_decoder(source) == NULL)
-            feed_source_format(source, decoder);
+            set_decoder(source, decoder, descriptor);
         return true;
     }
     switch (guess.kind) {
@@ -115,7 +137,7 @@ static bool find_format(struct file_reader *reader, struct source *source,
         return false;
     if (is_blank(window_rest(&reader->window)) && !more)
         return false;
-    bool accepted = file_accept_format(reader, source, *guess);
+    bool accepted = file_accept_format(reader, source, *guess, reader->input.descriptor);
     feed_source_figures(source)->unread = !accepted;
     return accepted;
 }

@@ -52,5 +52,6 @@ void file_read_open(struct file_reader *reader, struct record_stream *stream,
 void file_reader_release(struct file_reader *reader);
 
 // Sets the source's decoder, or notes why the input is not read and returns false.
+// `descriptor`: the file, for its age and its end; -1: not known.
 bool file_accept_format(struct file_reader *reader, struct source *source,
-                        struct format_guess guess);
+                        struct format_guess guess, int descriptor);

@@ -28,7 +28,7 @@ struct file_receiver {
     struct file_finder finder;
     struct found_list found;
     uint32_t notes_said; // of found.notes
-    string_id job;
+    struct feed_stamp stamp;
     struct quarantine quarantine;
     struct file_reader reader;
 };

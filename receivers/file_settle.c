@@ -153,7 +153,8 @@ static bool settle_document(struct follower *follower, struct tracked_file *file
     if (!look.ended && !follower->ending)
         return false;
     bool grown = file->items > 0 && look.items >= file->items && look.old_hash == file->items_hash;
-    if (file->items > 0 && !grown)
+    // A scrape is written anew all the time.
+    if (file->items > 0 && !grown && look.layout != LAYOUT_WHOLE)
         feed_note(follower->reader->sink.feed, slice_of(file->path),
                   "it was written anew with other records and is read from its beginning");
     if (!grown)

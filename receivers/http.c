@@ -5,6 +5,7 @@
 // been read, requests are put off with 503.
 #include "receivers/http.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "receivers/decode/telemetry.h"
@@ -297,7 +298,8 @@ static enum status http_start(void *instance, const void *config,
         return error_set(error, STATUS_CONFIG,
                          "ack: stored needs a place to keep requests: add the extension "
                          "file_storage and name it in service.extensions, or set ack: accepted");
-    enum status status = record_options_open(&receiver->config->records, context, &receiver->job,
+    receiver->decoder = record_options_decoder(&receiver->config->records);
+    enum status status = record_options_open(&receiver->config->records, context, &receiver->stamp,
                                              &receiver->quarantine, error);
     if (status == STATUS_OK && receiver->store != NULL)
         status = http_completer_start(receiver, error);
@@ -367,9 +369,9 @@ static enum status http_run(void *instance, struct feed *feed, struct error *err
     struct http_receiver *receiver = instance;
     receiver->source = feed_source(feed, slice_of(receiver->context->id));
     if (feed_source_decoder(receiver->source) == NULL)
-        feed_source_format(receiver->source, &decoder_stormlog);
-    if (receiver->job != STRING_NONE)
-        feed_stamp_job(feed, receiver->job);
+        feed_source_format(receiver->source, receiver->decoder,
+                           &(struct decoder_input){.observed_ns = clock_unix_ns()});
+    feed_stamp(feed, receiver->stamp);
     say_open(receiver);
     say_listening(receiver);
     // Requests are put off until the journal has been read.

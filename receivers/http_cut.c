@@ -68,6 +68,8 @@ static bool cut_lines(const struct http_config *config, struct slice body, struc
 static bool cut_document(const struct http_config *config, struct slice body,
                          enum format_layout layout, struct http_work *work) {
     struct splitter split;
+    if (layout == LAYOUT_WHOLE)
+        return add_record(config, work, body);
     splitter_begin(&split, layout, (size_t)config->max_record_size.bytes);
     for (;;) {
         struct slice record = {NULL, 0};
@@ -111,7 +113,7 @@ void http_cut(const struct http_config *config, struct slice body, bool lines,
     }
     struct format_guess guess = format_guess(body, true, format_chosen(config->records.format));
     // What is not known is left to the decoder, which says of each record what is missing.
-    if (guess.kind != FORMAT_STORMLOG && guess.kind != FORMAT_UNKNOWN) {
+    if (guess.kind != FORMAT_UNKNOWN && format_decoder(guess.kind) == NULL) {
         fault->status = 400;
         fault->code = "unknown_format";
         snprintf(fault->message, sizeof fault->message,

@@ -82,8 +82,8 @@ static void offer_again(struct replay *replay, struct slice record, uint64_t pos
     struct http_receiver *receiver = replay->receiver;
     struct event event;
     arena_reset(&replay->arena);
-    if (record.size > 0 && decoder_stormlog.decode(replay->state, record, &replay->arena, &event,
-                                                   &receiver->fault) == DECODE_OK)
+    if (record.size > 0 && receiver->decoder->decode(replay->state, record, &replay->arena, &event,
+                                                     &receiver->fault) == DECODE_OK)
         (void)feed_offer(atomic_load(&receiver->feed), receiver->source, record, position,
                          &receiver->fault);
 }
@@ -145,7 +145,7 @@ static bool replay_row(void *context, const char *name, uint64_t number, struct 
 static enum status replay_from(struct http_receiver *receiver, uint64_t first, uint64_t most,
                                uint64_t *entries, struct error *error) {
     struct replay replay = {.receiver = receiver,
-                            .state = memory_zero(1, decoder_stormlog.state_size),
+                            .state = memory_zero(1, receiver->decoder->state_size),
                             .next = first,
                             .left = most};
     arena_init(&replay.arena, 4096);

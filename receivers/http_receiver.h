@@ -110,7 +110,8 @@ struct http_receiver {
     const struct component_context *context;
     bool started;
     struct http_server *server;
-    string_id job;
+    const struct decoder_type *decoder; // of the records at /v1/events
+    struct feed_stamp stamp;
     struct store *store; // NULL: there is none
     // Requests go into the journal: with `ack: stored`, and where an earlier run left entries.
     bool journaling;

@@ -4,13 +4,17 @@
 void record_options_check(const struct record_config *config, struct problem_list *problems) {
     if (config->job_id != NULL && config->job_id[0] == '\0')
         problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");
+    if (config->node != NULL && config->node[0] == '\0')
+        problem_add(problems, "node", "the text is empty; leave the key out or name the node");
 }
 
 enum status record_options_open(const struct record_config *config,
-                                const struct component_context *context, string_id *job,
+                                const struct component_context *context, struct feed_stamp *stamp,
                                 struct quarantine *quarantine, struct error *error) {
-    *job = config->job_id == NULL ? STRING_NONE : intern(slice_of(config->job_id));
-    if (*job == STRING_REFUSED)
+    *stamp = (struct feed_stamp){
+        .job = config->job_id == NULL ? STRING_NONE : intern(slice_of(config->job_id)),
+        .node = config->node == NULL ? STRING_NONE : intern(slice_of(config->node))};
+    if (stamp->job == STRING_REFUSED || stamp->node == STRING_REFUSED)
         return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
     if (config->quarantine == NULL)
         return STATUS_OK;

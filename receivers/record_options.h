@@ -10,6 +10,7 @@
 struct record_config {
     int format; // place in format_choices; format_chosen tells the kind
     const char *job_id;
+    const char *node;
     const char *quarantine;
     struct byte_size quarantine_max_size;
 };
@@ -29,6 +30,10 @@ struct record_config {
          .type = OPTION_TEXT,                                                                      \
          .offset = offsetof(owner, field.job_id),                                                  \
          .help = "job of events that name none, or whose job is the text `none`"},                 \
+        {.name = "node",                                                                           \
+         .type = OPTION_TEXT,                                                                      \
+         .offset = offsetof(owner, field.node),                                                    \
+         .help = "node of events that name none, such as lines of dmesg"},                         \
         {.name = "quarantine",                                                                     \
          .type = OPTION_TEXT,                                                                      \
          .offset = offsetof(owner, field.quarantine),                                              \
@@ -43,8 +48,12 @@ struct record_config {
 
 // Adds problems for values that no row can tell.
 void record_options_check(const struct record_config *config, struct problem_list *problems);
-// The job to stamp, STRING_NONE when none is given, and the quarantine file, which only the first
-// copy of a receiver writes.
+// What decodes the records of a stream.
+static inline const struct decoder_type *
+record_options_decoder(const struct record_config *config) {
+    return format_stream_decoder(config->format);
+}
+// What to stamp on events, and the quarantine file, which only the first copy of a receiver writes.
 enum status record_options_open(const struct record_config *config,
-                                const struct component_context *context, string_id *job,
+                                const struct component_context *context, struct feed_stamp *stamp,
                                 struct quarantine *quarantine, struct error *error) MUST_USE;

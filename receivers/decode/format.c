@@ -34,6 +34,7 @@ enum telling_key {
     KEY_GPU = 1 << 16, // names a GPU
     KEY_RANK = 1 << 17,
     KEY_JOURNAL = 1 << 18,
+    KEY_ITEMS = 1 << 19, // an array
 };
 
 static const struct {
@@ -80,6 +81,8 @@ static unsigned key_bits(const struct json_keys *keys) {
     if (keys->value_first == '[' &&
         (slice_equal(key, SLICE("events")) || slice_equal(key, SLICE("telemetry_events"))))
         return KEY_EVENTS;
+    if (keys->value_first == '[' && slice_equal(key, SLICE("items")))
+        return KEY_ITEMS;
     if (begins_with(key, SLICE("allocator_")))
         return KEY_MEMORY;
     if (slice_equal(key, SLICE("schema")) && keys->value_first == '"' &&
@@ -190,8 +193,10 @@ static bool is_kernel_line(struct slice line) {
 
 // "RxErr 0" or "Receiver Error 12", and no more on the line: the beginning of a counter file.
 static bool is_aer_count(struct slice line) {
-    static const struct slice starts[] = {
-        {"RxErr ", 6}, {"Receiver Error ", 15}, {"Undefined ", 10}, {"TOTAL_ERR_", 10}};
+    static const struct slice starts[] = {{"RxErr ", 6},      {"Receiver Error ", 15},
+                                          {"Undefined ", 10}, {"TOTAL_ERR_", 10},
+                                          {"DLP ", 4},        {"SDES ", 5},
+                                          {"TLP ", 4},        {"FCP ", 4}};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
         if (begins_with(line, starts[i]))
             return isdigit((unsigned char)line.data[line.size - 1]);
@@ -295,12 +300,14 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
     struct value_look look = look_at_value(head, at, 1);
     if (look.end == JSON_KEYS_WRONG)
         return guess_lines(head, final, forced);
-    bool wrapper = (look.bits & (KEY_EVENTS | KEY_SCHEMA_VERSION)) == KEY_EVENTS;
+    bool list = all_of(look.bits, KEY_ITEMS | KEY_API_VERSION);
+    bool wrapper = list || (look.bits & (KEY_EVENTS | KEY_SCHEMA_VERSION)) == KEY_EVENTS;
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
     enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
     if (look.end == JSON_KEYS_CUT && !final)
-        return (struct format_guess){
-            .decided = wrapper && kind == FORMAT_STORMLOG, .kind = kind, .layout = LAYOUT_WRAPPER};
+        return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG),
+                                     .kind = kind,
+                                     .layout = LAYOUT_WRAPPER};
     if (wrapper)
         return decided(kind, LAYOUT_WRAPPER);
     if (!several_lines)

@@ -30,7 +30,7 @@ enum format_kind {
 enum format_layout {
     LAYOUT_LINES,   // one record a line
     LAYOUT_ARRAY,   // one JSON array of records
-    LAYOUT_WRAPPER, // an object that holds the array under `events` or `telemetry_events`
+    LAYOUT_WRAPPER, // an object that holds the array under `events`, `telemetry_events` or `items`
     LAYOUT_OBJECT,  // one record over several lines, or several such one after another
     LAYOUT_WHOLE,   // all of it is one record
 };

@@ -1,19 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
+// Who reads this?
 #include "receivers/decode/formats.h"
 
+#include "receivers/decode/app_log.h"
+#include "receivers/decode/dcgm.h"
+#include "receivers/decode/flight.h"
+#include "receivers/decode/kernel.h"
+#include "receivers/decode/kubernetes.h"
+#include "receivers/decode/rank_map.h"
+#include "receivers/decode/sysfs_aer.h"
+#include "receivers/decode/tagged.h"
 #include "receivers/decode/telemetry.h"
+#include "receivers/decode/telemetry_record.h"
+
+#include <assert.h>
+
+static const struct decoder_type *const decoders[] = {
+    [FORMAT_STORMLOG] = &decoder_stormlog,
+    [FORMAT_PICKLE] = &decoder_flight_pickle,
+    [FORMAT_TAGGED_LINES] = &decoder_tagged,
+    [FORMAT_KUBERNETES] = &decoder_kubernetes,
+    [FORMAT_FLIGHT_RECORDER] = &decoder_flight_json,
+    [FORMAT_METRICS_TEXT] = &decoder_dcgm_text,
+    [FORMAT_KERNEL_LOG] = &decoder_kernel_log,
+    [FORMAT_DCGM] = &decoder_dcgm_json,
+    [FORMAT_AER_COUNTERS] = &decoder_sysfs_aer,
+    [FORMAT_RANK_MAP] = &decoder_rank_map,
+    [FORMAT_APP_LOG] = &decoder_app_log,
+};
+enum { DECODER_COUNT = sizeof decoders / sizeof decoders[0] };
 
 const struct decoder_type *format_decoder(enum format_kind kind) {
-    static const struct decoder_type *const DECODERS[] = {
-        [FORMAT_STORMLOG] = &decoder_stormlog,
-        [FORMAT_APP_LOG] = NULL,
-    };
-    return (size_t)kind < sizeof DECODERS / sizeof DECODERS[0] ? DECODERS[kind] : NULL;
+    return (size_t)kind < DECODER_COUNT ? decoders[kind] : NULL;
 }
 
-const char *const format_choices[] = {"auto", "stormlog", NULL};
+const char *const format_choices[] = {"auto",       "stormlog",   "tagged",  "flight_recorder",
+                                      "kubernetes", "kernel_log", "dcgm",    "dcgm_text",
+                                      "sysfs_aer",  "rank_map",   "app_log", NULL};
 
 enum format_kind format_chosen(int choice) {
-    static const enum format_kind KINDS[] = {FORMAT_UNKNOWN, FORMAT_STORMLOG};
-    return KINDS[choice];
+    static const enum format_kind kinds[] = {
+        FORMAT_UNKNOWN,      FORMAT_STORMLOG,   FORMAT_TAGGED_LINES, FORMAT_FLIGHT_RECORDER,
+        FORMAT_KUBERNETES,   FORMAT_KERNEL_LOG, FORMAT_DCGM,         FORMAT_METRICS_TEXT,
+        FORMAT_AER_COUNTERS, FORMAT_RANK_MAP,   FORMAT_APP_LOG};
+    return kinds[choice];
 }
+
+bool format_is_decoder(struct slice name) {
+    for (int i = 0; i < DECODER_COUNT; i++)
+        if (decoders[i] != NULL && slice_equal(name, slice_of(decoders[i]->name)))
+            return true;
+    return slice_equal(name, slice_of(decoder_any.name));
+}
+
+const struct decoder_type *format_stream_decoder(int choice) {
+    enum format_kind kind = format_chosen(choice);
+    return kind == FORMAT_UNKNOWN ? &decoder_any : decoders[kind];
+}
+
+// -- any kind -----------------------------------------------------------------------------------
+
+enum { PART_SIZE = 4096 };
+
+struct any_state {
+    struct decoder_input input;
+    bool begun[DECODER_COUNT];
+    struct telemetry_state telemetry;
+    // The state of each other decoder.
+    _Alignas(max_align_t) char parts[DECODER_COUNT][PART_SIZE];
+};
+
+static void any_begin(void *memory, const struct decoder_input *input) {
+    ((struct any_state *)memory)->input = *input;
+}
+
+static void *part_of(struct any_state *state, enum format_kind kind) {
+    const struct decoder_type *decoder = decoders[kind];
+    if (kind == FORMAT_STORMLOG)
+        return &state->telemetry;
+    assert(decoder->state_size <= PART_SIZE);
+    if (!state->begun[kind] && decoder->begin != NULL)
+        decoder->begin(state->parts[kind], &state->input);
+    state->begun[kind] = true;
+    return state->parts[kind];
+}
+
+static enum decode_category any_decode(void *memory, struct slice record, struct arena *arena,
+                                       struct event *event, struct decode_fault *fault) {
+    struct any_state *state = memory;
+    void *telemetry = part_of(state, FORMAT_STORMLOG);
+    enum decode_category category = decoder_stormlog.decode(telemetry, record, arena, event, fault);
+    if (category == DECODE_OK)
+        return category;
+    enum format_kind kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
+    if (kind == FORMAT_STORMLOG || format_decoder(kind) == NULL)
+        return category;
+    return decoders[kind]->decode(part_of(state, kind), record, arena, event, fault);
+}
+
+const struct decoder_type decoder_any = {
+    .name = "any",
+    .state_size = sizeof(struct any_state),
+    .begin = any_begin,
+    .decode = any_decode,
+};

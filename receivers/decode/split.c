@@ -173,7 +173,8 @@ static enum split_step step_wrapper(struct splitter *split, char byte) {
 }
 
 static enum split_step step_value(struct splitter *split, char byte) {
-    if (byte == '[' && (key_is(split, "events") || key_is(split, "telemetry_events"))) {
+    if (byte == '[' &&
+        (key_is(split, "events") || key_is(split, "telemetry_events") || key_is(split, "items"))) {
         split->at++;
         split->state = AT_ITEM_OR_END;
         return SPLIT_MORE;

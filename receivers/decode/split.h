@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts one JSON document into its records, while it is being read.
 //
-// Knows an array of records, an object that holds such an array under `events` or
-// `telemetry_events`, and records one after another with white space between them. Only the
+// Knows an array of records, an object that holds such an array under `events`, `telemetry_events`
+// or (Kubernetes) `items`, and records one after another with white space between them. Only the
 // structure is looked at (quotes, brackets, commas): a record that is wrong inside is handed on as
 // it is, for the decoder to refuse, and the next one is found all the same.
 #pragma once

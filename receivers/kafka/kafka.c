@@ -236,11 +236,12 @@ static enum status kafka_start(void *instance, const void *config,
     receiver->first = context->copy == 0;
     receiver->started = true;
     arena_init(&receiver->trial.arena, 4096);
-    receiver->trial.state = memory_zero(1, decoder_stormlog.state_size);
+    receiver->decoder = record_options_decoder(&receiver->config->records);
+    receiver->trial.state = memory_zero(1, receiver->decoder->state_size);
     receiver->group = group_name(receiver->config, context->copy);
     receiver->client.site = context->site;
     find_counters(receiver);
-    enum status status = record_options_open(&receiver->config->records, context, &receiver->job,
+    enum status status = record_options_open(&receiver->config->records, context, &receiver->stamp,
                                              &receiver->quarantine, error);
     if (status == STATUS_OK)
         status = kafka_library_load(&receiver->library, error);

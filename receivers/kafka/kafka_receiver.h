@@ -117,7 +117,8 @@ struct kafka_receiver {
     struct feed *feed;
     bool started;
     bool first; // not a further copy: counts, quarantines and notes
-    string_id job;
+    const struct decoder_type *decoder;
+    struct feed_stamp stamp;
     char *group;
     struct quarantine quarantine;
     struct kafka_trial trial;

@@ -81,8 +81,7 @@ static void turn(struct kafka_receiver *receiver) {
 enum status kafka_run(void *instance, struct feed *feed, struct error *error) {
     struct kafka_receiver *receiver = instance;
     receiver->feed = feed;
-    if (receiver->job != STRING_NONE)
-        feed_stamp_job(feed, receiver->job);
+    feed_stamp(feed, receiver->stamp);
     enum status status = kafka_consumer_join(receiver, error);
     while (status == STATUS_OK && !feed_stopping(feed))
         turn(receiver);

@@ -5,6 +5,7 @@
 // Partitions are as many as Kafka assigns; senders are bounded by max_senders.
 #include "receivers/kafka/kafka_receiver.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "receivers/decode/telemetry.h"
@@ -75,7 +76,8 @@ struct kafka_partition *kafka_partition_find(struct kafka_receiver *receiver, co
 static struct source *open_source(struct kafka_receiver *receiver, struct slice path) {
     struct source *source = feed_source(receiver->feed, path);
     if (feed_source_decoder(source) == NULL)
-        feed_source_format(source, &decoder_stormlog);
+        feed_source_format(source, receiver->decoder,
+                           &(struct decoder_input){.observed_ns = clock_unix_ns()});
     return source;
 }
 

@@ -70,7 +70,7 @@ static void read_header(struct headers *headers, struct slice name, struct slice
         if (read_number(value, &number))
             headers->carried.first_sample_ns = number;
     } else if (slice_equal(name, SLICE("culprit-format"))) {
-        headers->known = slice_equal(value, slice_of(decoder_stormlog.name));
+        headers->known = format_is_decoder(value);
         if (!headers->known)
             headers->fault = "its format (header culprit-format) is not known here";
     } else if (slice_equal(name, SLICE("culprit-schema"))) {
@@ -173,10 +173,10 @@ static bool is_whole(struct kafka_receiver *receiver, const struct handling *han
             set_fault(receiver, item.refusal, item.why);
             return false;
         }
-        enum decode_category category = decoder_stormlog.decode(
+        enum decode_category category = receiver->decoder->decode(
             receiver->trial.state, item.record, &receiver->trial.arena, &event, &receiver->fault);
         arena_reset(&receiver->trial.arena);
-        if (category != DECODE_OK)
+        if (category != DECODE_OK && category != DECODE_NOTHING)
             return false;
     }
     return true;

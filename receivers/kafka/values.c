@@ -24,11 +24,12 @@ void kafka_items_begin(struct kafka_items *items, const struct kafka_config *con
     // What another culprit passed on is one record a message.
     if (known && value.size > 0 && value.data[0] == '{')
         return;
-    enum format_kind forced = known ? FORMAT_STORMLOG : format_chosen(config->records.format);
-    struct format_guess guess = format_guess(value, true, forced);
+    struct format_guess guess = format_guess(value, true, format_chosen(config->records.format));
     // What is not known is left to the decoder, which says of each record what is missing.
-    if (guess.kind != FORMAT_STORMLOG && guess.kind != FORMAT_UNKNOWN)
+    if (guess.kind != FORMAT_UNKNOWN && format_decoder(guess.kind) == NULL)
         items->kind = KAFKA_NOTHING;
+    else if (guess.layout == LAYOUT_WHOLE)
+        items->kind = KAFKA_ONE;
     else if (guess.layout == LAYOUT_LINES)
         items->kind = KAFKA_LINES;
     else

@@ -82,7 +82,7 @@ static enum status script_read(void *instance, struct feed *feed, struct slice p
     (void)instance;
     (void)error;
     struct source *source = feed_source(feed, path);
-    feed_source_format(source, &seconds);
+    feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     char copy[128];
     memcpy(copy, path.data, path.size);
     copy[path.size] = '\0';
@@ -95,7 +95,7 @@ static enum status script_run(void *instance, struct feed *feed, struct error *e
     (void)error;
     const struct script *self = instance;
     struct source *source = feed_source(feed, SLICE("live"));
-    feed_source_format(source, &seconds);
+    feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     feed_caught_up(feed);
     offer_words(feed, source, self->config->live);
     feed_flush(feed);
@@ -438,7 +438,7 @@ START_TEST(test_a_feed_flushes_when_full_and_when_told) {
     uint32_t count = 0;
     struct feed *feed = lone_feed(&intake, &count, &stopping);
     struct source *source = feed_source(feed, SLICE("/a"));
-    feed_source_format(source, &seconds);
+    feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     struct decode_fault fault;
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(feed_offer(feed, source, SLICE("1"), 1, &fault), DECODE_OK);
@@ -459,7 +459,7 @@ START_TEST(test_a_warm_feed_allocates_nothing) {
     uint32_t count = 0;
     struct feed *feed = lone_feed(&intake, &count, &stopping);
     struct source *source = feed_source(feed, SLICE("/a"));
-    feed_source_format(source, &seconds);
+    feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     struct decode_fault fault;
     for (int i = 0; i < 8; i++)
         (void)feed_offer(feed, source, SLICE("1"), 1, &fault);
@@ -478,7 +478,7 @@ START_TEST(test_refusals_and_notes_are_bounded) {
     uint32_t count = 0;
     struct feed *feed = lone_feed(&intake, &count, &stopping);
     struct source *source = feed_source(feed, SLICE("/a"));
-    feed_source_format(source, &seconds);
+    feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     struct decode_fault fault;
     for (int i = 0; i < 1000; i++) {
         (void)feed_offer(feed, source, SLICE("x"), 1, &fault);

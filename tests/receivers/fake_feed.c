@@ -113,11 +113,16 @@ struct source *feed_source(struct feed *feed, struct slice path) {
     return source;
 }
 
-void feed_source_format(struct source *source, const struct decoder_type *decoder) {
+void feed_source_format(struct source *source, const struct decoder_type *decoder,
+                        const struct decoder_input *input) {
     ck_assert_ptr_null(source->decoder);
     source->decoder = decoder;
-    source->state = calloc(1, decoder->state_size);
+    source->state = calloc(1, decoder->state_size + 1);
     source->figures.format = decoder->name;
+    struct decoder_input known = *input;
+    known.path = slice_of(source->path);
+    if (decoder->begin != NULL)
+        decoder->begin(source->state, &known);
 }
 
 const struct decoder_type *feed_source_decoder(const struct source *source) {
@@ -292,8 +297,8 @@ void feed_flush(struct feed *feed) {
     arena_reset(&feed->arena);
 }
 
-void feed_stamp_job(struct feed *feed, string_id job) {
-    feed->stamped = job;
+void feed_stamp(struct feed *feed, struct feed_stamp stamp) {
+    feed->stamped = stamp.job;
 }
 
 void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes) {

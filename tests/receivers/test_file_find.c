@@ -191,7 +191,7 @@ START_TEST(directories_and_files) {
                                           "missing"};
     check_found(include, 5, NULL, 0, "d/.hidden.json d/a.jsonl d/b.json d/sub/c.json.gz odd.name");
     ck_assert_int_eq(rig.list_status, STATUS_OK);
-    ck_assert(noted("d: not read: README.md; ", "neither in .jsonl"));
+    ck_assert(noted("d: not read: README.md; ", "not those of telemetry"));
     ck_assert(noted("missing: cannot be read", "No such file"));
     ck_assert_uint_eq(rig.receiver.found.note_count, 2);
     rig_free(&rig);
