@@ -19,7 +19,8 @@ struct analyze_options {
     int output; // enum analyze_output
     struct word_list configs;
     struct word_list sets;
-    const char *html; // NULL: no page
+    const char *html;    // NULL: no page
+    const char *explain; // NULL: all verdicts
     const char *pipeline;
     int fail_on; // 0: never, else enum severity + 1
     bool print_config;
@@ -37,6 +38,12 @@ static const struct argument rows[] = {
      .choices = outputs,
      .help = "what to print: text is for people (the default), summary and timeline are JSON "
              "documents, verdicts are JSON Lines with the last state of each verdict"},
+    {.name = "explain",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, explain),
+     .value_name = "ID",
+     .help = "print one verdict with each piece of its evidence, and where that stands in the "
+             "input; the beginning of its id is enough"},
     {.name = "html",
      .type = ARGUMENT_TEXT,
      .offset = offsetof(struct analyze_options, html),
@@ -168,6 +175,9 @@ static int analyze_run(struct invocation *invocation) {
         return invocation_misused(invocation,
                                   "--html needs the path of a file: standard output "
                                   "has what --output says");
+    if (options->explain != NULL && (options->output != ANALYZE_TEXT || options->print_config))
+        return invocation_misused(invocation, "--explain prints text: leave out %s",
+                                  options->print_config ? "--print-config" : "--output");
     if (options->print_config)
         return print_config(invocation);
     if (invocation->operands.count == 0)
@@ -185,6 +195,8 @@ static int analyze_run(struct invocation *invocation) {
     if (code != 0)
         return code;
     plan_set_list(&ends, COMPONENT_RECEIVER, "include", invocation->operands);
+    if (options->explain != NULL)
+        plan_set_exporter_text(&ends, "text", "verdict", options->explain);
     struct plan_request request = {
         .files = options->configs, .sets = options->sets, .quiet = options->quiet};
     if (own)
@@ -214,6 +226,7 @@ const struct command command_analyze = {
         "  culprit analyze /telemetry\n"
         "  culprit analyze --output summary rank0.jsonl rank1.jsonl\n"
         "  culprit analyze --html report.html /telemetry\n"
+        "  culprit analyze --explain nccl_hang:0f3a /telemetry\n"
         "  culprit analyze --output verdicts --fail-on error /telemetry\n"
         "  zcat ranks.jsonl.gz | culprit analyze -\n"
         "  culprit analyze --print-config /telemetry > culprit.yaml\n",

@@ -11,11 +11,18 @@
 #include "extensions/health_check.h"
 #include "processors/align.h"
 #include "processors/first_cause.h"
+#include "processors/hbm_ecc.h"
+#include "processors/incident.h"
 #include "processors/job_filter.h"
 #include "processors/memory_limiter.h"
+#include "processors/nccl_hang.h"
+#include "processors/pcie_aer.h"
 #include "processors/phase_attribution.h"
+#include "processors/pod_evicted.h"
 #include "processors/rank_group.h"
 #include "processors/spike_detect.h"
+#include "processors/thermal_throttle.h"
+#include "processors/xid_correlation.h"
 #include "receivers/file.h"
 #include "receivers/http.h"
 #include "receivers/kafka/kafka.h"
@@ -33,6 +40,13 @@ static const struct component_type *const types[] = {
     &processor_spike_detect,
     &processor_first_cause,
     &processor_phase_attribution,
+    &processor_nccl_hang,
+    &processor_xid_correlation,
+    &processor_pod_evicted,
+    &processor_hbm_ecc,
+    &processor_thermal_throttle,
+    &processor_pcie_aer,
+    &processor_incident,
 
     &exporter_json,
     &exporter_kafka,

@@ -32,10 +32,12 @@ static const char tail[] =
     "\n"
     "service:\n"
     "  pipelines:\n"
-    "    memory:\n"
+    "    verdicts:\n"
     "      receivers: [file]\n"
-    "      # job_filter, rank_group, align, spike_detect, first_cause, phase_attribution\n"
-    "      preset: memory\n";
+    "      # memory: job_filter, rank_group, align, spike_detect, first_cause, phase_attribution;\n"
+    "      # nodes: nccl_hang, xid_correlation, pod_evicted, hbm_ecc, thermal_throttle, pcie_aer;\n"
+    "      # and incident, which joins what they find\n"
+    "      preset: all\n";
 
 static const char *const exporter_ids[] = {"text", "json", "json", "json"};
 static const char *const exporter_options[] = {

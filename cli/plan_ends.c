@@ -21,13 +21,13 @@ static void *option_field(const struct plan_component *component, const char *op
     return (char *)(uintptr_t)component->config + row->offset;
 }
 
-// The path of the page, as a value: it may hold any byte.
-static void set_page_path(struct plan *plan, const char *path) {
+void plan_set_exporter_text(struct plan *plan, const char *exporter, const char *option,
+                            const char *value) {
     for (uint32_t i = 0; i < plan->component_count; i++) {
         const struct plan_component *component = &plan->components[i];
         if (component->type->kind == COMPONENT_EXPORTER && component->used &&
-            strcmp(component->type->name, "html") == 0)
-            *(const char **)option_field(component, "path", OPTION_TEXT) = path;
+            strcmp(component->type->name, exporter) == 0)
+            *(const char **)option_field(component, option, OPTION_TEXT) = value;
     }
 }
 
@@ -45,7 +45,7 @@ int plan_load_default(struct plan *plan, enum analyze_output output, const char 
     buffer_release(&text);
     int code = plan_load(plan, &request, invocation);
     if (code == 0 && html != NULL)
-        set_page_path(plan, html);
+        plan_set_exporter_text(plan, "html", "path", html);
     return code;
 }
 

@@ -24,3 +24,6 @@ void plan_set_list(struct plan *plan, enum component_kind kind, const char *opti
                    struct word_list words);
 void plan_set_text(struct plan *plan, enum component_kind kind, const char *option,
                    const char *text);
+// Sets an option of the exporters of this type, as a value: it may hold any byte.
+void plan_set_exporter_text(struct plan *plan, const char *exporter, const char *option,
+                            const char *value);

@@ -6,6 +6,7 @@
 #include "exporters/text.h"
 
 #include "exporters/output.h"
+#include "exporters/text_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum { WIDTH_MIN = 40, WIDTH_MAX = 400, WIDTH_DEFAULT = 80 };
 
 struct text_config {
     const char *path;
+    const char *verdict;
     int color; // enum color_choice
     int64_t width;
 };
@@ -24,6 +26,9 @@ struct text_config {
 struct text_exporter {
     struct text_style style;
     struct output output;
+    struct seen seen;
+    const char *verdict; // NULL: the report
+    struct event_places places;
 };
 
 static const char *const COLORS[] = {"auto", "always", "never", NULL};
@@ -34,6 +39,11 @@ static const struct option OPTIONS[] = {
      .offset = offsetof(struct text_config, path),
      .default_value = "-",
      .help = "file to write, or - for standard output"},
+    {.name = "verdict",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct text_config, verdict),
+     .help = "only the verdict with this id, or the beginning of one: each piece of its evidence, "
+             "and where it stands in the input; 32 bytes an event are kept for that"},
     {.name = "color",
      .type = OPTION_CHOICE,
      .offset = offsetof(struct text_config, color),
@@ -99,6 +109,7 @@ static enum status text_start(void *instance, const void *config,
         .sync = true,
         .site = context->site,
     };
+    self->verdict = given->verdict;
     enum status status = output_open(&self->output, &options, error);
     if (status != STATUS_OK)
         return status;
@@ -114,14 +125,23 @@ static enum status text_start(void *instance, const void *config,
 static void text_stop(void *instance) {
     struct text_exporter *self = instance;
     output_close(&self->output);
+    event_places_release(&self->places);
 }
 
 static void text_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct text_exporter *self = instance;
+    seen_note(&self->seen, batch);
+    if (self->verdict != NULL)
+        event_places_note(&self->places, batch);
     if (!batch->evaluate || !batch->last)
         return;
     output_begin_document(&self->output, out);
-    text_report_append(batch, &self->style, out);
+    if (self->verdict == NULL) {
+        text_report_append(batch, &self->style, &self->seen, out);
+        return;
+    }
+    struct text_page page = {.style = &self->style, .arena = batch->arena, .out = out};
+    text_explain_append(&page, batch, slice_of(self->verdict), &self->places);
 }
 
 static enum status text_send(void *instance, const struct request *request,

@@ -3,6 +3,7 @@
 // See text.md.
 #pragma once
 
+#include "exporters/seen.h"
 #include "pipeline/component.h"
 
 extern const struct component_type exporter_text;
@@ -14,6 +15,7 @@ struct text_style {
     uint32_t width;
 };
 
-// The whole report on what a last batch holds. Scratch comes from the batch's arena.
+// The whole report on what a last batch holds. Scratch comes from the batch's arena. `seen`: which
+// evidence came before; NULL: it is not known.
 void text_report_append(const struct batch *batch, const struct text_style *style,
-                        struct buffer *out);
+                        const struct seen *seen, struct buffer *out);

@@ -2,6 +2,7 @@
 // The parts of the report, each in a file of its own.
 #pragma once
 
+#include "exporters/event_places.h"
 #include "exporters/text_page.h"
 
 // text_cause.c: the headline and the lines under it.
@@ -28,6 +29,19 @@ void text_silent_append(struct text_page *page, const struct evaluation *evaluat
                         __int128 end_ns);
 // The stretch of aligned time that all ranks together cover; false when no sample is held.
 bool text_span(const struct evaluation *evaluation, __int128 *start_ns, __int128 *end_ns);
+
+// text_incident.c: each incident from its root on, and verdicts that stand alone; returns how many.
+uint32_t text_incidents_append(struct text_page *page, const struct batch *batch);
+// One verdict with all that is known of it.
+void text_verdict_append(struct text_page *page, const struct verdict *verdict, bool with_evidence);
+// text_explain.c: the verdict with this id (or the only one that begins so), with each piece of its
+// evidence and where that stood.
+void text_explain_append(struct text_page *page, const struct batch *batch, struct slice id,
+                         struct event_places *places);
+// Whether that tells of this verdict.
+bool text_incident_tells(const struct verdict *verdict);
+// What evidence was absent and how it is switched on; `seen` NULL: nothing.
+void text_absent_append(struct text_page *page, const struct seen *seen);
 
 // text_report.c: whether the detector of the causes made it; whether this verdict says what the
 // cause of this evaluation says, in other words.

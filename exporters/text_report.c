@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a person read at the end?
 //
-// For each job the answer first, then who followed, the memory of each rank over time, and the
-// notes; then what other detectors found. Linear in the ranks and in the samples of those drawn.
+// Incidents first, each from its root on. Then for each job the answer on its memory, who followed,
+// the memory of each rank over time, and the notes; what else was found; what evidence was absent.
+// Linear in the ranks and in the samples of those drawn.
 #include "exporters/text_parts.h"
 
 bool text_is_memory_verdict(const struct verdict *verdict) {
@@ -59,7 +60,7 @@ static void others_append(struct text_page *page, const struct batch *batch) {
     bool any = false;
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
         const struct verdict *verdict = &batch->verdicts.items[i];
-        if (told_somewhere(verdict, batch))
+        if (told_somewhere(verdict, batch) || text_incident_tells(verdict))
             continue;
         if (!any)
             page_heading(page, "Also found");
@@ -72,15 +73,27 @@ static void others_append(struct text_page *page, const struct batch *batch) {
     }
 }
 
+// An evaluation without ranks says nothing where something else than telemetry was read.
+static bool says_something(const struct evaluation *evaluation, const struct seen *seen) {
+    return evaluation->rank_count > 0 || !seen_nodes(seen);
+}
+
 void text_report_append(const struct batch *batch, const struct text_style *style,
-                        struct buffer *out) {
+                        const struct seen *seen, struct buffer *out) {
     struct text_page page = {.style = style, .arena = batch->arena, .out = out};
+    uint32_t told = text_incidents_append(&page, batch);
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        if (i > 0)
+        if (!says_something(&batch->evaluations[i], seen))
+            continue;
+        if (told++ > 0)
             buffer_append(out, SLICE("\n\n"));
         evaluation_append(&page, batch, &batch->evaluations[i]);
     }
-    if (batch->evaluation_count == 0 && batch->verdicts.count == 0)
-        page_paragraph(&page, COLOR_NONE, 0, "No samples were read, so there is nothing to judge.");
+    if (told == 0 && batch->verdicts.count == 0)
+        page_paragraph(&page, COLOR_NONE, 0,
+                       seen_nodes(seen)
+                           ? "Nothing was found: no detector has a verdict on what was read."
+                           : "No samples were read, so there is nothing to judge.");
     others_append(&page, batch);
+    text_absent_append(&page, seen);
 }

@@ -254,7 +254,7 @@ class Suite:
         return ("receivers:\n  file:\n    include: [%s]\n    start_at: beginning\n"
                 "exporters:\n  json:\n    content: verdicts\n    path: %s\n"
                 "service:\n  pipelines:\n    memory:\n      receivers: [file]\n"
-                "      preset: memory\n      exporters: [json]\n"
+                "      preset: all\n      exporters: [json]\n"
                 % (json.dumps(path), json.dumps(out)))
 
     def config(self):
@@ -266,7 +266,7 @@ class Suite:
         self.expect(66, "run", "--config", self.path("none.yaml"), quiet="out", err=["none.yaml"])
         bad = write(self.path("bad.yaml"), good.replace("start_at", "start_att")
                     .replace("content: verdicts", "content: verdict")
-                    .replace("preset: memory", "preset: memory\n      evaluate_every: 10"))
+                    .replace("preset: all", "preset: all\n      evaluate_every: 10"))
         wrong = [r"bad\.yaml:4:\d+: .*start_att.*start_at", r"bad\.yaml:7:\d+: .*verdicts",
                  r"bad\.yaml:14:\d+: .*evaluate_every"]
         self.expect(78, "validate", "--config", bad, quiet="out", err=wrong)

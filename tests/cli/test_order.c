@@ -107,7 +107,7 @@ static enum status given_run(void *instance, struct feed *feed, struct error *er
     char path[16];
     snprintf(path, sizeof path, "given-%lld", (long long)self->config->index);
     struct source *source = feed_source(feed, slice_of(path));
-    feed_source_format(source, &decoder_stormlog);
+    feed_source_format(source, &decoder_stormlog, &(struct decoder_input){.path = {0}});
     uint64_t offered = 0;
     struct decode_fault fault;
     for (uint32_t i = 0; i < line_count; i++) {

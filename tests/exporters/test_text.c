@@ -112,7 +112,7 @@ static const char *file_read(const char *name) {
 
 static void report(const struct batch *batch) {
     buffer_reset(&out);
-    text_report_append(batch, &style, &out);
+    text_report_append(batch, &style, NULL, &out);
     ck_assert(buffer_finish(&out));
     buffer_append_char(&out, '\0');
 }

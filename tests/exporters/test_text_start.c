@@ -207,7 +207,7 @@ START_TEST(report_in_a_file) {
     ck_assert_int_eq(exporter_text.exporter.send(instance, &request, &outcome, &error), STATUS_OK);
     struct text_style style = {.utf8 = true, .width = 80};
     buffer_reset(&out);
-    text_report_append(&batch, &style, &out);
+    text_report_append(&batch, &style, NULL, &out);
     buffer_append_char(&out, '\0');
     ck_assert_pstr_eq(scratch_read("report.txt"), out.data);
 }

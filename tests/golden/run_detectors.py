@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The detectors on the fixtures of detectors/ and on real Flight Recorder dumps, as a user runs them.
+
+    run_detectors.py BINARY [--write]
+
+Each case is judged by its expectation (check_verdicts.py), also with its lines shuffled, in batches
+of 1 and 7 events, and with its detector alone: the bytes stay the same, but for what `incident`
+adds. Every verdict is held against the schema. Each case's verdicts are those of its verdicts.jsonl,
+byte for byte; --write writes these anew.
+"""
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+import check_verdicts  # noqa: E402
+import real_schema  # noqa: E402
+import verdicts  # noqa: E402
+from checks import Checks  # noqa: E402
+from process import run  # noqa: E402
+
+CASES = os.path.join(HERE, "detectors")
+REAL = os.path.join(HERE, "real_flight_recorder")
+SCHEMA = os.path.join(HERE, "..", "..", "docs", "verdict.schema.json")
+SEEDS = (1, 2, 3)
+
+
+def cases():
+    for detector in sorted(os.listdir(CASES)):
+        folder = os.path.join(CASES, detector)
+        for case in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if os.path.exists(os.path.join(folder, case, "events.jsonl")):
+                yield detector, case, os.path.join(folder, case)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def without_incident(text):
+    """Verdict lines without what `incident` adds, in an order of their own."""
+    lines = []
+    for line in text.splitlines():
+        verdict = json.loads(line)
+        verdict.pop("related", None)
+        verdict.get("attributes", {}).pop("culprit.root", None)
+        if not verdict.get("attributes"):
+            verdict.pop("attributes", None)
+        lines.append(json.dumps(verdict, sort_keys=True))
+    return sorted(lines)
+
+
+class Suite:
+    def __init__(self, binary, folder, writing):
+        self.binary, self.folder, self.writing = binary, folder, writing
+        self.checks = Checks()
+        self.lines = []
+
+    def analyze(self, what, *arguments):
+        done = run(self.binary, "analyze", "--quiet", "--output", "verdicts", *arguments)
+        self.checks.equal((done.code, done.errors()), (0, ""), what + ": exit code and errors")
+        return done.text()
+
+    def check_schema(self, text, what):
+        self.lines += text.splitlines()
+        for line in text.splitlines():
+            self.checks.equal(verdicts.faults(json.loads(line)), [], what + ": schema")
+
+    def alone(self, detector):
+        config = write(os.path.join(self.folder, detector + ".yaml"), json.dumps({
+            "receivers": {"file": {"include": ["unused"]}}, "exporters": {"json": {}},
+            "processors": {detector: {}},
+            "service": {"pipelines": {"p": {
+                "receivers": ["file"], "processors": [detector], "exporters": ["json"]}}}}))
+        return ("--config", config)
+
+    def case(self, detector, name, place):
+        events = os.path.join(place, "events.jsonl")
+        what = detector + "/" + name
+        text = self.analyze(what, events)
+        self.checks.equal(check_verdicts.differences(place, text.splitlines()), [],
+                          what + ": against the expectation")
+        self.check_schema(text, what)
+        golden = os.path.join(place, "verdicts.jsonl")
+        if self.writing:
+            write(golden, text)
+        self.checks.equal(text, read(golden), what + ": verdicts.jsonl")
+        for size in (1, 7):
+            self.checks.equal(self.analyze(what, "--set", "service.batch_size=%d" % size, events),
+                              text, "%s: in batches of %d" % (what, size))
+        lines = read(events).splitlines(keepends=True)
+        if not any('"source":"fr_entry"' in line for line in lines):
+            for seed in SEEDS:
+                mixed = lines[:]
+                random.Random(seed).shuffle(mixed)
+                path = write(os.path.join(self.folder, "mixed.jsonl"), "".join(mixed))
+                self.checks.equal(self.analyze(what, path), text,
+                                  "%s: lines shuffled (%d)" % (what, seed))
+        if detector != "incident":
+            own = self.analyze(what, *self.alone(detector), events)
+            mine = [line for line in text.splitlines() if json.loads(line)["pattern"] == detector]
+            self.checks.equal(without_incident(own), without_incident("\n".join(mine)),
+                              what + ": alone")
+
+    def real(self, scenario):
+        place = os.path.join(REAL, scenario)
+        injected = json.loads(read(os.path.join(place, "injected.json")))
+        told = {}
+        for form in ("json", "pickle"):
+            what = "%s, %s" % (scenario, form)
+            folder = os.path.join(place, form)
+            text = told[form] = self.analyze(what, folder)
+            self.check_schema(text, what)
+            found = [json.loads(line) for line in text.splitlines()]
+            culprits = sorted({int(entity["name"]) for verdict in found
+                               for entity in verdict["entities"]
+                               if entity["role"] == "culprit" and entity["kind"] == "rank"})
+            self.checks.equal(culprits, injected["ranks"], what + ": who is named")
+            if injected["fault"]:
+                self.checks.equal([verdict["kind"] for verdict in found], [injected["fault"]],
+                                  what + ": kinds")
+                attributes = found[0]["attributes"]
+                self.checks.equal(attributes["nccl.collective.seq_id"],
+                                  str(injected["collective_seq_id"]), what + ": collective")
+            # Files are read in the order of their paths.
+            files = sorted(os.listdir(folder))
+            for seed in SEEDS:
+                order = files[:]
+                random.Random(seed).shuffle(order)
+                mixed = os.path.join(self.folder, "mixed")
+                shutil.rmtree(mixed, ignore_errors=True)
+                for number, file in enumerate(order):
+                    os.makedirs(os.path.join(mixed, str(number)))
+                    shutil.copy(os.path.join(folder, file), os.path.join(mixed, str(number)))
+                self.checks.equal(self.analyze(what, mixed), text,
+                                  "%s: order of files (%d)" % (what, seed))
+        self.checks.equal(told["pickle"], told["json"], scenario + ": pickle against JSON")
+
+    def story(self, place):
+        """What a person reads, and the evidence of one verdict with where it stands."""
+        events = os.path.join(place, "events.jsonl")
+        done = run(self.binary, "analyze", "--quiet", events)
+        self.checks.equal((done.code, done.errors()), (0, ""), "story: exit code and errors")
+        golden = os.path.join(place, "story.txt")
+        if self.writing:
+            write(golden, done.text())
+        self.checks.equal(done.text(), read(golden), "story.txt")
+        lines = read(events).splitlines()
+        for line in read(os.path.join(place, "verdicts.jsonl")).splitlines():
+            verdict = json.loads(line)
+            told = run(self.binary, "analyze", "--quiet", "--explain", verdict["id"], events).text()
+            flat = " ".join(told.split())
+            for piece in verdict["evidence_trail"]:
+                self.checks.check(piece["uid"] in "".join(told.split()),
+                                  "explain %s: %s is missing" % (verdict["id"], piece["uid"]))
+            places = re.findall(r"events\.jsonl:(\d+)", "".join(told.split()))
+            self.checks.equal(len(places), len(verdict["evidence_trail"]),
+                              "explain %s: places" % verdict["id"])
+            for number in places:
+                start = lines[int(number) - 1][:40]
+                self.checks.check(start in flat, "explain: line %s is not shown" % number)
+        wrong = run(self.binary, "analyze", "--quiet", "--explain", "nothing:0", events).text()
+        self.checks.check("There is no verdict nothing:0" in wrong, "explain: " + wrong)
+
+    def run(self):
+        found = list(cases())
+        self.checks.check(len(found) >= 23, "cases that were found: %d" % len(found))
+        for detector, name, place in found:
+            self.case(detector, name, place)
+        self.story(os.path.join(CASES, "incident", "link_error_to_eviction"))
+        scenarios = [name for name in sorted(os.listdir(REAL))
+                     if os.path.isdir(os.path.join(REAL, name))]
+        self.checks.check(len(scenarios) >= 6, "real scenarios: %r" % scenarios)
+        for scenario in scenarios:
+            self.real(scenario)
+        wrong = real_schema.faults(SCHEMA, self.lines)
+        if wrong is None:
+            self.checks.skip("python3-jsonschema is not installed (tools/install_dependencies test)")
+        else:
+            self.checks.equal(wrong, "", "all verdicts, by a validator of the whole language")
+        return self.checks.finish()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        return Suite(os.path.abspath(sys.argv[1]), folder, "--write" in sys.argv[2:]).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
