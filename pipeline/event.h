@@ -52,6 +52,8 @@ struct event {
     string_id node;    // the host that the process reported; STRING_NONE when unknown
     int32_t rank;      // or RANK_NONE
     enum event_kind kind;
+    // It tells of no time, and has that of its input: it does not say what time it is now.
+    bool timeless;
     const struct decoder_type *decoder; // that made it: what format `raw` is
     struct slice raw;                   // the record as it came, for those who pass it on
     const struct carried *carried;      // NULL unless it came through another culprit

@@ -351,6 +351,7 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
                                         struct decode_fault *fault) {
     assert(source->decoder != NULL);
     struct event *event = &feed->events[feed->event_count];
+    event->timeless = false;
     enum decode_category category =
         source->decoder->decode(source->decoder_state, record, &feed->arena, event, fault);
     if (category != DECODE_OK && category != DECODE_NOTHING) {
@@ -358,7 +359,7 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
         return category;
     }
     touch(feed, source);
-    if (event->time_ns > source->newest_ns)
+    if (event->time_ns > source->newest_ns && !event->timeless)
         source->newest_ns = event->time_ns;
     if (category == DECODE_NOTHING) {
         source->figures.other++;

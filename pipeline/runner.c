@@ -238,6 +238,8 @@ static void note_moments(struct runner *runner, const struct event *events, uint
     uint64_t moment = 0; // of the event before, which most events share
     for (uint32_t i = 0; i < count; i++) {
         uint64_t time_ns = events[i].time_ns;
+        if (events[i].timeless)
+            continue;
         if (time_ns <= moment && moment - time_ns < every)
             continue;
         moment = moment_after(runner, time_ns);

@@ -322,6 +322,7 @@ static enum decode_category read_wanted(struct reading *reading, enum kubernetes
     else
         read_conditions(reading, object);
     event->time_ns = kind == KUBERNETES_EVENT ? object->event_ns : time_of_state(reading);
+    event->timeless = kind != KUBERNETES_EVENT && reading->said_ns == 0 && reading->newest_ns == 0;
     if (reading->category != DECODE_OK)
         return reading->category;
     bool about_pod = slice_equal(object->object_kind, SLICE("Pod"));

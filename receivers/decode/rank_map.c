@@ -94,7 +94,8 @@ static enum decode_category read_line(struct slice object, uint64_t observed_ns,
     if (readable && keys.rank == RANK_NONE)
         return fault_set(fault, DECODE_MISSING_FIELD, SLICE("rank"),
                          "not there; a line of a rank map says whose GPU it is");
-    if (keys.observed_ns == 0)
+    event->timeless = keys.observed_ns == 0 && keys.timestamp_ns == 0;
+    if (event->timeless)
         keys.observed_ns = observed_ns;
     enum decode_category category = tagged_keys_end(&keys, event, fault);
     if (category != DECODE_OK)

@@ -175,12 +175,61 @@ class Suite:
         wrong = run(self.binary, "analyze", "--quiet", "--explain", "nothing:0", events).text()
         self.checks.check("There is no verdict nothing:0" in wrong, "explain: " + wrong)
 
+    def directory(self, place):
+        """The same incident as the files that other programs write, in one directory."""
+        folder = os.path.join(self.folder, "directory")
+        os.makedirs(folder)
+        objects, kernel, ranks = [], [], []
+        for line in read(os.path.join(place, "events.jsonl")).splitlines():
+            record = json.loads(line)
+            source = record.pop("source")
+            if source == "fr_dump":
+                write(os.path.join(folder, "comm_lib_trace_rank_%d" % record["rank"]),
+                      json.dumps(record["dump"]))
+            elif source == "kmsg":
+                kernel.append(json.dumps({
+                    "__REALTIME_TIMESTAMP": str(record["timestamp_ns"] // 1000),
+                    "_HOSTNAME": record["host.name"], "MESSAGE": record["message"],
+                    "SYSLOG_IDENTIFIER": "kernel", "PRIORITY": "3"}))
+            elif source == "k8s_watch":
+                objects.append(record["object"])
+            elif source == "rank_map":
+                ranks.append(json.dumps(record))
+            else:
+                raise ValueError(source)
+        write(os.path.join(folder, "kernel.jsonl"), "\n".join(kernel) + "\n")
+        write(os.path.join(folder, "rank_map.jsonl"), "\n".join(ranks) + "\n")
+        write(os.path.join(folder, "pods.json"),
+              json.dumps({"apiVersion": "v1", "items": objects, "kind": "List"}, indent=4))
+        told = [json.loads(line) for line in self.analyze("directory", folder).splitlines()]
+        wanted = [json.loads(line)
+                  for line in read(os.path.join(place, "verdicts.jsonl")).splitlines()]
+        for key in ("pattern", "kind", "severity", "action", "start_time_unix_nano"):
+            self.checks.equal([verdict[key] for verdict in told],
+                              [verdict[key] for verdict in wanted], "directory: " + key)
+        self.checks.equal([verdict["attributes"]["culprit.root"] for verdict in told],
+                          [verdict["attributes"]["culprit.root"] for verdict in wanted],
+                          "directory: roots")
+
+    def drift(self, place):
+        """A spelling that the schema does not know is refused by it."""
+        line = read(os.path.join(place, "verdicts.jsonl")).splitlines()[0]
+        for old, new in (('"pattern":"pcie_aer"', '"pattern":"pcie-aer"'),
+                         ('"severity":"critical"', '"severity":"fatal"'),
+                         ('"action":"drain_node"', '"action":"drain-node"'),
+                         ('"headline":', '"head_line":'), ('"role":"culprit"', '"role":"guilty"')):
+            self.checks.check(old in line, "drift: %s is not there" % old)
+            wrong = real_schema.faults(SCHEMA, [line.replace(old, new)])
+            self.checks.check(wrong is None or wrong != "", "drift: %s is taken" % new)
+
     def run(self):
         found = list(cases())
         self.checks.check(len(found) >= 23, "cases that were found: %d" % len(found))
         for detector, name, place in found:
             self.case(detector, name, place)
         self.story(os.path.join(CASES, "incident", "link_error_to_eviction"))
+        self.directory(os.path.join(CASES, "incident", "link_error_to_eviction"))
+        self.drift(os.path.join(CASES, "incident", "link_error_to_eviction"))
         scenarios = [name for name in sorted(os.listdir(REAL))
                      if os.path.isdir(os.path.join(REAL, name))]
         self.checks.check(len(scenarios) >= 6, "real scenarios: %r" % scenarios)
