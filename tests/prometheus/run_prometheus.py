@@ -359,7 +359,8 @@ class Suite:
         same = wait_for(lambda: self.counts(culprit) == before, culprit.process)
         self.checks.check(same, lambda: "reload: %s before, %s after"
                           % (before, self.counts(culprit)))
-        self.checks.equal(culprit.code("/readyz"), 200, "reload: /readyz")
+        ready = wait_for(lambda: culprit.code("/readyz") == 200, culprit.process)
+        self.checks.check(ready, "reload: /readyz does not become 200")
         self.checks.equal(ask(culprit.own, "/metrics")[0], 200, "reload: own metrics")
 
     def killed(self, culprit):
