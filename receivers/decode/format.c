@@ -83,6 +83,9 @@ static unsigned key_bits(const struct json_keys *keys) {
         return KEY_EVENTS;
     if (keys->value_first == '[' && slice_equal(key, SLICE("items")))
         return KEY_ITEMS;
+    // A Kubernetes Event has an object under this key.
+    if (slice_equal(key, SLICE("source")) && keys->value_first != '"')
+        return 0;
     if (begins_with(key, SLICE("allocator_")))
         return KEY_MEMORY;
     if (slice_equal(key, SLICE("schema")) && keys->value_first == '"' &&

@@ -87,14 +87,15 @@ static void *part_of(struct any_state *state, enum format_kind kind) {
 
 static enum decode_category any_decode(void *memory, struct slice record, struct arena *arena,
                                        struct event *event, struct decode_fault *fault) {
+    // How telemetry begins as stormlog writes it. Old telemetry has hardly a key that it must have,
+    // so that all else is looked at first.
+    static const struct slice begin = SLICE("{\"schema_version\"");
     struct any_state *state = memory;
-    void *telemetry = part_of(state, FORMAT_STORMLOG);
-    enum decode_category category = decoder_stormlog.decode(telemetry, record, arena, event, fault);
-    if (category == DECODE_OK)
-        return category;
-    enum format_kind kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
-    if (kind == FORMAT_STORMLOG || format_decoder(kind) == NULL)
-        return category;
+    enum format_kind kind = FORMAT_STORMLOG;
+    if (record.size < begin.size || memcmp(record.data, begin.data, begin.size) != 0)
+        kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
+    if (format_decoder(kind) == NULL)
+        kind = FORMAT_STORMLOG;
     return decoders[kind]->decode(part_of(state, kind), record, arena, event, fault);
 }
 

@@ -63,7 +63,7 @@ START_TEST(bad_lines_before_a_good_one) {
 }
 END_TEST
 
-START_TEST(what_this_build_does_not_read) {
+START_TEST(what_is_no_telemetry) {
     static const struct {
         const char *text;
         enum format_kind kind;
@@ -74,6 +74,14 @@ START_TEST(what_this_build_does_not_read) {
         {"{\"ts\": 1, \"ev\": \"start\"}\n", FORMAT_SPANS},
         {"{\"apiVersion\": \"v1\", \"kind\": \"Event\"}\n", FORMAT_KUBERNETES},
         {"{\"kind\": \"Event\"}\n", FORMAT_KUBERNETES},
+        {"{\"source\": {\"component\": \"kubelet\"}, \"apiVersion\": \"v1\"}\n", FORMAT_KUBERNETES},
+        {"{\"apiVersion\": \"v1\", \"items\": [], \"kind\": \"List\"}", FORMAT_KUBERNETES},
+        {"{\"UUID\": \"GPU-1\", \"fields\": {}}\n", FORMAT_DCGM},
+        {"{\"rank\": 1, \"pci_bus_id\": \"00000000:1B:00.0\"}\n", FORMAT_RANK_MAP},
+        {"{\"MESSAGE\": \"x\", \"__REALTIME_TIMESTAMP\": \"1\"}\n", FORMAT_KERNEL_LOG},
+        {"NVRM: Xid (PCI:0000:01:00): 79\n", FORMAT_KERNEL_LOG},
+        {"RxErr 0\nBadTLP 3\nTOTAL_ERR_COR 3\n", FORMAT_AER_COUNTERS},
+        {"TOTAL_ERR_FATAL 0\n", FORMAT_AER_COUNTERS},
         {"{\"type\": \"ADDED\", \"object\": {}}\n", FORMAT_KUBERNETES},
         {"{\n \"apiVersion\": \"v1\",\n \"items\": [\n {\n }\n ]\n}", FORMAT_KUBERNETES},
         {"{\"version\": \"2.4\", \"entries\": [{}]}", FORMAT_FLIGHT_RECORDER},
@@ -253,7 +261,7 @@ int main(void) {
     tcase_add_test(tcase, stormlog_records);
     tcase_add_test(tcase, layouts);
     tcase_add_test(tcase, bad_lines_before_a_good_one);
-    tcase_add_test(tcase, what_this_build_does_not_read);
+    tcase_add_test(tcase, what_is_no_telemetry);
     tcase_add_test(tcase, forced_to_be_telemetry);
     tcase_add_test(tcase, more_input_never_changes_an_answer);
     tcase_add_test(tcase, a_bounded_look);

@@ -39,7 +39,7 @@ class Run(run_crash.Run):
             config = json.load(file)
         config["exporters"] = {"json": {"path": self.output}}
         config["service"]["pipelines"] = {"all": {
-            "receivers": ["file"], "preset": "all", "exporters": ["json"],
+            "receivers": sorted(self.receivers()), "preset": "all", "exporters": ["json"],
             "evaluate_every": "10s", "allowed_lateness": "1s", "idle_timeout": "1h"}}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)
@@ -60,6 +60,19 @@ class Run(run_crash.Run):
                     file.write(data[len(data) // 2:])
 
 
+class Posted(Run):
+    """The same by HTTP, one line a request."""
+
+    def receivers(self):
+        return {"http": {"endpoint": "127.0.0.1:%d" % self.port, "ack": "stored"}}
+
+    def write_all(self, kills=0):
+        for number, line in enumerate(self.lines):
+            while self.kills < kills * number // len(self.lines):
+                time.sleep(0.002)
+            self.post(str(number), [line.rstrip("\n")])
+
+
 def time_of(line):
     record = json.loads(line)
     return record.get("observed_time_ns") or record["timestamp_ns"]
@@ -77,12 +90,13 @@ def last_words(text):
                    if not verdict["said"]))
 
 
-def follow(binary, lines, kills, chance, checks, what):
+def follow(binary, lines, kills, chance, checks, what, kind=Run):
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(binary, folder, lines)
+        run = kind(binary, folder, lines)
         run.start()
         run.kill_at_random(kills, chance)
         checks.equal(run.stop(), 0, what + ": exit code: " + run.log_text()[-1500:])
+        checks.equal(run.failures, [], what + ": requests that were not acknowledged")
         checks.check("Sanitizer" not in run.log_text(), what + ": the sanitizer complains")
         return run.bytes_of(run.output).decode()
 
@@ -97,6 +111,9 @@ def case(binary, detector, name, place, kills, chance, checks):
     checks.equal(last_words(undisturbed), last_words(whole), what + ": live against at once")
     killed = follow(binary, lines, kills, chance, checks, what + ", killed")
     checks.equal(killed, undisturbed, what + ": killed against undisturbed")
+    if detector == "incident":
+        posted = follow(binary, lines, kills, chance, checks, what + ", posted", Posted)
+        checks.equal(posted, undisturbed, what + ": posted against followed")
 
 
 def main():

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each record of a stream is decoded as what it is.
+#include "receivers/decode/formats.h"
+
+#include "base/memory.h"
+
+#include <check.h>
+
+static void *state;
+static struct arena arena;
+static struct event event;
+static struct decode_fault fault;
+
+static void setup(void) {
+    struct decoder_input input = {.path = SLICE("http"), .observed_ns = 1};
+    state = memory_zero(1, decoder_any.state_size);
+    decoder_any.begin(state, &input);
+    arena_init(&arena, 4096);
+}
+
+static void teardown(void) {
+    memory_give(state);
+    arena_release(&arena);
+    intern_release();
+}
+
+static enum decode_category decode(const char *text) {
+    event = (struct event){.kind = EVENT_TELEMETRY};
+    return decoder_any.decode(state, slice_of(text), &arena, &event, &fault);
+}
+
+START_TEST(records_of_all_kinds_in_one_stream) {
+    static const struct {
+        const char *text;
+        enum event_kind kind;
+    } cases[] = {
+        {"{\"timestamp\": 7.5, \"memory_allocated\": 1}", EVENT_TELEMETRY},
+        {"{\"source\":\"kmsg\",\"timestamp_ns\":5,\"k8s.node.name\":\"n\",\"message\":\"NVRM: Xid "
+         "(PCI:0000:45:00): 79, pid=1\"}",
+         EVENT_KERNEL},
+        {"{\"source\":{\"component\":\"kubelet\",\"host\":\"n\"},\"apiVersion\":\"v1\",\"kind\":"
+         "\"Event\",\"reason\":\"Evicted\",\"metadata\":{\"name\":\"e\",\"uid\":\"u\"},"
+         "\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"p\",\"namespace\":\"d\"},"
+         "\"lastTimestamp\":\"2026-01-31T09:15:04Z\"}",
+         EVENT_KUBERNETES},
+        {"{\"timestamp_ns\":5,\"UUID\":\"GPU-1\",\"k8s.node.name\":\"n\","
+         "\"fields\":{\"DCGM_FI_DEV_GPU_TEMP\":50}}",
+         EVENT_GPU_SAMPLE},
+        {"{\"rank\":1,\"pci_bus_id\":\"00000000:1B:00.0\",\"host.name\":\"n\"}", EVENT_RANK_MAP},
+        {"{\"timestamp\": 8.5, \"memory_allocated\": 2}", EVENT_TELEMETRY},
+    };
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            ck_assert_msg(decode(cases[i].text) == DECODE_OK, "%s: %s", cases[i].text,
+                          fault.detail);
+            ck_assert_msg(event.kind == cases[i].kind, "%s", cases[i].text);
+        }
+}
+END_TEST
+
+START_TEST(what_is_nothing_is_refused_as_telemetry) {
+    ck_assert_int_eq(decode("{\"schema_version\": 4}"), DECODE_MISSING_FIELD);
+    ck_assert_int_eq(decode("{\"a\": 1}"), DECODE_MISSING_TIMESTAMP);
+    ck_assert_int_eq(decode("nothing"), DECODE_BAD_JSON);
+    ck_assert_int_eq(decode("{\"source\":\"elsewhere\"}"), DECODE_UNKNOWN_FIELD);
+}
+END_TEST
+
+START_TEST(choices_have_decoders) {
+    ck_assert_int_eq(format_chosen(0), FORMAT_UNKNOWN);
+    ck_assert_ptr_eq(format_stream_decoder(0), &decoder_any);
+    for (int i = 1; format_choices[i] != NULL; i++) {
+        ck_assert_ptr_nonnull(format_decoder(format_chosen(i)));
+        ck_assert(format_is_decoder(slice_of(format_stream_decoder(i)->name)));
+    }
+    ck_assert(!format_is_decoder(SLICE("nothing")));
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("formats");
+    TCase *cases = tcase_create("formats");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, records_of_all_kinds_in_one_stream);
+    tcase_add_test(cases, what_is_nothing_is_refused_as_telemetry);
+    tcase_add_test(cases, choices_have_decoders);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
