@@ -370,7 +370,7 @@ START_TEST(texts_of_events_cannot_act) {
     check_says("thread \\x0d\\x7f");
     check_says("probably b\\x09c");
     check_says("note\\x1b[31m");
-    check_says("Also found\n  error: bad\\x1b[5m\n");
+    check_says("bad\\x1b[5m\n\n");
 }
 END_TEST
 

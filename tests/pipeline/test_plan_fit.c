@@ -52,7 +52,7 @@ START_TEST(preset_none_and_wrong) {
                  "      preset: memroy\n      processors: hang\n"
                  "      exporters: [sink]\n"),
             "c.yaml:9:15: service.pipelines.p.preset: 'memroy' is not one of them; did you mean "
-            "'memory'? It must be none or memory\n");
+            "'memory'? It must be none, memory or all\n");
     refuses(with("align: ",
                  "      preset: memory\n      processors: [align]\n"
                  "      exporters: [sink]\n"),
