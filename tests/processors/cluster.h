@@ -80,7 +80,7 @@ static inline struct kubernetes_object *cluster_pod(struct cluster *cluster, dou
                                                     const char *pod, const char *node) {
     static char uids[CLUSTER_EVENTS_MAX][64];
     char *uid = uids[cluster->count];
-    snprintf(uid, sizeof uids[0], "uid-%s", pod);
+    snprintf(uid, sizeof uids[0], "uid-%.*s", (int)sizeof uids[0] - 5, pod);
     struct kubernetes_object *object = cluster_add(cluster, seconds, KUBERNETES_POD, node);
     object->name = cluster_text(pod);
     object->namespace = SLICE("train");
