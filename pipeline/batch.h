@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "pipeline/evaluation.h"
 #include "pipeline/event.h"
+#include "pipeline/span_report.h"
 #include "pipeline/verdict.h"
 
 enum job_mode {
@@ -74,6 +75,7 @@ struct batch {
     uint32_t evaluation_count;
     const struct forgotten *forgotten; // rank_group; NULL: none
     struct verdict_list verdicts;
+    struct span_report_list spans; // spans: at an evaluation
 };
 
 static inline bool batch_selects(const struct batch *batch, uint32_t index) {

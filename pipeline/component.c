@@ -24,6 +24,8 @@ const char *stage_fact_name(enum stage_fact fact) {
         return "the suspects' phases";
     case FACT_VERDICTS:
         return "verdicts";
+    case FACT_SPANS:
+        return "spans";
     }
     assert(false && "not one fact");
     return "";

@@ -28,6 +28,7 @@ enum stage_fact {
     FACT_SUSPECTS = 1 << 4,  // who started it                (first_cause)
     FACT_PHASES = 1 << 5,    // what the suspects were doing  (phase_attribution)
     FACT_VERDICTS = 1 << 6,  // findings                      (phase_attribution, detectors)
+    FACT_SPANS = 1 << 7,     // trees of spans, time by phase (spans)
 };
 
 const char *component_kind_name(enum component_kind kind); // "receiver"

@@ -36,6 +36,7 @@ struct decode_fault {
     char field[DECODE_FIELD_MAX]; // the field(s) named by the reference, ", " joined; "" when none
     char detail[DECODE_DETAIL_MAX]; // one clause for people: what was found, what would be right
     size_t offset;                  // where in the record, for bad JSON and pickles; else 0
+    bool told; // refused, and the event tells of it: it is handed on all the same
 };
 
 // What is known of an input before its first record.

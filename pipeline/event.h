@@ -26,6 +26,7 @@ enum event_kind {
     EVENT_KUBERNETES,
     EVENT_RANK_MAP,
     EVENT_APP_LINE,
+    EVENT_SPAN, // struct span_event
 };
 
 struct telemetry;
@@ -36,6 +37,7 @@ struct aer_counters;
 struct kubernetes_object;
 struct rank_place;
 struct app_line;
+struct span_event;
 struct decoder_type;
 
 // What the sender of a forwarded event knew that its receiver may not have seen.
@@ -66,5 +68,6 @@ struct event {
         const struct kubernetes_object *kubernetes;
         const struct rank_place *place;
         const struct app_line *line;
+        const struct span_event *span;
     };
 };

@@ -30,6 +30,7 @@ struct feed {
     struct event *events;
     uint32_t event_count;
     uint32_t kinds; // of them
+    uint32_t told;  // of them: tell of refused records
     uint32_t event_capacity;
     bool journal; // flushed only when asked
     bool caught_up;
@@ -352,11 +353,14 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
     assert(source->decoder != NULL);
     struct event *event = &feed->events[feed->event_count];
     event->timeless = false;
+    fault->told = false;
     enum decode_category category =
         source->decoder->decode(source->decoder_state, record, &feed->arena, event, fault);
     if (category != DECODE_OK && category != DECODE_NOTHING) {
         feed_refuse(feed, source, position, fault);
-        return category;
+        if (!fault->told)
+            return category;
+        feed->told++;
     }
     touch(feed, source);
     if (event->time_ns > source->newest_ns && !event->timeless)
@@ -378,19 +382,20 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
     stamp_job(feed, event, job);
     if (event->node == STRING_NONE)
         event->node = feed->stamp.node;
-    source->figures.accepted++;
+    if (category == DECODE_OK)
+        source->figures.accepted++;
     feed->kinds |= 1u << event->kind;
     if (++feed->event_count == feed->event_capacity)
         make_room(feed);
-    return DECODE_OK;
+    return category;
 }
 
 void feed_flush(struct feed *feed) {
     if (feed->touched_count > 0) {
+        uint32_t accepted = feed->event_count - feed->told;
         atomic_fetch_add_explicit(&feed->settings.intake->accepted,
-                                  feed->settings.silent ? 0 : feed->event_count,
-                                  memory_order_relaxed);
-        atomic_fetch_add_explicit(&feed->accepted, feed->event_count, memory_order_relaxed);
+                                  feed->settings.silent ? 0 : accepted, memory_order_relaxed);
+        atomic_fetch_add_explicit(&feed->accepted, accepted, memory_order_relaxed);
         struct delivery delivery = {.events = feed->events,
                                     .count = feed->event_count,
                                     .kinds = feed->kinds,
@@ -399,6 +404,7 @@ void feed_flush(struct feed *feed) {
                                     .begun_ns = feed->begun_ns};
         feed->settings.outlet.deliver(feed->settings.outlet.context, &delivery);
         feed->event_count = 0;
+        feed->told = 0;
         feed->kinds = 0;
         feed->touched_count = 0;
         feed->batch++;
