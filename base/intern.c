@@ -10,11 +10,11 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/seeded_hash.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/random.h>
 
 enum {
     INTERN_FIRST_SLOTS = 4096,
@@ -52,54 +52,6 @@ void intern_set_max_bytes(uint64_t max_bytes) {
     interned.max_bytes = max_bytes;
 }
 
-static inline uint64_t bytes_load8(const char *bytes) {
-    uint64_t value;
-    memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
-static inline uint64_t bytes_load4(const char *bytes) {
-    uint32_t value;
-    memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
-// Both halves of the 128-bit product, folded: each input bit reaches the whole result.
-static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-// Odd constants with half of their bits set.
-#define HASH_K0 UINT64_C(0x9e6c63d0876a9a47)
-#define HASH_K1 UINT64_C(0xc5a308d313198a2f)
-#define HASH_K2 UINT64_C(0xa24baed4963ee407)
-
-// Sixteen bytes a step; the last step overlaps the one before, so that nothing past the end is
-// read. The seed differs from process to process, so that nobody can prepare collisions.
-static uint64_t intern_hash(struct slice text, uint64_t seed) {
-    const char *at = text.data;
-    size_t size = text.size;
-    uint64_t a = 0, b = 0, hash = seed ^ size * HASH_K2;
-    if (size > 16) {
-        for (const char *last = at + size - 16; at < last; at += 16)
-            hash = hash_fold(bytes_load8(at) ^ HASH_K0, bytes_load8(at + 8) ^ hash);
-        a = bytes_load8(text.data + size - 16);
-        b = bytes_load8(text.data + size - 8);
-    } else if (size >= 8) {
-        a = bytes_load8(at);
-        b = bytes_load8(at + size - 8);
-    } else if (size >= 4) {
-        a = bytes_load4(at);
-        b = bytes_load4(at + size - 4);
-    } else if (size > 0) {
-        a = (uint64_t)(unsigned char)at[0] << 16 | (uint64_t)(unsigned char)at[size / 2] << 8 |
-            (unsigned char)at[size - 1];
-    }
-    hash = hash_fold(a ^ HASH_K1, b ^ hash);
-    return hash_fold(hash ^ HASH_K0, HASH_K2);
-}
-
 static struct intern_entry *table_find(struct intern_table *table, struct slice text,
                                        uint64_t hash) {
     for (size_t at = hash & table->mask;; at = (at + 1) & table->mask) {
@@ -127,7 +79,7 @@ string_id intern_find(struct slice text) {
     struct intern_table *table = table_current();
     if (table == NULL)
         return STRING_NONE;
-    struct intern_entry *entry = table_find(table, text, intern_hash(text, table->seed));
+    struct intern_entry *entry = table_find(table, text, hash_seeded(text, table->seed));
     return entry == NULL ? STRING_NONE : entry->id;
 }
 
@@ -158,20 +110,13 @@ static void directory_put(struct intern_entry *entry) {
     chunk[place.index] = entry;
 }
 
-static uint64_t seed_make(void) {
-    uint64_t seed = HASH_K1;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
-        seed ^= (uintptr_t)&seed; // address layout is random as well
-    return seed;
-}
-
 // A table for twice the strings, published; the one before stays for those who still read it.
 static struct intern_table *table_grow(struct intern_table *old) {
     size_t slots = old == NULL ? INTERN_FIRST_SLOTS : (old->mask + 1) * 2;
     struct intern_table *table = memory_zero(1, sizeof *table + slots * sizeof table->slots[0]);
     table->older = old;
     table->mask = slots - 1;
-    table->seed = old == NULL ? seed_make() : old->seed;
+    table->seed = old == NULL ? hash_seed() : old->seed;
     for (size_t i = 0; old != NULL && i <= old->mask; i++) {
         struct intern_entry *entry = atomic_load_explicit(&old->slots[i], memory_order_relaxed);
         if (entry != NULL)
@@ -188,7 +133,7 @@ static string_id insert_locked(struct slice text) {
         table = table_grow(NULL);
         arena_init(&interned.arena, INTERN_BLOCK_SIZE);
     }
-    uint64_t hash = intern_hash(text, table->seed);
+    uint64_t hash = hash_seeded(text, table->seed);
     struct intern_entry *entry = table_find(table, text, hash);
     if (entry != NULL)
         return entry->id;

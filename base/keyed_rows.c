@@ -85,6 +85,13 @@ void *keyed_rows_add(struct keyed_rows *rows, const void *key) {
     return head;
 }
 
+uint32_t keyed_rows_number(const struct keyed_rows *rows, const void *row) {
+    uint32_t number = *chain_of(rows, ((const struct row_head *)row)->hash);
+    while (head_at(rows, number) != row)
+        number = head_at(rows, number)->next;
+    return number;
+}
+
 void keyed_rows_remove(struct keyed_rows *rows, void *row) {
     struct row_head *head = row;
     uint32_t *link = chain_of(rows, head->hash);

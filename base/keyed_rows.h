@@ -28,6 +28,8 @@ void keyed_rows_release(struct keyed_rows *rows);
 void *keyed_rows_find(const struct keyed_rows *rows, const void *key);
 // A zeroed row with this key, which none has yet.
 void *keyed_rows_add(struct keyed_rows *rows, const void *key);
+// The number of this row of it, by which other rows may name it. O(1).
+uint32_t keyed_rows_number(const struct keyed_rows *rows, const void *row);
 void keyed_rows_remove(struct keyed_rows *rows, void *row);
 // The next live row at or after *at, which moves behind it; NULL at the end. Rows may be removed on
 // the way.

@@ -20,6 +20,7 @@
 #include "processors/phase_attribution.h"
 #include "processors/pod_evicted.h"
 #include "processors/rank_group.h"
+#include "processors/spans.h"
 #include "processors/spike_detect.h"
 #include "processors/thermal_throttle.h"
 #include "processors/xid_correlation.h"
@@ -40,6 +41,7 @@ static const struct component_type *const types[] = {
     &processor_spike_detect,
     &processor_first_cause,
     &processor_phase_attribution,
+    &processor_spans,
     &processor_nccl_hang,
     &processor_xid_correlation,
     &processor_pod_evicted,

@@ -35,6 +35,7 @@ static const char tail[] =
     "    verdicts:\n"
     "      receivers: [file]\n"
     "      # memory: job_filter, rank_group, align, spike_detect, first_cause, phase_attribution;\n"
+    "      # spans, which says where thread time went;\n"
     "      # nodes: nccl_hang, xid_correlation, pod_evicted, hbm_ecc, thermal_throttle, pcie_aer;\n"
     "      # and incident, which joins what they find\n"
     "      preset: all\n";

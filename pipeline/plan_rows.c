@@ -90,7 +90,7 @@ static const struct option PIPELINE_ROWS[] = {
      .default_value = "none",
      .choices = PRESETS,
      .help = "memory stands for job_filter, rank_group, align, spike_detect, first_cause and "
-             "phase_attribution; all for these, the detectors nccl_hang, xid_correlation, "
+             "phase_attribution; all for these, spans, the detectors nccl_hang, xid_correlation, "
              "pod_evicted, hbm_ecc, thermal_throttle and pcie_aer, and incident. They stand before "
              "the processors listed"},
     {.name = "processors",
@@ -132,9 +132,10 @@ static const struct option PIPELINE_ROWS[] = {
 
 // The first ones are those of PRESET_MEMORY.
 static const char *const PROCESSORS[] = {
-    "job_filter",        "rank_group", "align",           "spike_detect", "first_cause",
-    "phase_attribution", "nccl_hang",  "xid_correlation", "pod_evicted",  "hbm_ecc",
-    "thermal_throttle",  "pcie_aer",   "incident",
+    "job_filter",      "rank_group",        "align",   "spike_detect",
+    "first_cause",     "phase_attribution", "spans",   "nccl_hang",
+    "xid_correlation", "pod_evicted",       "hbm_ecc", "thermal_throttle",
+    "pcie_aer",        "incident",
 };
 enum { MEMORY_PROCESSORS = 6 };
 

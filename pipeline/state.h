@@ -21,7 +21,7 @@
 // written with another number is left aside and built anew from the inputs.
 enum { STATE_LAYOUT = 1 };
 
-enum { STATE_ENTRIES_MAX = 16, STATE_STRINGS_MAX = 12 };
+enum { STATE_ENTRIES_MAX = 24, STATE_STRINGS_MAX = 12 };
 
 struct state_entry {
     const char *name;    // static text, unique in its component
