@@ -8,6 +8,7 @@
 #include "receivers/decode/kernel.h"
 #include "receivers/decode/kubernetes.h"
 #include "receivers/decode/rank_map.h"
+#include "receivers/decode/spans.h"
 #include "receivers/decode/sysfs_aer.h"
 #include "receivers/decode/tagged.h"
 #include "receivers/decode/telemetry.h"
@@ -16,17 +17,12 @@
 #include <assert.h>
 
 static const struct decoder_type *const decoders[] = {
-    [FORMAT_STORMLOG] = &decoder_stormlog,
-    [FORMAT_PICKLE] = &decoder_flight_pickle,
-    [FORMAT_TAGGED_LINES] = &decoder_tagged,
-    [FORMAT_KUBERNETES] = &decoder_kubernetes,
-    [FORMAT_FLIGHT_RECORDER] = &decoder_flight_json,
-    [FORMAT_METRICS_TEXT] = &decoder_dcgm_text,
-    [FORMAT_KERNEL_LOG] = &decoder_kernel_log,
-    [FORMAT_DCGM] = &decoder_dcgm_json,
-    [FORMAT_AER_COUNTERS] = &decoder_sysfs_aer,
-    [FORMAT_RANK_MAP] = &decoder_rank_map,
-    [FORMAT_APP_LOG] = &decoder_app_log,
+    [FORMAT_STORMLOG] = &decoder_stormlog,      [FORMAT_PICKLE] = &decoder_flight_pickle,
+    [FORMAT_TAGGED_LINES] = &decoder_tagged,    [FORMAT_SPANS] = &decoder_spans,
+    [FORMAT_KUBERNETES] = &decoder_kubernetes,  [FORMAT_FLIGHT_RECORDER] = &decoder_flight_json,
+    [FORMAT_METRICS_TEXT] = &decoder_dcgm_text, [FORMAT_KERNEL_LOG] = &decoder_kernel_log,
+    [FORMAT_DCGM] = &decoder_dcgm_json,         [FORMAT_AER_COUNTERS] = &decoder_sysfs_aer,
+    [FORMAT_RANK_MAP] = &decoder_rank_map,      [FORMAT_APP_LOG] = &decoder_app_log,
 };
 enum { DECODER_COUNT = sizeof decoders / sizeof decoders[0] };
 
@@ -34,15 +30,15 @@ const struct decoder_type *format_decoder(enum format_kind kind) {
     return (size_t)kind < DECODER_COUNT ? decoders[kind] : NULL;
 }
 
-const char *const format_choices[] = {"auto",       "stormlog",   "tagged",  "flight_recorder",
-                                      "kubernetes", "kernel_log", "dcgm",    "dcgm_text",
-                                      "sysfs_aer",  "rank_map",   "app_log", NULL};
+const char *const format_choices[] = {
+    "auto",      "stormlog",  "tagged",   "flight_recorder", "kubernetes", "kernel_log", "dcgm",
+    "dcgm_text", "sysfs_aer", "rank_map", "app_log",         "spans",      NULL};
 
 enum format_kind format_chosen(int choice) {
     static const enum format_kind kinds[] = {
         FORMAT_UNKNOWN,      FORMAT_STORMLOG,   FORMAT_TAGGED_LINES, FORMAT_FLIGHT_RECORDER,
         FORMAT_KUBERNETES,   FORMAT_KERNEL_LOG, FORMAT_DCGM,         FORMAT_METRICS_TEXT,
-        FORMAT_AER_COUNTERS, FORMAT_RANK_MAP,   FORMAT_APP_LOG};
+        FORMAT_AER_COUNTERS, FORMAT_RANK_MAP,   FORMAT_APP_LOG,      FORMAT_SPANS};
     return kinds[choice];
 }
 

@@ -6,6 +6,8 @@
 // past containers with one bit a level instead of recursion. One pass, constant memory.
 #include "receivers/decode/json_scan.h"
 
+#include "receivers/decode/json_strict.h"
+
 const uint64_t json_powers_of_ten[9] = {
     1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000,
 };
@@ -206,13 +208,14 @@ static bool in_object(const struct nest *nest) {
 }
 
 // At the start of a value. Opens it when it is a container, else reads past it.
-static const char *enter_value(struct nest *nest, bool *opened, const char *at, const char *end,
-                               struct json_fault *fault) {
+static inline const char *enter_value(struct nest *nest, bool *opened, const char *at,
+                                      const char *end, bool strict, struct json_fault *fault) {
     unsigned char c = json_peek(at, end);
     *opened = c == '{' || c == '[';
     if (!*opened) {
-        struct token ignored;
-        return json_scan_scalar(at, end, &ignored, fault);
+        struct token scalar;
+        at = json_scan_scalar(at, end, &scalar, fault);
+        return !strict || at == NULL || json_token_is_strict(&scalar, end, fault) ? at : NULL;
     }
     if (nest->depth == JSON_SCAN_DEPTH_MAX)
         return json_fail(fault, at, "objects and arrays nested more than 64 deep");
@@ -223,15 +226,15 @@ static const char *enter_value(struct nest *nest, bool *opened, const char *at, 
 }
 
 // In front of an item of the innermost container: past its key, to its value.
-static const char *enter_item(const struct nest *nest, const char *at, const char *end,
-                              struct json_fault *fault) {
+static inline const char *enter_item(const struct nest *nest, const char *at, const char *end,
+                                     bool strict, struct json_fault *fault) {
     if (!in_object(nest))
         return at;
     struct token key;
     if (json_peek(at, end) != '"')
         return json_fail(fault, at, "no key in quotes where one must be");
     at = json_scan_string(at + 1, end, &key, fault);
-    if (at == NULL)
+    if (at == NULL || (strict && !json_token_is_strict(&key, end, fault)))
         return NULL;
     at = json_skip_space(at, end);
     if (json_peek(at, end) != ':')
@@ -239,11 +242,12 @@ static const char *enter_item(const struct nest *nest, const char *at, const cha
     return json_skip_space(at + 1, end);
 }
 
-const char *json_skip_container(const char *at, const char *end, unsigned depth,
-                                struct json_fault *fault) {
+// Inlined once for each `strict`.
+static inline const char *walk_container(const char *at, const char *end, unsigned depth,
+                                         bool strict, struct json_fault *fault) {
     struct nest nest = {.depth = depth - 1, .outside = depth - 1};
     bool opened = false;
-    at = enter_value(&nest, &opened, at, end, fault);
+    at = enter_value(&nest, &opened, at, end, strict, fault);
     while (at != NULL && nest.depth > nest.outside) {
         at = json_skip_space(at, end);
         unsigned char c = json_peek(at, end);
@@ -258,9 +262,19 @@ const char *json_skip_container(const char *at, const char *end, unsigned depth,
                 return json_fail(fault, at, "no comma or closing bracket after a value");
             at = json_skip_space(at + 1, end);
         }
-        at = enter_item(&nest, at, end, fault);
+        at = enter_item(&nest, at, end, strict, fault);
         if (at != NULL)
-            at = enter_value(&nest, &opened, at, end, fault);
+            at = enter_value(&nest, &opened, at, end, strict, fault);
     }
     return at;
+}
+
+const char *json_skip_container(const char *at, const char *end, unsigned depth,
+                                struct json_fault *fault) {
+    return walk_container(at, end, depth, false, fault);
+}
+
+const char *json_skip_strict_container(const char *at, const char *end, unsigned depth,
+                                       struct json_fault *fault) {
+    return walk_container(at, end, depth, true, fault);
 }

@@ -47,6 +47,7 @@ START_TEST(records_of_all_kinds_in_one_stream) {
          "\"fields\":{\"DCGM_FI_DEV_GPU_TEMP\":50}}",
          EVENT_GPU_SAMPLE},
         {"{\"rank\":1,\"pci_bus_id\":\"00000000:1B:00.0\",\"host.name\":\"n\"}", EVENT_RANK_MAP},
+        {"{\"ev\":\"start\",\"ts\":7}", EVENT_SPAN},
         {"{\"timestamp\": 8.5, \"memory_allocated\": 2}", EVENT_TELEMETRY},
     };
     for (int round = 0; round < 2; round++)
@@ -63,6 +64,17 @@ START_TEST(what_is_nothing_is_refused_as_telemetry) {
     ck_assert_int_eq(decode("{\"a\": 1}"), DECODE_MISSING_TIMESTAMP);
     ck_assert_int_eq(decode("nothing"), DECODE_BAD_JSON);
     ck_assert_int_eq(decode("{\"source\":\"elsewhere\"}"), DECODE_UNKNOWN_FIELD);
+}
+END_TEST
+
+// The stage that reads it is told of it all the same.
+START_TEST(what_is_wrong_in_a_span_stream_is_told) {
+    ck_assert_int_eq(decode("{\"ev\":\"start\",\"ts\":0}"), DECODE_OUT_OF_RANGE);
+    ck_assert(fault.told);
+    ck_assert_int_eq(event.kind, EVENT_SPAN);
+    fault.told = false;
+    ck_assert_int_eq(decode("{\"a\": 1}"), DECODE_MISSING_TIMESTAMP);
+    ck_assert(!fault.told);
 }
 END_TEST
 
@@ -83,6 +95,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, records_of_all_kinds_in_one_stream);
     tcase_add_test(cases, what_is_nothing_is_refused_as_telemetry);
+    tcase_add_test(cases, what_is_wrong_in_a_span_stream_is_told);
     tcase_add_test(cases, choices_have_decoders);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
