@@ -75,17 +75,17 @@ static void others_append(struct text_page *page, const struct batch *batch) {
 
 // An evaluation without ranks says nothing where something else than samples was read.
 static bool says_something(const struct evaluation *evaluation, const struct seen *seen,
-                           bool spans) {
-    return evaluation->rank_count > 0 || (!seen_nodes(seen) && !spans);
+                           bool streams) {
+    return evaluation->rank_count > 0 || (!seen_nodes(seen) && !streams);
 }
 
 void text_report_append(const struct batch *batch, const struct text_style *style,
                         const struct seen *seen, struct buffer *out) {
     struct text_page page = {.style = style, .arena = batch->arena, .out = out};
-    bool spans = text_spans_any(batch);
+    bool streams = text_streams_any(batch);
     uint32_t told = text_incidents_append(&page, batch);
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        if (!says_something(&batch->evaluations[i], seen, spans))
+        if (!says_something(&batch->evaluations[i], seen, streams))
             continue;
         if (told++ > 0)
             buffer_append(out, SLICE("\n\n"));
@@ -95,9 +95,9 @@ void text_report_append(const struct batch *batch, const struct text_style *styl
     if (!found && seen_nodes(seen))
         page_paragraph(&page, COLOR_NONE, 0,
                        "Nothing was found: no detector has a verdict on what was read.");
-    else if (!found && !spans)
+    else if (!found && !streams)
         page_paragraph(&page, COLOR_NONE, 0, "No samples were read, so there is nothing to judge.");
     others_append(&page, batch);
-    text_spans_append(&page, batch, found, !found && !seen_nodes(seen));
+    text_spans_append(&page, batch, found, !found && !seen_nodes(seen) && streams);
     text_absent_append(&page, seen);
 }

@@ -196,9 +196,9 @@ static bool says_something(const struct span_report *report) {
     return !report->from_telemetry || report->phase_count > 0;
 }
 
-bool text_spans_any(const struct batch *batch) {
+bool text_streams_any(const struct batch *batch) {
     for (uint32_t i = 0; i < batch->spans.count; i++)
-        if (says_something(&batch->spans.items[i]))
+        if (!batch->spans.items[i].from_telemetry)
             return true;
     return false;
 }
