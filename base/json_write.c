@@ -9,6 +9,10 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 void json_begin(struct json_writer *json, struct buffer *out, unsigned indent) {
     *json = (struct json_writer){.out = out, .indent = indent};
@@ -112,6 +116,49 @@ void json_uint(struct json_writer *json, uint64_t value) {
 void json_int128(struct json_writer *json, __int128 value) {
     value_begin(json);
     buffer_append_int128(json->out, value);
+}
+
+// 15 digits always survive the way through a double, so if they read back as the same number they
+// are, without trailing zeros, the shortest; below the normal range fewer survive.
+static void shortest_digits(double value, char text[40]) {
+    int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG;
+    do
+        snprintf(text, 40, "%.*e", digits - 1, value);
+    while (digits++ < 17 && strtod(text, NULL) != value);
+}
+
+// With an exponent; zeros at the end of the digits say nothing.
+static void exponent_append(struct buffer *out, const char *text) {
+    const char *exponent = strchr(text, 'e');
+    const char *end = exponent;
+    while (end[-1] == '0')
+        end--;
+    if (end[-1] == '.')
+        end--;
+    buffer_append(out, (struct slice){text, (size_t)(end - text)});
+    buffer_append_text(out, exponent);
+}
+
+void json_double(struct json_writer *json, double value) {
+    if (!isfinite(value)) {
+        json_put_null(json);
+        return;
+    }
+    value_begin(json);
+    double size = fabs(value);
+    if (size < 1e16 && value == floor(value)) {
+        buffer_append_format(json->out, "%.1f", value);
+        return;
+    }
+    char text[40];
+    shortest_digits(value, text);
+    if (size >= 1e16 || size < 1e-4) {
+        exponent_append(json->out, text);
+        return;
+    }
+    // As many digits, laid out without an exponent.
+    int digits = (int)strspn(strchr(text, '.') == NULL ? "" : strchr(text, '.') + 1, "0123456789");
+    buffer_append_format(json->out, "%.*g", digits + 1, value);
 }
 
 void json_raw(struct json_writer *json, struct slice json_text) {

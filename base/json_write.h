@@ -35,6 +35,9 @@ void json_bool(struct json_writer *json, bool value);
 void json_int(struct json_writer *json, int64_t value);
 void json_uint(struct json_writer *json, uint64_t value);
 void json_int128(struct json_writer *json, __int128 value);
+// As Python's repr: the shortest text that reads back as the same double, never without a point or
+// an exponent: 1700000000.0, 0.1, 1e+16. What JSON has no number for (NaN, infinities) is null.
+void json_double(struct json_writer *json, double value);
 void json_raw(struct json_writer *json, struct slice json_text); // already JSON
 
 // One string with its quotes, outside any writer.

@@ -21,13 +21,14 @@ struct analyze_options {
     struct word_list sets;
     const char *html;    // NULL: no page
     const char *explain; // NULL: all verdicts
+    const char *queries; // NULL: none
     const char *pipeline;
     int fail_on; // 0: never, else enum severity + 1
     bool print_config;
     bool quiet;
 };
 
-static const char *const outputs[] = {"text", "summary", "timeline", "verdicts", NULL};
+static const char *const outputs[] = {"text", "summary", "timeline", "verdicts", "spans", NULL};
 static const char *const fail_ons[] = {"never", "info", "warning", "error", "critical", NULL};
 
 static const struct argument rows[] = {
@@ -36,8 +37,16 @@ static const struct argument rows[] = {
      .type = ARGUMENT_CHOICE,
      .offset = offsetof(struct analyze_options, output),
      .choices = outputs,
-     .help = "what to print: text is for people (the default), summary and timeline are JSON "
-             "documents, verdicts are JSON Lines with the last state of each verdict"},
+     .help =
+         "what to print: text is for people (the default), summary and timeline are JSON "
+         "documents, verdicts are JSON Lines with the last state of each verdict, spans is what "
+         "each tree of spans answers, a JSON document on a line of its own"},
+    {.name = "queries",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, queries),
+     .value_name = "FILE",
+     .help = "with --output spans: questions for each tree, a JSON document {\"queries\": [...]}; "
+             "the answers stand in what is printed"},
     {.name = "explain",
      .type = ARGUMENT_TEXT,
      .offset = offsetof(struct analyze_options, explain),
@@ -109,7 +118,7 @@ static int print_config(struct invocation *invocation) {
     struct error error = {0};
     int code = 0;
     if (default_config_write(&text, (enum analyze_output)options->output, options->html,
-                             invocation->operands, &error) != STATUS_OK)
+                             options->queries, invocation->operands, &error) != STATUS_OK)
         code = invocation_fail(invocation, &error);
     else if (options->sets.count > 0)
         code = print_overridden(invocation, buffer_slice(&text));
@@ -169,7 +178,8 @@ static int run_plan(struct invocation *invocation, const struct plan *plan) {
     return code;
 }
 
-static int analyze_run(struct invocation *invocation) {
+// 0, or the exit code with what is wrong said.
+static int check_options(struct invocation *invocation) {
     const struct analyze_options *options = invocation->options;
     if (options->html != NULL && (options->html[0] == '\0' || strcmp(options->html, "-") == 0))
         return invocation_misused(invocation,
@@ -178,9 +188,12 @@ static int analyze_run(struct invocation *invocation) {
     if (options->explain != NULL && (options->output != ANALYZE_TEXT || options->print_config))
         return invocation_misused(invocation, "--explain prints text: leave out %s",
                                   options->print_config ? "--print-config" : "--output");
-    if (options->print_config)
-        return print_config(invocation);
-    if (invocation->operands.count == 0)
+    if (options->queries != NULL && options->output != ANALYZE_SPANS)
+        return invocation_misused(invocation,
+                                  "--queries asks trees of spans: write --output spans with it");
+    if (options->queries != NULL && options->queries[0] == '\0')
+        return invocation_misused(invocation, "--queries needs the path of a file");
+    if (!options->print_config && invocation->operands.count == 0)
         return invocation_misused(invocation,
                                   "no PATH was given; write the files or directories "
                                   "of all ranks, or - for standard input");
@@ -188,19 +201,32 @@ static int analyze_run(struct invocation *invocation) {
         return invocation_misused(invocation,
                                   "--pipeline chooses a pipeline of --config, which "
                                   "was not given");
+    return 0;
+}
+
+static int analyze_run(struct invocation *invocation) {
+    const struct analyze_options *options = invocation->options;
+    int misuse = check_options(invocation);
+    if (misuse != 0)
+        return misuse;
+    if (options->print_config)
+        return print_config(invocation);
     bool own = options->configs.count > 0;
     struct plan ends, user;
     int code = plan_load_default(&ends, (enum analyze_output)options->output, options->html,
+                                 own ? NULL : options->queries,
                                  own ? (struct word_list){0} : options->sets, invocation);
     if (code != 0)
         return code;
     plan_set_list(&ends, COMPONENT_RECEIVER, "include", invocation->operands);
     if (options->explain != NULL)
-        plan_set_exporter_text(&ends, "text", "verdict", options->explain);
+        plan_set_type_text(&ends, COMPONENT_EXPORTER, "text", "verdict", options->explain);
     struct plan_request request = {
         .files = options->configs, .sets = options->sets, .quiet = options->quiet};
     if (own)
         code = plan_load_between(&user, &ends, &request, options->pipeline, invocation);
+    if (code == 0 && own && options->queries != NULL)
+        plan_set_type_text(&user, COMPONENT_PROCESSOR, "spans", "queries", options->queries);
     if (code == 0) {
         code = run_plan(invocation, own ? &user : &ends);
         if (own)
@@ -228,6 +254,7 @@ const struct command command_analyze = {
         "  culprit analyze --html report.html /telemetry\n"
         "  culprit analyze --explain nccl_hang:0f3a /telemetry\n"
         "  culprit analyze --output verdicts --fail-on error /telemetry\n"
+        "  culprit analyze --output spans --queries queries.json tasks.jsonl\n"
         "  zcat ranks.jsonl.gz | culprit analyze -\n"
         "  culprit analyze --print-config /telemetry > culprit.yaml\n",
     .exit_codes =

@@ -24,9 +24,9 @@ static const char middle[] =
     "  rank_group:\n"
     "    retention: all\n"
     "  phase_attribution:\n"
-    "    retention: all\n"
-    "\n"
-    "exporters:\n";
+    "    retention: all\n";
+
+static const char exporters[] = "\nexporters:\n";
 
 static const char tail[] =
     "\n"
@@ -40,12 +40,13 @@ static const char tail[] =
     "      # and incident, which joins what they find\n"
     "      preset: all\n";
 
-static const char *const exporter_ids[] = {"text", "json", "json", "json"};
+static const char *const exporter_ids[] = {"text", "json", "json", "json", "json"};
 static const char *const exporter_options[] = {
     "  text: {}\n",
     "  json:\n    content: summary\n",
     "  json:\n    content: timeline\n",
     "  json:\n    content: verdicts\n",
+    "  json:\n    content: spans\n",
 };
 
 static bool needs_escape(uint32_t code_point) {
@@ -88,7 +89,7 @@ static enum status refuse_path(const char *path, struct error *error) {
 }
 
 enum status default_config_write(struct buffer *out, enum analyze_output output, const char *html,
-                                 struct word_list paths, struct error *error) {
+                                 const char *queries, struct word_list paths, struct error *error) {
     buffer_append_text(out, head);
     if (paths.count == 0)
         buffer_append_text(out, placeholder);
@@ -101,6 +102,13 @@ enum status default_config_write(struct buffer *out, enum analyze_output output,
         buffer_append_char(out, '\n');
     }
     buffer_append_text(out, middle);
+    if (queries != NULL) {
+        buffer_append_text(out, "  spans:\n    queries: ");
+        if (!yaml_append_quoted(out, slice_of(queries)))
+            return refuse_path(queries, error);
+        buffer_append_char(out, '\n');
+    }
+    buffer_append_text(out, exporters);
     buffer_append_text(out, exporter_options[output]);
     if (html != NULL) {
         buffer_append_text(out, "  html:\n    path: ");

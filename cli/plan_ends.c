@@ -21,23 +21,27 @@ static void *option_field(const struct plan_component *component, const char *op
     return (char *)(uintptr_t)component->config + row->offset;
 }
 
-void plan_set_exporter_text(struct plan *plan, const char *exporter, const char *option,
-                            const char *value) {
+bool plan_set_type_text(struct plan *plan, enum component_kind kind, const char *type,
+                        const char *option, const char *value) {
+    bool any = false;
     for (uint32_t i = 0; i < plan->component_count; i++) {
         const struct plan_component *component = &plan->components[i];
-        if (component->type->kind == COMPONENT_EXPORTER && component->used &&
-            strcmp(component->type->name, exporter) == 0)
-            *(const char **)option_field(component, option, OPTION_TEXT) = value;
+        if (component->type->kind != kind || !component->used ||
+            strcmp(component->type->name, type) != 0)
+            continue;
+        *(const char **)option_field(component, option, OPTION_TEXT) = value;
+        any = true;
     }
+    return any;
 }
 
 int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
-                      struct word_list sets, struct invocation *invocation) {
+                      const char *queries, struct word_list sets, struct invocation *invocation) {
     struct buffer text;
     buffer_init(&text, CONFIG_TEXT_MAX);
     struct error error = {0};
     enum status status = default_config_write(&text, output, html == NULL ? NULL : "page.html",
-                                              (struct word_list){0}, &error);
+                                              NULL, (struct word_list){0}, &error);
     assert(status == STATUS_OK && !text.failed);
     struct plan_request request = {.text = arena_text(invocation->arena, buffer_slice(&text)),
                                    .text_name = "(default)",
@@ -45,7 +49,9 @@ int plan_load_default(struct plan *plan, enum analyze_output output, const char 
     buffer_release(&text);
     int code = plan_load(plan, &request, invocation);
     if (code == 0 && html != NULL)
-        plan_set_exporter_text(plan, "html", "path", html);
+        plan_set_type_text(plan, COMPONENT_EXPORTER, "html", "path", html);
+    if (code == 0 && queries != NULL)
+        plan_set_type_text(plan, COMPONENT_PROCESSOR, "spans", "queries", queries);
     return code;
 }
 
@@ -91,7 +97,7 @@ static enum status check_needs(const struct plan *plan, struct error *error) {
         enum stage_fact first = (enum stage_fact)(missing & (0u - missing));
         return error_set(error, STATUS_CONFIG,
                          "the pipeline \"%s\" does not give the %s exporter %s; add the processor "
-                         "that does, or write preset: memory",
+                         "that does, or write preset: all",
                          pipeline->name, exporter->type->name, stage_fact_name(first));
     }
     return STATUS_OK;

@@ -5,10 +5,10 @@
 #include "cli/default_config.h"
 #include "cli/plan_load.h"
 
-// The embedded pipeline of analyze with the exporter for `output`, and one for a page in the file
-// `html` unless that is NULL. 0, or an exit code with the problems said.
+// The embedded pipeline of analyze with the exporter for `output`, one for a page in the file `html`
+// unless that is NULL, and the questions of the file `queries` unless that is NULL. 0, or an exit code with the problems said.
 int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
-                      struct word_list sets, struct invocation *invocation);
+                      const char *queries, struct word_list sets, struct invocation *invocation);
 
 // The pipeline `pipeline` (NULL: the first one) of the user's configuration, with its receivers and
 // exporters replaced by those of the first pipeline of `ends`, whose memory must outlive `plan`.
@@ -24,6 +24,7 @@ void plan_set_list(struct plan *plan, enum component_kind kind, const char *opti
                    struct word_list words);
 void plan_set_text(struct plan *plan, enum component_kind kind, const char *option,
                    const char *text);
-// Sets an option of the exporters of this type, as a value: it may hold any byte.
-void plan_set_exporter_text(struct plan *plan, const char *exporter, const char *option,
-                            const char *value);
+// Sets an option of the components of this kind and type that are in use, as a value: it may hold
+// any byte. False: there is none.
+bool plan_set_type_text(struct plan *plan, enum component_kind kind, const char *type,
+                        const char *option, const char *value);

@@ -177,7 +177,8 @@ static struct word_list all_inputs(const struct invocation *invocation) {
 static int replay_run(struct invocation *invocation) {
     const struct replay_options *options = invocation->options;
     struct plan ends, plan;
-    int code = plan_load_default(&ends, ANALYZE_VERDICTS, NULL, (struct word_list){0}, invocation);
+    int code =
+        plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL, (struct word_list){0}, invocation);
     if (code != 0)
         return code;
     plan_set_list(&ends, COMPONENT_RECEIVER, "include", all_inputs(invocation));

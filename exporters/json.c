@@ -2,17 +2,25 @@
 // What is put out as JSON, and when?
 //
 // Verdicts: a line each, as they come. Summary: a document for each job at every evaluation.
-// Timeline: a document for each job at the last one. Documents go to a file that is replaced whole;
-// on standard output there is one round of them, at the end. Memory: one verdict line, and with
-// every job by itself one summary a job.
+// Timeline: a document for each job at the last one. Spans: a document for each tree, on a line of
+// its own, on an interval and at the end. Documents go to a file that is replaced whole; on
+// standard output there is one round of them, at the end, but for spans. Memory: one verdict line,
+// and with every job by itself one summary a job.
 #include "exporters/json.h"
 
 #include "exporters/output.h"
+#include "exporters/span_document.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-enum json_content { CONTENT_VERDICTS, CONTENT_SUMMARY, CONTENT_TIMELINE, CONTENT_LAST_VERDICT };
+enum json_content {
+    CONTENT_VERDICTS,
+    CONTENT_SUMMARY,
+    CONTENT_TIMELINE,
+    CONTENT_LAST_VERDICT,
+    CONTENT_SPANS
+};
 
 struct rotation_config {
     struct byte_size max_size;
@@ -22,6 +30,7 @@ struct rotation_config {
 struct json_config {
     const char *path;
     int content; // enum json_content
+    struct duration interval;
     struct rotation_config rotation;
     bool fsync;
     struct sending_config sending;
@@ -33,18 +42,26 @@ struct last_verdict {
     bool told;
 };
 
+// Which multiple of the interval was told of last, in event time; 0: none yet.
+struct told_spans {
+    uint64_t round;
+};
+
 struct json_exporter {
     enum json_content content;
+    uint64_t interval_ns; // 0: at the end only
     struct output output;
     struct buffer line; // one verdict
     struct summary_cache summaries;
     struct last_verdict last;
+    struct told_spans told;
 };
 
 // No line is longer than this: the schema's limits, every character as two escapes.
 enum { JSON_LINE_MAX = 16 * 1024 * 1024 };
 
-static const char *const CONTENTS[] = {"verdicts", "summary", "timeline", "last_verdict", NULL};
+static const char *const CONTENTS[] = {"verdicts",     "summary", "timeline",
+                                       "last_verdict", "spans",   NULL};
 
 static const struct option ROTATION_OPTIONS[] = {
     {.name = "max_size",
@@ -77,7 +94,17 @@ static const struct option OPTIONS[] = {
      .help = "verdicts: a line for each finding and each change of one; summary: the cross-rank "
              "summary of each job; timeline: all samples of each job in order of aligned time; "
              "last_verdict: one line of at most 4096 bytes with the gravest finding, written over "
-             "the one before, for a termination log"},
+             "the one before, for a termination log; spans: what each tree of spans answers, one "
+             "line a tree"},
+    {.name = "interval",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct json_config, interval),
+     .default_value = "1m",
+     .min = 0.01,
+     .max = 31536000,
+     .special = "never",
+     .help = "spans: how often they are written while the input goes on, in event time; never: at "
+             "the end only. The end is always told"},
     {.name = "rotation",
      .type = OPTION_GROUP,
      .offset = offsetof(struct json_config, rotation),
@@ -97,6 +124,7 @@ static enum status json_start(void *instance, const void *config,
     struct json_exporter *self = instance;
     const struct json_config *given = config;
     self->content = (enum json_content)given->content;
+    self->interval_ns = given->interval.ns == DURATION_SPECIAL ? 0 : (uint64_t)given->interval.ns;
     buffer_init(&self->line, JSON_LINE_MAX);
     struct output_options options = {
         .path = given->path,
@@ -166,6 +194,7 @@ static void last_verdict_encode(struct json_exporter *self, const struct batch *
 static void json_state(void *instance, struct state_list *list) {
     struct json_exporter *self = instance;
     state_list_struct(list, "last_verdict", &self->last, sizeof self->last);
+    state_list_struct(list, "told_spans", &self->told, sizeof self->told);
 }
 
 static int job_compare(const void *left, const void *right) {
@@ -213,6 +242,28 @@ static void timelines_encode(struct json_exporter *self, const struct batch *bat
         timeline_encode(sorted[i], batch->arena, out);
 }
 
+// Due at the end, and at the first evaluation of each stretch of the interval.
+static bool spans_are_due(struct json_exporter *self, const struct batch *batch) {
+    if (batch->last)
+        return true;
+    if (self->interval_ns == 0)
+        return false;
+    uint64_t round = batch->as_of_ns / self->interval_ns;
+    if (round <= self->told.round)
+        return false;
+    self->told.round = round;
+    return true;
+}
+
+static void spans_encode(struct json_exporter *self, const struct batch *batch,
+                         struct buffer *out) {
+    if (batch->spans.count == 0 || !spans_are_due(self, batch))
+        return;
+    output_begin_document(&self->output, out);
+    for (uint32_t i = 0; i < batch->spans.count; i++)
+        span_document_encode(&batch->spans.items[i], out);
+}
+
 static void json_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct json_exporter *self = instance;
     if (self->content == CONTENT_VERDICTS)
@@ -223,6 +274,13 @@ static void json_encode(void *instance, const struct batch *batch, struct buffer
         summaries_encode(self, batch, out);
     else if (self->content == CONTENT_TIMELINE && batch->last)
         timelines_encode(self, batch, out);
+    else if (self->content == CONTENT_SPANS && batch->evaluate)
+        spans_encode(self, batch, out);
+}
+
+static uint32_t json_needs(const void *config) {
+    bool spans = ((const struct json_config *)config)->content == CONTENT_SPANS;
+    return spans ? FACT_SPANS : FACT_VERDICTS;
 }
 
 static enum status json_send(void *instance, const struct request *request,
@@ -245,7 +303,7 @@ static const struct sending_config *json_sending(const void *config) {
 
 const struct component_type exporter_json = {
     .name = "json",
-    .summary = "Writes verdicts as JSON Lines, or summaries or timelines as JSON documents.",
+    .summary = "Writes verdicts as JSON Lines, or summaries, timelines or spans as JSON documents.",
     .kind = COMPONENT_EXPORTER,
     .stability = STABILITY_BETA,
     .options = OPTIONS,
@@ -256,7 +314,8 @@ const struct component_type exporter_json = {
     .start = json_start,
     .stop = json_stop,
     .state = json_state,
-    .exporter = {.encode = json_encode,
+    .exporter = {.needs = json_needs,
+                 .encode = json_encode,
                  .send = json_send,
                  .delivered = json_delivered,
                  .resume = json_resume,

@@ -15,6 +15,7 @@ enum {
     PAGE_SUSPECT_LINES_MAX = 256,
     PAGE_POINTS_MAX = 160000,
     PAGE_RANK_ROWS_MAX = 10000,
+    PAGE_SPAN_ROWS_MAX = 2000,
     JOB_LINES_MIN = 8,
     LINE_POINTS_MIN = 16,
     CHARTS = 2,
@@ -137,6 +138,7 @@ static void evaluation_append(struct page_view *view, const struct evaluation *e
         page_ranks_append(view, evaluation, figures);
         page_alerts_append(view, evaluation);
     }
+    page_job_spans_append(view, evaluation);
     notes_append_all(view, evaluation);
 }
 
@@ -224,13 +226,32 @@ static void loose_append(struct page_view *view) {
     view->level = 2;
     view->job_number = view->input->batch->evaluation_count;
     if (loose > 0) {
-        page_section_begin(view, "loose", "Other jobs");
+        const struct batch *batch = view->input->batch;
+        bool nameless = batch->evaluation_count == 1 && batch->evaluations[0].job == STRING_NONE;
+        page_section_begin(view, "loose", nameless ? "Also found" : "Other jobs");
         view->level = 3;
         page_loose_verdicts(view, true);
         page_section_end(view);
     } else if (view->input->batch->evaluation_count == 0) {
         html_raw(&view->html, "<p>No samples were read, so there is nothing to judge.</p>\n");
     }
+}
+
+// Neither charts nor words on memory when nobody sampled any.
+static void others_append(struct page_view *view) {
+    html_raw(&view->html, "<main id=\"main\">\n");
+    page_all_verdicts_append(view);
+    for (uint32_t i = 0; i < view->input->batch->evaluation_count; i++) {
+        view->job_number = i;
+        page_job_spans_append(view, &view->input->batch->evaluations[i]);
+    }
+}
+
+static bool lacks_memory(const struct page_input *input) {
+    for (uint32_t i = 0; i < input->batch->evaluation_count; i++)
+        if (input->batch->evaluations[i].rank_count > 0)
+            return false;
+    return input->verdict_count > 0 || text_streams_any(input->batch);
 }
 
 // -- the document ---------------------------------------------------------------------------------
@@ -247,6 +268,8 @@ static void title_append(struct page_view *view) {
     const struct batch *batch = view->input->batch;
     if (view->input->title != NULL) {
         html_words(&view->html, view->input->title);
+    } else if (view->without_memory) {
+        html_raw(&view->html, view->verdict_count > 0 ? "What broke" : "Thread time");
     } else if (batch->evaluation_count == 1) {
         html_raw(&view->html, "Memory of ");
         html_raw(&view->html, batch->evaluations[0].job == STRING_NONE ? "" : "job ");
@@ -335,6 +358,7 @@ static void limits_set(struct page_view *view) {
     if (view->points < 2)
         view->points = 2;
     view->rank_rows = PAGE_RANK_ROWS_MAX;
+    view->span_rows = PAGE_SPAN_ROWS_MAX;
 }
 
 void page_encode(const struct page_input *input, struct buffer *out) {
@@ -347,9 +371,15 @@ void page_encode(const struct page_input *input, struct buffer *out) {
         view.alerts = page_notes_alerts(input->notes, input->batch->arena);
     verdicts_sort(&view);
     limits_set(&view);
+    view.without_memory = lacks_memory(input);
     head_append(&view);
-    jobs_append(&view);
-    loose_append(&view);
+    if (view.without_memory) {
+        others_append(&view);
+    } else {
+        jobs_append(&view);
+        loose_append(&view);
+    }
+    page_other_spans_append(&view);
     foot_append(&view);
     html_release(&view.html);
 }

@@ -70,6 +70,9 @@ struct page_view {
     uint32_t rank_rows;         // rows that the tables of ranks may still have
     int level;                  // of a section's heading: 2, or 3 below the heading of a job
     uint32_t job_number;        // of the job under way, from 0: a prefix of ids
+    uint32_t span_rows;         // rows that the tables of spans may still have
+    // No samples were read, but something else was: nothing is said of memory.
+    bool without_memory;
 };
 
 void page_section_begin(struct page_view *view, const char *name, const char *heading);
@@ -107,6 +110,8 @@ void page_more_verdicts_append(struct page_view *view, const struct evaluation *
 // Verdicts on jobs that no evaluation shows; returns how many there are and writes them with
 // `write`.
 uint32_t page_loose_verdicts(struct page_view *view, bool write);
+// All verdicts, the gravest first, each with its job.
+void page_all_verdicts_append(struct page_view *view);
 
 // -- page_chart.c ---------------------------------------------------------------------------------
 // Sets has_line of all ranks.
@@ -121,3 +126,12 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
 void page_ranks_append(struct page_view *view, const struct evaluation *evaluation,
                        const struct rank_figures *figures);
 void page_alerts_append(struct page_view *view, const struct evaluation *evaluation);
+void page_table_begin(struct page_view *view, const char *name, const char *caption,
+                      const char *head);
+void page_table_end(struct page_view *view);
+
+// -- page_spans.c: where the thread time went -----------------------------------------------------
+// The phases of this evaluation's job.
+void page_job_spans_append(struct page_view *view, const struct evaluation *evaluation);
+// All that are told with no evaluation: streams, and jobs that none shows.
+void page_other_spans_append(struct page_view *view);

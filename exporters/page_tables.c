@@ -8,8 +8,8 @@
 
 enum { SUSPECTS_SHOWN_MAX = 256, RANKS_OPEN_MAX = 32, ALERTS_OPEN_MAX = 64 };
 
-static void table_begin(struct page_view *view, const char *name, const char *caption,
-                        const char *head) {
+void page_table_begin(struct page_view *view, const char *name, const char *caption,
+                      const char *head) {
     html_raw(&view->html, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
     html_words(&view->html, caption);
     html_format(&view->html, "\"><table class=\"%s\"><caption>", name);
@@ -19,7 +19,7 @@ static void table_begin(struct page_view *view, const char *name, const char *ca
     html_raw(&view->html, "</tr></thead><tbody>\n");
 }
 
-static void table_end(struct page_view *view) {
+void page_table_end(struct page_view *view) {
     html_raw(&view->html, "</tbody></table></div>\n");
 }
 
@@ -110,16 +110,16 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
     uint32_t count = text_followers_find(evaluation, followers);
     const struct suspect *first = &cause->suspects.items[0];
     page_section_begin(view, "grew", "Ranks that grew");
-    table_begin(view, "grew", "In the order in which they grew far enough to be found",
-                "<th scope=\"col\">Rank<th scope=\"col\">Host<th scope=\"col\">Found at<th "
-                "scope=\"col\">Lead<th scope=\"col\">Growth<th scope=\"col\">Phase");
+    page_table_begin(view, "grew", "In the order in which they grew far enough to be found",
+                     "<th scope=\"col\">Rank<th scope=\"col\">Host<th scope=\"col\">Found at<th "
+                     "scope=\"col\">Lead<th scope=\"col\">Growth<th scope=\"col\">Phase");
     growth_row_append(view, evaluation, first->index, &first->spike, 0, true,
                       figures[first->index].has_line);
     for (uint32_t i = 0; i < count && i + 1 < SUSPECTS_SHOWN_MAX; i++)
         growth_row_append(view, evaluation, followers[i].index, followers[i].spike,
                           followers[i].aligned_ns - first->aligned_ns, false,
                           figures[followers[i].index].has_line);
-    table_end(view);
+    page_table_end(view);
     if (count + 1 > SUSPECTS_SHOWN_MAX)
         html_format(&view->html, "<p class=\"quiet\">and %u more</p>\n",
                     count + 1 - SUSPECTS_SHOWN_MAX);
@@ -219,7 +219,7 @@ static void rank_rows_append(struct page_view *view, const struct evaluation *ev
         view->rank_rows--;
         rank_row_append(view, evaluation, &figures[i], i, start_ns);
     }
-    table_end(view);
+    page_table_end(view);
     if (left_out > 0)
         html_format(&view->html, "<p class=\"quiet\">and %u more rank%s</p>\n", left_out,
                     left_out == 1 ? "" : "s");
@@ -240,8 +240,9 @@ void page_ranks_append(struct page_view *view, const struct evaluation *evaluati
                    text_ranks(&view->words, evaluation->missing_ranks, evaluation->missing_count));
     }
     html_raw(&view->html, "</summary>\n");
-    table_begin(view, "ranks",
-                "Memory of each rank; times are aligned, from the first sample of all", ranks_head);
+    page_table_begin(view, "ranks",
+                     "Memory of each rank; times are aligned, from the first sample of all",
+                     ranks_head);
     rank_rows_append(view, evaluation, figures, start_ns);
     html_raw(&view->html, "</details>\n");
     page_section_end(view);
@@ -285,16 +286,16 @@ static void alert_table_append(struct page_view *view, const struct evaluation *
     html_format(&view->html, "<details class=\"fold\"%s><summary>%u %s%s</summary>\n",
                 !peaks && count <= ALERTS_OPEN_MAX ? " open" : "", count,
                 peaks ? "new peak" : "alert", count == 1 ? "" : "s");
-    table_begin(view, "alerts",
-                peaks ? "New peaks that the ranks reported, by time"
-                      : "What the ranks themselves reported, by time",
-                "<th scope=\"col\">Kind<th scope=\"col\">Time<th scope=\"col\">Rank<th "
-                "scope=\"col\">Host<th scope=\"col\">What it says");
+    page_table_begin(view, "alerts",
+                     peaks ? "New peaks that the ranks reported, by time"
+                           : "What the ranks themselves reported, by time",
+                     "<th scope=\"col\">Kind<th scope=\"col\">Time<th scope=\"col\">Rank<th "
+                     "scope=\"col\">Host<th scope=\"col\">What it says");
     for (uint32_t i = 0; i < view->alert_count; i++)
         if ((view->alerts[i].kind == ALERT_PEAK) == peaks &&
             page_alert_belongs(view, &view->alerts[i], evaluation))
             alert_row_append(view, &view->alerts[i]);
-    table_end(view);
+    page_table_end(view);
     html_raw(&view->html, "</details>\n");
 }
 

@@ -341,6 +341,11 @@ void page_more_verdicts_append(struct page_view *view, const struct evaluation *
     }
 }
 
+void page_all_verdicts_append(struct page_view *view) {
+    for (uint32_t i = 0; i < view->verdict_count; i++)
+        verdict_append(view, view->verdicts[i], view->verdicts[i]->job != STRING_NONE);
+}
+
 static bool is_shown(const struct page_view *view, const struct verdict *verdict) {
     for (uint32_t i = 0; i < view->input->batch->evaluation_count; i++)
         if (belongs(view, verdict, view->input->batch->evaluations[i].job))

@@ -12,9 +12,9 @@ struct seen {
     uint64_t gpu_fields; // 1 << enum gpu_field: any GPU had it
 };
 
-// Whether anything came beside the telemetry of training processes.
+// Whether anything came beside what training processes and schedulers of tasks say of themselves.
 static inline bool seen_nodes(const struct seen *seen) {
-    return seen != NULL && (seen->kinds & ~(1u << EVENT_TELEMETRY)) != 0;
+    return seen != NULL && (seen->kinds & ~(1u << EVENT_TELEMETRY | 1u << EVENT_SPAN)) != 0;
 }
 void seen_note(struct seen *seen, const struct batch *batch);
 // What was absent, and how to switch it on, one text after another; NULL behind the last. Nothing

@@ -43,6 +43,12 @@ bool text_incident_tells(const struct verdict *verdict);
 // What evidence was absent and how it is switched on; `seen` NULL: nothing.
 void text_absent_append(struct text_page *page, const struct seen *seen);
 
+// text_spans.c: where the thread time went, shorter (`brief`) when something else was found.
+// `alone`: nothing stands before it.
+void text_spans_append(struct text_page *page, const struct batch *batch, bool brief, bool alone);
+// Whether a stream of spans was read; then nobody misses samples.
+bool text_streams_any(const struct batch *batch);
+
 // text_report.c: whether the detector of the causes made it; whether this verdict says what the
 // cause of this evaluation says, in other words.
 bool text_is_memory_verdict(const struct verdict *verdict);

@@ -2,8 +2,8 @@
 // What does a person read at the end?
 //
 // Incidents first, each from its root on. Then for each job the answer on its memory, who followed,
-// the memory of each rank over time, and the notes; what else was found; what evidence was absent.
-// Linear in the ranks and in the samples of those drawn.
+// the memory of each rank over time, and the notes; what else was found; where the thread time
+// went; what evidence was absent. Linear in the ranks and in the samples of those drawn.
 #include "exporters/text_parts.h"
 
 bool text_is_memory_verdict(const struct verdict *verdict) {
@@ -73,27 +73,31 @@ static void others_append(struct text_page *page, const struct batch *batch) {
     }
 }
 
-// An evaluation without ranks says nothing where something else than telemetry was read.
-static bool says_something(const struct evaluation *evaluation, const struct seen *seen) {
-    return evaluation->rank_count > 0 || !seen_nodes(seen);
+// An evaluation without ranks says nothing where something else than samples was read.
+static bool says_something(const struct evaluation *evaluation, const struct seen *seen,
+                           bool streams) {
+    return evaluation->rank_count > 0 || (!seen_nodes(seen) && !streams);
 }
 
 void text_report_append(const struct batch *batch, const struct text_style *style,
                         const struct seen *seen, struct buffer *out) {
     struct text_page page = {.style = style, .arena = batch->arena, .out = out};
+    bool streams = text_streams_any(batch);
     uint32_t told = text_incidents_append(&page, batch);
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        if (!says_something(&batch->evaluations[i], seen))
+        if (!says_something(&batch->evaluations[i], seen, streams))
             continue;
         if (told++ > 0)
             buffer_append(out, SLICE("\n\n"));
         evaluation_append(&page, batch, &batch->evaluations[i]);
     }
-    if (told == 0 && batch->verdicts.count == 0)
+    bool found = told > 0 || batch->verdicts.count > 0;
+    if (!found && seen_nodes(seen))
         page_paragraph(&page, COLOR_NONE, 0,
-                       seen_nodes(seen)
-                           ? "Nothing was found: no detector has a verdict on what was read."
-                           : "No samples were read, so there is nothing to judge.");
+                       "Nothing was found: no detector has a verdict on what was read.");
+    else if (!found && !streams)
+        page_paragraph(&page, COLOR_NONE, 0, "No samples were read, so there is nothing to judge.");
     others_append(&page, batch);
+    text_spans_append(&page, batch, found, !found && !seen_nodes(seen) && streams);
     text_absent_append(&page, seen);
 }

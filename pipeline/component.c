@@ -42,5 +42,7 @@ const struct component_type *component_find(struct component_set set, enum compo
 uint32_t component_needs(const struct component_type *type, const void *config) {
     bool events = config != NULL && type->exporter.takes_events != NULL &&
                   type->exporter.takes_events(config);
+    if (!events && config != NULL && type->exporter.needs != NULL)
+        return type->exporter.needs(config);
     return events ? 0 : type->needs;
 }

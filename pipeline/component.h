@@ -114,6 +114,9 @@ struct exporter_calls {
     // Whether, with this configuration, it passes on events and no findings: then no stage needs to
     // stand before it, and its records are events. NULL: never.
     bool (*takes_events)(const void *config);
+    // What the pipeline must give, where that depends on the configuration: enum stage_fact bits.
+    // NULL: the type's `needs`.
+    uint32_t (*needs)(const void *config);
     // Turns what a batch holds into bytes, without I/O: appends them to `out`. An exporter that is
     // asked for its state (Prometheus) keeps it here and appends nothing.
     void (*encode)(void *instance, const struct batch *batch, struct buffer *out);

@@ -3,6 +3,7 @@
 #include "base/json_write.h"
 
 #include <check.h>
+#include <math.h>
 
 static struct buffer out;
 static struct json_writer json;
@@ -145,6 +146,46 @@ START_TEST(texts) {
 }
 END_TEST
 
+START_TEST(doubles) {
+    static const struct {
+        double value;
+        const char *expected;
+    } cases[] = {
+        {0.0, "0.0"},
+        {-0.0, "-0.0"},
+        {1.0, "1.0"},
+        {1700000000.0, "1700000000.0"},
+        {1700000011.997045, "1700000011.997045"},
+        {0.1, "0.1"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {-2.5, "-2.5"},
+        {0.0001, "0.0001"},
+        {0.00012345, "0.00012345"},
+        {0.00001, "1e-05"},
+        {1.5e-7, "1.5e-07"},
+        {1e15, "1000000000000000.0"},
+        {1234567890123456.5, "1234567890123456.5"},
+        {9007199254740992.0, "9007199254740992.0"},
+        {1e16, "1e+16"},
+        {12345678901234568.0, "1.2345678901234568e+16"},
+        {1e22, "1e+22"},
+        {1e100, "1e+100"},
+        {1.7976931348623157e308, "1.7976931348623157e+308"},
+        {2.2250738585072014e-308, "2.2250738585072014e-308"},
+        {5e-324, "5e-324"},
+        {335.74045181274414, "335.74045181274414"},
+        {INFINITY, "null"},
+        {-INFINITY, "null"},
+        {NAN, "null"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_begin(&json, &out, 0);
+        json_double(&json, cases[i].value);
+        CHECK_OUT(cases[i].expected);
+    }
+}
+END_TEST
+
 START_TEST(deepest) {
     json_begin(&json, &out, 0);
     for (int i = 0; i < JSON_DEPTH_MAX; i++)
@@ -176,6 +217,7 @@ int main(void) {
     tcase_add_test(cases, lone_values);
     tcase_add_test(cases, numbers);
     tcase_add_loop_test(cases, texts, 0, TEXT_CASES);
+    tcase_add_test(cases, doubles);
     tcase_add_test(cases, deepest);
     tcase_add_test(cases, failed_buffer_stays_failed);
     suite_add_tcase(suite, cases);
