@@ -56,7 +56,7 @@ static bool is_beyond_double(const struct token *token, const char *end) {
     if (!exponent)
         return false;
     // What ends with a number is no object: something else is wrong with it.
-    return token->text + token->size < end && isinf(json_number_value(token));
+    return token->text + token->size < end && isinf(json_number_double(token));
 }
 
 static bool refuse(struct json_fault *fault, const char *at, const char *why) {
@@ -107,7 +107,7 @@ static bool read_plain(const char *at, const char *end, struct decimal *out) {
     return out->digits <= EXACT_DIGITS;
 }
 
-double json_number_value(const struct token *token) {
+double json_number_double(const struct token *token) {
     static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};

@@ -40,4 +40,4 @@ static inline const char *json_scan_strict_value(const char *at, const char *end
 // The nearest double of a number that is strict and does not stand at the end of its text (as none
 // does inside an object): what Python's float() gives, whatever the number of digits. Infinite
 // beyond a double.
-double json_number_value(const struct token *token);
+double json_number_double(const struct token *token);

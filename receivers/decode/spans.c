@@ -113,7 +113,7 @@ static bool read_time(struct span_line *line) {
     const struct token *token = &line->slots[SLOT_TS];
     if (!span_token_is_number(token))
         return span_refuse_value(line, SPAN_BAD_FIELD, "ts", token, "seconds since 1970, a number");
-    double time_s = json_number_value(token);
+    double time_s = json_number_double(token);
     if (!(time_s > 0 && time_s <= SPAN_SECONDS_MAX))
         return span_refuse(line, SPAN_BAD_FIELD, DECODE_OUT_OF_RANGE, "ts",
                            "found %g, expected seconds above 0, up to 1e11", time_s);

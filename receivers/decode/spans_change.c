@@ -9,7 +9,7 @@
 static bool read_action_time(struct span_line *line, const struct token *token, double *out) {
     if (!span_token_is_number(token))
         return span_refuse_value(line, SPAN_BAD_FIELD, "", token, "seconds since 1970, a number");
-    *out = json_number_value(token);
+    *out = json_number_double(token);
     if (*out >= -SPAN_SECONDS_MAX && *out <= SPAN_SECONDS_MAX)
         return true;
     return span_refuse(line, SPAN_BAD_FIELD, DECODE_OUT_OF_RANGE, "",
@@ -133,7 +133,7 @@ static bool read_value(const struct token *token, struct span_metric *metric) {
     if (metric->whole)
         metric->integer = token->integer;
     else if (token->kind == TOKEN_DECIMAL)
-        metric->number = json_number_value(token);
+        metric->number = json_number_double(token);
     else
         return false;
     return true;
