@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that are found by a key: a table (base/table.h) and the chains of a hash over it.
 //
-// A row begins with struct row_head, then its key, flat bytes without gaps. Only the table is state
-// that lasts; the chains are made again after a load. Adding allocates when the table or the chains
-// grow; finding and removing never does.
+// A row begins with struct row_head, then its key, flat bytes without gaps, so of nothing wider
+// than four bytes (KEYED_ROW_CHECK). Only the table is state that lasts; the chains are made again
+// after a load. Adding allocates when the table or the chains grow; finding and removing never
+// does.
 #pragma once
 
 #include "base/table.h"
@@ -13,6 +14,10 @@ struct row_head {
     uint32_t hash;
     uint32_t live; // 0: this row was freed
 };
+
+#define KEYED_ROW_CHECK(row_type, key_field)                                                       \
+    _Static_assert(offsetof(row_type, key_field) == sizeof(struct row_head),                       \
+                   "the key stands right behind the head")
 
 struct keyed_rows {
     struct table table;

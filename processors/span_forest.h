@@ -171,6 +171,15 @@ struct span_refused_row {
     int64_t entry;
 };
 
+KEYED_ROW_CHECK(struct span_tree_row, key);
+KEYED_ROW_CHECK(struct span_path_row, key);
+KEYED_ROW_CHECK(struct span_row, key);
+KEYED_ROW_CHECK(struct span_action_row, key);
+KEYED_ROW_CHECK(struct span_task_row, key);
+KEYED_ROW_CHECK(struct span_live_group_row, key);
+KEYED_ROW_CHECK(struct span_worker_row, key);
+KEYED_ROW_CHECK(struct span_item_row, key);
+
 struct span_forest {
     struct span_limits limits;
     struct span_names names;

@@ -48,7 +48,7 @@ struct phase_rank_sums {
 struct phase_rank_key {
     uint32_t label; // row
     int32_t rank;
-    int64_t thread;
+    uint32_t thread[2]; // its id, the lower half first: a key has no gap before it
 };
 struct phase_rank {
     struct row_head head;
@@ -109,3 +109,8 @@ void phase_rank_add(struct phase_rank_sums *sums, const struct visit_measure *vi
 // With its visits.
 void phase_opening_remove(struct span_phases *phases, struct phase_label *label,
                           struct phase_opening *opening);
+
+KEYED_ROW_CHECK(struct phase_job, job);
+KEYED_ROW_CHECK(struct phase_label, key);
+KEYED_ROW_CHECK(struct phase_rank, key);
+KEYED_ROW_CHECK(struct phase_opening, key);

@@ -120,11 +120,15 @@ static struct slice span_of(struct crossing *crossing, const struct phase_openin
                             &crossing->phases->scratch);
 }
 
+static long long thread_of(const struct phase_rank_key *key) {
+    return (long long)((uint64_t)key->thread[1] << 32 | key->thread[0]);
+}
+
 static struct slice task_of(struct crossing *crossing, struct slice span) {
     struct arena *arena = &crossing->phases->scratch;
     const struct phase_rank *rank = crossing->rank;
     return slice_of(arena_format(arena, "%.*s/r%d/t%lld", (int)span.size, span.data, rank->key.rank,
-                                 (long long)rank->key.thread));
+                                 thread_of(&rank->key)));
 }
 
 static void move_task(struct crossing *crossing, const struct phase_opening *opening,
@@ -349,7 +353,10 @@ static void cross(struct span_phases *phases, const struct boundary_row *boundar
                                     boundary->label};
     crossing.label = label_of(phases, &label);
     crossing.label_row = keyed_rows_number(&phases->labels, crossing.label);
-    struct phase_rank_key rank = {crossing.label_row, boundary->rank, boundary->thread};
+    struct phase_rank_key rank = {
+        crossing.label_row,
+        boundary->rank,
+        {(uint32_t)boundary->thread, (uint32_t)((uint64_t)boundary->thread >> 32)}};
     crossing.rank = rank_of(phases, &rank);
     struct phase_opening *opening = NULL;
     if (crossing.rank->visit != TABLE_NO_ROW) {
