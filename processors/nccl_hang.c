@@ -36,7 +36,7 @@ enum { MAX_SAID = LEDGER_VERDICTS_MAX };
 #define PERCENT(field, value, what)                                                                \
     {                                                                                              \
         .name = "confidence_" #field, .type = OPTION_INT, .offset = FIELD(confidence.field),       \
-        .default_value = value, .min = 0, .max = 100, .help = what                                 \
+        .default_value = (value), .min = 0, .max = 100, .help = (what)                             \
     }
 
 static const struct option OPTIONS[] = {

@@ -8,6 +8,7 @@
 
 #include "processors/nccl_hang_words.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -280,6 +281,7 @@ void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
             (witness == NULL || seat->open->created_ns < witness->open->created_ns))
             witness = seat;
     }
+    assert(witness != NULL); // a hang without an open operation is none
     said->kind = (uint8_t)finding->kind;
     said->p2p = finding->p2p;
     said->partial = verdict->partial;

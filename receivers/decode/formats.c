@@ -92,7 +92,9 @@ static enum decode_category any_decode(void *memory, struct slice record, struct
         kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
     if (format_decoder(kind) == NULL)
         kind = FORMAT_STORMLOG;
-    return decoders[kind]->decode(part_of(state, kind), record, arena, event, fault);
+    const struct decoder_type *decoder = decoders[kind];
+    assert(decoder != NULL);
+    return decoder->decode(part_of(state, kind), record, arena, event, fault);
 }
 
 const struct decoder_type decoder_any = {

@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -145,6 +146,7 @@ static bool memo_put(struct machine *machine, uint64_t index) {
     while (machine->memo.count <= index)
         if (!pointers_add(machine, &machine->memo, NULL))
             return false;
+    assert(machine->memo.items != NULL);
     machine->memo.items[index] = machine->stack.items[machine->stack.count - 1];
     return true;
 }
