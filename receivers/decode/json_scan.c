@@ -31,9 +31,19 @@ static const char *skip_escape(const char *at, const char *end, struct json_faul
             whole = is_hex(at[i]);
         return whole ? at + 6 : json_fail(fault, at, "\\u without four hexadecimal digits");
     }
-    if (letter == 0 || strchr("\"\\/bfnrt", letter) == NULL)
+    switch (letter) {
+    case '"':
+    case '\\':
+    case '/':
+    case 'b':
+    case 'f':
+    case 'n':
+    case 'r':
+    case 't':
+        return at + 2;
+    default:
         return json_fail(fault, at, "an escape that JSON does not know");
-    return at + 2;
+    }
 }
 
 // `at` is a byte from 0x80 up. Refuses overlong forms, surrogates and what is beyond U+10FFFF.

@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+// By size.
 static const struct slice slot_names[SPAN_SLOT_COUNT] = {
     [SLOT_EV] = {"ev", 2},
     [SLOT_TS] = {"ts", 2},
@@ -32,10 +33,25 @@ static const struct slice slot_names[SPAN_SLOT_COUNT] = {
 
 // SPAN_SLOT_COUNT: none that is read.
 static int find_slot(const struct token *key) {
-    int slot = 0;
-    while (slot < SPAN_SLOT_COUNT && !token_equals(key, slot_names[slot]))
-        slot++;
-    return slot;
+    // The first name of each size, or of the next that there is.
+    static const unsigned char firsts[] = {SLOT_EV,         SLOT_EV,         SLOT_EV,
+                                           SLOT_KEY,        SLOT_SPAN,       SLOT_TOTAL,
+                                           SLOT_WORKER,     SLOT_ACTIONS,    SLOT_NTHREADS,
+                                           SLOT_DEFAULT_ID, SLOT_DEFAULT_ID, SLOT_COLLECTIONS};
+    if (key->escaped || key->size == 0) {
+        int slot = 0;
+        while (slot < SPAN_SLOT_COUNT && !token_equals(key, slot_names[slot]))
+            slot++;
+        return slot;
+    }
+    if (key->size >= sizeof firsts)
+        return SPAN_SLOT_COUNT;
+    int slot = firsts[key->size];
+    for (; slot < SPAN_SLOT_COUNT && slot_names[slot].size == key->size; slot++)
+        if (slot_names[slot].data[0] == key->text[0] &&
+            memcmp(slot_names[slot].data, key->text, key->size) == 0)
+            return slot;
+    return SPAN_SLOT_COUNT;
 }
 
 static const char *read_members(const char *at, const char *end, struct token *slots,

@@ -138,17 +138,14 @@ void span_find_firsts(struct slice (*text_of)(const void *texts, uint32_t index)
 
 // -- JSON text ----------------------------------------------------------------------------------
 
-static size_t write_character(char *out, char c) {
+// A quote, a backslash or a control character, which NUL is not.
+static size_t write_escape(char *out, char c) {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt", digits[] = "0123456789abcdef";
-    const char *found = c == '\0' ? NULL : strchr(from, c);
+    const char *found = strchr(from, c);
     if (found != NULL) {
         out[0] = '\\';
         out[1] = to[found - from];
         return 2;
-    }
-    if ((unsigned char)c >= ' ') {
-        *out = c;
-        return 1;
     }
     memcpy(out, "\\u00", 4);
     out[4] = digits[c >> 4];
@@ -161,8 +158,13 @@ size_t span_write_text(char *out, const struct token *token, struct arena *arena
     out[size++] = '"';
     if (token->escaped) {
         struct slice text = token_decode(token, arena);
-        for (size_t i = 0; i < text.size; i++)
-            size += write_character(out + size, text.data[i]);
+        for (size_t i = 0; i < text.size; i++) {
+            char c = text.data[i];
+            if ((unsigned char)c >= ' ' && c != '"' && c != '\\')
+                out[size++] = c;
+            else
+                size += write_escape(out + size, c);
+        }
     } else {
         memcpy(out + size, token->text, token->size);
         size += token->size;
