@@ -94,6 +94,10 @@ class Scheduler:
         self.prefix = TaskPrefix("stream")
         self.extension = spans.SpansSchedulerExtension(
             SimpleNamespace(total_nthreads_history=self.history))
+        self.handlers = {
+            "start": self.start, "join": self.join, "leave": self.leave, "threads": self.set_total,
+            "tasks": self.submit, "data": self.place, "transition": self.transition,
+            "metrics": self.beat}
         self.clock = spans.time = Clock()
         self.ids = spans.uuid = Ids(self.extension.spans)
 
@@ -106,9 +110,7 @@ class Scheduler:
 
     def apply(self, kind, clock, what):
         self.clock.now = clock
-        return {"start": self.start, "join": self.join, "leave": self.leave,
-                "threads": self.set_total, "tasks": self.submit, "data": self.place,
-                "transition": self.transition, "metrics": self.beat}[kind](what)
+        self.handlers[kind](what)
 
     def set_total(self, total):
         self.total = max(total, 0)
@@ -176,7 +178,11 @@ class Scheduler:
                 del self.groups[group.name]
 
     def beat(self, entries):
-        for key, value in entries[0]:
+        told = dict(entries[0])
+        if len(told) == len(entries[0]):
+            self.extension.heartbeat(None, told)
+            return
+        for key, value in entries[0]:  # the same key twice, which a heartbeat of dask cannot say
             self.extension.heartbeat(None, {key: value})
 
 
