@@ -54,8 +54,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// "step-17" and "step-18" have the stem "step-#".
-static struct slice stem_of(struct arena *arena, struct slice name) {
+struct slice span_stem(struct arena *arena, struct slice name) {
     char *stem = arena_take(arena, name.size + 1);
     size_t size = 0;
     for (size_t i = 0; i < name.size; i++) {
@@ -118,7 +117,7 @@ static void family_add(struct maker *maker, struct family *family, uint32_t span
         .span_count = 1,
         .span = span,
         .name = name,
-        .stem = stem_of(&maker->work, name),
+        .stem = span_stem(&maker->work, name),
         .thread_s = answer.active_cpu_s,
         .seconds = open_seconds(&answer),
         .below = answer.child_count,

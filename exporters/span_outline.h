@@ -50,6 +50,9 @@ struct span_outline {
     double begin_s, end_s; // first begin of all roots, and when the last one was over
 };
 
+// A name with each number in it as "#", so that "step-17" and "step-18" are one.
+struct slice span_stem(struct arena *arena, struct slice name);
+
 // Texts and lines lie in `arena`. An empty tree has no lines.
 void span_outline_make(const struct span_report *report, const struct span_outline_limits *limits,
                        struct arena *arena, struct span_outline *outline);

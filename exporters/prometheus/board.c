@@ -28,6 +28,7 @@ void board_release(struct board *board) {
     keyed_rows_release(&board->open);
     keyed_rows_release(&board->ranks);
     keyed_rows_release(&board->patterns);
+    board_spans_release(board);
     memory_give(board->sorted_jobs);
     memory_give(board->sorted_counters);
     memory_give(board->sorted_open);
@@ -68,8 +69,8 @@ bool board_take_series(struct board *board, uint32_t count) {
 
 bool board_take_rank(struct board *board) {
     uint32_t most = board->max_series - board->max_series / 4;
-    if (board->rank_series_count + BOARD_RANK_SERIES > most ||
-        !board_take_series(board, BOARD_RANK_SERIES))
+    uint32_t taken = board->rank_series_count + board->span_series_count;
+    if (taken + BOARD_RANK_SERIES > most || !board_take_series(board, BOARD_RANK_SERIES))
         return false;
     board->rank_series_count += BOARD_RANK_SERIES;
     return true;
@@ -83,7 +84,8 @@ void board_give_series(struct board *board, uint32_t count) {
 // A load may bring more than there is room for now, when max_series was lowered: what comes last in
 // the tables then goes, or is folded.
 static void restore_room(struct board *board) {
-    board->series_count = board->rank_series_count = 0;
+    board->series_count = board->span_series_count;
+    board->rank_series_count = 0;
     uint32_t at = 0;
     for (struct open_row *row; (row = keyed_rows_next(&board->open, &at)) != NULL;)
         row->admitted = board_take_series(board, BOARD_OPEN_SERIES);
@@ -183,6 +185,7 @@ void board_drop_job(struct board *board, struct job_row *job, bool counters) {
         }
     if (job->admitted)
         board_give_series(board, 1);
+    board_spans_forget(board, name);
     job->admitted = 0;
     job->evaluated = 0;
     job->fold = (struct rank_fold){0};
@@ -229,9 +232,11 @@ void board_update(struct board *board, const struct batch *batch, struct board_m
     if (batch->evaluate && batch->forgotten != NULL)
         forget(board, batch->forgotten);
     expire(board, now.monotonic_ns);
+    board_spans_expire(board, now.monotonic_ns);
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         board_verdict(board, &batch->verdicts.items[i], now);
     board_unfold(board);
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
         board_evaluation(board, &batch->evaluations[i], now.monotonic_ns);
+    board_spans(board, batch, now.monotonic_ns);
 }

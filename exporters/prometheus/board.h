@@ -4,8 +4,9 @@
 // or clocks (times are given).
 //
 // A job and all about it is shown until `expiration_ns` after its last evaluation or verdict; a
-// verdict that stands keeps its job. Bounded: `max_series`, of which ranks get three quarters, so
-// that they cannot crowd out verdicts; what has no room is folded into one series a family.
+// verdict that stands keeps its job. Bounded: `max_series`, of which ranks and spans get three
+// quarters, so that they cannot crowd out verdicts, and spans one of these at most; what has no
+// room is folded into one series a family.
 //
 // Strings are ids of texts as they are shown (exposition_label_value), so that two rows never
 // become the same series.
@@ -25,6 +26,8 @@ enum {
     BOARD_OPEN_SERIES = 3,
     BOARD_RANK_SERIES = 5,
     BOARD_PATTERN_SERIES = BOARD_BUCKETS + 3,
+    BOARD_SPAN_BLOCKS_MAX = 64, // trees of spans that are told of
+    BOARD_SPAN_FAMILIES = 14,
 };
 extern const double board_bounds[BOARD_BUCKETS]; // of the latency histogram, seconds
 
@@ -99,6 +102,25 @@ struct pattern_row {
     struct latency latency;
 };
 
+// One sample of a tree of spans, made anew at each evaluation (board_spans.c).
+struct span_sample {
+    uint32_t family;
+    string_id text; // what its second label says
+    int32_t rank;
+    double value;
+};
+
+// What is told of one tree; not kept across a restart, since the next evaluation tells all.
+struct span_block {
+    string_id source, job; // key
+    bool telemetry;
+    uint64_t touched_ns;
+    struct span_sample *samples;
+    uint32_t sample_count, sample_capacity;
+    uint32_t has_folded; // 1 << family
+    double folded[BOARD_SPAN_FAMILIES];
+};
+
 // What found no room.
 struct board_folded {
     uint64_t verdicts;
@@ -113,6 +135,9 @@ struct board {
     bool live;              // latency means something: the input is not of another day
     uint32_t series_count;
     uint32_t rank_series_count;
+    uint32_t span_series_count;
+    struct span_block span_blocks[BOARD_SPAN_BLOCKS_MAX];
+    uint32_t span_block_count;
     uint64_t overflow_count; // samples folded since the start of this instance
     // For whoever writes it out: the rows in order, made anew when rows came or went.
     bool sorted;

@@ -413,6 +413,7 @@ void board_expose(struct board *board, struct exposition *exposition, uint64_t m
     sort_board(board);
     for (uint32_t i = 0; i < BOARD_RANK_SERIES; i++)
         expose_rank_family(&page, &RANK_FAMILIES[i]);
+    board_spans_expose(board, exposition, monotonic_ns);
     expose_jobs(&page);
     family(&page, "culprit_verdict_confidence_ratio", EXPOSITION_GAUGE,
            "Confidence of an open verdict, 0 to 1.");

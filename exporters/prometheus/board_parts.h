@@ -20,5 +20,11 @@ string_id board_label_id(string_id text);
 void board_verdict(struct board *board, const struct verdict *verdict, struct board_moment now);
 void board_evaluation(struct board *board, const struct evaluation *evaluation,
                       uint64_t monotonic_ns);
+// Trees of spans (board_spans.c).
+void board_spans(struct board *board, const struct batch *batch, uint64_t monotonic_ns);
+void board_spans_expire(struct board *board, uint64_t monotonic_ns);
+void board_spans_release(struct board *board);
+void board_spans_forget(struct board *board, string_id job);
+void board_spans_expose(struct board *board, struct exposition *exposition, uint64_t monotonic_ns);
 // Gives series to verdicts that had none when they opened, as far as there is room now.
 void board_unfold(struct board *board);

@@ -49,8 +49,8 @@ static inline bool fake_child(const struct span_tree *tree, uint32_t span, uint3
     return fake_next_child(tree, (int32_t)span, at, child);
 }
 
-static inline struct slice fake_id(struct arena *arena, uint32_t span) {
-    return slice_of(arena_format(arena, "id-%u", span));
+static inline struct slice fake_id(struct arena *room, uint32_t span) {
+    return slice_of(arena_format(room, "id-%u", span));
 }
 
 // Adds what a span and all below it have.
@@ -68,21 +68,21 @@ static inline void fake_sum(const struct span_tree *tree, uint32_t span, struct 
 }
 
 static inline void fake_merge(const struct span_tree *tree, const uint32_t *spans, uint32_t count,
-                              double now_s, struct arena *arena, struct span_answer *answer) {
+                              double now_s, struct arena *room, struct span_answer *answer) {
     (void)now_s;
     ((struct span_tree *)(uintptr_t)tree)->asked++;
     *answer = (struct span_answer){.id = SLICE("(merged)"), .done = true};
-    struct slice *name = arena_take(arena, sizeof *name);
+    struct slice *name = arena_take(room, sizeof *name);
     name[0] = SLICE("(merged)");
     answer->name = name;
     answer->name_count = 1;
-    struct span_interval *intervals = arena_take(arena, count * sizeof *intervals);
-    struct slice *children = arena_take(arena, count * sizeof *children);
+    struct span_interval *intervals = arena_take(room, count * sizeof *intervals);
+    struct slice *children = arena_take(room, count * sizeof *children);
     double known = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct fake_span *from = &tree->spans[spans[i]];
         intervals[i] = (struct span_interval){from->begin_s, from->end_s, from->threads};
-        children[i] = fake_id(arena, spans[i]);
+        children[i] = fake_id(room, spans[i]);
         answer->active_cpu_s += (from->end_s - from->begin_s) * (double)from->threads;
         if (i == 0 || from->begin_s < answer->enqueued_s)
             answer->enqueued_s = from->begin_s;
@@ -98,7 +98,7 @@ static inline void fake_merge(const struct span_tree *tree, const uint32_t *span
     for (int i = TASK_WAITING; i <= TASK_PROCESSING; i++)
         answer->done = answer->done && answer->states[i] == 0;
     answer->idle_s = answer->active_cpu_s - known;
-    struct span_metric_sum *metrics = arena_zero(arena, 2, sizeof *metrics);
+    struct span_metric_sum *metrics = arena_zero(room, 2, sizeof *metrics);
     metrics[0] = (struct span_metric_sum){SLICE("[\"execute\",\"f\",\"cpu\",\"seconds\"]"),
                                           {.number = known}};
     metrics[known > 0] =
@@ -109,18 +109,18 @@ static inline void fake_merge(const struct span_tree *tree, const uint32_t *span
 }
 
 static inline void fake_answer(const struct span_tree *tree, uint32_t span, double now_s,
-                               struct arena *arena, struct span_answer *answer) {
-    fake_merge(tree, &span, 1, now_s, arena, answer);
+                               struct arena *room, struct span_answer *answer) {
+    fake_merge(tree, &span, 1, now_s, room, answer);
     const struct fake_span *from = &tree->spans[span];
     uint32_t depth = 1;
     for (int32_t at = from->parent; at >= 0; at = tree->spans[at].parent)
         depth++;
-    struct slice *name = arena_take(arena, depth * sizeof *name);
-    struct slice *ids = arena_take(arena, depth * sizeof *ids);
+    struct slice *name = arena_take(room, depth * sizeof *name);
+    struct slice *ids = arena_take(room, depth * sizeof *ids);
     int32_t at = (int32_t)span;
     for (uint32_t i = depth; i > 0; i--, at = tree->spans[at].parent) {
         name[i - 1] = slice_of(tree->spans[at].name);
-        ids[i - 1] = fake_id(arena, (uint32_t)at);
+        ids[i - 1] = fake_id(room, (uint32_t)at);
     }
     answer->id = ids[depth - 1];
     answer->name = name;
@@ -130,11 +130,11 @@ static inline void fake_answer(const struct span_tree *tree, uint32_t span, doub
     answer->annotation_id_count = depth;
     if (from->parent >= 0)
         answer->parent = ids[depth - 2];
-    struct slice *children = arena_take(arena, tree->count * sizeof *children);
+    struct slice *children = arena_take(room, tree->count * sizeof *children);
     answer->children = children;
     answer->child_count = 0;
     for (uint32_t next = 0, child; fake_child(tree, span, &next, &child);)
-        children[answer->child_count++] = fake_id(arena, child);
+        children[answer->child_count++] = fake_id(room, child);
 }
 
 static const struct span_asker fake_asker = {

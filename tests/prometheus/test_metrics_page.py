@@ -52,7 +52,7 @@ def source_families():
 
 
 def table_of(name):
-    shown = ("culprit_verdict", "culprit_rank_", "culprit_training_job")
+    shown = ("culprit_verdict", "culprit_rank_", "culprit_span_", "culprit_training_job")
     return "verdicts" if name.startswith(shown) else "self"
 
 
