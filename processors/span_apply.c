@@ -287,15 +287,13 @@ static bool has_room(struct applying *apply) {
             spans += annotation->count;
         before = annotation;
     }
-    uint32_t most_spans = forest->limits.spans, most_tasks = forest->limits.tasks;
-    if (spans > most_spans || event->task_count > most_tasks)
+    uint32_t most_spans = forest->limits.spans;
+    if (spans > most_spans || event->task_count > forest->limits.tasks)
         return false;
     if (keyed_rows_count(&forest->spans) + spans > most_spans &&
         !span_fold_spans(forest, (uint32_t)spans))
         return false;
-    if ((keyed_rows_count(&forest->tasks) + event->task_count > most_tasks ||
-         table_live(&forest->groups) + event->task_count > most_tasks) &&
-        !span_fold_tasks(forest, event->task_count))
+    if (!span_tasks_fit(forest, event->task_count) && !span_fold_tasks(forest, event->task_count))
         return false;
     return forest->names.bytes <= forest->limits.text_bytes ||
            (span_fold_spans(forest, most_spans / 16 + 1) &&

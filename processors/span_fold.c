@@ -172,9 +172,10 @@ bool span_fold_spans(struct span_forest *forest, uint32_t wanted) {
 
 // -- tasks and groups ---------------------------------------------------------------------------
 
-static bool tasks_fit(const struct span_forest *forest, uint32_t wanted) {
-    return keyed_rows_count(&forest->tasks) + wanted <= forest->limits.tasks &&
-           table_live(&forest->groups) + wanted <= forest->limits.tasks;
+bool span_tasks_fit(const struct span_forest *forest, uint32_t wanted) {
+    uint64_t groups = (uint64_t)table_live(&forest->groups) + wanted;
+    return (uint64_t)keyed_rows_count(&forest->tasks) + wanted <= forest->limits.tasks &&
+           groups <= (uint64_t)forest->limits.tasks + forest->limits.spans;
 }
 
 // Groups of a span that nothing is under way in; how many tasks they lose is counted.
@@ -200,7 +201,7 @@ static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, 
 
 // Data that no span ever asked for.
 static void drop_loose_groups(struct span_forest *forest, uint32_t wanted) {
-    for (uint32_t i = 0; i < forest->groups.used && !tasks_fit(forest, wanted); i++) {
+    for (uint32_t i = 0; i < forest->groups.used && !span_tasks_fit(forest, wanted); i++) {
         const struct span_group_row *group = span_group_at(forest, i);
         if (group->in_use == 0 || group->span != SPAN_NONE || group->active > 0 ||
             group->name == NAME_NONE)
@@ -214,14 +215,14 @@ bool span_fold_tasks(struct span_forest *forest, uint32_t wanted) {
     uint32_t part = forest->limits.tasks / FREED_AT_ONCE, goal = part > wanted ? part : wanted;
     bool *seen = arena_zero(&forest->scratch, forest->trees.table.used + 1, sizeof *seen);
     struct span_tree_row *tree;
-    while (!tasks_fit(forest, goal) && (tree = largest(forest, seen, tasks_of)) != NULL) {
+    while (!span_tasks_fit(forest, goal) && (tree = largest(forest, seen, tasks_of)) != NULL) {
         seen[keyed_rows_number(&forest->trees, tree)] = true;
-        for (uint32_t at = tree->first_made; at != SPAN_NONE && !tasks_fit(forest, goal);
+        for (uint32_t at = tree->first_made; at != SPAN_NONE && !span_tasks_fit(forest, goal);
              at = span_at(forest, at)->made_next)
             fold_groups(forest, tree, at);
     }
     drop_loose_groups(forest, goal);
-    return tasks_fit(forest, wanted);
+    return span_tasks_fit(forest, wanted);
 }
 
 // -- trees --------------------------------------------------------------------------------------

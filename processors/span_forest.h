@@ -19,7 +19,7 @@ typedef __int128 span_wide __attribute__((aligned(8)));
 
 struct span_limits {
     uint32_t spans; // of all trees, that are there at the same time; so the others
-    uint32_t tasks; // and groups
+    uint32_t tasks; // and so many groups more than spans
     uint32_t trees;
     uint64_t text_bytes;
 };
@@ -205,6 +205,7 @@ enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *t
 // Makes room: sums of finished spans go to their parents, those of groups without tasks to their
 // span, tasks that ended lose their keys; the oldest first. False: nothing more can go.
 bool span_fold_spans(struct span_forest *forest, uint32_t wanted);
+bool span_tasks_fit(const struct span_forest *forest, uint32_t wanted);
 bool span_fold_tasks(struct span_forest *forest, uint32_t wanted);
 // The same within one tree, for so many spans; how many went.
 uint32_t span_fold_tree(struct span_forest *forest, struct span_tree_row *tree, uint32_t wanted);

@@ -44,8 +44,9 @@ static const struct option OPTIONS[] = {
      .default_value = "1000000",
      .min = 16,
      .max = 1000000000,
-     .help = "tasks, and groups of tasks, that are kept at the same time; ended tasks of the "
-             "oldest spans lose their keys beyond that"},
+     .help =
+         "tasks that are kept at the same time; beyond that ended ones of the oldest spans lose "
+         "their keys, and a note says so"},
     {.name = "max_trees",
      .type = OPTION_INT,
      .offset = FIELD(max_trees),
