@@ -3,7 +3,7 @@
 //
 // One strict pass over the line finds its fields; then those of its kind are read in the order of
 // the format's checks, so that the first that fails is the one that is told. Cost: each byte is
-// scanned two to four times. Memory: the arena's, some 20 bytes for each of a list.
+// scanned two to four times. Memory: the arena's, at most some 30 bytes for each byte of the line.
 #include "receivers/decode/spans.h"
 
 #include "receivers/decode/spans_read.h"

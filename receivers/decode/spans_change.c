@@ -52,7 +52,7 @@ static bool read_actions(struct span_line *line) {
     struct json_items items = json_items_of(array);
     line->list = "actions";
     for (line->index = 0; json_items_next(&items, &item); line->index++) {
-        actions = span_grow(line->arena, actions, line->index, &capacity, sizeof *actions);
+        actions = span_grow(line->arena, actions, line->index, &capacity, sizeof *actions, array);
         if (!read_action(line, &item, &actions[line->index]))
             return false;
     }
@@ -179,7 +179,7 @@ bool span_read_metrics(struct span_line *line) {
         return span_refuse_value(line, SPAN_BAD_FIELD, "data", array, "an array of metrics");
     struct json_items items = json_items_of(array);
     for (uint32_t entry = 0; json_items_next(&items, &item); entry++) {
-        metrics = span_grow(line->arena, metrics, count, &capacity, sizeof *metrics);
+        metrics = span_grow(line->arena, metrics, count, &capacity, sizeof *metrics, array);
         metrics[count] = (struct span_metric){.entry = entry};
         count += read_entry(line, &item, &metrics[count]);
     }

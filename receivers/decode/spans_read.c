@@ -85,10 +85,21 @@ bool span_token_is_number(const struct token *token) {
     return token->kind == TOKEN_INTEGER || token->kind == TOKEN_DECIMAL;
 }
 
-void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size) {
+uint32_t span_count_items(const struct token *array) {
+    struct json_items items = json_items_of(array);
+    struct token item;
+    uint32_t count = 0;
+    while (json_items_next(&items, &item))
+        count++;
+    return count;
+}
+
+void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size,
+                const struct token *array) {
+    enum { FEW = 4, SOME = 16 };
     if (count < *capacity)
         return items;
-    *capacity = *capacity == 0 ? 4 : 2 * *capacity;
+    *capacity = count == 0 ? FEW : count == FEW ? SOME : span_count_items(array);
     void *more = arena_take(arena, *capacity * size);
     if (count > 0)
         memcpy(more, items, count * size);

@@ -73,8 +73,12 @@ bool span_token_is_number(const struct token *token);
 
 // -- lists --------------------------------------------------------------------------------------
 
-// Room for one more item: `items` itself, or twice as many in the arena.
-void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size);
+// How many items it has.
+uint32_t span_count_items(const struct token *array);
+// Room for item `count` of what is read from `array`: `items` itself, or more of them in the arena.
+// A list of many is counted first, so that a line can ask for little more than it needs.
+void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size,
+                const struct token *array);
 
 // For each of the texts that `text_of` gives, the index of the first one that is equal (its own, if
 // there is none before). O(n log n) whatever the texts are.

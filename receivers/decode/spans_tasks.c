@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tasks does a `tasks` or `data` event make known, in which groups and spans?
 //
-// One walk over the list in order, since the order of what is refused is that of the line. Lists
-// grow in the arena by doubling. Cost is that of the line's length, but for the search of repeated
-// keys, which sorts.
+// One walk over the list in order, since the order of what is refused is that of the line. Cost is
+// that of the line's length, but for the search of repeated keys, which sorts.
 #include "receivers/decode/spans_read.h"
 
 #include <inttypes.h>
@@ -61,7 +60,7 @@ static bool read_path(struct span_line *line, const char *field, const struct to
         if (count == SPAN_DEPTH_MAX)
             return span_refuse(line, SPAN_BAD_SPAN, DECODE_OUT_OF_RANGE, field,
                                "more than %d spans in one another", SPAN_DEPTH_MAX);
-        texts = span_grow(line->arena, texts, count, &capacity, sizeof *texts);
+        texts = span_grow(line->arena, texts, count, &capacity, sizeof *texts, array);
         if (!span_read_text(line, SPAN_BAD_SPAN, field, &item, !ids, &texts[count]))
             return false;
         if (ids && is_merged(texts[count]))
@@ -144,8 +143,8 @@ static bool read_task(struct span_line *line, const struct defaults *defaults,
         parts[TASK_KEY] = *item;
     else
         return span_refuse_value(line, SPAN_BAD_FIELD, "", item, "a key, or an object with `key`");
-    event->tasks =
-        span_grow(line->arena, event->tasks, event->task_count, capacity, sizeof *event->tasks);
+    event->tasks = span_grow(line->arena, event->tasks, event->task_count, capacity,
+                             sizeof *event->tasks, &line->slots[SLOT_TASKS]);
     struct span_task *task = &event->tasks[event->task_count];
     *task = (struct span_task){.annotation = defaults->annotation, .nbytes = -1};
     if (!span_read_text(line, SPAN_BAD_FIELD, "key", &parts[TASK_KEY], false, &task->key) ||
@@ -232,15 +231,6 @@ static bool write_frame(struct span_line *line, const struct token *item, char *
     return true;
 }
 
-static uint32_t count_items(const struct token *array) {
-    struct json_items items = json_items_of(array);
-    struct token item;
-    uint32_t count = 0;
-    while (json_items_next(&items, &item))
-        count++;
-    return count;
-}
-
 static bool read_code(struct span_line *line) {
     const struct token *array = &line->slots[SLOT_CODE];
     struct token item;
@@ -248,7 +238,7 @@ static bool read_code(struct span_line *line) {
         return true;
     if (array->kind != TOKEN_ARRAY)
         return span_refuse_value(line, SPAN_BAD_FIELD, "code", array, "an array of objects");
-    uint32_t count = count_items(array);
+    uint32_t count = span_count_items(array);
     if (count == 0)
         return true;
     char *out = arena_take(line->arena, array->size + 2 + (size_t)count * FRAME_ROOM);
