@@ -260,7 +260,8 @@ OPERATIONS = {
 
 
 def answer(scheduler, query, now):
-    """The query with its answer, at its own clock; the stream's clock stays what it was."""
+    """The query with its answer, at its own clock, else at that of all questions (`now`), else at the
+    stream's, which stays what it was."""
     stream_clock = scheduler.clock.now
     scheduler.clock.now = query.get("now", stream_clock if now is None else now)
     try:
@@ -299,8 +300,6 @@ def document(data, questions):
                                  for entry, code in event[2][1]]
         answer_due(number)
     answer_due(None)
-    if now is not None:
-        scheduler.clock.now = now
     return {"format": 1, "made_with": "distributed " + distributed.__version__,
             "accepted": accepted, "rejected": rejected, "now": scheduler.clock.now,
             "total_nthreads_history": [list(point) for point in scheduler.history],

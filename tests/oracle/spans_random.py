@@ -433,13 +433,12 @@ def query_differences(got, wanted, where):
 
 
 def differences(got, wanted):
-    """Where a document is another than wanted; empty: the same."""
+    """Where a document is another than wanted; empty: the same. It may have more members of its own,
+    which say where it comes from."""
     found = []
-    for name in sorted(set(wanted) | set(got)):
-        if name in ("spans", "queries", "made_with"):
-            continue
-        if name not in got or name not in wanted or got[name] != wanted[name]:
-            found.append("%s: %.300r, not %.300r" % (name, got.get(name), wanted.get(name)))
+    for name in sorted(set(wanted) - {"spans", "queries", "made_with"}):
+        if name not in got or got[name] != wanted[name]:
+            found.append("%s: %.300r, not %.300r" % (name, got.get(name), wanted[name]))
     found += list_differences(got["spans"], wanted["spans"], "spans")
     if len(got["queries"]) != len(wanted["queries"]):
         found.append("%d answers, not %d" % (len(got["queries"]), len(wanted["queries"])))
