@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "pipeline/plan_print.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -193,6 +194,11 @@ static int check_options(struct invocation *invocation) {
                                   "--queries asks trees of spans: write --output spans with it");
     if (options->queries != NULL && options->queries[0] == '\0')
         return invocation_misused(invocation, "--queries needs the path of a file");
+    if (options->queries != NULL && !options->print_config && access(options->queries, R_OK) != 0) {
+        struct error error = {0};
+        error_set_os(&error, STATUS_IO, errno, "--queries: %s cannot be read", options->queries);
+        return invocation_fail(invocation, &error);
+    }
     if (!options->print_config && invocation->operands.count == 0)
         return invocation_misused(invocation,
                                   "no PATH was given; write the files or directories "
@@ -261,8 +267,8 @@ const struct command command_analyze = {
         "  0   something was read, or the input is empty\n"
         "  2   a verdict at or above --fail-on\n"
         "  64  the command line is wrong\n"
-        "  65  every record was refused\n"
-        "  66  no file matched\n"
+        "  65  every record was refused, or the file of --queries is wrong\n"
+        "  66  no file matched, or the file of --queries is not there\n"
         "  74  reading or writing failed\n"
         "  77  no permission\n"
         "  78  the configuration is wrong\n",

@@ -3,6 +3,7 @@
 // each tree walks the questions in the order of their lines. One comparison a line of input.
 #include "processors/span_queries.h"
 
+#include "base/display.h"
 #include "base/memory.h"
 #include "base/sort.h"
 
@@ -149,6 +150,20 @@ static enum status read_texts(const struct reading *reading, uint32_t index, con
     return wrong(reading, index, what);
 }
 
+static enum status wrong_op(const struct reading *reading, uint32_t index, const char *op) {
+    char what[256];
+    struct buffer shown;
+    buffer_init(&shown, 256);
+    display_append(&shown, slice_of(op == NULL ? "" : op), 40);
+    snprintf(what, sizeof what,
+             "op%s%.*s%s is none of span, spans, roots, task, find_by_name, find_by_tags, merge, "
+             "merge_by_tags, merge_all",
+             op == NULL ? "" : " \"", (int)shown.size, shown.data == NULL ? "" : shown.data,
+             op == NULL ? "" : "\"");
+    buffer_release(&shown);
+    return wrong(reading, index, what);
+}
+
 static enum status read_query(const struct reading *reading, uint32_t index, const json_t *item,
                               struct span_query *query) {
     if (!json_is_object(item))
@@ -157,9 +172,7 @@ static enum status read_query(const struct reading *reading, uint32_t index, con
     while (query->op < QUERY_OP_COUNT && (op == NULL || strcmp(op, ops[query->op].name) != 0))
         query->op++;
     if (query->op == QUERY_OP_COUNT)
-        return wrong(reading, index,
-                     "op is none of span, spans, roots, task, find_by_name, find_by_tags, merge, "
-                     "merge_by_tags, merge_all");
+        return wrong_op(reading, index, op);
     const json_t *after = json_object_get(item, "after");
     query->after = UINT64_MAX;
     if (after != NULL && !json_is_null(after)) {
