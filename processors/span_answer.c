@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over a tree of spans, and what they make of them. Order counts where doubles are added:
-// spans in pre-order, of each span its own groups in order of creation.
+// spans in pre-order, of each span its own groups as they were attached.
 #include "processors/span_answer.h"
 
+#include "base/sort.h"
 #include "processors/span_intervals.h"
 
 // -- walking ------------------------------------------------------------------------------------
@@ -155,15 +156,32 @@ static void answer_group(const struct span_forest *forest, const struct span_gro
     answer->duration_count = sums.places.count;
 }
 
+static int compare_made(const void *a, const void *b) {
+    const struct span_group_row *left = *(const struct span_group_row *const *)a;
+    const struct span_group_row *right = *(const struct span_group_row *const *)b;
+    return (left->made > right->made) - (left->made < right->made);
+}
+
+// They hang on the span as they were attached, which data can be long after it was placed.
 static void answer_groups(const struct span_forest *forest, const struct span_row *span,
                           struct arena *arena, struct span_answer *answer) {
     uint32_t count = 0;
     for (uint32_t at = span->first_group; at != SPAN_NONE; at = span_group_at(forest, at)->next)
         count++;
+    const struct span_group_row **rows = arena_take(arena, count * sizeof *rows + 1);
+    bool sorted = true;
+    count = 0;
+    for (uint32_t at = span->first_group; at != SPAN_NONE; at = rows[count - 1]->next) {
+        rows[count++] = span_group_at(forest, at);
+        sorted = sorted && (count == 1 || rows[count - 2]->made < rows[count - 1]->made);
+    }
+    if (!sorted)
+        sort_stable(rows, count, sizeof(struct span_group_row *), arena, compare_made);
     struct span_group_answer *groups = arena_take(arena, count * sizeof *groups + 1);
     answer->groups = groups;
-    for (uint32_t at = span->first_group; at != SPAN_NONE; at = span_group_at(forest, at)->next)
-        answer_group(forest, span_group_at(forest, at), arena, &groups[answer->group_count++]);
+    answer->group_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        answer_group(forest, rows[i], arena, &groups[i]);
 }
 
 // -- sums over a tree ---------------------------------------------------------------------------

@@ -165,6 +165,7 @@ uint32_t span_group_new(struct span_forest *forest, uint32_t tree, uint32_t name
     struct span_group_row *group = span_group_at(forest, row);
     group->in_use = 1;
     group->tree = tree;
+    group->made = span_tree_at(forest, tree)->groups_made++;
     group->name = name;
     group->next = group->span = group->first_task = SPAN_NONE;
     group->first_action = group->last_action = TABLE_NO_ROW;

@@ -51,6 +51,7 @@ struct span_tree_row {
     uint32_t span_count;
     uint32_t task_count;
     uint32_t default_number;
+    uint64_t groups_made;
     uint64_t folded;        // spans
     uint64_t dropped_tasks; // finished ones whose keys were let go to bound memory
 };
@@ -97,6 +98,7 @@ struct span_group_row {
     uint32_t alive; // tasks
     uint32_t first_action, last_action;
     uint32_t active;
+    uint64_t made; // number of its creation in its tree
     double start_s, stop_s;
     span_wide nbytes;
     uint64_t states[TASK_STATE_COUNT];

@@ -30,7 +30,7 @@ from process import run  # noqa: E402
 
 RECORDING = os.path.join(HERE, "spans_random", "streams.jsonl.gz")
 RECORDED = 100
-FRESH = 300  # where dask is found
+FRESH = 200  # where dask is found
 FRESH_SEED = 1000000
 # What streams must reach, or they show too little.
 REACHED = {

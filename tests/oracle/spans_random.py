@@ -277,14 +277,15 @@ class Stream:
         threads = {} if self.chance(0.3) else {"nthreads": self.random.choice((0, 2, 16))}
         yield self.text({"ev": "start", "ts": self.tick(), **threads}) + b"\n"
         for number in range(count - 1):
-            if self.chance(self.bad / 3):
+            torn = number == count - 2 and self.chance(0.1)  # no newline after it, but whole
+            if self.chance(self.bad / 3) and not torn:
                 line = self.random.choice(BROKEN + BLANK)
             elif self.chance(self.bad / 8):
                 line = self.line("start", {"nthreads": self.random.choice((0, 2, None))})
             else:
                 line = self.line(*self.event())
             ending = self.random.choice((b"\n", b"\n", b"\r\n"))
-            yield line if number == count - 2 and self.chance(0.1) else line + ending
+            yield line if torn else line + ending
 
     # -- questions
 
