@@ -110,16 +110,21 @@ static uint64_t random_number(void) {
     return number;
 }
 
-static void begin_run(struct live *live, struct live_run *run, const struct evaluation *evaluation,
+static uint64_t first_sample_ns(const struct evaluation *evaluation) {
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->ranks[i].first_ns < first)
+            first = evaluation->ranks[i].first_ns;
+    return first;
+}
+
+static void begin_run(struct live *live, struct live_run *run, uint64_t started_ns,
                       struct wandb_writer *writer) {
     if (run->begun)
         return;
     run->begun = 1;
     run->incarnation = live->once ? 0 : random_number();
-    run->started_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        if (evaluation->ranks[i].first_ns < run->started_ns)
-            run->started_ns = evaluation->ranks[i].first_ns;
+    run->started_ns = started_ns;
     const struct wandb_config *config = live->config;
     struct slice job = intern_slice(run->job);
     struct wandb_record record = {
@@ -171,17 +176,44 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
     char id[LIVE_RUN_ID_MAX];
     live_run_id(live, run, id);
     struct wandb_writer writer = writer_of(live, run, slice_of(id), seen_ns(evaluation), out);
-    begin_run(live, run, evaluation, &writer);
+    begin_run(live, run, first_sample_ns(evaluation), &writer);
     live_say_rows(live, run, evaluation, batch->arena, &writer);
     live_say_findings(live, run, batch, evaluation, batch->last, &writer);
+}
+
+// Spans come with the run of their job, which begins with them when nothing was sampled.
+static void tell_spans(struct live *live, const struct batch *batch, string_id job,
+                       struct buffer *out) {
+    struct live_run *run = live_find_run(live, job);
+    if (run == NULL)
+        return;
+    char id[LIVE_RUN_ID_MAX];
+    live_run_id(live, run, id);
+    struct wandb_writer writer =
+        writer_of(live, run, slice_of(id), live_spans_until(batch, job), out);
+    begin_run(live, run, live_spans_begin(batch, job), &writer);
+    live_say_spans(live, run, batch, &writer);
+}
+
+static void tell_all_spans(struct live *live, const struct batch *batch, struct buffer *out) {
+    const struct span_report_list *spans = &batch->spans;
+    for (uint32_t i = 0; i < spans->count; i++) {
+        string_id job = spans->items[i].job;
+        bool told = false;
+        for (uint32_t j = 0; j < i && !told; j++)
+            told = spans->items[j].job == job;
+        if (!told && live_spans_until(batch, job) > 0)
+            tell_spans(live, batch, job, out);
+    }
 }
 
 // A run whose job has no evaluation any more, or that has had its last one.
 static void end_run(struct live *live, struct live_run *run, const struct batch *batch,
                     struct buffer *out) {
+    uint64_t until = run->said_until_ns > run->spans_ns ? run->said_until_ns : run->spans_ns;
     char id[LIVE_RUN_ID_MAX];
     live_run_id(live, run, id);
-    struct wandb_writer writer = writer_of(live, run, slice_of(id), run->said_until_ns, out);
+    struct wandb_writer writer = writer_of(live, run, slice_of(id), until, out);
     live_say_findings(live, run, batch, NULL, true, &writer);
     finish_run(live, run, &writer);
 }
@@ -205,5 +237,7 @@ void live_encode(struct live *live, const struct batch *batch, struct buffer *ou
     live_note_verdicts(live, batch);
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
         tell_evaluation(live, batch, &batch->evaluations[i], out);
+    if (live->config->log_tables)
+        tell_all_spans(live, batch, out);
     end_runs(live, batch, out);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a running culprit says to W&B: each job is a run, with rows of its ranks at a bounded rate,
-// its verdicts as a table and in the summary, and the page.
+// its verdicts as a table and in the summary, its spans and phases as tables, and the page. Streams
+// of spans that name no job are a run of their own.
 //
 // Everything is told by event time, so the same input says the same records. Memory: a row for each
 // run and for each verdict, both bounded; nothing for each rank. Runs under the sender's lock.
@@ -29,6 +30,7 @@ struct live_run {
     uint64_t started_ns;
     uint64_t said_until_ns; // samples before this have been looked at
     uint64_t shown_ns;      // as_of of the last table
+    uint64_t spans_ns;      // time of the last tables of spans
     uint64_t verdicts_dropped;
     uint32_t changed; // verdicts that no table has shown yet
     uint32_t verdict_count;
@@ -90,3 +92,12 @@ void live_say_findings(struct live *live, struct live_run *run, const struct bat
                        const struct evaluation *evaluation, bool at_once,
                        struct wandb_writer *writer);
 void live_forget_verdicts(struct live *live, string_id job);
+// live_spans.c: the tables of a job's spans and phases, when the last ones are old enough.
+void live_say_spans(struct live *live, struct live_run *run, const struct batch *batch,
+                    struct wandb_writer *writer);
+// The time up to which the spans of a job are told; 0: it has none.
+uint64_t live_spans_until(const struct batch *batch, string_id job);
+// When the first of them began.
+uint64_t live_spans_begin(const struct batch *batch, string_id job);
+// Those of this job alone, in the batch's arena.
+struct span_report_list live_spans_of(const struct batch *batch, string_id job);

@@ -223,6 +223,7 @@ static void say_page(struct live *live, const struct batch *batch,
     struct batch own = *batch; // this job alone
     own.evaluations = &one;
     own.evaluation_count = 1;
+    own.spans = live_spans_of(batch, evaluation->job);
     struct page_input input = {.batch = &own,
                                .verdicts = verdicts,
                                .verdict_count = count,
