@@ -5,8 +5,9 @@
 #include "cli/default_config.h"
 #include "cli/plan_load.h"
 
-// The embedded pipeline of analyze with the exporter for `output`, one for a page in the file `html`
-// unless that is NULL, and the questions of the file `queries` unless that is NULL. 0, or an exit code with the problems said.
+// The embedded pipeline of analyze with the exporter for `output`, one for a page in the file
+// `html` unless that is NULL, and the questions of the file `queries` unless that is NULL. 0, or an
+// exit code with the problems said.
 int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
                       const char *queries, struct word_list sets, struct invocation *invocation);
 

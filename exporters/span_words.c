@@ -171,14 +171,22 @@ uint32_t span_phases_choose(const struct span_report *report, uint32_t max, stru
     return count < max ? count : max;
 }
 
-// Less than a hundredth of what a rank is in the phase on average is noise.
+// Less than a hundredth of what a rank is in the phase on average is noise, and so is less than a
+// tenth of what the worst lags.
 uint32_t span_laggards(const struct span_phase *phase, uint32_t max) {
     double noise = phase->rank_count == 0 ? 0 : phase->busy_s / phase->rank_count / 100;
     uint32_t count = 0;
     while (count < phase->rank_count && count < max && phase->ranks[count].lag_s > 0 &&
-           phase->ranks[count].lag_s >= noise)
+           phase->ranks[count].lag_s >= noise &&
+           phase->ranks[count].lag_s >= phase->ranks[0].lag_s / 10)
         count++;
     return count;
+}
+
+const char *span_slowest(struct arena *arena, const struct span_phase_rank *rank) {
+    if (rank->slowest == 0)
+        return "";
+    return arena_format(arena, "slowest in %" PRIu64 " of %" PRIu64, rank->slowest, rank->openings);
 }
 
 static int rank_compare(const void *left, const void *right) {

@@ -34,5 +34,7 @@ uint32_t span_phases_choose(const struct span_report *report, uint32_t max, stru
                             const struct span_phase ***chosen);
 // The ranks that lag in a phase by more than noise, the worst first; at most `max`.
 uint32_t span_laggards(const struct span_phase *phase, uint32_t max);
+// "slowest in 9 of 10"; empty when it never was.
+const char *span_slowest(struct arena *arena, const struct span_phase_rank *rank);
 // The ranks that are inside, ascending; returns how many.
 uint32_t span_inside(const struct span_phase *phase, struct arena *arena, int32_t **ranks);

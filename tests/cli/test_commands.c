@@ -204,7 +204,7 @@ START_TEST(each_default_pipeline_is_right) {
     for (int output = ANALYZE_TEXT; output <= ANALYZE_VERDICTS; output++) {
         struct plan plan;
         ck_assert_int_eq(plan_load_default(&plan, (enum analyze_output)output,
-                                           output == ANALYZE_TEXT ? NULL : "/tmp/\xff.html",
+                                           output == ANALYZE_TEXT ? NULL : "/tmp/\xff.html", NULL,
                                            (struct word_list){0}, &invocation),
                          0);
         ck_assert_str_eq(said, "");
