@@ -121,8 +121,7 @@ static void laggards_append(struct page_view *view, const struct span_phase *pha
         const struct span_phase_rank *rank = &phase->ranks[i];
         html_format(html, "%srank %" PRId32 " by ", i == 0 ? "" : "<br>", rank->rank);
         seconds_append(view, rank->lag_s);
-        html_format(html, " <span class=\"quiet\">slowest in %" PRIu64 " of %" PRIu64 "</span>",
-                    rank->slowest, rank->openings);
+        html_format(html, " <span class=\"quiet\">%s</span>", span_slowest(html->arena, rank));
         bar_append(view, "lags", percent(rank->lag_s, phase->ranks[0].lag_s), "", 0);
     }
     int32_t *ranks;

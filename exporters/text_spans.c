@@ -129,10 +129,10 @@ static void laggards_append(struct text_page *page, const struct span_phase *pha
     const char *text = "lags:";
     for (uint32_t i = 0; i < count; i++) {
         const struct span_phase_rank *rank = &phase->ranks[i];
-        text = arena_format(
-            page->arena, "%s%s rank %" PRId32 " by %s, slowest in %" PRIu64 " of %" PRIu64, text,
-            i == 0 ? "" : ";", rank->rank, page_duration(page, span_nanoseconds(rank->lag_s)),
-            rank->slowest, rank->openings);
+        const char *slowest = span_slowest(page->arena, rank);
+        text = arena_format(page->arena, "%s%s rank %" PRId32 " by %s%s%s", text, i == 0 ? "" : ";",
+                            rank->rank, page_duration(page, span_nanoseconds(rank->lag_s)),
+                            slowest[0] == '\0' ? "" : ", ", slowest);
     }
     if (count > 0)
         page_paragraph(page, COLOR_SUSPECT, 4, text);

@@ -208,7 +208,7 @@ START_TEST(each_default_pipeline_is_right) {
                                            (struct word_list){0}, &invocation),
                          0);
         ck_assert_str_eq(said, "");
-        ck_assert_uint_eq(plan.pipelines[0].processor_count, 13);
+        ck_assert_uint_eq(plan.pipelines[0].processor_count, 14);
         ck_assert_uint_eq(plan.pipelines[0].exporter_count, output == ANALYZE_TEXT ? 1 : 2);
         plan_release(&plan);
     }

@@ -165,7 +165,7 @@ static inline struct span_report fake_stream(const struct span_tree *tree, const
 // Phases of four ranks of which rank 2 lags.
 static const struct span_phase_rank fake_ranks[] = {
     {.rank = 2, .openings = 10, .busy_s = 14, .lag_s = 4.5, .slowest = 9},
-    {.rank = 0, .openings = 10, .busy_s = 9.5, .lag_s = 0.25, .slowest = 1},
+    {.rank = 0, .openings = 10, .busy_s = 9.5, .lag_s = 0.5, .slowest = 1},
     {.rank = 1, .openings = 10, .busy_s = 9, .lag_s = 0.001, .inside = true},
     {.rank = 3, .openings = 10, .busy_s = 9},
 };

@@ -93,7 +93,7 @@ START_TEST(phases_of_a_job) {
     contains(text, "\nculprit_span_phase_openings_total" PHASE "} 10\n");
     contains(text, "\nculprit_span_phase_ranks_inside" PHASE "} 1\n");
     contains(text, "\nculprit_span_phase_lag_seconds" PHASE ",rank=\"2\"} 4.5\n");
-    contains(text, "\nculprit_span_phase_lag_seconds" PHASE ",rank=\"0\"} 0.25\n");
+    contains(text, "\nculprit_span_phase_lag_seconds" PHASE ",rank=\"0\"} 0.5\n");
     ck_assert_ptr_null(strstr(text, "rank=\"1\""));
     ck_assert_ptr_null(strstr(text, "culprit_span_tasks"));
 }

@@ -215,7 +215,7 @@ START_TEST(phases_name_who_lags) {
         "Thread time by phase, job exp-7\n"
         "  phase                               openings  thread time         busy    idle\n"
         "  epoch / step / backward                   10    1 min 0 s       41.5 s  30.8 %\n"
-        "    lags: rank 2 by 4.50 s, slowest in 9 of 10; rank 0 by 250 ms, slowest in 1\n"
+        "    lags: rank 2 by 4.50 s, slowest in 9 of 10; rank 0 by 500 ms, slowest in 1\n"
         "    of 10\n"
         "    still inside at the end: rank 1\n"
         "  epoch / step / forward                    10       40.0 s       40.0 s   0.0 %\n");

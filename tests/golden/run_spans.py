@@ -262,7 +262,7 @@ class Suite:
         self.checks.check("spans" in done.errors(), "without the stage: " + done.errors())
 
     def run(self):
-        names = sorted(os.listdir(CASES))
+        names = sorted(entry.name for entry in os.scandir(CASES) if entry.is_dir())
         self.checks.equal(len(names), CASE_COUNT, "cases")
         for name in names:
             self.case(name)
