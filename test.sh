@@ -12,7 +12,7 @@ results=build/dev/results
 rm -rf "$results"
 mkdir -p "$results"
 status=0
-ctest --preset dev --parallel "$(nproc)" --output-junit "$PWD/$results/ctest.xml" "$@" </dev/null ||
-    status=$?
+tools/in_memory ctest --preset dev --parallel "$(nproc)" \
+    --output-junit "$PWD/$results/ctest.xml" "$@" </dev/null || status=$?
 python3 -B tools/count_results "$results" || status=1
 exit "$status"

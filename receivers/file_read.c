@@ -113,14 +113,8 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
     case FORMAT_GZIP:
         feed_note(feed, path, "not read: it is gzip inside gzip");
         return false;
-    case FORMAT_SIDECAR:
-    case FORMAT_VERDICTS:
-    case FORMAT_QUARANTINE:
-        feed_note(feed, path, "not read: it looks like %s", format_name(guess.kind));
-        return false;
     default:
-        feed_note(feed, path, "not read: it looks like %s, which this build does not read",
-                  format_name(guess.kind));
+        feed_note(feed, path, "not read: it looks like %s", format_name(guess.kind));
         return false;
     }
 }

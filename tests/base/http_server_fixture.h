@@ -9,6 +9,7 @@
 #include "base/http_endpoint.h"
 #include "base/http_server.h"
 #include "base/memory.h"
+#include "tests/support/temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -88,7 +89,7 @@ static inline const char *in_folder(const char *name) {
 }
 
 static inline void setup(void) {
-    snprintf(folder, sizeof folder, "/tmp/culprit-http-XXXXXX");
+    temporary_path(folder, sizeof folder, "http");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     live_before = memory_figures().live_bytes;
     atomic_store(&handled, 0);

@@ -8,6 +8,7 @@
 #include "cli/component_list.h"
 #include "pipeline/service.h"
 #include "receivers/decode/telemetry.h"
+#include "tests/support/temporary.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -142,7 +143,7 @@ static const struct component_type given_type = {
 
 // -- one run ------------------------------------------------------------------------------------
 
-static char folder[] = "/tmp/culprit-order-XXXXXX";
+static char folder[64];
 
 static void make_plan(struct plan *plan, int batch_size) {
     static const struct component_type *types[64];
@@ -186,7 +187,7 @@ static void *stop_when_done(void *service) {
 }
 
 static char *run_once_through(int batch_size) {
-    char path[64];
+    char path[80];
     snprintf(path, sizeof path, "%s/out", folder);
     (void)unlink(path);
     struct plan plan;
@@ -230,6 +231,7 @@ static char *expected;
 
 static void setup(void) {
     log_configure(LOG_ERROR, LOG_CONSOLE);
+    temporary_path(folder, sizeof folder, "order");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     line_count = 0;
     for (int rank = 0; rank < 4; rank++) {

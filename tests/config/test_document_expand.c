@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "document_fixture.h"
+#include "tests/support/temporary.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[] = "/tmp/culprit-expand-XXXXXX";
+static char directory[64];
 
 static char path[sizeof directory + 8]; // the one file of a test
 
@@ -106,6 +107,7 @@ static void file_expands(const char *bytes, size_t size, const char *expected) {
 }
 
 START_TEST(files) {
+    temporary_path(directory, sizeof directory, "expand");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     file_expands("secret\n", 7, "secret");
     file_expands("secret\r\n", 8, "secret");

@@ -2,6 +2,8 @@
 // A folder of its own for each test that writes files, and what stands in it.
 #pragma once
 
+#include "tests/support/temporary.h"
+
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@ static char scratch_folder[64];
 static char scratch_bytes[1 << 20];
 
 static inline void scratch_make(void) {
-    strcpy(scratch_folder, "/tmp/culprit-test-XXXXXX");
+    temporary_path(scratch_folder, sizeof scratch_folder, "test");
     ck_assert_ptr_nonnull(mkdtemp(scratch_folder));
 }
 

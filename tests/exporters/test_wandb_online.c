@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "exporters/wandb/table.h"
 #include "tests/exporters/wandb_mock.h"
+#include "tests/support/temporary.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -318,7 +319,8 @@ END_TEST
 
 START_TEST(an_artifact_of_files) {
     struct world world;
-    char folder[] = "/tmp/culprit-artifact-XXXXXX", path[256], link[256];
+    char folder[64], path[256], link[256];
+    temporary_path(folder, sizeof folder, "artifact");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     static const char *const names[] = {"b.txt", "a", "sub/.hidden", "sub/empty"};
     snprintf(path, sizeof path, "%s/sub", folder);
@@ -329,7 +331,8 @@ START_TEST(an_artifact_of_files) {
         fprintf(file, "%.*s", i == 3 ? 0 : 5, "hello");
         fclose(file);
     }
-    char large[] = "/tmp/culprit-large-XXXXXX"; // a hole, that takes no room
+    char large[64]; // a hole, that takes no room
+    temporary_path(large, sizeof large, "large");
     int descriptor = mkstemp(large);
     ck_assert_int_eq(ftruncate(descriptor, (off_t)2 << 30), 0);
     close(descriptor);
@@ -696,7 +699,8 @@ END_TEST
 
 START_TEST(netrc_is_the_fallback) {
     struct world world;
-    char path[] = "/tmp/culprit-netrc-XXXXXX";
+    char path[64];
+    temporary_path(path, sizeof path, "netrc");
     int descriptor = mkstemp(path);
     dprintf(descriptor,
             "# machine 127.0.0.1 password no\nmachine other login user password no\n"

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "extensions/file_storage.h"
 #include "pipeline/store.h"
+#include "tests/support/temporary.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static const struct component_context context = {.id = "file_storage/a",
                                                  .site = "extension/file_storage/a"};
 
 static void setup(void) {
-    strcpy(folder, "/tmp/culprit-storage-XXXXXX");
+    temporary_path(folder, sizeof folder, "storage");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(directory, sizeof directory, "%s/new", folder);
     log_configure(LOG_ERROR, LOG_CONSOLE);

@@ -7,6 +7,7 @@
 #include "config/server_options.h"
 #include "pipeline/service_status.h"
 #include "tests/base/http_client.h"
+#include "tests/support/temporary.h"
 
 #include <jansson.h>
 
@@ -48,7 +49,7 @@ static enum status start(void) {
 }
 
 static void setup(void) {
-    strcpy(folder, "/tmp/culprit-test-XXXXXX");
+    temporary_path(folder, sizeof folder, "test");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(socket_path, sizeof socket_path, "%s/socket", folder);
     snprintf(endpoint, sizeof endpoint, "unix:%s", socket_path);

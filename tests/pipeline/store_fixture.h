@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/store.h"
+#include "tests/support/temporary.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -47,19 +48,16 @@ static inline void close_store(void) {
     store = NULL;
 }
 
-// In memory where the system has such a place: a thousand syncs take a minute on a disk.
-static inline void folder_make_quick(void) {
-    strcpy(folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/culprit-store-XXXXXX"
-                                                 : "/tmp/culprit-store-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    log_configure((enum log_level)(LOG_ERROR + 1),
-                  LOG_CONSOLE); // each case would say what was lost
-}
-
 static inline void folder_make(void) {
-    strcpy(folder, "/tmp/culprit-store-XXXXXX");
+    temporary_path(folder, sizeof folder, "store");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     log_configure(LOG_ERROR, LOG_CONSOLE);
+}
+
+// For many cases that would each say what was lost.
+static inline void folder_make_silent(void) {
+    folder_make();
+    log_configure((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE);
 }
 
 static inline void folder_remove(void) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_fixture.h"
+#include "tests/support/temporary.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -249,7 +250,8 @@ static void file_write(const char *path, const char *text) {
 }
 
 START_TEST(files_and_sets) {
-    char directory[] = "/tmp/culprit-plan-XXXXXX", one[64], two[64], none[64];
+    char directory[64], one[80], two[80], none[80];
+    temporary_path(directory, sizeof directory, "plan");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(one, sizeof one, "%s/one.yaml", directory);
     snprintf(two, sizeof two, "%s/two.yaml", directory);

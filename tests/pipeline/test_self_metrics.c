@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "tests/base/http_client.h"
+#include "tests/support/temporary.h"
 
 static struct self_metrics *self;
 static char folder[64];
@@ -18,7 +19,7 @@ static void start(void) {
 }
 
 static void setup(void) {
-    strcpy(folder, "/tmp/culprit-test-XXXXXX");
+    temporary_path(folder, sizeof folder, "test");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(socket_path, sizeof socket_path, "%s/socket", folder);
     snprintf(endpoint, sizeof endpoint, "unix:%s", socket_path);

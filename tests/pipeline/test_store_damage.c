@@ -136,7 +136,7 @@ static uint32_t opens(void) {
 }
 
 static void setup_any(bool killed) {
-    folder_make_quick();
+    folder_make_silent();
     open_store();
     rows_put();
     if (killed) { // what stands in the log then is all there is of the second half

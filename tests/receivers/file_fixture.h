@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "receivers/file.h"
 #include "receivers/file_receiver.h"
+#include "tests/support/temporary.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ static inline void fixture_run(const char *format, ...) {
 }
 
 static inline void fixture_setup(void) {
-    snprintf(folder, sizeof folder, "/tmp/culprit-file-XXXXXX");
+    temporary_path(folder, sizeof folder, "file");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chdir(folder), 0);
 }

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "receivers/http.h"
 #include "receivers/http_receiver.h"
+#include "tests/support/temporary.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -49,7 +50,7 @@ static inline void defaults(void) {
 }
 
 static inline void setup(void) {
-    snprintf(folder, sizeof folder, "/tmp/culprit-http-XXXXXX");
+    temporary_path(folder, sizeof folder, "http");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     (void)intern(SLICE("a job"));
     live_before = memory_figures().live_bytes;

@@ -485,8 +485,6 @@ START_TEST(what_is_not_read_is_named_and_not_refused) {
         const char *text;
         const char *note;
     } cases[] = {
-        {"{\"ts\": 1, \"ev\": \"start\"}\n", "stream of spans, which this build does not read"},
-
         {"{\"schema\":\"culprit.verdict.v1\"}\n", "verdicts of culprit itself"},
         {"{\"job_id\": null}\n{\"x\": 1}\n", "nothing at its beginning"},
         {"a,b\n1,2\n", "nothing at its beginning"},

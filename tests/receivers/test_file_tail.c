@@ -530,12 +530,12 @@ START_TEST(a_format_that_is_known_late) {
 END_TEST
 
 START_TEST(what_is_not_telemetry_is_noted_once) {
-    write_text("a.json", "w", "{\"ev\": \"start\"}\n");
+    write_text("a.json", "w", "{\"schema\": \"culprit.verdict.v1\"}\n");
     append_records("b.jsonl", 1, 1);
     follow(".");
-    rig_await_note(&rig, "a.json", "spans");
+    rig_await_note(&rig, "a.json", "verdicts");
     rig_await(&rig, 1);
-    write_text("a.json", "a", "{\"ev\": \"start\"}\n");
+    write_text("a.json", "a", "{\"schema\": \"culprit.verdict.v1\"}\n");
     write_text("README.md", "w", "x");
     rig_await_note(&rig, ".: not read: README.md", "not those of");
     append_records("b.jsonl", 2, 2);
@@ -547,9 +547,10 @@ START_TEST(what_is_not_telemetry_is_noted_once) {
 END_TEST
 
 START_TEST(an_ignored_file_that_begins_anew) {
-    write_text("a.json", "w", "{\"ev\": \"start\", \"more\": \"so that it gets shorter\"}\n");
+    write_text("a.json", "w",
+               "{\"schema\": \"culprit.verdict.v1\", \"more\": \"so that it gets shorter\"}\n");
     follow("a.json");
-    rig_await_note(&rig, "a.json", "spans");
+    rig_await_note(&rig, "a.json", "verdicts");
     fixture_run(": > a.json");
     clock_sleep_ns(60 * 1000 * 1000);
     append_records("a.json", 1, 1);

@@ -65,7 +65,7 @@ START_TEST(nothing_right_is_400) {
     check_post(JSON, "[{\"a\":1}]", 400, 0, 1);
     check_error(LINES, "", 400, "empty");
     check_error(LINES, " \n\n", 400, "empty");
-    check_error(JSON, "{\"ev\":\"B\",\"span\":\"x\",\"t\":1}", 400, "unknown_format");
+    check_error(JSON, "{\"schema\":\"culprit.verdict.v1\"}", 400, "unknown_format");
     check_error("Content-Type: text/plain\r\n", R(1), 415, "unsupported_media_type");
     stop();
 }

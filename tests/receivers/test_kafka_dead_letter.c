@@ -3,6 +3,7 @@
 #include "kafka_fixture.h"
 
 #include "config/problem.h"
+#include "tests/support/temporary.h"
 
 static struct running one;
 
@@ -108,7 +109,8 @@ START_TEST(stops_while_a_letter_waits) {
 END_TEST
 
 START_TEST(the_quarantine_has_it_too) {
-    char path[] = "/tmp/culprit-kafka-XXXXXX";
+    char path[64];
+    temporary_path(path, sizeof path, "kafka");
     int descriptor = mkstemp(path);
     ck_assert_int_ge(descriptor, 0);
     one.config.records.quarantine = path;
