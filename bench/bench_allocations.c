@@ -3,72 +3,31 @@
 //
 //   bench_allocations [--check]     with --check: exit code 1 when a figure is over its ceiling
 //
-// Every call of malloc, calloc, realloc and their kin in this process is counted, whoever makes it:
-// the functions below stand in front of the C library's. Two pipelines are looked at:
+// Three pipelines are looked at:
 //   live   keeps 10 s of samples and judges every 10 s of event time: once warm, no allocation
 //   all    keeps everything: at most one allocation a chunk of samples
+//   spans  a stream whose spans are opened again and again: once its bounds are reached, no
+//          allocation
 // Prints one JSON document.
 #include "base/intern.h"
 #include "base/memory.h"
 #include "bench/bench_chain.h"
+#include "bench/counted_calls.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// -- the counting allocator ---------------------------------------------------------------------
-
-static atomic_uint_fast64_t calls;
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-
-static void count_call(void) {
-    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-}
-
-void *malloc(size_t size) {
-    count_call();
-    return __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size) {
-    count_call();
-    return __libc_calloc(count, size);
-}
-
-void *realloc(void *block, size_t size) {
-    count_call();
-    return __libc_realloc(block, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size) {
-    count_call();
-    return __libc_memalign(alignment, size);
-}
-
-int posix_memalign(void **block, size_t alignment, size_t size) {
-    count_call();
-    *block = __libc_memalign(alignment, size);
-    return *block == NULL ? ENOMEM : 0;
-}
-
-// -- the pipelines ------------------------------------------------------------------------------
 
 static const uint64_t EVALUATE_EVERY_NS = UINT64_C(10000000000);
 static const uint64_t WARM_UP_EVENTS = 400 * BENCH_BATCH;
 static const uint64_t WARM_UP_EVALUATIONS = 20;
 static const uint64_t MEASURED_EVENTS = 1000 * BENCH_BATCH;
-enum { BYTES_PER_SAMPLE_MAX = 64, BYTES_BESIDE_MAX = 8 << 20 };
+enum { BYTES_PER_SAMPLE_MAX = 64, BYTES_BESIDE_MAX = 8 << 20, SPAN_RANKS = 8 };
 
 struct run {
     struct bench_chain chain;
-    struct made_job job;
+    struct bench_job job;
     uint64_t done;
     uint64_t due_ns; // live: the next evaluation
 };
@@ -97,15 +56,15 @@ static bool within(const char *what, uint32_t ranks, double figure, double ceili
 }
 
 static bool measure_live(uint32_t ranks) {
-    struct run run = {.job = {ranks, 3}};
-    bench_chain_start(&run.chain, false, "10s");
+    struct run run = {.job.memory = {ranks, 3}};
+    bench_chain_start(&run.chain, BENCH_MEMORY, false, "10s");
     // Samples come and go in the rhythm of evaluations, so warm is told by their number.
     while (run.done < WARM_UP_EVENTS || run.chain.evaluations < WARM_UP_EVALUATIONS)
         run_batches(&run, BENCH_BATCH);
-    uint64_t before = atomic_load(&calls);
+    uint64_t before = counted_calls();
     uint64_t evaluations = run.chain.evaluations;
     run_batches(&run, MEASURED_EVENTS);
-    uint64_t taken = atomic_load(&calls) - before;
+    uint64_t taken = counted_calls() - before;
     printf("{\"pipeline\":\"live\",\"ranks\":%" PRIu32 ",\"events\":%" PRIu64
            ",\"evaluations\":%" PRIu64 ",\"allocations\":%" PRIu64
            ",\"allocations_per_event\":%.9f}",
@@ -117,14 +76,14 @@ static bool measure_live(uint32_t ranks) {
 }
 
 static bool measure_all(uint32_t ranks) {
-    struct run run = {.job = {ranks, 3}};
+    struct run run = {.job.memory = {ranks, 3}};
     uint64_t before_start = memory_figures().live_bytes;
     memory_reset_peak();
-    bench_chain_start(&run.chain, true, "all");
+    bench_chain_start(&run.chain, BENCH_MEMORY, true, "all");
     run_batches(&run, WARM_UP_EVENTS);
-    uint64_t before = atomic_load(&calls);
+    uint64_t before = counted_calls();
     run_batches(&run, MEASURED_EVENTS);
-    uint64_t taken = atomic_load(&calls) - before;
+    uint64_t taken = counted_calls() - before;
     bench_chain_evaluate(&run.chain, UINT64_MAX, true);
     double peak = (double)(memory_figures().peak_bytes - before_start);
     // The samples of all jobs are kept; the evaluation speaks of one of them.
@@ -146,6 +105,28 @@ static bool measure_all(uint32_t ranks) {
     return within("all: peak bytes", ranks, peak, ceiling) && good;
 }
 
+static void run_and_ask(struct run *run, uint64_t events) {
+    for (uint64_t end = run->done + events; run->done < end;) {
+        run_batches(run, 20 * BENCH_BATCH);
+        bench_chain_evaluate(&run->chain, UINT64_MAX, false);
+    }
+}
+
+static bool measure_spans(uint32_t spans) {
+    struct run run = {.job = {BENCH_SPANS, .spans = made_spans_of(SPAN_RANKS, spans)}};
+    bench_chain_start(&run.chain, BENCH_SPANS, true, "max_spans: 2000, max_tasks: 2000");
+    run_and_ask(&run, 2 * WARM_UP_EVENTS);
+    uint64_t before = counted_calls();
+    run_and_ask(&run, MEASURED_EVENTS);
+    uint64_t taken = counted_calls() - before;
+    printf("{\"pipeline\":\"spans\",\"spans\":%" PRIu64 ",\"events\":%" PRIu64
+           ",\"allocations\":%" PRIu64 ",\"allocations_per_event\":%.9f}",
+           run.chain.spans, MEASURED_EVENTS, taken, (double)taken / (double)MEASURED_EVENTS);
+    bench_chain_stop(&run.chain);
+    intern_release();
+    return within("spans: allocations after warm-up", SPAN_RANKS, (double)taken, 0);
+}
+
 int main(int argc, char **argv) {
     bool check = argc == 2 && strcmp(argv[1], "--check") == 0;
     if (argc > 1 && !check) {
@@ -161,6 +142,8 @@ int main(int argc, char **argv) {
     good &= measure_all(64);
     printf(",\n ");
     good &= measure_all(1024);
+    printf(",\n ");
+    good &= measure_spans(1000);
     printf("]\n");
     return check && !good ? 1 : 0;
 }

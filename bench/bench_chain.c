@@ -4,24 +4,23 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "cli/component_list.h"
+#include "receivers/decode/spans.h"
 #include "receivers/decode/telemetry.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 enum { EVENT_ARENA_BLOCK = 1 << 20, BATCH_ARENA_BLOCK = 1 << 18, CONFIG_MAX = 1024 };
 
-static const char config_text[] =
-    "receivers: {file: {include: [unused]}}\n"
-    "processors:\n"
-    "  rank_group: {retention: %s}\n"
-    "  phase_attribution: {retention: %s}\n"
-    "exporters: {json: {}}\n"
-    "service:\n"
-    "  pipelines:\n"
-    "    memory: {receivers: [file], preset: memory, "
-    "exporters: [json]}\n";
+static const struct {
+    const struct decoder_type *decoder;
+    size_t line_max;
+} kinds[] = {
+    [BENCH_MEMORY] = {&decoder_stormlog, MADE_LINE_MAX},
+    [BENCH_SPANS] = {&decoder_spans, MADE_SPAN_LINE_MAX},
+};
 
 static double cpu_s(void) {
     struct timespec now;
@@ -34,9 +33,30 @@ _Noreturn static void give_up(const char *what) {
     exit(EXIT_FAILURE);
 }
 
-static void build_plan(struct bench_chain *chain, const char *retention) {
+static void write_config(enum bench_kind kind, const char *setting, char text[CONFIG_MAX]) {
+    if (kind == BENCH_SPANS)
+        snprintf(text, CONFIG_MAX,
+                 "receivers: {file: {include: [unused]}}\n"
+                 "processors: {spans: {%s}}\n"
+                 "exporters: {json: {content: spans}}\n"
+                 "service: {pipelines: {measured: "
+                 "{receivers: [file], processors: [spans], exporters: [json]}}}\n",
+                 setting);
+    else
+        snprintf(text, CONFIG_MAX,
+                 "receivers: {file: {include: [unused]}}\n"
+                 "processors:\n"
+                 "  rank_group: {retention: %s}\n"
+                 "  phase_attribution: {retention: %s}\n"
+                 "exporters: {json: {}}\n"
+                 "service: {pipelines: {measured: "
+                 "{receivers: [file], preset: memory, exporters: [json]}}}\n",
+                 setting, setting);
+}
+
+static void build_plan(struct bench_chain *chain, const char *setting) {
     char text[CONFIG_MAX];
-    snprintf(text, sizeof text, config_text, retention, retention);
+    write_config(chain->kind, setting, text);
     struct arena arena;
     arena_init(&arena, 4096);
     struct problem_list problems, warnings;
@@ -70,16 +90,17 @@ static void start_stages(struct bench_chain *chain) {
     }
 }
 
-void bench_chain_start(struct bench_chain *chain, bool once, const char *retention) {
-    *chain = (struct bench_chain){.once = once};
+void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool once,
+                       const char *setting) {
+    *chain = (struct bench_chain){.kind = kind, .once = once};
     // Not counted as culprit's: they stand for the file that would be read.
-    chain->text = malloc((size_t)BENCH_BATCH * MADE_LINE_MAX);
+    chain->text = malloc((size_t)BENCH_BATCH * kinds[kind].line_max);
     chain->lines = malloc(BENCH_BATCH * sizeof *chain->lines);
     if (chain->text == NULL || chain->lines == NULL)
         give_up("out of memory");
-    build_plan(chain, retention);
+    build_plan(chain, setting);
     start_stages(chain);
-    chain->decoder_state = memory_zero(1, decoder_stormlog.state_size);
+    chain->decoder_state = memory_zero(1, kinds[kind].decoder->state_size);
     chain->events = memory_zero(BENCH_BATCH, sizeof *chain->events);
     arena_init(&chain->event_arena, EVENT_ARENA_BLOCK);
     arena_init(&chain->batch_arena, BATCH_ARENA_BLOCK);
@@ -100,11 +121,13 @@ void bench_chain_stop(struct bench_chain *chain) {
     free(chain->lines);
 }
 
-void bench_chain_make(struct bench_chain *chain, const struct made_job *job, uint64_t first,
+void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, uint64_t first,
                       uint32_t count) {
+    assert(count <= BENCH_BATCH);
     char *at = chain->text;
     for (uint32_t i = 0; i < count; i++) {
-        size_t size = made_line(job, first + i, at);
+        size_t size = job->kind == BENCH_SPANS ? made_span_line(&job->spans, first + i, at)
+                                               : made_line(&job->memory, first + i, at);
         chain->lines[i] = (struct slice){at, size - 1};
         at += size;
     }
@@ -125,12 +148,13 @@ static void pass_stages(struct bench_chain *chain, struct batch *batch, double *
 }
 
 uint64_t bench_chain_pass(struct bench_chain *chain) {
+    const struct decoder_type *decoder = kinds[chain->kind].decoder;
     struct decode_fault fault;
     double before = cpu_s();
     arena_reset(&chain->event_arena);
     for (uint32_t i = 0; i < chain->line_count; i++)
-        if (decoder_stormlog.decode(chain->decoder_state, chain->lines[i], &chain->event_arena,
-                                    &chain->events[i], &fault) != DECODE_OK)
+        if (decoder->decode(chain->decoder_state, chain->lines[i], &chain->event_arena,
+                            &chain->events[i], &fault) != DECODE_OK)
             give_up(fault.detail);
     chain->decode_s += cpu_s() - before;
     struct batch batch = {.events = chain->events, .event_count = chain->line_count};
@@ -138,10 +162,28 @@ uint64_t bench_chain_pass(struct bench_chain *chain) {
     return chain->events[chain->line_count - 1].time_ns;
 }
 
+static void ask_spans(struct bench_chain *chain, const struct batch *batch) {
+    double before = cpu_s();
+    chain->spans = 0;
+    for (uint32_t i = 0; i < batch->spans.count; i++) {
+        const struct span_report *report = &batch->spans.items[i];
+        uint32_t *roots = arena_take(batch->arena, (report->span_count + 1) * sizeof *roots);
+        uint32_t count = 0;
+        for (uint32_t at = 0; report->ask->next_root(report->tree, &at, &roots[count]);)
+            count++;
+        struct span_answer answer;
+        if (count > 0)
+            report->ask->merge(report->tree, roots, count, report->now_s, batch->arena, &answer);
+        chain->spans += report->span_count;
+    }
+    chain->asked_s += cpu_s() - before;
+}
+
 void bench_chain_evaluate(struct bench_chain *chain, uint64_t as_of_ns, bool last) {
     struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
     pass_stages(chain, &batch, chain->evaluate_s);
     chain->evaluations++;
+    ask_spans(chain, &batch);
     chain->kept = 0;
     for (uint32_t i = 0; i < batch.evaluation_count; i++)
         for (uint32_t k = 0; k < batch.evaluations[i].rank_count; k++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory pipeline on one thread, fed with made-up lines, with a clock between its stages.
+// A pipeline on one thread, fed with made-up lines, with a clock between its stages: that of
+// memory, or of spans.
 //
 // Same decoder, same processors, same batches as a real pipeline; only receiver, feed and exporters
 // are left out. Lines are made a block at a time, outside of the clocks, so that their number is
@@ -8,6 +9,7 @@
 
 #include "base/arena.h"
 #include "bench/made_lines.h"
+#include "bench/made_spans.h"
 #include "pipeline/component.h"
 #include "pipeline/plan.h"
 
@@ -15,7 +17,16 @@
 
 enum { BENCH_BATCH = 1024, BENCH_STAGES_MAX = 16 };
 
+enum bench_kind { BENCH_MEMORY, BENCH_SPANS };
+
+struct bench_job {
+    enum bench_kind kind;
+    struct made_job memory;
+    struct made_spans spans;
+};
+
 struct bench_chain {
+    enum bench_kind kind;
     struct plan plan;
     uint32_t stage_count;
     const struct component_type *types[BENCH_STAGES_MAX];
@@ -33,16 +44,21 @@ struct bench_chain {
     double consume_s[BENCH_STAGES_MAX];
     double evaluate_s[BENCH_STAGES_MAX];
     uint64_t evaluations;
-    uint64_t kept; // samples of the job in the last evaluation
+    double asked_s;
+    uint64_t kept;  // samples of the job in the last evaluation
+    uint64_t spans; // in the last evaluation
 };
 
 // Ends the program with a message when anything fails. `once`: all samples are kept and judged at
-// the end; else `retention` ("10s") of them, as beside a running job.
-void bench_chain_start(struct bench_chain *chain, bool once, const char *retention);
+// the end; else `setting` ("10s") of them, as beside a running job. Of spans `setting` has their
+// options ("max_spans: 1000").
+void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool once,
+                       const char *setting);
 void bench_chain_stop(struct bench_chain *chain);
-// Lines [first, first + BENCH_BATCH) of the job; not timed.
-void bench_chain_make(struct bench_chain *chain, const struct made_job *job, uint64_t first,
+// Lines [first, first + count) of the job, at most BENCH_BATCH; not timed.
+void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, uint64_t first,
                       uint32_t count);
 // Decodes them and hands the batch to every stage. Gives the time of the last event.
 uint64_t bench_chain_pass(struct bench_chain *chain);
+// Each report of spans is asked for all its roots merged, `asked_s` in all.
 void bench_chain_evaluate(struct bench_chain *chain, uint64_t as_of_ns, bool last);

@@ -18,9 +18,9 @@ static void print_stages(const struct bench_chain *chain, const double *seconds,
 }
 
 static void measure(uint64_t events, uint32_t ranks) {
-    struct made_job job = {ranks, 3};
+    struct bench_job job = {.memory = {ranks, 3}};
     struct bench_chain chain;
-    bench_chain_start(&chain, true, "all");
+    bench_chain_start(&chain, BENCH_MEMORY, true, "all");
     for (uint64_t done = 0; done < events;) {
         uint64_t left = events - done;
         uint32_t count = left < BENCH_BATCH ? (uint32_t)left : BENCH_BATCH;

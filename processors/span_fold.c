@@ -172,20 +172,26 @@ bool span_fold_spans(struct span_forest *forest, uint32_t wanted) {
 
 // -- tasks and groups ---------------------------------------------------------------------------
 
+static bool keys_fit(const struct span_forest *forest, uint32_t wanted) {
+    return (uint64_t)keyed_rows_count(&forest->tasks) + wanted <= forest->limits.tasks;
+}
+
 bool span_tasks_fit(const struct span_forest *forest, uint32_t wanted) {
     uint64_t groups = (uint64_t)table_live(&forest->groups) + wanted;
-    return (uint64_t)keyed_rows_count(&forest->tasks) + wanted <= forest->limits.tasks &&
+    return keys_fit(forest, wanted) &&
            groups <= (uint64_t)forest->limits.tasks + forest->limits.spans;
 }
 
-// Groups of a span that nothing is under way in; how many tasks they lose is counted.
-static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, uint32_t span_row) {
+// Groups of a span that have no tasks any more, or (`idle`) none under way; how many tasks they
+// lose is counted.
+static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, uint32_t span_row,
+                        bool idle) {
     struct span_row *span = span_at(forest, span_row);
     uint32_t before = SPAN_NONE;
     for (uint32_t at = span->first_group; at != SPAN_NONE;) {
         const struct span_group_row *group = span_group_at(forest, at);
         uint32_t next = group->next;
-        if (group->active > 0) {
+        if (idle ? group->active > 0 : group->alive > 0) {
             before = at;
         } else {
             tree->dropped_tasks += group->alive;
@@ -197,6 +203,13 @@ static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, 
         }
         at = next;
     }
+}
+
+static void fold_groups_of(struct span_forest *forest, struct span_tree_row *tree, uint32_t goal,
+                           bool idle) {
+    for (uint32_t at = tree->first_made; at != SPAN_NONE && !span_tasks_fit(forest, goal);
+         at = span_at(forest, at)->made_next)
+        fold_groups(forest, tree, at, idle);
 }
 
 // Data that no span ever asked for.
@@ -217,9 +230,9 @@ bool span_fold_tasks(struct span_forest *forest, uint32_t wanted) {
     struct span_tree_row *tree;
     while (!span_tasks_fit(forest, goal) && (tree = largest(forest, seen, tasks_of)) != NULL) {
         seen[keyed_rows_number(&forest->trees, tree)] = true;
-        for (uint32_t at = tree->first_made; at != SPAN_NONE && !span_tasks_fit(forest, goal);
-             at = span_at(forest, at)->made_next)
-            fold_groups(forest, tree, at);
+        if (keys_fit(forest, goal))
+            fold_groups_of(forest, tree, goal, false);
+        fold_groups_of(forest, tree, goal, true);
     }
     drop_loose_groups(forest, goal);
     return span_tasks_fit(forest, wanted);
