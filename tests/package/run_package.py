@@ -66,6 +66,19 @@ def wait_for(what, seconds=PATIENCE_S):
     return False
 
 
+def members(path):
+    """[(name, date, owner, group, size, hash)] of an ar archive. The mode, of no use in a package, is
+    the one field that the umask reaches."""
+    found = []
+    with open(path, "rb") as file:
+        assert file.read(8) == b"!<arch>\n", path
+        while header := file.read(60):
+            size = int(header[48:58])
+            found.append((*header[:40].split(), size,
+                          hashlib.sha256(file.read(size + size % 2)).hexdigest()))
+    return found
+
+
 class Suite:
     def __init__(self, folder):
         self.folder = folder
@@ -101,11 +114,7 @@ class Suite:
         again = self.pack("second", "077")
         if self.deb is None or again is None:
             return False
-        hashes = []
-        for path in (self.deb, again):
-            with open(path, "rb") as file:
-                hashes.append(hashlib.sha256(file.read()).hexdigest())
-        self.checks.equal(hashes[1], hashes[0], "made again, with another umask")
+        self.checks.equal(members(again), members(self.deb), "made again, with another umask")
         done = said("dpkg-deb", "-R", self.deb, self.tree)
         return self.same(done, 0, "dpkg-deb -R")
 
@@ -392,10 +401,10 @@ class Installed:
     def started(self):
         self.becomes("ActiveState", "active", "after the installation")
         self.checks.equal(self.run("systemctl", "is-enabled", "culprit"), "enabled", "is-enabled")
-        self.checks.equal(self.run("systemd-analyze", "verify", "culprit.service"), "",
+        verified = self.machine.run("systemd-analyze", "verify",
+                                    "/lib/systemd/system/culprit.service")
+        self.checks.equal((verified.returncode, verified.stdout + verified.stderr), (0, ""),
                           "systemd-analyze verify")
-        verified = self.machine.run("systemd-analyze", "verify", "culprit.service")
-        self.checks.equal(verified.stderr, "", "systemd-analyze verify")
         self.checks.check("/man1/culprit.1" in self.run("man", "-w", "culprit"), "man -w culprit")
         self.checks.check("/man5/" in self.run("man", "-w", "culprit.yaml"), "man -w culprit.yaml")
         ready = self.run("curl", "-sS", "http://127.0.0.1:13133/readyz")
