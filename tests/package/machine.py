@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine to install packages on: this one's files under a layer that is thrown away, with a
-systemd of its own that runs units with their whole sandbox.
+"""A machine to install packages on: this one's files, or those of another root, under a layer that is
+thrown away, with a systemd of its own that runs units with their whole sandbox.
 
 Namespaces keep it apart: processes, network (only the loopback), mounts, control groups. What is
 written lands in a layer in memory, which can be looked at (`written`). It needs root and a kernel
@@ -14,7 +14,7 @@ import time
 PATIENCE_S = 60
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# $1: folder for the layers. Units of this machine that would start with systemd are taken away: what
+# $1: folder for the layers; $2: the root below them. Units of this machine that would start with systemd are taken away: what
 # is left is journald and what is asked for. So is what culprit left here before.
 BOOT = r"""
 set -eu
@@ -22,7 +22,7 @@ mount --make-rprivate /
 mount -t tmpfs -o mode=755 layers "$1"
 root=$1/root
 mkdir "$root" "$1/upper" "$1/work"
-mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$root"
+mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" overlay "$root"
 mount -t proc proc "$root/proc"
 mount --bind "$root/proc/sys" "$root/proc/sys"
 mount -o remount,bind,ro "$root/proc/sys"
@@ -79,12 +79,13 @@ def cgroup_mount():
 
 
 class Machine:
-    def __init__(self, folder):
+    def __init__(self, folder, root="/"):
         if os.geteuid() != 0:
             raise Unable("only root can install packages")
-        for program in ("unshare", "nsenter", "dpkg", "/lib/systemd/systemd"):
+        for program in ("unshare", "nsenter", os.path.join(root, "lib/systemd/systemd")):
             if shutil.which(program) is None:
                 raise Unable("there is no " + program)
+        self.root = root
         self.folder = os.path.join(folder, "machine")
         os.mkdir(self.folder)
         self.log_path = os.path.join(folder, "machine.log")
@@ -101,11 +102,11 @@ class Machine:
             raise
 
     def boot(self):
-        script = 'echo $$ >"$2/cgroup.procs" && exec unshare %s --fork --kill-child ' \
-                 'sh -c "$3" boot "$1"' % " ".join(NAMESPACES)
+        script = 'echo $$ >"$3/cgroup.procs" && exec unshare %s --fork --kill-child ' \
+                 'sh -c "$4" boot "$1" "$2"' % " ".join(NAMESPACES)
         with open(self.log_path, "wb") as log:
             self.outer = subprocess.Popen(
-                ["sh", "-c", script, "boot", self.folder, self.group, BOOT],
+                ["sh", "-c", script, "boot", self.folder, self.root, self.group, BOOT],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
