@@ -55,6 +55,7 @@ class Installed:
         self.run("dpkg", "-i", "/tmp/culprit.deb")
         self.started()
         self.sandboxed()
+        self.reads_files()
         self.works()
         self.reloaded()
         self.killed()
@@ -97,16 +98,46 @@ class Installed:
         kept = self.run("stat", "-L", "-c", "%a %u", "/var/lib/culprit")
         equal(kept, "750 %d" % user, "mode and owner of /var/lib/culprit")
 
+    def write(self, path, text):
+        os.makedirs(os.path.dirname(self.machine.path(path)), exist_ok=True)
+        with open(self.machine.path(path), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def stopped(self):
+        """Stops it -> the verdicts that it wrote."""
+        self.run("systemctl", "stop", "culprit")
+        self.checks.equal(self.value("Result"), "success", "the result of stopping")
+        return [json.loads(line) for line in
+                self.run("cat", "/var/lib/culprit/verdicts.jsonl").splitlines()]
+
+    def reads_files(self):
+        """Files of others, in a folder that /etc/default/culprit names and a group may read."""
+        defaults = self.run("cat", "/etc/default/culprit") + "\n"
+        self.write("/etc/default/culprit", defaults + "TELEMETRY_DIR=/srv/telemetry\n")
+        shutil.copytree(JOB, self.machine.path("/srv/telemetry"))
+        self.run("chgrp", "-R", "adm", "/srv/telemetry")
+        self.run("chmod", "-R", "u=rwX,g=rX,o=", "/srv/telemetry")
+        self.run("systemctl", "restart", "culprit")
+        self.checks.equal(self.stopped(), [], "verdicts about files that it may not read")
+        place = "/etc/systemd/system/culprit.service.d"
+        self.write(place + "/group.conf", "[Service]\nSupplementaryGroups=adm\n")
+        self.run("systemctl", "daemon-reload")
+        self.run("systemctl", "start", "culprit")
+        verdicts = self.stopped()
+        self.checks.check([each for each in verdicts if each.get("kind") == "leak"],
+                          lambda: "files of its group: no leak among %r" % verdicts)
+        self.write("/etc/default/culprit", defaults)
+        self.run("sh", "-c", "rm -r /srv/telemetry %s /var/lib/culprit/*" % place)
+        self.run("systemctl", "daemon-reload")
+        self.run("systemctl", "start", "culprit")
+
     def works(self):
         """A real job, posted; then its verdict at the stop, and the store whole."""
         post = 'cat "$0"/rank*/*.jsonl | curl -sS -o /dev/null -w "%{http_code}" --data-binary @- ' \
                '-H "Content-Type: application/x-ndjson" http://127.0.0.1:4318/v1/events'
         shutil.copytree(JOB, self.machine.path("/tmp/job"))
         self.checks.equal(self.run("sh", "-c", post, "/tmp/job"), "200", "posting events")
-        self.run("systemctl", "stop", "culprit")
-        self.checks.equal(self.value("Result"), "success", "the result of stopping")
-        verdicts = [json.loads(line) for line in
-                    self.run("cat", "/var/lib/culprit/verdicts.jsonl").splitlines()]
+        verdicts = self.stopped()
         leaks = [verdict for verdict in verdicts if verdict.get("kind") == "leak"]
         self.checks.check(leaks, lambda: "no leak among %r" % verdicts)
         self.checks.equal(self.run("stat", "-L", "-c", "%a", "/var/lib/culprit/verdicts.jsonl"),

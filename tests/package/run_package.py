@@ -38,7 +38,7 @@ from installed import CONFFILES, Installed  # noqa: E402
 from machine import Machine, Unable  # noqa: E402
 
 RELEASE = os.path.join(ROOT, "build", "release")
-EXPOSURE_MAX = 1.5  # of 10, as systemd-analyze security counts
+EXPOSURE_MAX = 1.2  # of 10, as systemd-analyze security counts
 PATIENCE_S = 60
 BUILD_PATIENCE_S = 800
 PROGRAMS = {"usr/bin/culprit", "usr/share/doc/culprit/examples/slurm/culprit-epilog",
