@@ -62,7 +62,7 @@ def within(root, *command):
     """Runs a command in a root, with this machine's network -> what it prints."""
     return ran(["unshare", "--mount", "--pid", "--fork", "--kill-child", "env", "-i",
                 *("%s=%s" % pair for pair in VARIABLES.items()),
-                "sh", "-c", CHROOT, "chroot", root, *command], " ".join(command)[:200])
+                "sh", "-c", CHROOT, "chroot", root, *command], " ".join(command)[:120])
 
 
 def mirror():
