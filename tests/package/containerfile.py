@@ -39,6 +39,7 @@ class Reader:
     def __init__(self, root, tree):
         self.root, self.tree = root, tree
         self.faults, self.stages, self.commands = [], [], 0
+        self.unknown = []  # packages of which nobody here can say whether they exist
         self.made = set()  # folders that the stage with the build makes
         self.last = {}     # of the stage that is read: word -> rest
 
@@ -109,8 +110,11 @@ class Reader:
         for command in (["apt-cache", "show", "--no-all-versions"], ["dpkg", "-s"]):
             done = subprocess.run(command + names, capture_output=True, text=True, check=False)
             known |= set(re.findall(r"^Package: (\S+)$", done.stdout, re.M))
-        for name in set(names) - known:
-            self.fault(line, "Debian has no package " + name)
+        for name in sorted(set(names) - known):
+            if glob.glob("/var/lib/apt/lists/*_Packages*"):
+                self.fault(line, "Debian has no package " + name)
+            else:
+                self.unknown.append(name)
 
     def preset(self, line, words):
         with open(os.path.join(self.root, "CMakePresets.json"), encoding="utf-8") as file:
@@ -140,10 +144,11 @@ class Reader:
 
 
 def containerfile_faults(text, root, tree):
-    """(what is wrong, how many commands were looked at). `tree`: the package, unpacked."""
+    """(what is wrong, how many commands were looked at, packages that apt here knows nothing of).
+    `tree`: the package, unpacked."""
     reader = Reader(root, tree)
     for line, word, rest in instructions(text):
         reader.instruction(line, word, rest)
     if not reader.faults:
         reader.end()
-    return reader.faults, reader.commands
+    return reader.faults, reader.commands, reader.unknown

@@ -11,10 +11,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
 JOB = os.path.join(ROOT, "tests", "golden", "real", "sigkill-rank1")
 PATIENCE_S = 60
+# $0: a folder with a job's telemetry. Prints the status of the answer.
+POST = 'cat "$0"/rank*/*.jsonl | curl -sS -o /dev/null -w "%{http_code}" --data-binary @- ' \
+       '-H "Content-Type: application/x-ndjson" http://127.0.0.1:4318/v1/events'
 CONFFILES = ["/etc/culprit/culprit.yaml", "/etc/default/culprit"]
 # Outside these nothing may have changed after a purge.
-KEPT_BY_OTHERS = re.compile(r"/(run|tmp|dev|proc|sys|root|var/(lib/(dpkg|apt|private)|log|tmp|cache)"
-                            r"|var/lib/systemd)(/|$)|/etc/\.pwd\.lock$|/usr$|/etc$|/var$|/var/lib$")
+KEPT_BY_OTHERS = re.compile(r"/(run|tmp|dev|proc|sys|root|var/(lib/(dpkg|apt|private|systemd)|log"
+                            r"|tmp|cache))(/|$)|/etc/\.pwd\.lock$|/usr$|/etc$|/var$|/var/lib$")
 MANUAL_CACHE = "/var/cache/man/"  # man-db tidies it up by itself
 
 
@@ -133,10 +136,8 @@ class Installed:
 
     def works(self):
         """A real job, posted; then its verdict at the stop, and the store whole."""
-        post = 'cat "$0"/rank*/*.jsonl | curl -sS -o /dev/null -w "%{http_code}" --data-binary @- ' \
-               '-H "Content-Type: application/x-ndjson" http://127.0.0.1:4318/v1/events'
         shutil.copytree(JOB, self.machine.path("/tmp/job"))
-        self.checks.equal(self.run("sh", "-c", post, "/tmp/job"), "200", "posting events")
+        self.checks.equal(self.run("sh", "-c", POST, "/tmp/job"), "200", "posting events")
         verdicts = self.stopped()
         leaks = [verdict for verdict in verdicts if verdict.get("kind") == "leak"]
         self.checks.check(leaks, lambda: "no leak among %r" % verdicts)
@@ -191,7 +192,8 @@ class Installed:
         self.becomes("ActiveState", "active", "after an upgrade")
         self.checks.check(self.value("MainPID") != process, "an upgrade does not restart it")
         with open(self.machine.path("/etc/culprit/culprit.yaml"), encoding="utf-8") as file:
-            self.checks.check(file.read().endswith("# mine\n"), "an upgrade loses the user's changes")
+            self.checks.check(file.read().endswith("# mine\n"),
+                              "an upgrade loses the user's changes")
         self.run("systemctl", "disable", "--now", "culprit")
         self.run("dpkg", "-i", "/tmp/culprit.deb")
         self.checks.equal((self.value("ActiveState"), self.value("UnitFileState")),

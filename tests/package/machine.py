@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine to install packages on: this one's files, or those of another root, under a layer that is
-thrown away, with a systemd of its own that runs units with their whole sandbox.
+"""A machine to install packages on: this one's files, or those of another root, under a layer that
+is thrown away, with a systemd of its own that runs units with their whole sandbox.
 
 Namespaces keep it apart: processes, network (only the loopback), mounts, control groups. What is
 written lands in a layer in memory, which can be looked at (`written`). It needs root and a kernel
@@ -14,8 +14,8 @@ import time
 PATIENCE_S = 60
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# $1: folder for the layers; $2: the root below them. Units of this machine that would start with systemd are taken away: what
-# is left is journald and what is asked for. So is what culprit left here before.
+# $1: folder for the layers; $2: the root below them. Units there that would start with systemd are
+# taken away: what is left is journald and what is asked for. So is what culprit left there before.
 BOOT = r"""
 set -eu
 mount --make-rprivate /

@@ -10,9 +10,9 @@ completion, the unit, the bill of materials and the Containerfile. Then it is in
 made of this one (machine.py), where systemd starts the service with its whole sandbox.
 
 With --clean-root all that is left out and this is done: the Containerfile's steps are run in roots
-that debootstrap makes (clean_root.py), the image is started as a container would be, and the package
-that came of it is installed, used and purged in a root that held nothing but Debian. Needs root, the
-network, debootstrap, 3 GB in build/ and some minutes; caches nothing.
+that debootstrap makes (clean_root.py), the image is started as a container would be, and the
+package that came of it is installed, used and purged in a root that held nothing but Debian. Needs
+root, the network, debootstrap, 3 GB in build/ and some minutes; caches nothing.
 """
 import glob
 import gzip
@@ -60,8 +60,8 @@ def said(*command, folder=None, data=None, **more):
 
 
 def members(path):
-    """[(name, date, owner, group, size, hash)] of an ar archive. The mode, of no use in a package, is
-    the one field that the umask reaches."""
+    """[(name, date, owner, group, size, hash)] of an ar archive. The mode, of no use in a package,
+    is the one field that the umask reaches."""
     found = []
     with open(path, "rb") as file:
         assert file.read(8) == b"!<arch>\n", path
@@ -337,7 +337,10 @@ class Suite:
     def image(self):
         path = os.path.join(ROOT, "packaging", "Containerfile")
         with open(path, encoding="utf-8") as file:
-            found, commands = containerfile_faults(file.read(), ROOT, self.tree)
+            found, commands, unknown = containerfile_faults(file.read(), ROOT, self.tree)
+        if unknown:
+            self.checks.skip("apt has no lists here, so these packages may not exist: %s" %
+                             ", ".join(unknown))
         self.checks.equal(found, [], "packaging/Containerfile")
         self.checks.check(commands > 5, "only %d commands were looked at" % commands)
 
@@ -357,8 +360,9 @@ class Suite:
 
 def in_clean_root():
     checks = Checks()
-    os.makedirs(os.path.join(ROOT, "build"), exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="clean-root-", dir=os.path.join(ROOT, "build")) as folder:
+    place = os.path.join(ROOT, "build")
+    os.makedirs(place, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="clean-root-", dir=place) as folder:
         try:
             clean_root.everything(checks, folder)
         except clean_root.Failed as error:
