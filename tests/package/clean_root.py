@@ -190,6 +190,12 @@ class Container:
                   encoding="ascii") as file:
             return int(file.read().split()[0])
 
+    def ready(self):
+        try:
+            return '"ok"' in self.run("curl", "-sS", "http://127.0.0.1:13133/readyz").stdout
+        except (OSError, IndexError):  # unshare has not made it yet, or it is gone
+            return False
+
     def run(self, *command):
         return subprocess.run(["nsenter", "--target", str(self.first()), "--net", *command],
                               capture_output=True, text=True, errors="replace", timeout=60,
@@ -221,10 +227,10 @@ def check_container(checks, image, folder):
     before = paths(image.root)
     container.start(command)
     try:
-        ready = wait_for(lambda: container.outer.poll() is not None or '"ok"' in container.run(
-            "curl", "-sS", "http://127.0.0.1:13133/readyz").stdout)
-        checks.check(ready and container.outer.poll() is None,
-                     lambda: "the container is not ready: " + container.log())
+        wait_for(lambda: container.outer.poll() is not None or container.ready())
+        if container.outer.poll() is not None:
+            raise Failed("the container ended: " + container.log())
+        checks.check(container.ready(), lambda: "the container is not ready: " + container.log())
         with open("/proc/%d/status" % container.first(), encoding="ascii") as file:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
         capabilities = int(status["CapEff"], 16) | int(status["CapBnd"], 16)
