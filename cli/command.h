@@ -20,6 +20,9 @@ struct command {
     const char *summary;  // one line for the list of commands, no full stop
     const char *operands; // "PATH…" in the usage line; NULL: it takes none
     uint32_t operand_max; // 0 with operands: any number
+    // What an operand may be, for shells that complete it: appends words, each with a newline
+    // behind. NULL: operands are files.
+    void (*operand_words)(struct buffer *out);
     const char *description;
     const struct argument *rows;
     size_t row_count;
@@ -52,6 +55,8 @@ extern const struct command command_config_print;
 extern const struct command command_config_schema;
 extern const struct command command_store_check;
 extern const struct command command_store_dump;
+extern const struct command command_completion;
+extern const struct command command_manual;
 extern const struct command command_version;
 extern const struct command command_help;
 
@@ -69,3 +74,5 @@ int invocation_misused(struct invocation *invocation, const char *format, ...) P
 void help_print_commands(struct buffer *out);
 void help_print_group(struct buffer *out, const char *word);
 void help_print_command(struct buffer *out, const struct command *command);
+// "  CODE  meaning" a line: the exit codes of all commands.
+const char *help_exit_codes(void);

@@ -8,6 +8,8 @@
 #include "cli/component_list.h"
 #include "config/describe.h"
 
+#include <string.h>
+
 struct components_flags {
     bool markdown;
     bool json;
@@ -187,6 +189,17 @@ static void print_component(struct invocation *invocation, const struct componen
         component_text(invocation->out, type);
 }
 
+static void component_words(struct buffer *out) {
+    struct component_set set = component_list();
+    for (size_t i = 0; i < set.count; i++) {
+        bool before = false; // a receiver and an exporter may have one name
+        for (size_t j = 0; j < i; j++)
+            before = before || strcmp(set.types[j]->name, set.types[i]->name) == 0;
+        if (!before)
+            buffer_append_format(out, "%s\n", set.types[i]->name);
+    }
+}
+
 static int components_run(struct invocation *invocation) {
     const struct components_flags *flags = invocation->options;
     struct component_set set = component_list();
@@ -212,6 +225,7 @@ const struct command command_components = {
     .summary = "the receivers, processors and exporters of this build",
     .operands = "[NAME]",
     .operand_max = 1,
+    .operand_words = component_words,
     .description =
         "Lists the components of this build. With NAME: the options of that component, what it\n"
         "needs from the stages before it and what it gives to those after it.",

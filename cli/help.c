@@ -19,6 +19,10 @@ static const char all_exit_codes[] =
     "  78       the configuration is wrong\n"
     "  128+n    ended at once by a second signal n\n";
 
+const char *help_exit_codes(void) {
+    return all_exit_codes;
+}
+
 static void print_command_rows(struct buffer *out, const char *group) {
     struct command_list list = command_list();
     for (size_t i = 0; i < list.count; i++) {
@@ -58,6 +62,12 @@ void help_print_command(struct buffer *out, const struct command *command) {
                          command->exit_codes);
 }
 
+static void command_words(struct buffer *out) {
+    struct command_list list = command_list();
+    for (size_t i = 0; i < list.count; i++)
+        buffer_append_format(out, "%s\n", list.items[i]->name);
+}
+
 static int help_run(struct invocation *invocation) {
     const struct word_list *words = &invocation->operands;
     if (words->count == 0) {
@@ -89,6 +99,7 @@ const struct command command_help = {
     .summary = "how culprit or one of its commands is used",
     .operands = "[COMMAND]",
     .operand_max = 2,
+    .operand_words = command_words,
     .description = "Prints how culprit, or one command of it, is used.",
     .examples = "  culprit help\n  culprit help analyze\n  culprit help config print\n",
     .exit_codes = "  0   printed\n  64  there is no such command\n",

@@ -10,6 +10,7 @@
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/supervisor.h"
 #include "pipeline/checkpoint.h"
 
 #include <stdio.h>
@@ -110,8 +111,10 @@ static enum status run_until_stopped(const struct live_run *run, struct service 
             return status;
         // A signal from here on is for a configuration that may not have been read: it is kept.
         stop_signals_watch(run->signals, NULL);
+        supervisor_reloading();
         struct plan *next = load_again(run, *service);
         if (next == NULL) {
+            supervisor_ready();
             stop_signals_watch(run->signals, *service);
             continue;
         }

@@ -12,3 +12,6 @@
 #ifndef CULPRIT_REVISION
 #define CULPRIT_REVISION "unknown revision"
 #endif
+#ifndef CULPRIT_DATE
+#define CULPRIT_DATE "1970-01-01"
+#endif

@@ -5,6 +5,8 @@
 // The column widths need one walk over the rows before the one that writes.
 #include "config/describe.h"
 
+#include "base/roff.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,4 +136,33 @@ void describe_options_markdown(const struct option *rows, size_t count, struct b
                        "| Option | Type | Default | Range | What it does |\n"
                        "|---|---|---|---|---|\n");
     lines_write(rows, count, out, markdown_write);
+}
+
+// The type tells the unit: durations and sizes are written with theirs.
+static void roff_write(void *context, const struct line *line) {
+    struct buffer *out = context;
+    const char *shown = line->columns[2], *range = line->columns[3];
+    buffer_append_text(out, ".TP\n\\fB");
+    roff_code(out, line->columns[0]);
+    buffer_append_text(out, "\\fP (");
+    roff_text(out, line->columns[1]);
+    if (strcmp(shown, "required") == 0)
+        buffer_append_text(out, ", required");
+    else if (*shown != '\0') {
+        buffer_append_text(out, ", default \\fB");
+        roff_code(out, shown);
+        buffer_append_text(out, "\\fP");
+    }
+    buffer_append_text(out, ")\n");
+    roff_text(out, line->help);
+    buffer_append_text(out, ".\n");
+    if (*range != '\0') {
+        buffer_append_text(out, "Takes ");
+        roff_text(out, range);
+        buffer_append_text(out, ".\n");
+    }
+}
+
+void describe_options_roff(const struct option *rows, size_t count, struct buffer *out) {
+    lines_write(rows, count, out, roff_write);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Option rows for readers: a help block for terminals, a table for documents, a schema for editors.
+// Option rows for readers: a help block for terminals, a table for documents, entries of a manual
+// page, a schema for editors.
 #pragma once
 
 #include "base/json_write.h"
@@ -9,6 +10,8 @@
 void describe_options_text(const struct option *rows, size_t count, struct buffer *out);
 // The same as a Markdown table. Nothing when there are no rows.
 void describe_options_markdown(const struct option *rows, size_t count, struct buffer *out);
+// The same as entries of a manual page (man(7)).
+void describe_options_roff(const struct option *rows, size_t count, struct buffer *out);
 
 // JSON Schema (draft 2020-12) of a map with these options, as one value. It refers to the
 // definitions that describe_schema_definitions writes.

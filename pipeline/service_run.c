@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/supervisor.h"
 #include "base/thread.h"
 #include "pipeline/service_state.h"
 
@@ -202,6 +203,7 @@ static void join_receiver(struct run_receiver *receiver, uint64_t deadline_ns) {
         uint64_t count;
         if (poll(&wake, 1, LOOK_MS) > 0 && read(wake.fd, &count, sizeof count) < 0)
             clock_sleep_ns(LOOK_MS * UINT64_C(1000));
+        supervisor_alive();
     }
     pthread_join(receiver->thread, NULL);
     receiver->running = false;
@@ -262,7 +264,8 @@ static bool anything_unsaved(struct service *service) {
 
 // When to look again, at the latest.
 static uint64_t next_look(struct service *service, uint64_t now) {
-    uint64_t next = now + DOZE_NS;
+    uint64_t patience = supervisor_patience_ns();
+    uint64_t next = now + (patience == 0 || patience / 2 > DOZE_NS ? DOZE_NS : patience / 2);
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
         pthread_mutex_lock(&runner->lock);
@@ -280,6 +283,7 @@ static uint64_t next_look(struct service *service, uint64_t now) {
 static void turn(struct service *service) {
     uint64_t now = clock_monotonic_ns();
     atomic_store(&service->turned_ns, now);
+    supervisor_alive();
     service_checkpoint_publish(service);
     for (uint32_t i = 0; i < service->pipeline_count; i++)
         look_after(service, &service->pipelines[i]);
@@ -343,6 +347,8 @@ static enum status begin(struct service *service, struct error *error) {
     if (status == STATUS_OK)
         status = run_receivers(service, error);
     atomic_store(&service->running, status == STATUS_OK);
+    if (status == STATUS_OK)
+        supervisor_ready();
     return status;
 }
 
@@ -359,6 +365,7 @@ enum status service_run(struct service *service, bool *reload, struct error *err
         turn(service);
         sleep_until_next(service);
     }
+    supervisor_stopping();
     service_ask_stop(service);
     uint64_t deadline_ns = shutdown_deadline(service);
     enum status joined = join_receivers(service, deadline_ns, status == STATUS_OK ? error : NULL);
