@@ -41,6 +41,7 @@ GRAFANA = os.path.join(ROOT, "examples", "grafana")
 RULES = os.path.join(ROOT, "examples", "prometheus", "rules.yaml")
 GOLDEN = os.path.join(HERE, "..", "golden")
 LEAK = os.path.join(GOLDEN, "real", "leak-rank2")
+SPANS = os.path.join(GOLDEN, "spans", "034-bad-lines", "events.jsonl")
 # Families that need brokers that answer.
 NOTHING_HERE = {"culprit_kafka_receiver_lag_seconds", "culprit_kafka_receiver_offset_lag"}
 # What Prometheus adds to each sample, and its own families.
@@ -235,13 +236,16 @@ class Culprit(run_prometheus.Culprit):
         receivers = {"file/leak": {"include": [LEAK + "/rank*/*.jsonl"],
                                    "start_at": "beginning"},
                      "file/broken": {"include": [self.broken], "start_at": "beginning"},
+                     "file/spans": {"include": [SPANS], "start_at": "beginning",
+                                    "format": "spans"},
                      "http": {"endpoint": "127.0.0.1:%d" % self.http},
                      "kafka": {"brokers": brokers, "topics": ["events"], "group_id": "culprit"}}
         own = {"preset": "all", "exporters": ["prometheus", "json", "kafka"],
                "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                "idle_timeout": "1s"}
         pipelines = {"memory": {**own, "receivers": ["file/leak", "kafka"]},
-                     "rest": {**own, "receivers": ["file/broken", "http"]}}
+                     "rest": {**own, "receivers": ["file/broken", "http"]},
+                     "spans": {**own, "receivers": ["file/spans"]}}
         for name, events in sorted(self.cases().items()):
             receivers["file/" + name] = {"include": [events], "start_at": "beginning",
                                          "format": "tagged"}
@@ -359,6 +363,11 @@ class Asked:
             return {one["metric"]["pattern"] for one in found} >= patterns
         self.checks.check(wait_for(there, self.server.process), lambda: "verdicts of %s: %s" % (
             sorted(patterns), self.server.query("culprit_verdict_open")))
+        with open(os.path.join(os.path.dirname(SPANS), "expected.json"), encoding="utf-8") as file:
+            refused = len(json.load(file)["rejected"])
+        spans = ("sum(culprit_span_refused_total) == %d and count(culprit_span_phase_lag_seconds) "
+                 "> 0" % refused)
+        self.checks.check(wait_for(lambda: self.server.query(spans)), "no answer to " + spans)
         self.checks.check(wait_for(lambda: self.server.query(
             "min(count_over_time(up[1m])) >= 3 and sum(up) == 2")), "both are not scraped thrice")
         self.culprit.spoil()
