@@ -138,6 +138,7 @@ class Collector:
             for place, _, files in os.walk(os.path.join(folder, part)):
                 for name in files:
                     os.chmod(os.path.join(place, name), 0o755)
+        self.environment.pop("GOROOT", None)  # of the old one
         return program
 
     def build(self, say):

@@ -12,7 +12,7 @@ lines, then the same without writing. stormlog's cross-rank analysis runs on a s
 culprit's. Then the same events come by HTTP to culprit and to the Collector. What each program
 left is counted. What cannot be set up is left out, and the reason said.
 
-Prints tables in Markdown. --json keeps all figures; --tables prints the tables of such a file again.
+Prints tables in Markdown. --json keeps all figures; --tables prints the tables of such a file.
 """
 import argparse
 import datetime
