@@ -49,6 +49,14 @@ def cpu_name():
     return platform.machine()
 
 
+def system_name():
+    try:
+        name = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        name = platform.system()
+    return "%s, kernel %s" % (name, ".".join(platform.release().split(".")[:2]))
+
+
 def options_of(arguments):
     parser = argparse.ArgumentParser(prog="bench/peers/run", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,7 +101,7 @@ def run(options, folder):
         raise SystemExit("culprit itself: " + left_out["culprit"])
     cores = sorted(os.sched_getaffinity(0))
     result = {
-        "machine": {"cpu": cpu_name(), "cores": len(cores), "system": platform.platform()},
+        "machine": {"cpu": cpu_name(), "cores": len(cores), "system": system_name()},
         "begun": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "load_before": round(os.getloadavg()[0], 1),
         "rounds": options.rounds,
