@@ -3,14 +3,20 @@
 // connections and prints one JSON object.
 //
 //   http_load --port N [--connections N] [--ranks N] [--lines N] [--events N] [--warm-up N]
-//             [--pid N]
+//             [--pid N] [--bodies FILE --path PATH --type TYPE --steps N]
 //
 // Each connection has ranks of its own, whose samples it sends in order, and has one request under
 // way. Bodies are made before the clock starts; between two uses only their timestamps move on,
 // digit by digit in place, so that the generator costs little beside what it measures (its own CPU
 // time is printed). No connection runs more than a body ahead of the slowest: one rank's samples
 // must not be late for another's sake. With --pid the CPU time of that process is printed, too. One
-// thread, epoll. Any answer but 200 and 202 to a request that is not put off (503) ends it.
+// thread, epoll. Any answer but 200 and 202 to a request that is not put off (503), or one that
+// refuses events, ends it.
+//
+// With --bodies they are read instead, for other formats and other listeners: each begins with a
+// line that holds its size; those of the first connection come first, then as many for the next.
+// All their numbers of 19 digits are timestamps; --steps says how many steps of all its ranks the
+// bodies of a connection cover.
 #include "bench/made_lines.h"
 
 #include <errno.h>
@@ -34,6 +40,7 @@ struct body {
     char *bytes;
     size_t size;
     uint32_t *times; // where the timestamps stand
+    uint32_t time_count;
 };
 
 struct connection {
@@ -52,6 +59,8 @@ struct load {
     uint64_t events, warm_up;
     struct made_job job;
     int pid;
+    const char *bodies_file; // NULL: they are made here
+    const char *path, *type;
     uint32_t body_count;  // of each connection
     uint64_t body_steps;  // that all bodies of a connection cover
     uint64_t bodies_left; // to be begun in this phase
@@ -82,38 +91,92 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
     return a;
 }
 
-static const char time_key[] = "\"timestamp_ns\":";
+static void *allocate(size_t size) {
+    void *memory = malloc(size);
+    if (memory == NULL)
+        fail("no memory");
+    return memory;
+}
+
+// The request around `content`; notes all numbers of DIGITS digits in it.
+static void make_request(const struct load *load, const char *content, size_t content_size,
+                         struct body *body) {
+    char head[1024];
+    int head_size = snprintf(head, sizeof head,
+                             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
+                             "Content-Length: %zu\r\n\r\n",
+                             load->path, load->type, content_size);
+    if (head_size >= (int)sizeof head)
+        refuse("too long", load->path);
+    body->size = (size_t)head_size + content_size;
+    body->bytes = allocate(body->size);
+    memcpy(body->bytes, head, (size_t)head_size);
+    memcpy(body->bytes + head_size, content, content_size);
+    body->times = allocate((content_size / DIGITS + 1) * sizeof *body->times);
+    body->time_count = 0;
+    size_t digits = 0;
+    for (size_t i = (size_t)head_size; i <= body->size; i++) {
+        if (i < body->size && body->bytes[i] >= '0' && body->bytes[i] <= '9') {
+            digits++;
+            continue;
+        }
+        if (digits == DIGITS)
+            body->times[body->time_count++] = (uint32_t)(i - DIGITS);
+        digits = 0;
+    }
+}
 
 // Lines `first` and so on of the connection, which has every connection_count-th rank.
 static void make_body(const struct load *load, uint32_t connection, uint64_t first,
                       struct body *body) {
     uint64_t own = load->job.ranks / load->connection_count;
-    char *lines = malloc((size_t)load->lines * MADE_LINE_MAX);
-    body->times = malloc(load->lines * sizeof *body->times);
-    if (lines == NULL || body->times == NULL)
-        fail("no memory");
+    char *lines = allocate((size_t)load->lines * MADE_LINE_MAX);
     size_t size = 0;
     for (uint32_t i = 0; i < load->lines; i++) {
         uint64_t step = (first + i) / own;
         uint64_t rank = (first + i) % own * load->connection_count + connection;
-        char *line = lines + size;
-        size += made_line(&load->job, step * load->job.ranks + rank, line);
-        body->times[i] = (uint32_t)(strstr(line, time_key) - lines + (ptrdiff_t)strlen(time_key));
+        size += made_line(&load->job, step * load->job.ranks + rank, lines + size);
     }
-    char head[256];
-    int head_size = snprintf(head, sizeof head,
-                             "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                             "application/x-ndjson\r\nContent-Length: %zu\r\n\r\n",
-                             size);
-    body->size = (size_t)head_size + size;
-    body->bytes = malloc(body->size);
-    if (body->bytes == NULL)
-        fail("no memory");
-    memcpy(body->bytes, head, (size_t)head_size);
-    memcpy(body->bytes + head_size, lines, size);
-    for (uint32_t i = 0; i < load->lines; i++)
-        body->times[i] += (uint32_t)head_size;
+    make_request(load, lines, size, body);
     free(lines);
+}
+
+// How many bodies the file holds; with `load` they are made of it.
+static uint32_t scan_bodies(struct load *load, FILE *file, bool taking) {
+    uint32_t count = 0;
+    size_t size;
+    rewind(file);
+    while (fscanf(file, "%zu", &size) == 1 && fgetc(file) == '\n') {
+        char *content = allocate(size + 1);
+        if (fread(content, 1, size, file) != size)
+            refuse("--bodies ends within a body", load->bodies_file);
+        if (taking)
+            make_request(
+                load, content, size,
+                &load->connections[count / load->body_count].bodies[count % load->body_count]);
+        free(content);
+        count++;
+    }
+    if (!feof(file))
+        refuse("--bodies: a body does not begin with its size", load->bodies_file);
+    return count;
+}
+
+static void read_bodies(struct load *load) {
+    FILE *file = fopen(load->bodies_file, "rb");
+    if (file == NULL)
+        fail(load->bodies_file);
+    uint32_t count = scan_bodies(load, file, false);
+    if (count == 0 || count % load->connection_count != 0)
+        refuse("--bodies: not as many for each connection", load->bodies_file);
+    load->body_count = count / load->connection_count;
+    for (uint32_t i = 0; i < load->connection_count; i++) {
+        load->connections[i].bodies = calloc(load->body_count, sizeof(struct body));
+        if (load->connections[i].bodies == NULL)
+            fail("no memory");
+    }
+    scan_bodies(load, file, true);
+    fclose(file);
 }
 
 // Adds to a number of DIGITS digits, in place.
@@ -218,11 +281,15 @@ static void take_answer(struct load *load, struct connection *connection) {
         write_on(load, connection);
         return;
     }
-    if ((status != 200 && status != 202) ||
-        strstr(connection->answer, "\"rejected_count\":0") == NULL)
+    static const char count_key[] = "\"rejected_count\":";
+    const char *refused = strstr(connection->answer, count_key);
+    bool none = refused == NULL ? strcmp(load->path, "/v1/events") != 0
+                                : strtoul(refused + strlen(count_key), NULL, 10) == 0;
+    if ((status != 200 && status != 202) || !none ||
+        strstr(connection->answer, "rejectedLogRecords") != NULL)
         refuse("the listener answered", connection->answer);
     struct body *body = body_of(load, connection);
-    for (uint32_t i = 0; i < load->lines; i++)
+    for (uint32_t i = 0; i < body->time_count; i++)
         move_time(body->bytes + body->times[i], load->body_steps * STEP_NS);
     connection->sent_bodies++;
     connection->busy = false;
@@ -289,6 +356,12 @@ static double cpu_of(int pid) {
 }
 
 static bool take(struct load *load, const char *name, const char *text) {
+    if (strcmp(name, "--bodies") == 0)
+        return (load->bodies_file = text) != NULL;
+    if (strcmp(name, "--path") == 0)
+        return (load->path = text) != NULL && *text == '/';
+    if (strcmp(name, "--type") == 0)
+        return (load->type = text) != NULL;
     char *end;
     unsigned long long value = strtoull(text, &end, 10);
     if (*text == '\0' || *end != '\0')
@@ -305,6 +378,8 @@ static bool take(struct load *load, const char *name, const char *text) {
         load->events = value;
     else if (strcmp(name, "--warm-up") == 0)
         load->warm_up = value;
+    else if (strcmp(name, "--steps") == 0 && value >= 1)
+        load->body_steps = value;
     else if (strcmp(name, "--pid") == 0 && value <= INT32_MAX)
         load->pid = (int)value;
     else
@@ -313,19 +388,28 @@ static bool take(struct load *load, const char *name, const char *text) {
 }
 
 int main(int argc, char **argv) {
-    static struct load load = {
-        .connection_count = 1, .lines = 300, .events = 1000000, .job = {64, 3}};
+    static struct load load = {.connection_count = 1,
+                               .lines = 300,
+                               .events = 1000000,
+                               .job = {64, 3},
+                               .path = "/v1/events",
+                               .type = "application/x-ndjson"};
     bool good = argc % 2 == 1;
     for (int i = 1; good && i + 1 < argc; i += 2)
         good = take(&load, argv[i], argv[i + 1]);
-    if (!good || load.port == 0 || load.job.ranks % load.connection_count != 0) {
+    if (!good || load.port == 0 || load.job.ranks % load.connection_count != 0 ||
+        (load.bodies_file != NULL) != (load.body_steps != 0)) {
         fprintf(stderr,
                 "usage: %s --port N [--connections N] [--ranks N, a multiple of it] [--lines N] "
-                "[--events N] [--warm-up N] [--pid N]\n",
+                "[--events N] [--warm-up N] [--pid N] [--path PATH] [--type TYPE] "
+                "[--bodies FILE --steps N]\n",
                 argv[0]);
         return 64;
     }
-    make_bodies(&load);
+    if (load.bodies_file != NULL)
+        read_bodies(&load);
+    else
+        make_bodies(&load);
     connect_all(&load);
     send_bodies(&load, load.warm_up / load.lines);
     load.bytes = load.put_off = 0;
