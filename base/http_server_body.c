@@ -30,6 +30,8 @@ static bool reserve(struct http_server *server, struct http_bytes *bytes, size_t
 
 bool body_append(struct http_exchange *exchange, const char *data, size_t size) {
     struct http_bytes *sent = &exchange->sent;
+    if (size == 0)
+        return true;
     if (!reserve(exchange->server, sent, sent->size + size))
         return false;
     memcpy(sent->data + sent->size, data, size);

@@ -162,7 +162,7 @@ static enum status netrc_key(struct secret *key, const char *base_url, struct er
     struct buffer text;
     netrc_path(path, sizeof path);
     buffer_init(&text, NETRC_SIZE_MAX);
-    if (netrc_read(path, &text, why))
+    if (netrc_read(path, &text, why) && text.size > 0)
         password = netrc_password(buffer_slice(&text), host);
     enum status status = STATUS_OK;
     if (password.size == 0)
