@@ -128,6 +128,11 @@ static bool grow(struct http_exchange *exchange) {
 }
 
 void body_inflate(struct http_exchange *exchange) {
+    if (exchange->sent.size == 0) {
+        exchange_refuse(exchange, 400, "bad_gzip",
+                        "The body cannot be read as gzip: it ends too early.");
+        return;
+    }
     begin_inflate(exchange);
     z_stream *stream = exchange->inflater;
     struct http_bytes *out = &exchange->decoded;
