@@ -3,8 +3,8 @@
 // read again.
 //
 // The input is one text. UTF-8 is walked; it is read as each kind of time, as an endpoint, a
-// duration, a size, an Accept header; it is written as a JSON string, for a terminal and as a
-// label, and each of those must be what it promises to be.
+// duration, a size, an Accept header, a pattern of paths; it is written as a JSON string, for a
+// terminal and as a label, and each of those must be what it promises to be.
 #include "base/display.h"
 #include "base/exposition.h"
 #include "base/http_endpoint.h"
@@ -16,6 +16,7 @@
 #include "receivers/decode/json_scan.h"
 #include "receivers/decode/json_text.h"
 #include "receivers/decode/log_time.h"
+#include "receivers/file_glob.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>
@@ -91,6 +92,25 @@ static void read_options(const char *text) {
     (void)exposition_negotiate(text);
 }
 
+// As a pattern, of which each part is tried on the text; a name without wildcards is itself.
+static void read_pattern(struct slice text) {
+    struct arena arena;
+    struct glob_list list = {NULL, 0};
+    arena_init(&arena, 4096);
+    const char *wrong = glob_parse(text, &arena, &list);
+    require(wrong == NULL || wrong[0] != '\0');
+    require(list.count <= GLOB_ALTERNATIVES_MAX);
+    for (uint32_t i = 0; wrong == NULL && i < list.count; i++) {
+        require(list.items[i].count <= GLOB_PARTS_MAX);
+        (void)glob_match_path(&list.items[i], text);
+        for (uint32_t part = 0; part < list.items[i].count; part++) {
+            bool same = glob_match_name(list.items[i].parts[part], list.items[i].parts[part]);
+            require(same || glob_has_wildcard(list.items[i].parts[part]));
+        }
+    }
+    arena_release(&arena);
+}
+
 // A JSON string that stands for the text: the same bytes when all of them are characters.
 static void write_json(struct slice text) {
     struct buffer out;
@@ -160,6 +180,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (void)walk(text);
     read_times(text);
     read_options(ended);
+    if (size <= 4096)
+        read_pattern(text);
     write_json(text);
     write_display(text);
     write_label(text);
