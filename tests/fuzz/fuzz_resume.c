@@ -21,8 +21,8 @@ static char folder[64], command[96];
 static char lines_path[128], log_path[256];
 static char bytes_before[FILE_MAX], bytes_after[FILE_MAX];
 static const char *const verdicts[LINES_SIZE] = {
-    "{\"schema\":\"culprit.verdict/1\",\"id\":\"a\"}\n",
-    "{\"schema\":\"culprit.verdict/1\",\"id\":\"b\"}\n", "{\"schema\":\"culprit.summary/1\"}\n"};
+    "{\"schema\":\"culprit.verdict.v1\",\"id\":\"a\"}\n",
+    "{\"schema\":\"culprit.verdict.v1\",\"id\":\"b\"}\n", "{\"schema\":\"culprit.summary.v1\"}\n"};
 
 static void leave(void) {
     (void)!system(command);
