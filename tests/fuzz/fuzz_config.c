@@ -7,6 +7,7 @@
 #include "cli/component_list.h"
 #include "cli/validate.h"
 #include "pipeline/plan_print.h"
+#include "receivers/decode/json_scan.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>
@@ -75,9 +76,18 @@ static void require_validates(const struct attempt *attempt, const char *text,
     int code = validate_config(&invocation, &request, VALIDATE_JSON);
     require(code == status_exit_code(attempt->status) && !out.failed);
     json_t *said = json_loadb(out.data, out.size, JSON_ALLOW_NUL, NULL);
-    require(json_is_true(json_object_get(said, "valid")) == (attempt->status == STATUS_OK));
-    size_t problems = json_array_size(json_object_get(said, "problems"));
-    require(problems == attempt->problems.count);
+    if (said != NULL) {
+        size_t problems = json_array_size(json_object_get(said, "problems"));
+        require(json_is_true(json_object_get(said, "valid")) == (attempt->status == STATUS_OK));
+        require(problems == attempt->problems.count);
+    } else {
+        // jansson takes no half of a surrogate pair, which --set may hold and which is repeated.
+        struct token token;
+        struct json_fault fault;
+        const char *end = out.data + out.size - 1;
+        require(memmem(out.data, out.size, "\\ud", 3) != NULL);
+        require(json_scan_value(out.data, end, 0, &token, &fault) == end);
+    }
     json_decref(said);
     buffer_release(&out);
     buffer_release(&err);
