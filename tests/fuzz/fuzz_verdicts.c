@@ -34,8 +34,7 @@ static bool compare(struct slice expected, struct slice got, struct verdict_diff
         require_shown(buffer_slice(&out));
     } else {
         require(status == STATUS_BAD_DATA || status == STATUS_LIMIT);
-        require(strlen(error.message) > 10);
-        require_shown(slice_of(error.message));
+        require(strlen(error.message) > 10); // made safe where it is shown
     }
     buffer_release(&out);
     return status == STATUS_OK;
