@@ -65,7 +65,9 @@ static uint32_t told_count;
 static const char *told_trouble;
 static atomic_bool told_failure;
 static atomic_uint was_blocked;
+static atomic_bool told_move; // the source is gone, and another one is there
 static struct source_position safe_position;
+static char restored_paths[64]; // a space behind each
 
 static void tell(const char *word) {
     pthread_mutex_lock(&told_lock);
@@ -94,13 +96,31 @@ static void offer_told(struct feed *feed, struct source *source, uint64_t *done)
     pthread_mutex_unlock(&told_lock);
 }
 
+static struct source *told_source(struct feed *feed) {
+    struct source *source, *first = NULL;
+    restored_paths[0] = '\0';
+    for (uint32_t i = 0; (source = feed_restored_source(feed, i)) != NULL; i++) {
+        struct slice path = feed_source_path(source);
+        size_t used = strlen(restored_paths);
+        snprintf(restored_paths + used, sizeof restored_paths - used, "%.*s ", (int)path.size,
+                 path.data);
+        first = first == NULL ? source : first;
+    }
+    return first == NULL ? feed_source(feed, SLICE("told")) : first;
+}
+
 static enum status told_run(void *instance, struct feed *feed, struct error *failure) {
     (void)instance;
-    struct source *source = feed_source(feed, SLICE("told"));
+    struct source *source = told_source(feed);
     feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     uint64_t done = feed_source_restored(source).number;
     struct pollfd stop = {.fd = feed_stop_descriptor(feed), .events = POLLIN};
     do {
+        if (atomic_exchange(&told_move, false)) {
+            feed_source_forget(feed, source);
+            source = feed_source(feed, SLICE("moved"));
+            feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
+        }
         if (feed_wait(feed, 1000000))
             offer_told(feed, source, &done);
         else
@@ -524,6 +544,25 @@ static void take_out(enum store_space space, const char *names) {
     store_close(opened, 10 * SECOND);
 }
 
+START_TEST(a_source_that_is_gone_is_not_kept) {
+    with_store = true;
+    begin_live();
+    tell("1");
+    AWAIT(safe_position.number == 1);
+    atomic_store(&told_move, true);
+    AWAIT(!atomic_load(&told_move));
+    tell("2");
+    AWAIT(safe_position.number == 2);
+    ck_assert_str_eq(restored_paths, "");
+    end_live();
+    begin_live();
+    tell("4");
+    AWAIT(total_seconds == 7);
+    ck_assert_str_eq(restored_paths, "moved ");
+    end_live();
+}
+END_TEST
+
 START_TEST(what_a_dead_sink_left_comes_after_a_start) {
     with_store = true;
     atomic_store(&refusals_left, 1000000);
@@ -630,6 +669,7 @@ int main(void) {
     tcase_add_test(tests, it_counts_what_came_and_went);
     tcase_add_test(tests, an_endpoint_that_is_taken_ends_the_start);
     tcase_add_test(tests, a_start_goes_on_from_the_store);
+    tcase_add_test(tests, a_source_that_is_gone_is_not_kept);
     tcase_add_loop_test(tests, what_a_dead_sink_left_comes_after_a_start, 0, 2);
     tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);
     tcase_add_test(tests, other_options_begin_anew_behind_what_was_read);

@@ -216,6 +216,36 @@ START_TEST(said_again_when_what_is_related_changed) {
 }
 END_TEST
 
+// What stands is bounded: the verdicts that began first are looked at no more, newer ones are
+// joined.
+START_TEST(the_oldest_make_room) {
+    enum { MANY = 5000 };
+    for (int from = 0; from < MANY; from += 1000) {
+        struct verdict verdict =
+            *say(0, "thermal_throttle", "hw_thermal", from, "gpu", "n/0000:10:00");
+        batch = (struct batch){.arena = &arena, .evaluate = true, .as_of_ns = BEGIN};
+        for (int i = from; i < from + 1000; i++) {
+            char key[16];
+            snprintf(key, sizeof key, "many %d", i);
+            struct slice part = slice_of(key);
+            verdict.start_ns = verdict.end_ns = BEGIN + (uint64_t)i * SECOND;
+            verdict_set_id(&verdict, "thermal_throttle", &part, 1);
+            batch_append_verdict(&batch, &verdict);
+        }
+        processor_incident.processor.consume(incident, &batch);
+        arena_reset(&arena);
+    }
+    uint64_t before = memory_figures().live_bytes;
+    say(1, "pcie_aer", "fatal", MANY, "gpu", "node-x/0000:10:00");
+    say(2, "xid_correlation", "off_the_bus", MANY + 5, "gpu", "node-x/0000:10:00");
+    int both[] = {1, 2};
+    evaluate(both, 2);
+    ck_assert(is_root(1));
+    ck_assert(!is_root(2));
+    ck_assert_uint_lt(memory_figures().live_bytes, before + (1 << 20));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("incident");
     TCase *cases = tcase_create("incident");
@@ -227,6 +257,7 @@ int main(void) {
     tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
     tcase_add_test(cases, one_root_of_a_chain);
     tcase_add_test(cases, said_again_when_what_is_related_changed);
+    tcase_add_test(cases, the_oldest_make_room);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
