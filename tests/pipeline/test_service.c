@@ -107,6 +107,28 @@ START_TEST(test_live_judges_at_multiples_as_the_watermark_passes) {
 }
 END_TEST
 
+// Clocks that are years apart leave many moments to judge: of too many the earliest are left to
+// those after them, and what is older still is judged with them.
+START_TEST(test_moments_that_wait_are_bounded) {
+    enum { MOMENTS = 70000, WAITING_MAX = 65536 };
+    struct fixture f;
+    struct buffer words;
+    buffer_init(&words, 4 << 20);
+    for (unsigned i = 1; i <= MOMENTS; i++)
+        buffer_append_format(&words, "%u ", i * 10);
+    buffer_append_text(&words, "5 99999999");
+    buffer_append_char(&words, '\0');
+    fixture_init(&f, 1);
+    f.plan.batch_size = 1024;
+    f.pipeline.timing.allowed_lateness.ns = 10000000 * (int64_t)SECOND;
+    f.configs[0].live = words.data;
+    run_live(&f, WAITING_MAX - 1, NULL);
+    // The newest moment is not passed: it is part of the end.
+    ck_assert_uint_eq(atomic_load(&judgements), WAITING_MAX - 1 + 1);
+    buffer_release(&words);
+}
+END_TEST
+
 START_TEST(test_silent_input_is_judged_to_its_end_and_given_time_to_settle) {
     struct fixture f;
     fixture_init(&f, 1);
@@ -258,6 +280,7 @@ int main(void) {
     tcase_add_test(tests, test_refused_records_are_reported_with_their_place);
     tcase_add_test(tests, test_an_endless_receiver_cannot_be_read_once);
     tcase_add_loop_test(tests, test_live_judges_at_multiples_as_the_watermark_passes, 0, 2);
+    tcase_add_test(tests, test_moments_that_wait_are_bounded);
     tcase_add_test(tests, test_silent_input_is_judged_to_its_end_and_given_time_to_settle);
     tcase_add_test(tests, test_a_busy_sink_loses_nothing);
     tcase_add_test(tests, test_a_dead_sink_is_an_error_that_names_it);

@@ -161,6 +161,64 @@ START_TEST(it_counts_what_came_and_went) {
 }
 END_TEST
 
+// A stage that chooses: events of odd seconds are left out; and nothing is taken while it says so.
+static atomic_bool admitting;
+
+static void choose_consume(void *instance, struct batch *batch) {
+    (void)instance;
+    batch->selected = arena_zero(batch->arena, batch->event_count / 64 + 1, sizeof(uint64_t));
+    for (uint32_t i = 0; i < batch->event_count; i++)
+        if (batch->events[i].time_ns / SECOND % 2 == 0)
+            batch->selected[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static bool choose_admits(void *instance) {
+    (void)instance;
+    return atomic_load(&admitting);
+}
+
+static const struct component_type choose_type = {
+    .name = "choose",
+    .kind = COMPONENT_PROCESSOR,
+    .instance_size = 1,
+    .gives = FACT_JOBS,
+    .processor = {.consume = choose_consume, .admits = choose_admits},
+};
+
+START_TEST(what_a_stage_leaves_out_is_counted) {
+    uint32_t stages[] = {1, 2};
+    f.components[1] = (struct plan_component){.type = &choose_type, .id = "choose", .used = true};
+    f.pipeline.processors = stages;
+    f.pipeline.processor_count = 2;
+    atomic_store(&admitting, false);
+    metrics_at();
+    begin_live();
+    tell("1");
+    tell("2");
+    tell("4");
+    AWAIT(atomic_load(&was_blocked) > 2);
+    struct answer answer = ask_metrics();
+    must_count(&answer, "culprit_receiver_blocked{receiver=\"told\"} 1");
+    must_count(&answer, "culprit_pipeline_consumed_events_total{pipeline=\"p\"} 0");
+    answer_free(&answer);
+    atomic_store(&admitting, true);
+    AWAIT(atomic_load(&row_count) == 3);
+    answer = ask_metrics();
+    static const char *const lines[] = {
+        "culprit_processor_incoming_events_total{pipeline=\"p\",processor=\"choose\"} 3",
+        "culprit_processor_outgoing_events_total{pipeline=\"p\",processor=\"choose\"} 2",
+        "culprit_processor_incoming_events_total{pipeline=\"p\",processor=\"sum\"} 2",
+        "culprit_discarded_events_total{component=\"choose\",intentional=\"true\","
+        "pipeline=\"p\",reason=\"other_job\"} 1",
+        "culprit_receiver_blocked{receiver=\"told\"} 0",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        must_count(&answer, lines[i]);
+    answer_free(&answer);
+    end_live();
+}
+END_TEST
+
 START_TEST(an_endpoint_that_is_taken_ends_the_start) {
     f.plan.metrics_endpoint = "unix:/nowhere/at/all";
     ck_assert_int_ne(service_start(&service, &f.plan, false, NULL, &error), STATUS_OK);
@@ -181,6 +239,7 @@ int main(void) {
     tcase_add_test(tests, a_part_that_does_not_start_is_named);
     tcase_add_test(tests, a_full_queue_holds_the_receiver_up);
     tcase_add_test(tests, it_counts_what_came_and_went);
+    tcase_add_test(tests, what_a_stage_leaves_out_is_counted);
     tcase_add_test(tests, an_endpoint_that_is_taken_ends_the_start);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
