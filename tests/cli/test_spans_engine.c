@@ -378,11 +378,31 @@ START_TEST(phases_in_any_order_of_arrival) {
 }
 END_TEST
 
+static void restart(struct detector *spans) {
+    struct state_copy copy = {0};
+    struct state_list list = {0};
+    spans->type->state(spans->instance, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_save(&copy, &list.entries[i]);
+    spans->type->stop(spans->instance);
+    memset(spans->instance, 0, spans->type->instance_size);
+    detector_start(spans);
+    list = (struct state_list){0};
+    spans->type->state(spans->instance, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_load(&copy, &copy.entries[i], &list.entries[i]);
+    spans->type->restored(spans->instance);
+    state_copy_release(&copy);
+}
+
+// Also with what was kept, given to another instance between any two moments.
 START_TEST(phases_live_moment_by_moment) {
     make_steps();
     struct detector spans = detector_open(&processor_spans);
     detector_start(&spans);
     for (uint32_t at = 0; at < crossing_count; at += RANKS * 4) {
+        if (_i > 0 && at / (RANKS * 4) % 3 == 1)
+            restart(&spans);
         detector_feed(&spans, events + at, RANKS * 4);
         struct batch batch = judged(&spans, false);
         ck_assert_uint_eq(batch.spans.count, 1);
@@ -490,7 +510,7 @@ int main(void) {
     tcase_add_test(cases, nothing_is_allocated_once_warm);
     tcase_add_test(cases, state_may_be_saved_anywhere);
     tcase_add_test(cases, phases_in_any_order_of_arrival);
-    tcase_add_test(cases, phases_live_moment_by_moment);
+    tcase_add_loop_test(cases, phases_live_moment_by_moment, 0, 2);
     tcase_add_test(cases, a_rank_that_hangs_is_inside);
     tcase_add_test(cases, after_a_restart_openings_are_counted_anew);
     tcase_add_loop_test(cases, a_job_that_is_forgotten_leaves_nothing, 0, 2);

@@ -68,6 +68,7 @@ static const char *told_words[WORDS_MAX]; // one source's records, for good
 static uint32_t told_count;
 static const char *told_trouble;
 static atomic_bool told_failure;
+static atomic_bool told_deaf; // does not stop when it is asked to
 static atomic_uint was_blocked;
 static atomic_bool told_move;   // the source is gone, and another one is there
 static uint64_t safe_so_far;    // number of what need not come again
@@ -140,7 +141,7 @@ static inline enum status told_run(void *instance, struct feed *feed, struct err
         if (atomic_load(&told_failure))
             return error_set(failure, STATUS_IO, "the line is dead");
         poll(&stop, 1, 2);
-    } while (!feed_stopping(feed));
+    } while (!feed_stopping(feed) || atomic_load(&told_deaf));
     return STATUS_OK;
 }
 

@@ -92,6 +92,17 @@ START_TEST(a_receiver_that_fails_ends_the_run) {
 }
 END_TEST
 
+// The process ends then, as after a crash: status 71.
+START_TEST(a_receiver_that_does_not_stop_is_not_waited_for) {
+    ck_assert_int_eq(rmdir(folder), 0);
+    f.plan.shutdown_timeout.ns = 50000000;
+    atomic_store(&told_deaf, true);
+    begin_live();
+    AWAIT(health().started);
+    end();
+}
+END_TEST
+
 START_TEST(a_part_that_does_not_start_is_named) {
     with_store = true;
     strcat(folder, "/file");
@@ -236,6 +247,7 @@ int main(void) {
     tcase_add_loop_test(tests, a_sink_that_refuses_is_told_with_its_words, 0, 2);
     tcase_add_test(tests, a_configuration_that_was_refused_is_said);
     tcase_add_test(tests, a_receiver_that_fails_ends_the_run);
+    tcase_add_exit_test(tests, a_receiver_that_does_not_stop_is_not_waited_for, 71);
     tcase_add_test(tests, a_part_that_does_not_start_is_named);
     tcase_add_test(tests, a_full_queue_holds_the_receiver_up);
     tcase_add_test(tests, it_counts_what_came_and_went);
