@@ -10,6 +10,7 @@
 #include "exporters/wandb/offline.h"
 #include "exporters/wandb/record.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/temporary.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -32,7 +33,7 @@ int LLVMFuzzerInitialize(int *argument_count, char ***arguments) {
     (void)argument_count;
     (void)arguments;
     log_configure((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE);
-    strcpy(folder, "/tmp/culprit-fuzz-XXXXXX");
+    temporary_path(folder, sizeof folder, "fuzz");
     require(mkdtemp(folder) != NULL);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     snprintf(lines_path, sizeof lines_path, "%s/verdicts.jsonl", folder);

@@ -11,6 +11,7 @@
 #include "exporters/wandb/tracking.h"
 #include "receivers/decode/json_scan.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/temporary.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -38,7 +39,7 @@ int LLVMFuzzerInitialize(int *argument_count, char ***arguments) {
     (void)argument_count;
     (void)arguments;
     log_configure((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE);
-    strcpy(folder, "/tmp/culprit-fuzz-XXXXXX");
+    temporary_path(folder, sizeof folder, "fuzz");
     require(mkdtemp(folder) != NULL);
     atexit(leave);
     return 0;

@@ -11,6 +11,7 @@
 #include "pipeline/store.h"
 #include "service_fixture.h"
 #include "tests/base/http_client.h"
+#include "tests/support/temporary.h"
 
 static char folder[64];
 static struct fixture f;
@@ -305,7 +306,7 @@ static inline bool is_in(const char *id, enum component_state state) {
 
 static inline void live_setup(void) {
     setup();
-    strcpy(folder, "/tmp/culprit-test-XXXXXX");
+    temporary_path(folder, sizeof folder, "test");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     fixture_init(&f, 1);
     f.components[0].type = &told_type;
