@@ -205,6 +205,43 @@ START_TEST(what_is_judged_leaves_by_itself_and_the_rest_is_gathered) {
 }
 END_TEST
 
+START_TEST(what_is_gathered_leaves_when_it_waited_long_enough) {
+    sending.queue.batch.flush_timeout.ns = 30000000;
+    make(false, false);
+    start();
+    consume("a", false);
+    wait_for_requests(1);
+    consume("b", false);
+    wait_for_requests(2);
+    pthread_mutex_lock(&sink_lock);
+    ck_assert_str_eq(sent, "a|b|");
+    pthread_mutex_unlock(&sink_lock);
+    ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
+}
+END_TEST
+
+static bool box_takes_events(const void *config) {
+    (void)config;
+    return true;
+}
+
+// What passes on events counts those that its pipeline chose.
+START_TEST(events_are_the_records_of_what_passes_them_on) {
+    static struct event events[3];
+    uint64_t selected = 5;
+    type.exporter.takes_events = box_takes_events;
+    make(false, false);
+    struct batch batch = {.events = events, .event_count = 3};
+    next_text = "a";
+    sender_consume(&sender, &batch);
+    batch.selected = &selected;
+    sender_consume(&sender, &batch);
+    start();
+    ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
+    ck_assert_uint_eq(atomic_load(&sender.sent_records), 3 + 2);
+}
+END_TEST
+
 START_TEST(a_block_of_max_size_leaves_and_full_queues_are_told) {
     sending.queue.batch.flush_timeout.ns = 3600 * (int64_t)SECOND;
     sending.queue.batch.max_size.bytes = 4;
@@ -506,6 +543,8 @@ int main(void) {
     TCase *tests = tcase_create("sender");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, what_is_judged_leaves_by_itself_and_the_rest_is_gathered);
+    tcase_add_test(tests, what_is_gathered_leaves_when_it_waited_long_enough);
+    tcase_add_test(tests, events_are_the_records_of_what_passes_them_on);
     tcase_add_test(tests, a_block_of_max_size_leaves_and_full_queues_are_told);
     tcase_add_test(tests, many_blocks_stay_in_order);
     tcase_add_test(tests, a_paced_sink_gets_all_that_waits_at_once);

@@ -77,6 +77,48 @@ START_TEST(what_a_dead_sink_left_comes_after_a_start) {
 }
 END_TEST
 
+// Another exporter is there under another name: what waited for the old one is dropped.
+START_TEST(what_waits_for_nobody_is_dropped) {
+    with_store = true;
+    atomic_store(&refusals_left, 1000000);
+    f.plan.shutdown_timeout.ns = 50000000;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&judgements) == 1);
+    AWAIT(safe_number() == 2);
+    end_live();
+    atomic_store(&refusals_left, 0);
+    f.components[3].id = "letters/2";
+    f.plan.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    begin_live();
+    AWAIT(health().ready); // the store can be written
+    end_live();
+    check_text(&delivered, "z");
+}
+END_TEST
+
+static bool waits(const void *config) {
+    (void)config;
+    return true;
+}
+
+// What must not come in other bytes after a crash leaves behind a checkpoint, which is asked for.
+START_TEST(a_checkpoint_is_made_for_what_waits_for_it) {
+    struct component_type type = letters_type;
+    type.exporter.waits_for_checkpoint = waits;
+    f.components[3].type = &type;
+    f.plan.checkpoint_interval.ns = 3600 * (int64_t)SECOND;
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&refusals_left) < 0); // it counts what is sent
+    end_live();
+    check_text(&delivered, "ez");
+}
+END_TEST
+
 START_TEST(what_is_damaged_begins_anew_with_its_inputs) {
     static const char *const names[] = {"p/sum/rows", "p/sum/total", "p//"};
     with_store = true;
@@ -154,6 +196,8 @@ int main(void) {
     tcase_add_test(tests, a_start_goes_on_from_the_store);
     tcase_add_test(tests, a_source_that_is_gone_is_not_kept);
     tcase_add_loop_test(tests, what_a_dead_sink_left_comes_after_a_start, 0, 2);
+    tcase_add_test(tests, what_waits_for_nobody_is_dropped);
+    tcase_add_test(tests, a_checkpoint_is_made_for_what_waits_for_it);
     tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);
     tcase_add_test(tests, other_options_begin_anew_behind_what_was_read);
     tcase_add_test(tests, a_reload_goes_on_from_memory);
