@@ -151,8 +151,8 @@ START_TEST(it_counts_what_came_and_went) {
     struct answer answer = ask_metrics();
     static const char *const lines[] = {
         "culprit_receiver_accepted_events_total{receiver=\"told\",transport=\"told\"} 3",
-        "culprit_receiver_failed_events_total{reason=\"bad_json\",receiver=\"told\","
-        "transport=\"told\"} 1",
+        ("culprit_receiver_failed_events_total{reason=\"bad_json\",receiver=\"told\","
+         "transport=\"told\"} 1"),
         "culprit_receiver_blocked{receiver=\"told\"} 0",
         "culprit_pipeline_consumed_events_total{pipeline=\"p\"} 3",
         "culprit_pipeline_evaluations_total{pipeline=\"p\"} 1",
@@ -219,8 +219,8 @@ START_TEST(what_a_stage_leaves_out_is_counted) {
         "culprit_processor_incoming_events_total{pipeline=\"p\",processor=\"choose\"} 3",
         "culprit_processor_outgoing_events_total{pipeline=\"p\",processor=\"choose\"} 2",
         "culprit_processor_incoming_events_total{pipeline=\"p\",processor=\"sum\"} 2",
-        "culprit_discarded_events_total{component=\"choose\",intentional=\"true\","
-        "pipeline=\"p\",reason=\"other_job\"} 1",
+        ("culprit_discarded_events_total{component=\"choose\",intentional=\"true\","
+         "pipeline=\"p\",reason=\"other_job\"} 1"),
         "culprit_receiver_blocked{receiver=\"told\"} 0",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
