@@ -30,6 +30,8 @@ static bool reserve(struct http_server *server, struct http_bytes *bytes, size_t
 
 bool body_append(struct http_exchange *exchange, const char *data, size_t size) {
     struct http_bytes *sent = &exchange->sent;
+    if (size == 0)
+        return true;
     if (!reserve(exchange->server, sent, sent->size + size))
         return false;
     memcpy(sent->data + sent->size, data, size);
@@ -126,6 +128,11 @@ static bool grow(struct http_exchange *exchange) {
 }
 
 void body_inflate(struct http_exchange *exchange) {
+    if (exchange->sent.size == 0) {
+        exchange_refuse(exchange, 400, "bad_gzip",
+                        "The body cannot be read as gzip: it ends too early.");
+        return;
+    }
     begin_inflate(exchange);
     z_stream *stream = exchange->inflater;
     struct http_bytes *out = &exchange->decoded;

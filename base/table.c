@@ -97,7 +97,9 @@ static uint32_t next_free(const struct table *table, uint32_t row) {
 bool table_chain_is_whole(const struct table *table) {
     uint32_t row = table->free_head;
     uint32_t count = 0;
-    // A ring is longer than any chain.
+    // A ring is longer than any chain; no chain is longer than the table.
+    if (table->free_count > table->used)
+        return false;
     for (; row != TABLE_NO_ROW && count < table->free_count; count++) {
         if (row >= table->used)
             return false;

@@ -18,6 +18,7 @@ enum analyze_output {
 // receivers.file.include as they are (`$` doubled, glob characters untouched); with none there is a
 // comment in their place. STATUS_BAD_DATA for a path that is not UTF-8, which YAML cannot hold.
 enum status default_config_write(struct buffer *out, enum analyze_output output, const char *html,
-                                 const char *queries, struct word_list paths, struct error *error) MUST_USE;
+                                 const char *queries, struct word_list paths,
+                                 struct error *error) MUST_USE;
 // One text in YAML double quotes, with `$` doubled. False when it is not UTF-8.
 bool yaml_append_quoted(struct buffer *out, struct slice text) MUST_USE;

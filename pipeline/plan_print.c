@@ -106,12 +106,14 @@ static void size_append(struct buffer *out, struct byte_size value) {
     buffer_append_text(out, text);
 }
 
-// Texts and secrets may be missing altogether.
+// Texts and secrets may be missing altogether, and so may sizes, which are 0 then.
 static bool value_given(const struct option *row, const void *field) {
     if (row->type == OPTION_TEXT)
         return *(const char *const *)field != NULL;
     if (row->type == OPTION_SECRET)
         return ((const struct secret *)field)->hidden != NULL;
+    if (row->type == OPTION_SIZE)
+        return row->default_value != NULL || ((const struct byte_size *)field)->bytes > 0;
     return true;
 }
 

@@ -316,12 +316,12 @@ static uint64_t lowest_active(struct runner *runner, uint64_t monotonic_ns) {
 }
 
 static void judge_due(struct runner *runner, uint64_t watermark_ns) {
-    while (runner->state.due_count > 0 && runner->due[0] <= watermark_ns) {
-        uint64_t moment = runner->due[0];
-        runner->state.due_count--;
-        memmove(runner->due, runner->due + 1, runner->state.due_count * sizeof *runner->due);
-        judge(runner, moment, false);
-    }
+    uint32_t done = 0;
+    while (done < runner->state.due_count && runner->due[done] <= watermark_ns)
+        judge(runner, runner->due[done++], false);
+    runner->state.due_count -= done;
+    if (done > 0)
+        memmove(runner->due, runner->due + done, runner->state.due_count * sizeof *runner->due);
 }
 
 static bool holds(const struct runner *runner, uint64_t monotonic_ns) {

@@ -242,7 +242,7 @@ static enum status read_document(struct reading *reading, const json_t *document
 }
 
 enum status span_queries_load(struct span_queries *queries, const char *path, struct error *error) {
-    struct slice text;
+    struct slice text = {NULL, 0};
     json_error_t fault;
     arena_init(&queries->arena, ARENA_BLOCK);
     enum status status = read_file(path, &text, &queries->arena, error);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which key opens the W&B server, and does it look like one?
 //
-// A key is 40 or more letters, digits and underscores, on-premises behind a prefix that ends with a
-// dash, or a JSON Web Token. A netrc file is read once, at most 64 KiB of it.
-// Sources: wandb 0.31.0 (what it accepts), netrc as in ftp(1) and libcurl.
+// A key is 40 or more letters, digits and underscores, on-premises behind a prefix of any printed
+// characters that ends with a dash, or a JSON Web Token. A netrc file is read once, at most 64 KiB
+// of it. Sources: wandb 0.31.0 (what it accepts), netrc as in ftp(1) and libcurl.
 #include "exporters/wandb/key.h"
 
 #include "base/buffer.h"
@@ -52,12 +52,16 @@ static enum status key_check(struct slice key, const char *from, struct error *e
     struct slice secret_part = key;
     if (dash != NULL)
         secret_part = (struct slice){dash + 1, (size_t)(key.data + key.size - dash - 1)};
+    bool is_plain = true;
+    for (const char *c = key.data; c < secret_part.data; c++)
+        is_plain = is_plain && *c > ' ' && *c < 0x7f;
     for (size_t i = 0; i < secret_part.size; i++)
-        if (!is_word(secret_part.data[i]))
-            return error_set(error, STATUS_CONFIG,
-                             "the API key from %s holds a character that no key has; a key is "
-                             "letters, digits and underscores (look for spaces and quotes)",
-                             from);
+        is_plain = is_plain && is_word(secret_part.data[i]);
+    if (!is_plain)
+        return error_set(error, STATUS_CONFIG,
+                         "the API key from %s holds a character that no key has; a key is "
+                         "letters, digits and underscores (look for spaces and quotes)",
+                         from);
     if (secret_part.size < KEY_SIZE_MIN)
         return error_set(error, STATUS_CONFIG,
                          "the API key from %s has %zu characters; a key has %d or more", from,
@@ -162,7 +166,7 @@ static enum status netrc_key(struct secret *key, const char *base_url, struct er
     struct buffer text;
     netrc_path(path, sizeof path);
     buffer_init(&text, NETRC_SIZE_MAX);
-    if (netrc_read(path, &text, why))
+    if (netrc_read(path, &text, why) && text.size > 0)
         password = netrc_password(buffer_slice(&text), host);
     enum status status = STATUS_OK;
     if (password.size == 0)

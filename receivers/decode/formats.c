@@ -15,6 +15,7 @@
 #include "receivers/decode/telemetry_record.h"
 
 #include <assert.h>
+#include <stdalign.h>
 
 static const struct decoder_type *const decoders[] = {
     [FORMAT_STORMLOG] = &decoder_stormlog,      [FORMAT_PICKLE] = &decoder_flight_pickle,
@@ -56,17 +57,28 @@ const struct decoder_type *format_stream_decoder(int choice) {
 
 // -- any kind -----------------------------------------------------------------------------------
 
-enum { PART_SIZE = 4096 };
+enum { PARTS_SIZE = 8192 };
 
 struct any_state {
     struct decoder_input input;
     bool begun[DECODER_COUNT];
     struct telemetry_state telemetry;
-    // The state of each other decoder.
-    _Alignas(max_align_t) char parts[DECODER_COUNT][PART_SIZE];
+    // The states of the other decoders, one behind the other: there may be many sources.
+    _Alignas(max_align_t) char parts[PARTS_SIZE];
 };
 
+// Where the state of a kind begins; of DECODER_COUNT: where the last one ends.
+static size_t part_offset(size_t kind) {
+    size_t offset = 0;
+    for (size_t i = 0; i < kind; i++)
+        if (decoders[i] != NULL && i != FORMAT_STORMLOG)
+            offset +=
+                (decoders[i]->state_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    return offset;
+}
+
 static void any_begin(void *memory, const struct decoder_input *input) {
+    assert(part_offset(DECODER_COUNT) <= PARTS_SIZE);
     ((struct any_state *)memory)->input = *input;
 }
 
@@ -74,11 +86,11 @@ static void *part_of(struct any_state *state, enum format_kind kind) {
     const struct decoder_type *decoder = decoders[kind];
     if (kind == FORMAT_STORMLOG)
         return &state->telemetry;
-    assert(decoder->state_size <= PART_SIZE);
+    void *part = state->parts + part_offset((size_t)kind);
     if (!state->begun[kind] && decoder->begin != NULL)
-        decoder->begin(state->parts[kind], &state->input);
+        decoder->begin(part, &state->input);
     state->begun[kind] = true;
-    return state->parts[kind];
+    return part;
 }
 
 static enum decode_category any_decode(void *memory, struct slice record, struct arena *arena,

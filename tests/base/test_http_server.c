@@ -274,6 +274,8 @@ START_TEST(gzip_bodies) {
         answer = client_ask(port, "POST", "/echo", header, bad[i].bytes, bad[i].size);
         ck_assert_msg(answer.status == 400, "case %d: %d", i, answer.status);
         ck_assert_ptr_nonnull(strstr(answer.body, "\"bad_gzip\""));
+        if (bad[i].size == 0)
+            ck_assert_ptr_nonnull(strstr(answer.body, "it ends too early"));
         answer_free(&answer);
     }
     ck_assert_int_eq(atomic_load(&handled), 0);

@@ -378,11 +378,31 @@ START_TEST(phases_in_any_order_of_arrival) {
 }
 END_TEST
 
+static void restart(struct detector *spans) {
+    struct state_copy copy = {0};
+    struct state_list list = {0};
+    spans->type->state(spans->instance, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_save(&copy, &list.entries[i]);
+    spans->type->stop(spans->instance);
+    memset(spans->instance, 0, spans->type->instance_size);
+    detector_start(spans);
+    list = (struct state_list){0};
+    spans->type->state(spans->instance, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_load(&copy, &copy.entries[i], &list.entries[i]);
+    spans->type->restored(spans->instance);
+    state_copy_release(&copy);
+}
+
+// Also with what was kept, given to another instance between any two moments.
 START_TEST(phases_live_moment_by_moment) {
     make_steps();
     struct detector spans = detector_open(&processor_spans);
     detector_start(&spans);
     for (uint32_t at = 0; at < crossing_count; at += RANKS * 4) {
+        if (_i > 0 && at / (RANKS * 4) % 3 == 1)
+            restart(&spans);
         detector_feed(&spans, events + at, RANKS * 4);
         struct batch batch = judged(&spans, false);
         ck_assert_uint_eq(batch.spans.count, 1);
@@ -445,6 +465,39 @@ START_TEST(after_a_restart_openings_are_counted_anew) {
 }
 END_TEST
 
+// A job that is forgotten takes its phases, its spans and what waited along; it may come again.
+START_TEST(a_job_that_is_forgotten_leaves_nothing) {
+    make_steps();
+    struct forgotten_job jobs[] = {{.job = intern(SLICE("nobody"))},
+                                   {.job = intern(SLICE("llama"))}};
+    struct forgotten forgotten = {.jobs = jobs, .job_count = 2};
+    if (_i == 1)
+        forgotten = (struct forgotten){.everything = true};
+    struct detector spans = detector_open(&processor_spans);
+    detector_start(&spans);
+    for (int round = 0; round < 3; round++) {
+        // The last step waits to be judged when the job goes.
+        uint32_t last = RANKS * 4;
+        detector_feed(&spans, events, crossing_count - last);
+        ck_assert_uint_eq(judged(&spans, false).spans.count, 1);
+        detector_feed(&spans, events + crossing_count - last, last);
+        struct batch gone = {.arena = &spans.arena,
+                             .evaluate = true,
+                             .as_of_ns = spans.newest_ns,
+                             .forgotten = &forgotten};
+        spans.type->processor.consume(spans.instance, &gone);
+        ck_assert_uint_eq(gone.spans.count, 0);
+        arena_reset(&spans.arena);
+    }
+    detector_feed(&spans, events, crossing_count);
+    struct batch batch = judged(&spans, true);
+    ck_assert_uint_eq(batch.spans.count, 1);
+    check_phases(&batch.spans.items[0]); // as if it had never been there
+    ck_assert_uint_eq(batch.spans.items[0].span_count, 1 + 2 * STEPS);
+    detector_close(&spans);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("spans_engine");
     TCase *cases = tcase_create("bounds");
@@ -457,9 +510,10 @@ int main(void) {
     tcase_add_test(cases, nothing_is_allocated_once_warm);
     tcase_add_test(cases, state_may_be_saved_anywhere);
     tcase_add_test(cases, phases_in_any_order_of_arrival);
-    tcase_add_test(cases, phases_live_moment_by_moment);
+    tcase_add_loop_test(cases, phases_live_moment_by_moment, 0, 2);
     tcase_add_test(cases, a_rank_that_hangs_is_inside);
     tcase_add_test(cases, after_a_restart_openings_are_counted_anew);
+    tcase_add_loop_test(cases, a_job_that_is_forgotten_leaves_nothing, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -679,6 +679,8 @@ START_TEST(keys_are_looked_at) {
         {"wandb_v1_0123456789abcdef0123456789abcdef0123456789abcdef", true},
         {"eyJhbGciOi.eyJzdWIiOiIx.c2lnbmF0dXJl", true},
         {"0123456789abcdef0123456789abcdef0123456", false},
+        {"local \r\n-0123456789abcdef0123456789abcdef01234567", false},
+        {"local\xc3\xa9-0123456789abcdef0123456789abcdef01234567", false},
         {"0123456789abcdef 123456789abcdef01234567", false},
         {"0123456789abcdef0123456789abcdef01234567\n", false},
     };

@@ -23,6 +23,10 @@ static inline void fuzz_set_default(const struct option *row, void *field) {
         if (!option_parse_duration(row->default_value, field, why))
             abort();
         return;
+    case OPTION_SIZE:
+        if (!option_parse_size(row->default_value, field, why))
+            abort();
+        return;
     default:
         abort();
     }
@@ -35,4 +39,12 @@ static inline void *fuzz_options(const struct component_type *type) {
         if (type->options[i].default_value != NULL)
             fuzz_set_default(&type->options[i], config + type->options[i].offset);
     return config;
+}
+
+static inline const struct option *fuzz_option(const struct component_type *type,
+                                               const char *name) {
+    for (size_t i = 0; i < type->option_count; i++)
+        if (strcmp(type->options[i].name, name) == 0)
+            return &type->options[i];
+    abort();
 }

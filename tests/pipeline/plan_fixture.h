@@ -21,6 +21,7 @@ struct sink_config {
     struct {
         struct byte_size max_size;
         int64_t max_backups;
+        struct byte_size max_total;
     } rotation;
 };
 
@@ -67,6 +68,12 @@ static const struct option ROTATION_ROWS[] = {
      .default_value = "100",
      .max = 1000,
      .help = "files to keep"},
+    {.name = "max_total",
+     .type = OPTION_SIZE,
+     .offset = 16,
+     .min = 1024,
+     .max = 1 << 30,
+     .help = "bytes of all of them"},
 };
 
 static const struct option SINK_ROWS[] = {
@@ -90,7 +97,7 @@ static const struct option SINK_ROWS[] = {
      .type = OPTION_GROUP,
      .offset = offsetof(struct sink_config, rotation),
      .rows = ROTATION_ROWS,
-     .row_count = 2,
+     .row_count = OPTION_COUNT(ROTATION_ROWS),
      .help = "old files"},
 };
 

@@ -57,6 +57,7 @@ static const char EXPECTED[] =
     "    rotation:\n"
     "      max_size: 100MiB  # default\n"
     "      max_backups: 100  # default\n"
+    "      # max_total: not set\n"
     "  raw: {}\n"
     "\n"
     "service:\n"

@@ -2,14 +2,11 @@
 // Which verdicts are joined, which is the root, and when it is said again.
 #include "processors/incident.h"
 
-#include "base/memory.h"
 #include "pipeline/node_event.h"
+#include "state_copy.h"
 
 #include <check.h>
-#include <stdio.h>
-#include <string.h>
 
-static const uint64_t SECOND = 1000000000;
 static const uint64_t BEGIN = UINT64_C(1794992400) * 1000000000;
 
 static void *incident;
@@ -24,14 +21,36 @@ struct config {
     struct duration window, skew;
 };
 
-static void setup(void) {
+static void start(void) {
     static struct config config = {{600 * INT64_C(1000000000)}, {1000000000}};
     struct component_context context = {.id = "incident", .site = "processor/incident"};
     struct error error = {0};
-    arena_init(&arena, 4096);
     incident = memory_zero(1, processor_incident.instance_size);
     ck_assert_int_eq(processor_incident.start(incident, &config, &context, &error), STATUS_OK);
+}
+
+static void setup(void) {
+    arena_init(&arena, 4096);
+    start();
     batch = (struct batch){.arena = &arena};
+}
+
+// Another instance goes on with what this one remembers, and knows nothing else.
+static void restart(void) {
+    struct state_copy copy = {0};
+    struct state_list list = {0};
+    processor_incident.state(incident, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_save(&copy, &list.entries[i]);
+    processor_incident.stop(incident);
+    memory_give(incident);
+    start();
+    list = (struct state_list){0};
+    processor_incident.state(incident, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_load(&copy, &copy.entries[i], &list.entries[i]);
+    processor_incident.restored(incident);
+    state_copy_release(&copy);
 }
 
 static void teardown(void) {
@@ -216,6 +235,49 @@ START_TEST(said_again_when_what_is_related_changed) {
 }
 END_TEST
 
+START_TEST(what_is_known_of_places_and_verdicts_outlives_a_restart) {
+    map_rank(6, "node-b", "00000000:45:00.0");
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){1}, 1);
+    restart();
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    // The fault stands, and was not said again.
+    evaluate((int[]){0}, 1);
+    ck_assert(!is_root(0));
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+}
+END_TEST
+
+// What stands is bounded: the verdicts that began first are looked at no more, newer ones are
+// joined.
+START_TEST(the_oldest_make_room) {
+    enum { MANY = 5000 };
+    for (int from = 0; from < MANY; from += 1000) {
+        struct verdict verdict =
+            *say(0, "thermal_throttle", "hw_thermal", from, "gpu", "n/0000:10:00");
+        batch = (struct batch){.arena = &arena, .evaluate = true, .as_of_ns = BEGIN};
+        for (int i = from; i < from + 1000; i++) {
+            char key[16];
+            snprintf(key, sizeof key, "many %d", i);
+            struct slice part = slice_of(key);
+            verdict.start_ns = verdict.end_ns = BEGIN + (uint64_t)i * SECOND;
+            verdict_set_id(&verdict, "thermal_throttle", &part, 1);
+            batch_append_verdict(&batch, &verdict);
+        }
+        processor_incident.processor.consume(incident, &batch);
+        arena_reset(&arena);
+    }
+    uint64_t before = memory_figures().live_bytes;
+    say(1, "pcie_aer", "fatal", MANY, "gpu", "node-x/0000:10:00");
+    say(2, "xid_correlation", "off_the_bus", MANY + 5, "gpu", "node-x/0000:10:00");
+    int both[] = {1, 2};
+    evaluate(both, 2);
+    ck_assert(is_root(1));
+    ck_assert(!is_root(2));
+    ck_assert_uint_lt(memory_figures().live_bytes, before + (1 << 20));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("incident");
     TCase *cases = tcase_create("incident");
@@ -227,6 +289,8 @@ int main(void) {
     tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
     tcase_add_test(cases, one_root_of_a_chain);
     tcase_add_test(cases, said_again_when_what_is_related_changed);
+    tcase_add_test(cases, what_is_known_of_places_and_verdicts_outlives_a_restart);
+    tcase_add_test(cases, the_oldest_make_room);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

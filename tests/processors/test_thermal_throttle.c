@@ -489,6 +489,40 @@ START_TEST(bounds) {
 }
 END_TEST
 
+// GPUs that are only looked at make room for others; those that are hot, and those heard of last,
+// stay, and so does what a node has of them.
+START_TEST(cool_gpus_make_room) {
+    detector_set(&detector, "max_gpus", "64");
+    detector_start(&detector);
+    struct gpu_sample sample;
+    for (uint64_t at = 0; at <= 300; at += STEP) {
+        for (unsigned i = 0; i < 40; i++) { // others each time, on five nodes
+            char node[16];
+            snprintf(node, sizeof node, "node-%u", i % 5);
+            sample = sample_of(3, at);
+            sample.node = intern(slice_of(node));
+            sample.address = (uint64_t)(0x100 + i + at * 40) << 8;
+            put(&sample, GPU_CLOCK_REASONS, 0x4);
+            put(&sample, GPU_SM_CLOCK_MHZ, 1965);
+            feed(&sample);
+        }
+        for (unsigned gpu = 0; gpu < 4; gpu++)
+            feed_mask(gpu, at, gpu == 2 ? 0x48 : 0x4, gpu == 2 ? 1155 : 1965);
+        detector_judge(&detector, BASE + at * SECOND, false);
+    }
+    detector_finish(&detector);
+    says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:12:00\",\"role\":\"culprit\"}");
+    says("the median of the node's other GPUs is 1965 MHz");
+    says_not("node-0/");
+    const struct metric_family family = {.name = "culprit_detector_evicted_total",
+                                         .help =
+                                             "Entries that a detector forgot because a bound "
+                                             "was reached.",
+                                         .type = METRIC_COUNTER};
+    ck_assert_uint_gt(metric_value(METRIC(&family, "detector", "thermal_throttle")), 300);
+}
+END_TEST
+
 // Files come one after another; a bound that is reached in the first must not lose the second.
 START_TEST(one_long_file_after_another) {
     detector_set(&detector, "max_samples", "1024");
@@ -567,6 +601,7 @@ int main(void) {
     tcase_add_test(cases, order_and_size_make_no_difference);
     tcase_add_test(cases, fields_of_one_moment_are_joined);
     tcase_add_test(cases, bounds);
+    tcase_add_test(cases, cool_gpus_make_room);
     tcase_add_test(cases, one_long_file_after_another);
     tcase_add_test(cases, nothing_is_allocated_in_steady_state);
     tcase_add_test(cases, a_gpu_without_an_address_or_node);

@@ -415,6 +415,46 @@ START_TEST(wrong_dumps) {
 }
 END_TEST
 
+// The ranks of a group as a list, in any order; operations with the number that older versions of
+// PyTorch wrote, which counts where the newer one is not there.
+START_TEST(ranks_as_a_list_and_old_numbers) {
+    struct flight_reading reading;
+    flight_open(&reading);
+    static const char bytes[] =
+        "\x80\x02}(X\x07\x00\x00\x00versionX\x04\x00\x00\x00"
+        "2.10X\x09\x00\x00\x00pg_c"
+        "onfig}(X\x01\x00\x00\x00"
+        "0q\x00}(X\x04\x00\x00\x00"
+        "descq\x01X\x0a\x00\x00\x00"
+        "default_pgq\x02X\x05\x00\x00\x00ranksq\x03](K\x02K\x00K\x01"
+        "euX\x01\x00\x00\x00"
+        "1q\x04}(h\x01X\x03\x00\x00\x00oddq\x05h\x03](K\x00X\x01\x00\x00\x00xeuuX\x07\x00"
+        "\x00\x00"
+        "entries](}(X\x09\x00\x00\x00record_idq\x06K\x00X\x0d\x00\x00\x00proc"
+        "ess_groupq\x07h\x00h\x02\x86X\x06\x00\x00\x00seq_idq\x08K\x04X\x05\x00\x00\x00"
+        "stateq\x09X\x07\x00\x00\x00startedX\x07\x00\x00\x00retiredq\x0a\x89u}(h\x06K\x01"
+        "h\x07h\x04h\x05\x86X\x11\x00\x00\x00"
+        "collective_seq_idK\x06h\x08K\x09h\x09X\x09"
+        "\x00\x00\x00scheduledh\x0aK\x00ueu.";
+    const struct flight_dump *dump = flight_read(&reading, &decoder_flight_pickle, "rank_1",
+                                                 (struct slice){bytes, sizeof bytes - 1});
+    ck_assert_msg(dump != NULL, "%s %s", reading.fault.field, reading.fault.detail);
+    ck_assert_uint_eq(dump->group_count, 2);
+    ck_assert_uint_eq(dump->groups[0].member_count, 3);
+    for (int32_t rank = 0; rank < 3; rank++)
+        ck_assert_int_eq(dump->groups[0].members[rank], rank);
+    ck_assert_ptr_null(dump->groups[1].members); // not all of them are numbers
+    ck_assert_uint_eq(dump->entry_count, 2);
+    ck_assert_int_eq(dump->entries[0].collective_seq_id, 4);
+    ck_assert_int_eq(dump->entries[0].state, FLIGHT_STARTED);
+    ck_assert(dump->reports_states);
+    ck_assert_int_eq(dump->entries[1].collective_seq_id, 6);
+    ck_assert_int_eq(dump->entries[1].state, FLIGHT_SCHEDULED);
+    ck_assert(!dump->entries[1].retired);
+    flight_close(&reading);
+}
+END_TEST
+
 // Bytes changed, taken away and put in: never a crash, and the arena stays within bounds.
 START_TEST(broken_bytes) {
     struct flight_reading reading;
@@ -458,6 +498,7 @@ int main(void) {
     tcase_add_loop_test(tcase, dumps_saved_again_by_python, 2, 6);
     tcase_add_test(tcase, bombs);
     tcase_add_test(tcase, wrong_dumps);
+    tcase_add_test(tcase, ranks_as_a_list_and_old_numbers);
     tcase_add_loop_test(tcase, broken_bytes, 0, 4);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -48,6 +48,9 @@ START_TEST(records_of_all_kinds_in_one_stream) {
          EVENT_GPU_SAMPLE},
         {"{\"rank\":1,\"pci_bus_id\":\"00000000:1B:00.0\",\"host.name\":\"n\"}", EVENT_RANK_MAP},
         {"{\"ev\":\"start\",\"ts\":7}", EVENT_SPAN},
+        {"2026-01-31T09:15:04Z gpu-node-02 kernel: NVRM: Xid (PCI:0000:45:00): 79, pid=1, "
+         "GPU has fallen off the bus.",
+         EVENT_KERNEL},
         {"{\"timestamp\": 8.5, \"memory_allocated\": 2}", EVENT_TELEMETRY},
     };
     for (int round = 0; round < 2; round++)

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a service goes on: after a stop, from a store, and after a reload, from memory.
+#include "service_told.h"
+
+// -- going on -------------------------------------------------------------------------------------
+
+START_TEST(a_start_goes_on_from_the_store) {
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("2");
+    AWAIT(atomic_load(&total_seconds) == 3);
+    AWAIT(safe_number() == 2); // the checkpoint with it is durable
+    end_live();
+    check_text(&seen, "1 2 end");
+    seen.size = 0;
+    intern_release(); // another process gives other ids
+    intern(SLICE("something else"));
+    begin_live();
+    tell("4");
+    AWAIT(atomic_load(&total_seconds) == 7);
+    ck_assert_uint_eq(atomic_load(&row_count), 3);
+    end_live();
+    ck_assert_str_eq(total_name, "the first");
+    check_text(&seen, "4 end"); // nothing comes again
+}
+END_TEST
+
+static void take_out(enum store_space space, const char *names) {
+    struct store_options options = {.directory = folder, .max_size = 64 << 20, .site = "test"};
+    struct store *opened;
+    ck_assert_int_eq(store_open(&opened, &options, &error), STATUS_OK);
+    struct store_batch *batch = store_batch_new(opened);
+    store_delete_names(batch, space, names);
+    ck_assert_int_eq(store_wait(opened, store_submit(batch), 10 * SECOND, &error), STATUS_OK);
+    store_close(opened, 10 * SECOND);
+}
+
+START_TEST(a_source_that_is_gone_is_not_kept) {
+    with_store = true;
+    begin_live();
+    tell("1");
+    AWAIT(safe_number() == 1);
+    atomic_store(&told_move, true);
+    AWAIT(!atomic_load(&told_move));
+    tell("2");
+    AWAIT(safe_number() == 2);
+    ck_assert_str_eq(restored_paths, "");
+    end_live();
+    begin_live();
+    tell("4");
+    AWAIT(atomic_load(&total_seconds) == 7);
+    ck_assert_str_eq(restored_paths, "moved ");
+    end_live();
+}
+END_TEST
+
+START_TEST(what_a_dead_sink_left_comes_after_a_start) {
+    with_store = true;
+    atomic_store(&refusals_left, 1000000);
+    f.plan.shutdown_timeout.ns = 50000000;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&judgements) == 1);
+    AWAIT(safe_number() == 2);
+    end_live(); // what waits is in the store: that is no failure
+    ck_assert_uint_eq(delivered.size, 0);
+    if (_i == 1)
+        take_out(STORE_QUEUE, "letters"); // it is logged; the rest goes on
+    atomic_store(&refusals_left, 0);
+    f.plan.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    begin_live();
+    end_live();
+    buffer_append_char(&delivered, '\0');
+    ck_assert_str_eq(delivered.data, _i == 0 ? "ezz" : "z");
+}
+END_TEST
+
+// Another exporter is there under another name: what waited for the old one is dropped.
+START_TEST(what_waits_for_nobody_is_dropped) {
+    with_store = true;
+    atomic_store(&refusals_left, 1000000);
+    f.plan.shutdown_timeout.ns = 50000000;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&judgements) == 1);
+    AWAIT(safe_number() == 2);
+    end_live();
+    atomic_store(&refusals_left, 0);
+    f.components[3].id = "letters/2";
+    f.plan.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    begin_live();
+    AWAIT(health().ready); // the store can be written
+    end_live();
+    check_text(&delivered, "z");
+}
+END_TEST
+
+static bool waits(const void *config) {
+    (void)config;
+    return true;
+}
+
+// What must not come in other bytes after a crash leaves behind a checkpoint, which is asked for.
+START_TEST(a_checkpoint_is_made_for_what_waits_for_it) {
+    struct component_type type = letters_type;
+    type.exporter.waits_for_checkpoint = waits;
+    f.components[3].type = &type;
+    f.plan.checkpoint_interval.ns = 3600 * (int64_t)SECOND;
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&refusals_left) < 0); // it counts what is sent
+    end_live();
+    check_text(&delivered, "ez");
+}
+END_TEST
+
+START_TEST(what_is_damaged_begins_anew_with_its_inputs) {
+    static const char *const names[] = {"p/sum/rows", "p/sum/total", "p//"};
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("2");
+    AWAIT(safe_number() == 2);
+    end_live();
+    take_out(_i == 3 ? STORE_STRINGS : STORE_STATE, _i == 3 ? "" : names[_i]);
+    seen.size = 0;
+    atomic_store(&total_seconds, 0);
+    intern_release();
+    begin_live();
+    AWAIT(atomic_load(&total_seconds) == 3);
+    ck_assert_uint_eq(atomic_load(&row_count), 2);
+    end_live();
+    ck_assert_str_eq(total_name, "the first");
+    check_text(&seen, "1 2 end");
+}
+END_TEST
+
+START_TEST(other_options_begin_anew_behind_what_was_read) {
+    struct sum_config config = {.weight = 1};
+    f.components[2].config = &config;
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("2");
+    AWAIT(safe_number() == 2);
+    end_live();
+    config.weight = 10;
+    begin_live();
+    tell("4");
+    AWAIT(atomic_load(&total_seconds) == 40);
+    ck_assert_uint_eq(atomic_load(&row_count), 1);
+    end_live();
+    check_text(&seen, "1 2 end4 end");
+}
+END_TEST
+
+START_TEST(a_reload_goes_on_from_memory) {
+    struct image *image;
+    metrics_at();
+    atomic_store(&refusals_left, 1000000);
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&total_seconds) == 101 && atomic_load(&judgements) == 1);
+    service_ask_reload(service);
+    pthread_join(running.thread, NULL);
+    ck_assert(running.reload);
+    ck_assert_int_eq(service_pause(service, &image, &error), STATUS_OK);
+    service_free(service);
+    atomic_store(&refusals_left, 0);
+    begin_from(image);
+    image_free(image);
+    tell("7");
+    AWAIT(atomic_load(&total_seconds) == 108);
+    struct answer answer = ask_metrics(); // counters go on
+    must_count(&answer,
+               "culprit_receiver_accepted_events_total{receiver=\"told\","
+               "transport=\"told\"} 3");
+    answer_free(&answer);
+    end_live();
+    check_text(&seen, "1 100 @10 7 @20 end"); // 7 was too late for the moment at 10 s
+    buffer_append_char(&delivered, '\0');
+    ck_assert_str_eq(delivered.data, "eez"); // what waited and what came
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("service_goes_on");
+    TCase *tests = tcase_create("service_goes_on");
+    tcase_add_checked_fixture(tests, live_setup, live_teardown);
+    tcase_add_test(tests, a_start_goes_on_from_the_store);
+    tcase_add_test(tests, a_source_that_is_gone_is_not_kept);
+    tcase_add_loop_test(tests, what_a_dead_sink_left_comes_after_a_start, 0, 2);
+    tcase_add_test(tests, what_waits_for_nobody_is_dropped);
+    tcase_add_test(tests, a_checkpoint_is_made_for_what_waits_for_it);
+    tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);
+    tcase_add_test(tests, other_options_begin_anew_behind_what_was_read);
+    tcase_add_test(tests, a_reload_goes_on_from_memory);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
