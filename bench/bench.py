@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast is culprit, beside what else reads the same file?
 
-    bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only]
+    bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only | --spans-only]
 
 Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
 read it in turn, pinned to one core: culprit from file to summary, cat to another file, grep -F
 writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
 the whole process, and ratios are taken round by round; medians are given. Then the stages, the
-allocations and the decoder are measured by programs of their own. With --live the live pipeline is
+allocations, the decoder and spans (beside the real dask) are measured by programs of their own. With --live the live pipeline is
 measured too (live.py). Prints one JSON document.
 """
 import argparse
@@ -23,6 +23,7 @@ import tempfile
 import time
 
 import live
+import spans
 
 PYTHON_LOOP = """
 import sys
@@ -179,11 +180,22 @@ def cpu_name():
 def measure(bench, options):
     report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(),
                           "system": platform.platform()}}
+    if options.spans_only:
+        measure_spans(bench, report)
+        return report
     if not options.live_only:
         measure_files(bench, options, report)
     if options.live or options.live_only:
         report["live"] = live.Live(bench.build, options).measure()
     return report
+
+
+def measure_spans(bench, report):
+    report["spans"] = spans.measure(bench, say)
+    report["aims"] = []
+    ratio = spans.least(report["spans"])
+    if ratio is not None:
+        report["aims"] = [aim("a line of spans, times as fast as dask", ratio, 100.0, True)]
 
 
 def measure_files(bench, options, report):
@@ -208,7 +220,8 @@ def measure_files(bench, options, report):
                                   "64", "1024", "16384")
     report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
     report["decode"] = bench.said(bench.program("bench/bench_decode"))
-    report["aims"] = aims(ratios, report["stages"], report["allocations"], report["decode"])
+    measure_spans(bench, report)
+    report["aims"] += aims(ratios, report["stages"], report["allocations"], report["decode"])
 
 
 def main(arguments):
@@ -221,6 +234,7 @@ def main(arguments):
     parser.add_argument("--folder", default="/dev/shm", help="where the files are made")
     parser.add_argument("--live", action="store_true", help="measure the live pipeline, too")
     parser.add_argument("--live-only", action="store_true", help="and nothing else")
+    parser.add_argument("--spans-only", action="store_true", help="spans and nothing else")
     parser.add_argument("--live-events", type=int, default=1000000, help="of each run over HTTP")
     parser.add_argument("--live-evaluations", type=int, default=200,
                         help="verdict lines at least, for each latency")
