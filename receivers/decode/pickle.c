@@ -146,7 +146,7 @@ static bool memo_put(struct machine *machine, uint64_t index) {
     while (machine->memo.count <= index)
         if (!pointers_add(machine, &machine->memo, NULL))
             return false;
-    assert(machine->memo.items != NULL);
+    assert(machine->memo.items != NULL && machine->stack.items != NULL);
     machine->memo.items[index] = machine->stack.items[machine->stack.count - 1];
     return true;
 }
