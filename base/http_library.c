@@ -16,17 +16,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define COUNT(symbols) (sizeof(symbols) / sizeof((symbols)[0]))
 
 static const struct late_symbol http_symbols[] = {
-    FROM_HTTP(start_daemon),
-    FROM_HTTP(quiesce_daemon),
-    FROM_HTTP(stop_daemon),
-    FROM_HTTP(is_feature_supported),
-    FROM_HTTP(get_connection_info),
-    FROM_HTTP(lookup_connection_value),
-    FROM_HTTP(suspend_connection),
-    FROM_HTTP(resume_connection),
-    FROM_HTTP(create_response_from_buffer),
-    FROM_HTTP(add_response_header),
-    FROM_HTTP(queue_response),
+    FROM_HTTP(start_daemon),          FROM_HTTP(quiesce_daemon),
+    FROM_HTTP(stop_daemon),           FROM_HTTP(is_feature_supported),
+    FROM_HTTP(get_connection_info),   FROM_HTTP(lookup_connection_value),
+    FROM_HTTP(get_connection_values), FROM_HTTP(suspend_connection),
+    FROM_HTTP(resume_connection),     FROM_HTTP(create_response_from_buffer),
+    FROM_HTTP(add_response_header),   FROM_HTTP(queue_response),
     FROM_HTTP(destroy_response),
 };
 

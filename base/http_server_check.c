@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong with a request, told by its headers alone?
 //
-// In this order: client certificate, token, path, method, content type, content encoding, length,
-// and what the owner of the listener says (`admit`).
+// In this order: where the body ends, client certificate, token, path, method, content type,
+// content encoding, length, and what the owner of the listener says (`admit`).
 #include "base/http_server_parts.h"
 
 #include <errno.h>
@@ -32,6 +32,40 @@ uint64_t exchange_claimed_length(const struct http_exchange *exchange, bool *chu
     const char *text = http_request_header(&exchange->request, "Content-Length");
     // libmicrohttpd has refused what is no number.
     return *chunked || text == NULL ? 0 : strtoull(text, NULL, 10);
+}
+
+// -- where the body ends ------------------------------------------------------------------------
+
+struct framing {
+    uint32_t lengths, encodings;
+    bool chunked; // and nothing else
+};
+
+static enum MHD_Result look_at_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                      const char *value) {
+    (void)kind;
+    struct framing *framing = context;
+    if (strcasecmp(name, "Content-Length") == 0)
+        framing->lengths++;
+    if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        framing->encodings++;
+        framing->chunked = value != NULL && strcasecmp(value, "chunked") == 0;
+    }
+    return MHD_YES;
+}
+
+// A proxy in front and we must not differ on where this request ends and the next begins (RFC 9112,
+// 6.3 and 11.2): what can be read in two ways is refused, and nothing behind it is read.
+static void check_framing(struct http_exchange *exchange) {
+    struct framing framing = {0};
+    (void)exchange->server->library->get_connection_values(exchange->native, MHD_HEADER_KIND,
+                                                           look_at_header, &framing);
+    if (framing.lengths + framing.encodings <= 1 && (framing.encodings == 0 || framing.chunked))
+        return;
+    exchange_refuse(exchange, 400, "ambiguous_length",
+                    "The request says more than once how long its body is, or in a way that is not "
+                    "known: send one Content-Length, or Transfer-Encoding: chunked.");
+    exchange->refusal.close = true;
 }
 
 // -- who asks -----------------------------------------------------------------------------------
@@ -158,7 +192,9 @@ static void check_length(struct http_exchange *exchange) {
 }
 
 void exchange_check(struct http_exchange *exchange, const char *url, const char *method) {
-    check_client(exchange);
+    check_framing(exchange);
+    if (exchange->refusal.status == 0)
+        check_client(exchange);
     if (exchange->refusal.status == 0)
         check_token(exchange);
     // Known already when something is refused, so that the answer can be of the path's own kind.

@@ -179,6 +179,34 @@ START_TEST(broken_requests) {
 }
 END_TEST
 
+// What ends in two places is refused, and what stands behind it is not read as a request.
+START_TEST(bodies_of_two_lengths) {
+    start();
+    static const char *const two[] = {
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        "Content-Length: 0\r\nContent-Length: 5\r\n\r\nhello",
+        "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
+        int descriptor = client_connect(http_server_port(server));
+        client_send_text(descriptor, "POST /echo HTTP/1.1\r\nHost: t\r\n");
+        client_send_text(descriptor, two[i]);
+        client_send_text(descriptor, "GET /echo HTTP/1.1\r\nHost: t\r\n\r\n");
+        struct answer answer = client_answer(descriptor, false);
+        ck_assert_msg(answer.status == 400, "%zu: %d", i, answer.status);
+        answer_free(&answer);
+        answer = client_answer(descriptor, false);
+        ck_assert_msg(answer.status == 0, "%zu: a second answer, %d", i, answer.status);
+        answer_free(&answer);
+        close(descriptor);
+    }
+    ck_assert_int_eq(atomic_load(&handled), 0);
+}
+END_TEST
+
 START_TEST(too_large_before_the_body_is_sent) {
     start();
     int descriptor = client_connect(http_server_port(server));
@@ -405,6 +433,7 @@ int main(void) {
     tcase_add_test(cases, paths_and_methods);
     tcase_add_test(cases, content_types_and_encodings);
     tcase_add_test(cases, broken_requests);
+    tcase_add_test(cases, bodies_of_two_lengths);
     tcase_add_test(cases, too_large_before_the_body_is_sent);
     tcase_add_test(cases, too_large_while_the_body_is_sent);
     tcase_add_test(cases, too_large_in_chunks);
