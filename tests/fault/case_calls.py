@@ -48,7 +48,7 @@ def memory(context):
     """The n-th allocation fails, and all after it, at the start, in batches, at a reload, a stop."""
     binary = context.tool("culprit_without_memory") if context.sanitized else None
     steps = (range(1, 1 << 30, 1 if context.factor > 1 else 29) if context.long
-             else (1, 100, 700, 1500, 2500, 3200))
+             else (1, 30, 90, 200, 350, 500))
     with folder() as place:
         runs = hits = 0
         for number in steps:
