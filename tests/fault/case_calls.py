@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 from world import (OUT_OF_MEMORY, ROUNDS, Failed, Run, disturbed, folder, hit, must, remove,
@@ -114,42 +115,31 @@ def few_descriptors(context):
 
 
 def no_scratch(context):
-    """No /tmp, and TMPDIR names what is not there."""
-    unshare = shutil.which("unshare")
-    with folder() as place:
-        run = Run(context, place)
-        home = place
-        if unshare is None:
-            run.start(TMPDIR="/nonexistent")
-            how = "TMPDIR names nothing"
-        else:
-            home = os.path.join("/var/tmp", os.path.basename(place))
-            os.mkdir(home)
-            run = Run(context, home)
-            wrapper = os.path.join(home, "without-tmp")
-            with open(wrapper, "w", encoding="ascii") as file:
-                file.write("#!/bin/sh\nmount -t tmpfs -o ro,size=4k none /tmp || exit 99\n"
-                           "exec '%s' \"$@\"\n" % run.binary)
-            os.chmod(wrapper, 0o755)
-            done = subprocess.run([unshare, "-m", "true"], check=False, capture_output=True)
-            if done.returncode == 0:
-                inner = os.path.join(home, "inner")
-                with open(inner, "w", encoding="ascii") as file:
-                    file.write("#!/bin/sh\nexec unshare -m '%s' \"$@\"\n" % wrapper)
-                os.chmod(inner, 0o755)
-                run.start(binary=inner, TMPDIR="/nonexistent")
-                how = "/tmp cannot be written"
-            else:
-                run.start(TMPDIR="/nonexistent")
-                how = "TMPDIR names nothing"
-        try:
-            run.give(0)
-            must(run.missing == [], "not acknowledged")
-            must(run.stop() == 0, lambda: run.log_text()[-1500:])
-            run.finish(1)
-        finally:
-            remove(home)
-    return how + ": no difference"
+    """/tmp may only be read, and TMPDIR names what is not there."""
+    home = tempfile.mkdtemp(prefix="culprit-fault-", dir="/var/tmp")
+    try:
+        run = Run(context, home)
+        own = os.path.join(home, "culprit")          # the binary itself may be below /tmp
+        shutil.copy(context.binary, own)
+        wrapper = os.path.join(home, "without-tmp")
+        with open(wrapper, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nmount -t tmpfs -o ro,size=4k none /tmp || exit 99\n"
+                       "exec '%s' \"$@\"\n" % own)
+        inner = os.path.join(home, "inner")
+        with open(inner, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nexec unshare -m '%s' \"$@\"\n" % wrapper)
+        for path in (wrapper, inner):
+            os.chmod(path, 0o755)
+        mounts = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", home],
+                                check=False, capture_output=True).returncode == 0
+        run.start(binary=inner if mounts else own, TMPDIR="/nonexistent")
+        run.give(0)
+        must(run.missing == [], "not acknowledged")
+        must(run.stop() == 0, lambda: run.log_text()[-1500:])
+        run.finish(1)
+    finally:
+        remove(home)
+    return ("/tmp read-only" if mounts else "TMPDIR names nothing") + ": no difference"
 
 
 def clock_jumps(context):
