@@ -34,6 +34,10 @@ class Failed(Exception):
     """Something that must hold did not; its text says what was seen."""
 
 
+class Left(Exception):
+    """This machine cannot show the case; its text says why."""
+
+
 def must(condition, what):
     if not condition:
         raise Failed(what() if callable(what) else what)

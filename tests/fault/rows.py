@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of run_faults.py: each fault, what is done, what must hold, and who shows it.
+
+`cases` are functions of the case_*.py modules, which run_faults.py calls. `suites` are other suites
+of the test run, as FOLDER/NAME, with tests of theirs where only some of them are meant; the names
+are checked against the source. What a row says in `instead` is what is not done, and why.
+"""
+import collections
+
+import case_calls
+import case_disk
+import case_http
+import case_input
+import case_run
+
+
+class Suite(collections.namedtuple("Suite", "name tests long")):
+    """`long`: what the long form gives to it behind the binary; None: it is not run there."""
+    def __new__(cls, name, *tests, long=()):
+        return super().__new__(cls, name, tests, long)
+
+
+Row = collections.namedtuple("Row", "name fault done holds cases suites instead", defaults=("",))
+
+ROWS = [
+    Row("F1", "SIGKILL, again and again",
+        "killed at random moments while a job's events arrive by file, HTTP and Kafka, and while "
+        "span streams and node logs are followed; started again each time",
+        "the verdicts are those of a run that nobody disturbed, byte for byte; nothing that was "
+        "acknowledged is missing",
+        [], [Suite("run/run_crash", long=("1000",)), Suite("run/run_kill"),
+             Suite("run/run_node_crash"), Suite("run/run_spans_crash"),
+             Suite("kafka/run_kafka_crash"), Suite("wandb/run_wandb_offline_crash")]),
+    Row("F2", "power loss",
+        "what reaches the disk is written down while the store runs a script of 200 batches; a "
+        "state that a disk may then hold (unsynced sectors lost, torn, in another order; names "
+        "lost) is made at every point, also during recovery and repair; the same for a whole "
+        "culprit, which is started on it",
+        "the store opens by itself, holds the first batches whole, all that were called durable "
+        "among them, and counts nothing as damaged; the verdicts stay",
+        [case_disk.power_loss], [Suite("pipeline/test_store_faults", "killed_at_any_moment")]),
+    Row("F3", "damaged store",
+        "each byte of a store's file and log in turn is turned over, zero, or the end; pages "
+        "overwritten; files of others and of newer versions in its place",
+        "it opens by itself; of one bad byte no more is lost than stood on its page; `store check` "
+        "names it; the damaged file is kept",
+        [case_disk.damage], [Suite("pipeline/test_store_damage"), Suite("cli/run_store")]),
+    Row("F4", "full disk",
+        "the file system under the store, then under the verdicts, is filled and freed; quota "
+        "errors, short writes, and files that may not grow",
+        "it goes on; requests are answered with 503 meanwhile and events of files wait; nothing is "
+        "lost, no line is torn",
+        [case_disk.full],
+        [Suite("pipeline/test_store_faults", "full_disk", "files_that_may_not_grow",
+               "writes_that_fail"),
+         Suite("exporters/test_output", "full_disk_leaves_whole_lines",
+               "full_disk_keeps_the_old_document")]),
+    Row("F5", "fsync fails",
+        "the n-th fsync gives EIO, then every one",
+        "no acknowledgement behind a failed fsync; `culprit_store_degraded` is 1; after it nothing "
+        "is missing and the verdicts stay",
+        [case_disk.failed_sync], [Suite("pipeline/test_store_faults", "syncs_that_fail")]),
+    Row("F6", "calls that fail",
+        "the n-th allocation and all after it; the n-th write, read, open, send, recv, accept, "
+        "socket, thread: at the start, in batches, at a reload, at the stop",
+        "it ends with the exit code of what failed or goes on; no crash, no sanitizer report; the "
+        "next start makes up for all",
+        [case_calls.memory, case_calls.calls], [Suite("base/test_memory", "exhausted")]),
+    Row("F7", "rotated files",
+        "files are renamed, deleted and made anew, copied and cut, compressed, while they are "
+        "written to and while culprit is stopped",
+        "each line counts once; what a copy and cut loses is told",
+        [case_input.rotation], [Suite("receivers/test_file_tail")]),
+    Row("F8", "torn lines",
+        "lines in pieces, a killed writer, NULs, CRLF, a BOM, lines of many MiB",
+        "no half line is an event; what is too long is refused once; the next line is whole",
+        [case_input.torn], [Suite("receivers/test_file")]),
+    Row("F9", "Kafka brokers",
+        "brokers that go and come, coordinators that move, errors for commits and fetches, a "
+        "group whose members change, by librdkafka's mock cluster and by a real broker",
+        "nothing is lost or counts twice; only offsets that are safe are committed; other "
+        "receivers go on",
+        [], [Suite("receivers/test_kafka"), Suite("exporters/test_kafka_send"),
+             Suite("kafka/run_kafka")]),
+    Row("F10", "poison messages",
+        "records that cannot be decoded, tombstones, messages over the bound, headers without end",
+        "the dead-letter topic and the quarantine hold exactly those, with topic, partition, "
+        "offset and reason; the rest is read",
+        [], [Suite("receivers/test_kafka_dead_letter"), Suite("kafka/run_kafka")]),
+    Row("F11", "sinks that fail",
+        "a W&B server that answers with each error, hangs, cuts off, trickles, redirects, says "
+        "Retry-After; a Kafka broker that is never there",
+        "only what may pass is tried again, in bounded time; the rest is told; no sink delays "
+        "another pipeline",
+        [], [Suite("wandb/run_wandb_faults"), Suite("exporters/test_wandb_online"),
+             Suite("run/run_dead_sink")]),
+    Row("F12", "TLS",
+        "TLS 1.1, plain text, certificates of others, wrong names, client certificates that are "
+        "missing, certificates renewed and broken on disk",
+        "refused with the reason; never plain text instead; a renewed one is taken by a reload",
+        [case_http.transport],
+        [Suite("base/test_http_server_life", "https", "https_with_client_certificates",
+               "what_cannot_be_read_is_said"), Suite("wandb/run_wandb_transport")]),
+    Row("F13", "slow clients",
+        "connections that send headers and bodies a byte at a time, or nothing",
+        "a good client is served; the slow ones are cut; descriptors and memory are bounded",
+        [case_http.slow_clients],
+        [Suite("base/test_http_server_life", "slow_requests_end", "clients_that_do_not_read_end",
+               "connections_are_bounded")]),
+    Row("F14", "sizes and framing",
+        "lengths that lie or contradict each other, chunks without end, bodies over the bound, "
+        "what hides behind them, Expect",
+        "400 or 413; nothing that stands behind is read as a request; memory stays",
+        [case_http.framing],
+        [Suite("base/test_http_server", "broken_requests", "bodies_of_two_lengths",
+               "too_large_before_the_body_is_sent", "too_large_while_the_body_is_sent",
+               "too_large_in_chunks")]),
+    Row("F15", "compression bombs",
+        "gzip that grows a thousandfold, in itself, in members, cut short, with rubbish behind, by "
+        "HTTP and as a file",
+        "413 or 400; memory stays small",
+        [case_http.bombs],
+        [Suite("base/test_http_server", "gzip_bodies", "gzip_bombs_stop_at_the_limit"),
+         Suite("receivers/test_file", "gzip_that_grows_large_stays_small_in_memory",
+               "damaged_gzip", "gzip_that_breaks_off_anywhere")]),
+    Row("F16", "JSON abuse",
+        "nesting, keys and texts without end, numbers no type holds, lone surrogates, broken "
+        "UTF-8, NULs, text that is almost JSON, between the lines of a job; generated and mutated "
+        "text against jansson, and records against a second reading of the rules",
+        "refused or read as the format says; the job's verdicts stay",
+        [case_input.json_abuse],
+        [Suite("receivers/test_json_scan"), Suite("receivers/test_json_shape"),
+         Suite("differential/run")]),
+    Row("F17", "events that cannot be true",
+        "times of 1970 and 2262, negative and too large ranks, worlds that change, two jobs of one "
+        "name, sizes that no device has",
+        "refused with the reason, or of no effect on another job's verdicts",
+        [case_input.semantics], [Suite("differential/run")]),
+    Row("F18", "clocks that jump",
+        "the wall clock goes an hour back, a day back and a year forward; the process is stopped "
+        "for a while; recordings are replayed on a clock of their own",
+        "requests are served, no timeout comes of it; the verdicts stay, since they are of event "
+        "time",
+        [case_calls.clock_jumps], [Suite("cli/test_order")]),
+    Row("F19", "order and batches",
+        "the same events in other orders within the allowed lateness, in batches of other sizes, "
+        "over one receiver or several",
+        "the same verdicts, byte for byte",
+        [], [Suite("cli/test_order"), Suite("golden/run_detectors"), Suite("golden/run_golden")]),
+    Row("F20", "names without end",
+        "jobs, ranks, sessions and hosts without end, and an id of 900 kB, behind a known job",
+        "the known job's verdicts stay; memory and metrics are bounded",
+        [case_input.both_names], [Suite("base/test_metrics", "series_beyond_the_bound_are_not_exposed")]),
+    Row("F21", "configurations",
+        "bombs of aliases and merge keys, nesting, tabs, keys given twice, environment variables "
+        "in a circle; mutations of a good one",
+        "refused in bounded time, with the place; `validate` takes what `run` takes, and only that",
+        [case_run.configurations],
+        [Suite("config/test_document_parse"), Suite("config/test_document_expand")]),
+    Row("F22", "signals",
+        "SIGHUP without end while good, bad and identical configurations change under it; SIGPIPE, "
+        "SIGCHLD, SIGSTOP; SIGTERM during a reload",
+        "the last good configuration holds; no event is lost; it stops",
+        [case_run.signals], [Suite("run/run_reload")]),
+    Row("F23", "little memory",
+        "a memory limit of 64 MiB for the process, a sink that is dead, and more events than fit",
+        "it is not killed; requests are put off with 503 before it is too late",
+        [case_run.little_memory],
+        [Suite("processors/test_memory_limiter"), Suite("run/run_dead_sink")]),
+    Row("F24", "secrets",
+        "a word that is nowhere else in every secret option, logs at debug level; then logs, "
+        "answers, metrics, `config print`, command line, store and all files are searched",
+        "it is nowhere",
+        [case_run.secrets], [Suite("wandb/run_wandb_transport")]),
+    Row("X1", "few descriptors", "a limit of 32 open files, and 64 clients",
+        "it serves again when they are gone; nothing is lost",
+        [case_calls.few_descriptors],
+        [Suite("receivers/test_file_tail", "more_files_than_the_system_lets_us_open")]),
+    Row("X2", "no place for scratch", "/tmp cannot be written, TMPDIR names nothing",
+        "no difference", [case_calls.no_scratch], []),
+    Row("X3", "store that may only be read", "a read-only file system under the store",
+        "it ends at the start, with an exit code of its own, the path and the reason",
+        [case_disk.read_only], []),
+    Row("X4", "stale files", "open and read give ESTALE, as on a network file system",
+        "the files are read again; nothing is lost", [case_disk.stale], []),
+    Row("X5", "long runs", "jobs come and go, reloads, rotations, probes",
+        "descriptors, threads and held memory stay what they were",
+        [], [Suite("run/run_soak", long=("120",))]),
+]
