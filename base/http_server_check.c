@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 void exchange_refuse(struct http_exchange *exchange, int status, const char *code,
@@ -39,12 +40,21 @@ uint64_t exchange_claimed_length(const struct http_exchange *exchange, bool *chu
 struct framing {
     uint32_t lengths, encodings;
     bool chunked; // and nothing else
+    bool strange; // a name that is none
 };
+
+static bool is_token(const char *name) {
+    static const char letters[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return name[0] != '\0' && name[strspn(name, letters)] == '\0';
+}
 
 static enum MHD_Result look_at_header(void *context, enum MHD_ValueKind kind, const char *name,
                                       const char *value) {
     (void)kind;
     struct framing *framing = context;
+    framing->strange = framing->strange || !is_token(name);
     if (strcasecmp(name, "Content-Length") == 0)
         framing->lengths++;
     if (strcasecmp(name, "Transfer-Encoding") == 0) {
@@ -55,16 +65,22 @@ static enum MHD_Result look_at_header(void *context, enum MHD_ValueKind kind, co
 }
 
 // A proxy in front and we must not differ on where this request ends and the next begins (RFC 9112,
-// 6.3 and 11.2): what can be read in two ways is refused, and nothing behind it is read.
+// 5.1, 6.3 and 11.2): what can be read in two ways is refused, and nothing behind it is read.
 static void check_framing(struct http_exchange *exchange) {
     struct framing framing = {0};
     (void)exchange->server->library->get_connection_values(exchange->native, MHD_HEADER_KIND,
                                                            look_at_header, &framing);
-    if (framing.lengths + framing.encodings <= 1 && (framing.encodings == 0 || framing.chunked))
+    bool plain = framing.lengths + framing.encodings <= 1;
+    if (plain && (framing.encodings == 0 || framing.chunked) && !framing.strange)
         return;
-    exchange_refuse(exchange, 400, "ambiguous_length",
-                    "The request says more than once how long its body is, or in a way that is not "
-                    "known: send one Content-Length, or Transfer-Encoding: chunked.");
+    if (framing.strange)
+        exchange_refuse(exchange, 400, "header_name",
+                        "The name of a header has a character that none may have, such as a blank "
+                        "in front of its colon.");
+    else
+        exchange_refuse(exchange, 400, "ambiguous_length",
+                        "The request says more than once how long its body is, or in a way that is "
+                        "not known: send one Content-Length, or Transfer-Encoding: chunked.");
     exchange->refusal.close = true;
 }
 

@@ -189,6 +189,8 @@ START_TEST(bodies_of_two_lengths) {
         "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
         "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding : chunked\r\nContent-Length: 5\r\n\r\nhello",
+        "Content-Length : 5\r\n\r\nhello",
     };
     for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
         int descriptor = client_connect(http_server_port(server));
