@@ -194,10 +194,18 @@ static void window_open(struct log_site site, uint64_t now_ns) {
     text_keep(window->component, sizeof window->component, site.component);
 }
 
-static void message_write(enum log_level level, struct log_site site, const char *message) {
-    uint64_t now_ns = state.monotonic_ns != NULL ? state.monotonic_ns() : clock_monotonic_ns();
+static uint64_t now_of_windows(void) {
+    return state.monotonic_ns != NULL ? state.monotonic_ns() : clock_monotonic_ns();
+}
+
+static void windows_close_ended(uint64_t now_ns) {
     if (now_ns >= window_ns)
         windows_close(now_ns - window_ns + 1);
+}
+
+static void message_write(enum log_level level, struct log_site site, const char *message) {
+    uint64_t now_ns = now_of_windows();
+    windows_close_ended(now_ns);
     struct log_window *window = window_find(site);
     if (window != NULL) {
         window->suppressed++;
@@ -224,6 +232,12 @@ void log_write(enum log_level level, struct log_site site, const char *format, .
     }
     pthread_mutex_lock(&state.mutex);
     message_write(level, site, message);
+    pthread_mutex_unlock(&state.mutex);
+}
+
+void log_look(void) {
+    pthread_mutex_lock(&state.mutex);
+    windows_close_ended(now_of_windows());
     pthread_mutex_unlock(&state.mutex);
 }
 

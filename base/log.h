@@ -4,7 +4,8 @@
 // One line a message: `console` for people, `json` for collectors (keys ts, level, code, msg,
 // component, suppressed). A message that repeats within 10 s (same code, same component) is counted
 // and its last text said once more, with the count, when its window ends: at the next message of
-// any kind after that, or at log_flush. Text from events is escaped, and a long message is cut.
+// any kind after that, at log_look, or at log_flush. Text from events is escaped, and a long
+// message is cut.
 #pragma once
 
 #include "base/status.h"
@@ -25,6 +26,8 @@ bool log_enabled(enum log_level level);
 // Any thread. The message is a sentence without the component's name; never a secret.
 void log_write(enum log_level level, struct log_site site, const char *format, ...)
     PRINTF_LIKE(3, 4);
+// Says what windows that have ended kept back: called now and then by who runs for long.
+void log_look(void);
 // Says what was suppressed and forgets the windows: at exit and between tests.
 void log_flush(void);
 // Where the windows' time comes from; NULL: clock_monotonic_ns. For tests, with no other thread

@@ -363,6 +363,7 @@ enum status service_run(struct service *service, bool *reload, struct error *err
             return STATUS_OK;
         }
         turn(service);
+        log_look();
         sleep_until_next(service);
     }
     supervisor_stopping();

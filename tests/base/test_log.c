@@ -115,6 +115,20 @@ START_TEST(repeats_are_counted) {
 }
 END_TEST
 
+START_TEST(a_look_says_what_is_over) {
+    log_write(LOG_WARN, site, "a");
+    log_write(LOG_WARN, site, "b");
+    written();
+    log_look();
+    ck_assert_str_eq(written_untimed(), "");
+    now_ns += UINT64_C(10000000000);
+    log_look();
+    ck_assert_str_eq(written_untimed(), "warn  C1203 receiver/file/ranks: b (1 more in 10 s)\n");
+    log_look();
+    ck_assert_str_eq(written_untimed(), "");
+}
+END_TEST
+
 START_TEST(flush_says_and_forgets) {
     log_write(LOG_WARN, site, "a");
     log_write(LOG_WARN, site, "b");
@@ -239,6 +253,7 @@ int main(void) {
     tcase_add_test(cases, console_lines);
     tcase_add_test(cases, levels);
     tcase_add_test(cases, repeats_are_counted);
+    tcase_add_test(cases, a_look_says_what_is_over);
     tcase_add_test(cases, flush_says_and_forgets);
     tcase_add_test(cases, more_sites_than_windows);
     tcase_add_test(cases, nothing_in_a_message_acts);
