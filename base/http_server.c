@@ -67,16 +67,18 @@ static enum status read_pem(const char *path, const char *what, char **text, str
     return STATUS_OK;
 }
 
-static enum status read_tls(struct http_server *server, struct error *error) {
+static enum status read_tls(struct http_server *server, bool kept, struct error *error) {
     const struct http_tls *tls = &server->options.tls;
     if (tls->cert_file == NULL)
         return STATUS_OK;
     if (server->library->is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return error_set(error, STATUS_CONFIG, "this libmicrohttpd was built without TLS");
-    enum status status = read_pem(tls->cert_file, "certificate", &server->cert_text, error);
-    if (status == STATUS_OK)
+    enum status status = STATUS_OK;
+    if (!kept)
+        status = read_pem(tls->cert_file, "certificate", &server->cert_text, error);
+    if (status == STATUS_OK && !kept)
         status = read_pem(tls->key_file, "private key", &server->key_text, error);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !kept)
         status = read_pem(tls->client_ca_file, "client certificate authority",
                           &server->client_ca_text, error);
     if (status == STATUS_OK && tls->client_ca_file != NULL)
@@ -200,10 +202,13 @@ static enum status open_all(struct http_server *server, struct error *error) {
     const struct http_server_options *options = &server->options;
     enum status status =
         token_open(&server->token, options->bearer_token, options->bearer_token_file, error);
+    bool kept = kept_files_take(server);
+    if (kept)
+        status = STATUS_OK;
     if (status == STATUS_OK)
         status = http_library_load(&server->library, error);
     if (status == STATUS_OK)
-        status = read_tls(server, error);
+        status = read_tls(server, kept, error);
     if (status != STATUS_OK)
         return status;
     status = endpoint_listen(options->endpoint, &server->descriptor, &server->port, error);
@@ -291,9 +296,12 @@ void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep) 
     if (given != MHD_INVALID_SOCKET)
         close(given);
     watch_stop(server);
+    if (keep)
+        kept_files_leave(server);
     release(server);
 }
 
 void http_server_drop_kept(void) {
     endpoint_drop_kept();
+    kept_files_drop();
 }

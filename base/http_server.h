@@ -124,5 +124,9 @@ uint16_t http_server_port(const struct http_server *server);
 void http_server_figures(const struct http_server *server, struct http_server_figures *figures);
 // Accepts nothing new; requests under way get up to `grace_ns` to end. NULL is fine.
 void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep);
-// Closes the sockets that were kept and not taken up.
+// From now until http_server_drop_kept, a server that is started goes on with the certificate, the
+// key and the token of the one of its endpoint that was stopped with `keep`, whatever the files say
+// now: for a reload that failed.
+void http_server_fall_back(void);
+// Closes the sockets that were kept and not taken up, and forgets what was read from files.
 void http_server_drop_kept(void);

@@ -172,6 +172,13 @@ enum status token_open(struct token_watch *token, const char *text, const char *
 bool token_shown(struct token_watch *token, const char *given, const char *site);
 void token_close(struct token_watch *token);
 
+// http_server_kept.c
+// Leaves what was read from files to the next server of this endpoint.
+void kept_files_leave(struct http_server *server);
+// Gives it back after http_server_fall_back; false when there is none.
+bool kept_files_take(struct http_server *server);
+void kept_files_drop(void);
+
 // http_server_watch.c: closes connections whose time is over.
 enum status watch_start(struct http_server *server, struct error *error) MUST_USE;
 void watch_stop(struct http_server *server);

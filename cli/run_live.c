@@ -91,6 +91,7 @@ static enum status take_over(const struct live_run *run, struct service **servic
         plan_give(next);
         log_write(LOG_ERROR, (struct log_site){.code = "C1013"},
                   "the new configuration cannot start, the old one goes on: %s", refused.message);
+        http_server_fall_back();
         status = service_start(service, *plan, false, image, error);
         if (status == STATUS_OK)
             service_note_reload(*service, false, refused.message);

@@ -365,6 +365,34 @@ START_TEST(https_with_client_certificates) {
 }
 END_TEST
 
+START_TEST(files_that_were_broken_meanwhile) {
+    make_certificate("ca", NULL);
+    make_certificate("server", "ca");
+    options.tls.cert_file = in_folder("server.pem");
+    options.tls.key_file = in_folder("server.key");
+    options.bearer_token_file = in_folder("token");
+    write_file(options.bearer_token_file, "one\n");
+    start();
+    char token[] = "-H 'Authorization: Bearer one'";
+    ck_assert_int_eq(curl_status(token), 200);
+    http_server_stop(server, 0, true);
+    server = NULL;
+    write_file(options.tls.cert_file, "broken");
+    ck_assert_int_eq(unlink(options.bearer_token_file), 0);
+    ck_assert_int_ne(http_server_start(&server, &options, &error), STATUS_OK);
+    http_server_fall_back();
+    start();
+    http_server_drop_kept();
+    ck_assert_int_eq(curl_status(token), 200);
+    ck_assert_int_eq(curl_status(""), 401);
+    // The next one reads them again.
+    http_server_stop(server, 0, true);
+    server = NULL;
+    ck_assert_int_ne(http_server_start(&server, &options, &error), STATUS_OK);
+    http_server_drop_kept();
+}
+END_TEST
+
 START_TEST(what_cannot_be_read_is_said) {
     struct http_server *other = NULL;
     options.tls.cert_file = "/nowhere/cert.pem";
@@ -474,6 +502,7 @@ int main(void) {
     tcase_add_test(cases, connections_are_bounded);
     tcase_add_test(cases, https);
     tcase_add_test(cases, https_with_client_certificates);
+    tcase_add_test(cases, files_that_were_broken_meanwhile);
     tcase_add_test(cases, what_cannot_be_read_is_said);
     tcase_add_test(cases, many_at_once);
     tcase_add_test(cases, idle_listeners_sleep);
