@@ -5,7 +5,7 @@ import random
 import subprocess
 import time
 
-from world import (ROUNDS, Failed, Run, disturbed, folder, hit, must, program, remove, wait_for)
+from world import (ROUNDS, Failed, Left, Run, disturbed, folder, hit, must, program, remove, wait_for)
 
 MIB = 1 << 20
 
@@ -141,7 +141,7 @@ def full(context):
 def full_store(context):
     with folder() as place, Small(os.path.join(place, "small"), 8) as small:
         if not small.mounted:
-            return "no file system can be mounted here"
+            raise Left("no file system can be mounted here")
         run = Run(context, place, lambda config: config["extensions"]["file_storage"].update(
             {"directory": os.path.join(small.path, "store"), "max_size": "16MiB"}))
         run.start()
@@ -165,7 +165,7 @@ def full_store(context):
 def full_output(context):
     with folder() as place, Small(os.path.join(place, "small"), 8) as small:
         if not small.mounted:
-            return "no file system can be mounted here"
+            raise Left("no file system can be mounted here")
 
         def change(config):
             for exporter in config["exporters"].values():
@@ -241,7 +241,7 @@ def context_steps(context):
 def read_only(context):
     with folder() as place, Small(os.path.join(place, "small"), 8) as small:
         if not small.mounted or not small.read_only():
-            return "no file system can be mounted here"
+            raise Left("no file system can be mounted here")
         run = Run(context, place, lambda config: config["extensions"]["file_storage"].update(
             {"directory": os.path.join(small.path, "store")}))
         run.start(wait=False)

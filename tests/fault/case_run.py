@@ -14,7 +14,7 @@ import urllib.request
 
 import run_crash
 from process import environment
-from world import ROUNDS, Run, folder, must, wait_for
+from world import ROUNDS, Left, Run, folder, must, wait_for
 
 LIMIT_S = 60
 
@@ -118,7 +118,8 @@ def signals(context):
         bad = json.loads(json.dumps(good))
         bad["service"]["pipelines"]["memory"]["evaluate_evry"] = "1s"
         last = json.loads(json.dumps(good))
-        last["service"]["telemetry"]["logs"] = {"level": "debug"}
+        moved = run_crash.free_port()
+        last["service"]["telemetry"]["metrics"]["endpoint"] = "127.0.0.1:%d" % moved
         run.start()
         stop = threading.Event()
 
@@ -144,19 +145,26 @@ def signals(context):
             thread.join()
         must(not run.ended(), lambda: "it ended: " + run.log_text()[-1500:])
         run.write_config(last)
-        before = run.log_text().count('"C1012"')
+        run.metrics = moved
         run.signal(signal.SIGHUP)
-        wait_for(lambda: run.log_text().count('"C1012"') > before, "the last one is taken")
+        wait_for(lambda: run.consumed() is not None, "the last one is taken")
         run.signal(signal.SIGSTOP)
         time.sleep(0.5)
         run.signal(signal.SIGCONT)
         run.signal(signal.SIGHUP)
         code = run.end()             # while it reloads
         must(code == 0, lambda: "exit code %s: %s" % (code, run.log_text()[-2000:]))
-        reloads = run.log_text().count('"C1012"')
+        reloads, refused = said_times(run, "C1012"), said_times(run, "C1003")
+        must(reloads > 0 and refused > 0, "%d reloads, %d refused" % (reloads, refused))
         run.unharmed()
         run.finish(4)
-    return "%d signals, %d reloads, no event lost" % (count * 3, reloads)
+    return "%d signals, %d reloads, %d refused, no event lost" % (count * 3, reloads, refused)
+
+
+def said_times(run, code):
+    """How often the log says this, with what it left out."""
+    lines = [json.loads(line) for line in run.log_text().splitlines() if '"%s"' % code in line]
+    return sum(line.get("suppressed", 1) for line in lines)
 
 
 # -- memory --------------------------------------------------------------------------------------
@@ -192,7 +200,7 @@ def memory_group(mebibytes):
 def little_memory(context):
     """64 MiB for the process, a sink that is dead, and more events than fit."""
     if context.sanitized:
-        return "left to builds without sanitizers, which need terabytes of addresses"
+        raise Left("builds with sanitizers need terabytes of addresses")
     seconds = context.count(5, 60)
 
     def change(config):
@@ -207,7 +215,7 @@ def little_memory(context):
         config["service"]["shutdown_timeout"] = "2s"
     with folder() as place, memory_group(64) as group:
         if group is None:
-            return "no control group can be made here"
+            raise Left("no control group can be made here")
         run = Run(context, place, change)
 
         def enter():
