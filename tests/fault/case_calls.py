@@ -9,89 +9,105 @@ import subprocess
 import tempfile
 import time
 
-from world import (OUT_OF_MEMORY, ROUNDS, Failed, Run, disturbed, folder, hit, must, remove,
+from world import (OUT_OF_MEMORY, ROUNDS, Failed, Run, apart, disturbed, folder, hit, must, remove,
                    wait_for)
 
 # How culprit may end when a call failed: well; killed by nobody; with a word about the file, the
 # system, the place that cannot be made, or memory.
 FINE = {0, OUT_OF_MEMORY, 70, 73, 74, 77, 78}
+ROUNDS_GIVEN = 4
 
 
-def torture(context, place, rules, steps, **more):
-    """One disturbed run for each n until none is reached; runs and hits."""
-    runs = hits = 0
-    for number in steps:
-        sub = os.path.join(place, str(number))
-        os.mkdir(sub)
-        report = os.path.join(sub, "report")
-        run = Run(context, sub)
-        variables = context.faults(rules % number, report=report, **more)
-        try:
-            code = disturbed(context, run, rounds=4, **variables)
-            must(code in FINE, "ended with %s: %s" % (code, run.log_text()[-1500:]))
-            if code == OUT_OF_MEMORY and "malloc" in rules:
-                must("out of memory" in run.log_text(), "71 without a word")
-            reached = hit(report) > 0
-            # Every 8th goes on without faults; a run that was not reached is the last one.
-            if runs % 8 == 0 or not reached:
-                run.finish(4)
-        except Failed as failed:
-            raise Failed("%s: %s" % (rules % number, failed)) from None
-        runs += 1
+# What fails, and whether only on files below the folder of the run.
+BELOW = ("write", "read", "open", "fsync")
+RULES = ["write:%d:EIO", "write:%d:ENOSPC:3", "write:%d:SHORT:3", "read:%d:EIO:2", "open:%d:EMFILE:2",
+         "fsync:%d:EIO", "send:%d:ECONNRESET", "recv:%d:ECONNRESET", "accept:%d:ECONNABORTED:3",
+         "accept:%d:EMFILE:5", "socket:%d:EMFILE", "thread:%d:EAGAIN"]
+NEVER = 1 << 40
+
+
+def counted(context, rules, binary=None):
+    """How many calls of each kind an undisturbed run makes."""
+    counts = {}
+    for files in (True, False):
+        kinds = sorted({rule.split(":")[0] for rule in rules})
+        kinds = [kind for kind in kinds if (kind in BELOW) == files]
+        if not kinds:
+            continue
+        with folder() as place:
+            run, report = apart(context, place), os.path.join(place, "report")
+            more = {"below": run.folder} if files else {}
+            code = disturbed(context, run, ROUNDS_GIVEN, binary, **context.faults(
+                ",".join("%s:%d:EIO" % (kind, NEVER) for kind in kinds), binary, report=report,
+                **more))
+            must(code == 0 and run.acknowledged, lambda: "undisturbed: %s" % run.log_text()[-1500:])
+            with open(report, encoding="ascii") as file:
+                found = dict(line.split()[1:] for line in file if line.startswith("count"))
+            counts.update({kind: int(found[kind]) for kind in kinds})
+    return counts
+
+
+def spread(count, most):
+    """Numbers from 1 to count, at most so many, evenly."""
+    most = min(count, most)
+    return sorted({1 + number * (count - 1) // max(1, most - 1) for number in range(most)})
+
+
+def torture(context, rule, steps, binary=None):
+    """One disturbed run for each n; how many were reached."""
+    hits = 0
+    more = {}
+    for runs, number in enumerate(steps):
+        with folder() as place:
+            run, report = apart(context, place), os.path.join(place, "report")
+            if rule.split(":")[0] in BELOW:
+                more["below"] = run.folder
+            variables = context.faults(rule % number, binary, report=report, **more)
+            try:
+                code = disturbed(context, run, ROUNDS_GIVEN, binary, **variables)
+                must(code in FINE, lambda: "ended with %s: %s" % (code, run.log_text()[-1500:]))
+                reached = hit(report) > 0
+                if "malloc" in rule and reached:
+                    judge_memory(context, run, code)
+                # Some go on without faults: nothing that was acknowledged may be missing.
+                if runs % (1 if "malloc" not in rule and not context.long else 4) == 0:
+                    run.finish(ROUNDS_GIVEN)
+            except Failed as failed:
+                raise Failed("%s: %s" % (rule % number, failed)) from None
         hits += reached
-        remove(sub)
-        if not reached:
-            break
-    return runs, hits
+    must(hits > 0, "%s: never reached in %d runs" % (rule, len(steps)))
+    return hits
+
+
+def judge_memory(context, run, code):
+    if code == OUT_OF_MEMORY:
+        must("out of memory" in run.log_text(), "71 without a word")
+    # Of culprit's own allocations none can be done without.
+    must(code != 0 or not context.sanitized, "it went on without memory")
 
 
 def memory(context):
-    """The n-th allocation fails, and all after it, at the start, in batches, at a reload, a stop."""
+    """The n-th allocation fails, and all after it."""
     binary = context.tool("culprit_without_memory") if context.sanitized else None
-    steps = (range(1, 1 << 30, 1 if context.factor > 1 else 29) if context.long
-             else (1, 30, 90, 200, 350, 500))
-    with folder() as place:
-        runs = hits = 0
-        for number in steps:
-            sub = os.path.join(place, str(number))
-            os.mkdir(sub)
-            run, report = Run(context, sub), os.path.join(sub, "report")
-            rule = "malloc:%d:ENOMEM:0" % number
-            variables = context.faults(rule, binary, report=report)
-            try:
-                code = disturbed(context, run, 4, binary, **variables)
-                must(code in FINE, "ended with %s: %s" % (code, run.log_text()[-1500:]))
-                reached = hit(report) > 0
-                must(not reached or code != 0 or not context.sanitized,
-                     "it went on without memory")
-                if runs % 8 == 0 or not reached:
-                    run.finish(4)
-            except Failed as failed:
-                raise Failed("%s: %s" % (rule, failed)) from None
-            remove(sub)
-            runs += 1
-            hits += reached
-            if not reached:
-                break
-    return "%d allocations failed, of some %d" % (hits, number)
+    rule = "malloc:%d:ENOMEM:0"
+    count = counted(context, [rule], binary)["malloc"]
+    steps = spread(count, context.count(12, 1000))
+    hits = torture(context, rule, steps, binary)
+    return "%d of some %d allocations failed, each with all after it" % (hits, count)
 
 
 def calls(context):
-    """Reading, writing, sockets and threads, one kind after the other."""
-    kinds = ["write:%d:EIO", "write:%d:ENOSPC:3", "read:%d:EIO:2", "send:%d:ECONNRESET",
-             "recv:%d:ECONNRESET", "accept:%d:ECONNABORTED:3", "accept:%d:EMFILE:5",
-             "socket:%d:EMFILE", "open:%d:EMFILE:2", "thread:%d:EAGAIN"]
-    done = total = 0
-    for kind in kinds:
-        more = {}
-        with folder() as place:
-            if kind.split(":")[0] in ("write", "read", "open"):
-                more["below"] = place
-            steps = (range(1, 400, 1 if context.factor > 1 else 5) if context.long else (2,))
-            runs, hits = torture(context, place, kind, steps, **more)
-        done += hits
-        total += runs
-    return "%d of %d runs with a failing call, %d kinds" % (done, total, len(kinds))
+    """Files, sockets and threads, one kind after the other."""
+    counts = counted(context, RULES)
+    hits = runs = 0
+    for rule in RULES:
+        count = counts[rule.split(":")[0]]
+        must(count > 0, "%s: there is no such call" % rule)
+        steps = spread(count, context.count(3, 200))
+        runs += len(steps)
+        hits += torture(context, rule, steps)
+    return "%d runs with a call that failed, of %d, over %d calls in %d ways" % (
+        hits, runs, sum(counts.values()), len(RULES))
 
 
 def few_descriptors(context):

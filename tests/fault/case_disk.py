@@ -5,7 +5,7 @@ import random
 import subprocess
 import time
 
-from world import (ROUNDS, Failed, Left, Run, disturbed, folder, hit, must, program, remove, wait_for)
+from world import (ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, program, remove, wait_for)
 
 MIB = 1 << 20
 
@@ -193,8 +193,8 @@ def quota(context):
         for number, rule in enumerate(rules):
             sub = os.path.join(place, str(number))
             os.mkdir(sub)
-            run = Run(context, sub)
-            disturbed(context, run, **context.faults(rule, below=sub))
+            run = apart(context, sub)
+            disturbed(context, run, **context.faults(rule, below=run.folder))
             run.finish(6)
             remove(sub)
     return "quota, short writes, no truncation, no renaming: nothing lost"
@@ -207,10 +207,10 @@ def failed_sync(context):
     hits = rounds = 0
     for first in context_steps(context):
         with folder() as place:
-            run = Run(context, place)
+            run = apart(context, place)
             report = os.path.join(place, "report")
             disturbed(context, run, **context.faults(
-                "fsync:%d:EIO:%d" % (first, 1 + first % 3), below=place, report=report))
+                "fsync:%d:EIO:%d" % (first, 1 + first % 3), below=run.folder, report=report))
             hits += hit(report)
             rounds += 1
             run.finish(6)

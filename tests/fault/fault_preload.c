@@ -16,6 +16,7 @@
 // The rest goes to the kernel at once. malloc is there only with FAULT_MALLOC, since a sanitizer
 // brings its own: for a program built with one, FAULT_WRAP makes the same of the linker's --wrap,
 // for culprit's own calls.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,6 +32,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/types.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -319,6 +321,30 @@ int accept(int descriptor, struct sockaddr *address, socklen_t *length) {
 }
 int socket(int domain, int type, int protocol) {
     FAIL_OR(due(SOCKET, -1, NULL), (int)syscall(SYS_socket, domain, type, protocol));
+}
+
+// -- threads ------------------------------------------------------------------------------------
+
+// The next library's, which may be a sanitizer's.
+static void *next_of(const char *name) {
+    return dlsym(RTLD_NEXT, name);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *context) {
+    int failure = due(THREAD, -1, below); // below itself: the path does not matter
+    if (failure > 0)
+        return failure;
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = next_of("pthread_create");
+    return create(thread, attributes, run, context);
+}
+int thrd_create(thrd_t *thread, thrd_start_t run, void *context) {
+    if (due(THREAD, -1, below) > 0)
+        return thrd_error;
+    int (*create)(thrd_t *, thrd_start_t, void *);
+    *(void **)&create = next_of("thrd_create");
+    return create(thread, run, context);
 }
 
 // -- clocks -------------------------------------------------------------------------------------
