@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from world import (OUT_OF_MEMORY, ROUNDS, Failed, Run, apart, disturbed, folder, hit, must, remove,
+from world import (OUT_OF_MEMORY, ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, remove,
                    wait_for)
 
 # How culprit may end when a call failed: well; killed by nobody; with a word about the file, the
@@ -67,8 +67,8 @@ def torture(context, rule, steps, binary=None):
                 code = disturbed(context, run, ROUNDS_GIVEN, binary, **variables)
                 must(code in FINE, lambda: "ended with %s: %s" % (code, run.log_text()[-1500:]))
                 reached = hit(report) > 0
-                if "malloc" in rule and reached:
-                    judge_memory(context, run, code)
+                if binary is not None and reached:
+                    judge_memory(run, code)
                 # Some go on without faults: nothing that was acknowledged may be missing.
                 if runs % (1 if "malloc" not in rule and not context.long else 4) == 0:
                     run.finish(ROUNDS_GIVEN)
@@ -79,21 +79,31 @@ def torture(context, rule, steps, binary=None):
     return hits
 
 
-def judge_memory(context, run, code):
+def judge_memory(run, code):
     if code == OUT_OF_MEMORY:
         must("out of memory" in run.log_text(), "71 without a word")
     # Of culprit's own allocations none can be done without.
-    must(code != 0 or not context.sanitized, "it went on without memory")
+    must(code != 0, "it went on without memory")
 
 
 def memory(context):
-    """The n-th allocation fails, and all after it."""
-    binary = context.tool("culprit_without_memory") if context.sanitized else None
+    """The n-th of culprit's own allocations fails, and all after it."""
+    binary = context.tool("culprit_without_memory")
     rule = "malloc:%d:ENOMEM:0"
     count = counted(context, [rule], binary)["malloc"]
     steps = spread(count, context.count(12, 1000))
     hits = torture(context, rule, steps, binary)
     return "%d of some %d allocations failed, each with all after it" % (hits, count)
+
+
+def memory_of_libraries(context):
+    """One allocation fails, of culprit's or of a library's."""
+    if context.sanitized:
+        raise Left("a sanitizer brings its own malloc")
+    rule = "malloc:%d:ENOMEM"
+    count = counted(context, [rule])["malloc"]
+    hits = torture(context, rule, spread(count, context.count(12, 400)))
+    return "%d of some %d allocations failed, libraries' among them" % (hits, count)
 
 
 def calls(context):

@@ -211,7 +211,7 @@ def little_memory(context):
         config["service"]["pipelines"]["forward"] = {
             "receivers": ["http"], "processors": ["memory_limiter"], "exporters": ["kafka"]}
         config["receivers"]["http"]["ack"] = "accepted"
-        config["receivers"]["http"]["max_pending_size"] = "4MiB"
+        config["receivers"]["http"].update({"max_request_size": "2MiB", "max_pending_size": "4MiB"})
         config["service"]["shutdown_timeout"] = "2s"
     with folder() as place, memory_group(64) as group:
         if group is None:

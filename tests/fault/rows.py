@@ -11,6 +11,7 @@ import case_calls
 import case_disk
 import case_http
 import case_input
+import case_kafka
 import case_run
 
 
@@ -65,7 +66,7 @@ ROWS = [
         "socket, thread: at the start, in batches, at a reload, at the stop",
         "it ends with the exit code of what failed or goes on; no crash, no sanitizer report; the "
         "next start makes up for all",
-        [case_calls.memory, case_calls.calls], [Suite("base/test_memory", "exhausted")]),
+        [case_calls.memory, case_calls.memory_of_libraries, case_calls.calls], [Suite("base/test_memory", "exhausted")]),
     Row("F7", "rotated files",
         "files are renamed, deleted and made anew, copied and cut, compressed, while they are "
         "written to and while culprit is stopped",
@@ -80,7 +81,7 @@ ROWS = [
         "group whose members change, by librdkafka's mock cluster and by a real broker",
         "nothing is lost or counts twice; only offsets that are safe are committed; other "
         "receivers go on",
-        [], [Suite("receivers/test_kafka"), Suite("exporters/test_kafka_send"),
+        [case_kafka.brokers, case_kafka.calls, case_kafka.with_signals], [Suite("receivers/test_kafka"), Suite("exporters/test_kafka_send"),
              Suite("kafka/run_kafka")]),
     Row("F10", "poison messages",
         "records that cannot be decoded, tombstones, messages over the bound, headers without end",

@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--table")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=3)
     options = parser.parse_args()
     wanted = [name for name in options.only.split(",") if name]
     unknown = set(wanted) - {row.name for row in ROWS}
