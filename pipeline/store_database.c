@@ -42,11 +42,8 @@ static const char SETTINGS[] =
     "PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF";
 
 static const char SCHEMA[] =
-    "BEGIN; PRAGMA application_id=1668639856; PRAGMA user_version=1;"
-    "CREATE TABLE name(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, text TEXT NOT NULL);"
-    "CREATE UNIQUE INDEX name_key ON name(space, text);"
-    "CREATE TABLE blob(key INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);"
-    "COMMIT";
+    "BEGIN; PRAGMA application_id=1668639856; PRAGMA user_version=1;" STORE_TABLE_NAME
+    ";" STORE_INDEX_NAME ";" STORE_TABLE_BLOB ";COMMIT";
 _Static_assert(STORE_APPLICATION_ID == 1668639856 && STORE_VERSION == 1, "as the schema says");
 
 // -- failures -----------------------------------------------------------------------------------
@@ -206,12 +203,21 @@ static enum disk_result pages_check(struct store_database *database) {
     return result;
 }
 
-// What a new file is given; DISK_DAMAGED when this is a file of somebody else.
-static enum disk_result schema_ensure(struct store_database *database, bool is_new) {
-    int64_t application = 0, version = 0;
+static enum disk_result schema_make(struct store_database *database, bool is_new) {
+    int64_t tables = 0;
     enum disk_result result = DISK_OK;
-    if (is_new)
-        result = execute(database, SCHEMA);
+    if (!is_new)
+        result = ask(database, "SELECT count(*) FROM sqlite_schema", &tables);
+    return result == DISK_OK && tables == 0 ? execute(database, SCHEMA) : result;
+}
+
+// What a new file is given; DISK_DAMAGED when this is a file of somebody else. A file that is
+// `bare` is new too if it holds nothing: the power may have failed after its first page.
+static enum disk_result schema_ensure(struct store_database *database, bool is_new, bool bare) {
+    int64_t application = 0, version = 0, right = 0;
+    enum disk_result result = DISK_OK;
+    if (is_new || bare)
+        result = schema_make(database, is_new);
     if (result == DISK_OK)
         result = ask(database, "PRAGMA application_id", &application);
     if (result == DISK_OK)
@@ -220,6 +226,11 @@ static enum disk_result schema_ensure(struct store_database *database, bool is_n
         return damaged(database, "it is a database of another program");
     if (result == DISK_OK && version != STORE_VERSION)
         return damaged(database, "it was written by another version of culprit");
+    // A bad byte in there can make all rows look as if they were not there.
+    if (result == DISK_OK)
+        result = ask(database, STORE_COUNT_TABLES, &right);
+    if (result == DISK_OK && right != STORE_TABLE_COUNT)
+        return damaged(database, "its tables are not described as those of a store");
     return result;
 }
 
@@ -312,7 +323,7 @@ enum disk_result database_open(struct store_database *database, const char *path
         (void)library->wal_hook(database->connection, log_grew, database);
     }
     if (result == DISK_OK)
-        result = schema_ensure(database, size == 0);
+        result = schema_ensure(database, size == 0, size <= STORE_PAGE_SIZE && log_size == 0);
     if (result == DISK_OK)
         result = look_over(database, size + log_size, log_size > 0);
     if (result == DISK_OK && database->untrusted) {

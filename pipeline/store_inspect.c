@@ -151,6 +151,9 @@ static void connection_look(struct inspection *inspection) {
     else if (version != STORE_VERSION)
         complain(inspection, "%s: it has version %lld of the format, this culprit knows %d.",
                  inspection->path, (long long)version, STORE_VERSION);
+    else if (ask(inspection, STORE_COUNT_TABLES) != STORE_TABLE_COUNT)
+        complain(inspection, "%s: its tables are not described as those of a store.",
+                 inspection->path);
     else {
         pages_check(inspection, "PRAGMA quick_check(20)");
         pages_check(inspection, "PRAGMA integrity_check(name)"); // with its index

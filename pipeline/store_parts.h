@@ -12,10 +12,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+// The whole schema, as its table has it.
+#define STORE_TABLE_NAME                                                                           \
+    "CREATE TABLE name(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, text TEXT NOT NULL)"
+#define STORE_INDEX_NAME "CREATE UNIQUE INDEX name_key ON name(space, text)"
+#define STORE_TABLE_BLOB                                                                           \
+    "CREATE TABLE blob(key INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL)"
+// How many of them are there.
+#define STORE_COUNT_TABLES                                                                         \
+    "SELECT count(*) FROM sqlite_schema WHERE sql IN ('" STORE_TABLE_NAME "','" STORE_INDEX_NAME   \
+    "','" STORE_TABLE_BLOB "')"
+
 enum {
     STORE_PAGE_SIZE = 4096,
     STORE_APPLICATION_ID = 0x63756c70, // "culp", in the file's header
     STORE_VERSION = 1,
+    STORE_TABLE_COUNT = 3, // with the index
     STORE_NAME_IDS = 65535,
     STORE_NUMBER_BITS = 47,
     STORE_REASON_MAX = 160,

@@ -25,9 +25,9 @@ enum { PATH_ROOM = 4400, COMMIT_BYTES = 4 << 20, DAMAGED_KEPT = 2, DAMAGED_SEEN_
 // -- files --------------------------------------------------------------------------------------
 
 static void remove_beside(const char *path, const char *suffix) {
-    static const char *const parts[] = {"", "-wal", "-shm"};
+    static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
     char name[PATH_ROOM];
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         snprintf(name, sizeof name, "%s%s%s", path, suffix, parts[i]);
         (void)unlink(name);
     }
@@ -80,7 +80,7 @@ static void damaged_thin(const char *path) {
 
 // Gives the damaged file a name of its own and the rebuilt one its place; `name` gets that name.
 static bool swap(const char *path, char name[64]) {
-    char time[CLOCK_RFC3339_MAX], log[80], directory[PATH_ROOM];
+    char time[CLOCK_RFC3339_MAX], log[80], journal[80], directory[PATH_ROOM];
     clock_format_rfc3339(clock_unix_ns(), time);
     size_t size = 0;
     for (size_t i = 0; time[i] != '\0'; i++)
@@ -88,9 +88,12 @@ static bool swap(const char *path, char name[64]) {
             time[size++] = time[i];
     snprintf(name, 64, ".damaged-%.*s", (int)size, time);
     snprintf(log, sizeof log, "%s-wal", name);
+    snprintf(journal, sizeof journal, "%s-journal", name);
     // Step by step, so that a crash between them is followed by the rest of them; the log goes
-    // first, since it must never stand beside the new file.
-    bool done = rename_part(path, "-wal", log) && rename_part(path, "", name);
+    // first, since it must never stand beside the new file, and so does the journal of a file whose
+    // making was cut short.
+    bool done = rename_part(path, "-wal", log) && rename_part(path, "-journal", journal) &&
+                rename_part(path, "", name);
     char shared[PATH_ROOM];
     snprintf(shared, sizeof shared, "%s-shm", path);
     (void)unlink(shared);

@@ -316,6 +316,44 @@ START_TEST(files_of_others) {
 }
 END_TEST
 
+// One byte of what the first page says of the tables, and all rows look as if they were not there.
+START_TEST(descriptions_of_tables) {
+    static const char text[] = "key INTEGER PRIMARY";
+    unsigned char *at = memmem(database.data, 4096, text, sizeof text - 1);
+    ck_assert_ptr_nonnull(at);
+    at[11] = 0xdf; // its type is INTEGER no more, and the key not the row's number
+    write_both();
+    ck_assert_uint_eq(opens(), ROWS);
+    ck_assert_int_eq(damaged_files(), 1);
+    at[11] = ' ';
+}
+END_TEST
+
+// The power fails while the file is made: what the library would take back from its first page must
+// not be taken back from the file that is made instead.
+START_TEST(a_journal_of_the_first_page) {
+    static unsigned char hot[512] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    hot[22] = 0x02; // sectors of 512 bytes
+    hot[26] = 0x10; // pages of 4096; and none was there before
+    folder_empty();
+    database.data[0] ^= 1;
+    file_write("culprit.db", database.data, database.size);
+    file_write("culprit.db-journal", hot, sizeof hot);
+    ck_assert_uint_eq(opens(), ROWS);
+    ck_assert_int_eq(damaged_files(), 1);
+    database.data[0] ^= 1;
+    // The first page alone is there: a store that was never used.
+    static unsigned char page[4096] = "SQLite format 3\0\x10\x00\x02\x02\x00\x40\x20\x20";
+    static const unsigned char rest[] = {0x0d, 0, 0, 0, 0, 0x10, 0, 0};
+    page[27] = page[31] = page[95] = 1;
+    memcpy(page + 100, rest, sizeof rest);
+    folder_empty();
+    file_write("culprit.db", page, sizeof page);
+    ck_assert_uint_eq(opens(), 0);
+    ck_assert_int_eq(damaged_files(), 0);
+}
+END_TEST
+
 // A crash between the steps of a repair: the next start ends it.
 START_TEST(interrupted_repair) {
     write_both();
@@ -432,6 +470,8 @@ int main(void) {
     tcase_add_test(closed, cut_files);
     tcase_add_test(closed, garbage);
     tcase_add_test(closed, files_of_others);
+    tcase_add_test(closed, descriptions_of_tables);
+    tcase_add_test(closed, a_journal_of_the_first_page);
     tcase_add_test(closed, interrupted_repair);
     tcase_add_test(closed, few_damaged_files_are_kept);
     tcase_add_test(closed, damage_under_way);
