@@ -10,7 +10,7 @@
 
 BINARY stands in its build folder, with what is built for tests in tests/ beside it. The rows are in
 rows.py. The short form leaves suites that rows name to ./test.sh, which runs them anyway, and sees
-that they exist. --times N multiplies the counts of the long form.
+that they exist. --times N multiplies the counts of the long form; 0.1 is enough for a look.
 """
 import argparse
 import concurrent.futures
@@ -18,7 +18,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 import traceback
 
@@ -43,17 +42,16 @@ def source_of(suite):
 
 
 class Suites:
-    """Other suites of the test run; each is run once."""
+    """Other suites of the test run; each is run once. One thread."""
 
     def __init__(self, context):
-        self.context, self.lock, self.said = context, threading.Lock(), {}
+        self.context, self.said = context, {}
 
     def run(self, suite):
-        with self.lock:
-            key = (suite.name, suite.long)
-            if key not in self.said:
-                self.said[key] = self.run_now(suite)
-            return self.said[key]
+        key = (suite.name, suite.long)
+        if key not in self.said:
+            self.said[key] = self.run_now(suite)
+        return self.said[key]
 
     def command(self, suite):
         path = source_of(suite)
@@ -119,21 +117,26 @@ class Driver:
                                           said), flush=True)
         return said
 
-    def row(self, row):
-        """All figures of a row."""
-        self.suites_exist(row)
-        figures = [self.case(row, function) for function in row.cases]
-        if not self.context.long:
-            return figures
-        for suite in row.suites:
-            began = time.monotonic()
-            good, said = self.suites.run(suite)
-            self.checks.check(good, "%s: %s: %s" % (row.name, suite.name, said))
-            print("%-4s %-16s %4.0f s  %s" % (row.name, suite.name, time.monotonic() - began,
-                                              said if good else "FAILED"), flush=True)
-            figures.append("`%s`: %s" % (" ".join((suite.name,) + suite.long),
-                                         said if good else "FAILED"))
-        return figures
+    def suite(self, row, suite):
+        began = time.monotonic()
+        good, said = self.suites.run(suite)
+        self.checks.check(good, "%s: %s: %s" % (row.name, suite.name, said))
+        print("%-4s %-16s %4.0f s  %s" % (row.name, suite.name, time.monotonic() - began,
+                                          said if good else "FAILED"), flush=True)
+        return "`%s`: %s" % (" ".join((suite.name,) + suite.long), said if good else "FAILED")
+
+    def run(self, rows, jobs):
+        """For each row, what its cases and suites say."""
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool, \
+                concurrent.futures.ThreadPoolExecutor(1) as one_by_one:
+            waiting = []
+            for row in rows:
+                self.suites_exist(row)
+                parts = [pool.submit(self.case, row, function) for function in row.cases]
+                if self.context.long:
+                    parts += [one_by_one.submit(self.suite, row, suite) for suite in row.suites]
+                waiting.append(parts)
+            return [[part.result() for part in parts] for parts in waiting]
 
 
 def write_table(path, rows, figures):
@@ -158,7 +161,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--times", type=float, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--table")
     parser.add_argument("--list", action="store_true")
@@ -175,8 +178,7 @@ def main():
         return 0
     checks = Checks()
     driver = Driver(Context(os.path.abspath(options.binary), options.long, options.times), checks)
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        figures = list(pool.map(driver.row, rows))
+    figures = driver.run(rows, options.jobs)
     if options.table:
         write_table(options.table, rows, figures)
     return checks.finish()

@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "run"))
 import run_crash  # noqa: E402
 from process import environment  # noqa: E402
 
-PATIENCE_S = int(os.environ.get("FAULT_PATIENCE_S", "90"))
+PATIENCE_S = 90
 ROUNDS = run_crash.ROUNDS
 OUT_OF_MEMORY = 71
 
@@ -63,7 +63,8 @@ class Context:
         self.golden = None
 
     def count(self, short, long):
-        return long * self.factor if self.long else short
+        """A number for this form: the long one's is multiplied by --times."""
+        return max(short, int(long * self.factor)) if self.long else short
 
     def tool(self, name):
         path = os.path.join(self.built, name)
