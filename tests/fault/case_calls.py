@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from case_disk import Small
 from world import (OUT_OF_MEMORY, ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, remove,
                    wait_for)
 
@@ -166,6 +167,36 @@ def no_scratch(context):
     finally:
         remove(home)
     return ("/tmp read-only" if mounts else "TMPDIR names nothing") + ": no difference"
+
+
+def not_root(context):
+    """A user that owns nothing but one folder, over a root that may only be read."""
+    user = 65532
+    with folder() as place, Small(place, 64) as small:
+        if not small.mounted:
+            raise Left("no file system can be mounted here")
+        run = Run(context, place)
+        wrapper = os.path.join(place, "confined")
+        with open(wrapper, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nif [ \"$CONFINED\" != 1 ]; then\n"
+                       "    CONFINED=1 exec unshare -m \"$0\" \"$@\"\nfi\n"
+                       "mount -o remount,bind,ro / || exit 99\n"
+                       "exec setpriv --reuid=%d --regid=%d --clear-groups '%s' \"$@\"\n"
+                       % (user, user, run.binary))
+        os.chmod(wrapper, 0o755)
+        tried = subprocess.run(["unshare", "-m", "mount", "-o", "remount,bind,ro", "/"],
+                               check=False, capture_output=True)
+        if tried.returncode != 0:
+            raise Left("the root cannot be made read-only here")
+        for path in (place, run.input):
+            os.chown(path, user, user)
+        run.start(binary=wrapper)
+        run.give(0)
+        must(run.missing == [], lambda: "not acknowledged: " + run.log_text()[-1500:])
+        must(os.stat(run.output).st_uid == user, "it ran as another user")
+        must(run.stop() == 0, lambda: run.log_text()[-1500:])
+        run.finish(1)
+    return "uid %d, read-only root: no difference" % user
 
 
 def clock_jumps(context):

@@ -5,7 +5,8 @@ import random
 import subprocess
 import time
 
-from world import (ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, program, remove, wait_for)
+from world import (ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, program,
+                   remove, wait_for)
 
 MIB = 1 << 20
 

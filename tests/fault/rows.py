@@ -184,7 +184,9 @@ ROWS = [
         [case_disk.read_only], []),
     Row("X4", "stale files", "open and read give ESTALE, as on a network file system",
         "the files are read again; nothing is lost", [case_disk.stale], []),
-    Row("X5", "long runs", "jobs come and go, reloads, rotations, probes",
+    Row("X5", "no rights", "a user of its own (65532) that may write to one folder, over a root that "
+        "may only be read", "no difference", [case_calls.not_root], []),
+    Row("X6", "long runs", "jobs come and go, reloads, rotations, probes",
         "descriptors, threads and held memory stay what they were",
         [], [Suite("run/run_soak", long=("120",))]),
 ]

@@ -68,7 +68,7 @@ class Suites:
         try:
             done = subprocess.run(self.command(suite), stdin=subprocess.DEVNULL,
                                   capture_output=True, timeout=SUITE_LIMIT_S, check=False,
-                                  env=environment(CK_DEFAULT_TIMEOUT="600", **more))
+                                  env=environment(CK_DEFAULT_TIMEOUT="120", **more))
         except (OSError, subprocess.TimeoutExpired) as failure:
             return False, str(failure)
         text = (done.stderr + done.stdout).decode("utf-8", "replace").strip()
@@ -113,6 +113,8 @@ class Driver:
             said = "FAILED"
             self.checks.check(False, "%s %s: %s" % (row.name, function.__name__,
                                                     traceback.format_exc()))
+        finally:
+            self.context.end_children()
         print("%-4s %-16s %4.0f s  %s" % (row.name, function.__name__, time.monotonic() - began,
                                           said), flush=True)
         return said

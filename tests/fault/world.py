@@ -59,8 +59,9 @@ class Context:
         self.built = os.path.join(os.path.dirname(binary), "tests")
         with open(binary, "rb") as file:
             self.sanitized = b"__asan_init" in file.read()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.golden = None
+        self.children = {}          # what the case of a thread has started
 
     def count(self, short, long):
         """A number for this form: the long one's is multiplied by --times."""
@@ -70,6 +71,19 @@ class Context:
         path = os.path.join(self.built, name)
         must(os.path.exists(path), "%s is not built" % path)
         return path
+
+    def started(self, process):
+        with self.lock:
+            self.children.setdefault(threading.get_ident(), []).append(process)
+
+    def end_children(self):
+        """What a case that failed has left running."""
+        with self.lock:
+            children = self.children.pop(threading.get_ident(), [])
+        for process in children:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
     def faults(self, rules="", binary=None, **more):
         """The environment for fault_preload.c. `more`: below, armed, report, clock."""
@@ -161,6 +175,7 @@ class Run(run_crash.Run):
                 [binary or self.binary, "run", "--config", self.config],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
                 env=environment(**variables), preexec_fn=before)
+        self.context.started(self.process)
         if wait:
             wait_for(lambda: self.running() and self.listening(), lambda: "it runs and listens: " + self.log_text()[-2000:])
 
