@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import signal
 import socket
 import ssl
 import subprocess
@@ -276,7 +277,6 @@ def shown(port, **versions):
 
 def transport(context):
     """Plain text, old TLS; a renewed certificate is taken by a reload, a broken one is not."""
-    import signal
     with folder() as keys:
         cert, key = certificate(keys, "first")
         with Listening(context, tls={"cert_file": cert, "key_file": key}) as run:
