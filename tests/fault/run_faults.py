@@ -78,7 +78,10 @@ class Suites:
         if counts:
             return True, "%d tests" % sum(counts)
         found = re.search(r"^(\d+) passed, 0 failed$", text, re.M)
-        return True, "%s checks" % found.group(1) if found else text.splitlines()[-1]
+        if found:
+            return True, "%s checks" % found.group(1)
+        found = re.search(r"^(\d+ records) .*(0 differences)", text, re.M)
+        return True, "%s, %s" % found.groups() if found else text.splitlines()[-1]
 
 
 class Driver:
