@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of run_faults.py with a Kafka broker that goes, comes, and answers with errors."""
+import json
 import os
 import signal
 import subprocess
@@ -141,6 +142,38 @@ def calls(context):
                     raise Failed("%s: %s" % (rule % number, failed)) from None
     must(hits > 0, "no call was reached")
     return "%d of %d runs with a call that failed" % (hits, runs)
+
+
+def poison(context):
+    """Messages that nobody can read stand between those of a job."""
+    event = ROUNDS[1][4][0]
+    bad = ["{", "null", "[" * 5000, "x" * 900_000, event[:-1], '{"schema_version":3}',
+           "\x01\x02\x03", "\xff\xfe", event.replace('"rank":4', '"rank":-4'),
+           event.replace('"pid":', '"pid":1e999,"p":')]
+    tombstones = 3
+    rounds = min(context.count(4, 20), len(ROUNDS))
+    refused = 0
+    with Broker(context) as broker, folder() as place:
+        run = KafkaRun(context, place, broker)
+        config = run.settings
+        quarantine = os.path.join(place, "refused.jsonl")
+        config["receivers"]["kafka"]["quarantine"] = quarantine
+        run.write_config(config)
+        run.start()
+        for number in range(1, rounds):
+            broker.tell("headers %d" % (90_000 if number == 2 else 0))
+            broker.produce(bad + [""] * tombstones)
+            refused += len(bad)
+            run.give(number)
+        run.finish_running(rounds)
+        with open(quarantine, encoding="utf-8") as file:
+            found = [json.loads(line) for line in file]
+        must(len(found) == refused, lambda: "quarantined: %d of %d; %r" % (
+            len(found), refused, [str(item)[:100] for item in found[:20]]))
+        for item in found:
+            must(TOPIC in str(item.get("source", item)), lambda: "no place in %.300r" % item)
+    return "%d messages refused, each once and with its place; %d tombstones; lag 0" % (
+        refused, tombstones * (rounds - 1))
 
 
 def with_signals(context):

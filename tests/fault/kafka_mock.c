@@ -5,11 +5,12 @@
 //
 // Prints the address of its one broker; the topic has one partition. Each line of standard input is
 // a command and is answered with a line:
-//     produce N        N lines follow, each a message             ok
-//     down, up         the broker goes and comes                  ok
+//     produce N        N lines follow, each a message; an empty one a tombstone   ok
+//     headers BYTES    messages from here on carry a header of so many bytes      ok
+//     down, up         the broker goes and comes                                  ok
 //     fail API N       N requests of a kind (by its number in Kafka's protocol) are answered with
-//                      errors that may pass                       ok
-//     committed GROUP  the offset that this group has committed   NUMBER
+//                      errors that may pass                                       ok
+//     committed GROUP  the offset that this group has committed                   NUMBER
 // It ends when its input does.
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
@@ -21,6 +22,8 @@ enum { PATIENCE_MS = 30000, LINE_MAX_BYTES = 1 << 20, FAILURES_MAX = 16, NAME_MA
 
 static rd_kafka_mock_cluster_t *cluster;
 static const char *address, *topic;
+static char *header; // NULL: none
+static size_t header_size;
 
 _Noreturn static void failed(const char *what, const char *why) {
     fprintf(stderr, "kafka_mock: %s: %s\n", what, why);
@@ -48,9 +51,13 @@ static rd_kafka_t *make_client(rd_kafka_type_t type, const char *group) {
 static void produce(rd_kafka_t *producer, char *line, unsigned long count) {
     for (; count > 0 && fgets(line, LINE_MAX_BYTES, stdin) != NULL; count--) {
         size_t size = strcspn(line, "\n");
-        rd_kafka_resp_err_t failure = rd_kafka_producev(
-            producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
-            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE(line, size), RD_KAFKA_V_END);
+        rd_kafka_headers_t *headers = rd_kafka_headers_new(1);
+        if (header != NULL)
+            rd_kafka_header_add(headers, "large", -1, header, (ssize_t)header_size);
+        rd_kafka_resp_err_t failure =
+            rd_kafka_producev(producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
+                              RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_HEADERS(headers),
+                              RD_KAFKA_V_VALUE(size == 0 ? NULL : line, size), RD_KAFKA_V_END);
         if (failure != RD_KAFKA_RESP_ERR_NO_ERROR)
             failed("produce", rd_kafka_err2str(failure));
     }
@@ -88,6 +95,15 @@ static void fail(long api, unsigned long count) {
     puts("ok");
 }
 
+static void carry(unsigned long size) {
+    free(header);
+    header = size == 0 ? NULL : malloc(size);
+    header_size = size;
+    if (header != NULL)
+        memset(header, 'h', size);
+    puts("ok");
+}
+
 static void obey(rd_kafka_t *producer, char *line) {
     unsigned long count = 0;
     long api = 0;
@@ -97,6 +113,8 @@ static void obey(rd_kafka_t *producer, char *line) {
         produce(producer, line, count);
     } else if (sscanf(line, "fail %ld %lu", &api, &count) == 2) {
         fail(api, count);
+    } else if (sscanf(line, "headers %lu", &count) == 1) {
+        carry(count);
     } else if (sscanf(line, "committed %127s", group) == 1) {
         say_committed(group);
     } else if (strcmp(line, "down") == 0) {
@@ -127,6 +145,7 @@ int main(int count, char **arguments) {
     while (line != NULL && fgets(line, LINE_MAX_BYTES, stdin) != NULL)
         obey(producer, line);
     free(line);
+    free(header);
     rd_kafka_destroy_flags(producer, 0);
     rd_kafka_mock_cluster_destroy(cluster);
     rd_kafka_destroy_flags(host, 0);

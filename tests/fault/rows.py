@@ -84,13 +84,14 @@ ROWS = [
         [case_kafka.brokers, case_kafka.calls, case_kafka.with_signals], [Suite("receivers/test_kafka"), Suite("exporters/test_kafka_send"),
              Suite("kafka/run_kafka")]),
     Row("F10", "poison messages",
-        "records that cannot be decoded, tombstones, messages over the bound, headers without end",
+        "records that cannot be decoded, tombstones, messages of 900 kB, headers of 90 kB, between "
+        "those of a job",
         "the dead-letter topic and the quarantine hold exactly those, with topic, partition, "
         "offset and reason; the rest is read",
-        [], [Suite("receivers/test_kafka_dead_letter"), Suite("kafka/run_kafka")]),
+        [case_kafka.poison], [Suite("receivers/test_kafka_dead_letter"), Suite("kafka/run_kafka")]),
     Row("F11", "sinks that fail",
-        "a W&B server that answers with each error, hangs, cuts off, trickles, redirects, says "
-        "Retry-After; a Kafka broker that is never there",
+        "a W&B server that answers with each error, hangs, cuts off, redirects, says Retry-After "
+        "and what is no time; a Kafka broker that is never there",
         "only what may pass is tried again, in bounded time; the rest is told; no sink delays "
         "another pipeline",
         [], [Suite("wandb/run_wandb_faults"), Suite("exporters/test_wandb_online"),

@@ -301,6 +301,10 @@ class Run(run_crash.Run):
         """Without faults: all that is missing, the rounds from `first` on; then the last words."""
         before = names_in(self.bytes_of(self.output))
         self.start()
+        self.finish_running(first, before)
+
+    def finish_running(self, first, before=frozenset()):
+        """The same without a start; `before`: the verdicts that a stop has brought out already."""
         self.give_again()
         for number in range(first, len(ROUNDS)):
             self.give(number)

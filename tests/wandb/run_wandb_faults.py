@@ -139,6 +139,10 @@ def passing_cases(suite):
                    ["at=storage,kind=%s,skip=%d,count=2" % (kind, skip)])
     yield suite.same, "Retry-After", ["at=file_stream,kind=429,after=1",
                                       "at=graphql:upsertBucket,kind=503,after=0.5"]
+    for after in ("0", "-5", "soon", "nan", "1e", "21 Oct 2015 07:28:00 GMT"):
+        yield suite.same, "Retry-After: " + after, [
+            "at=graphql:upsertBucket,kind=503,after=" + after,
+            "at=storage,kind=429,after=" + after]
     yield suite.same, "slow", ["at=%s,kind=slow,secs=0.3" % place for place in PLACES]
     yield (suite.same, "stalled", ["at=%s,kind=stall,secs=6" % place for place in
                                    ("graphql:upsertBucket", "storage", "file_stream")], "2s")
