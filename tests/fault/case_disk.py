@@ -173,6 +173,7 @@ def full_output(context):
                 exporter["path"] = os.path.join(small.path, os.path.basename(exporter["path"]))
         run = Run(context, place, change)
         run.output = os.path.join(small.path, os.path.basename(run.output))
+        run.summary = os.path.join(small.path, os.path.basename(run.summary))
         run.start()
         small.fill()
         for number in range(len(ROUNDS)):

@@ -160,10 +160,13 @@ def poison(context):
         config["receivers"]["kafka"]["quarantine"] = quarantine
         run.write_config(config)
         run.start()
+        run.give(0)
         for number in range(1, rounds):
             broker.tell("headers %d" % (90_000 if number == 2 else 0))
-            broker.produce(bad + [""] * tombstones)
-            refused += len(bad)
+            # The mock keeps 5 MiB: one large message is enough.
+            now = [line for line in bad if number == 1 or len(line) < 100_000]
+            broker.produce(now + [""] * tombstones)
+            refused += len(now)
             run.give(number)
         run.finish_running(rounds)
         with open(quarantine, encoding="utf-8") as file:
@@ -181,6 +184,7 @@ def with_signals(context):
     with Broker(context) as broker, folder() as place:
         run = KafkaRun(context, place, broker)
         run.start()
+        run.give(0)
         run.give(1)
         broker.tell("down")
         run.signal(signal.SIGHUP)

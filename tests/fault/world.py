@@ -109,6 +109,7 @@ class Context:
                     must(run.stop() == 0, lambda: "undisturbed: " + run.log_text()[-2000:])
                     self.golden = last_words(run.bytes_of(run.output))
                     must(len(self.golden) >= 1, "undisturbed: no verdict")
+                    self.summary = json.loads(run.bytes_of(run.summary))
             return self.golden
 
 
@@ -315,6 +316,10 @@ class Run(run_crash.Run):
         golden = essence(self.context.undisturbed())
         # A stop judges what was there until then, and says so: that word stays.
         same = {name: said for name, said in same.items() if name in golden or name not in before}
+        if "json/summary" in self.settings["exporters"]:
+            summary = json.loads(self.bytes_of(self.summary))
+            must(summary == self.context.summary, lambda: "the summary is another: %r, not %r; %s"
+                 % (summary, self.context.summary, self.log_text()[-3000:]))
         must(same == golden, lambda: "the verdicts are others: %r, not %r; %s"
              % (same, golden, self.log_text()[-3000:]))
 
