@@ -10,8 +10,8 @@ import tempfile
 import time
 
 from case_disk import Small
-from world import (OUT_OF_MEMORY, ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, remove,
-                   wait_for)
+from world import (OUT_OF_MEMORY, ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must,
+                   remove, wait_for)
 
 # How culprit may end when a call failed: well; killed by nobody; with a word about the file, the
 # system, the place that cannot be made, or memory.
@@ -21,8 +21,8 @@ ROUNDS_GIVEN = 4
 
 # What fails, and whether only on files below the folder of the run.
 BELOW = ("write", "read", "open", "fsync")
-RULES = ["write:%d:EIO", "write:%d:ENOSPC:3", "write:%d:SHORT:3", "read:%d:EIO:2", "open:%d:EMFILE:2",
-         "fsync:%d:EIO", "send:%d:ECONNRESET", "recv:%d:ECONNRESET", "accept:%d:ECONNABORTED:3",
+RULES = ["write:%d:EIO", "write:%d:ENOSPC:3", "write:%d:SHORT:3", "read:%d:EIO:2",
+         "open:%d:EMFILE:2", "fsync:%d:EIO", "send:%d:ECONNRESET", "recv:%d:ECONNRESET", "accept:%d:ECONNABORTED:3",
          "accept:%d:EMFILE:5", "socket:%d:EMFILE", "thread:%d:EAGAIN"]
 NEVER = 1 << 40
 

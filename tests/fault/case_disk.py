@@ -89,7 +89,8 @@ def restart_from(context, run, state, kept, sent, safe):
 # -- damage --------------------------------------------------------------------------------------
 
 def damage(context):
-    return program([context.tool("store_damage"), str(max(1, round(1 / context.factor)) if context.long else 101)])
+    step = max(1, round(1 / context.factor)) if context.long else 101
+    return program([context.tool("store_damage"), str(step)])
 
 
 # -- full ----------------------------------------------------------------------------------------

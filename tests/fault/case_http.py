@@ -234,7 +234,7 @@ def bombs(context):
             must(status in wanted or (status is None and len(data) > MIB),
                  "%s: answered with %s" % (what, status))
             peak = max(peak, run.memory_kib("VmHWM") - before)
-        # A request may have 20 MiB, as sent and once more unpacked, in buffers that grow by doubling.
+        # A request may have 20 MiB, as sent and unpacked, in buffers that grow by doubling.
         must(context.sanitized or peak < 128 * 1024, "memory grew by %d KiB" % peak)
         must(run.post_once("0/3", ROUNDS[0][3]) in (200, 202), "it serves no more")
     with folder() as place:

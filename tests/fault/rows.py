@@ -3,7 +3,7 @@
 
 `cases` are functions of the case_*.py modules, which run_faults.py calls. `suites` are other suites
 of the test run, as FOLDER/NAME, with tests of theirs where only some of them are meant; the names
-are checked against the source. What a row says in `instead` is what is not done, and why.
+are checked against the source.
 """
 import collections
 
@@ -21,7 +21,7 @@ class Suite(collections.namedtuple("Suite", "name tests long")):
         return super().__new__(cls, name, tests, long)
 
 
-Row = collections.namedtuple("Row", "name fault done holds cases suites instead", defaults=("",))
+Row = collections.namedtuple("Row", "name fault done holds cases suites")
 
 ROWS = [
     Row("F1", "SIGKILL, again and again",
@@ -66,7 +66,8 @@ ROWS = [
         "socket, thread: at the start, in batches, at a reload, at the stop",
         "it ends with the exit code of what failed or goes on; no crash, no sanitizer report; the "
         "next start makes up for all",
-        [case_calls.memory, case_calls.memory_of_libraries, case_calls.calls], [Suite("base/test_memory", "exhausted")]),
+        [case_calls.memory, case_calls.memory_of_libraries, case_calls.calls],
+        [Suite("base/test_memory", "exhausted")]),
     Row("F7", "rotated files",
         "files are renamed, deleted and made anew, copied and cut, compressed, while they are "
         "written to and while culprit is stopped",
@@ -81,8 +82,9 @@ ROWS = [
         "group whose members change, by librdkafka's mock cluster and by a real broker",
         "nothing is lost or counts twice; only offsets that are safe are committed; other "
         "receivers go on",
-        [case_kafka.brokers, case_kafka.calls, case_kafka.with_signals], [Suite("receivers/test_kafka"), Suite("exporters/test_kafka_send"),
-             Suite("kafka/run_kafka")]),
+        [case_kafka.brokers, case_kafka.calls, case_kafka.with_signals],
+        [Suite("receivers/test_kafka"), Suite("exporters/test_kafka_send"),
+         Suite("kafka/run_kafka")]),
     Row("F10", "poison messages",
         "records that cannot be decoded, tombstones, messages of 900 kB, headers of 90 kB, between "
         "those of a job",
@@ -152,7 +154,8 @@ ROWS = [
     Row("F20", "names without end",
         "jobs, ranks, sessions and hosts without end, and an id of 900 kB, behind a known job",
         "the known job's verdicts stay; memory and metrics are bounded",
-        [case_input.both_names], [Suite("base/test_metrics", "series_beyond_the_bound_are_not_exposed")]),
+        [case_input.both_names],
+        [Suite("base/test_metrics", "series_beyond_the_bound_are_not_exposed")]),
     Row("F21", "configurations",
         "bombs of aliases and merge keys, nesting, tabs, keys given twice, environment variables "
         "in a circle; mutations of a good one",
@@ -185,8 +188,9 @@ ROWS = [
         [case_disk.read_only], []),
     Row("X4", "stale files", "open and read give ESTALE, as on a network file system",
         "the files are read again; nothing is lost", [case_disk.stale], []),
-    Row("X5", "no rights", "a user of its own (65532) that may write to one folder, over a root that "
-        "may only be read", "no difference", [case_calls.not_root], []),
+    Row("X5", "no rights",
+        "a user of its own (65532) that may write to one folder, over a root that may only be read",
+        "no difference", [case_calls.not_root], []),
     Row("X6", "long runs", "jobs come and go, reloads, rotations, probes",
         "descriptors, threads and held memory stay what they were",
         [], [Suite("run/run_soak", long=("120",))]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases of run_faults.py share: a culprit that can be made to suffer, and what a case says.
+"""What the cases of run_faults.py share: a culprit that can be made to suffer, and what they say.
 
 The job of tests/run/run_crash.py is given out in rounds by file and HTTP. `disturbed` gives the
 first rounds to a culprit with a fault, ends it, and lets one without faults have the rest: then the
@@ -178,7 +178,8 @@ class Run(run_crash.Run):
                 env=environment(**variables), preexec_fn=before)
         self.context.started(self.process)
         if wait:
-            wait_for(lambda: self.running() and self.listening(), lambda: "it runs and listens: " + self.log_text()[-2000:])
+            wait_for(lambda: self.running() and self.listening(),
+                     lambda: "it runs and listens: " + self.log_text()[-2000:])
 
     def running(self):
         """True once it has started; a Failed when it has ended instead."""
