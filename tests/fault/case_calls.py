@@ -22,8 +22,8 @@ ROUNDS_GIVEN = 4
 # What fails, and whether only on files below the folder of the run.
 BELOW = ("write", "read", "open", "fsync")
 RULES = ["write:%d:EIO", "write:%d:ENOSPC:3", "write:%d:SHORT:3", "read:%d:EIO:2",
-         "open:%d:EMFILE:2", "fsync:%d:EIO", "send:%d:ECONNRESET", "recv:%d:ECONNRESET", "accept:%d:ECONNABORTED:3",
-         "accept:%d:EMFILE:5", "socket:%d:EMFILE", "thread:%d:EAGAIN"]
+         "open:%d:EMFILE:2", "fsync:%d:EIO", "send:%d:ECONNRESET", "recv:%d:ECONNRESET",
+         "accept:%d:ECONNABORTED:3", "accept:%d:EMFILE:5", "socket:%d:EMFILE", "thread:%d:EAGAIN"]
 NEVER = 1 << 40
 
 

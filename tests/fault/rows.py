@@ -16,7 +16,7 @@ import case_run
 
 
 class Suite(collections.namedtuple("Suite", "name tests long")):
-    """`long`: what the long form gives to it behind the binary; None: it is not run there."""
+    """`long`: what the long form gives to it behind the binary."""
     def __new__(cls, name, *tests, long=()):
         return super().__new__(cls, name, tests, long)
 
