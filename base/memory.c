@@ -12,7 +12,7 @@ static atomic_uint_fast64_t allocation_count;
 static atomic_uint_fast64_t live_bytes;
 static atomic_uint_fast64_t peak_bytes;
 
-_Noreturn static void memory_exhausted(size_t size) {
+_Noreturn void memory_exhausted(size_t size) {
     char message[96];
     int length =
         snprintf(message, sizeof message, "culprit: out of memory, asked for %zu bytes\n", size);

@@ -16,6 +16,10 @@ void *memory_resize(void *block, size_t size);
 void memory_give(void *block);                         // NULL is fine
 char *memory_copy_text(const char *data, size_t size); // adds a terminating zero
 
+// Ends the process with its message: for a library that said it has no memory. `size` is what was
+// asked for.
+_Noreturn void memory_exhausted(size_t size);
+
 struct memory_figures {
     uint64_t allocations; // calls that took memory since the start of the process
     uint64_t live_bytes;  // usable bytes held now

@@ -347,13 +347,15 @@ static void parser_run(struct reader *reader) {
     diag_config.fp = NULL;
     diag_config.colorize = false;
     struct fy_diag *diag = fy_diag_create(&diag_config);
-    assert(diag != NULL);
+    if (diag == NULL)
+        memory_exhausted(sizeof diag_config);
     fy_diag_set_collect_errors(diag, true);
     struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_JSON_NONE |
                                            FYPCF_DEFAULT_VERSION_1_2,
                                   .diag = diag};
     struct fy_parser *parser = fy_parser_create(&config);
-    assert(parser != NULL);
+    if (parser == NULL)
+        memory_exhausted(sizeof config);
     struct slice text = reader->document.text;
     if (fy_parser_set_string(parser, text.data, text.size) == 0)
         events_read(reader, parser, diag);
