@@ -141,26 +141,31 @@ static bool skip_copied(struct follower *follower, struct tracked_file *file) {
 }
 
 static bool has_mark(struct follower *follower, struct tracked_file *file, struct track_mark mark,
-                     uint64_t offset) {
+                     uint64_t offset, bool *unreadable) {
     char bytes[TRACK_MARK_MAX];
     size_t got = 0;
-    return mark.size <= sizeof bytes && read_at(follower, file, bytes, mark.size, offset, &got) &&
-           got == mark.size && track_mark_fits(mark, bytes);
+    if (mark.size > sizeof bytes)
+        return false;
+    *unreadable = !read_at(follower, file, bytes, mark.size, offset, &got);
+    return !*unreadable && got == mark.size && track_mark_fits(mark, bytes);
 }
 
-// Goes on where an earlier process was, if these are still the bytes that it read.
-static bool resume(struct follower *follower, struct tracked_file *file) {
+// Goes on where an earlier process was, if these are still the bytes that it read. What cannot be
+// read now may still be the same.
+static bool resume(struct follower *follower, struct tracked_file *file, bool *unreadable) {
     struct place known = file->restored;
     if (known.kind != PLACE_LINES || known.offset == 0)
         return false;
     bool same = file->seen_bytes >= known.offset && known.mark.size <= known.offset &&
-                (known.head.size == 0 || has_mark(follower, file, known.head, 0)) &&
+                (known.head.size == 0 || has_mark(follower, file, known.head, 0, unreadable)) &&
                 (known.mark.size == 0 ||
-                 has_mark(follower, file, known.mark, known.offset - known.mark.size));
+                 has_mark(follower, file, known.mark, known.offset - known.mark.size, unreadable));
     if (same) {
         mark_place(follower, file, known.offset, known.records);
         return true;
     }
+    if (*unreadable)
+        return false;
     file->stream.generation++;
     feed_note(
         follower->reader->sink.feed, slice_of(file->path),
@@ -179,7 +184,10 @@ static bool begin_as(struct follower *follower, struct tracked_file *file,
         return true;
     }
     bool lines = guess.layout == LAYOUT_LINES;
-    bool resumed = lines && resume(follower, file);
+    bool unreadable = false;
+    bool resumed = lines && resume(follower, file, &unreadable);
+    if (unreadable)
+        return false;
     if (guess.kind == FORMAT_STORMLOG && lines && !file->from_end && !resumed &&
         !skip_copied(follower, file))
         return false;
