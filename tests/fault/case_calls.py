@@ -172,17 +172,20 @@ def no_scratch(context):
 def not_root(context):
     """A user that owns nothing but one folder, over a root that may only be read."""
     user = 65532
-    with folder() as place, Small(place, 64) as small:
+    # Others may not come into TMPDIR, nor to where the binary is.
+    with folder("/var/tmp") as place, Small(place, 64) as small:
         if not small.mounted:
             raise Left("no file system can be mounted here")
         run = Run(context, place)
+        own = os.path.join(place, "culprit")
+        shutil.copy(context.binary, own)
         wrapper = os.path.join(place, "confined")
         with open(wrapper, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\nif [ \"$CONFINED\" != 1 ]; then\n"
                        "    CONFINED=1 exec unshare -m \"$0\" \"$@\"\nfi\n"
                        "mount -o remount,bind,ro / || exit 99\n"
                        "exec setpriv --reuid=%d --regid=%d --clear-groups '%s' \"$@\"\n"
-                       % (user, user, run.binary))
+                       % (user, user, own))
         os.chmod(wrapper, 0o755)
         tried = subprocess.run(["unshare", "-m", "mount", "-o", "remount,bind,ro", "/"],
                                check=False, capture_output=True)

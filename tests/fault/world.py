@@ -113,8 +113,9 @@ class Context:
             return self.golden
 
 
-def folder():
-    return tempfile.TemporaryDirectory(prefix="culprit-fault-", ignore_cleanup_errors=True)
+def folder(below=None):
+    return tempfile.TemporaryDirectory(prefix="culprit-fault-", dir=below,
+                                       ignore_cleanup_errors=True)
 
 
 def last_words(data):
