@@ -37,7 +37,7 @@ static void print_command_rows(struct buffer *out, const char *group) {
 
 void help_print_commands(struct buffer *out) {
     buffer_append_text(out,
-                       "culprit names the rank and the phase that broke a distributed "
+                       "culprit names the rank, phase, GPU or node that broke a distributed "
                        "training job.\n\nUsage: culprit COMMAND [OPTION…]\n\nCommands:\n");
     print_command_rows(out, NULL);
     buffer_append_text(out,

@@ -38,6 +38,18 @@ void verdict_set_id(struct verdict *verdict, const char *pattern, const struct s
     snprintf(verdict->id, sizeof verdict->id, "%s:%s", pattern, digest);
 }
 
+void verdict_set_times(struct verdict *verdict) {
+    verdict->start_ns = UINT64_MAX;
+    verdict->end_ns = 0;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
+        const struct evidence *evidence = &verdict->evidence[i];
+        if (evidence->role != EVIDENCE_CONTEXT && evidence->time_ns < verdict->start_ns)
+            verdict->start_ns = evidence->time_ns;
+        if (evidence->time_ns > verdict->end_ns)
+            verdict->end_ns = evidence->time_ns;
+    }
+}
+
 const char *severity_name(enum severity severity) {
     assert((size_t)severity < sizeof severity_names / sizeof severity_names[0]);
     return severity_names[severity];

@@ -85,6 +85,8 @@ struct verdict {
 // Fills `id` from the pattern and its correlation key's parts.
 void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
                     size_t key_count);
+// Those of its evidence: the earliest that is no context, and the latest.
+void verdict_set_times(struct verdict *verdict);
 const char *severity_name(enum severity severity);
 // One line of JSON with its newline, fields in the schema's order.
 void verdict_encode(const struct verdict *verdict, struct buffer *out);

@@ -202,17 +202,6 @@ static void add_other_evidence(const struct memory_finding *finding, struct aren
     }
 }
 
-static void find_times(struct verdict *out) {
-    out->start_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < out->evidence_count; i++) {
-        const struct evidence *evidence = &out->evidence[i];
-        if (evidence->role != EVIDENCE_CONTEXT && evidence->time_ns < out->start_ns)
-            out->start_ns = evidence->time_ns;
-        if (evidence->time_ns > out->end_ns)
-            out->end_ns = evidence->time_ns;
-    }
-}
-
 static void add_entities(const struct memory_finding *finding, struct arena *arena,
                          struct verdict *out) {
     const struct cause *cause = finding->cause;
@@ -336,7 +325,7 @@ void memory_verdict_build(const struct memory_finding *finding, struct arena *ar
     // What fell back is over: what the rank uses since is no part of it.
     if (cause->kind != CAUSE_SWING)
         add_last_evidence(finding, arena, out);
-    find_times(out);
+    verdict_set_times(out);
     add_attributes(finding, arena, out);
 }
 

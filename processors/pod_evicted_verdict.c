@@ -236,17 +236,6 @@ static void add_removal(const struct eviction_finding *finding, struct arena *ar
                                         .role = EVIDENCE_EFFECT});
 }
 
-static void find_times(struct verdict *out) {
-    out->start_ns = UINT64_MAX;
-    for (uint32_t i = 0; i < out->evidence_count; i++) {
-        const struct evidence *evidence = &out->evidence[i];
-        if (evidence->role != EVIDENCE_CONTEXT && evidence->time_ns < out->start_ns)
-            out->start_ns = evidence->time_ns;
-        if (evidence->time_ns > out->end_ns)
-            out->end_ns = evidence->time_ns;
-    }
-}
-
 static void add_entities(const struct eviction_finding *finding, struct arena *arena,
                          struct verdict *out) {
     bool own_fault = finding->kind == EVICTION_POD_LIMIT;
@@ -336,7 +325,7 @@ void eviction_verdict_build(const struct eviction_finding *finding,
                       arena, out);
     add_condition(finding, finding->transition, finding->condition, EVIDENCE_CAUSE, arena, out);
     add_removal(finding, arena, out);
-    find_times(out);
+    verdict_set_times(out);
     add_attributes(finding, arena, out);
 }
 

@@ -134,15 +134,7 @@ void verdict_draft_finish(struct verdict_draft *draft) {
         copy(draft->arena, draft->evidence, verdict->evidence_count * sizeof draft->evidence[0]);
     verdict->attributes = copy(draft->arena, draft->attributes,
                                verdict->attribute_count * sizeof draft->attributes[0]);
-    verdict->start_ns = UINT64_MAX;
-    verdict->end_ns = 0;
-    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
-        const struct evidence *evidence = &verdict->evidence[i];
-        if (evidence->role != EVIDENCE_CONTEXT && evidence->time_ns < verdict->start_ns)
-            verdict->start_ns = evidence->time_ns;
-        if (evidence->time_ns > verdict->end_ns)
-            verdict->end_ns = evidence->time_ns;
-    }
+    verdict_set_times(verdict);
 }
 
 const char *draft_string(struct arena *arena, string_id id, size_t max) {
