@@ -1,42 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // hbm_ecc: what is one incident, how bad it is, and what is none.
 #include "processors/hbm_ecc.h"
-#include "tests/processors/node_lines.h"
-#include "tests/support/schema_check.h"
+#include "tests/processors/cluster_fixture.h"
 
-static struct cluster cluster;
-static struct detector detector;
-static const char SCHEMA[] = TESTS_DIR "/../docs/verdict.schema.json";
 static const char PCI[] = "0000:45:00", UUID[] = "GPU-aaaa";
 
 static void setup(void) {
-    cluster.count = 0;
-    detector = detector_open(&processor_hbm_ecc);
-}
-
-static void teardown(void) {
-    detector_close(&detector);
-    metrics_release();
-    intern_release();
-    ck_assert_uint_eq(memory_figures().live_bytes, 0);
-}
-
-static const char *run(void) {
-    detector_start(&detector);
-    detector_feed(&detector, cluster.events, cluster.count);
-    detector_finish(&detector);
-    const char *lines = detector_lines(&detector);
-    if (detector.verdict_count > 0)
-        schema_check_lines(SCHEMA, lines);
-    return lines;
-}
-
-static void says(const char *lines, const char *words) {
-    ck_assert_msg(strstr(lines, words) != NULL, "\"%s\" is not in: %s", words, lines);
-}
-
-static void says_not(const char *lines, const char *words) {
-    ck_assert_msg(strstr(lines, words) == NULL, "\"%s\" is in: %s", words, lines);
+    fixture_begin(&processor_hbm_ecc);
 }
 
 static void xid(double seconds, uint32_t code) {
