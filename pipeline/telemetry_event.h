@@ -74,9 +74,11 @@ struct telemetry {
     string_id event_type;
     string_id collector;
     string_id host;
-    string_id job;     // STRING_NONE: null or absent
-    string_id session; // STRING_NONE: none in the record, so its id is synthetic (see below)
-    int64_t pid;       // -1 unknown
+    string_id job; // STRING_NONE: null or absent
+    // STRING_NONE: no usable one in the record, so its id is stormlog's synthetic one, shared only
+    // by records that agree in timestamp, host and pid.
+    string_id session;
+    int64_t pid; // -1 unknown
     int64_t device_id;
     int64_t sampling_interval_ms;
     int64_t allocated_bytes;
@@ -93,9 +95,3 @@ struct telemetry {
     const struct phase_scope *scope;      // NULL when this is no boundary or not a valid one
     const struct tracker_record *tracker; // legacy records only; NULL for v2 to v4
 };
-
-// A record without a usable session_id gets stormlog's synthetic one: it is shared only by records
-// that agree in timestamp, host and pid.
-static inline bool telemetry_session_is_synthetic(const struct telemetry *telemetry) {
-    return telemetry->session == STRING_NONE;
-}

@@ -58,10 +58,3 @@ const struct throttle_bit *throttle_bit_find(uint64_t mask) {
             return &THROTTLE_BITS[i];
     return NULL;
 }
-
-uint64_t throttle_known_mask(void) {
-    uint64_t mask = 0;
-    for (size_t i = 0; i < THROTTLE_BITS_COUNT; i++)
-        mask |= THROTTLE_BITS[i].mask;
-    return mask;
-}

@@ -71,8 +71,6 @@ struct throttle_bit {
 };
 
 const struct throttle_bit *throttle_bit_find(uint64_t mask); // of one bit; NULL: unknown
-// All bits with a row.
-uint64_t throttle_known_mask(void);
 
 // -- The tables themselves, for those who walk them -----------------------------------------------
 
