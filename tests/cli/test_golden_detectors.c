@@ -40,7 +40,7 @@ static int folders(const char *place, struct dirent ***found) {
 
 START_TEST(golden) {
     const struct component_type *type = DETECTORS[_i];
-    char place[1024], folder[2048];
+    char place[1024], folder[1300];
     snprintf(place, sizeof place, "%s/%s", PLACE, type->name);
     struct dirent **cases;
     int count = folders(place, &cases);
