@@ -289,10 +289,14 @@ static uint64_t idle_timeout_ns(const struct runner *runner) {
     return (uint64_t)runner->plan->timing.idle_timeout.ns;
 }
 
+// The first moment at which the source is silent if nothing more comes from it.
+static uint64_t silent_at(const struct runner *runner, const struct runner_source *source) {
+    return source->last_seen_ns + idle_timeout_ns(runner) + 1;
+}
+
 static bool is_active(const struct runner *runner, const struct runner_source *source,
                       uint64_t monotonic_ns) {
-    return source->in_use && !source->left &&
-           source->last_seen_ns + idle_timeout_ns(runner) >= monotonic_ns;
+    return source->in_use && !source->left && silent_at(runner, source) > monotonic_ns;
 }
 
 // The newest event of the active source that is furthest behind; UINT64_MAX when none is active.
@@ -329,6 +333,10 @@ static bool holds(const struct runner *runner, uint64_t monotonic_ns) {
 }
 
 bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
+    // A delivery brings the time when its first event came, which others may have passed meanwhile.
+    if (monotonic_ns > runner->looked_ns)
+        runner->looked_ns = monotonic_ns;
+    monotonic_ns = runner->looked_ns;
     if (runner->state.idle_judged || runner->state.newest_ns == 0 || holds(runner, monotonic_ns))
         return true;
     // As long as no event is newer than the first moment, no watermark has passed it.
@@ -360,14 +368,17 @@ void runner_idle(struct runner *runner) {
 uint64_t runner_next_look(const struct runner *runner) {
     if (runner->state.idle_judged || runner->state.newest_ns == 0)
         return UINT64_MAX;
-    uint64_t next = runner->holds > 0 ? runner->hold_until_ns : UINT64_MAX;
+    if (holds(runner, runner->looked_ns))
+        return runner->hold_until_ns;
+    // What was silent at the last look was taken into account there, and means nothing until it
+    // speaks again.
+    uint64_t next = UINT64_MAX;
     for (uint32_t i = 0; i < runner->sources.used; i++) {
         const struct runner_source *source = runner_source_at(runner, i);
-        uint64_t silent = source->last_seen_ns + idle_timeout_ns(runner) + 1;
-        if (source->in_use && !source->left && silent < next)
-            next = silent;
+        if (is_active(runner, source, runner->looked_ns) && silent_at(runner, source) < next)
+            next = silent_at(runner, source);
     }
-    return next;
+    return next == UINT64_MAX ? runner->looked_ns : next;
 }
 
 bool runner_is_full(const struct runner *runner) {

@@ -64,6 +64,7 @@ struct runner {
     uint64_t holder_newest_ns;
     uint32_t holds;         // receivers that have not caught up yet: nothing is judged before …
     uint64_t hold_until_ns; // … but not for longer than this (monotonic)
+    uint64_t looked_ns;     // its clock, monotonic: as of the last runner_advance
     bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
     atomic_uint_fast64_t evaluations;
@@ -90,7 +91,8 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
 bool runner_advance(struct runner *runner, uint64_t monotonic_ns);
 // All inputs are silent: judges everything that came and gives a first name time to settle.
 void runner_idle(struct runner *runner);
-// When runner_advance may have something to do next without any delivery; UINT64_MAX: never.
+// When runner_advance may have something to do next without any delivery; UINT64_MAX: never. Later
+// than its last look, unless all sources are silent and that has not been judged yet.
 uint64_t runner_next_look(const struct runner *runner);
 // Nothing comes after.
 void runner_finish(struct runner *runner);

@@ -41,8 +41,10 @@ static bool ends_rest(const struct run_receiver *receiver, const struct runner *
     if (runner->once || !runner->changed || runner->state.idle_judged ||
         runner->state.newest_ns == 0)
         return true;
+    // Places have no events and never hold anything back.
     for (uint32_t i = 0; i < delivery->touched_count; i++)
-        if (runner_source_at(runner, receiver->rows[i])->left)
+        if (delivery->touched[i]->newest_ns != 0 &&
+            runner_source_at(runner, receiver->rows[i])->left)
             return true;
     return false;
 }
@@ -181,6 +183,7 @@ static void caught_up(void *context) {
             (void)runner_advance(runner, clock_monotonic_ns());
         pthread_mutex_unlock(&runner->lock);
     }
+    wake_if_dozing(receiver->service);
 }
 
 struct feed_outlet receiver_outlet(struct run_receiver *receiver) {

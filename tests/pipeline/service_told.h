@@ -13,6 +13,8 @@
 #include "tests/base/http_client.h"
 #include "tests/support/temporary.h"
 
+#include <sys/resource.h>
+
 static char folder[64];
 static struct fixture f;
 static struct service *service;
@@ -71,7 +73,9 @@ static const char *told_trouble;
 static atomic_bool told_failure;
 static atomic_bool told_deaf; // does not stop when it is asked to
 static atomic_uint was_blocked;
-static atomic_bool told_move;   // the source is gone, and another one is there
+static atomic_bool told_move; // the source is gone, and another one is there
+static bool told_keeps_place;
+static struct source *told_place;
 static uint64_t safe_so_far;    // number of what need not come again
 static char restored_paths[64]; // a space behind each
 
@@ -95,12 +99,13 @@ static inline uint64_t safe_number(void) {
     return number;
 }
 
+// The position is kept with a place when there is one, as receivers of files do.
 static inline void offer_told(struct feed *feed, struct source *source, uint64_t *done) {
     struct decode_fault fault;
     pthread_mutex_lock(&told_lock);
     for (; *done < told_count; ++*done) {
         struct source_position position = {.number = *done + 1};
-        feed_source_reached(source, &position);
+        feed_source_reached(told_place == NULL ? source : told_place, &position);
         (void)feed_offer(feed, source, slice_of(told_words[*done]), *done + 1, &fault);
     }
     feed_flush(feed);
@@ -127,6 +132,7 @@ static inline enum status told_run(void *instance, struct feed *feed, struct err
     struct source *source = told_source(feed);
     feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
     uint64_t done = feed_source_restored(source).number;
+    told_place = told_keeps_place ? feed_place(feed, SLICE("\x1ftold")) : NULL;
     struct pollfd stop = {.fd = feed_stop_descriptor(feed), .events = POLLIN};
     do {
         if (atomic_exchange(&told_move, false)) {
@@ -246,6 +252,7 @@ struct running {
     bool reload;
     enum status status;
     struct error error;
+    long waits; // how often its thread gave up the processor by itself
 };
 
 static struct running running;
@@ -253,6 +260,9 @@ static struct running running;
 static inline void *run_service(void *argument) {
     (void)argument;
     running.status = service_run(service, &running.reload, &running.error);
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_THREAD, &usage), 0);
+    running.waits = usage.ru_nvcsw;
     return NULL;
 }
 
@@ -319,6 +329,7 @@ static inline void live_setup(void) {
     f.plan.checkpoint_interval.ns = 20000000;
     with_store = false;
     told_count = 0;
+    told_keeps_place = false;
     safe_so_far = 0;
     atomic_store(&total_seconds, 0);
     told_trouble = NULL;

@@ -137,6 +137,20 @@ START_TEST(a_full_queue_holds_the_receiver_up) {
 }
 END_TEST
 
+// A receiver that keeps its positions in places hands over again and again: nothing of that is the
+// main thread's business.
+START_TEST(input_does_not_wake_the_main_thread) {
+    told_keeps_place = true;
+    begin_live();
+    for (unsigned i = 0; i < WORDS_MAX; i++) {
+        tell("1");
+        AWAIT(atomic_load(&total_seconds) == i + 1);
+    }
+    end_live();
+    ck_assert_int_lt(running.waits, WORDS_MAX / 2);
+}
+END_TEST
+
 // -- what it counts -------------------------------------------------------------------------------
 
 START_TEST(it_counts_what_came_and_went) {
@@ -250,6 +264,7 @@ int main(void) {
     tcase_add_exit_test(tests, a_receiver_that_does_not_stop_is_not_waited_for, 71);
     tcase_add_test(tests, a_part_that_does_not_start_is_named);
     tcase_add_test(tests, a_full_queue_holds_the_receiver_up);
+    tcase_add_test(tests, input_does_not_wake_the_main_thread);
     tcase_add_test(tests, it_counts_what_came_and_went);
     tcase_add_test(tests, what_a_stage_leaves_out_is_counted);
     tcase_add_test(tests, an_endpoint_that_is_taken_ends_the_start);
