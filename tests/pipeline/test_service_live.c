@@ -83,6 +83,7 @@ START_TEST(a_receiver_that_fails_ends_the_run) {
     begin_live();
     AWAIT(health().started);
     tell("5");
+    AWAIT(atomic_load(&total_seconds) == 5);
     atomic_store(&told_failure, true);
     pthread_join(running.thread, NULL);
     ck_assert_int_eq(running.status, STATUS_IO);
