@@ -117,8 +117,8 @@ uint32_t runner_source_row(struct runner *runner, string_id receiver, struct sli
 
 void runner_source_leave(struct runner *runner, uint32_t row, bool forget) {
     struct runner_source *source = runner_source_at(runner, row);
+    runner->changed = runner->changed || forget || !source->left;
     source->left = 1;
-    runner->changed = true;
     if (!forget)
         return;
     source->in_use = 0;

@@ -5,6 +5,9 @@
 // at most eight candidates and two small reads each.
 #include "receivers/file_copy.h"
 
+#include "base/memory.h"
+#include "receivers/file_chain.h"
+
 #include <ctype.h>
 #include <unistd.h>
 
@@ -39,16 +42,16 @@ uint32_t copy_candidates(const struct track_table *table, const struct tracked_f
         struct tracked_file *file = table->files[i];
         if (file != copy && file->offset > 0 && file->head.size > 0 && file->mark.size > 0 &&
             file->state == TRACK_LINES && names_fit(slice_of(file->path), path))
-            out[count++] = (struct copy_candidate){file, file->head, file->mark, file->offset,
-                                                   file->stream.position};
+            out[count++] = (struct copy_candidate){file,       file->path,   file->head,
+                                                   file->mark, file->offset, file->stream.position};
     }
     for (uint32_t i = 0; i < TRACK_FORMER_MAX && count < COPY_CANDIDATES_MAX; i++) {
         // The newest first.
         const struct track_former *former =
             &table->formers[(table->former_next - 1 - i) % TRACK_FORMER_MAX];
         if (former->path != NULL && names_fit(slice_of(former->path), path))
-            out[count++] = (struct copy_candidate){NULL, former->head, former->mark, former->offset,
-                                                   former->lines};
+            out[count++] = (struct copy_candidate){NULL,         former->path,   former->head,
+                                                   former->mark, former->offset, former->lines};
     }
     return count;
 }
@@ -84,6 +87,14 @@ static struct copy_place place_after(struct follower *follower,
     return place;
 }
 
+void copy_settle(struct track_table *table, struct tracked_file *copy,
+                 const struct copy_candidate *candidate) {
+    char *path = memory_copy_text(candidate->path, strlen(candidate->path));
+    memory_give(copy->was_at);
+    copy->was_at = path;
+    chain_link_rotated(table, copy);
+}
+
 enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy,
                                  struct copy_place *place) {
     struct copy_candidate candidates[COPY_CANDIDATES_MAX];
@@ -98,6 +109,7 @@ enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file 
             continue;
         }
         if (bytes_fit(copy, candidate->mark, candidate->offset - candidate->mark.size)) {
+            copy_settle(follower->table, copy, candidate);
             *place = place_after(follower, candidate, copy);
             return COPY_FOUND;
         }

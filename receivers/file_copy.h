@@ -25,6 +25,7 @@ struct copy_place {
 // One file or former generation that a new file may be a copy of.
 struct copy_candidate {
     struct tracked_file *file; // NULL: it is over
+    const char *path;
     struct track_mark head;
     struct track_mark mark;
     uint64_t offset;
@@ -34,7 +35,10 @@ struct copy_candidate {
 // Those that fit by their names; returns how many.
 uint32_t copy_candidates(const struct track_table *table, const struct tracked_file *copy,
                          struct copy_candidate out[COPY_CANDIDATES_MAX]);
-// For a file of plain lines. Reads what is left of the original first, so that nothing is read
-// twice.
+// The copy is that of this one: it remembers the name.
+void copy_settle(struct track_table *table, struct tracked_file *copy,
+                 const struct copy_candidate *candidate);
+// For a file of plain lines, which is settled when it is a copy. Reads what is left of the original
+// first, so that nothing is read twice.
 enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy,
                                  struct copy_place *place);

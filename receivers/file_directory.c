@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -225,6 +226,14 @@ enum directory_verdict directory_judge(const struct directory *directory, struct
         return is_part(directory->kind, name) ? ENTRY_PART : ENTRY_LEFT_OUT;
     }
     return !listed || is_input(plain) ? ENTRY_TAKEN : ENTRY_LEFT_OUT;
+}
+
+bool directory_segment_number(struct slice path, uint32_t *number) {
+    struct slice name = without_end(last_name(path), SLICE(".gz"));
+    if (!is_segment(name))
+        return false;
+    *number = (uint32_t)strtoul(name.data + strlen("segment-"), NULL, 10);
+    return true;
 }
 
 enum directory_kind directory_kind_of_file(struct slice path) {

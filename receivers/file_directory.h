@@ -49,6 +49,8 @@ void directory_close(struct directory *directory);
 // its ending does not matter.
 enum directory_verdict directory_judge(const struct directory *directory, struct slice name,
                                        bool listed);
+// The number of a segment of a telemetry sink, by its path; false when it is none.
+bool directory_segment_number(struct slice path, uint32_t *number);
 // What a file is by its path alone: DIRECTORY_SINK for a segment, DIRECTORY_DUMP for the events of
 // a dump, else DIRECTORY_PLAIN.
 enum directory_kind directory_kind_of_file(struct slice path);

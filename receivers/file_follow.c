@@ -9,6 +9,7 @@
 #include "receivers/file_follow.h"
 
 #include "base/memory.h"
+#include "receivers/file_chain.h"
 #include "receivers/file_copy.h"
 #include "receivers/file_place.h"
 #include "receivers/file_settle.h"
@@ -161,6 +162,8 @@ static bool resume(struct follower *follower, struct tracked_file *file, bool *u
                 (known.mark.size == 0 ||
                  has_mark(follower, file, known.mark, known.offset - known.mark.size, unreadable));
     if (same) {
+        file->was_at = place_former_path(file);
+        chain_link_rotated(follower->table, file);
         mark_place(follower, file, known.offset, known.records);
         return true;
     }

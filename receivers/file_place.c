@@ -81,6 +81,15 @@ void place_open(struct feed *feed, struct restored_places *known, struct tracked
     file->stream.at.detail[DETAIL_INODE] = file->inode;
 }
 
+char *place_former_path(const struct tracked_file *file) {
+    struct slice name = feed_source_path(file->stream.place);
+    const char *mark = memchr(name.data + 1, PLACE_MARK, name.size - 1);
+    if (mark == NULL)
+        return NULL;
+    struct slice path = {mark + 1, (size_t)(name.data + name.size - mark - 1)};
+    return slice_equal(path, slice_of(file->path)) ? NULL : memory_copy_text(path.data, path.size);
+}
+
 void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark) {
     struct source_position *at = &file->stream.at;
     at->detail[DETAIL_HEAD] = file->head.hash;

@@ -257,6 +257,7 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
         feed_note(follower->reader->sink.feed, slice_of(file->path),
                   "it holds what was read before, up to line %llu, and is read on from there",
                   (unsigned long long)start.lines);
+        copy_settle(follower->table, file, &match->candidate);
         struct tracked_file *original = match->candidate.file;
         if (original != NULL && !original->there) {
             track_remember(follower->table, original);

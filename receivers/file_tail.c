@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "receivers/file_chain.h"
 #include "receivers/file_dump.h"
 #include "receivers/file_follow.h"
 #include "receivers/file_place.h"
@@ -43,6 +44,7 @@ struct tail {
     uint64_t next_tick_ns;
     uint64_t searched_ns;
     bool searched; // at least once
+    bool settled;  // what was there at the start has been read
     bool search;   // names changed
     bool lost;     // events were lost: any file may have changed
     struct move moves[MOVES_MAX];
@@ -141,6 +143,7 @@ static void search_files(struct tail *tail) {
         }
     }
     memory_give(were_there);
+    chain_link(table, found);
     watch_directories(tail);
     say_notes(tail);
     tail->searched = true;
@@ -241,7 +244,8 @@ static bool read_round(struct tail *tail) {
         // Nothing is read that could not be handed over.
         if (feed_blocked(tail->feed))
             return false;
-        file->changed = false;
+        file->came_back = file->came_back || file->left;
+        file->left = file->changed = false;
         file->changed = follow_step(&tail->follower, file);
         any = any || file->changed;
     }
@@ -286,6 +290,47 @@ static void drop_gone(struct tail *tail) {
     }
     forget_over(tail);
     track_remove_over(&tail->table);
+}
+
+// Files that are complete do not hold back what is judged. One that was written to all the same
+// (by a writer that was not told of the rotation yet) must have been quiet for a while.
+static void leave_complete(struct tail *tail) {
+    for (uint32_t i = 0; i < tail->table.count; i++) {
+        struct tracked_file *file = tail->table.files[i];
+        bool quiet = tail->follower.now_ns - file->quiet_since_ns >= GONE_INTERVALS * tail->poll_ns;
+        if (file->left || (file->came_back && !quiet) || !chain_is_complete(file))
+            continue;
+        feed_source_leave(tail->feed, file->stream.source);
+        file->left = true;
+    }
+}
+
+// Whether a file that is followed has this path, or had it when an earlier process read it.
+static bool is_followed(const struct tail *tail, struct slice path) {
+    if (track_find_path(&tail->table, path) != NULL)
+        return true;
+    for (uint32_t i = 0; i < tail->table.count; i++) {
+        const char *was_at = tail->table.files[i]->was_at;
+        if (was_at != NULL && slice_equal(slice_of(was_at), path))
+            return true;
+    }
+    return false;
+}
+
+// What an earlier process read and is there no more holds nothing back either. What cannot be
+// looked at for now may come back.
+static void leave_absent(struct tail *tail) {
+    struct source *source;
+    for (uint32_t i = 0; (source = feed_restored_source(tail->feed, i)) != NULL; i++) {
+        struct slice path = feed_source_path(source);
+        if (path.data[0] == PLACE_MARK || is_followed(tail, path))
+            continue;
+        struct stat about;
+        char *text = memory_copy_text(path.data, path.size);
+        if (stat(text, &about) == 0 || errno == ENOENT || errno == ENOTDIR)
+            feed_source_leave(tail->feed, source);
+        memory_give(text);
+    }
 }
 
 static void tick(struct tail *tail) {
@@ -380,6 +425,10 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
         follow_clear_window(&tail->follower);
         tail->follower.ticked = false;
         drop_gone(tail);
+        leave_complete(tail);
+        if (!tail->settled)
+            leave_absent(tail);
+        tail->settled = true;
         feed_caught_up(feed);
         if (feed_blocked(feed))
             (void)feed_wait(feed, tail->poll_ns);

@@ -39,6 +39,7 @@ void track_init(struct track_table *table) {
 static void free_file(struct track_table *table, struct tracked_file *file) {
     track_close(table, file);
     memory_give(file->path);
+    memory_give(file->was_at);
     memory_give(file);
 }
 
@@ -148,8 +149,18 @@ void track_rename(struct track_table *table, struct tracked_file *file, struct s
     *head = index;
 }
 
+// Links to files that go.
+static void unlink_over(struct track_table *table) {
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct tracked_file *file = table->files[i];
+        if (file->successor != NULL && file->successor->over)
+            file->successor = NULL;
+    }
+}
+
 void track_remove_over(struct track_table *table) {
     uint32_t kept = 0;
+    unlink_over(table);
     for (uint32_t i = 0; i < table->count; i++) {
         if (table->files[i]->over)
             free_file(table, table->files[i]);

@@ -75,6 +75,10 @@ struct tracked_file {
     bool pinned;  // in use: is not closed
     bool from_end;
     bool error_noted;
+    bool left;                      // it is complete, and the feed was told …
+    bool came_back;                 // … and something came all the same
+    struct tracked_file *successor; // goes on where this one ends; NULL: none is known
+    char *was_at;        // path of which it holds what was there before; NULL: none but its own
     uint32_t copy_waits; // how often it looked like a copy that is still being made
     struct record_stream stream;
     struct place restored; // what an earlier process read of it

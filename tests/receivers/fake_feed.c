@@ -173,13 +173,14 @@ void feed_source_reached(struct source *source, const struct source_position *po
 }
 
 void feed_source_leave(struct feed *feed, struct source *source) {
-    (void)feed;
-    source->left = true;
+    ck_assert_uint_eq(feed->flushed, feed->count);
+    atomic_store(&source->left, true);
 }
 
 void feed_source_forget(struct feed *feed, struct source *source) {
     (void)feed;
-    source->left = source->forgotten = true;
+    source->forgotten = true;
+    atomic_store(&source->left, true);
 }
 
 struct source *feed_place(struct feed *feed, struct slice name) {
@@ -243,6 +244,7 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
     ck_assert_ptr_nonnull(source->decoder);
+    atomic_store(&source->left, false);
     struct event event;
     enum decode_category category =
         source->decoder->decode(source->state, record, &feed->arena, &event, fault);

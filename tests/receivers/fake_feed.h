@@ -29,9 +29,9 @@ struct source {
     struct source_position reached;  // of the record offered last
     struct source_position flushed;  // as of the last flush: counts as safe
     bool forgotten;
-    bool left;       // feed_source_leave was called last
-    bool journal;    // of entries; one pipeline takes them, each after the other
-    uint64_t newest; // of the numbers that were reached
+    atomic_bool left; // feed_source_leave was called last; nothing of it may wait then
+    bool journal;     // of entries; one pipeline takes them, each after the other
+    uint64_t newest;  // of the numbers that were reached
 };
 
 struct feed {
