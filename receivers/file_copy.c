@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Has this been read under another name?
 //
-// Names first, then the hash of the first bytes, then that of the bytes before the place reached:
-// at most eight candidates and two small reads each.
+// Names first, then the hash of the first bytes, both without reading anything but the copy's
+// beginning; then that of the bytes before the place reached, a small read for each of at most 64
+// that are left. Of several the one that was read furthest counts. The likeliest come first: those
+// whose names rotation would give the copy, and what was there before a cut from the newest on.
 #include "receivers/file_copy.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "receivers/file_chain.h"
+#include "receivers/file_place.h"
 
 #include <ctype.h>
 #include <unistd.h>
@@ -34,26 +38,59 @@ static bool names_fit(struct slice original, struct slice copy) {
     return other.size == stem.size || !isalnum((unsigned char)other.data[stem.size]);
 }
 
-uint32_t copy_candidates(const struct track_table *table, const struct tracked_file *copy,
-                         struct copy_candidate out[COPY_CANDIDATES_MAX]) {
-    uint32_t count = 0;
+static void consider(struct copy_candidates *found, struct slice copy, struct slice beginning,
+                     struct copy_candidate candidate) {
+    if (candidate.offset == 0 || candidate.head.size == 0 || candidate.mark.size == 0)
+        return;
+    if (beginning.size < candidate.head.size) {
+        found->too_short = found->too_short || chain_names_fit(copy, candidate.path);
+        return;
+    }
+    if (!track_mark_fits(candidate.head, beginning.data))
+        return;
+    if (found->count == COPY_CANDIDATES_MAX)
+        found->more = true;
+    else
+        found->items[found->count++] = candidate;
+}
+
+static void consider_file(struct copy_candidates *found, struct slice copy, struct slice beginning,
+                          struct tracked_file *file, bool likely) {
+    bool undecided = file->state == TRACK_UNDECIDED && file->restored.kind == PLACE_LINES;
+    struct slice path = undecided ? place_path(file->stream.place) : slice_of(file->path);
+    if ((file->state != TRACK_LINES && !undecided) || !names_fit(path, copy) ||
+        chain_names_fit(copy, path) != likely)
+        return;
+    const struct place *known = &file->restored;
+    consider(found, copy, beginning,
+             undecided ? (struct copy_candidate){NULL, path, known->head, known->mark,
+                                                 known->offset, known->records, true}
+                       : (struct copy_candidate){file, path, file->head, file->mark, file->offset,
+                                                 file->stream.position, false});
+}
+
+static void consider_all(const struct track_table *table, const struct tracked_file *copy,
+                         struct slice beginning, bool likely, struct copy_candidates *found) {
     struct slice path = slice_of(copy->path);
-    for (uint32_t i = 0; i < table->count && count < COPY_CANDIDATES_MAX; i++) {
-        struct tracked_file *file = table->files[i];
-        if (file != copy && file->offset > 0 && file->head.size > 0 && file->mark.size > 0 &&
-            file->state == TRACK_LINES && names_fit(slice_of(file->path), path))
-            out[count++] = (struct copy_candidate){file,       file->path,   file->head,
-                                                   file->mark, file->offset, file->stream.position};
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->files[i] != copy)
+            consider_file(found, path, beginning, table->files[i], likely);
+    const struct track_former *former;
+    for (uint32_t i = 0; (former = track_former_at(table, i)) != NULL; i++) {
+        struct slice was_at = slice_of(former->path);
+        if (names_fit(was_at, path) && chain_names_fit(path, was_at) == likely)
+            consider(found, path, beginning,
+                     (struct copy_candidate){NULL, was_at, former->head, former->mark,
+                                             former->offset, former->lines, false});
     }
-    for (uint32_t i = 0; i < TRACK_FORMER_MAX && count < COPY_CANDIDATES_MAX; i++) {
-        // The newest first.
-        const struct track_former *former =
-            &table->formers[(table->former_next - 1 - i) % TRACK_FORMER_MAX];
-        if (former->path != NULL && names_fit(slice_of(former->path), path))
-            out[count++] = (struct copy_candidate){NULL,         former->path,   former->head,
-                                                   former->mark, former->offset, former->lines};
-    }
-    return count;
+}
+
+void copy_find_candidates(const struct track_table *table, const struct tracked_file *copy,
+                          struct slice beginning, struct copy_candidates *found) {
+    found->count = 0;
+    found->more = found->too_short = false;
+    consider_all(table, copy, beginning, true, found);
+    consider_all(table, copy, beginning, false, found);
 }
 
 static bool bytes_fit(const struct tracked_file *file, struct track_mark mark, uint64_t offset) {
@@ -89,30 +126,79 @@ static struct copy_place place_after(struct follower *follower,
 
 void copy_settle(struct track_table *table, struct tracked_file *copy,
                  const struct copy_candidate *candidate) {
-    char *path = memory_copy_text(candidate->path, strlen(candidate->path));
+    char *path = memory_copy_text(candidate->path.data, candidate->path.size);
     memory_give(copy->was_at);
     copy->was_at = path;
     chain_link_rotated(table, copy);
 }
 
-enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy,
-                                 struct copy_place *place) {
-    struct copy_candidate candidates[COPY_CANDIDATES_MAX];
-    uint32_t count = copy_candidates(follower->table, copy, candidates);
-    enum copy_answer answer = COPY_NONE;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct copy_candidate *candidate = &candidates[i];
-        if (!bytes_fit(copy, candidate->head, 0))
-            continue;
-        if (copy->seen_bytes < candidate->offset) {
-            answer = COPY_UNFINISHED;
-            continue;
-        }
-        if (bytes_fit(copy, candidate->mark, candidate->offset - candidate->mark.size)) {
-            copy_settle(follower->table, copy, candidate);
-            *place = place_after(follower, candidate, copy);
-            return COPY_FOUND;
-        }
+void copy_note_more(struct follower *follower, const struct tracked_file *copy,
+                    const struct copy_candidates *found) {
+    if (found->more)
+        feed_note(follower->reader->sink.feed, slice_of(copy->path),
+                  "more than %d files with such a name begin like it: should it be a copy of one "
+                  "that it was not compared with, its lines count twice",
+                  COPY_CANDIDATES_MAX);
+}
+
+// What was read of a file is longer than this one, which begins like it.
+static void note_shorter(struct follower *follower, const struct tracked_file *copy,
+                         struct slice longer) {
+    feed_note(follower->reader->sink.feed, slice_of(copy->path),
+              "it begins like %.*s, but is shorter than what was read of that: it is taken as "
+              "another file, and what both hold counts twice",
+              (int)longer.size, longer.data);
+}
+
+// The one that was read furthest of those whose bytes the copy holds; NULL when it holds none's.
+static const struct copy_candidate *best_plain(const struct copy_candidates *found,
+                                               const struct tracked_file *copy) {
+    const struct copy_candidate *best = NULL;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct copy_candidate *candidate = &found->items[i];
+        if (candidate->offset <= copy->seen_bytes &&
+            (best == NULL || candidate->offset > best->offset) &&
+            bytes_fit(copy, candidate->mark, candidate->offset - candidate->mark.size))
+            best = candidate;
     }
-    return answer;
+    return best;
+}
+
+static const struct copy_candidate *first_longer(const struct copy_candidates *found,
+                                                 const struct tracked_file *copy) {
+    for (uint32_t i = 0; i < found->count; i++)
+        if (found->items[i].offset > copy->seen_bytes)
+            return &found->items[i];
+    return NULL;
+}
+
+// Whether it was written to lately.
+static bool may_grow(const struct follower *follower, const struct tracked_file *copy) {
+    uint64_t written_ns =
+        (uint64_t)copy->seen_time.tv_sec * 1000000000 + (uint64_t)copy->seen_time.tv_nsec;
+    return clock_unix_ns() < written_ns + COPY_WAITS_MAX * follower->settled_ns;
+}
+
+enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy, bool patient,
+                                 struct copy_place *place) {
+    char beginning[TRACK_MARK_MAX];
+    struct copy_candidates found;
+    ssize_t got = pread(copy->descriptor, beginning, sizeof beginning, 0);
+    copy_find_candidates(follower->table, copy,
+                         (struct slice){beginning, got < 0 ? 0 : (size_t)got}, &found);
+    const struct copy_candidate *longer = first_longer(&found, copy);
+    const struct copy_candidate *best = best_plain(&found, copy);
+    bool undecided = best != NULL && best->undecided;
+    bool unfinished = (longer != NULL || found.too_short) && may_grow(follower, copy);
+    if (patient && (unfinished || undecided))
+        return COPY_UNFINISHED;
+    copy_note_more(follower, copy, &found);
+    if (best != NULL) {
+        copy_settle(follower->table, copy, best);
+        *place = place_after(follower, best, copy);
+        return COPY_FOUND;
+    }
+    if (longer != NULL)
+        note_shorter(follower, copy, longer->path);
+    return COPY_NONE;
 }

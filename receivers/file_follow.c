@@ -122,12 +122,20 @@ static void skip_beginning(struct follower *follower, struct tracked_file *file)
     mark_place(follower, file, line_start, lines);
 }
 
+// A copy that grows is waited for, and for a while one that does not.
+static bool is_patient(const struct follower *follower, struct tracked_file *file) {
+    if (file->seen_bytes > file->copy_bytes)
+        file->copy_waits = 0;
+    file->copy_bytes = file->seen_bytes;
+    return file->copy_waits < COPY_WAITS_MAX && !follower->ending;
+}
+
 // What was read of another file whose copy this is, is not read again. False when it may be a copy
 // that is still being made.
 static bool skip_copied(struct follower *follower, struct tracked_file *file) {
     struct copy_place place;
-    enum copy_answer answer = copy_find_plain(follower, file, &place);
-    if (answer == COPY_UNFINISHED && file->copy_waits < COPY_WAITS_MAX && !follower->ending) {
+    enum copy_answer answer = copy_find_plain(follower, file, is_patient(follower, file), &place);
+    if (answer == COPY_UNFINISHED) {
         file->copy_waits += follower->ticked;
         return false;
     }
@@ -151,6 +159,16 @@ static bool has_mark(struct follower *follower, struct tracked_file *file, struc
     return !*unreadable && got == mark.size && track_mark_fits(mark, bytes);
 }
 
+// It is the file that had another path when an earlier process read it.
+static void remember_path(struct follower *follower, struct tracked_file *file) {
+    struct slice path = place_path(file->stream.place);
+    if (path.size == 0 || slice_equal(path, slice_of(file->path)))
+        return;
+    memory_give(file->was_at);
+    file->was_at = memory_copy_text(path.data, path.size);
+    chain_link_rotated(follower->table, file);
+}
+
 // Goes on where an earlier process was, if these are still the bytes that it read. What cannot be
 // read now may still be the same.
 static bool resume(struct follower *follower, struct tracked_file *file, bool *unreadable) {
@@ -162,13 +180,13 @@ static bool resume(struct follower *follower, struct tracked_file *file, bool *u
                 (known.mark.size == 0 ||
                  has_mark(follower, file, known.mark, known.offset - known.mark.size, unreadable));
     if (same) {
-        file->was_at = place_former_path(file);
-        chain_link_rotated(follower->table, file);
+        remember_path(follower, file);
         mark_place(follower, file, known.offset, known.records);
         return true;
     }
     if (*unreadable)
         return false;
+    track_remember_place(follower->table, place_path(file->stream.place), &known);
     file->stream.generation++;
     feed_note(
         follower->reader->sink.feed, slice_of(file->path),

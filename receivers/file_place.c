@@ -81,13 +81,23 @@ void place_open(struct feed *feed, struct restored_places *known, struct tracked
     file->stream.at.detail[DETAIL_INODE] = file->inode;
 }
 
-char *place_former_path(const struct tracked_file *file) {
-    struct slice name = feed_source_path(file->stream.place);
+struct slice place_path(const struct source *place) {
+    struct slice name = feed_source_path(place);
     const char *mark = memchr(name.data + 1, PLACE_MARK, name.size - 1);
     if (mark == NULL)
-        return NULL;
-    struct slice path = {mark + 1, (size_t)(name.data + name.size - mark - 1)};
-    return slice_equal(path, slice_of(file->path)) ? NULL : memory_copy_text(path.data, path.size);
+        return (struct slice){name.data, 0};
+    return (struct slice){mark + 1, (size_t)(name.data + name.size - mark - 1)};
+}
+
+void places_remember(const struct restored_places *known, struct track_table *table) {
+    for (uint32_t i = 0; i < known->count; i++) {
+        const struct source *source = known->items[i].source;
+        if (source == NULL)
+            continue;
+        struct source_position position = feed_source_restored(source);
+        struct place place = place_read(&position);
+        track_remember_place(table, place_path(source), &place);
+    }
 }
 
 void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark) {

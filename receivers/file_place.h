@@ -23,9 +23,10 @@ struct restored_place {
 struct restored_places places_restored(struct feed *feed);
 // Gives the file its place in the feed; what was known of it is in file->restored.
 void place_open(struct feed *feed, struct restored_places *known, struct tracked_file *file);
-// The path under which the file's place was made, when it is not its own by now; else NULL. To be
-// given back with memory_give.
-char *place_former_path(const struct tracked_file *file);
+// The path under which a file's place was made; lives as long as the place.
+struct slice place_path(const struct source *place);
+// Remembers, in the table, the places that no file has: of what was rotated while nobody looked.
+void places_remember(const struct restored_places *known, struct track_table *table);
 struct place place_read(const struct source_position *position);
 // Puts kind, head and mark into the details; lines are told with them from then on.
 void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark);

@@ -223,21 +223,46 @@ static const struct gzip_match *best_match(const struct gzip_match *matches, uin
     return best;
 }
 
-static void settle_gzip(struct follower *follower, struct tracked_file *file) {
-    struct copy_candidate candidates[COPY_CANDIDATES_MAX];
-    struct gzip_match matches[COPY_CANDIDATES_MAX];
-    uint32_t count = copy_candidates(follower->table, file, candidates);
-    for (uint32_t i = 0; i < count; i++) {
-        // What is left of the original is read first, so that nothing is read twice.
-        struct tracked_file *original = candidates[i].file;
+// The first bytes, decompressed, for telling whose copy it is.
+static size_t read_beginning(struct follower *follower, struct tracked_file *file,
+                             char beginning[TRACK_MARK_MAX]) {
+    if (!attach(follower, file))
+        return 0;
+    struct file_window *window = &follower->reader->window;
+    while (window->end - window->start < TRACK_MARK_MAX && next_bytes(follower->reader))
+        continue;
+    struct slice bytes = window_rest(window);
+    size_t size = bytes.size < TRACK_MARK_MAX ? bytes.size : TRACK_MARK_MAX;
+    if (size > 0)
+        memcpy(beginning, bytes.data, size);
+    file_input_close(&follower->reader->input);
+    return size;
+}
+
+// Whose copy it may be. What is left of an original is read first, so that nothing is read twice.
+static void find_originals(struct follower *follower, struct tracked_file *file,
+                           struct copy_candidates *found) {
+    char bytes[TRACK_MARK_MAX];
+    struct slice beginning = {bytes, read_beginning(follower, file, bytes)};
+    copy_find_candidates(follower->table, file, beginning, found);
+    for (uint32_t i = 0; i < found->count; i++) {
+        struct tracked_file *original = found->items[i].file;
         if (original != NULL && !original->there) {
             while (original->state == TRACK_LINES && follow_step(follower, original))
                 continue;
         }
     }
-    count = copy_candidates(follower->table, file, candidates);
+    copy_find_candidates(follower->table, file, beginning, found);
+    copy_note_more(follower, file, found);
+}
+
+static void settle_gzip(struct follower *follower, struct tracked_file *file) {
+    struct copy_candidates found;
+    struct gzip_match matches[COPY_CANDIDATES_MAX];
+    find_originals(follower, file, &found);
+    uint32_t count = found.count;
     for (uint32_t i = 0; i < count; i++)
-        matches[i] = (struct gzip_match){candidates[i], HASH_START, HASH_START};
+        matches[i] = (struct gzip_match){found.items[i], HASH_START, HASH_START};
     if (!attach(follower, file))
         return;
     uint64_t size = 0;

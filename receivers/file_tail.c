@@ -146,6 +146,8 @@ static void search_files(struct tail *tail) {
     chain_link(table, found);
     watch_directories(tail);
     say_notes(tail);
+    if (!tail->searched)
+        places_remember(&tail->restored, table);
     tail->searched = true;
     tail->searched_ns = clock_monotonic_ns();
 }

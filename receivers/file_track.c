@@ -46,8 +46,9 @@ static void free_file(struct track_table *table, struct tracked_file *file) {
 void track_release(struct track_table *table) {
     for (uint32_t i = 0; i < table->count; i++)
         free_file(table, table->files[i]);
-    for (uint32_t i = 0; i < TRACK_FORMER_MAX; i++)
-        memory_give(table->formers[i].path);
+    for (uint32_t i = 0; i < table->former_count; i++)
+        memory_give(track_former_at(table, i)->path);
+    memory_give(table->formers);
     memory_give(table->files);
     memory_give(table->by_inode);
     memory_give(table->by_path);
@@ -173,18 +174,58 @@ void track_remove_over(struct track_table *table) {
         rebuild(table);
 }
 
+// -- what is over -------------------------------------------------------------------------------
+
+const struct track_former *track_former_at(const struct track_table *table, uint32_t index) {
+    if (index >= table->former_count)
+        return NULL;
+    uint32_t at = table->former_first + table->former_count - 1 - index;
+    return &table->formers[at % table->former_capacity];
+}
+
+static void grow_formers(struct track_table *table) {
+    uint32_t capacity = table->former_capacity == 0 ? 16 : table->former_capacity * 2;
+    struct track_former *formers = memory_take(capacity * sizeof *formers);
+    for (uint32_t i = 0; i < table->former_count; i++)
+        formers[i] = *track_former_at(table, table->former_count - 1 - i);
+    memory_give(table->formers);
+    table->formers = formers;
+    table->former_capacity = capacity;
+    table->former_first = 0;
+}
+
+static void remember(struct track_table *table, const struct track_former *former) {
+    if (table->former_count == TRACK_FORMERS_MIN + 2 * table->count) {
+        memory_give(table->formers[table->former_first].path);
+        table->former_first = (table->former_first + 1) % table->former_capacity;
+        table->former_count--;
+    }
+    if (table->former_count == table->former_capacity)
+        grow_formers(table);
+    uint32_t at = (table->former_first + table->former_count++) % table->former_capacity;
+    table->formers[at] = *former;
+    table->formers[at].path = memory_copy_text(former->path, strlen(former->path));
+}
+
 void track_remember(struct track_table *table, const struct tracked_file *file) {
-    if (file->state != TRACK_LINES || file->offset == 0 || file->head.size == 0)
+    if (file->state == TRACK_LINES && file->offset > 0 && file->head.size > 0)
+        remember(table, &(struct track_former){.path = file->path,
+                                               .head = file->head,
+                                               .mark = file->mark,
+                                               .offset = file->offset,
+                                               .lines = file->stream.position});
+}
+
+void track_remember_place(struct track_table *table, struct slice path, const struct place *place) {
+    if (place->kind != PLACE_LINES || place->offset == 0 || place->head.size == 0)
         return;
-    struct track_former *former = &table->formers[table->former_next++ % TRACK_FORMER_MAX];
-    memory_give(former->path);
-    *former = (struct track_former){
-        .path = memory_copy_text(file->path, strlen(file->path)),
-        .head = file->head,
-        .mark = file->mark,
-        .offset = file->offset,
-        .lines = file->stream.position,
-    };
+    char *text = memory_copy_text(path.data, path.size);
+    remember(table, &(struct track_former){.path = text,
+                                           .head = place->head,
+                                           .mark = place->mark,
+                                           .offset = place->offset,
+                                           .lines = place->records});
+    memory_give(text);
 }
 
 // -- descriptors --------------------------------------------------------------------------------

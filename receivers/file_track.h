@@ -14,9 +14,10 @@
 #include <time.h>
 
 enum {
-    TRACK_MARK_MAX = 1024, // bytes that a mark stands for, at most
-    TRACK_OPEN_MAX = 512,  // descriptors held at a time, or half of the process's limit
-    TRACK_FORMER_MAX = 64, // files and generations that are over and still recognised
+    TRACK_MARK_MAX = 1024,  // bytes that a mark stands for, at most
+    TRACK_OPEN_MAX = 512,   // descriptors held at a time, or half of the process's limit
+    TRACK_FORMERS_MIN = 64, // files and generations that are over and still recognised: so many,
+                            // and two more for each file that is followed
     TRACK_NO_FILE = UINT32_MAX,
 };
 
@@ -79,7 +80,8 @@ struct tracked_file {
     bool came_back;                 // … and something came all the same
     struct tracked_file *successor; // goes on where this one ends; NULL: none is known
     char *was_at;        // path of which it holds what was there before; NULL: none but its own
-    uint32_t copy_waits; // how often it looked like a copy that is still being made
+    uint32_t copy_waits; // how often it looked like a copy that is still being made …
+    uint64_t copy_bytes; // … and did not grow beyond this
     struct record_stream stream;
     struct place restored; // what an earlier process read of it
     struct track_mark head;
@@ -111,9 +113,11 @@ struct track_table {
     uint32_t slots; // a power of two
     uint32_t open_count;
     uint32_t open_max;
-    uint32_t hand; // where to look for a descriptor to close
-    struct track_former formers[TRACK_FORMER_MAX];
-    uint32_t former_next;
+    uint32_t hand;                // where to look for a descriptor to close
+    struct track_former *formers; // a ring
+    uint32_t former_first;        // the oldest
+    uint32_t former_count;
+    uint32_t former_capacity;
 };
 
 void track_init(struct track_table *table);
@@ -129,6 +133,10 @@ void track_rename(struct track_table *table, struct tracked_file *file, struct s
 void track_remove_over(struct track_table *table);
 // Keeps what is needed to know a copy of the file as it is now.
 void track_remember(struct track_table *table, const struct tracked_file *file);
+// The same for a file of lines that an earlier process read, which had this path.
+void track_remember_place(struct track_table *table, struct slice path, const struct place *place);
+// What was remembered, the newest first; NULL at the end.
+const struct track_former *track_former_at(const struct track_table *table, uint32_t index);
 
 // Makes sure that the file is open; closes another one that is idle when there are too many.
 // STATUS_NOT_FOUND also when another file has its path by now.
