@@ -259,11 +259,10 @@ OPERATIONS = {
 }
 
 
-def answer(scheduler, query, now):
-    """The query with its answer, at its own clock, else at that of all questions (`now`), else at the
-    stream's, which stays what it was."""
+def answer(scheduler, query):
+    """The query with its answer, at its own clock, else at the stream's, which stays what it was."""
     stream_clock = scheduler.clock.now
-    scheduler.clock.now = query.get("now", stream_clock if now is None else now)
+    scheduler.clock.now = query.get("now", stream_clock)
     try:
         return {**query, "result": OPERATIONS[query["op"]](scheduler, query)}
     except Unanswered as error:
@@ -274,7 +273,6 @@ def answer(scheduler, query, now):
 
 def document(data, questions):
     scheduler = Scheduler()
-    now = questions.get("now")
     queries = questions["queries"]
     answers = [None] * len(queries)
     accepted, rejected = 0, []
@@ -283,7 +281,7 @@ def document(data, questions):
         for number, query in enumerate(queries):
             if answers[number] is None and (line is None or query.get("after") == line):
                 # Frozen as text, since what is shown may change with later lines.
-                answers[number] = json.loads(json.dumps(answer(scheduler, query, now)))
+                answers[number] = json.loads(json.dumps(answer(scheduler, query)))
 
     answer_due(0)
     for number, line in spans_lines.lines_of(data):
@@ -300,6 +298,8 @@ def document(data, questions):
                                  for entry, code in event[2][1]]
         answer_due(number)
     answer_due(None)
+    # The clock of the document is that of the spans at the end, and of no query.
+    scheduler.clock.now = questions.get("now", scheduler.clock.now)
     return {"format": 1, "made_with": "distributed " + distributed.__version__,
             "accepted": accepted, "rejected": rejected, "now": scheduler.clock.now,
             "total_nthreads_history": [list(point) for point in scheduler.history],

@@ -315,10 +315,7 @@ class Stream:
 
     def questions(self, lines):
         count = self.events.count(b"\n")
-        queries = {"queries": [self.question(min(count, lines)) for _ in range(8)]}
-        if self.chance(0.1):
-            queries = {"now": self.clock + 5, **queries}
-        return queries
+        return {"queries": [self.question(min(count, lines)) for _ in range(8)]}
 
 
 # -- what a stream shows --------------------------------------------------------------------------
