@@ -353,7 +353,7 @@ void span_document_encode(const struct span_report *report, struct buffer *out) 
     json_uint(&json, report->accepted);
     put_refused(&json, report);
     json_key(&json, "now");
-    if (report->accepted > 0)
+    if (report->now_s > 0)
         json_double(&json, report->now_s);
     else
         json_put_null(&json);

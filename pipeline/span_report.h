@@ -165,8 +165,8 @@ struct span_report {
     uint64_t accepted;
     const struct span_refused *refused; // in order of occurrence
     uint32_t refused_count;
-    uint64_t refused_not_listed;             // beyond a bound
-    double now_s;                            // ts of the last accepted event
+    uint64_t refused_not_listed; // beyond a bound
+    double now_s; // ts of the last accepted event; at the end the one asked for; 0: neither
     const struct span_thread_point *history; // in order of occurrence
     uint32_t history_count;
     uint64_t span_count; // that are there now

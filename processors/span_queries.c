@@ -49,7 +49,7 @@ static const struct {
 struct span_query {
     enum query_op op;
     uint64_t after; // lines; UINT64_MAX: all
-    double now_s;   // NaN-free; 0: that of the tree
+    double now_s;   // NaN-free; 0: that of the tree, when it is answered
     struct slice *texts;
     uint32_t text_count;
     struct slice text; // the query as it was asked
@@ -70,7 +70,6 @@ struct reading {
     const char *path;
     struct span_queries *queries;
     struct error *error;
-    double now_s; // for all that say none
 };
 
 static enum status read_file(const char *path, struct slice *text, struct arena *arena,
@@ -180,7 +179,6 @@ static enum status read_query(const struct reading *reading, uint32_t index, con
             return wrong(reading, index, "after is no number of lines, 0 or more");
         query->after = (uint64_t)json_integer_value(after);
     }
-    query->now_s = reading->now_s;
     if (!read_now(json_object_get(item, "now"), &query->now_s))
         return wrong(reading, index, "now is no time in seconds since 1970, above 0, up to 1e11");
     char *text = json_dumps(item, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII);
@@ -225,7 +223,7 @@ static enum status read_document(struct reading *reading, const json_t *document
     if (json_array_size(list) > QUERIES_MAX)
         return error_set(reading->error, STATUS_LIMIT, "%s: %zu queries; at most %d are answered",
                          reading->path, json_array_size(list), QUERIES_MAX);
-    if (!read_now(json_object_get(document, "now"), &reading->now_s))
+    if (!read_now(json_object_get(document, "now"), &queries->now_s))
         return error_set(reading->error, STATUS_BAD_DATA,
                          "%s: now is no time in seconds since 1970, above 0, up to 1e11",
                          reading->path);
@@ -252,7 +250,7 @@ enum status span_queries_load(struct span_queries *queries, const char *path, st
     if (document == NULL)
         return error_set(error, STATUS_BAD_DATA, "%s:%d:%d: not JSON: %s", path, fault.line,
                          fault.column, fault.text);
-    struct reading reading = {path, queries, error, 0};
+    struct reading reading = {path, queries, error};
     status = read_document(&reading, document);
     json_decref(document);
     return status;

@@ -13,6 +13,8 @@ struct span_queries {
     struct arena arena; // of the file
     struct span_query *items;
     uint32_t count;
+    double
+        now_s; // the clock of the spans at the end of the stream, of no query; 0: that of the tree
     uint32_t *order;               // by `after`
     struct span_answers **answers; // one a tree
     uint32_t answers_count;

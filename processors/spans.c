@@ -206,6 +206,15 @@ static void add_notes(const struct spans *self, const struct span_tree_row *row,
                                   (unsigned long long)self->phases.kept.left_out));
 }
 
+static void answer_queries(struct spans *self, const struct span_tree *tree,
+                           struct span_report *report) {
+    if (self->queries.now_s > 0)
+        report->now_s = self->queries.now_s;
+    span_queries_reach(&self->queries, tree, UINT64_MAX);
+    report->queries = span_queries_answers(&self->queries, tree);
+    report->query_count = self->queries.count;
+}
+
 static void make_report(struct spans *self, struct span_tree_row *row, struct batch *batch,
                         struct span_report *report) {
     struct arena *arena = batch->arena;
@@ -227,11 +236,8 @@ static void make_report(struct spans *self, struct span_tree_row *row, struct ba
     copy_history(self, row, arena, report);
     add_notes(self, row, arena, report);
     report->phases = span_phases_of(&self->phases, row, arena, &report->phase_count);
-    if (!batch->last || self->queries.count == 0)
-        return;
-    span_queries_reach(&self->queries, tree, UINT64_MAX);
-    report->queries = span_queries_answers(&self->queries, tree);
-    report->query_count = self->queries.count;
+    if (batch->last)
+        answer_queries(self, tree, report);
 }
 
 static int compare_trees(const struct span_tree_row *a, const struct span_tree_row *b) {

@@ -205,6 +205,7 @@ START_TEST(what_culprit_adds) {
     report.folded = 7;
     report.refused_not_listed = 2;
     report.accepted = 0;
+    report.now_s = 0;
     report.notes[0] = SLICE("a note");
     report.note_count = 1;
     json_t *json = parsed(document(&report));

@@ -4,7 +4,7 @@
 
     run_spans.py BINARY [--write]
 
-Every case of spans/ is answered by `analyze --output spans`, whole and line by line, and compared
+Every case of spans/ is answered by `analyze --output spans`, whole and in small batches, and compared
 with its expected.json: texts, ids, orders, counts and times as they are; sums of durations, thread
 time and metrics within a billionth, since the real system adds groups in no defined order; idle
 time, a difference of large numbers, within a billionth of the thread time. Then what is wrong with
@@ -24,7 +24,7 @@ from process import run  # noqa: E402
 
 CASES = os.path.join(HERE, "spans")
 TEXTS = os.path.join(HERE, "spans_text")
-CASE_COUNT = 39
+CASE_COUNT = 41
 TEXT_CASES = ("015-not-done-now", "038-training-8-ranks")
 SUMS = ("duration", "active_cpu_seconds")
 IDLE = "idle or other spans"
@@ -148,7 +148,8 @@ class Suite:
         wanted = json.loads(read(os.path.join(place, "expected.json")))
         ask = ("--queries", os.path.join(place, "queries.json"))
         events = os.path.join(place, "events.jsonl")
-        for how, options in (("whole", ()), ("line by line", ("--set", "service.batch_size=1"))):
+        for how, options in (("whole", ()), ("line by line", ("--set", "service.batch_size=1")),
+                             ("by seven", ("--set", "service.batch_size=7"))):
             what = "%s, %s" % (name, how)
             documents = self.spans(what, *options, *ask, events)
             if self.checks.equal(len(documents), 1, what + ": documents"):
@@ -241,6 +242,24 @@ class Suite:
         self.checks.check("running for 1.00 s: 1 processing" in done.text(),
                           "what runs is said: " + done.text())
 
+    def asked_clock(self):
+        """The clock of the questions is that of the spans at the end, and of no question."""
+        def ends(questions, *sources):
+            write(self.path("clock.json"), json.dumps(questions))
+            return [(one["now"], [span["stop"] for span in one["spans"]],
+                     [answer["result"]["stop"] for answer in one["queries"]])
+                    for one in self.spans("a clock", "--queries", self.path("clock.json"), *sources)]
+
+        write(self.path("none.jsonl"), '{"ev":"threads","ts":1.0,"total":1}\n')
+        a, b, none = (self.path(name + ".jsonl") for name in ("a", "b", "none"))
+        self.checks.equal(ends({"now": 9, "queries": []}, a), [(9.0, [9.0], [])], "no question")
+        self.checks.equal(
+            ends({"now": 9, "queries": [{"op": "merge_all"}, {"op": "merge_all", "now": 5},
+                                        {"op": "merge_all", "after": 2}]}, a, b),
+            [(9.0, [9.0], [3.0, 5.0, 2.0])] * 2, "a clock for two streams")
+        self.checks.equal(ends({"now": 9, "queries": []}, none), [(9.0, [], [])], "no line accepted")
+        self.checks.equal(ends({"queries": []}, none), [(None, [], [])], "no line, no clock")
+
     def configured(self):
         """Through a configuration of one's own, into a file; and one that lacks the stage."""
         out = self.path("spans.json")
@@ -271,6 +290,7 @@ class Suite:
         self.wrong_questions()
         self.misused()
         self.several_sources()
+        self.asked_clock()
         self.configured()
 
 
