@@ -43,7 +43,7 @@ REACHED = {
         "merge_all")),
     *(op + ": nothing-to-merge" for op in ("merge_by_tags", "merge_all")),
     "span: unknown-span", "merge: unknown-span", "task: unknown-task", "merge_all with after",
-    "span with now", "the clock went backwards", "a group's name used again", "an entry refused",
+    "span with now", "a now of the document", "the clock went backwards", "a group's name used again", "an entry refused",
     *(kind + what for kind in ("", "merged, ") for what in (
         "done", "not done", "no intervals", "three intervals", "zero threads", "idle", "no idle",
         "bytes", "code", "a child", "no groups", "start", "stop is enqueued", "idle not last",
@@ -88,7 +88,7 @@ class Suite:
     def stream(self, what, seed, events, queries, expected):
         """One stream, in batches of a size that goes by the seed."""
         with self.lock:
-            self.reached |= spans_random.features(expected)
+            self.reached |= spans_random.features(expected, queries)
         name = os.path.join(self.folder, "%s-%d" % (what, seed))
         arguments = ["analyze", "--quiet", "--output", "spans"]
         arguments += [(), ("--set", "service.batch_size=1"),

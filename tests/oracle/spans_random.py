@@ -315,14 +315,19 @@ class Stream:
 
     def questions(self, lines):
         count = self.events.count(b"\n")
-        return {"queries": [self.question(min(count, lines)) for _ in range(8)]}
+        queries = {"queries": [self.question(min(count, lines)) for _ in range(8)]}
+        if self.chance(0.3):
+            queries = {"now": self.clock + self.random.choice((5, -25, 1000)), **queries}
+        return queries
 
 
 # -- what a stream shows --------------------------------------------------------------------------
 
-def features(document):
+def features(document, queries):
     """What occurs in a document of answers, to see that streams reach everything."""
     found = {"refused " + refusal["code"] for refusal in document["rejected"]}
+    if "now" in queries:
+        found.add("a now of the document")
     found |= {"an entry refused" for refusal in document["rejected"] if "entry" in refusal}
     for query in document["queries"]:
         found.add(query["op"] + (": " + query["error"] if "error" in query else " answered"))
