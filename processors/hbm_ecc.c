@@ -414,6 +414,8 @@ static void ecc_consume(void *instance, struct batch *batch) {
     struct hbm_ecc *self = instance;
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
+        if (!batch_selects(batch, i))
+            continue;
         if (event->kind == EVENT_KERNEL)
             xid_log_take(&self->xids, event, is_wanted, batch->arena);
         if (event->kind == EVENT_GPU_SAMPLE)

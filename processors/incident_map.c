@@ -123,6 +123,8 @@ static void take_flight(struct incident_map *map, const struct event *event) {
 void incident_map_take(struct incident_map *map, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
+        if (!batch_selects(batch, i))
+            continue;
         if (event->kind == EVENT_RANK_MAP)
             take_place(map, event);
         else if (event->kind == EVENT_FLIGHT)

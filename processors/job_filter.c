@@ -71,7 +71,8 @@ static enum status job_filter_start(void *instance, const void *config,
 static void select_named(const struct job_filter *self, struct batch *batch) {
     batch->selected = arena_zero(batch->arena, (batch->event_count + 63) / 64, sizeof(uint64_t));
     for (uint32_t i = 0; i < batch->event_count; i++)
-        // What happened to a node or pod often names no job, and may be what broke this one.
+        // What happened to a node, a GPU or a pod often names no job, and may be what broke this
+        // one. A sample without a job may be any job's, so it would count for the wrong one.
         if (batch->events[i].job == self->choice.name ||
             (batch->events[i].kind != EVENT_TELEMETRY && batch->events[i].job == STRING_NONE))
             batch->selected[i / 64] |= UINT64_C(1) << (i % 64);

@@ -210,7 +210,8 @@ static void judge(struct nccl_hang *self, struct batch *batch) {
 static void hang_consume(void *instance, struct batch *batch) {
     struct nccl_hang *self = instance;
     for (uint32_t i = 0; i < batch->event_count; i++)
-        hang_store_take(&self->store, &batch->events[i], batch->arena);
+        if (batch_selects(batch, i))
+            hang_store_take(&self->store, &batch->events[i], batch->arena);
     if (batch->evaluate)
         judge(self, batch);
     if (self->store.evicted != self->evicted_told) {

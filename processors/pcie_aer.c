@@ -230,12 +230,9 @@ static void report(struct pcie_aer *self, struct batch *batch) {
 
 static void pcie_consume(void *instance, struct batch *batch) {
     struct pcie_aer *self = instance;
-    for (uint32_t i = 0; i < batch->event_count; i++) {
-        const struct event *event = &batch->events[i];
-        // Machines name no job; where one job is looked at they are needed all the same.
-        if (event->job == STRING_NONE || batch_selects(batch, i))
-            aer_facts_add(&self->facts, event, batch->arena);
-    }
+    for (uint32_t i = 0; i < batch->event_count; i++)
+        if (batch_selects(batch, i))
+            aer_facts_add(&self->facts, &batch->events[i], batch->arena);
     if (batch->evaluate) {
         uint64_t now = batch->as_of_ns < batch->newest_ns ? batch->as_of_ns : batch->newest_ns;
         aer_facts_advance(&self->facts, now, batch->last, batch->arena);

@@ -159,12 +159,10 @@ static void restored(void *instance) {
     verdict_ledger_restored(&self->ledger);
 }
 
-// Events of the cluster name no job; where one job is looked at they are needed all the same.
 static void gather(struct pod_evicted *self, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
-        if (event->kind != EVENT_KUBERNETES ||
-            (event->job != STRING_NONE && !batch_selects(batch, i)))
+        if (event->kind != EVENT_KUBERNETES || !batch_selects(batch, i))
             continue;
         pod_map_take(&self->pods, event, batch->arena);
         node_conditions_take(&self->conditions, event, batch->arena);

@@ -384,8 +384,7 @@ static void report(struct thermal_throttle *self, struct batch *batch) {
 static void gather(struct thermal_throttle *self, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
-        if (event->kind != EVENT_GPU_SAMPLE ||
-            (event->job != STRING_NONE && !batch_selects(batch, i)))
+        if (event->kind != EVENT_GPU_SAMPLE || !batch_selects(batch, i))
             continue;
         for (uint32_t j = 0; j < event->gpus->count; j++)
             thermal_window_add(&self->window, &event->gpus->samples[j], event->job, batch->arena);

@@ -388,7 +388,8 @@ static void take_event(struct xid_correlation *self, const struct event *event,
 static void correlation_consume(void *instance, struct batch *batch) {
     struct xid_correlation *self = instance;
     for (uint32_t i = 0; i < batch->event_count; i++)
-        take_event(self, &batch->events[i], batch->arena);
+        if (batch_selects(batch, i))
+            take_event(self, &batch->events[i], batch->arena);
     if (batch->evaluate)
         judge(self, batch);
 }

@@ -6,7 +6,8 @@
 
 Each case is judged by its expectation (check_verdicts.py), also with its lines shuffled, in batches
 of 1 and 7 events, and with its detector alone: the bytes stay the same, but for what `incident`
-adds. Every verdict is held against the schema. Each case's verdicts are those of its verdicts.jsonl,
+adds. Where one job is chosen, events of no job are judged as ever, and those of another not at all.
+Every verdict is held against the schema. Each case's verdicts are those of its verdicts.jsonl,
 byte for byte; --write writes these anew.
 """
 import json
@@ -114,6 +115,31 @@ class Suite:
             mine = [line for line in text.splitlines() if json.loads(line)["pattern"] == detector]
             self.checks.equal(without_incident(own), without_incident("\n".join(mine)),
                               what + ": alone")
+
+    def of_jobs(self, what, chosen, named, events):
+        """Verdict lines with the job `chosen`, of events that name the job `named` unless None."""
+        out = os.path.join(self.folder, "of_jobs.jsonl")
+        if os.path.exists(out):
+            os.unlink(out)
+        receiver = {"include": [events]}
+        if named is not None:
+            receiver["job_id"] = named
+        config = write(os.path.join(self.folder, "of_jobs.yaml"), json.dumps({
+            "receivers": {"file": receiver}, "exporters": {"json": {"path": out}},
+            "processors": {"job_filter": {"job_id": chosen}},
+            "service": {"pipelines": {"p": {
+                "receivers": ["file"], "preset": "all", "exporters": ["json"]}}}}))
+        done = run(self.binary, "run", "--once", "--config", config)
+        self.checks.equal(done.code, 0, "%s: run --once: %s" % (what, done.errors()[-500:]))
+        return read(out) if os.path.exists(out) else ""
+
+    def beside_a_chosen_job(self, what, events):
+        for named in (None, "mine"):
+            self.checks.equal(self.of_jobs(what, "mine", named, events),
+                              self.of_jobs(what, "auto", named, events),
+                              "%s: a job is chosen, events of %s" % (what, named))
+        self.checks.equal(self.of_jobs(what, "mine", "another", events), "",
+                          what + ": a job is chosen, events of another")
 
     def real(self, scenario):
         place = os.path.join(REAL, scenario)
@@ -227,6 +253,7 @@ class Suite:
         self.checks.check(len(found) >= 23, "cases that were found: %d" % len(found))
         for detector, name, place in found:
             self.case(detector, name, place)
+            self.beside_a_chosen_job(detector + "/" + name, os.path.join(place, "events.jsonl"))
         self.story(os.path.join(CASES, "incident", "link_error_to_eviction"))
         self.directory(os.path.join(CASES, "incident", "link_error_to_eviction"))
         self.drift(os.path.join(CASES, "incident", "link_error_to_eviction"))
