@@ -177,8 +177,6 @@ static void collect(void *context) {
 }
 
 enum status service_metrics_start(struct service *service, struct error *error) {
-    if (service->plan->metrics_endpoint == NULL)
-        return STATUS_OK;
     struct service_metrics *metrics = memory_zero(1, sizeof *metrics);
     service->metrics = metrics;
     metrics->service = service;
@@ -189,6 +187,8 @@ enum status service_metrics_start(struct service *service, struct error *error) 
         count += pipeline_counts(&service->pipelines[i]);
     metrics->pipelines = memory_zero(count, sizeof *metrics->pipelines);
     metrics_on_collect(collect, metrics);
+    if (service->plan->metrics_endpoint == NULL)
+        return STATUS_OK;
     struct error inner = {0};
     enum status status = self_metrics_start(&metrics->listener, service->plan->metrics_endpoint,
                                             "service/telemetry/metrics", &inner);
@@ -203,8 +203,8 @@ void service_metrics_stop(struct service *service) {
         return;
     self_metrics_stop(metrics->listener, atomic_load(&service->pausing));
     // What was counted since somebody asked last goes on into the next service's time.
-    collect(metrics);
     metrics_remove_collect(collect, metrics);
+    collect(metrics);
     memory_give(metrics->receivers);
     memory_give(metrics->exporters);
     memory_give(metrics->pipelines);

@@ -20,6 +20,7 @@ struct prometheus_config {
     const char *endpoint;
     int64_t max_series;
     struct duration metric_expiration;
+    bool self_metrics;
     struct tls_server_config tls;
     struct auth_server_config auth;
 };
@@ -33,6 +34,7 @@ struct prometheus_exporter {
     bool filled;
     uint64_t overflow_told;
     struct metric *overflow;
+    bool self_metrics;
     struct http_server *server;
 };
 
@@ -68,6 +70,11 @@ static const struct option OPTIONS[] = {
      .special = "never",
      .help = "how long a job of which nothing comes any more is shown; one with an open verdict "
              "stays"},
+    {.name = "self_metrics",
+     .type = OPTION_BOOL,
+     .offset = offsetof(struct prometheus_config, self_metrics),
+     .default_value = "false",
+     .help = "show culprit's own metrics on the same page, for who scrapes one port only"},
     SERVER_SECURITY_OPTIONS(struct prometheus_config),
 };
 
@@ -89,6 +96,8 @@ static void answer_metrics(void *context, const struct http_request *request,
     if (self->filled)
         board_expose(&self->board, &exposition, clock_monotonic_ns());
     pthread_mutex_unlock(&self->lock);
+    if (self->self_metrics)
+        metrics_expose(&exposition);
     exposition_end(&exposition);
 }
 
@@ -101,6 +110,7 @@ static enum status prometheus_start(void *instance, const void *config,
     bool never = given->metric_expiration.ns == DURATION_SPECIAL;
     board_init(&self->board, (uint32_t)given->max_series,
                never ? UINT64_MAX : (uint64_t)given->metric_expiration.ns, !context->once);
+    self->self_metrics = given->self_metrics;
     self->overflow = METRIC(&OVERFLOW, "exporter", context->id);
     struct http_server_options options = {
         .endpoint = given->endpoint,

@@ -18,6 +18,7 @@ struct config {
     const char *endpoint;
     int64_t max_series;
     struct duration metric_expiration;
+    bool self_metrics;
     struct tls_server_config tls;
     struct auth_server_config auth;
 };
@@ -229,6 +230,27 @@ START_TEST(overflow_is_counted_among_the_own_metrics) {
 }
 END_TEST
 
+// One page for who scrapes one port: what was found, and how culprit itself does.
+START_TEST(own_metrics_are_shown_when_asked_for) {
+    encode(1, VERDICT_OPEN);
+    struct answer answer = ask("GET", "/metrics", "");
+    ck_assert(body_has(&answer, "culprit_verdict_open{"));
+    ck_assert(!body_has(&answer, "process_start_time_seconds"));
+    answer_free(&answer);
+    stop();
+    config.self_metrics = true;
+    ck_assert_msg(start() == STATUS_OK, "%s", error.message);
+    encode(1, VERDICT_OPEN);
+    answer = ask("GET", "/metrics", "Accept: application/openmetrics-text\r\n");
+    ck_assert(body_has(&answer, "culprit_verdict_open{"));
+    ck_assert(body_has(&answer, "culprit_series_overflow_total{exporter=\"prometheus\"} "));
+    ck_assert(body_has(&answer, "process_start_time_seconds "));
+    const char *end = strstr(answer.body, "# EOF\n");
+    ck_assert_str_eq(end, "# EOF\n");
+    answer_free(&answer);
+}
+END_TEST
+
 static atomic_bool done;
 
 static void *scrape(void *unused) {
@@ -300,6 +322,7 @@ int main(void) {
     tcase_add_test(all, a_token_is_asked_for);
     tcase_add_test(all, a_taken_endpoint_is_refused_with_its_name);
     tcase_add_test(all, overflow_is_counted_among_the_own_metrics);
+    tcase_add_test(all, own_metrics_are_shown_when_asked_for);
     tcase_add_test(all, scrapes_while_batches_come);
     tcase_add_test(all, a_load_is_shown_once_it_is_whole);
     tcase_add_test(all, options_that_do_not_fit);
