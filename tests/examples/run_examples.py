@@ -72,7 +72,8 @@ class Suite:
         self.binary, self.folder = binary, folder
         self.checks = Checks()
         self.secrets = os.path.join(folder, "secrets")
-        for name in ("kafka/password", "kafka/ca.crt", "ingest/token"):
+        for name in ("kafka/password", "kafka/ca.crt", "ingest/token", "tls/tls.crt",
+                     "tls/tls.key"):
             path = os.path.join(self.secrets, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             write(path, "not-a-secret\n")
@@ -148,11 +149,13 @@ class Suite:
         ports = {port["name"]: port["containerPort"] for port in culprit["ports"]}
         health = int(config["extensions"]["health_check"]["endpoint"].rsplit(":", 1)[1])
         self.checks.equal(ports["health"], health, "%s: port of the probes" % file)
-        self.checks.equal(ports["verdicts"],
+        self.checks.equal(ports["metrics"],
                           int(config["exporters"]["prometheus"]["endpoint"].rsplit(":", 1)[1]),
-                          "%s: port of the verdicts" % file)
-        for probe, path in (("startupProbe", "/startupz"), ("livenessProbe", "/livez")):
-            self.checks.equal(culprit[probe]["httpGet"], {"path": path, "port": "health"},
+                          "%s: port of the metrics" % file)
+        probes = {"startupProbe": "/startupz", "livenessProbe": "/livez",
+                  "readinessProbe": "/readyz"}
+        for probe in probes.keys() & culprit.keys():
+            self.checks.equal(culprit[probe]["httpGet"], {"path": probes[probe], "port": "health"},
                               "%s: %s" % (file, probe))
         rights = culprit["securityContext"]
         check(rights["runAsUser"] == 65532 and rights["runAsNonRoot"]
@@ -165,7 +168,8 @@ class Suite:
         for place in re.findall(r"(?:path|directory): (\S+)", json.dumps(config).replace('"', "")):
             place = re.sub(r"\$\{env:\w+:-([^}]*)\}", r"\1", place.rstrip(",}") + "}")
             place = place.rstrip(",}")
-            check(place.startswith("/var/lib/culprit/") or place == "/dev/termination-log", "%s: %s is on no volume" % (file, place))
+            check(place.startswith("/var/lib/culprit/") or place in ("/dev/termination-log", "-"),
+                  "%s: %s is on no volume" % (file, place))
 
     # -- Prometheus -----------------------------------------------------------------------------
 

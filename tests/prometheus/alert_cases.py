@@ -20,7 +20,9 @@ STORM = {"summary": "correctable_storm (gpu-9)",
          "description": "pcie_aer; the verdict's evidence is in culprit's JSON output."}
 LAST = 'culprit_rank_last_event_timestamp_seconds{training_job="%s",rank="%d",instance="%s"}'
 OVERFLOW = 'culprit_rank_last_event_timestamp_seconds{otel_metric_overflow="true"}'
-STARTED = 'process_start_time_seconds{job="%s",instance="a:8888"}'
+UP = 'up{job="%s",instance="a:9464"}'
+BUILD = 'culprit_build_info{job="%s",instance="a:9464",version="0.1.0"}'
+STARTED = 'process_start_time_seconds{job="%s",instance="a:9464"}'
 FAILED = 'culprit_receiver_failed_events_total{receiver="file/ranks",reason="json",instance="a"}'
 DROPPED = ('culprit_discarded_events_total{component="exporter/json",reason="queue_full",'
            'intentional="%s",pipeline="p"}')
@@ -65,17 +67,25 @@ CASES = {
                                            OVERFLOW: "1000x9"}, 8, []),
     ),
     "CulpritDown": (
-        ("no answer for five minutes", {'up{job="culprit",instance="a:8888"}': "0x9"}, 5,
-         [({"job": "culprit", "instance": "a:8888"},
-           {"summary": "culprit at a:8888 does not answer"})]),
-        ("one scrape is lost", {'up{job="culprit",instance="a:8888"}': "1 0 1x9"}, 5, []),
-        ("something else is down", {'up{job="node",instance="a:9100"}': "0x9"}, 9, []),
+        ("no answer for five minutes, in a job of any name",
+         {UP % "kubernetes-pods": "1 0x9", BUILD % "kubernetes-pods": "1 stale"}, 6,
+         [({"job": "kubernetes-pods", "instance": "a:9464"},
+           {"summary": "culprit at a:9464 does not answer"})]),
+        ("it never answered, in a job of its name", {UP % "culprit": "0x9"}, 5,
+         [({"job": "culprit", "instance": "a:9464"},
+           {"summary": "culprit at a:9464 does not answer"})]),
+        ("one scrape is lost", {UP % "culprit": "1 0 1x9", BUILD % "culprit": "1 stale 1x9"}, 5,
+         []),
+        ("its pod is gone", {UP % "kubernetes-pods": "1 stale", BUILD % "kubernetes-pods":
+                             "1 stale"}, 9, []),
+        ("something else is down", {UP % "kubernetes-pods": "0x9"}, 9, []),
     ),
     "CulpritRestarts": (
-        ("three times", {STARTED % "culprit": "1 2 3 4x9"}, 9,
-         [({"job": "culprit", "instance": "a:8888"},
-           {"summary": "culprit at a:8888 was started 3 times anew in 30 minutes"})]),
-        ("twice", {STARTED % "culprit": "1 2 3x9"}, 9, []),
+        ("three times", {STARTED % "kubernetes-pods": "1 2 3 4x9",
+                         BUILD % "kubernetes-pods": "1x9"}, 9,
+         [({"job": "kubernetes-pods", "instance": "a:9464"},
+           {"summary": "culprit at a:9464 was started 3 times anew in 30 minutes"})]),
+        ("twice", {STARTED % "culprit": "1 2 3x9", BUILD % "culprit": "1x9"}, 9, []),
         ("another program", {STARTED % "node": "1 2 3 4 5 6 7x9"}, 9, []),
     ),
     "CulpritRefusesEvents": (
