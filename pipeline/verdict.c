@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     KEY_PARTS_MAX = 16,
@@ -48,6 +49,45 @@ void verdict_set_times(struct verdict *verdict) {
         if (evidence->time_ns > verdict->end_ns)
             verdict->end_ns = evidence->time_ns;
     }
+}
+
+// The number that a rank's name says; false for a name that is none.
+static bool rank_number(struct slice name, uint64_t *number) {
+    *number = 0;
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] < '0' || name.data[i] > '9' || *number > UINT32_MAX)
+            return false;
+        *number = *number * 10 + (uint64_t)(name.data[i] - '0');
+    }
+    return name.size > 0;
+}
+
+// Numbers in order, then names that are none.
+static int compare_ranks(struct slice a, struct slice b) {
+    uint64_t a_number, b_number;
+    bool a_is = rank_number(a, &a_number), b_is = rank_number(b, &b_number);
+    if (a_is != b_is)
+        return a_is ? -1 : 1;
+    if (a_is && a_number != b_number)
+        return a_number < b_number ? -1 : 1;
+    return slice_compare(a, b);
+}
+
+int verdict_entity_compare(const void *left, const void *right) {
+    const struct entity *a = left, *b = right;
+    if (a->role != b->role)
+        return a->role < b->role ? -1 : 1;
+    int order = strcmp(a->kind, b->kind);
+    if (order != 0)
+        return order;
+    return strcmp(a->kind, "rank") == 0 ? compare_ranks(a->name, b->name)
+                                        : slice_compare(a->name, b->name);
+}
+
+void verdict_sort_entities(struct verdict *verdict) {
+    if (verdict->entity_count > 1)
+        qsort(verdict->entities, verdict->entity_count, sizeof *verdict->entities,
+              verdict_entity_compare);
 }
 
 const char *severity_name(enum severity severity) {

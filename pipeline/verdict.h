@@ -68,7 +68,7 @@ struct verdict {
     const char *action; // static text, from the schema's list
     uint64_t start_ns;
     uint64_t end_ns;
-    struct entity *entities; // culprits, suspects, victims; within a role by kind, then name
+    struct entity *entities; // in the order of verdict_entity_compare
     uint32_t entity_count;
     uint32_t entities_dropped;
     struct evidence *evidence;
@@ -87,6 +87,10 @@ void verdict_set_id(struct verdict *verdict, const char *pattern, const struct s
                     size_t key_count);
 // Those of its evidence: the earliest that is no context, and the latest.
 void verdict_set_times(struct verdict *verdict);
+// The order in which entities are listed everywhere: culprits, suspects, victims; within a role by
+// kind, then by name, of which those of ranks are compared as numbers. For qsort.
+int verdict_entity_compare(const void *left, const void *right);
+void verdict_sort_entities(struct verdict *verdict);
 const char *severity_name(enum severity severity);
 // One line of JSON with its newline, fields in the schema's order.
 void verdict_encode(const struct verdict *verdict, struct buffer *out);

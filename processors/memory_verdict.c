@@ -207,27 +207,20 @@ static void add_entities(const struct memory_finding *finding, struct arena *are
     const struct cause *cause = finding->cause;
     if (cause->kind == CAUSE_SWING || finding->replaced)
         return;
-    // Suspects come by time; entities by role, then rank.
     uint32_t count = cause->suspects.count;
-    struct entity *entities = arena_take(arena, count * sizeof *entities);
-    int32_t *ranks = arena_take(arena, count * sizeof *ranks);
-    uint32_t first = cause->kind == CAUSE_LEAK && cause->sole_earliest ? 1 : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        int32_t rank = rank_of(finding, i);
-        uint32_t at = i;
-        while (at > first && ranks[at - 1] > rank) {
-            ranks[at] = ranks[at - 1];
-            at--;
-        }
-        ranks[at] = rank;
+    out->entities = arena_take(arena, count * sizeof *out->entities);
+    out->entity_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        out->entities[i] = (struct entity){
+            .kind = "rank",
+            .name = slice_of(arena_format(arena, "%d", rank_of(finding, i))),
+            .role = i == 0 && cause->kind == CAUSE_LEAK && cause->sole_earliest ? ROLE_CULPRIT
+                                                                                : ROLE_SUSPECT};
+    verdict_sort_entities(out);
+    if (count > VERDICT_ENTITIES_MAX) {
+        out->entities_dropped = count - VERDICT_ENTITIES_MAX;
+        out->entity_count = VERDICT_ENTITIES_MAX;
     }
-    out->entities = entities;
-    out->entity_count = count < VERDICT_ENTITIES_MAX ? count : VERDICT_ENTITIES_MAX;
-    out->entities_dropped = count - out->entity_count;
-    for (uint32_t i = 0; i < out->entity_count; i++)
-        entities[i] = (struct entity){.kind = "rank",
-                                      .name = slice_of(arena_format(arena, "%d", ranks[i])),
-                                      .role = i < first ? ROLE_CULPRIT : ROLE_SUSPECT};
 }
 
 static void add_attribute(struct verdict *out, const char *key, const char *value) {

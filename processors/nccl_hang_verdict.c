@@ -170,6 +170,7 @@ static void add_entities(const struct hang_finding *finding, const struct hang_n
         add_entity(out, "node", intern_slice(nodes->names[i]), ROLE_SUSPECT);
     add_ranks(finding, HANG_SUSPECT, ROLE_SUSPECT, arena, out);
     add_ranks(finding, HANG_VICTIM, ROLE_VICTIM, arena, out);
+    verdict_sort_entities(out);
 }
 
 static void add_attribute(struct verdict *out, const char *key, struct slice value) {

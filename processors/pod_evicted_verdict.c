@@ -250,6 +250,7 @@ static void add_entities(const struct eviction_finding *finding, struct arena *a
         (struct entity){.kind = "pod",
                         .name = removal_pod_name(finding->removal, arena),
                         .role = own_fault && !finding->cancelled ? ROLE_CULPRIT : ROLE_VICTIM};
+    verdict_sort_entities(out);
 }
 
 static void add_attribute(struct verdict *out, const char *key, struct slice value) {

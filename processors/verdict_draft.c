@@ -81,13 +81,6 @@ void verdict_draft_text(struct verdict_draft *draft, const char *headline,
     draft->verdict.remediation = cut_text(remediation, VERDICT_REMEDIATION_MAX);
 }
 
-static int compare_entities(const struct entity *a, const struct entity *b) {
-    if (a->role != b->role)
-        return a->role < b->role ? -1 : 1;
-    int order = strcmp(a->kind, b->kind);
-    return order != 0 ? order : slice_compare(a->name, b->name);
-}
-
 static int compare_evidence(const struct evidence *a, const struct evidence *b) {
     if (a->time_ns != b->time_ns)
         return a->time_ns < b->time_ns ? -1 : 1;
@@ -96,13 +89,6 @@ static int compare_evidence(const struct evidence *a, const struct evidence *b) 
 
 static void sort_parts(struct verdict_draft *draft) {
     struct verdict *verdict = &draft->verdict;
-    for (uint32_t i = 1; i < verdict->entity_count; i++)
-        for (uint32_t at = i;
-             at > 0 && compare_entities(&draft->entities[at], &draft->entities[at - 1]) < 0; at--) {
-            struct entity other = draft->entities[at];
-            draft->entities[at] = draft->entities[at - 1];
-            draft->entities[at - 1] = other;
-        }
     for (uint32_t i = 1; i < verdict->evidence_count; i++)
         for (uint32_t at = i;
              at > 0 && compare_evidence(&draft->evidence[at], &draft->evidence[at - 1]) < 0; at--) {
@@ -130,6 +116,7 @@ void verdict_draft_finish(struct verdict_draft *draft) {
     sort_parts(draft);
     verdict->entities =
         copy(draft->arena, draft->entities, verdict->entity_count * sizeof draft->entities[0]);
+    verdict_sort_entities(verdict);
     verdict->evidence =
         copy(draft->arena, draft->evidence, verdict->evidence_count * sizeof draft->evidence[0]);
     verdict->attributes = copy(draft->arena, draft->attributes,

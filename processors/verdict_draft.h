@@ -36,7 +36,7 @@ void verdict_draft_evidence(struct verdict_draft *draft, enum evidence_role role
 // NULL and empty values add nothing.
 void verdict_draft_attribute(struct verdict_draft *draft, const char *key, const char *value);
 void verdict_draft_text(struct verdict_draft *draft, const char *headline, const char *remediation);
-// Sorts: entities by role, kind and name; evidence by time and uid; attributes by key. Times are
+// Sorts: entities by verdict_entity_compare; evidence by time and uid; attributes by key. Times are
 // those of the evidence: the earliest that is no context, and the latest.
 void verdict_draft_finish(struct verdict_draft *draft);
 

@@ -196,6 +196,32 @@ START_TEST(severities) {
 }
 END_TEST
 
+START_TEST(entities_in_order) {
+    static const struct entity wanted[] = {
+        {"node", SLICE("node-10"), ROLE_CULPRIT},    {"node", SLICE("node-9"), ROLE_CULPRIT},
+        {"rank", SLICE("0"), ROLE_CULPRIT},          {"rank", SLICE("9"), ROLE_CULPRIT},
+        {"rank", SLICE("10"), ROLE_CULPRIT},         {"rank", SLICE("100"), ROLE_CULPRIT},
+        {"rank", SLICE("4000000000"), ROLE_CULPRIT}, {"rank", SLICE("none"), ROLE_CULPRIT},
+        {"pod", SLICE("p"), ROLE_SUSPECT},           {"rank", SLICE("2"), ROLE_SUSPECT},
+        {"gpu", SLICE("10"), ROLE_VICTIM},           {"gpu", SLICE("9"), ROLE_VICTIM},
+    };
+    enum { COUNT = sizeof wanted / sizeof wanted[0] };
+    struct entity entities[COUNT];
+    verdict.entities = entities;
+    verdict.entity_count = COUNT;
+    for (uint32_t turn = 1; turn < COUNT; turn++) {
+        for (uint32_t i = 0; i < COUNT; i++)
+            entities[i] = wanted[turn % 2 == 0 ? (i + turn) % COUNT : (COUNT - i + turn) % COUNT];
+        verdict_sort_entities(&verdict);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            ck_assert_str_eq(entities[i].kind, wanted[i].kind);
+            ck_assert_str_eq(entities[i].name.data, wanted[i].name.data);
+            ck_assert_int_eq(entities[i].role, wanted[i].role);
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("verdict");
     TCase *cases = tcase_create("verdict");
@@ -207,6 +233,7 @@ int main(void) {
     tcase_add_test(cases, one_line_whatever_the_texts);
     tcase_add_test(cases, ids);
     tcase_add_test(cases, severities);
+    tcase_add_test(cases, entities_in_order);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
