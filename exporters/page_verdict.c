@@ -132,7 +132,9 @@ static void related_append(struct page_view *view, const struct verdict *verdict
         if (number < view->verdict_count) {
             html_format(html, "<a href=\"#v%u\" target=\"_self\">", number);
             html_text(html, view->verdicts[number]->headline);
-            html_raw(html, "</a></li>\n");
+            html_raw(html, "</a> <span class=\"quiet\">began ");
+            html_words(html, text_verdict_offset(&view->words, verdict, view->verdicts[number]));
+            html_raw(html, "</span></li>\n");
         } else {
             html_raw(html, "<code>");
             html_words(html, related->id);
@@ -252,19 +254,27 @@ static void entities_append(struct page_view *view, const struct verdict *verdic
         fact_end(view);
 }
 
+static void moments_append(struct page_view *view, const struct verdict *verdict) {
+    struct verdict_moment moments[2];
+    uint32_t count = text_verdict_moments(&view->words, verdict, moments);
+    for (uint32_t i = 0; i < count; i++) {
+        fact_begin(view, moments[i].label);
+        html_time(&view->html, moments[i].time_ns);
+        if (moments[i].after != NULL) {
+            html_raw(&view->html, ", ");
+            html_words(&view->html, moments[i].after);
+        }
+        fact_end(view);
+    }
+}
+
 static void verdict_append(struct page_view *view, const struct verdict *verdict, bool name_job) {
     struct html *html = &view->html;
     card_begin(view, badge_of(verdict), verdict);
     headline_append(view, page_shown(&view->words, verdict->headline, 0));
     html_raw(html, "<dl class=\"facts\">\n");
     entities_append(view, verdict);
-    fact_begin(view, "when");
-    html_time(html, verdict->start_ns);
-    if (verdict->end_ns > verdict->start_ns) {
-        html_raw(html, " to ");
-        html_time(html, verdict->end_ns);
-    }
-    fact_end(view);
+    moments_append(view, verdict);
     if (verdict->remediation.size > 0) {
         fact_begin(view, "what next");
         html_text(html, verdict->remediation);

@@ -87,17 +87,24 @@ static void who_append(struct text_page *page, const struct subject *subject) {
                             page_shown(page, intern_slice(subject->origin->host), 64), pid));
 }
 
+static const char *after_begin(struct text_page *page, uint64_t time_ns, uint64_t began_ns) {
+    return arena_format(page->arena, "%s, %s after it began", page_time(page, time_ns),
+                        page_duration(page, (__int128)time_ns - began_ns));
+}
+
+// When growth began, when it was enough to be found, and to when what grew was still held.
 static void when_append(struct text_page *page, const struct subject *subject) {
     const struct spike *spike = &subject->first->spike;
-    uint64_t since_ns = spike->time_ns - subject->view->first_ns;
-    const char *text =
-        arena_format(page->arena, "%s, %s after its first sample; growth began %s before that",
-                     page_time(page, spike->time_ns), page_duration(page, since_ns),
-                     page_duration(page, spike->time_ns - spike->window_ns));
+    const char *text = arena_format(
+        page->arena, "%s, %s after its first sample", page_time(page, spike->window_ns),
+        page_duration(page, (__int128)spike->window_ns - subject->view->first_ns));
     if (subject->cause->generation > 0)
         text = arena_format(page->arena, "%s; restart %u of the job", text,
                             subject->cause->generation);
-    page_field(page, "when", text);
+    page_field(page, "began", text);
+    page_field(page, "found", after_begin(page, spike->time_ns, spike->window_ns));
+    if (subject->cause->kind != CAUSE_SWING && subject->view->last_ns > spike->time_ns)
+        page_field(page, "last seen", after_begin(page, subject->view->last_ns, spike->window_ns));
 }
 
 static void how_much_append(struct text_page *page, const struct subject *subject) {

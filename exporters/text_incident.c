@@ -82,6 +82,51 @@ static const char *certainty(struct text_page *page, const struct verdict *verdi
                                          : "");
 }
 
+// -- when ---------------------------------------------------------------------------------------
+
+uint32_t text_verdict_moments(struct text_page *page, const struct verdict *verdict,
+                              struct verdict_moment moments[2]) {
+    moments[0] = (struct verdict_moment){"began", verdict->start_ns, NULL};
+    if (verdict->end_ns <= verdict->start_ns)
+        return 1;
+    const char *lasted = page_duration(page, verdict->end_ns - verdict->start_ns);
+    moments[1] = (struct verdict_moment){"last seen", verdict->end_ns,
+                                         arena_format(page->arena, "%s after it began", lasted)};
+    return 2;
+}
+
+static const char *offset(struct text_page *page, uint64_t from_ns, uint64_t time_ns) {
+    __int128 after_ns = (__int128)time_ns - (__int128)from_ns;
+    if (after_ns == 0)
+        return "with it";
+    return arena_format(page->arena, "%s %s it",
+                        page_duration(page, after_ns < 0 ? -after_ns : after_ns),
+                        after_ns < 0 ? "before" : "after");
+}
+
+const char *text_verdict_offset(struct text_page *page, const struct verdict *from,
+                                const struct verdict *verdict) {
+    const char *began = offset(page, from->start_ns, verdict->start_ns);
+    if (verdict->end_ns <= verdict->start_ns)
+        return began;
+    return arena_format(page->arena, "%s, last seen %s", began,
+                        offset(page, from->start_ns, verdict->end_ns));
+}
+
+static void moments_append(struct text_page *page, const struct verdict *verdict) {
+    struct verdict_moment moments[2];
+    uint32_t count = text_verdict_moments(page, verdict, moments);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *time = page_time(page, moments[i].time_ns);
+        page_field(page, moments[i].label,
+                   moments[i].after == NULL
+                       ? time
+                       : arena_format(page->arena, "%s, %s", time, moments[i].after));
+    }
+}
+
+// -- a verdict ----------------------------------------------------------------------------------
+
 void text_verdict_append(struct text_page *page, const struct verdict *verdict,
                          bool with_evidence) {
     bool bad = verdict->severity >= SEVERITY_ERROR && verdict->state != VERDICT_RESOLVED;
@@ -90,11 +135,7 @@ void text_verdict_append(struct text_page *page, const struct verdict *verdict,
                                 verdict->state == VERDICT_RESOLVED ? " (over)" : ""));
     page_blank(page);
     who_append(page, verdict);
-    page_field(page, "when",
-               verdict->end_ns > verdict->start_ns
-                   ? arena_format(page->arena, "%s, for %s", page_time(page, verdict->start_ns),
-                                  page_duration(page, verdict->end_ns - verdict->start_ns))
-                   : page_time(page, verdict->start_ns));
+    moments_append(page, verdict);
     page_field(page, "how bad", severity_name(verdict->severity));
     page_field(page, "how sure", certainty(page, verdict));
     if (with_evidence)
@@ -105,10 +146,8 @@ void text_verdict_append(struct text_page *page, const struct verdict *verdict,
 
 static void follower_append(struct text_page *page, const struct verdict *root,
                             const struct verdict *verdict) {
-    __int128 after = (__int128)verdict->start_ns - (__int128)root->start_ns;
-    const char *when =
-        arena_format(page->arena, "%s%s", after < 0 ? "" : "+", page_duration(page, after));
-    page_field(page, when, page_shown(page, verdict->headline, 0));
+    page_field(page, "began", text_verdict_offset(page, root, verdict));
+    page_field(page, "", page_shown(page, verdict->headline, 0));
     page_field(page, "",
                arena_format(page->arena, "%s, %s, %s", verdict->pattern,
                             severity_name(verdict->severity), verdict->id));
@@ -123,7 +162,7 @@ static void incident_append(struct text_page *page, const struct batch *batch,
         if (verdict == root || !is_related(root, verdict))
             continue;
         if (!any)
-            page_heading(page, "What followed from it");
+            page_heading(page, "What followed from it, counted from when it began");
         any = true;
         follower_append(page, root, verdict);
     }

@@ -32,6 +32,20 @@ bool text_span(const struct evaluation *evaluation, __int128 *start_ns, __int128
 
 // text_incident.c: each incident from its root on, and verdicts that stand alone; returns how many.
 uint32_t text_incidents_append(struct text_page *page, const struct batch *batch);
+// When a verdict is about, the same way in the report and on the page, and from the same two times
+// as in JSON: "began" is start_time_unix_nano; "last seen" is end_time_unix_nano, and how long
+// after the begin that is, which is as long as it is known to have lasted.
+struct verdict_moment {
+    const char *label;
+    uint64_t time_ns;
+    const char *after; // "2 min 21 s after it began"; NULL for the begin itself
+};
+// Fills `moments`, and returns how many: of what has one moment only the first.
+uint32_t text_verdict_moments(struct text_page *page, const struct verdict *verdict,
+                              struct verdict_moment moments[2]);
+// The same counted from another verdict's begin: "700 ms after it, last seen 2 min 22 s after it".
+const char *text_verdict_offset(struct text_page *page, const struct verdict *from,
+                                const struct verdict *verdict);
 // One verdict with all that is known of it.
 void text_verdict_append(struct text_page *page, const struct verdict *verdict, bool with_evidence);
 // text_explain.c: the verdict with this id (or the only one that begins so), with each piece of its

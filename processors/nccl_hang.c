@@ -173,7 +173,7 @@ static int compare_said(const void *a, const void *b) {
 }
 
 // What was said before and was not found again.
-static void resolve(struct nccl_hang *self, struct batch *batch, uint64_t now_ns) {
+static void resolve(struct nccl_hang *self, struct batch *batch) {
     uint32_t at = 0, count = 0;
     struct hang_said *said,
         **over = arena_take(batch->arena, (keyed_rows_count(&self->said) + 1) * sizeof *over);
@@ -185,7 +185,7 @@ static void resolve(struct nccl_hang *self, struct batch *batch, uint64_t now_ns
     sort_stable(over, count, sizeof *over, batch->arena, compare_said);
     for (uint32_t i = 0; i < count; i++) {
         struct verdict verdict;
-        hang_verdict_end(over[i], now_ns, batch->arena, &verdict);
+        hang_verdict_end(over[i], batch->arena, &verdict);
         verdict_ledger_report(&self->ledger, batch, &verdict, true, 0);
         keyed_rows_remove(&self->said, over[i]);
     }
@@ -204,7 +204,7 @@ static void judge(struct nccl_hang *self, struct batch *batch) {
     struct hang_findings findings = hang_judge(&self->store, &rules, batch->arena);
     for (uint32_t i = 0; i < findings.count; i++)
         report(self, batch, &findings.items[i]);
-    resolve(self, batch, now_ns);
+    resolve(self, batch);
 }
 
 static void hang_consume(void *instance, struct batch *batch) {

@@ -112,8 +112,22 @@ struct hang_finding *hang_add_finding(struct hang_judging *judging,
     return finding;
 }
 
+// A dump shows what its rank waited in when it was made. Of an operation that single records tell
+// of it is known only that no end came by now.
+static void see_waiting(const struct hang_judging *judging, const struct hang_seat *seat,
+                        struct hang_finding *finding) {
+    const struct hang_source *source = hang_find_source(judging->store, finding->group, seat->rank);
+    bool dumped = source != NULL && source->whole && source->dump_ns >= seat->open->created_ns;
+    uint64_t seen_ns = dumped ? source->dump_ns : judging->rules->now_ns;
+    if (seat->is_silent || seen_ns <= finding->end_ns)
+        return;
+    finding->end_ns = seen_ns;
+    finding->seen_rank = dumped ? seat->rank : RANK_NONE;
+}
+
 void hang_sum_up(const struct hang_judging *judging, struct hang_finding *finding) {
     finding->start_ns = UINT64_MAX;
+    finding->seen_rank = RANK_NONE;
     for (uint32_t i = 0; i < finding->seat_count; i++) {
         const struct hang_seat *seat = &finding->seats[i];
         finding->culprit_count += seat->part == HANG_CULPRIT;
@@ -123,16 +137,17 @@ void hang_sum_up(const struct hang_judging *judging, struct hang_finding *findin
             continue;
         finding->waiting_count++;
         finding->past_timeout |= hang_is_past_timeout(judging->rules, seat->open);
-        uint64_t age_ns = hang_age_ns(judging->rules, seat->open);
-        if (age_ns >= judging->rules->stuck_after_ns && age_ns > finding->age_ns)
-            finding->age_ns = age_ns;
         if (seat->open->created_ns < finding->start_ns)
             finding->start_ns = seat->open->created_ns;
-        if (seat->open->created_ns > finding->end_ns)
+        if (seat->open->created_ns > finding->end_ns) {
             finding->end_ns = seat->open->created_ns;
+            finding->seen_rank = RANK_NONE;
+        }
+        see_waiting(judging, seat, finding);
     }
     if (finding->start_ns == UINT64_MAX)
         finding->start_ns = 0;
+    finding->outlasts = finding->end_ns >= finding->start_ns + judging->rules->stuck_after_ns;
 }
 
 int64_t hang_index_of(const struct hang_partition *partition, int32_t rank) {

@@ -49,12 +49,13 @@ struct hang_finding {
     uint32_t waiting_count, culprit_count, suspect_count, absent_count;
     uint32_t expected_count, without_dump_count;
     bool past_timeout;
-    uint64_t age_ns;               // of the longest wait by now; 0: not past the threshold
     bool straggler;                // exactly one rank is behind
     const struct hang_open *usual; // what most called; NULL: nothing that most called
     uint32_t usual_count;
     uint64_t start_ns; // when the oldest waiting operation was created
-    uint64_t end_ns;
+    uint64_t end_ns;   // when somebody was last seen waiting
+    int32_t seen_rank; // whose dump of `end_ns` shows that; RANK_NONE: no event does
+    bool outlasts;     // from start_ns to end_ns is at least the threshold
 };
 
 struct hang_findings {

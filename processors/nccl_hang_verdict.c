@@ -99,6 +99,27 @@ static void add_context(const struct hang_words *words, const struct hang_seat *
                           .role = EVIDENCE_CONTEXT};
 }
 
+// What shows how long it was waited: the newest dump of those who wait. It is not a cause and not
+// an effect of its own, and says only that the others still hold.
+static void add_last_seen(const struct hang_words *words, struct verdict *out) {
+    const struct hang_finding *finding = words->finding;
+    struct arena *arena = words->arena;
+    for (uint32_t i = 0; i < out->evidence_count; i++)
+        if (out->evidence[i].time_ns >= finding->end_ns)
+            return;
+    if (finding->seen_rank == RANK_NONE || out->evidence_count == VERDICT_EVIDENCE_MAX)
+        return;
+    out->evidence[out->evidence_count++] = (struct evidence){
+        .uid = slice_of(arena_format(arena, "fr:%s:dump:%" PRIu64 ":%" PRId32,
+                                     hang_text(finding->group->name, 256, arena), finding->end_ns,
+                                     finding->seen_rank)),
+        .description = slice_of(arena_format(arena, "rank %" PRId32 " still waited when it dumped",
+                                             finding->seen_rank)),
+        .time_ns = finding->end_ns,
+        .has_time = true,
+        .role = EVIDENCE_CONTEXT};
+}
+
 static bool has_context(const struct hang_finding *finding, const struct hang_seat *seat) {
     return seat->is_absent && seat->member != NULL && seat->member->last >= 0 && !finding->p2p;
 }
@@ -139,6 +160,7 @@ static void add_evidence(const struct hang_words *words, struct verdict *out) {
             context_room--;
         }
     out->evidence_dropped = total - out->evidence_count;
+    add_last_seen(words, out);
 }
 
 // -- who -----------------------------------------------------------------------------------------
@@ -295,10 +317,10 @@ void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
     said->sequence = witness->open->sequence;
     said->confidence = verdict->confidence;
     said->start_ns = finding->start_ns;
+    said->end_ns = verdict->end_ns;
 }
 
-void hang_verdict_end(const struct hang_said *said, uint64_t now_ns, struct arena *arena,
-                      struct verdict *out) {
+void hang_verdict_end(const struct hang_said *said, struct arena *arena, struct verdict *out) {
     const char *group = hang_group_text(said->group_name, said->group_desc, arena);
     const char *operation = hang_operation_text(said->operation, arena);
     *out = (struct verdict){
@@ -310,7 +332,7 @@ void hang_verdict_end(const struct hang_said *said, uint64_t now_ns, struct aren
         .confidence = said->confidence,
         .action = "monitor",
         .start_ns = said->start_ns,
-        .end_ns = now_ns > said->start_ns ? now_ns : said->start_ns,
+        .end_ns = said->end_ns,
     };
     memcpy(out->id, said->id, sizeof out->id);
     out->headline = slice_of(arena_format(arena, "%s %" PRId64 " of %s hangs no longer", operation,

@@ -33,9 +33,9 @@ struct hang_said {
     int32_t confidence;
     int64_t sequence;
     uint64_t start_ns;
+    uint64_t end_ns; // when it was last seen
 };
 void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
                     const struct verdict *verdict);
 // The verdict as it ends.
-void hang_verdict_end(const struct hang_said *said, uint64_t now_ns, struct arena *arena,
-                      struct verdict *out);
+void hang_verdict_end(const struct hang_said *said, struct arena *arena, struct verdict *out);

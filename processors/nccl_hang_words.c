@@ -131,13 +131,14 @@ static const char *mismatch_headline(const struct hang_words *words) {
         hang_call_text(finding->usual, finding->kind, arena), words->sequence, words->group, what);
 }
 
-// ", for 7 min 3 s so far", or nothing where only a file says that it hangs.
-static const char *so_far(const struct hang_finding *finding, struct arena *arena) {
-    char age[HUMAN_MAX];
-    if (finding->age_ns == 0)
+// ", for 7 min 3 s when last seen", or nothing where only a file says that it hangs: as long as
+// the verdict's times say.
+static const char *waited_text(const struct hang_finding *finding, struct arena *arena) {
+    char waited[HUMAN_MAX];
+    if (!finding->outlasts)
         return "";
-    human_duration((__int128)finding->age_ns, age);
-    return arena_format(arena, ", for %s so far", age);
+    human_duration((__int128)finding->end_ns - finding->start_ns, waited);
+    return arena_format(arena, ", for %s when last seen", waited);
 }
 
 static const char *missing_headline(const struct hang_words *words) {
@@ -148,7 +149,7 @@ static const char *missing_headline(const struct hang_words *words) {
     if (finding->culprit_count > 0)
         return arena_format(arena, "%s never called %s %" PRId64 " of %s; %s %s for it%s",
                             capital(words->culprits, arena), words->operation, words->sequence,
-                            words->group, waiting, verb, so_far(finding, arena));
+                            words->group, waiting, verb, waited_text(finding, arena));
     return arena_format(arena, "%s %s in %s %" PRId64 " of %s for %s, held up elsewhere", waiting,
                         verb, words->operation, words->sequence, words->group,
                         hang_ranks_text(finding, HANG_VICTIM, arena));

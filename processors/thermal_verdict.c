@@ -151,6 +151,29 @@ static void add_clock(const struct thermal_gpu *gpu, const struct thermal_incide
                      (double)incident->clock_mhz, (double)incident->others_mhz));
 }
 
+// The last sample in which heat slowed it, where no other evidence is as new: so that the verdict's
+// times say how long it lasted.
+static void add_last_hot(const struct thermal_gpu *gpu, const struct thermal_incident *incident,
+                         struct verdict_draft *draft) {
+    static const enum gpu_field fields[PATH_COUNT] = {
+        [PATH_BITS] = GPU_CLOCK_REASONS,
+        [PATH_HARDWARE] = GPU_CLOCK_REASONS,
+        [PATH_MEMORY] = GPU_MEMORY_TEMPERATURE_C,
+        [PATH_MARGIN] = GPU_TEMPERATURE_MARGIN_C,
+    };
+    int path = 0;
+    while (path < PATH_COUNT && incident->last_path_ns[path] != incident->last_ns)
+        path++;
+    for (uint32_t i = 0; i < draft->verdict.evidence_count; i++)
+        if (draft->evidence[i].time_ns >= incident->last_ns)
+            return;
+    enum gpu_field field = path < PATH_COUNT ? fields[path] : (enum gpu_field)incident->lost_field;
+    verdict_draft_evidence(draft, EVIDENCE_CONTEXT, incident->last_ns,
+                           sample_uid(gpu, field, incident->last_ns, draft->arena),
+                           arena_format(draft->arena, "GPU %s: the last sample slowed by heat",
+                                        gpu_name(gpu, draft->arena)));
+}
+
 // -- One GPU --------------------------------------------------------------------------------------
 
 static const char *cause_text(enum thermal_kind kind, const struct thermal_incident *incident,
@@ -276,6 +299,7 @@ void thermal_verdict_gpu(const struct thermal_window *window,
     add_paths(gpu, incident, draft);
     add_clock(gpu, incident, draft);
     add_counter(gpu, incident, draft);
+    add_last_hot(gpu, incident, draft);
     add_attributes(gpu, incident, draft);
     set_texts(gpu, incident, kind, draft);
     verdict_draft_finish(draft);
@@ -314,6 +338,7 @@ void thermal_verdict_node(const struct thermal_window *window, const uint32_t *m
     const struct thermal_incident *newest = thermal_incident_at(window, members[member_count - 1]);
     const struct thermal_gpu *anchor = thermal_gpu_at(window, first->gpu);
     string_id node = anchor->key.node;
+    uint32_t last = members[0]; // whose last hot sample is the newest
     verdict_draft_begin(draft, arena, PATTERN, KIND_NAMES[THERMAL_NODE]);
     struct verdict *verdict = &draft->verdict;
     verdict->job = anchor->job;
@@ -335,7 +360,11 @@ void thermal_verdict_node(const struct thermal_window *window, const uint32_t *m
             sample_uid(gpu, start_field(incident), incident->start_ns, arena),
             arena_format(arena, "GPU %s: %s", name,
                          cause_text(find_kind(window, incident), incident, arena)));
+        if (incident->last_ns >= thermal_incident_at(window, last)->last_ns)
+            last = members[i];
     }
+    const struct thermal_incident *last_incident = thermal_incident_at(window, last);
+    add_last_hot(thermal_gpu_at(window, last_incident->gpu), last_incident, draft);
     verdict_draft_attribute(draft, "culprit.hot_gpus",
                             arena_format(arena, "%" PRIu32, member_count));
     verdict_draft_attribute(draft, "culprit.node_gpus",

@@ -417,6 +417,7 @@ START_TEST(what_is_graver_comes_first) {
     verdicts[2].state = VERDICT_RESOLVED;
     struct related related[] = {{.relation = RELATION_CAUSED_BY}, {"x:1", RELATION_SAME_INCIDENT}};
     memcpy(related[0].id, verdicts[0].id, sizeof related[0].id);
+    verdicts[1].start_ns = verdicts[1].end_ns = START + 700 * MS;
     verdicts[1].related = related;
     verdicts[1].related_count = 2;
     input.verdicts = verdicts;
@@ -429,10 +430,17 @@ START_TEST(what_is_graver_comes_first) {
     ck_assert(also < strstr(page, "a note") && also < strstr(page, "it was hot"));
     CONTAINS(page, "<dt>culprit</dt><dd>gpu GPU-7, node node-b</dd>");
     CONTAINS(page, "<dt>victim</dt><dd>rank 3</dd>");
+    CONTAINS(page,
+             "<dt>began</dt><dd><time datetime=\"2026-11-21T08:06:52.232Z\">"
+             "2026-11-21 08:06:52.232 UTC</time></dd>");
+    CONTAINS(page,
+             "<dt>last seen</dt><dd><time datetime=\"2026-11-21T08:06:53.232Z\">"
+             "2026-11-21 08:06:53.232 UTC</time>, 1.00 s after it began</dd>");
     CONTAINS(page, "</svg>over</span>");
     CONTAINS(page, "<article class=\"card critical\" id=\"v0\">");
     CONTAINS(page,
-             "<li>caused by <a href=\"#v0\" target=\"_self\">GPU 7 fell off the bus</a></li>\n"
+             "<li>caused by <a href=\"#v0\" target=\"_self\">GPU 7 fell off the bus</a> "
+             "<span class=\"quiet\">began 700 ms before it, last seen 300 ms after it</span></li>\n"
              "<li>same incident: <code>x:1</code></li>");
     LACKS(page, "Other jobs");
 }

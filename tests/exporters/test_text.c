@@ -400,6 +400,50 @@ START_TEST(several_jobs_and_other_findings) {
 END_TEST
 
 // Nothing but notes may be wider than the page.
+// A pod that was evicted 2 min 21 s after what is said of it began is not listed as if it had been
+// evicted then.
+START_TEST(an_incident_says_when) {
+    struct attribute attributes[] = {{"culprit.root", SLICE("true")},
+                                     {"culprit.root", SLICE("false")}};
+    struct verdict verdicts[] = {
+        {.pattern = "pcie_aer", .headline = SLICE("The link failed"), .id = "pcie_aer:0"},
+        {.pattern = "xid_correlation", .headline = SLICE("Pod p was evicted"), .id = "xid:0"},
+        {.pattern = "nccl_hang", .headline = SLICE("Ranks wait"), .id = "nccl_hang:0"},
+        {.pattern = "hbm_ecc", .headline = SLICE("An error before"), .id = "hbm_ecc:0"},
+    };
+    const uint64_t begin = UINT64_C(1794992498500) * MS;
+    const int64_t from_ms[] = {0, 700, 0, -500}, to_ms[] = {700, 141500, 0, -500};
+    struct related related[3] = {{"xid:0", RELATION_CAUSES},
+                                 {"nccl_hang:0", RELATION_CAUSES},
+                                 {"hbm_ecc:0", RELATION_SAME_INCIDENT}};
+    for (int i = 0; i < 4; i++) {
+        verdicts[i].severity = SEVERITY_ERROR;
+        verdicts[i].remediation = SLICE("Mend it.");
+        verdicts[i].start_ns = begin + (uint64_t)(from_ms[i] * (int64_t)MS);
+        verdicts[i].end_ns = begin + (uint64_t)(to_ms[i] * (int64_t)MS);
+        verdicts[i].attributes = &attributes[i > 0];
+        verdicts[i].attribute_count = 1;
+    }
+    verdicts[0].related = related;
+    verdicts[0].related_count = 3;
+    struct batch batch = {.arena = &sample.arena, .verdicts = {.items = verdicts, .count = 4}};
+    report(&batch);
+    check_says(
+        "  began      2026-11-18 09:01:38.500 UTC\n"
+        "  last seen  2026-11-18 09:01:39.200 UTC, 700 ms after it began\n");
+    check_says(
+        "What followed from it, counted from when it began\n"
+        "  began      700 ms after it, last seen 2 min 22 s after it\n"
+        "             Pod p was evicted\n"
+        "             xid_correlation, error, xid:0\n"
+        "  began      with it\n"
+        "             Ranks wait\n");
+    check_says(
+        "  began      500 ms before it\n"
+        "             An error before\n");
+}
+END_TEST
+
 START_TEST(fits_the_width) {
     static const uint32_t widths[] = {60, 80, 120, 400};
     leak_scene();
@@ -434,6 +478,7 @@ int main(void) {
     tcase_add_test(cases, mark_at_the_right_edge);
     tcase_add_test(cases, texts_of_events_cannot_act);
     tcase_add_test(cases, several_jobs_and_other_findings);
+    tcase_add_test(cases, an_incident_says_when);
     tcase_add_loop_test(cases, fits_the_width, 0, 4);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -10,6 +10,7 @@ adds. Where one job is chosen, events of no job are judged as ever, and those of
 Every verdict is held against the schema. Each case's verdicts are those of its verdicts.jsonl,
 byte for byte; --write writes these anew.
 """
+import datetime
 import json
 import os
 import random
@@ -43,6 +44,12 @@ def cases():
 def read(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def moment(time_ns):
+    """As people read it: to milliseconds."""
+    text = datetime.datetime.fromtimestamp(time_ns // 10**9, datetime.timezone.utc)
+    return text.strftime("%Y-%m-%d %H:%M:%S") + ".%03d" % (time_ns // 10**6 % 1000)
 
 
 def write(path, text):
@@ -201,6 +208,32 @@ class Suite:
         wrong = run(self.binary, "analyze", "--quiet", "--explain", "nothing:0", events).text()
         self.checks.check("There is no verdict nothing:0" in wrong, "explain: " + wrong)
 
+    def times(self, what, place):
+        """Text and page tell the two times of each verdict, and what its headline says of how long
+        it lasted is the time between them."""
+        events = os.path.join(place, "events.jsonl")
+        page = os.path.join(self.folder, "times.html")
+        run(self.binary, "analyze", "--quiet", "--html", page, events)
+        shown = read(page)
+        for line in read(os.path.join(place, "verdicts.jsonl")).splitlines():
+            verdict = json.loads(line)
+            said = "%s %s: " % (what, verdict["id"])
+            begin, end = (int(verdict[key + "_time_unix_nano"]) for key in ("start", "end"))
+            newest = max(int(piece["time_unix_nano"]) for piece in verdict["evidence_trail"])
+            self.checks.equal(end, newest, said + "its end is its latest evidence")
+            told = " ".join(run(self.binary, "analyze", "--quiet", "--explain", verdict["id"],
+                                events).text().split())
+            self.checks.check("began %s UTC" % moment(begin) in told, said + "begin in text")
+            self.checks.check(">%s UTC</time>" % moment(begin) in shown, said + "begin on the page")
+            if end > begin:
+                self.checks.check("last seen %s UTC, " % moment(end) in told, said + "end in text")
+                self.checks.check(">%s UTC</time>, " % moment(end) in shown, said + "end on the page")
+                lasted = re.search("last seen [^,]* UTC, (.*?) after it began", told).group(1)
+                self.checks.check("<dd>" in shown and lasted + " after it began" in shown,
+                                  said + "how long on the page")
+                for claim in re.findall(", for ([^,]*?) when last seen", verdict["headline"]):
+                    self.checks.equal(claim, lasted, said + "how long in the headline")
+
     def directory(self, place):
         """The same incident as the files that other programs write, in one directory."""
         folder = os.path.join(self.folder, "directory")
@@ -254,6 +287,7 @@ class Suite:
         for detector, name, place in found:
             self.case(detector, name, place)
             self.beside_a_chosen_job(detector + "/" + name, os.path.join(place, "events.jsonl"))
+            self.times(detector + "/" + name, place)
         self.story(os.path.join(CASES, "incident", "link_error_to_eviction"))
         self.directory(os.path.join(CASES, "incident", "link_error_to_eviction"))
         self.drift(os.path.join(CASES, "incident", "link_error_to_eviction"))

@@ -359,6 +359,59 @@ START_TEST(completed_then_stale_started) {
 }
 END_TEST
 
+static const char *nano(const char *key, double seconds) {
+    static char text[96];
+    snprintf(text, sizeof text, "\"%s\":\"%" PRIu64 "\"", key, at(seconds));
+    return text;
+}
+
+// From the first who waits to the newest dump that shows somebody wait, whatever other records say
+// of the time; the headline tells the same.
+START_TEST(times_are_those_of_the_dumps) {
+    add_hang(8, 5, 1201, 0, 100);
+    world->events[7].time_ns = at(130.5); // rank 7 dumped last
+    add_stream(5, 3, FLIGHT_COMPLETED, 1, 4000);
+    const char *lines = judge();
+    assert_count(1);
+    assert_has(lines, "7 ranks wait for it, for 2 min 11 s when last seen\"");
+    assert_has(lines, nano("start_time_unix_nano", 0));
+    assert_has(lines, nano("end_time_unix_nano", 130.5));
+    char seen[128];
+    snprintf(seen, sizeof seen,
+             "{\"uid\":\"fr:0:dump:%" PRIu64
+             ":7\",\"description\":\"rank 7 still waited when "
+             "it dumped\"",
+             at(130.5));
+    assert_has(lines, seen);
+    assert_lacks(lines, "so far");
+}
+END_TEST
+
+// Single records tell no end: what is known is that none came by now.
+START_TEST(times_of_single_records) {
+    detector_start(&detector);
+    for (int32_t rank = 0; rank < 2; rank++) {
+        add_world(add_member_dump(rank, 2, 5), 1, FLIGHT_COMPLETED, 1);
+        add_stream(rank, 2, FLIGHT_STARTED, 10, 100);
+    }
+    add_stream(0, 1, FLIGHT_COMPLETED, 1, 200);
+    const char *lines = judge_at(200);
+    assert_count(1);
+    assert_has(lines, nano("start_time_unix_nano", 10));
+    assert_has(lines, nano("end_time_unix_nano", 200));
+    detector_lines_reset(&detector);
+    // When it is over it was last seen where it stood last.
+    add_stream(0, 2, FLIGHT_COMPLETED, 10, 205);
+    add_stream(1, 2, FLIGHT_COMPLETED, 10, 205);
+    add_stream(0, 3, FLIGHT_STARTED, 895, 900);
+    lines = judge_at(900);
+    assert_count(1);
+    assert_has(lines, "\"state\":\"resolved\"");
+    assert_has(lines, nano("end_time_unix_nano", 200));
+    detector_finish(&detector);
+}
+END_TEST
+
 // What the odd rank of four calls differently; it is rank 0 or rank 3.
 static void make_odd(struct flight_entry *entry, int aspect) {
     if (aspect == 0)
@@ -986,6 +1039,8 @@ int main(void) {
     tcase_add_test(tcase, two_groups_one_root);
     tcase_add_test(tcase, who_waits_elsewhere_is_not_to_blame);
     tcase_add_test(tcase, completed_then_stale_started);
+    tcase_add_test(tcase, times_are_those_of_the_dumps);
+    tcase_add_test(tcase, times_of_single_records);
     tcase_add_loop_test(tcase, mismatch_with_the_odd_rank_first_or_last, 0, 6);
     tcase_add_test(tcase, a_tie_names_nobody);
     tcase_add_loop_test(tcase, sizes_that_may_differ, 0, 3);

@@ -4,6 +4,8 @@
 #include "processors/thermal_throttle.h"
 #include "tests/support/detector.h"
 
+#include <inttypes.h>
+
 static const uint64_t SECOND = 1000000000;
 static const uint64_t BASE = UINT64_C(1794992400) * 1000000000;
 enum { STEP = 30, GPUS_MAX = 16 };
@@ -373,6 +375,12 @@ START_TEST(recovery_resolves_the_verdict) {
     expect(1);
     says("\"state\":\"resolved\"");
     says("was slowed by heat for 5 min");
+    // The verdict's own times say the same.
+    char times[128];
+    snprintf(times, sizeof times,
+             "\"start_time_unix_nano\":\"%" PRIu64 "\",\"end_time_unix_nano\":\"%" PRIu64 "\"",
+             (uint64_t)BASE, (uint64_t)BASE + 300 * (uint64_t)SECOND);
+    says(times);
     says(id);
     detector_lines_reset(&detector);
     detector_finish(&detector);
