@@ -51,7 +51,7 @@ static void who_append(struct text_page *page, const struct verdict *verdict) {
     static const struct {
         enum entity_role role;
         const char *label;
-    } roles[] = {{ROLE_CULPRIT, "culprit"}, {ROLE_SUSPECT, "suspect"}, {ROLE_VICTIM, "struck"}};
+    } roles[] = {{ROLE_CULPRIT, "culprit"}, {ROLE_SUSPECT, "suspect"}, {ROLE_VICTIM, "victim"}};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *text = who(page, verdict, roles[i].role);
         if (text != NULL)
