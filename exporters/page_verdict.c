@@ -21,15 +21,21 @@ static const char *const severity_shapes[] = {
 static const char good_shape[] =
     "<circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M5 8.3l2 2 4-4.5\"/>";
 
+// What is over, or what is not known: neither good nor bad.
+static const char plain_shape[] = "<circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M5 8h6\"/>";
+
 struct badge {
     const char *class; // how the card looks
     const char *shape;
     const char *word;
 };
 
-static struct badge badge_of(const struct verdict *verdict) {
+// "error, over" is no good news: what was found stays found.
+static struct badge badge_of(const struct page_view *view, const struct verdict *verdict) {
     if (verdict->state == VERDICT_RESOLVED)
-        return (struct badge){"good", good_shape, "over"};
+        return (struct badge){
+            "plain", plain_shape,
+            arena_format(view->html.arena, "%s, over", severity_name(verdict->severity))};
     return (struct badge){severity_name(verdict->severity), severity_shapes[verdict->severity],
                           severity_name(verdict->severity)};
 }
@@ -191,18 +197,24 @@ const struct verdict *page_verdict_of(const struct page_view *view,
     return told;
 }
 
-static struct badge badge_of_answer(const struct evaluation *evaluation,
+// Nothing found is good only where all ranks were seen, and there are others to compare with.
+static struct badge badge_of_answer(const struct page_view *view,
+                                    const struct evaluation *evaluation,
                                     const struct verdict *verdict) {
     if (verdict != NULL)
-        return badge_of(verdict);
+        return badge_of(view, verdict);
     if (evaluation->cause != NULL && evaluation->cause->kind == CAUSE_LEAK)
         return (struct badge){"warning", severity_shapes[SEVERITY_WARNING], "not settled yet"};
-    return (struct badge){"good", good_shape,
-                          evaluation->rank_count == 0 ? "nothing read" : "nothing found"};
+    if (evaluation->rank_count < 2 || evaluation->missing_count > 0)
+        return (struct badge){"plain", plain_shape,
+                              evaluation->rank_count == 0   ? "nothing read"
+                              : evaluation->rank_count == 1 ? "nothing to compare with"
+                                                            : "nothing found, ranks are missing"};
+    return (struct badge){"good", good_shape, "nothing found"};
 }
 
 const char *page_answer_word(const struct page_view *view, const struct evaluation *evaluation) {
-    return badge_of_answer(evaluation, page_verdict_of(view, evaluation)).word;
+    return badge_of_answer(view, evaluation, page_verdict_of(view, evaluation)).word;
 }
 
 static void told_append(struct page_view *view, const struct told_list *list) {
@@ -270,7 +282,7 @@ static void moments_append(struct page_view *view, const struct verdict *verdict
 
 static void verdict_append(struct page_view *view, const struct verdict *verdict, bool name_job) {
     struct html *html = &view->html;
-    card_begin(view, badge_of(verdict), verdict);
+    card_begin(view, badge_of(view, verdict), verdict);
     headline_append(view, page_shown(&view->words, verdict->headline, 0));
     html_raw(html, "<dl class=\"facts\">\n");
     entities_append(view, verdict);
@@ -308,7 +320,7 @@ static bool leads(const struct verdict *verdict, const struct verdict *told) {
 
 static void answer_append(struct page_view *view, const struct evaluation *evaluation,
                           const struct verdict *verdict) {
-    card_begin(view, badge_of_answer(evaluation, verdict), verdict);
+    card_begin(view, badge_of_answer(view, evaluation, verdict), verdict);
     if (evaluation->rank_count == 0) {
         headline_append(view, "No samples were read, so there is nothing to judge.");
     } else {

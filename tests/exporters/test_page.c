@@ -328,6 +328,40 @@ START_TEST(a_tie_names_nobody) {
 }
 END_TEST
 
+// The tick stands for "all ranks were seen, and nothing was found", and for nothing else.
+START_TEST(what_is_over_or_not_known_has_no_tick) {
+    static const char tick[] = "<path d=\"M5 8.3l2 2 4-4.5\"/>";
+    ranks_make(4, 57, -1, -1, SLICE("a"));
+    CONTAINS(page_made(), tick);
+    static int32_t missing[] = {4};
+    sample.evaluation.missing_ranks = missing;
+    sample.evaluation.missing_count = 1;
+    const char *page = page_made();
+    LACKS(page, tick);
+    LACKS(page, "card good");
+    CONTAINS(page, "</svg>nothing found, ranks are missing</span>");
+    sample.evaluation.missing_count = 0;
+    // Replaced by an earlier one: the headline says that it was named first.
+    struct verdict verdict =
+        verdict_make("Rank 2 was named first, but rank 1 began before it", SEVERITY_WARNING);
+    verdict.state = VERDICT_RESOLVED;
+    input.verdicts = &verdict;
+    input.verdict_count = 1;
+    page = page_made();
+    CONTAINS(page, "</svg>warning, over</span>");
+    ck_assert_uint_eq(count_of(page, tick), 1); // of the answer: nobody is to blame
+    CONTAINS(page, "<article class=\"card plain\"");
+}
+END_TEST
+
+START_TEST(one_rank_has_none_to_compare_with) {
+    ranks_make(1, 57, -1, -1, SLICE("a"));
+    const char *page = page_made();
+    LACKS(page, "card good");
+    CONTAINS(page, "</svg>nothing to compare with</span>");
+}
+END_TEST
+
 START_TEST(a_leak_without_its_verdict_is_not_settled) {
     leak_make(4, 57, SLICE("a"));
     CONTAINS(page_made(), "not settled yet");
@@ -436,7 +470,8 @@ START_TEST(what_is_graver_comes_first) {
     CONTAINS(page,
              "<dt>last seen</dt><dd><time datetime=\"2026-11-21T08:06:53.232Z\">"
              "2026-11-21 08:06:53.232 UTC</time>, 1.00 s after it began</dd>");
-    CONTAINS(page, "</svg>over</span>");
+    CONTAINS(page, "</svg>error, over</span>");
+    LACKS(page, "M5 8.3l2 2 4-4.5\"/></svg>error"); // no tick
     CONTAINS(page, "<article class=\"card critical\" id=\"v0\">");
     CONTAINS(page,
              "<li>caused by <a href=\"#v0\" target=\"_self\">GPU 7 fell off the bus</a> "
@@ -462,6 +497,8 @@ int main(void) {
     tcase_add_test(cases, many_ranks_are_lines_and_a_band);
     tcase_add_test(cases, no_line_is_highlighted_when_nobody_is_to_blame);
     tcase_add_test(cases, a_tie_names_nobody);
+    tcase_add_test(cases, what_is_over_or_not_known_has_no_tick);
+    tcase_add_test(cases, one_rank_has_none_to_compare_with);
     tcase_add_test(cases, a_leak_without_its_verdict_is_not_settled);
     tcase_add_test(cases, each_job_has_a_section_the_gravest_first);
     tcase_add_test(cases, nothing_read_is_said);
