@@ -46,9 +46,10 @@ static struct value_steps byte_steps(double range, double highest) {
 void plot_scale_bytes(struct plot *plot, double lowest, double highest) {
     if (highest < 1)
         highest = 1;
-    // From zero when that costs little; else at least a tenth of the highest, so that noise is not
-    // drawn as a cliff.
-    double bottom = lowest < highest * 0.4 ? fmin(lowest, 0) : fmin(lowest, highest * 0.9);
+    // From zero, so that noise is not drawn as a cliff. Only growth that was found is looked at
+    // more closely where zero is far off, and then at least over a tenth of the highest.
+    bool close = plot_has_growth(plot) && lowest >= highest * 0.4;
+    double bottom = close ? fmin(lowest, highest * 0.9) : fmin(lowest, 0);
     struct value_steps steps = byte_steps(highest - bottom, highest);
     double step = steps.step * steps.unit;
     plot->bottom = floor(bottom / step + 1e-9) * step;

@@ -21,6 +21,11 @@ bool plot_shows(const struct plot *plot, uint32_t index) {
     return figures->held && (plot->kind == PLOT_MEMORY || figures->device_bytes > 0);
 }
 
+bool plot_has_growth(const struct plot *plot) {
+    const struct cause *cause = plot->evaluation->cause;
+    return cause != NULL && cause->suspects.count > 0 && cause->kind != CAUSE_SWING;
+}
+
 double plot_value(const struct plot *plot, uint32_t index, int64_t used_bytes) {
     if (plot->kind == PLOT_MEMORY)
         return (double)used_bytes;

@@ -35,6 +35,8 @@ struct plot {
 
 // Whether this rank can be drawn in this plot.
 bool plot_shows(const struct plot *plot, uint32_t index);
+// Whether somebody grew and did not fall back, so that growth is what the plot is to show.
+bool plot_has_growth(const struct plot *plot);
 double plot_value(const struct plot *plot, uint32_t index, int64_t used_bytes);
 // In tenths of a unit, from the plot's left and top; clamped to the plot.
 int plot_x(const struct plot *plot, __int128 aligned_ns);

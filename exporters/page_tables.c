@@ -299,18 +299,33 @@ static void alert_table_append(struct page_view *view, const struct evaluation *
     html_raw(&view->html, "</details>\n");
 }
 
-void page_alerts_append(struct page_view *view, const struct evaluation *evaluation) {
-    if (alerts_count(view, evaluation, false) + alerts_count(view, evaluation, true) == 0)
-        return;
-    page_section_begin(view, "alerts", "Alerts");
-    alert_table_append(view, evaluation, false);
-    alert_table_append(view, evaluation, true);
+static void kept_note_append(struct page_view *view) {
     uint64_t total = page_notes_alert_total(view->input->notes);
     if (total > view->alert_count)
-        html_format(&view->html,
-                    "<p class=\"quiet\">Of %" PRIu64
-                    " alerts the newest %u are kept, peaks "
-                    "giving way to others.</p>\n",
-                    total, view->alert_count);
+        html_format(
+            &view->html,
+            "<p class=\"quiet\">Of %" PRIu64
+            " alerts and new peaks the newest %u are kept, peaks giving way to alerts.</p>\n",
+            total, view->alert_count);
+}
+
+void page_alerts_append(struct page_view *view, const struct evaluation *evaluation) {
+    bool alerts = alerts_count(view, evaluation, false) > 0;
+    bool peaks = alerts_count(view, evaluation, true) > 0;
+    if (alerts) {
+        page_section_begin(view, "alerts", "Alerts");
+        alert_table_append(view, evaluation, false);
+        if (!peaks)
+            kept_note_append(view);
+        page_section_end(view);
+    }
+    if (!peaks)
+        return;
+    page_section_begin(view, "peaks", "New peaks");
+    html_raw(&view->html,
+             "<p class=\"quiet\">A rank reports one whenever it uses more than ever before, as "
+             "all do while a job warms up. They are no alerts.</p>\n");
+    alert_table_append(view, evaluation, true);
+    kept_note_append(view);
     page_section_end(view);
 }

@@ -67,6 +67,27 @@ START_TEST(the_newest_alerts_are_kept_in_any_order) {
 }
 END_TEST
 
+START_TEST(peaks_are_no_alerts) {
+    ranks_make(4, 57, -1, -1, SLICE("a"));
+    for (uint32_t i = 0; i < 108; i++)
+        event_make(i, "peak", (int32_t)(i % 4), START + i * MS);
+    note(108, NULL);
+    input.notes = notes;
+    const char *page = page_made();
+    markup_check(page);
+    CONTAINS(page, ">New peaks</h2>");
+    CONTAINS(page, "They are no alerts.");
+    CONTAINS(page, "<details class=\"fold\"><summary>108 new peaks</summary>");
+    LACKS(page, ">Alerts</h2>");
+    event_make(0, "warning", 1, START + 1000 * MS);
+    note(1, NULL);
+    page = page_made();
+    const char *alerts = strstr(page, ">Alerts</h2>");
+    ck_assert(alerts != NULL && strstr(alerts, ">New peaks</h2>") != NULL);
+    CONTAINS(alerts, "<summary>1 alert</summary>");
+}
+END_TEST
+
 START_TEST(peaks_give_way) {
     for (uint32_t i = 0; i < 240; i++)
         event_make(i, "peak", 1, START + 1000 * MS + i);
@@ -458,6 +479,7 @@ int main(void) {
     TCase *cases = tcase_create("html");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_newest_alerts_are_kept_in_any_order);
+    tcase_add_test(cases, peaks_are_no_alerts);
     tcase_add_test(cases, peaks_give_way);
     tcase_add_test(cases, only_what_is_selected_and_an_alert_is_noted);
     tcase_add_test(cases, devices_are_known_until_their_job_is_forgotten);
