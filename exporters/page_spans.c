@@ -114,38 +114,47 @@ static void tree_append(struct page_view *view, const struct span_report *report
 
 // -- the phases of a job --------------------------------------------------------------------------
 
-static void laggards_append(struct page_view *view, const struct span_phase *phase) {
+// All bars of the column have one scale, `most_lag` seconds.
+static void laggards_append(struct page_view *view, const struct span_phase *phase,
+                            double most_lag) {
     struct html *html = &view->html;
     uint32_t count = span_laggards(phase, LAGGARDS_SHOWN);
     for (uint32_t i = 0; i < count; i++) {
         const struct span_phase_rank *rank = &phase->ranks[i];
-        html_format(html, "%srank %" PRId32 " by ", i == 0 ? "" : "<br>", rank->rank);
+        html_format(html, "<div>rank %" PRId32 " by ", rank->rank);
         seconds_append(view, rank->lag_s);
         html_format(html, " <span class=\"quiet\">%s</span>", span_slowest(html->arena, rank));
-        bar_append(view, "lags", percent(rank->lag_s, phase->ranks[0].lag_s), "", 0);
+        bar_append(view, "lags", percent(rank->lag_s, most_lag), "", 0);
+        html_raw(html, "</div>");
     }
     int32_t *ranks;
     uint32_t inside = span_inside(phase, html->arena, &ranks);
     if (inside == 0)
         return;
-    html_raw(html, count == 0 ? "" : "<br>");
     html_raw(html, "<span class=\"tag\">still inside</span> ");
     html_words(html, text_ranks(&view->words, ranks, inside));
 }
 
-static void phase_row_append(struct page_view *view, const struct span_phase *phase, double most) {
+// The scales of the bars in a table of phases, in seconds.
+struct phase_scale {
+    double most_thread, most_lag;
+};
+
+static void phase_row_append(struct page_view *view, const struct span_phase *phase,
+                             const struct phase_scale *scale) {
     struct html *html = &view->html;
     html_raw(html, "<tr><th scope=\"row\">");
     html_words(html, page_shown(&view->words, phase->label, NAME_BYTES));
     html_format(html, "<td class=\"n\">%" PRIu64 "<td class=\"n\">", phase->openings);
-    bar_append(view, "busy", percent(phase->busy_s, most), "idle", percent(phase->idle_s, most));
+    bar_append(view, "busy", percent(phase->busy_s, scale->most_thread), "idle",
+               percent(phase->idle_s, scale->most_thread));
     seconds_append(view, phase->thread_s);
     html_raw(html, "<td class=\"n\">");
     seconds_append(view, phase->busy_s);
     html_raw(html, "<td class=\"n\">");
     html_words(html, span_share(html->arena, phase->idle_s, phase->thread_s));
     html_raw(html, "<td>");
-    laggards_append(view, phase);
+    laggards_append(view, phase, scale->most_lag);
     html_raw(html, "\n");
 }
 
@@ -153,18 +162,21 @@ static void phases_append(struct page_view *view, const struct span_report *repo
     const struct span_phase **phases;
     uint32_t most_rows = view->span_rows < PHASES_SHOWN ? view->span_rows : PHASES_SHOWN;
     uint32_t count = span_phases_choose(report, most_rows, view->html.arena, &phases);
-    double most = 0;
+    struct phase_scale scale = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        scale.most_thread = fmax(scale.most_thread, phases[i]->thread_s);
+        if (span_laggards(phases[i], 1) > 0)
+            scale.most_lag = fmax(scale.most_lag, phases[i]->ranks[0].lag_s);
+    }
+    page_table_begin(
+        view, "spans",
+        "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
+        "idle: ranks that waited, or were elsewhere. All bars of a column have one scale",
+        "<th scope=\"col\">Phase<th scope=\"col\">Openings<th scope=\"col\">Thread "
+        "time<th scope=\"col\">Busy<th scope=\"col\">Idle<th scope=\"col\">Ranks that "
+        "lag");
     for (uint32_t i = 0; i < count; i++)
-        if (phases[i]->thread_s > most)
-            most = phases[i]->thread_s;
-    page_table_begin(view, "spans",
-                     "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
-                     "idle: ranks that waited, or were elsewhere",
-                     "<th scope=\"col\">Phase<th scope=\"col\">Openings<th scope=\"col\">Thread "
-                     "time<th scope=\"col\">Busy<th scope=\"col\">Idle<th scope=\"col\">Ranks that "
-                     "lag");
-    for (uint32_t i = 0; i < count; i++)
-        phase_row_append(view, phases[i], most);
+        phase_row_append(view, phases[i], &scale);
     page_table_end(view);
     view->span_rows -= count;
     if (report->phase_count > count)

@@ -118,6 +118,26 @@ START_TEST(phases_of_a_job_stand_with_it) {
 }
 END_TEST
 
+// 9 ms do not look like 2.85 s: bars of one column have one scale.
+START_TEST(bars_of_lag_have_one_scale) {
+    static const struct span_phase_rank slow[] = {{.rank = 2, .openings = 5, .lag_s = 2.85}};
+    static const struct span_phase_rank quick[] = {{.rank = 1, .openings = 5, .lag_s = 0.009},
+                                                   {.rank = 0, .openings = 5, .lag_s = 0.0045}};
+    static const struct span_phase lagging[] = {
+        {.label = SLICE("slow"), .openings = 5, .thread_s = 9, .ranks = slow, .rank_count = 1},
+        {.label = SLICE("quick"), .openings = 5, .thread_s = 8, .ranks = quick, .rank_count = 2},
+    };
+    struct span_report report = fake_job(&tree, lagging, 2, "llama");
+    const char *page = page_of(&report, 1);
+    const char *first = contains(page, "rank 2 by 2.85 s");
+    contains(first, "<rect class=\"lags\" width=\"100.00\" height=\"8\"/>");
+    ck_assert_uint_eq(count_of(page, "<rect class=\"lags\" width=\"100.00\""), 1);
+    contains(contains(page, "rank 1 by 9 ms"), "<rect class=\"lags\" width=\"0.32\"");
+    contains(contains(page, "rank 0 by 4 ms"), "<rect class=\"lags\" width=\"0.16\"");
+    contains(page, "All bars of a column have one scale");
+}
+END_TEST
+
 START_TEST(rows_are_bounded) {
     enum { ROOTS = 2000, REPORTS = 80 };
     static struct fake_span roots[ROOTS];
@@ -207,6 +227,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, a_stream_alone);
     tcase_add_test(cases, phases_of_a_job_stand_with_it);
+    tcase_add_test(cases, bars_of_lag_have_one_scale);
     tcase_add_test(cases, rows_are_bounded);
     tcase_add_test(cases, verdicts_without_samples);
     tcase_add_test(cases, nothing_at_all);
