@@ -132,8 +132,8 @@ static void evaluation_append(struct page_view *view, const struct evaluation *e
     page_more_verdicts_append(view, evaluation);
     if (evaluation->rank_count > 0) {
         const struct rank_figures *figures = page_rank_figures(view, evaluation);
-        page_suspects_append(view, evaluation, figures);
         page_charts_append(view, evaluation, figures);
+        page_suspects_append(view, evaluation, figures);
         silent_append(view, evaluation);
         page_ranks_append(view, evaluation, figures);
         page_alerts_append(view, evaluation);

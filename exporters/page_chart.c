@@ -322,6 +322,7 @@ static void picture_append(const struct plot *plot) {
     char id[32];
     snprintf(id, sizeof id, "j%u%s", plot->view->job_number,
              plot->kind == PLOT_MEMORY ? "memory" : "utilisation");
+    html_raw(html, PAGE_WIDE_HINT);
     html_format(html,
                 "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"%st\">"
                 "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" "
@@ -373,7 +374,7 @@ static void figure_append(struct plot *plot, const char *name, const char *headi
         return;
     plot_choose_lines(plot);
     page_section_begin(plot->view, name, heading);
-    html_raw(&plot->view->html, "<figure>\n");
+    html_raw(&plot->view->html, "<figure class=\"wide\">\n");
     picture_append(plot);
     caption_append(plot);
     html_raw(&plot->view->html, "</figure>\n");

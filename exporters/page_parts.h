@@ -120,15 +120,31 @@ void page_lines_mark(struct page_view *view, const struct evaluation *evaluation
 void page_charts_append(struct page_view *view, const struct evaluation *evaluation,
                         const struct rank_figures *figures);
 
+// Shown where the box behind it is wider than there is room.
+#define PAGE_WIDE_HINT "<p class=\"hint\">Scroll sideways to see the rest.</p>"
+
 // -- page_tables.c --------------------------------------------------------------------------------
 void page_suspects_append(struct page_view *view, const struct evaluation *evaluation,
                           const struct rank_figures *figures);
 void page_ranks_append(struct page_view *view, const struct evaluation *evaluation,
                        const struct rank_figures *figures);
 void page_alerts_append(struct page_view *view, const struct evaluation *evaluation);
+// A table in a box of its own that scrolls sideways where it is too wide, and says so. `head` is
+// markup.
 void page_table_begin(struct page_view *view, const char *name, const char *caption,
                       const char *head);
 void page_table_end(struct page_view *view);
+// The same for tables that may be long: behind the first PAGE_ROWS_OPEN of `count` rows the others
+// are folded, "12 more ranks"; page_rows_next comes before each row.
+enum { PAGE_ROWS_OPEN = 16 };
+struct page_rows {
+    const char *name, *caption, *head;
+    const char *what; // "more ranks"
+    uint32_t count, done;
+};
+void page_rows_begin(struct page_view *view, const struct page_rows *rows);
+void page_rows_next(struct page_view *view, struct page_rows *rows);
+void page_rows_end(struct page_view *view, const struct page_rows *rows);
 
 // -- page_spans.c: where the thread time went -----------------------------------------------------
 // The phases of this evaluation's job.

@@ -101,14 +101,23 @@ static void tree_append(struct page_view *view, const struct span_report *report
     html_raw(&view->html, "</p>\n");
     if (outline.count == 0)
         return;
-    page_table_begin(view, "spans",
-                     "Spans below one another; those with the most thread time have rows. The bar "
-                     "is their share of all thread time, its pale end what of it was idle",
-                     "<th scope=\"col\">Span<th scope=\"col\">Open<th scope=\"col\">Thread time"
-                     "<th scope=\"col\">Idle<th scope=\"col\">Bytes<th scope=\"col\">State");
-    for (uint32_t i = 0; i < outline.count; i++)
+    struct page_rows rows = {
+        .name = "spans",
+        .caption =
+            "Spans below one another; those with the most thread time have rows. The bar is "
+            "their share of all thread time, its pale end what of it was idle",
+        .head =
+            "<th scope=\"col\">Span<th scope=\"col\">Open<th scope=\"col\">Thread time"
+            "<th scope=\"col\">Idle<th scope=\"col\">Bytes<th scope=\"col\">State",
+        .what = "more rows",
+        .count = outline.count,
+    };
+    page_rows_begin(view, &rows);
+    for (uint32_t i = 0; i < outline.count; i++) {
+        page_rows_next(view, &rows);
         span_row_append(view, &outline, i);
-    page_table_end(view);
+    }
+    page_rows_end(view, &rows);
     view->span_rows -= outline.count < view->span_rows ? outline.count : view->span_rows;
 }
 
@@ -168,16 +177,23 @@ static void phases_append(struct page_view *view, const struct span_report *repo
         if (span_laggards(phases[i], 1) > 0)
             scale.most_lag = fmax(scale.most_lag, phases[i]->ranks[0].lag_s);
     }
-    page_table_begin(
-        view, "spans",
-        "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
-        "idle: ranks that waited, or were elsewhere. All bars of a column have one scale",
-        "<th scope=\"col\">Phase<th scope=\"col\">Openings<th scope=\"col\">Thread "
-        "time<th scope=\"col\">Busy<th scope=\"col\">Idle<th scope=\"col\">Ranks that "
-        "lag");
-    for (uint32_t i = 0; i < count; i++)
+    struct page_rows rows = {
+        .name = "spans",
+        .caption =
+            "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
+            "idle: ranks that waited, or were elsewhere. All bars of a column have one scale",
+        .head =
+            "<th scope=\"col\">Phase<th scope=\"col\">Openings<th scope=\"col\">Thread time"
+            "<th scope=\"col\">Busy<th scope=\"col\">Idle<th scope=\"col\">Ranks that lag",
+        .what = "more phases",
+        .count = count,
+    };
+    page_rows_begin(view, &rows);
+    for (uint32_t i = 0; i < count; i++) {
+        page_rows_next(view, &rows);
         phase_row_append(view, phases[i], &scale);
-    page_table_end(view);
+    }
+    page_rows_end(view, &rows);
     view->span_rows -= count;
     if (report->phase_count > count)
         html_format(&view->html,

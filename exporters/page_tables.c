@@ -6,21 +6,41 @@
 
 #include <inttypes.h>
 
-enum { SUSPECTS_SHOWN_MAX = 256, RANKS_OPEN_MAX = 32, ALERTS_OPEN_MAX = 64 };
+enum { SUSPECTS_SHOWN_MAX = 256, RANKS_OPEN_MAX = 32, ALERTS_OPEN_MAX = 16 };
 
 void page_table_begin(struct page_view *view, const char *name, const char *caption,
                       const char *head) {
-    html_raw(&view->html, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
+    html_raw(&view->html, "<div class=\"wide\"><p class=\"caption\">");
     html_words(&view->html, caption);
-    html_format(&view->html, "\"><table class=\"%s\"><caption>", name);
+    html_raw(&view->html, "</p>" PAGE_WIDE_HINT
+                          "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
     html_words(&view->html, caption);
-    html_raw(&view->html, "</caption><thead><tr>");
+    html_format(&view->html, "\"><table class=\"%s\"><thead><tr>", name);
     html_raw(&view->html, head);
     html_raw(&view->html, "</tr></thead><tbody>\n");
 }
 
 void page_table_end(struct page_view *view) {
-    html_raw(&view->html, "</tbody></table></div>\n");
+    html_raw(&view->html, "</tbody></table></div></div>\n");
+}
+
+void page_rows_begin(struct page_view *view, const struct page_rows *rows) {
+    page_table_begin(view, rows->name, rows->caption, rows->head);
+}
+
+void page_rows_next(struct page_view *view, struct page_rows *rows) {
+    if (rows->done++ != PAGE_ROWS_OPEN)
+        return;
+    page_table_end(view);
+    html_format(&view->html, "<details class=\"fold\"><summary>%u %s</summary>\n",
+                rows->count - PAGE_ROWS_OPEN, rows->what);
+    page_rows_begin(view, rows);
+}
+
+void page_rows_end(struct page_view *view, const struct page_rows *rows) {
+    page_table_end(view);
+    if (rows->done > PAGE_ROWS_OPEN)
+        html_raw(&view->html, "</details>\n");
 }
 
 // A link to its line when it has one.
@@ -109,17 +129,28 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
         arena_take(view->html.arena, evaluation->rank_count * sizeof *followers);
     uint32_t count = text_followers_find(evaluation, followers);
     const struct suspect *first = &cause->suspects.items[0];
+    uint32_t shown = count + 1 < SUSPECTS_SHOWN_MAX ? count + 1 : SUSPECTS_SHOWN_MAX;
     page_section_begin(view, "grew", "Ranks that grew");
-    page_table_begin(view, "grew", "In the order in which they grew far enough to be found",
-                     "<th scope=\"col\">Rank<th scope=\"col\">Host<th scope=\"col\">Found at<th "
-                     "scope=\"col\">Lead<th scope=\"col\">Growth<th scope=\"col\">Phase");
+    struct page_rows rows = {
+        .name = "grew",
+        .caption = "In the order in which they grew far enough to be found",
+        .head =
+            "<th scope=\"col\">Rank<th scope=\"col\">Host<th scope=\"col\">Found at<th "
+            "scope=\"col\">Lead<th scope=\"col\">Growth<th scope=\"col\">Phase",
+        .what = "more ranks that grew",
+        .count = shown,
+    };
+    page_rows_begin(view, &rows);
+    page_rows_next(view, &rows);
     growth_row_append(view, evaluation, first->index, &first->spike, 0, true,
                       figures[first->index].has_line);
-    for (uint32_t i = 0; i < count && i + 1 < SUSPECTS_SHOWN_MAX; i++)
+    for (uint32_t i = 0; i + 1 < shown; i++) {
+        page_rows_next(view, &rows);
         growth_row_append(view, evaluation, followers[i].index, followers[i].spike,
                           followers[i].aligned_ns - first->aligned_ns, false,
                           figures[followers[i].index].has_line);
-    page_table_end(view);
+    }
+    page_rows_end(view, &rows);
     if (count + 1 > SUSPECTS_SHOWN_MAX)
         html_format(&view->html, "<p class=\"quiet\">and %u more</p>\n",
                     count + 1 - SUSPECTS_SHOWN_MAX);
@@ -146,11 +177,17 @@ static void rank_host_append(struct page_view *view, const struct evaluation *ev
         html_text(&view->html, intern_slice(series_origin(evaluation->store, sample)->host));
 }
 
+// The columns that would be empty for all ranks are left out.
+struct rank_columns {
+    bool finding, device;
+};
+
 static void rank_use_append(struct page_view *view, const struct rank_view *rank,
-                            const struct rank_figures *figures) {
+                            const struct rank_figures *figures,
+                            const struct rank_columns *columns) {
     struct html *html = &view->html;
     if (!figures->held) {
-        html_raw(html, "<td><td><td><td><td>");
+        html_raw(html, columns->device ? "<td><td><td><td><td>" : "<td><td><td><td>");
         return;
     }
     int64_t peak = rank->max_used_bytes > figures->highest_bytes ? rank->max_used_bytes
@@ -166,41 +203,57 @@ static void rank_use_append(struct page_view *view, const struct rank_view *rank
     html_raw(html, fits && change > 0 ? "<td>+" : "<td>");
     if (fits)
         html_bytes(html, change);
-    html_raw(html, "<td>");
+    if (columns->device)
+        html_raw(html, "<td>");
     if (figures->device_bytes > 0)
         html_format(html, "%.1f %%", 100.0 * (double)peak / (double)figures->device_bytes);
 }
 
 // End tags that HTML does not ask for are left out: there may be ten thousand of these.
 static void rank_row_append(struct page_view *view, const struct evaluation *evaluation,
-                            const struct rank_figures *figures, uint32_t index, __int128 start_ns) {
+                            const struct rank_figures *figures, uint32_t index, __int128 start_ns,
+                            const struct rank_columns *columns) {
     struct html *html = &view->html;
     const struct rank_view *rank = &evaluation->ranks[index];
     int32_t number = rank->series->rank;
     const char *finding = finding_of(evaluation, index, figures->suspect);
     html_raw(html, finding[0] == '\0' ? "<tr><th scope=row>" : "<tr class=f><th scope=row>");
     rank_append(view, number, "", figures->has_line);
-    html_raw(html, "<td>");
+    html_raw(html, columns->finding ? "<td>" : "");
     html_raw(html, finding);
-    html_raw(html, "<td>");
+    html_raw(html, "<td class=h>");
     rank_host_append(view, evaluation, index);
     html_format(html, "<td>%" PRIu64 "<td>", rank->sample_count);
     html_duration(html, text_aligned(evaluation, index, rank->first_ns) - start_ns);
     html_raw(html, "<td>");
     html_duration(html, text_aligned(evaluation, index, rank->last_ns) - start_ns);
-    rank_use_append(view, rank, figures);
+    rank_use_append(view, rank, figures, columns);
     html_raw(html, "\n");
 }
 
-static const char ranks_head[] =
-    "<th scope=\"col\">Rank<th scope=\"col\">Finding<th scope=\"col\">Host<th "
-    "scope=\"col\">Samples<th scope=\"col\">First at<th scope=\"col\">Last at<th "
-    "scope=\"col\">First<th scope=\"col\">Peak<th scope=\"col\">Last<th scope=\"col\">Change<th "
-    "scope=\"col\">Peak of device";
+static struct rank_columns columns_of(const struct evaluation *evaluation,
+                                      const struct rank_figures *figures) {
+    struct rank_columns columns = {0};
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        columns.finding |= finding_of(evaluation, i, figures[i].suspect)[0] != '\0';
+        columns.device |= figures[i].held && figures[i].device_bytes > 0;
+    }
+    return columns;
+}
+
+static const char *ranks_head(struct page_view *view, const struct rank_columns *columns) {
+    return arena_format(view->html.arena,
+                        "<th scope=\"col\">Rank%s<th scope=\"col\">Host<th scope=\"col\">Samples"
+                        "<th scope=\"col\">First at<th scope=\"col\">Last at<th scope=\"col\">First"
+                        "<th scope=\"col\">Peak<th scope=\"col\">Last<th scope=\"col\">Change%s",
+                        columns->finding ? "<th scope=\"col\">Finding" : "",
+                        columns->device ? "<th scope=\"col\">Peak of device" : "");
+}
 
 // With too many ranks for the table those without a finding are left out, the last ones first.
 static void rank_rows_append(struct page_view *view, const struct evaluation *evaluation,
-                             const struct rank_figures *figures, __int128 start_ns) {
+                             const struct rank_figures *figures, __int128 start_ns,
+                             const struct rank_columns *columns) {
     uint32_t plain_left = view->rank_rows;
     uint32_t found = 0, left_out = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
@@ -217,7 +270,7 @@ static void rank_rows_append(struct page_view *view, const struct evaluation *ev
         }
         --*left;
         view->rank_rows--;
-        rank_row_append(view, evaluation, &figures[i], i, start_ns);
+        rank_row_append(view, evaluation, &figures[i], i, start_ns, columns);
     }
     page_table_end(view);
     if (left_out > 0)
@@ -240,17 +293,18 @@ void page_ranks_append(struct page_view *view, const struct evaluation *evaluati
                    text_ranks(&view->words, evaluation->missing_ranks, evaluation->missing_count));
     }
     html_raw(&view->html, "</summary>\n");
+    struct rank_columns columns = columns_of(evaluation, figures);
     page_table_begin(view, "ranks",
                      "Memory of each rank; times are aligned, from the first sample of all",
-                     ranks_head);
-    rank_rows_append(view, evaluation, figures, start_ns);
+                     ranks_head(view, &columns));
+    rank_rows_append(view, evaluation, figures, start_ns, &columns);
     html_raw(&view->html, "</details>\n");
     page_section_end(view);
 }
 
 // -- alerts ---------------------------------------------------------------------------------------
 
-static void alert_row_append(struct page_view *view, const struct page_alert *alert) {
+static void alert_row_append(struct page_view *view, const struct page_alert *alert, bool texts) {
     struct html *html = &view->html;
     const char *name = page_alert_name((enum page_alert_kind)alert->kind);
     html_format(html,
@@ -263,9 +317,15 @@ static void alert_row_append(struct page_view *view, const struct page_alert *al
         html_format(html, "%d", alert->rank);
     html_raw(html, "<td>");
     html_text(html, intern_slice(alert->host));
-    html_raw(html, "<td>");
+    html_raw(html, texts ? "<td>" : "");
     html_words(html, alert->text);
     html_raw(html, "\n");
+}
+
+static bool alert_is_listed(const struct page_view *view, uint32_t i,
+                            const struct evaluation *evaluation, bool peaks) {
+    return (view->alerts[i].kind == ALERT_PEAK) == peaks &&
+           page_alert_belongs(view, &view->alerts[i], evaluation);
 }
 
 // How many alerts of this job there are, peaks or others.
@@ -273,28 +333,29 @@ static uint32_t alerts_count(const struct page_view *view, const struct evaluati
                              bool peaks) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < view->alert_count; i++)
-        count += (view->alerts[i].kind == ALERT_PEAK) == peaks &&
-                 page_alert_belongs(view, &view->alerts[i], evaluation);
+        count += alert_is_listed(view, i, evaluation, peaks);
     return count;
 }
 
 static void alert_table_append(struct page_view *view, const struct evaluation *evaluation,
                                bool peaks) {
     uint32_t count = alerts_count(view, evaluation, peaks);
-    if (count == 0)
-        return;
+    bool texts = false;
+    for (uint32_t i = 0; i < view->alert_count; i++)
+        texts |= alert_is_listed(view, i, evaluation, peaks) && view->alerts[i].text[0] != '\0';
     html_format(&view->html, "<details class=\"fold\"%s><summary>%u %s%s</summary>\n",
                 !peaks && count <= ALERTS_OPEN_MAX ? " open" : "", count,
                 peaks ? "new peak" : "alert", count == 1 ? "" : "s");
     page_table_begin(view, "alerts",
                      peaks ? "New peaks that the ranks reported, by time"
                            : "What the ranks themselves reported, by time",
-                     "<th scope=\"col\">Kind<th scope=\"col\">Time<th scope=\"col\">Rank<th "
-                     "scope=\"col\">Host<th scope=\"col\">What it says");
+                     arena_format(view->html.arena,
+                                  "<th scope=\"col\">Kind<th scope=\"col\">Time<th scope=\"col\">"
+                                  "Rank<th scope=\"col\">Host%s",
+                                  texts ? "<th scope=\"col\">What it says" : ""));
     for (uint32_t i = 0; i < view->alert_count; i++)
-        if ((view->alerts[i].kind == ALERT_PEAK) == peaks &&
-            page_alert_belongs(view, &view->alerts[i], evaluation))
-            alert_row_append(view, &view->alerts[i]);
+        if (alert_is_listed(view, i, evaluation, peaks))
+            alert_row_append(view, &view->alerts[i], texts);
     page_table_end(view);
     html_raw(&view->html, "</details>\n");
 }

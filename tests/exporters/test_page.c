@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTML page: its structure, that no text of events acts, what it shows, and its bounds.
+#include "exporters/page_parts.h"
 #include "tests/exporters/page_fixture.h"
 
 #include <math.h>
@@ -323,6 +324,46 @@ START_TEST(many_ranks_are_lines_and_a_band) {
 }
 END_TEST
 
+// The charts come before any table, and of a long table the first rows are shown.
+START_TEST(charts_come_before_tables_and_long_ones_are_folded) {
+    ranks_make(256, 40, 2, 1, SLICE("node"));
+    suspect_make(2, 10, 17, 12 * MIB)->confidence = CONFIDENCE_HIGH;
+    for (int rank = 0; rank < 256; rank++)
+        if (rank != 2)
+            suspect_make(rank, 20, 28, 8 * MIB);
+    sample_cause(&sample, CAUSE_LEAK, 552 * MIB, 112 * MIB, 4.93, true);
+    const char *page = page_made();
+    markup_check(page);
+    const char *chart = strstr(page, "<svg class=\"plot\""),
+               *table = strstr(page, "class=\"grew\"");
+    ck_assert(chart != NULL && table != NULL && chart < table);
+    const char *folded = strstr(table, "<summary>240 more ranks that grew</summary>");
+    ck_assert_ptr_nonnull(folded);
+    uint32_t before = 0;
+    for (const char *at = table; (at = strstr(at, "<tr><th scope=\"row\">")) != NULL && at < folded;
+         at++)
+        before++;
+    ck_assert_uint_eq(before, PAGE_ROWS_OPEN);
+    ck_assert_uint_eq(count_of(table, "<tr><th scope=\"row\">"), 256);
+    CONTAINS(page, "<details class=\"fold\"><summary>256 ranks</summary>");
+}
+END_TEST
+
+START_TEST(empty_columns_are_left_out) {
+    ranks_make(4, 57, -1, -1, SLICE("a"));
+    const char *page = page_made();
+    LACKS(page, "Peak of device");
+    LACKS(page, ">Finding");
+    ck_assert_uint_eq(count_of(strstr(page, "class=\"ranks\""), "<th scope=\"col\">"), 9);
+    // A cell for each.
+    const char *row = strstr(page, "<tr><th scope=row>"), *end = strchr(row, '\n');
+    uint32_t cells = 0;
+    for (const char *at = row; (at = strstr(at, "<td")) != NULL && at < end; at++)
+        cells++;
+    ck_assert_uint_eq(cells, 8);
+}
+END_TEST
+
 START_TEST(no_line_is_highlighted_when_nobody_is_to_blame) {
     ranks_make(4, 57, -1, -1, SLICE("a"));
     suspect_make(2, 10, 17, 12 * MIB);
@@ -515,6 +556,8 @@ int main(void) {
     tcase_add_test(cases, noise_is_drawn_as_noise);
     tcase_add_test(cases, odd_values_fit_the_axes);
     tcase_add_test(cases, many_ranks_are_lines_and_a_band);
+    tcase_add_test(cases, charts_come_before_tables_and_long_ones_are_folded);
+    tcase_add_test(cases, empty_columns_are_left_out);
     tcase_add_test(cases, no_line_is_highlighted_when_nobody_is_to_blame);
     tcase_add_test(cases, a_tie_names_nobody);
     tcase_add_test(cases, what_is_over_or_not_known_has_no_tick);

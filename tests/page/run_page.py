@@ -34,6 +34,7 @@ EVIL = ("<script>alert(1)</script>\"><img src=x onerror=alert(2)><a href=javascr
 START_NS = 1795248412232761088
 WANDB_HEAD = ('<base target="_blank"><link rel="stylesheet" type="text/css" '
               'href="https://app.wandb.ai/normalize.css" />')
+WIDTHS = (320, 390, 768, 1200, 1600)
 VOID = {"meta", "link", "base", "br", "img", "input", "hr"}
 OPTIONAL = {"tr", "td", "th", "p", "li"}
 CULPRIT_COLOR = {"light": b"\xc2\x26\x1d", "dark": b"\xff\x80\x76"}
@@ -326,19 +327,50 @@ class Suite:
             self.checks.equal(page.run("document.querySelectorAll('.plot').length"),
                               page.run("document.querySelectorAll('figure').length"),
                               said + ": pictures")
-            self.checks.equal(page.run("document.documentElement.scrollWidth > innerWidth"), False,
-                              said + ": nothing hangs over")
             self.is_painted(said, page, scheme)
             self.is_quiet(said, page, url)
             page.close()
         page = browser.open(url, width=360)
-        self.checks.equal(page.run("document.documentElement.scrollWidth > innerWidth"), False,
-                          what + ", narrow: nothing hangs over")
         pdf = page.pdf()
         self.checks.check(pdf.startswith(b"%PDF") and len(pdf) > 10000,
                           "%s, print: %d bytes" % (what, len(pdf)))
         self.is_quiet(what + ", print", page, url)
         page.close()
+
+    def fits(self, browser, what, file):
+        """Nothing hangs over at any width; what is wider than its box scrolls in it, and a hint
+        and a shadow say so, and where nothing is hidden none does."""
+        url = "file://" + file
+        for script in (True, False):
+            for width in WIDTHS:
+                said = "%s, %d px%s" % (what, width, "" if script else ", no script")
+                page = browser.open(url, width=width, script=script)
+                page.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+                if script:  # the event of an opened element comes a moment later
+                    page.run("new Promise(done => setTimeout(done, 50))")
+                self.checks.equal(page.run(
+                    "document.documentElement.scrollWidth <= document.documentElement.clientWidth"),
+                    True, said + ": nothing hangs over")
+                # Whatever reaches beyond the window does so inside a box that scrolls.
+                self.checks.equal(page.run(
+                    "[...document.body.querySelectorAll('*')].filter(e => !e.closest('.scroll') && "
+                    "!e.closest('.skip') && e.getClientRects().length > 0 && "
+                    "e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML"
+                    ".slice(0, 80))"), [], said + ": nothing is cut")
+                boxes = page.run(
+                    "[...document.querySelectorAll('.scroll')].map(s => [s.scrollWidth > "
+                    "s.clientWidth, s.parentElement.querySelector('.hint').offsetParent !== null,"
+                    " s.tabIndex, getComputedStyle(s).overflowX, "
+                    "getComputedStyle(s).backgroundImage.split('gradient').length])")
+                for over, hinted, stop, overflow, layers in boxes:
+                    self.checks.equal((stop, overflow, layers), (0, "auto", 5), said + ": a box")
+                    if script:
+                        self.checks.equal(hinted, over, said + ": a hint where there is more")
+                    elif over and width <= 740:
+                        self.checks.equal(hinted, True, said + ": a hint")
+                if width <= 390 and what != "verdicts":
+                    self.checks.check(any(over for over, *_ in boxes), said + ": a chart scrolls")
+                page.close()
 
     def inert(self, browser, file):
         url = "file://" + file
@@ -416,9 +448,18 @@ class Suite:
                 story(self.path("shown.jsonl"), ranks, 60)
                 _, file = self.analyze("%d ranks" % ranks, [self.path("shown.jsonl")], name=name)
                 self.shown(browser, "%d ranks" % ranks, file, ranks)
+                self.fits(browser, "%d ranks" % ranks, file)
             _, real = self.analyze("real", [os.path.join(GOLDEN, "real", "sigkill-rank1")],
                                    name="real.html")
             self.shown(browser, "real", real, 4)
+            self.fits(browser, "real", real)
+            for what, case in (("verdicts", "detectors/incident/link_error_to_eviction"),
+                               ("healthy", "real/healthy")):
+                place = os.path.join(GOLDEN, case)
+                if os.path.exists(os.path.join(place, "events.jsonl")):
+                    place = os.path.join(place, "events.jsonl")
+                _, file = self.analyze(what, [place], name=what + ".html")
+                self.fits(browser, what, file)
             story(self.path("evil.jsonl"), 4, 60, evil=EVIL)
             _, evil = self.analyze("evil", [self.path("evil.jsonl")], name="evil.html")
             self.shown(browser, "evil", evil, 4)
