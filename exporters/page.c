@@ -19,9 +19,13 @@ enum {
     JOB_LINES_MIN = 8,
     LINE_POINTS_MIN = 16,
     CHARTS = 2,
+    PAGE_BYTES_MAX = 1 << 30,
 };
 
 void page_section_begin(struct page_view *view, const char *name, const char *heading) {
+    if (view->level == 2)
+        page_contents_add(view, arena_format(view->html.arena, "j%u%s", view->job_number, name),
+                          slice_of(heading), NULL);
     html_format(&view->html, "<section aria-labelledby=\"j%u%s\">\n<h%d id=\"j%u%s\">",
                 view->job_number, name, view->level, view->job_number, name);
     html_words(&view->html, heading);
@@ -178,40 +182,22 @@ static const struct job_place *jobs_sorted(const struct page_view *view) {
     return places;
 }
 
-static void job_name_append(struct page_view *view, const struct evaluation *evaluation) {
-    if (evaluation->job == STRING_NONE)
-        html_raw(&view->html, "a job without a name");
-    else
-        html_text(&view->html, intern_slice(evaluation->job));
-}
-
-static void jobs_nav_append(struct page_view *view, const struct job_place *places,
-                            uint32_t count) {
-    html_raw(&view->html, "<nav aria-label=\"Jobs\"><ul>\n");
-    for (uint32_t i = 0; i < count; i++) {
-        html_format(&view->html, "<li><a href=\"#job%u\" target=\"_self\">", i);
-        job_name_append(view, places[i].evaluation);
-        html_format(&view->html, "</a> <span class=\"tag\">%s</span></li>\n",
-                    places[i].gravity < 0 ? page_answer_word(view, places[i].evaluation)
-                                          : severity_name((enum severity)places[i].gravity));
-    }
-    html_raw(&view->html, "</ul></nav>\n");
-}
-
 static void jobs_append(struct page_view *view) {
     uint32_t count = view->input->batch->evaluation_count;
     const struct job_place *places = jobs_sorted(view);
-    if (count > 1)
-        jobs_nav_append(view, places, count);
-    html_raw(&view->html, "<main id=\"main\">\n");
     for (uint32_t i = 0; i < count; i++) {
         view->job_number = i;
         view->level = 2;
         if (count > 1) {
+            page_contents_add(view, arena_format(view->html.arena, "job%u", i),
+                              page_job_name(places[i].evaluation),
+                              places[i].gravity < 0
+                                  ? page_answer_word(view, places[i].evaluation)
+                                  : severity_name((enum severity)places[i].gravity));
             html_format(&view->html,
                         "<section class=\"job\" aria-labelledby=\"job%u\">\n<h2 id=\"job%u\">Job ",
                         i, i);
-            job_name_append(view, places[i].evaluation);
+            html_text(&view->html, page_job_name(places[i].evaluation));
             html_raw(&view->html, "</h2>\n");
             view->level = 3;
         }
@@ -239,7 +225,6 @@ static void loose_append(struct page_view *view) {
 
 // Neither charts nor words on memory when nobody sampled any.
 static void others_append(struct page_view *view) {
-    html_raw(&view->html, "<main id=\"main\">\n");
     page_all_verdicts_append(view);
     for (uint32_t i = 0; i < view->input->batch->evaluation_count; i++) {
         view->job_number = i;
@@ -255,49 +240,6 @@ static bool lacks_memory(const struct page_input *input) {
 }
 
 // -- the document ---------------------------------------------------------------------------------
-
-static const char symbols[] =
-    "<svg class=\"symbols\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\n"
-    "<g id=\"alert-critical\" class=\"a-critical\"><path d=\"M0-7 7 0 0 7-7 0Z\"/></g>\n"
-    "<g id=\"alert-error\" class=\"a-error\"><path d=\"M-5-5H5V5H-5Z\"/></g>\n"
-    "<g id=\"alert-warning\" class=\"a-warning\"><path d=\"M0-6 6.5 5.5H-6.5Z\"/></g>\n"
-    "<g id=\"alert-peak\" class=\"a-peak\"><path d=\"M0 4V-5M-4-1 0-5 4-1\"/></g>\n"
-    "</defs></svg>\n";
-
-static void title_append(struct page_view *view) {
-    const struct batch *batch = view->input->batch;
-    if (view->input->title != NULL) {
-        html_words(&view->html, view->input->title);
-    } else if (view->without_memory) {
-        html_raw(&view->html, view->verdict_count > 0 ? "What broke" : "Thread time");
-    } else if (batch->evaluation_count == 1) {
-        html_raw(&view->html, "Memory of ");
-        html_raw(&view->html, batch->evaluations[0].job == STRING_NONE ? "" : "job ");
-        job_name_append(view, &batch->evaluations[0]);
-    } else if (batch->evaluation_count > 1) {
-        html_format(&view->html, "Memory of %u jobs", batch->evaluation_count);
-    } else {
-        html_raw(&view->html, "Memory report");
-    }
-}
-
-static void head_append(struct page_view *view) {
-    struct html *html = &view->html;
-    html_raw(html, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    html_append_policy(html);
-    html_raw(html,
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             "<meta name=\"color-scheme\" content=\"light dark\">\n"
-             "<meta name=\"referrer\" content=\"no-referrer\">\n"
-             "<link rel=\"icon\" href=\"data:,\">\n<title>");
-    title_append(view);
-    html_raw(html,
-             "</title>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\" target=\"_self\">"
-             "To the findings</a>\n<header><p class=\"brand\">culprit</p><h1>");
-    title_append(view);
-    html_raw(html, "</h1></header>\n");
-    html_raw(html, symbols);
-}
 
 static void foot_append(struct page_view *view) {
     struct html *html = &view->html;
@@ -361,6 +303,16 @@ static void limits_set(struct page_view *view) {
     view->span_rows = PAGE_SPAN_ROWS_MAX;
 }
 
+static void body_append(struct page_view *view) {
+    if (view->without_memory) {
+        others_append(view);
+    } else {
+        jobs_append(view);
+        loose_append(view);
+    }
+    page_other_spans_append(view);
+}
+
 void page_encode(const struct page_input *input, struct buffer *out) {
     struct page_view view = {.input = input, .style = {.utf8 = true, .width = 80}, .level = 2};
     html_init(&view.html, out, input->batch->arena);
@@ -372,14 +324,18 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     verdicts_sort(&view);
     limits_set(&view);
     view.without_memory = lacks_memory(input);
-    head_append(&view);
-    if (view.without_memory) {
-        others_append(&view);
-    } else {
-        jobs_append(&view);
-        loose_append(&view);
-    }
-    page_other_spans_append(&view);
+    page_head_append(&view);
+    // The list of contents stands before what it lists.
+    struct buffer body;
+    buffer_init(&body, PAGE_BYTES_MAX);
+    view.html.out = &body;
+    body_append(&view);
+    view.html.out = out;
+    page_contents_append(&view);
+    html_raw(&view.html, "<main id=\"main\">\n");
+    buffer_append(out, buffer_slice(&body));
+    out->failed |= body.failed;
+    buffer_release(&body);
     foot_append(&view);
     html_release(&view.html);
 }

@@ -53,6 +53,22 @@ void html_time(struct html *html, uint64_t unix_ns);
 // The style, the script, and the policy that allows these and nothing else; for the head.
 void html_append_policy(struct html *html);
 
+// -- page_head.c: the head of the document, and what is where -------------------------------------
+enum { PAGE_CONTENTS_MAX = 100, PAGE_CONTENTS_FINDINGS = 12 };
+struct page_content {
+    const char *id; // of the heading that it leads to; our own text
+    struct slice words;
+    const char *tag; // our own text; NULL: none
+};
+
+struct page_view;
+// "<!doctype html>" up to the end of the header: version, title, and from when the data is.
+void page_head_append(struct page_view *view);
+struct slice page_job_name(const struct evaluation *evaluation);
+// Of those beyond PAGE_CONTENTS_MAX only the number is listed.
+void page_contents_add(struct page_view *view, const char *id, struct slice words, const char *tag);
+void page_contents_append(struct page_view *view);
+
 // -- page.c: the document -------------------------------------------------------------------------
 struct page_view {
     const struct page_input *input;
@@ -73,6 +89,8 @@ struct page_view {
     uint32_t span_rows;         // rows that the tables of spans may still have
     // No samples were read, but something else was: nothing is said of memory.
     bool without_memory;
+    struct page_content *contents; // [content_count, at most PAGE_CONTENTS_MAX]; NULL: none yet
+    uint32_t content_count;
 };
 
 void page_section_begin(struct page_view *view, const char *name, const char *heading);

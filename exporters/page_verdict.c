@@ -335,6 +335,8 @@ static void answer_append(struct page_view *view, const struct evaluation *evalu
 
 void page_answer_append(struct page_view *view, const struct evaluation *evaluation) {
     const struct verdict *told = page_verdict_of(view, evaluation);
+    if (view->level == 2)
+        page_contents_add(view, "main", SLICE("What was found"), NULL);
     for (uint32_t i = 0; i < view->verdict_count; i++) {
         const struct verdict *verdict = view->verdicts[i];
         if (verdict != told && belongs(view, verdict, evaluation->job) && leads(verdict, told))
@@ -364,6 +366,15 @@ void page_more_verdicts_append(struct page_view *view, const struct evaluation *
 }
 
 void page_all_verdicts_append(struct page_view *view) {
+    struct arena *arena = view->html.arena;
+    for (uint32_t i = 0; i < view->verdict_count && i < PAGE_CONTENTS_FINDINGS; i++)
+        page_contents_add(view, arena_format(arena, "v%u", i), view->verdicts[i]->headline,
+                          badge_of(view, view->verdicts[i]).word);
+    if (view->verdict_count > PAGE_CONTENTS_FINDINGS)
+        page_contents_add(view, arena_format(arena, "v%d", PAGE_CONTENTS_FINDINGS),
+                          slice_of(arena_format(arena, "%u more findings",
+                                                view->verdict_count - PAGE_CONTENTS_FINDINGS)),
+                          NULL);
     for (uint32_t i = 0; i < view->verdict_count; i++)
         verdict_append(view, view->verdicts[i], view->verdicts[i]->job != STRING_NONE);
 }

@@ -312,7 +312,7 @@ START_TEST(many_ranks_are_lines_and_a_band) {
     CONTAINS(page, "<title>least and most of 192 further ranks</title>");
     ck_assert_uint_eq(count_of(page, "<tr><th scope=row>") + count_of(page, "<tr class=f>"), 200);
     // Links lead to lines, and so there are none to ranks in the band.
-    ck_assert_uint_eq(count_of(page, "<a href=\"#j0r"), 2 + 8);
+    ck_assert_uint_eq(count_of(strstr(page, "<main"), "<a href=\"#j0r"), 2 + 8);
     CONTAINS(page, "<th scope=row><a href=\"#j0r7\" target=\"_self\">7</a>");
     CONTAINS(page, "<th scope=row>8<td>");
     // With none for the others the suspects still have theirs.
@@ -469,6 +469,67 @@ START_TEST(each_job_has_a_section_the_gravest_first) {
 }
 END_TEST
 
+START_TEST(the_head_says_what_and_when) {
+    leak_make(4, 57, SLICE("a"));
+    struct verdict verdict = verdict_make("The link was down", SEVERITY_CRITICAL);
+    verdict.pattern = "pcie_aer";
+    verdict.start_ns = START - 2000 * MS;
+    input.verdicts = &verdict;
+    input.verdict_count = 1;
+    const char *page = page_made();
+    const char *brand = strstr(page, "<p class=\"brand\">culprit ");
+    ck_assert_ptr_nonnull(brand);
+    ck_assert(brand[25] >= '0' && brand[25] <= '9'); // the version
+    CONTAINS(page,
+             "<p class=\"quiet\">Data from <time datetime=\"2026-11-21T08:06:50.232Z\">"
+             "2026-11-21 08:06:50.232 UTC</time> to <time "
+             "datetime=\"2026-11-21T08:06:57.832Z\">2026-11-21 08:06:57.832 UTC</time>, "
+             "7.60 s</p>");
+    // Each section has its place in the contents, in order.
+    const char *nav = strstr(page, "<nav aria-label=\"Contents\">"), *end = strstr(nav, "</nav>");
+    const char *at = strstr(nav, "<li><a href=\"#main\" target=\"_self\">What was found</a></li>");
+    ck_assert(at != NULL && at < end);
+    uint32_t sections = 0;
+    for (const char *section = strstr(page, "<main");
+         (section = strstr(section, "<h2 id=\"")) != NULL; section++) {
+        char link[96];
+        snprintf(link, sizeof link, "<li><a href=\"#%.*s\" target=\"_self\">",
+                 (int)strcspn(section + 8, "\""), section + 8);
+        at = strstr(at, link);
+        ck_assert_msg(at != NULL && at < end, "%s is missing or out of order", link);
+        sections++;
+    }
+    ck_assert_uint_ge(sections, 3);
+}
+END_TEST
+
+START_TEST(the_contents_are_bounded) {
+    enum { VERDICTS = 300 };
+    static struct verdict verdicts[VERDICTS];
+    static char headlines[VERDICTS][24];
+    for (int i = 0; i < VERDICTS; i++) {
+        snprintf(headlines[i], sizeof headlines[i], "Pod <%d>", i);
+        verdicts[i] = verdict_make(headlines[i], SEVERITY_ERROR);
+        verdicts[i].pattern = "pod_evicted";
+    }
+    input.verdicts = verdicts;
+    input.verdict_count = VERDICTS;
+    const char *page = page_made();
+    markup_check(page);
+    char nav[1 << 15];
+    const char *from = strstr(page, "<nav");
+    size_t size = (size_t)(strstr(from, "</nav>") - from);
+    ck_assert_uint_lt(size, sizeof nav);
+    memcpy(nav, from, size);
+    nav[size] = '\0';
+    ck_assert_uint_eq(count_of(nav, "<a href=\"#v"), PAGE_CONTENTS_FINDINGS + 1);
+    CONTAINS(nav, "Pod &lt;");
+    CONTAINS(nav, "<span class=\"tag\">error</span>");
+    CONTAINS(nav, "<li><a href=\"#v12\" target=\"_self\">288 more findings</a></li>");
+    CONTAINS(page, "<p class=\"quiet\">Findings from <time");
+}
+END_TEST
+
 START_TEST(nothing_read_is_said) {
     const char *page = page_of(NULL, 0);
     markup_check(page);
@@ -519,7 +580,7 @@ START_TEST(what_is_graver_comes_first) {
     const char *page = page_made();
     markup_check(page);
     const char *first = strstr(page, "GPU 7 fell"), *answer = strstr(page, "No rank is to blame"),
-               *also = strstr(page, "Also found");
+               *also = strstr(page, ">Also found</h2>");
     ck_assert(first != NULL && first < answer && answer < also);
     ck_assert(also < strstr(page, "a note") && also < strstr(page, "it was hot"));
     CONTAINS(page, "<dt>culprit</dt><dd>gpu GPU-7, node node-b</dd>");
@@ -564,6 +625,8 @@ int main(void) {
     tcase_add_test(cases, one_rank_has_none_to_compare_with);
     tcase_add_test(cases, a_leak_without_its_verdict_is_not_settled);
     tcase_add_test(cases, each_job_has_a_section_the_gravest_first);
+    tcase_add_test(cases, the_head_says_what_and_when);
+    tcase_add_test(cases, the_contents_are_bounded);
     tcase_add_test(cases, nothing_read_is_said);
     tcase_add_test(cases, only_the_verdict_on_this_cause_is_told_by_the_answer);
     tcase_add_test(cases, what_is_graver_comes_first);

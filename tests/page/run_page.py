@@ -51,6 +51,7 @@ class Outline(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.counts, self.open, self.faults = {}, [], []
+        self.sections, self.contents = [], []
         self.headings, self.ids, self.links, self.words = [], [], [], []
         self.feed(text)
         self.close()
@@ -64,6 +65,10 @@ class Outline(html.parser.HTMLParser):
         self.note(dict(attributes))
         if re.fullmatch("h[1-6]", name):
             self.headings.append([name, ""])
+        if name == "h2" and "nav" in self.counts and "id" in dict(attributes):
+            self.sections.append(dict(attributes)["id"])
+        if name == "a" and "nav" in self.open:
+            self.contents.append(dict(attributes)["href"][1:])
 
     def handle_startendtag(self, name, attributes):
         self.counts[name] = self.counts.get(name, 0) + 1
@@ -156,6 +161,11 @@ class Suite:
         self.checks.check(all(b <= a + 1 for a, b in zip(levels, levels[1:])),
                           what + ": no level of headings is left out: %r" % levels)
         self.checks.equal(outline.counts.get("script"), 1, what + ": scripts")
+        sections = [name for name in outline.ids if name in outline.sections]
+        self.checks.equal([name for name in sections if name not in outline.contents], [],
+                          what + ": the contents lead to each section")
+        self.checks.check(re.search(r"culprit \d+\.\d+\.\d+", "".join(outline.words)),
+                          what + ": version")
         self.checks.check("http-equiv=\"Content-Security-Policy\"" in text, what + ": policy")
         return outline
 
