@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting and stopping a listener.
 //
-// libmicrohttpd gets epoll threads, never one a connection, a duplicate of our own listening
-// socket, and every bound that it knows. Its own timeout, by the second and for silence only, is a
-// second net under the deadlines of http_server_watch.c.
+// libmicrohttpd gets epoll threads (poll with TLS), never one a connection, a duplicate of our own
+// listening socket, and every bound that it knows. Its own timeout, by the second and for silence
+// only, is a second net under the deadlines of http_server_watch.c.
 #include "base/http_server.h"
 
 #include "base/clock.h"
@@ -135,8 +135,11 @@ static enum status start_daemon(struct http_server *server, struct error *error)
     if (given < 0)
         return error_set_os(error, STATUS_OS, errno, "endpoint %s cannot be used",
                             options->endpoint);
-    unsigned flags = MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC |
-                     MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_ERROR_LOG;
+    // With epoll libmicrohttpd takes a handshake that waits for the client for one that can go on,
+    // and spins until its deadline. poll costs O(connections) a turn, but sleeps.
+    flags |= server->cert_text == NULL ? MHD_USE_EPOLL : MHD_USE_POLL;
     struct MHD_OptionItem more[8];
     int count = 0;
     if (options->threads > 1)

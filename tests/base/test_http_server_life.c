@@ -414,7 +414,7 @@ START_TEST(what_cannot_be_read_is_said) {
 }
 END_TEST
 
-// -- several at once, and none ------------------------------------------------------------------
+// -- several at once ----------------------------------------------------------------------------
 
 static void *hammer(void *context) {
     (void)context;
@@ -442,6 +442,8 @@ START_TEST(many_at_once) {
     ck_assert_int_eq(atomic_load(&handled), 1600);
 }
 END_TEST
+
+// -- and none -----------------------------------------------------------------------------------
 
 // How often the threads that belong to the listener were woken; `*threads` of them were found.
 static unsigned long wake_ups(int *threads) {
@@ -485,6 +487,83 @@ START_TEST(idle_listeners_sleep) {
 }
 END_TEST
 
+// Whether a thread that serves requests runs, or wants to.
+static bool is_busy(void) {
+    bool busy = false;
+    DIR *tasks = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(tasks);
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], name[32], state;
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", task->d_name);
+        FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+        if (file == NULL)
+            continue;
+        if (fscanf(file, "%*d (%31[^)]) %c", name, &state) == 2 && strncmp(name, "MHD", 3) == 0)
+            busy = busy || state == 'R';
+        fclose(file);
+    }
+    closedir(tasks);
+    return busy;
+}
+
+// What a client says first.
+static size_t client_hello(char *bytes, size_t size) {
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, length), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    char command[128];
+    snprintf(command, sizeof command,
+             "openssl s_client -connect 127.0.0.1:%u </dev/null >/dev/null 2>&1",
+             ntohs(address.sin_port));
+    FILE *client = popen(command, "r");
+    ck_assert_ptr_nonnull(client);
+    int descriptor = accept(listener, NULL, NULL);
+    ssize_t got = recv(descriptor, bytes, size, 0);
+    ck_assert_int_gt(got, 100);
+    close(descriptor);
+    close(listener);
+    pclose(client);
+    return (size_t)got;
+}
+
+// A client that begins a handshake and does not go on costs nothing, wherever it stays.
+START_TEST(half_open_handshakes_cost_nothing) {
+    make_certificate("ca", NULL);
+    make_certificate("server", "ca");
+    options.tls.cert_file = in_folder("server.pem");
+    options.tls.key_file = in_folder("server.key");
+    options.threads = 2;
+    start();
+    char hello[4096];
+    size_t whole = client_hello(hello, sizeof hello);
+    const size_t sizes[] = {0, 1, 5, whole / 2, whole};
+    enum { CLIENTS = 20 };
+    int clients[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = client_connect(http_server_port(server));
+        client_send(clients[i], hello, sizes[i % 5]);
+    }
+    // All were let in, and those that said all have been answered.
+    for (int i = 4; i < CLIENTS; i += 5)
+        ck_assert_int_gt(recv(clients[i], hello, sizeof hello, 0), 0);
+    usleep(200000);
+    int threads, busy = 0;
+    unsigned long before = wake_ups(&threads);
+    for (int i = 0; i < 100; i++) {
+        usleep(10000);
+        busy += is_busy();
+    }
+    ck_assert_int_le(busy, 10);
+    ck_assert_uint_le(wake_ups(&threads) - before, 20);
+    ck_assert_int_eq(curl_status(""), 200);
+    for (int i = 0; i < CLIENTS; i++)
+        close(clients[i]);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("http_server_life");
     TCase *cases = tcase_create("all");
@@ -506,6 +585,7 @@ int main(void) {
     tcase_add_test(cases, what_cannot_be_read_is_said);
     tcase_add_test(cases, many_at_once);
     tcase_add_test(cases, idle_listeners_sleep);
+    tcase_add_test(cases, half_open_handshakes_cost_nothing);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
