@@ -187,7 +187,7 @@ static void write_checkpoint(struct service *service) {
     for (uint32_t i = 0; i < service->exporter_count; i++)
         save_sender(&service->exporters[i], to.batch, &scratch);
     mark_positions(service);
-    service->ticket = store_submit(to.batch);
+    service->ticket = store_submit_checkpoint(to.batch);
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         struct sender *sender = &service->exporters[i].sender;
         for (uint32_t j = 0; j < sender->block_count; j++)
@@ -280,7 +280,7 @@ void service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
     save_strings(service, batch);
     lock_senders(service, false);
     buffer_release(&scratch);
-    service->ticket = store_submit(batch);
+    service->ticket = store_submit_checkpoint(batch);
     wait_durable(service, deadline_ns, false);
 }
 

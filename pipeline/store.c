@@ -259,8 +259,9 @@ void store_on_commit(struct store *store, void (*committed)(void *context), void
 // An eighth of the room is kept for what must be written so that space comes free.
 bool store_full(const struct store *store) {
     uint64_t pending = atomic_load_explicit(&store->pending_bytes, memory_order_relaxed);
+    uint64_t input = atomic_load_explicit(&store->input_bytes, memory_order_relaxed);
     uint64_t used = atomic_load_explicit(&store->used_bytes, memory_order_relaxed);
-    return pending >= store->pending_max || used + pending >= store->max_size / 8 * 7;
+    return input >= store->pending_max || used + pending >= store->max_size / 8 * 7;
 }
 
 static uint64_t size_of(const char *path, const char *suffix) {

@@ -67,6 +67,9 @@ void store_delete(struct store_batch *batch, enum store_space space, const char 
 void store_delete_names(struct store_batch *batch, enum store_space space, const char *prefix);
 // Hands the batch over; its ticket rises by one with each. Any thread.
 uint64_t store_submit(struct store_batch *batch);
+// The same for a checkpoint. One at a time is under way, which bounds it: however large it is, it
+// is not input that waits, and store_full does not count it among that.
+uint64_t store_submit_checkpoint(struct store_batch *batch);
 void store_batch_drop(struct store_batch *batch); // instead of submitting
 
 // The highest ticket that is durable; all lower ones are too. Any thread, no lock.

@@ -35,6 +35,7 @@ struct store_batch *store_batch_new(struct store *store) {
     batch->store = store;
     batch->next = NULL;
     batch->size = 0;
+    batch->is_checkpoint = false;
     return batch;
 }
 
@@ -148,7 +149,14 @@ uint64_t store_submit(struct store_batch *batch) {
     store->last = batch;
     store->queued_count++;
     atomic_fetch_add_explicit(&store->pending_bytes, batch->size, memory_order_relaxed);
+    if (!batch->is_checkpoint)
+        atomic_fetch_add_explicit(&store->input_bytes, batch->size, memory_order_relaxed);
     pthread_cond_signal(&store->work);
     pthread_mutex_unlock(&store->lock);
     return ticket;
+}
+
+uint64_t store_submit_checkpoint(struct store_batch *batch) {
+    batch->is_checkpoint = true;
+    return store_submit(batch);
 }

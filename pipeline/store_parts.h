@@ -82,6 +82,7 @@ struct store_batch {
     size_t size, capacity;
     uint64_t ticket;
     uint64_t submitted_ns;
+    bool is_checkpoint;
 };
 
 // The operation at `*at`, which moves on; NULL at the end.
@@ -197,6 +198,7 @@ struct store {
     char reason[STORE_REASON_MAX];
 
     atomic_uint_fast64_t durable, pending_bytes, used_bytes;
+    atomic_uint_fast64_t input_bytes; // of the pending ones: not of checkpoints
     atomic_uint_fast64_t commits, batches, failures, damaged_blobs;
 };
 

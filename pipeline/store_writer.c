@@ -30,6 +30,7 @@ struct group {
     struct store_batch *first, *last;
     uint32_t count;
     uint64_t bytes;
+    uint64_t input_bytes; // of them: not of checkpoints
 };
 
 static void gather(struct store *store) {
@@ -58,6 +59,7 @@ static struct group group_take(const struct store *store, bool all) {
         group.last = batch;
         group.count++;
         group.bytes += batch->size;
+        group.input_bytes += batch->is_checkpoint ? 0 : batch->size;
         if (batch == store->last)
             break;
     }
@@ -97,6 +99,7 @@ static void group_settle(struct store *store, const struct group *group) {
     }
     pthread_mutex_lock(&store->lock);
     atomic_fetch_sub_explicit(&store->pending_bytes, group->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&store->input_bytes, group->input_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->used_bytes, store->database.used_bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&store->commits, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&store->batches, group->count, memory_order_relaxed);

@@ -339,6 +339,31 @@ START_TEST(waiting_bytes_make_it_full) {
 }
 END_TEST
 
+// A checkpoint of a job with many ranks may be larger than what may wait.
+START_TEST(a_checkpoint_does_not_make_it_full) {
+    disk_install();
+    max_size = 16 << 20;
+    static char bytes[5 << 20];
+    open_store();
+    put_text(STORE_STATE, "s", 1, "before");
+    atomic_store(&broken_writes, SQLITE_FULL);
+    struct store_batch *batch = store_batch_new(store);
+    store_put(batch, STORE_STATE, "s", 2, (struct slice){bytes, sizeof bytes});
+    (void)store_submit_checkpoint(batch);
+    await_degraded("full");
+    ck_assert(!store_full(store));
+    // Input beside it counts as ever.
+    batch = store_batch_new(store);
+    store_put(batch, STORE_JOURNAL, "j", 1, (struct slice){bytes, 4 << 20});
+    uint64_t ticket = store_submit(batch);
+    ck_assert(store_full(store));
+    atomic_store(&broken_writes, 0);
+    await_recovered(ticket);
+    ck_assert(!store_full(store));
+    close_store();
+}
+END_TEST
+
 // -- bounds -------------------------------------------------------------------------------------
 
 static uint64_t put_megabytes(uint64_t first, uint64_t count) {
@@ -440,6 +465,7 @@ int main(void) {
     tcase_add_test(cases, syncs_that_fail);
     tcase_add_test(cases, close_gives_up_in_time);
     tcase_add_test(cases, waiting_bytes_make_it_full);
+    tcase_add_test(cases, a_checkpoint_does_not_make_it_full);
     tcase_add_test(cases, max_size_holds);
     tcase_add_test(cases, full_disk);
     tcase_add_test(cases, files_that_may_not_grow);
