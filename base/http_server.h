@@ -47,9 +47,9 @@ struct http_response {
 typedef void http_handler(void *context, const struct http_request *request,
                           struct http_response *response);
 // A handler that has to wait for something calls this and returns; the connection rests meanwhile
-// and its thread serves others. Request body and response stay valid until http_answer, which sends
-// what the response holds then. It must be called exactly once, from any thread, within a bounded
-// time: http_server_stop waits for it.
+// and its thread serves others. The response stays valid until http_answer, which sends what it
+// holds then; the request's body is gone once the handler returns. It must be called exactly once,
+// from any thread, within a bounded time: http_server_stop waits for it.
 void http_answer_later(const struct http_request *request);
 void http_answer(struct http_exchange *exchange);
 

@@ -57,6 +57,13 @@ void body_trim(struct http_exchange *exchange) {
     trim(exchange->server, &exchange->decoded);
 }
 
+void body_drop(struct http_exchange *exchange) {
+    if (exchange->sent.capacity > FIRST_CAPACITY)
+        give(exchange->server, &exchange->sent);
+    if (exchange->decoded.capacity > FIRST_CAPACITY)
+        give(exchange->server, &exchange->decoded);
+}
+
 // -- zlib ---------------------------------------------------------------------------------------
 
 static void *zlib_take(void *unused, unsigned count, unsigned size) {

@@ -186,7 +186,10 @@ static enum MHD_Result handle(struct http_exchange *exchange) {
     exchange->state = EXCHANGE_ANSWERED;
     exchange->path->handler(exchange->path->context, &exchange->request, &exchange->response);
     // With `later` somebody else has it now; this function is called again when it is answered.
-    return exchange->later ? MHD_YES : exchange_send(exchange);
+    if (!exchange->later)
+        return exchange_send(exchange);
+    body_drop(exchange);
+    return MHD_YES;
 }
 
 enum MHD_Result exchange_access(void *context, struct MHD_Connection *native, const char *url,

@@ -161,6 +161,8 @@ void body_inflate(struct http_exchange *exchange);
 // Gives back what is not worth keeping for the next request.
 void body_trim(struct http_exchange *exchange);
 void body_release(struct http_exchange *exchange);
+// Gives back a large body that nobody reads any more, while its answer is still owed.
+void body_drop(struct http_exchange *exchange);
 // Compressed bytes for `body` in a new buffer that the caller gives back; NULL: not worth it.
 char *body_deflate(struct http_server *server, struct slice body, size_t *size);
 void body_deflater_release(struct http_server *server);

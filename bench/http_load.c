@@ -10,8 +10,8 @@
 // digit by digit in place, so that the generator costs little beside what it measures (its own CPU
 // time is printed). No connection runs more than a body ahead of the slowest: one rank's samples
 // must not be late for another's sake. With --pid the CPU time of that process is printed, too. One
-// thread, epoll. Any answer but 200 and 202 to a request that is not put off (503), or one that
-// refuses events, ends it.
+// thread, epoll. Any answer but 200 and 202 to a request that is not put off (429, 503), or one
+// that refuses events, ends it.
 //
 // With --bodies they are read instead, for other formats and other listeners: each begins with a
 // line that holds its size; those of the first connection come first, then as many for the next.
@@ -274,7 +274,7 @@ static bool answer_is_whole(const struct connection *connection) {
 
 static void take_answer(struct load *load, struct connection *connection) {
     int status = atoi(connection->answer + strlen("HTTP/1.1 "));
-    if (status == 503) {
+    if (status == 429 || status == 503) {
         load->put_off++;
         connection->written = connection->answer_size = 0;
         usleep(1000);

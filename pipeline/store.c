@@ -264,6 +264,11 @@ bool store_full(const struct store *store) {
     return input >= store->pending_max || used + pending >= store->max_size / 8 * 7;
 }
 
+uint64_t store_room(const struct store *store) {
+    uint64_t input = atomic_load_explicit(&store->input_bytes, memory_order_relaxed);
+    return input < store->pending_max ? store->pending_max - input : 0;
+}
+
 static uint64_t size_of(const char *path, const char *suffix) {
     char name[4300];
     struct stat about;

@@ -110,6 +110,8 @@ struct store_figures {
 void store_figures(struct store *store, struct store_figures *figures);
 // Whether input should be refused until it has caught up. Any thread, no lock.
 bool store_full(const struct store *store);
+// How many bytes of input may be submitted before it is full of what waits. Any thread, no lock.
+uint64_t store_room(const struct store *store);
 
 // For `culprit store check|dump`: opens read-only, whoever has it. Calls `visit` for every blob of
 // `space`, or of every space with STORE_SPACE_COUNT, by space, name and number; `damaged` gets one

@@ -289,6 +289,7 @@ static enum status http_start(void *instance, const void *config,
     pthread_mutex_init(&receiver->work_lock, NULL);
     buffer_init(&receiver->row, STORE_BLOB_MAX);
     repeats_init(&receiver->repeats, (uint32_t)receiver->config->max_idempotency_keys);
+    http_shares_init(&receiver->shares);
     find_counters(receiver);
     receiver->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     receiver->started = true;
@@ -317,6 +318,7 @@ static void http_stop(void *instance) {
     http_completer_stop(receiver);
     quarantine_close(&receiver->quarantine);
     repeats_release(&receiver->repeats);
+    http_shares_release(&receiver->shares);
     buffer_release(&receiver->row);
     while (receiver->spare != NULL) {
         struct http_work *work = receiver->spare;

@@ -13,11 +13,21 @@
 
 enum { ENTRY_RECORDS_MAX = 4096, ENTRY_BYTES_MAX = 4 << 20, RETRY_MAX_S = 10 };
 
-static void set_busy(struct http_fault *fault, uint32_t retry_after_s, const char *message) {
+static void set_busy(struct http_fault *fault, uint32_t retry_after_s) {
     fault->status = 503;
     fault->code = "busy";
     fault->retry_after_s = retry_after_s;
-    snprintf(fault->message, sizeof fault->message, "%s", message);
+    snprintf(fault->message, sizeof fault->message,
+             "Nothing can be taken right now: try again later.");
+}
+
+static void set_over_share(struct http_fault *fault) {
+    fault->status = 429;
+    fault->code = "too_many_requests";
+    fault->retry_after_s = 1;
+    snprintf(fault->message, sizeof fault->message,
+             "More of this job waits for the disk than there is room left for other jobs: try "
+             "again later.");
 }
 
 bool http_is_blocked(struct http_receiver *receiver, uint32_t *retry_after_s) {
@@ -146,8 +156,32 @@ static void take(struct http_receiver *receiver, struct http_work *work) {
         keep_key(receiver, work, number, stored);
 }
 
+static struct slice first_record(const struct http_work *work) {
+    return work->count == 0 ? SLICE("") : (struct slice){work->items[0].data, work->items[0].size};
+}
+
+// Only what waits for the disk is bounded by job: without a journal a request is gone when it is
+// answered.
+static bool may_take(struct http_receiver *receiver, uint32_t share) {
+    if (!receiver->journaling)
+        return true;
+    http_shares_settle(&receiver->shares, store_durable(receiver->store));
+    return http_share_is_open(&receiver->shares, share, store_room(receiver->store));
+}
+
+static void count_share(struct http_receiver *receiver, const struct http_work *work,
+                        uint32_t share) {
+    if (!receiver->journaling)
+        return;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < work->count; i++)
+        bytes += work->items[i].size;
+    http_share_add(&receiver->shares, share, bytes, work->ticket);
+}
+
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault) {
     uint32_t retry_after_s = 1;
+    uint32_t share = http_share_of(&receiver->shares, first_record(work));
     work->result = (struct repeat_result){.status = 200};
     work->repeated = false;
     work->ticket = 0;
@@ -160,9 +194,12 @@ void http_intake(struct http_receiver *receiver, struct http_work *work, struct 
         work->result = repeat->result;
         work->ticket = repeat->ticket;
     } else if (http_is_blocked(receiver, &retry_after_s)) {
-        set_busy(fault, retry_after_s, "Nothing can be taken right now: try again later.");
+        set_busy(fault, retry_after_s);
+    } else if (!may_take(receiver, share)) {
+        set_over_share(fault);
     } else {
         take(receiver, work);
+        count_share(receiver, work, share);
     }
     pthread_mutex_unlock(&receiver->lock);
 }

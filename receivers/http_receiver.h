@@ -13,6 +13,7 @@
 #include "pipeline/feed.h"
 #include "pipeline/store.h"
 #include "receivers/http_repeats.h"
+#include "receivers/http_shares.h"
 #include "receivers/record_options.h"
 
 #include <pthread.h>
@@ -134,6 +135,7 @@ struct http_receiver {
     uint64_t deleted_to;  // rows up to this one are gone
     struct buffer row;
     struct repeats repeats;
+    struct http_shares shares;
     atomic_uint_fast64_t blocked_since_ns; // 0: not blocked
 };
 

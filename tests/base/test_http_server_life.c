@@ -108,6 +108,30 @@ START_TEST(a_client_that_left_is_no_harm) {
 }
 END_TEST
 
+// What only waits for its answer takes no room from requests that are being read.
+START_TEST(resting_requests_hold_no_bodies) {
+    enum { RESTING = 5, SIZE = 200000 };
+    options.max_pending_bytes = 2 * SIZE;
+    start();
+    char *body = calloc(1, SIZE);
+    int clients[RESTING];
+    struct http_exchange *exchanges[RESTING];
+    for (int i = 0; i < RESTING; i++) {
+        clients[i] = client_connect(http_server_port(server));
+        client_request(clients[i], "POST", "/rest", "", body, SIZE);
+        exchanges[i] = wait_resting();
+    }
+    for (int i = 0; i < RESTING; i++) {
+        http_answer(exchanges[i]);
+        struct answer answer = client_answer(clients[i], false);
+        ck_assert_int_eq(answer.status, 200);
+        answer_free(&answer);
+        close(clients[i]);
+    }
+    free(body);
+}
+END_TEST
+
 static void *answer_soon(void *exchange) {
     usleep(200000);
     http_answer(exchange);
@@ -572,6 +596,7 @@ int main(void) {
     tcase_add_test(cases, clients_that_do_not_read_end);
     tcase_add_test(cases, a_resting_request_holds_up_nobody);
     tcase_add_test(cases, a_client_that_left_is_no_harm);
+    tcase_add_test(cases, resting_requests_hold_no_bodies);
     tcase_add_test(cases, stop_waits_for_answers);
     tcase_add_test(cases, endpoint_texts);
     tcase_add_test(cases, a_port_that_is_taken_is_named);

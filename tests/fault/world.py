@@ -222,7 +222,7 @@ class Run(run_crash.Run):
             status = None
         else:
             status = self.post_once(key, lines, timeout_s)
-        must(status in (None, 200, 408, 500, 503), "%s was answered with %s" % (key, status))
+        must(status in (None, 200, 408, 429, 500, 503), "%s was answered with %s" % (key, status))
         if status == 200:
             self.acknowledged.add(key)
         else:

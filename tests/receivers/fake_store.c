@@ -17,6 +17,7 @@ struct store_batch {
 
 struct store *fake_store_create(void) {
     struct store *store = calloc(1, sizeof *store);
+    store->room = 64 << 20;
     pthread_mutex_init(&store->lock, NULL);
     pthread_cond_init(&store->changed, NULL);
     return store;
@@ -203,4 +204,15 @@ uint64_t store_last_number(struct store *store, enum store_space space, const ch
 
 bool store_full(const struct store *store) {
     return store->full;
+}
+
+uint64_t store_room(const struct store *store) {
+    struct store *open = (struct store *)store;
+    uint64_t waiting = 0;
+    pthread_mutex_lock(&open->lock);
+    for (uint32_t i = 0; i < store->waiting_count; i++)
+        for (uint32_t j = 0; j < store->waiting[i]->count; j++)
+            waiting += store->waiting[i]->puts[j].size;
+    pthread_mutex_unlock(&open->lock);
+    return waiting < store->room ? store->room - waiting : 0;
 }

@@ -26,6 +26,7 @@ struct store {
     uint64_t durable;
     bool held; // nothing becomes durable
     bool full;
+    uint64_t room; // that store_room tells, less what waits
 };
 
 struct store *fake_store_create(void);

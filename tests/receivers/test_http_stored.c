@@ -187,6 +187,66 @@ START_TEST(a_full_store_puts_off) {
 }
 END_TEST
 
+// Sends a record of a job and says whether it was taken, that is, waits for the disk.
+static bool is_taken(int *client, const char *job, int padding) {
+    char body[1024];
+    snprintf(body, sizeof body,
+             "{\"timestamp\":1.5,\"memory_allocated\":1,\"job_id\" : \"%s\",\"more\":\"%0*d\"}\n",
+             job, padding, 0);
+    uint64_t before = fake_feed_accepted(feed, NULL);
+    *client = client_connect(port());
+    client_request(*client, "POST", "/v1/events", LINES, body, strlen(body));
+    for (int i = 0; i < 10000; i++) {
+        if (fake_feed_accepted(feed, NULL) > before)
+            return true;
+        if (has_answer(*client))
+            return false;
+        usleep(1000);
+    }
+    ck_abort_msg("neither taken nor answered");
+}
+
+// However much one job sends, there is room for the others.
+START_TEST(one_job_leaves_room_for_others) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    store->room = 8000;
+    start();
+    fake_store_hold(store, true);
+    int clients[60], count = 0, taken = 0;
+    for (; count < 30; count++)
+        taken += is_taken(&clients[count], "huge", 400);
+    ck_assert_int_ge(taken, 6); // of 8000 bytes half, in pieces of some 500
+    ck_assert_int_le(taken, 10);
+    for (int i = taken; i < count; i++) {
+        struct answer answer = client_answer(clients[i], false);
+        ck_assert_int_eq(answer.status, 429);
+        ck_assert_str_eq(answer_header(&answer, "Retry-After"), "1");
+        ck_assert_ptr_nonnull(strstr(answer.body, "\"too_many_requests\""));
+        answer_free(&answer);
+        close(clients[i]);
+    }
+    count = taken;
+    for (int i = 0; i < 10; i++) {
+        ck_assert(is_taken(&clients[count++], "small", 10));
+        ck_assert(is_taken(&clients[count++], "another", 10));
+    }
+    fake_store_hold(store, false);
+    for (int i = 0; i < count; i++) {
+        struct answer answer = client_answer(clients[i], false);
+        ck_assert_int_eq(answer.status, 200);
+        answer_free(&answer);
+        close(clients[i]);
+    }
+    // What is on the disk no longer counts.
+    fake_store_hold(store, true);
+    ck_assert(is_taken(&clients[0], "huge", 400));
+    fake_store_hold(store, false);
+    close(clients[0]);
+    stop();
+}
+END_TEST
+
 START_TEST(many_clients_stored) {
     config.ack = ACK_STORED;
     store = fake_store_create();
@@ -209,6 +269,7 @@ int main(void) {
     tcase_add_test(cases, a_pipeline_that_was_passed_over_catches_up);
     tcase_add_test(cases, entries_of_an_earlier_run_are_not_lost_with_ack_accepted);
     tcase_add_test(cases, a_full_store_puts_off);
+    tcase_add_test(cases, one_job_leaves_room_for_others);
     tcase_add_test(cases, many_clients_stored);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -122,7 +122,7 @@ class Run:
                 text = answer.read()
                 if answer.status in (200, 202):
                     return
-                if answer.status != 503:
+                if answer.status not in (429, 503):
                     self.failures.append("%d %s" % (answer.status, text[:300]))
                     return
             except (OSError, http.client.HTTPException):

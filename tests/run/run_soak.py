@@ -203,7 +203,7 @@ class Load:
                 text = answer.read()
                 if answer.status == 200:
                     return
-                if answer.status != 503:
+                if answer.status not in (429, 503):
                     self.failures.append("%d %s" % (answer.status, text[:300]))
                     return
             except (OSError, http.client.HTTPException):
