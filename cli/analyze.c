@@ -65,7 +65,8 @@ static const struct argument rows[] = {
      .offset = offsetof(struct analyze_options, configs),
      .value_name = "FILE",
      .help = "use the processors of this configuration; its receivers are replaced by PATH and its "
-             "exporters by --output and --html. Given again: joined, the last one wins"},
+             "exporters by --output and --html, so the variables and secrets of those need not be "
+             "there. Given again: joined, the last one wins"},
     {.name = "pipeline",
      .type = ARGUMENT_TEXT,
      .offset = offsetof(struct analyze_options, pipeline),

@@ -166,7 +166,9 @@ void plan_set_text(struct plan *plan, enum component_kind kind, const char *opti
 int plan_load_between(struct plan *plan, const struct plan *ends,
                       const struct plan_request *request, const char *pipeline,
                       struct invocation *invocation) {
-    int code = plan_load(plan, request, invocation);
+    struct plan_request inner = *request;
+    inner.ends_unused = true;
+    int code = plan_load(plan, &inner, invocation);
     if (code != 0)
         return code;
     if (!request->quiet && pipeline == NULL && plan->pipeline_count > 1) {

@@ -16,7 +16,8 @@ enum status plan_load_quietly(struct plan *plan, const struct plan_request *requ
                                .text_name = request->text_name,
                                .sets = request->sets.items,
                                .set_count = request->sets.count,
-                               .no_environment = request->no_environment};
+                               .no_environment = request->no_environment,
+                               .ends_unused = request->ends_unused};
     return plan_build(plan, &input, problems, warnings, error);
 }
 

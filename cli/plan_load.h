@@ -11,7 +11,8 @@ struct plan_request {
     const char *text;       // instead of files
     const char *text_name;
     bool no_environment;
-    bool quiet; // warnings are not said
+    bool ends_unused; // see struct plan_input
+    bool quiet;       // warnings are not said
 };
 
 // 0 and a plan that the caller releases, or an exit code, with every problem on standard error.

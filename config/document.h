@@ -77,6 +77,11 @@ struct node *document_set(struct arena *arena, struct node *base, const char *as
 // marked `unknown` and stay as written, but for those with a default.
 void document_expand(struct node *root, struct arena *arena, bool no_environment,
                      struct problem_list *problems);
+// The same, but below those top-level keys that are in `unused` (NULL-terminated) nothing is looked
+// up: for parts that something else takes the place of. A value that an alias shares with another
+// part is looked up.
+void document_expand_used(struct node *root, struct arena *arena, const char *const *unused,
+                          struct problem_list *problems);
 
 // The value at a key path ("exporters.json.rotation.max_size", "brokers[1]"), or NULL. A key that
 // holds dots is found too.

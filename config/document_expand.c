@@ -229,27 +229,56 @@ static bool node_concerned(const struct node *node) {
            (node->type == NODE_TEXT && strchr(node->written, '$') != NULL);
 }
 
-void document_expand(struct node *root, struct arena *arena, bool no_environment,
-                     struct problem_list *problems) {
-    struct expansion expansion = {
-        .arena = arena, .problems = problems, .no_environment = no_environment};
-    struct visit *visits = arena_take(arena, sizeof *visits);
+// Walks everything below the root's entries that are in `keys`, or below all others.
+struct walk {
+    const char *const *keys; // NULL-terminated
+    bool within;
+};
+
+static bool walk_enters(const struct walk *walk, const char *key) {
+    for (const char *const *at = walk->keys; *at != NULL; at++)
+        if (key != NULL && strcmp(*at, key) == 0)
+            return walk->within;
+    return !walk->within;
+}
+
+static void walk_expand(struct expansion *expansion, struct node *root, const struct walk *walk) {
+    struct visit *visits = arena_take(expansion->arena, sizeof *visits);
     *visits = (struct visit){.node = root};
     while (visits != NULL) {
         struct visit *visit = visits;
         visits = visit->next;
         if (visit->node->type == NODE_TEXT) {
-            expansion.visit = visit;
-            expansion.node = visit->node;
-            node_expand(&expansion);
+            expansion->visit = visit;
+            expansion->node = visit->node;
+            node_expand(expansion);
         }
         for (uint32_t i = 0; i < visit->node->count; i++) {
             const struct node_entry *entry = &visit->node->entries[i];
-            if (!node_concerned(entry->value))
+            if (!node_concerned(entry->value) ||
+                (visit->parent == NULL && !walk_enters(walk, entry->key)))
                 continue;
-            struct visit *later = arena_take(arena, sizeof *later);
+            struct visit *later = arena_take(expansion->arena, sizeof *later);
             *later = (struct visit){visits, visit, entry->key, i, entry->value};
             visits = later;
         }
     }
+}
+
+static const char *const NO_KEYS[] = {NULL};
+
+void document_expand(struct node *root, struct arena *arena, bool no_environment,
+                     struct problem_list *problems) {
+    struct expansion expansion = {
+        .arena = arena, .problems = problems, .no_environment = no_environment};
+    walk_expand(&expansion, root, &(struct walk){.keys = NO_KEYS});
+}
+
+void document_expand_used(struct node *root, struct arena *arena, const char *const *unused,
+                          struct problem_list *problems) {
+    struct expansion expansion = {.arena = arena, .problems = problems};
+    walk_expand(&expansion, root, &(struct walk){.keys = unused});
+    // A text that was seen already is left alone.
+    expansion.no_environment = true;
+    walk_expand(&expansion, root, &(struct walk){.keys = unused, .within = true});
 }

@@ -60,6 +60,16 @@ static enum status files_read(struct plan_builder *builder, struct node **root, 
     return status;
 }
 
+static void references_expand(struct plan_builder *builder, struct node *root) {
+    static const char *const ENDS[] = {"receivers", "exporters", "extensions", NULL};
+    struct arena *arena = &builder->plan->arena;
+    const struct plan_input *input = builder->input;
+    if (input->ends_unused && !input->no_environment)
+        document_expand_used(root, arena, ENDS, builder->binder.problems);
+    else
+        document_expand(root, arena, input->no_environment, builder->binder.problems);
+}
+
 enum status plan_read(struct plan_builder *builder, struct node **root, struct error *error) {
     const struct plan_input *input = builder->input;
     struct arena *arena = &builder->plan->arena;
@@ -80,7 +90,7 @@ enum status plan_read(struct plan_builder *builder, struct node **root, struct e
     if (!good)
         *root = NULL;
     else
-        document_expand(*root, arena, input->no_environment, builder->binder.problems);
+        references_expand(builder, *root);
     return STATUS_OK;
 }
 

@@ -155,6 +155,30 @@ START_TEST(nothing_looked_up) {
 }
 END_TEST
 
+// Below the named keys nothing is looked up; what an alias shares with another part is.
+START_TEST(unused_parts_are_not_looked_up) {
+    static const char *const UNUSED[] = {"receivers", "exporters", NULL};
+    problem_list_init(&problems, &arena);
+    struct node *root = parse(
+        "receivers: {r: {a: \"${env:CULPRIT_TEST_NONE}\", b: &b "
+        "\"${env:CULPRIT_TEST_A}\", c: \"${env:CULPRIT_TEST_NONE:-d}\"}}\n"
+        "processors: {receivers: \"${env:CULPRIT_TEST_A}\", b: *b, "
+        "e: \"${env:CULPRIT_TEST_NONE}\"}\n"
+        "exporters: \"${file:/nowhere/at/all}\"\n");
+    setenv("CULPRIT_TEST_A", "one", 1);
+    document_expand_used(root, &arena, UNUSED, &problems);
+    ck_assert(document_find(root, "receivers.r.a")->unknown);
+    ck_assert_str_eq(document_find(root, "receivers.r.b")->text, "one");
+    ck_assert_str_eq(document_find(root, "receivers.r.c")->text, "d");
+    ck_assert_str_eq(document_find(root, "processors.receivers")->text, "one");
+    ck_assert_str_eq(document_find(root, "processors.b")->text, "one");
+    ck_assert(document_find(root, "exporters")->unknown);
+    ck_assert_uint_eq(problems.count, 1);
+    ck_assert_str_eq(problems.items[0].key, "processors.e");
+    unsetenv("CULPRIT_TEST_A");
+}
+END_TEST
+
 // Shared by an alias, a text is filled in once, not twice.
 START_TEST(aliased_texts) {
     const struct node *root = expanded("a: &x $$$$\nb: *x\nc: *x\n", false);
@@ -187,6 +211,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, paths_in_messages);
     tcase_add_test(cases, files);
     tcase_add_test(cases, nothing_looked_up);
+    tcase_add_test(cases, unused_parts_are_not_looked_up);
     tcase_add_test(cases, aliased_texts);
     tcase_add_test(cases, bounded_together);
 }
