@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "cli/command.h"
+#include "cli/plan_once.h"
 #include "cli/run_live.h"
 #include "cli/stop_signals.h"
 #include "cli/validate.h"
@@ -32,7 +33,8 @@ static const struct argument rows[] = {
     {.name = "once",
      .type = ARGUMENT_FLAG,
      .offset = offsetof(struct run_options, once),
-     .help = "read the inputs to their end, evaluate once, write, and exit"},
+     .help = "read the files to their end, evaluate once, write, and exit; receivers whose input "
+             "has no end, exporters that only answer requests, and extensions are left out"},
     {.name = "dry-run",
      .type = ARGUMENT_FLAG,
      .offset = offsetof(struct run_options, dry_run),
@@ -68,6 +70,11 @@ static int run_plan(struct invocation *invocation, struct plan *plan,
     struct stop_signals signals;
     struct error error = {0};
     if (stop_signals_start(&signals, &error) != STATUS_OK) {
+        plan_release(plan);
+        return invocation_fail(invocation, &error);
+    }
+    if (options->once && plan_keep_finite(plan, &error) != STATUS_OK) {
+        stop_signals_end(&signals);
         plan_release(plan);
         return invocation_fail(invocation, &error);
     }

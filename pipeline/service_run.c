@@ -88,20 +88,27 @@ static int compare_readings(const void *left, const void *right) {
     return (a->receiver_index > b->receiver_index) - (a->receiver_index < b->receiver_index);
 }
 
+// One that finds nothing is no failure while another finds something: a node without dumps is
+// judged by its logs.
 static enum status list_sources(struct service *service, struct source_list *lists,
                                 struct error *error) {
+    uint32_t empty_count = 0;
     for (uint32_t i = 0; i < service->receiver_count; i++) {
         struct instance *instance = &service->receivers[i].instance;
         const struct receiver_calls *calls = &instance->component->type->receiver;
         if (calls->list == NULL)
-            return error_set(
-                error, STATUS_CONFIG,
-                "%s: its input has no end, so it cannot be read once; leave out --once "
-                "or use a file receiver",
-                instance->site);
-        enum status status = calls->list(instance->memory, &lists[i], error);
-        if (status != STATUS_OK)
-            return status;
+            return error_set(error, STATUS_CONFIG,
+                             "%s: its input has no end, so it cannot be read once", instance->site);
+        struct error own = {0};
+        enum status status = calls->list(instance->memory, &lists[i], &own);
+        if (status == STATUS_OK)
+            continue;
+        if (status != STATUS_NOT_FOUND || service->receiver_count == 1)
+            return error_set(error, status, "%s", own.message);
+        feed_note(service->receivers[i].feed, (struct slice){0}, "%s", own.message);
+        if (++empty_count == service->receiver_count)
+            return error_set(error, STATUS_NOT_FOUND,
+                             "there is nothing to read: no receiver found any input");
     }
     return STATUS_OK;
 }
