@@ -23,10 +23,15 @@ struct endpoint {
 const char *endpoint_parse(const char *text, struct endpoint *endpoint);
 // Whether only this machine can reach it: a unix socket, 127.x, ::1, localhost.
 bool endpoint_is_loopback(const struct endpoint *endpoint);
+// Whether a listener on one keeps the other from being used: the same port of the same address, or
+// of all addresses. Port 0 is any that is free. No name is looked up: two names are the same when
+// they are spelled so, and localhost is 127.0.0.1 and ::1.
+bool endpoint_overlaps(const struct endpoint *a, const struct endpoint *b);
 
 // A listening socket, non-blocking; the kept one of the same text when there is one. Several
-// addresses of one name: the first that can be bound. STATUS_CANNOT_CREATE with address and port
-// when another program has it.
+// addresses of one name: the first that can be bound. A kept socket of another text that is in the
+// way is closed. STATUS_CANNOT_CREATE with address and port when another program has it, or this
+// one.
 enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port,
                             struct error *error) MUST_USE;
 // Gives the socket back: kept for the next one of that text, or closed (a unix socket's file goes

@@ -177,21 +177,84 @@ START_TEST(endpoint_texts) {
 }
 END_TEST
 
+static bool overlap(const char *one, const char *two) {
+    struct endpoint a, b;
+    ck_assert_ptr_null(endpoint_parse(one, &a));
+    ck_assert_ptr_null(endpoint_parse(two, &b));
+    ck_assert(endpoint_overlaps(&a, &b) == endpoint_overlaps(&b, &a));
+    return endpoint_overlaps(&a, &b);
+}
+
+START_TEST(endpoints_that_overlap) {
+    ck_assert(overlap("127.0.0.1:80", "127.0.0.1:80"));
+    ck_assert(overlap("127.0.0.1:80", "0.0.0.0:80"));
+    ck_assert(overlap("127.0.0.1:80", "[::]:80"));
+    ck_assert(overlap("0.0.0.0:80", "[::]:80"));
+    ck_assert(overlap("127.0.0.1:80", "127.1:80"));
+    ck_assert(overlap("[::1]:80", "[0:0::1]:80"));
+    ck_assert(overlap("localhost:80", "127.0.0.1:80"));
+    ck_assert(overlap("localhost:80", "[::1]:80"));
+    ck_assert(overlap("a.example:80", "0.0.0.0:80"));
+    ck_assert(overlap("unix:/a", "unix:/a"));
+    ck_assert(!overlap("127.0.0.1:80", "127.0.0.1:81"));
+    ck_assert(!overlap("127.0.0.1:0", "127.0.0.1:0"));
+    ck_assert(!overlap("127.0.0.1:80", "127.0.0.2:80"));
+    ck_assert(!overlap("0.0.0.0:80", "[::1]:80"));
+    ck_assert(!overlap("10.0.0.1:80", "localhost:80"));
+    ck_assert(!overlap("a.example:80", "b.example:80"));
+    ck_assert(!overlap("a.example:80", "10.0.0.1:80"));
+    ck_assert(!overlap("unix:/a", "unix:/b"));
+    ck_assert(!overlap("unix:/a", "127.0.0.1:80"));
+}
+END_TEST
+
 START_TEST(a_port_that_is_taken_is_named) {
-    start();
+    // Another program's, as far as endpoint_listen knows.
+    int foreign = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    ck_assert_int_eq(bind(foreign, (struct sockaddr *)&address, size), 0);
+    ck_assert_int_eq(listen(foreign, 1), 0);
+    ck_assert_int_eq(getsockname(foreign, (struct sockaddr *)&address, &size), 0);
     static char endpoint[64];
-    snprintf(endpoint, sizeof endpoint, "127.0.0.1:%u", http_server_port(server));
+    snprintf(endpoint, sizeof endpoint, "127.0.0.1:%u", ntohs(address.sin_port));
     struct http_server_options second = options;
     second.endpoint = endpoint;
     struct http_server *other = NULL;
     ck_assert_int_eq(http_server_start(&other, &second, &error), STATUS_CANNOT_CREATE);
     char wanted[128];
     snprintf(wanted, sizeof wanted, "another program already listens on port %u of 127.0.0.1",
-             http_server_port(server));
+             ntohs(address.sin_port));
     ck_assert_msg(strstr(error.message, wanted) != NULL, "%s", error.message);
+    close(foreign);
     second.endpoint = "no-such-host.invalid:0";
     ck_assert_int_eq(http_server_start(&other, &second, &error), STATUS_CANNOT_CREATE);
     ck_assert_ptr_nonnull(strstr(error.message, "no-such-host.invalid"));
+}
+END_TEST
+
+// Nobody else is blamed for what this process holds; what it only keeps makes way.
+START_TEST(a_port_of_our_own) {
+    start();
+    static char same[64], all[64];
+    snprintf(same, sizeof same, "127.0.0.1:%u", http_server_port(server));
+    snprintf(all, sizeof all, "0.0.0.0:%u", http_server_port(server));
+    struct http_server_options second = options;
+    struct http_server *other = NULL;
+    const char *const endpoints[] = {same, all};
+    for (int i = 0; i < 2; i++) {
+        second.endpoint = endpoints[i];
+        ck_assert_int_eq(http_server_start(&other, &second, &error), STATUS_CANNOT_CREATE);
+        ck_assert_msg(strstr(error.message, "this culprit itself listens there already, at") !=
+                          NULL,
+                      "%s", error.message);
+    }
+    http_server_stop(server, 0, true);
+    server = NULL;
+    ck_assert_int_eq(http_server_start(&other, &second, &error), STATUS_OK);
+    http_server_stop(other, 0, false);
+    http_server_drop_kept();
 }
 END_TEST
 
@@ -599,7 +662,9 @@ int main(void) {
     tcase_add_test(cases, resting_requests_hold_no_bodies);
     tcase_add_test(cases, stop_waits_for_answers);
     tcase_add_test(cases, endpoint_texts);
+    tcase_add_test(cases, endpoints_that_overlap);
     tcase_add_test(cases, a_port_that_is_taken_is_named);
+    tcase_add_test(cases, a_port_of_our_own);
     tcase_add_test(cases, unix_sockets);
     tcase_add_test(cases, ipv6);
     tcase_add_test(cases, kept_sockets_refuse_nobody);
