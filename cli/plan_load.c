@@ -17,6 +17,7 @@ enum status plan_load_quietly(struct plan *plan, const struct plan_request *requ
                                .sets = request->sets.items,
                                .set_count = request->sets.count,
                                .no_environment = request->no_environment,
+                               .check_places = request->check_places,
                                .ends_unused = request->ends_unused};
     return plan_build(plan, &input, problems, warnings, error);
 }

@@ -11,8 +11,9 @@ struct plan_request {
     const char *text;       // instead of files
     const char *text_name;
     bool no_environment;
-    bool ends_unused; // see struct plan_input
-    bool quiet;       // warnings are not said
+    bool check_places; // see struct plan_input, both
+    bool ends_unused;
+    bool quiet; // warnings are not said
 };
 
 // 0 and a plan that the caller releases, or an exit code, with every problem on standard error.

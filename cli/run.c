@@ -100,7 +100,8 @@ static int run_run(struct invocation *invocation) {
         return invocation_misused(invocation,
                                   "no --config FILE was given, and nothing runs without one; "
                                   "culprit analyze --print-config prints one to start from");
-    struct plan_request request = {.files = options->configs, .sets = options->sets};
+    struct plan_request request = {
+        .files = options->configs, .sets = options->sets, .check_places = options->dry_run};
     if (options->dry_run)
         return validate_config(invocation, &request, VALIDATE_TEXT);
     struct plan plan;

@@ -29,8 +29,8 @@ static const struct argument rows[] = {
     {.name = "no-environment",
      .type = ARGUMENT_FLAG,
      .offset = offsetof(struct validate_options, no_environment),
-     .help = "do not look up ${env:NAME} and ${file:PATH}: for checks away from the machine it "
-             "will run on"},
+     .help = "do not look up ${env:NAME} and ${file:PATH}, nor whether directories are there: for "
+             "checks away from the machine it will run on"},
     {.name = "format",
      .type = ARGUMENT_CHOICE,
      .offset = offsetof(struct validate_options, format),
@@ -171,6 +171,7 @@ static int validate_run(struct invocation *invocation) {
     const struct validate_options *options = invocation->options;
     struct plan_request request = {.files = options->configs,
                                    .sets = options->sets,
+                                   .check_places = true,
                                    .no_environment = options->no_environment};
     return validate_config(invocation, &request, (enum validate_format)options->format);
 }
@@ -180,8 +181,9 @@ const struct command command_validate = {
     .summary = "checks a configuration and says what it guarantees",
     .description =
         "Checks a configuration without starting anything. Every problem is printed at once, each\n"
-        "as FILE:LINE:COLUMN: KEY: what is wrong, what would be right. When there is none, each\n"
-        "pipeline is described, with what it guarantees.",
+        "as FILE:LINE:COLUMN: KEY: what is wrong, what would be right; so is a port, file or\n"
+        "directory that two components want, and an output whose directory is not there. When\n"
+        "there is none, each pipeline is described, with what it guarantees.",
     .rows = rows,
     .row_count = sizeof(rows) / sizeof(rows[0]),
     .options_size = sizeof(struct validate_options),

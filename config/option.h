@@ -47,6 +47,15 @@ enum option_type {
     OPTION_GROUP,     // a nested struct: `rows` with offsets relative to this row's offset
 };
 
+// What a text names that only one component of a configuration may have.
+enum option_claim {
+    CLAIM_NOTHING,
+    CLAIM_ENDPOINT,  // HOST:PORT, [V6]:PORT or unix:/PATH that is listened on
+    CLAIM_FILE,      // a file that is written; "-": standard output
+    CLAIM_APPENDED,  // a file that whole lines are appended to: several may, but no CLAIM_FILE
+    CLAIM_DIRECTORY, // a directory, made with those above it unless `create_directory` says not to
+};
+
 struct option {
     const char *name; // the key in YAML
     enum option_type type;
@@ -60,7 +69,8 @@ struct option {
     const struct option *rows;  // GROUP
     size_t row_count;           // GROUP
     bool required;
-    const char *help; // one sentence or clause, no trailing full stop
+    enum option_claim claim; // TEXT
+    const char *help;        // one sentence or clause, no trailing full stop
 };
 
 #define OPTION_COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))

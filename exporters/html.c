@@ -29,6 +29,7 @@ static const struct option OPTIONS[] = {
     {.name = "path",
      .type = OPTION_TEXT,
      .offset = offsetof(struct html_config, path),
+     .claim = CLAIM_FILE,
      .required = true,
      .help = "file to write, or - for standard output, which gets the page once, at the end"},
     {.name = "title",

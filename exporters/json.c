@@ -84,6 +84,7 @@ static const struct option OPTIONS[] = {
     {.name = "path",
      .type = OPTION_TEXT,
      .offset = offsetof(struct json_config, path),
+     .claim = CLAIM_FILE,
      .default_value = "-",
      .help = "file to write, or - for standard output"},
     {.name = "content",

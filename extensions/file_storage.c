@@ -42,6 +42,7 @@ static const struct option OPTIONS[] = {
     {.name = "directory",
      .type = OPTION_TEXT,
      .offset = offsetof(struct file_storage_config, directory),
+     .claim = CLAIM_DIRECTORY,
      .default_value = "/var/lib/culprit",
      .help = "where culprit.db stands; only one process may use a directory"},
     {.name = "create_directory",

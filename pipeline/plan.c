@@ -168,6 +168,8 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
         plan_define_service(&builder);
         unused_check(&builder);
         stores_check(&builder);
+        if (!input->ends_unused)
+            plan_check_claims(&builder);
     }
     if (status == STATUS_OK)
         status = problems_status(problems, error);

@@ -59,6 +59,7 @@ struct plan_input {
     const char *const *sets; // --set key=value, after the files
     uint32_t set_count;
     bool no_environment; // ${env:NAME} and ${file:…} are not looked up but taken as some text
+    bool check_places;   // also whether the directories that are written to are there
     bool ends_unused;    // … nor in receivers, exporters and extensions: others take their places
 };
 

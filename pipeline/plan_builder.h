@@ -43,6 +43,9 @@ void plan_define_service(struct plan_builder *builder);
 // Ids that a list under `key` names, as rows of plan->components; false when one is not defined.
 bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const struct node *list,
                   const char *key, uint32_t *rows, uint32_t *count);
+// Adds a problem for each port, file or directory that two components want, and with
+// input->check_places for each file that cannot be made since its directory is not there.
+void plan_check_claims(struct plan_builder *builder);
 // Adds a problem for each stage that needs what nothing before it gives.
 void plan_check_needs(struct plan_builder *builder, const struct plan_pipeline *pipeline,
                       const char *key);

@@ -24,6 +24,7 @@ static const struct option METRICS_ROWS[] = {
     {.name = "endpoint",
      .type = OPTION_TEXT,
      .offset = offsetof(struct metrics_config, endpoint),
+     .claim = CLAIM_ENDPOINT,
      .help = "HOST:PORT where Prometheus finds culprit's own metrics under /metrics; the usual one "
              "is 127.0.0.1:8888; without it there is none"},
 };

@@ -37,6 +37,7 @@ struct record_config {
         {.name = "quarantine",                                                                     \
          .type = OPTION_TEXT,                                                                      \
          .offset = offsetof(owner, field.quarantine),                                              \
+         .claim = CLAIM_APPENDED,                                                                  \
          .help = "file that refused records are appended to, one JSON object a line"},             \
     {                                                                                              \
         .name = "quarantine_max_size", .type = OPTION_SIZE,                                        \

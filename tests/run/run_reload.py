@@ -13,6 +13,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -103,8 +104,13 @@ class Suite:
             taken = run.changed(["exporters", "prometheus", "endpoint"],
                                 "127.0.0.1:%d" % run.port)
             taken["service"]["pipelines"]["memory"]["exporters"].append("prometheus")
-            self.checks.check(run.reload(taken, "cannot start, the old one goes on"),
-                              "a port that is taken is told: " + run.log_text()[-800:])
+            self.checks.check(run.reload(taken, "is the port that receivers.http.endpoint has"),
+                              "a port that two want is told: " + run.log_text()[-800:])
+            with socket.create_server(("127.0.0.1", 0)) as other:
+                taken["exporters"]["prometheus"]["endpoint"] = (
+                    "127.0.0.1:%d" % other.getsockname()[1])
+                self.checks.check(run.reload(taken, "cannot start, the old one goes on"),
+                                  "a port that is taken is told: " + run.log_text()[-800:])
             run.write(2)
             self.checks.check(run.reload(run.good, '"C1012"'), "a good one is taken after that")
             run.write(3)
