@@ -409,17 +409,11 @@ class Suite:
 
 
 def main(binary):
-    missing = kafka_broker.missing_programs()
-    reason = "not installed: " + ", ".join(missing) if missing else ""
-    try:
-        if not missing:
-            kafka_broker.fetch_jars()
-    except RuntimeError as failure:
-        reason = str(failure)
+    reason = kafka_broker.unavailable()
     if reason:
         checks = Checks()
         checks.check(not os.environ.get("CI"), "Kafka must be tested in CI: " + reason)
-        print("SKIPPED, no Kafka broker can be run: %s (tools/install_dependencies test)" % reason)
+        checks.skip("no Kafka broker can be run: " + reason)
         return checks.finish()
     with tempfile.TemporaryDirectory(prefix="culprit-kafka-") as folder:
         broker = kafka_broker.Broker(os.path.join(folder, "broker"))

@@ -2,8 +2,8 @@
 """Is the bill of materials true, and is it CycloneDX?
 
 It is compared with what readelf says of the program, what the sources load and what dpkg knows; and
-with the real schema, which the PyPI package cyclonedx-python-lib carries: fetched once into a cache
-outside the repository, checked by python3-jsonschema.
+with the real schema, which the PyPI package cyclonedx-python-lib carries: fetched once into the cache of
+the tests, checked by python3-jsonschema.
 
     sbom.py FOLDER BOM       prints what the schemas in FOLDER find wrong
 """
@@ -14,6 +14,11 @@ import re
 import subprocess
 import sys
 import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "support"))
+import cache  # noqa: E402
+import fetched  # noqa: E402
 
 WHEEL = "cyclonedx-python-lib==8.5.0"
 PATIENCE_S = 120
@@ -77,27 +82,15 @@ def check_linked(checks, listed, binary):
     checks.equal(required, found, "what the program is linked with")
 
 
-def cache_folder():
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "culprit-tests", WHEEL.replace("==", "-"))
-
-
 def fetch():
-    folder = cache_folder()
-    found = glob.glob(folder + "/*.whl")
-    if not found:
-        os.makedirs(folder, exist_ok=True)
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--retries", "1",
-                 "--disable-pip-version-check", "-d", folder, WHEEL], stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise Unreachable("%s could not be fetched in time" % WHEEL) from error
-        found = glob.glob(folder + "/*.whl")
-        if not found:
-            raise Unreachable("%s could not be fetched: %s" % (WHEEL, done.stderr.strip()[-300:]))
-    return found[0]
+    def fill(folder):
+        fetched.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--retries", "1",
+                     "--disable-pip-version-check", "-d", folder, WHEEL], WHEEL)
+    try:
+        folder = cache.made_once(WHEEL.replace("==", "-"), fill)
+    except RuntimeError as error:
+        raise Unreachable(str(error)) from error
+    return glob.glob(folder + "/*.whl")[0]
 
 
 def schema_faults(path):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One real Kafka broker for tests: Apache Kafka 3.9.1 in KRaft mode, alone, on free ports.
 
-Its jars are fetched once through Maven into a cache outside the repository. Used from a suite, or
+Its jars are fetched once through Maven into the cache of the tests. Used from a suite, or
 by hand: `kafka_broker.py FOLDER` runs one until it is interrupted and prints its address.
 """
 import glob
@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import cache
 
 VERSION = "3.9.1"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -45,37 +47,44 @@ PATIENCE_S = 60
 PARTITIONS = 2  # of every topic
 
 
-def cache_folder():
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "culprit-tests", "kafka-" + VERSION)
-
-
 def missing_programs():
     return [name for name in ("java", "mvn", "kcat") if shutil.which(name) is None]
 
 
+def unavailable():
+    """Why no broker can be run here; fetches its jars. Empty: it can."""
+    missing = missing_programs()
+    if missing:
+        return "not installed: %s (tools/install_dependencies test)" % ", ".join(missing)
+    try:
+        fetch_jars()
+    except RuntimeError as failure:
+        return str(failure)
+    return ""
+
+
 def fetch_jars():
     """The folder with the jars; raises RuntimeError with Maven's last words."""
-    folder = cache_folder()
-    jars = os.path.join(folder, "lib")
-    if glob.glob(os.path.join(jars, "kafka_2.13-*.jar")):
-        return jars
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+    return os.path.join(cache.made_once("kafka-" + VERSION, fill), "lib")
+
+
+def fill(folder):
+    with tempfile.TemporaryDirectory() as scratch:
         with open(os.path.join(scratch, "pom.xml"), "w", encoding="utf-8") as file:
             file.write(POM)
         log = os.path.join(scratch, "log")
+        jars = os.path.join(folder, "lib")
         with open(log, "wb") as file:
-            done = subprocess.run(
-                ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib",
-                 "-DincludeScope=runtime"], cwd=scratch, stdin=subprocess.DEVNULL, stdout=file,
-                stderr=file, timeout=600, check=False)
-        fetched = os.path.join(scratch, "lib")
-        if done.returncode != 0 or not os.path.isdir(fetched):
+            try:
+                done = subprocess.run(
+                    ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=" + jars,
+                     "-DincludeScope=runtime"], cwd=scratch, stdin=subprocess.DEVNULL, stdout=file,
+                    stderr=file, timeout=600, check=False)
+            except subprocess.TimeoutExpired as error:
+                raise RuntimeError("Kafka could not be fetched in time") from error
+        if done.returncode != 0 or not glob.glob(os.path.join(jars, "kafka_2.13-*.jar")):
             with open(log, encoding="utf-8", errors="replace") as file:
                 raise RuntimeError("Maven could not fetch Kafka: " + file.read()[-500:])
-        os.rename(fetched, jars)
-    return jars
 
 
 def free_port():
