@@ -59,6 +59,11 @@ struct decoder_type {
     // anybody looks for; it is counted and makes no event.
     enum decode_category (*decode)(void *state, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault);
+    // Decodes a record that is one of these beyond doubt, by itself or since it is like those
+    // before it: whoever has to tell what some bytes are need not look at them first. False:
+    // nothing has happened, and `decode` says what is wrong. NULL: never.
+    bool (*decode_plain)(void *state, struct slice record, struct arena *arena,
+                         struct event *event);
 };
 
 const char *decode_category_name(enum decode_category category);

@@ -32,7 +32,8 @@ struct feed {
     uint32_t kinds; // of them
     uint32_t told;  // of them: tell of refused records
     uint32_t event_capacity;
-    bool journal; // flushed only when asked
+    const char *foreseen; // the record that the next event was made of already; NULL: none
+    bool journal;         // flushed only when asked
     bool caught_up;
     uint64_t batch;          // number of the batch being filled
     uint64_t begun_ns;       // when its first event came, monotonic
@@ -341,6 +342,32 @@ static void make_room(struct feed *feed) {
     feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
 }
 
+bool feed_foresee(struct feed *feed, struct source *source, struct slice record) {
+    const struct decoder_type *decoder = source->decoder;
+    struct event *event = &feed->events[feed->event_count];
+    event->timeless = false;
+    feed->foreseen = NULL;
+    if (decoder->decode_plain == NULL ||
+        !decoder->decode_plain(source->decoder_state, record, &feed->arena, event))
+        return false;
+    feed->foreseen = record.data;
+    return true;
+}
+
+// Into the next event.
+static enum decode_category decode(struct feed *feed, struct source *source, struct slice record,
+                                   struct decode_fault *fault) {
+    struct event *event = &feed->events[feed->event_count];
+    fault->told = false;
+    if (feed->foreseen == record.data) {
+        feed->foreseen = NULL;
+        return DECODE_OK;
+    }
+    feed->foreseen = NULL;
+    event->timeless = false;
+    return source->decoder->decode(source->decoder_state, record, &feed->arena, event, fault);
+}
+
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
     return feed_offer_carried(feed, source, record, position, NULL, STRING_NONE, fault);
@@ -352,10 +379,7 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
                                         struct decode_fault *fault) {
     assert(source->decoder != NULL);
     struct event *event = &feed->events[feed->event_count];
-    event->timeless = false;
-    fault->told = false;
-    enum decode_category category =
-        source->decoder->decode(source->decoder_state, record, &feed->arena, event, fault);
+    enum decode_category category = decode(feed, source, record, fault);
     if (category != DECODE_OK && category != DECODE_NOTHING) {
         feed_refuse(feed, source, position, fault);
         if (!fault->told)
@@ -413,6 +437,7 @@ void feed_flush(struct feed *feed) {
         feed->event_capacity = feed->settings.batch_size;
         feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
     }
+    feed->foreseen = NULL;
     arena_reset(&feed->arena);
 }
 

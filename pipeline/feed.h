@@ -102,6 +102,10 @@ uint64_t feed_lag(struct feed *feed, const struct source *source);
 // report). `position` is the 1-based line or item in its source.
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault);
+// Decodes a record ahead when it is an event beyond doubt (decoder_type.decode_plain), so that it
+// need not be found out what it is: offered next, it is taken without being decoded again. False:
+// nothing has happened.
+bool feed_foresee(struct feed *feed, struct source *source, struct slice record);
 // A record that never got to a decoder (too long, torn): counts it and says it like a refusal.
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault);

@@ -12,9 +12,10 @@ const struct decoder_type *format_decoder(enum format_kind kind);
 extern const char *const format_choices[];
 enum format_kind format_chosen(int choice);
 
-// For streams of records of any kind (HTTP, Kafka): tells by each record what it is. Telemetry
-// costs nothing more; what looks like nothing known is refused as telemetry, which says what is
-// missing.
+// For streams of records of any kind (HTTP, Kafka): tells by each record what it is. Telemetry with
+// a schema_version costs nothing more, when that comes first or the record is like those before it;
+// of others each key is looked at. What looks like nothing known is refused as telemetry, which
+// says what is missing.
 extern const struct decoder_type decoder_any;
 // decoder_any for auto, else that of the choice.
 const struct decoder_type *format_stream_decoder(int choice);

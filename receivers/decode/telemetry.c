@@ -76,6 +76,15 @@ static enum decode_category decode_generally(struct telemetry_state *state, stru
     return category;
 }
 
+static void fill(struct event *event, const struct telemetry *telemetry) {
+    event->kind = EVENT_TELEMETRY;
+    event->time_ns = telemetry->timestamp_ns;
+    event->job = telemetry->job;
+    event->node = telemetry->host;
+    event->rank = telemetry->rank;
+    event->telemetry = telemetry;
+}
+
 static enum decode_category decode(void *memory, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault) {
     struct telemetry_state *state = memory;
@@ -85,18 +94,32 @@ static enum decode_category decode(void *memory, struct slice record, struct are
         if (category != DECODE_OK)
             return category;
     }
-    event->kind = EVENT_TELEMETRY;
-    event->time_ns = telemetry->timestamp_ns;
-    event->job = telemetry->job;
-    event->node = telemetry->host;
-    event->rank = telemetry->rank;
-    event->telemetry = telemetry;
+    fill(event, telemetry);
     fault->category = DECODE_OK;
     return DECODE_OK;
+}
+
+// A record with schema_version has no key but those of telemetry, so that none which is taken can
+// be of another kind. Old ones have hardly a key that they must have: only templates, which are
+// made of the others, tell them.
+static bool decode_plain(void *memory, struct slice record, struct arena *arena,
+                         struct event *event) {
+    static const struct slice begin = SLICE("{\"schema_version\""); // as stormlog writes it
+    struct telemetry_state *state = memory;
+    struct telemetry *telemetry = arena_take(arena, sizeof *telemetry);
+    if (!telemetry_template_decode(state, record, arena, telemetry)) {
+        struct decode_fault ignored;
+        if (record.size < begin.size || memcmp(record.data, begin.data, begin.size) != 0 ||
+            decode_generally(state, record, arena, telemetry, &ignored) != DECODE_OK)
+            return false;
+    }
+    fill(event, telemetry);
+    return true;
 }
 
 const struct decoder_type decoder_stormlog = {
     .name = "stormlog",
     .state_size = sizeof(struct telemetry_state),
     .decode = decode,
+    .decode_plain = decode_plain,
 };

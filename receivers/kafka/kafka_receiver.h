@@ -217,6 +217,9 @@ struct kafka_item {
     enum decode_category refusal; // DECODE_OK: it is for the decoder
     char why[DECODE_DETAIL_MAX];
 };
+// The value is one record, as it stands.
+void kafka_items_one(struct kafka_items *items, const struct kafka_config *config,
+                     struct slice value);
 void kafka_items_begin(struct kafka_items *items, const struct kafka_config *config,
                        struct slice value, bool known);
 bool kafka_items_next(struct kafka_items *items, struct kafka_item *item);

@@ -158,6 +158,26 @@ static void offer(struct kafka_receiver *receiver, struct handling *handling,
     keep(receiver, handling);
 }
 
+// The value as one record: most are, and need not be searched for several when they show it.
+static struct slice as_one(const struct kafka_receiver *receiver, struct slice value) {
+    while (value.size > 0 &&
+           (value.data[value.size - 1] == '\n' || value.data[value.size - 1] == '\r'))
+        value.size--;
+    return value.size <= receiver->config->max_record_size.bytes ? value : (struct slice){NULL, 0};
+}
+
+// Whether the trial shows at once that the decoder takes it.
+static bool is_plain(struct kafka_receiver *receiver, struct slice value) {
+    struct event event;
+    struct slice one = as_one(receiver, value);
+    if (one.size == 0 || receiver->decoder->decode_plain == NULL)
+        return false;
+    bool plain =
+        receiver->decoder->decode_plain(receiver->trial.state, one, &receiver->trial.arena, &event);
+    arena_reset(&receiver->trial.arena);
+    return plain;
+}
+
 // Whether the decoder takes every record of the value; if not, the fault is set.
 static bool is_whole(struct kafka_receiver *receiver, const struct handling *handling) {
     struct kafka_items items;
@@ -166,6 +186,8 @@ static bool is_whole(struct kafka_receiver *receiver, const struct handling *han
         set_fault(receiver, DECODE_UNSUPPORTED_VERSION, handling->headers.fault);
         return false;
     }
+    if (is_plain(receiver, handling->value))
+        return true;
     kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
     while (kafka_items_next(&items, &item)) {
         struct event event;
@@ -185,7 +207,11 @@ static bool is_whole(struct kafka_receiver *receiver, const struct handling *han
 static void offer_all(struct kafka_receiver *receiver, struct handling *handling) {
     struct kafka_items items;
     struct kafka_item item, next;
-    kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
+    struct slice one = as_one(receiver, handling->value);
+    if (one.size > 0 && feed_foresee(receiver->feed, handling->source, one))
+        kafka_items_one(&items, receiver->config, one);
+    else
+        kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
     bool more = kafka_items_next(&items, &item);
     bool several = more && items.kind != KAFKA_ONE;
     // What was done before stands by itself, so that a batch which is full in between holds nothing

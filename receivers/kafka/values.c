@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What are the records of this value?
 //
-// One object (the usual case: one look at its first and last byte), JSON Lines, an array, or an
-// object that holds one. Nothing is copied or kept: the value can be walked through twice.
+// One object (the usual case: telemetry shows it when it is decoded, and what another culprit
+// passed on says so), JSON Lines, an array, or an object that holds one; each key is looked at to
+// tell them apart. Nothing is copied or kept: the value can be walked through twice.
 #include "receivers/kafka/kafka_receiver.h"
 
 #include <ctype.h>
@@ -15,12 +16,17 @@ static bool is_blank(struct slice text) {
     return true;
 }
 
-void kafka_items_begin(struct kafka_items *items, const struct kafka_config *config,
-                       struct slice value, bool known) {
+void kafka_items_one(struct kafka_items *items, const struct kafka_config *config,
+                     struct slice value) {
     items->value = items->rest = value;
     items->record_max = (size_t)config->max_record_size.bytes;
     items->ended = false;
     items->kind = KAFKA_ONE;
+}
+
+void kafka_items_begin(struct kafka_items *items, const struct kafka_config *config,
+                       struct slice value, bool known) {
+    kafka_items_one(items, config, value);
     // What another culprit passed on is one record a message.
     if (known && value.size > 0 && value.data[0] == '{')
         return;

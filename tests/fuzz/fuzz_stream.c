@@ -31,6 +31,12 @@ static void decode(const struct decoder_type *decoder, void *state, struct slice
     struct decode_fault fault = {0};
     struct arena arena;
     arena_init(&arena, 4096);
+    // What is taken unseen must be what it would be taken for when it is looked at.
+    if (decoder->decode_plain != NULL && decoder->decode_plain(state, line, &arena, &event)) {
+        struct format_guess seen = format_guess(line, true, FORMAT_UNKNOWN);
+        require(seen.kind == FORMAT_STORMLOG || seen.kind == FORMAT_UNKNOWN);
+        require(seen.layout != LAYOUT_WRAPPER && seen.layout != LAYOUT_ARRAY);
+    }
     enum decode_category category = decoder->decode(state, line, &arena, &event, &fault);
     require(category >= DECODE_NOTHING && category < DECODE_CATEGORY_COUNT);
     if (category == DECODE_OK) {

@@ -37,8 +37,22 @@ static enum decode_category decode_letter(void *state, struct slice record, stru
     return DECODE_BAD_JSON;
 }
 
-static const struct decoder_type letters = {
-    .name = "letters", .state_size = 0, .decode = decode_letter};
+static uint32_t plain_count;
+
+// "p" is beyond doubt.
+static bool decode_plain_letter(void *state, struct slice record, struct arena *arena,
+                                struct event *event) {
+    struct decode_fault fault;
+    if (record.data[0] != 'p' || decode_letter(state, record, arena, event, &fault) != DECODE_OK)
+        return false;
+    event->time_ns = 1000 + ++plain_count;
+    return true;
+}
+
+static const struct decoder_type letters = {.name = "letters",
+                                            .state_size = 0,
+                                            .decode = decode_letter,
+                                            .decode_plain = decode_plain_letter};
 
 // -- the other end --------------------------------------------------------------------------------
 
@@ -295,6 +309,31 @@ START_TEST(a_job_that_is_called_none_is_noted_once) {
 }
 END_TEST
 
+START_TEST(what_is_foreseen_is_decoded_once) {
+    struct slice plain = SLICE("p"), other = SLICE("a");
+    make(8, false);
+    struct source *source = source_named("/a");
+    plain_count = 0;
+    ck_assert(!feed_foresee(feed, source, other));
+    ck_assert(feed_foresee(feed, source, plain));
+    ck_assert_int_eq(feed_offer(feed, source, plain, 1, &fault), DECODE_OK);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.last.time_ns, 1001);
+    ck_assert_uint_eq(end.last.position, 1);
+    ck_assert_uint_eq(end.newest_ns, 1001);
+    // Another one is offered instead, or none before the batch goes.
+    ck_assert(feed_foresee(feed, source, plain));
+    ck_assert_int_eq(feed_offer(feed, source, other, 2, &fault), DECODE_OK);
+    ck_assert(feed_foresee(feed, source, plain));
+    feed_flush(feed);
+    ck_assert_uint_eq(end.last.time_ns, 8);
+    ck_assert_int_eq(feed_offer(feed, source, plain, 3, &fault), DECODE_OK);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.last.time_ns, 8);
+    ck_assert_uint_eq(end.events, 3);
+}
+END_TEST
+
 START_TEST(refused_records_may_be_told_of) {
     make(8, false);
     struct source *source = source_named("/a");
@@ -419,6 +458,7 @@ int main(void) {
     tcase_add_test(tests, many_sources_in_one_batch);
     tcase_add_test(tests, events_without_a_job_get_the_stamp);
     tcase_add_test(tests, a_job_that_is_called_none_is_noted_once);
+    tcase_add_test(tests, what_is_foreseen_is_decoded_once);
     tcase_add_test(tests, refused_records_may_be_told_of);
     tcase_add_test(tests, a_further_copy_tells_nothing);
     tcase_add_test(tests, a_journal_is_handed_over_when_told);

@@ -147,6 +147,7 @@ static void keep(struct feed *feed, const struct source *source, struct slice re
                                                         strndup(record.data, record.size),
                                                         position,
                                                         category,
+                                                        feed->event.kind,
                                                         record.data,
                                                         record.size,
                                                         false};
@@ -241,13 +242,25 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
     return feed_offer(feed, source, record, position, fault);
 }
 
+bool feed_foresee(struct feed *feed, struct source *source, struct slice record) {
+    const struct decoder_type *decoder = source->decoder;
+    bool foreseen = decoder->decode_plain != NULL &&
+                    decoder->decode_plain(source->state, record, &feed->arena, &feed->event);
+    feed->foreseen = foreseen ? record.data : NULL;
+    feed->foreseen_count += foreseen;
+    return foreseen;
+}
+
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
     ck_assert_ptr_nonnull(source->decoder);
     atomic_store(&source->left, false);
-    struct event event;
+    ck_assert(feed->foreseen == NULL || feed->foreseen == record.data);
     enum decode_category category =
-        source->decoder->decode(source->state, record, &feed->arena, &event, fault);
+        feed->foreseen != NULL
+            ? DECODE_OK
+            : source->decoder->decode(source->state, record, &feed->arena, &feed->event, fault);
+    feed->foreseen = NULL;
     keep(feed, source, record, position, category);
     if (category == DECODE_OK)
         source->figures.accepted++;

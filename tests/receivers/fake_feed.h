@@ -15,7 +15,8 @@ struct fake_record {
     char *text;
     uint64_t position;
     enum decode_category category;
-    const char *at; // where it stood, until the flush
+    enum event_kind kind; // of an accepted one
+    const char *at;       // where it stood, until the flush
     size_t size;
     bool passed; // by a pipeline that was held up: it is to come again
 };
@@ -44,6 +45,9 @@ struct feed {
     struct source *sources[FAKE_SOURCES_MAX];
     uint32_t source_count;
     struct arena arena;
+    struct event event;   // the last one that was decoded
+    const char *foreseen; // the record that it was made of before it was offered
+    uint32_t foreseen_count;
     string_id stamped;
     uint64_t done_bytes;
     uint64_t total_bytes;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #include <check.h>
+#include <stdio.h>
 
 static void *state;
 static struct arena arena;
@@ -62,6 +63,60 @@ START_TEST(records_of_all_kinds_in_one_stream) {
 }
 END_TEST
 
+// Telemetry of schema 3, as stormlog orders it and in another order.
+#define TELEMETRY(first, last)                                                                     \
+    "{" first                                                                                      \
+    "\"session_id\":\"s\",\"timestamp_ns\":%d,\"event_type\":\"sample\","                          \
+    "\"collector\":\"stormlog.cuda_tracker\",\"sampling_interval_ms\":100,\"pid\":1,"              \
+    "\"host\":\"n\",\"job_id\":\"j\",\"rank\":0,\"local_rank\":0,\"world_size\":1,"                \
+    "\"device_id\":0,\"allocator_allocated_bytes\":1,\"allocator_reserved_bytes\":2,"              \
+    "\"allocator_active_bytes\":null,\"allocator_inactive_bytes\":null,"                           \
+    "\"allocator_change_bytes\":0,\"device_used_bytes\":3,\"device_free_bytes\":4,"                \
+    "\"device_total_bytes\":8,\"context\":null,\"metadata\":{}" last "}"
+static const char ordered[] = TELEMETRY("\"schema_version\":3,", "");
+static const char shuffled[] = TELEMETRY("", ",\"schema_version\":3");
+static const char kernel[] =
+    "{\"schema_version\":3,\"source\":\"kmsg\",\"timestamp_ns\":5,\"k8s.node.name\":\"n\","
+    "\"message\":\"NVRM: Xid (PCI:0000:45:00): 79, pid=1\"}";
+
+static bool decode_plain(const char *format, int number) {
+    static char text[1024];
+    snprintf(text, sizeof text, format, number);
+    event = (struct event){.kind = EVENT_SPAN};
+    return decoder_any.decode_plain(state, slice_of(text), &arena, &event);
+}
+
+START_TEST(telemetry_is_taken_unseen) {
+    ck_assert(decode_plain(ordered, 1));
+    ck_assert_int_eq(event.kind, EVENT_TELEMETRY);
+    ck_assert_uint_eq(event.time_ns, 1);
+    ck_assert(decode_plain(ordered, 2));
+    // In another order only when one like it was seen.
+    ck_assert(!decode_plain(shuffled, 3));
+    char text[1024];
+    for (int i = 0; i < 600; i++) {
+        snprintf(text, sizeof text, shuffled, 4 + i);
+        ck_assert_int_eq(decode(text), DECODE_OK);
+    }
+    ck_assert(decode_plain(shuffled, 5));
+    ck_assert_uint_eq(event.time_ns, 5);
+    // Old telemetry has no key that tells it from other records.
+    ck_assert(!decode_plain("{\"timestamp\": %d.5, \"memory_allocated\": 1}", 7));
+}
+END_TEST
+
+START_TEST(a_line_with_a_source_is_never_telemetry) {
+    static const char hidden[] = TELEMETRY("\"schema_version\":3,", ",\"source\":\"kmsg\"");
+    for (int i = 0; i < 3; i++) {
+        ck_assert(decode_plain(ordered, 1));
+        ck_assert(!decode_plain(kernel, 0));
+        ck_assert(!decode_plain(hidden, 1));
+        ck_assert_int_eq(decode(kernel), DECODE_OK);
+        ck_assert_int_eq(event.kind, EVENT_KERNEL);
+    }
+}
+END_TEST
+
 START_TEST(what_is_nothing_is_refused_as_telemetry) {
     ck_assert_int_eq(decode("{\"schema_version\": 4}"), DECODE_MISSING_FIELD);
     ck_assert_int_eq(decode("{\"a\": 1}"), DECODE_MISSING_TIMESTAMP);
@@ -97,6 +152,8 @@ int main(void) {
     TCase *cases = tcase_create("formats");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, records_of_all_kinds_in_one_stream);
+    tcase_add_test(cases, telemetry_is_taken_unseen);
+    tcase_add_test(cases, a_line_with_a_source_is_never_telemetry);
     tcase_add_test(cases, what_is_nothing_is_refused_as_telemetry);
     tcase_add_test(cases, what_is_wrong_in_a_span_stream_is_told);
     tcase_add_test(cases, choices_have_decoders);

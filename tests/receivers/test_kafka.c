@@ -160,6 +160,70 @@ START_TEST(values_of_all_layouts) {
 }
 END_TEST
 
+#define TELEMETRY(time)                                                                            \
+    "{\"schema_version\":3,\"session_id\":\"s\",\"timestamp_ns\":" time                            \
+    ","                                                                                            \
+    "\"event_type\":\"sample\",\"collector\":\"stormlog.cuda_tracker\","                           \
+    "\"sampling_interval_ms\":100,\"pid\":1,\"host\":\"n\",\"job_id\":\"j\",\"rank\":0,"           \
+    "\"local_rank\":0,\"world_size\":1,\"device_id\":0,\"allocator_allocated_bytes\":1,"           \
+    "\"allocator_reserved_bytes\":2,\"allocator_active_bytes\":null,"                              \
+    "\"allocator_inactive_bytes\":null,\"allocator_change_bytes\":0,\"device_used_bytes\":3,"      \
+    "\"device_free_bytes\":4,\"device_total_bytes\":8,\"context\":null,\"metadata\":{}}"
+#define XID(first)                                                                                 \
+    "{" first                                                                                      \
+    "\"source\":\"kmsg\",\"timestamp_ns\":5,\"k8s.node.name\":\"n\","                              \
+    "\"message\":\"NVRM: Xid (PCI:0000:45:00): 79, pid=1\"}"
+
+// Messages, and the kinds of the events in each: 't', 'k' or 's'.
+static const struct {
+    const char *value, *kinds;
+} mixed[] = {
+    {TELEMETRY("11"), "t"},
+    {XID(""), "k"},
+    {TELEMETRY("12") "\n", "t"},
+    {TELEMETRY("13") "\n" TELEMETRY("14"), "tt"},
+    {"{\"ev\":\"start\",\"ts\":7}", "s"},
+    {XID("\"schema_version\":3,"), "k"},
+    {"[" TELEMETRY("15") "," XID("") "]", "tk"},
+    {"{\"schema_version\":3,\"events\":[]}", "-"},
+    {"{\"events\":[" TELEMETRY("16") "]}", "t"},
+    {TELEMETRY("17"), "t"},
+    {TELEMETRY("18") " " XID(""), "-"},
+    {"{\"timestamp\":1.5,\"memory_allocated\":1}", "t"},
+};
+enum { MIXED_COUNT = sizeof mixed / sizeof mixed[0] };
+
+static char kind_letter(const struct fake_record *record) {
+    if (record->category != DECODE_OK)
+        return '-';
+    return record->kind == EVENT_TELEMETRY ? 't' : record->kind == EVENT_KERNEL ? 'k' : 's';
+}
+
+// What one message gives must not depend on what came before it in its partition.
+START_TEST(kinds_may_change_from_message_to_message) {
+    char wanted[256] = "", found[256];
+    uint32_t count = 0;
+    for (int turn = 0; turn < 3 * MIXED_COUNT; turn++) {
+        int i = turn * 5 % MIXED_COUNT; // in another order, three times
+        produce("t", 0, mixed[i].value, NULL);
+        strcat(wanted, mixed[i].kinds);
+    }
+    one.config.max_record_size.bytes = 4096;
+    running_start(&one);
+    EVENTUALLY(committed(0) == 3 * MIXED_COUNT);
+    for (; count < one.feed->count && count < sizeof found - 1; count++)
+        found[count] = kind_letter(&one.feed->records[count]);
+    found[count] = '\0';
+    ck_assert_str_eq(found, wanted);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *text = one.feed->records[i].text;
+        ck_assert(text[0] == '\0' || (text[0] == '{' && text[strlen(text) - 1] == '}'));
+    }
+    ck_assert_uint_eq(one.feed->foreseen_count, 3 * 3); // single ones, of schema 3
+    running_stop(&one);
+}
+END_TEST
+
 START_TEST(refused_records_stop_nothing) {
     static char large[3000];
     memset(large, ' ', sizeof large - 1);
@@ -311,6 +375,7 @@ int main(void) {
     tcase_add_test(records, repeats_are_told_across_a_restart);
     tcase_add_test(records, senders_are_bounded);
     tcase_add_test(records, values_of_all_layouts);
+    tcase_add_test(records, kinds_may_change_from_message_to_message);
     tcase_add_test(records, refused_records_stop_nothing);
     TCase *faults = add_case(suite, "faults");
     tcase_add_test(faults, waits_while_pipelines_are_blocked);
