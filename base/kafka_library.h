@@ -63,6 +63,7 @@
     X(queue_poll_callback)                                                                         \
     X(rebalance_protocol)                                                                          \
     X(resume_partitions)                                                                           \
+    X(sasl_set_credentials)                                                                        \
     X(subscribe)                                                                                   \
     X(topic_name)                                                                                  \
     X(topic_partition_list_add)                                                                    \

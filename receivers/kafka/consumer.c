@@ -11,7 +11,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { FETCH_BYTES_MAX = 50 << 20, FETCH_BYTES_MIN = 1 << 20, PROBE_MS = 500, RENEW_MAX_S = 30 };
+enum {
+    FETCH_BYTES_MAX = 50 << 20,
+    FETCH_BYTES_MIN = 1 << 20,
+    QUEUED_MESSAGES = 100000, // so many are fetched ahead, when they are that small
+    PROBE_MS = 500,
+    RENEW_MAX_S = 30
+};
 
 static const uint64_t SECOND_NS = 1000000000;
 
@@ -99,6 +105,26 @@ static void see_to_error(struct kafka_receiver *receiver, const rd_kafka_message
     }
 }
 
+// librdkafka stops fetching while its queue is full, and before 2.2 its threads then sleep up to a
+// second, however soon there is room: most of the time, where records are handled as fast as they
+// are fetched. They look again when they are woken, which no call is for; new credentials do it, at
+// once and without any other effect when they are those that it has.
+static void wake_fetching(struct kafka_receiver *receiver, size_t taken) {
+    receiver->unwoken += taken;
+    receiver->unwoken_count++;
+    if (!receiver->stops_for_long || (receiver->unwoken < receiver->config->queue_size.bytes / 4 &&
+                                      receiver->unwoken_count < QUEUED_MESSAGES / 4))
+        return;
+    receiver->unwoken = receiver->unwoken_count = 0;
+    const struct kafka_sasl *sasl = &receiver->config->connection.sasl;
+    const char *password = secret_reveal(sasl->password);
+    rd_kafka_error_t *failure = receiver->library->sasl_set_credentials(
+        receiver->consumer, sasl->username == NULL ? "" : sasl->username,
+        password == NULL ? "" : password);
+    if (failure != NULL)
+        receiver->library->error_destroy(failure);
+}
+
 bool kafka_take(struct kafka_receiver *receiver, int timeout_ms) {
     if (receiver->held_count == KAFKA_HELD_MAX)
         return false;
@@ -116,6 +142,7 @@ bool kafka_take(struct kafka_receiver *receiver, int timeout_ms) {
                       receiver->trouble == KAFKA_UNDELIVERED ? KAFKA_WELL : receiver->trouble);
     receiver->held[receiver->held_count++] = message;
     receiver->held_bytes += message->len;
+    wake_fetching(receiver, message->len);
     return true;
 }
 
@@ -165,6 +192,7 @@ static enum status set_numbers(struct kafka_receiver *receiver, rd_kafka_conf_t 
         {"fetch.max.bytes", fetch},
         {"receive.message.max.bytes", fetch * 2 + 1024},
         {"queued.max.messages.kbytes", (config->queue_size.bytes + 1023) / 1024},
+        {"queued.min.messages", QUEUED_MESSAGES},
         {"fetch.wait.max.ms", (uint64_t)config->max_fetch_wait.ns / 1000000},
         {"session.timeout.ms", (uint64_t)config->session_timeout.ns / 1000000},
         {"heartbeat.interval.ms", (uint64_t)config->heartbeat_interval.ns / 1000000},
@@ -174,6 +202,10 @@ static enum status set_numbers(struct kafka_receiver *receiver, rd_kafka_conf_t 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && status == STATUS_OK; i++)
         status =
             kafka_conf_set_number(receiver->library, conf, numbers[i].key, numbers[i].value, error);
+    char unknown[64]; // before 2.2
+    receiver->stops_for_long =
+        receiver->library->conf_set(conf, "fetch.queue.backoff.ms", "10", unknown,
+                                    sizeof unknown) != RD_KAFKA_CONF_OK;
     return status;
 }
 

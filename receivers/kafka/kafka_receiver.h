@@ -137,6 +137,9 @@ struct kafka_receiver {
     uint32_t held_count;
     uint32_t handled;
     size_t held_bytes;
+    bool stops_for_long;    // fetching, when the queue is full: see wake_fetching
+    uint64_t unwoken;       // bytes that were taken since it was woken
+    uint32_t unwoken_count; // messages
 
     struct kafka_index partitions;
     struct kafka_index senders;

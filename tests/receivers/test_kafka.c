@@ -261,6 +261,57 @@ START_TEST(waits_while_pipelines_are_blocked) {
 }
 END_TEST
 
+// -- fetching ahead -------------------------------------------------------------------------------
+
+enum { LARGE_SIZE = 1000, LARGE_COUNT = 8000 };
+
+static struct {
+    struct kafka_library library;
+    atomic_uint taken, waited;
+} counted;
+
+// Counts the looks in vain between the first message and the last.
+static rd_kafka_message_t *count_poll(rd_kafka_t *consumer, int timeout_ms) {
+    rd_kafka_message_t *message = kafka->consumer_poll(consumer, timeout_ms);
+    if (message != NULL)
+        atomic_fetch_add(&counted.taken, 1);
+    else if (timeout_ms > 0 && atomic_load(&counted.taken) > 0 &&
+             atomic_load(&counted.taken) < LARGE_COUNT)
+        atomic_fetch_add(&counted.waited, 1);
+    return message;
+}
+
+static void produce_large(void) {
+    char text[LARGE_SIZE];
+    memset(text, ' ', sizeof text);
+    for (int i = 0; i < LARGE_COUNT; i++) {
+        memcpy(text, record_text(i), strlen(record_text(i)));
+        rd_kafka_resp_err_t failure =
+            kafka->producev(producer, RD_KAFKA_V_TOPIC("t"), RD_KAFKA_V_PARTITION(i % 2),
+                            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                            RD_KAFKA_V_VALUE(text, sizeof text), RD_KAFKA_V_END);
+        ck_assert_int_eq((int)failure, (int)RD_KAFKA_RESP_ERR_NO_ERROR);
+    }
+    ck_assert_int_eq(mock.flush(producer, PATIENCE_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+// The queue is full seven times over. Where librdkafka sleeps on it each time, a hundred looks of
+// 100 ms are in vain; the few that are allowed are a busy machine's.
+START_TEST(fetching_goes_on_when_there_is_room) {
+    struct error error = {0};
+    produce_large();
+    ck_assert_int_eq(receiver_kafka.start(one.receiver, &one.config, &one.context, &error),
+                     STATUS_OK);
+    counted.library = *kafka;
+    counted.library.consumer_poll = count_poll;
+    one.receiver->library = &counted.library;
+    ck_assert_int_eq(pthread_create(&one.thread, NULL, running_thread, &one), 0);
+    EVENTUALLY(accepted(&one) == LARGE_COUNT);
+    ck_assert_uint_le(atomic_load(&counted.waited), 14);
+    running_stop(&one);
+}
+END_TEST
+
 START_TEST(brokers_that_go_and_come) {
     running_start(&one);
     produce_many(0, 0, 5);
@@ -377,6 +428,8 @@ int main(void) {
     tcase_add_test(records, values_of_all_layouts);
     tcase_add_test(records, kinds_may_change_from_message_to_message);
     tcase_add_test(records, refused_records_stop_nothing);
+    TCase *ahead = add_case(suite, "ahead");
+    tcase_add_test(ahead, fetching_goes_on_when_there_is_room);
     TCase *faults = add_case(suite, "faults");
     tcase_add_test(faults, waits_while_pipelines_are_blocked);
     tcase_add_test(faults, brokers_that_go_and_come);
