@@ -25,6 +25,7 @@ enum figure {
     BATCHES,
     FAILURES,
     DAMAGED,
+    REPAIRS,
     FIGURE_COUNT,
     FIRST_COUNTER = COMMITS
 };
@@ -85,6 +86,9 @@ static const struct metric_family FAMILIES[FIGURE_COUNT] = {
                         "Times that the store could not be written.", METRIC_COUNTER),
     [DAMAGED] = FAMILY("culprit_store_damaged_blobs_total", "Blobs that were found damaged.",
                        METRIC_COUNTER),
+    [REPAIRS] = FAMILY("culprit_store_repairs_total",
+                       "Times that the store was damaged and made anew from what could be read.",
+                       METRIC_COUNTER),
 };
 
 static void collect(void *context) {
@@ -96,7 +100,7 @@ static void collect(void *context) {
         [PENDING] = figures.pending_bytes, [DEGRADED] = figures.degraded,
         [FULL] = store_full(self->store),  [COMMITS] = figures.commits,
         [BATCHES] = figures.batches,       [FAILURES] = figures.failures,
-        [DAMAGED] = figures.damaged_blobs,
+        [DAMAGED] = figures.damaged_blobs, [REPAIRS] = figures.repairs,
     };
     for (int i = 0; i < FIGURE_COUNT; i++) {
         if (i < FIRST_COUNTER) {

@@ -3,7 +3,7 @@
 //
 // Opening takes the lock file of the directory, puts an interrupted repair right, opens the file
 // (or repairs it) and starts the writer's thread. Cost of an idle store: one sleeping thread, a
-// page cache of at most 384 KiB, no wake-ups.
+// page cache of at most 384 KiB; it wakes once, two seconds after what was written last.
 #include "pipeline/store_parts.h"
 
 #include "base/clock.h"
@@ -184,6 +184,7 @@ enum status store_open(struct store **out, const struct store_options *options,
     store->interval_ns = options->commit_interval_ns;
     store->group_count = 1;
     store->database.library = library;
+    store->database.keeps_mark = true;
     status = lock_take(store, options->directory, error);
     if (status == STATUS_OK)
         status = file_open(store, options, error);
@@ -285,6 +286,7 @@ void store_figures(struct store *store, struct store_figures *figures) {
         .batches = atomic_load_explicit(&store->batches, memory_order_relaxed),
         .failures = atomic_load_explicit(&store->failures, memory_order_relaxed),
         .damaged_blobs = atomic_load_explicit(&store->damaged_blobs, memory_order_relaxed),
+        .repairs = atomic_load_explicit(&store->repairs, memory_order_relaxed),
     };
     pthread_mutex_lock(&store->lock);
     figures->degraded = store->degraded;

@@ -103,6 +103,7 @@ struct store_figures {
     uint64_t batches;       // in them
     uint64_t failures;      // of commits
     uint64_t damaged_blobs; // found since the start
+    uint64_t repairs;       // times it was made anew from what could be read, since the start
     bool degraded;
     char reason[160]; // while degraded
 };

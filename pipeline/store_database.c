@@ -5,7 +5,7 @@
 // The log goes into the file when the writer says so, never in the middle of a commit. Opening
 // looks the file over: its header, its tables, the names against their second copy, and, when that
 // is quick or the last process did not close it, every page.
-#include "pipeline/store_parts.h"
+#include "pipeline/store_log.h"
 
 #include "base/memory.h"
 
@@ -92,6 +92,7 @@ static enum disk_result run_keys(struct store_database *database, enum statement
     sqlite3_stmt *statement = database->statements[which];
     (void)database->library->bind_int64(statement, 1, first);
     (void)database->library->bind_int64(statement, 2, last);
+    database->witness_key = STORE_NO_WITNESS; // it may be among them
     return run(database, which);
 }
 
@@ -133,8 +134,10 @@ static enum disk_result statements_prepare(struct store_database *database) {
 // -- opening ------------------------------------------------------------------------------------
 
 static int log_grew(void *context, sqlite3 *connection, const char *name, int frames) {
+    struct store_database *database = context;
     (void)connection, (void)name;
-    ((struct store_database *)context)->wal_frames = frames;
+    database->wal_frames = frames;
+    database->log_grew = true;
     return SQLITE_OK;
 }
 
@@ -252,6 +255,23 @@ static enum disk_result names_thin(struct store_database *database) {
     return result;
 }
 
+// Whether the row that was acknowledged last is there, when its log is not.
+static enum disk_result witness_check(struct store_database *database) {
+    const struct store_mark *mark = &database->mark;
+    struct store_row row;
+    bool found = false;
+    if (!database->needs_witness)
+        return DISK_OK;
+    enum disk_result result = database_seek(database, mark->witness_key, mark->witness_key);
+    if (result == DISK_OK)
+        result = database_next(database, &row, &found);
+    bool is_there = result == DISK_OK && found && row.crc == mark->witness_crc;
+    database_seek_end(database);
+    if (result == DISK_OK && !is_there)
+        return damaged(database, "what was acknowledged last is not in it: its log is lost");
+    return result;
+}
+
 static enum disk_result look_over(struct store_database *database, uint64_t size, bool unclean) {
     enum disk_result result =
         size <= (unclean ? CHECK_UNCLEAN : CHECK_ALWAYS) ? pages_check(database) : DISK_OK;
@@ -261,6 +281,8 @@ static enum disk_result look_over(struct store_database *database, uint64_t size
         result = names_read(database, false);
     if (result == DISK_OK)
         result = names_read(database, true);
+    if (result == DISK_OK)
+        result = witness_check(database);
     // On a full disk it can wait.
     if (result == DISK_OK && names_thin(database) == DISK_DAMAGED)
         result = DISK_DAMAGED;
@@ -299,21 +321,46 @@ static bool header_is_ours(const char *path) {
     return ours;
 }
 
+// Whether what was acknowledged is in the file and its log, as far as can be told without the
+// library, which takes the first frame that is not right for the log's end.
+static enum disk_result log_check(struct store_database *database, uint64_t size) {
+    struct log_report report;
+    struct error error;
+    struct store_mark mark = {0};
+    bool has_mark = database->keeps_mark && mark_read(database->path, &mark);
+    if (size == 0 && has_mark)
+        return damaged(database, "the file is empty, though rows were acknowledged in it");
+    if (log_examine(database->path, &report, &error) != STATUS_OK) {
+        snprintf(database->reason, sizeof database->reason, "%.150s", error.message);
+        return DISK_FAILED;
+    }
+    database->needs_witness = has_mark && !report.is_there && mark.moved < mark.frames &&
+                              mark.witness_key != STORE_NO_WITNESS;
+    database->mark = mark;
+    return report.is_damaged ? damaged(database, report.sentence) : DISK_OK;
+}
+
 enum disk_result database_open(struct store_database *database, const char *path) {
     const struct store_library *library = database->library;
     uint64_t size = file_size(path, ""), log_size = file_size(path, "-wal");
+    database->path = path;
+    database->mark_file = database->mark_log = -1;
+    database->witness_key = STORE_NO_WITNESS;
     // The library would throw the log of an empty file away.
     if (size == 0 && log_size > 0)
         return damaged(database, "the file is empty, its log is not");
     if (size > 0 && !header_is_ours(path))
         return damaged(database, "it does not begin as a store does");
+    enum disk_result result = log_check(database, size);
+    if (result != DISK_OK)
+        return result;
     if (size == 0) // the library would let everybody read it; its log gets the same mode
         file_make(path);
     int code = library->open_v2(path, &database->connection,
                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                                     SQLITE_OPEN_PRIVATECACHE,
                                 NULL);
-    enum disk_result result = result_of(database, code);
+    result = result_of(database, code);
     if (result == DISK_OK) {
         (void)library->extended_result_codes(database->connection, 1);
         (void)library->db_config(database->connection, SQLITE_DBCONFIG_LOOKASIDE, NULL, 128, 64);
@@ -326,6 +373,8 @@ enum disk_result database_open(struct store_database *database, const char *path
         result = schema_ensure(database, size == 0, size <= STORE_PAGE_SIZE && log_size == 0);
     if (result == DISK_OK)
         result = look_over(database, size + log_size, log_size > 0);
+    if (result == DISK_OK)
+        mark_begin(database);
     if (result == DISK_OK && database->untrusted) {
         result = database_checkpoint(database, true);
         database->untrusted = result != DISK_OK;
@@ -337,6 +386,13 @@ enum disk_result database_open(struct store_database *database, const char *path
 
 void database_close(struct store_database *database, bool keep_log) {
     const struct store_library *library = database->library;
+    // The library takes the log away when it has moved it; the mark must not ask for it then.
+    if (database->connection != NULL && !keep_log && database->mark_file >= 0) {
+        char reason[STORE_REASON_MAX];
+        memcpy(reason, database->reason, sizeof reason);
+        (void)database_checkpoint(database, false);
+        memcpy(database->reason, reason, sizeof reason);
+    }
     for (int i = 0; i < STATEMENT_COUNT; i++) {
         (void)library->finalize(database->statements[i]);
         database->statements[i] = NULL;
@@ -345,6 +401,8 @@ void database_close(struct store_database *database, bool keep_log) {
         (void)library->db_config(database->connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (library != NULL)
         (void)library->close(database->connection);
+    if (database->connection != NULL)
+        mark_end(database, file_size(database->path, "-wal") == 0);
     database->connection = NULL;
     database->wal_frames = 0;
     names_release(&database->names);
@@ -354,6 +412,7 @@ void database_close(struct store_database *database, bool keep_log) {
 
 enum disk_result database_begin(struct store_database *database) {
     database->names_added = false;
+    database->witness_key = STORE_NO_WITNESS;
     return run(database, BEGIN);
 }
 
@@ -402,6 +461,8 @@ enum disk_result database_put(struct store_database *database, enum store_space 
     (void)database->library->bind_int64(statement, 2, crc);
     (void)database->library->bind_blob64(statement, 3, bytes.size == 0 ? "" : bytes.data,
                                          bytes.size, SQLITE_STATIC);
+    database->witness_key = store_key(id, number);
+    database->witness_crc = crc;
     return run(database, PUT);
 }
 
@@ -445,21 +506,32 @@ enum disk_result database_commit(struct store_database *database, uint64_t max_s
                  (unsigned long long)database->used_bytes, (unsigned long long)max_size);
         result = DISK_LIMIT;
     }
+    database->log_grew = false;
     if (result == DISK_OK)
         result = run(database, COMMIT);
     if (result != DISK_OK)
         database->used_bytes = before;
+    else if (database->log_grew)
+        mark_synced(database, (uint32_t)database->wal_frames);
     return result;
 }
 
 enum disk_result database_checkpoint(struct store_database *database, bool whole) {
     int frames = 0, moved = 0;
-    int mode = whole ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+    const struct store_library *library = database->library;
     enum disk_result result =
-        result_of(database, database->library->wal_checkpoint_v2(database->connection, NULL, mode,
-                                                                 &frames, &moved));
-    if (result == DISK_OK && moved >= frames)
+        result_of(database, library->wal_checkpoint_v2(database->connection, NULL,
+                                                       SQLITE_CHECKPOINT_PASSIVE, &frames, &moved));
+    if (result == DISK_OK && moved >= frames) {
+        mark_moved(database, frames > 0 ? (uint32_t)frames : 0);
         database->wal_frames = 0;
+    } else {
+        mark_settle(database);
+    }
+    if (result == DISK_OK && whole)
+        result =
+            result_of(database, library->wal_checkpoint_v2(database->connection, NULL,
+                                                           SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
     return result;
 }
 

@@ -4,7 +4,7 @@
 // Reads by a connection of its own that cannot write, whoever has the store open; a store that
 // nobody has and that was closed is opened as unchangeable, so that no file appears beside it. A
 // complaint is one sentence; what is readable is visited in spite of it.
-#include "pipeline/store_parts.h"
+#include "pipeline/store_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@ enum { PATH_ROOM = 4400, COMPLAINTS_MAX = 100 };
 struct inspection {
     const struct store_library *library;
     sqlite3 *connection;
+    const char *directory;
     const char *path;
     enum store_space space; // STORE_SPACE_COUNT: all
     store_visit *visit;
@@ -141,7 +142,52 @@ static enum status connection_try(struct inspection *inspection, struct error *e
     return STATUS_OK;
 }
 
+// -- what was acknowledged ----------------------------------------------------------------------
+
+// Up to the frame that is not right the library reads the log and says nothing. While the writer
+// works the log may be begun anew under the eyes of who reads it; then the mark is another one.
+static struct store_mark log_look(struct inspection *inspection, struct log_report *report) {
+    enum { ATTEMPTS = 5 };
+    struct store_mark mark, after;
+    struct error error = {0};
+    *report = (struct log_report){0};
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        (void)mark_read(inspection->path, &mark);
+        if (log_examine(inspection->path, report, &error) != STATUS_OK) {
+            complain(inspection, "%s", error.message);
+            return mark;
+        }
+        (void)mark_read(inspection->path, &after);
+        if (!report->is_damaged ||
+            (memcmp(mark.salts, after.salts, sizeof mark.salts) == 0 && mark.moved == after.moved))
+            break;
+        report->is_damaged = false;
+    }
+    if (report->is_damaged)
+        complain(inspection,
+                 "%s: %s; the next start of culprit carries over what can be read, and says what "
+                 "is lost.",
+                 inspection->path, report->sentence);
+    return mark;
+}
+
+// The row that was acknowledged last, when its log is not there.
+static void witness_look(struct inspection *inspection, const struct store_mark *mark,
+                         const struct log_report *report) {
+    char sql[128];
+    if (report->is_there || mark->moved == mark->frames || mark->witness_key == STORE_NO_WITNESS ||
+        store_is_held(inspection->directory))
+        return;
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM blob WHERE key = %lld AND crc = %lu",
+             (long long)mark->witness_key, (unsigned long)mark->witness_crc);
+    if (ask(inspection, sql) == 0)
+        complain(inspection, "%s: what was acknowledged last is not in it: its log is lost.",
+                 inspection->path);
+}
+
 static void connection_look(struct inspection *inspection) {
+    struct log_report report;
+    struct store_mark mark = log_look(inspection, &report);
     int64_t application = ask(inspection, "PRAGMA application_id");
     if (application == -1)
         return;
@@ -155,6 +201,7 @@ static void connection_look(struct inspection *inspection) {
         complain(inspection, "%s: its tables are not described as those of a store.",
                  inspection->path);
     else {
+        witness_look(inspection, &mark, &report);
         pages_check(inspection, "PRAGMA quick_check(20)");
         pages_check(inspection, "PRAGMA integrity_check(name)"); // with its index
         rows_visit(inspection);
@@ -165,8 +212,12 @@ enum status store_inspect(const char *directory, enum store_space space, store_v
                           store_complaint *damaged, void *context, struct error *error) {
     char path[PATH_ROOM], log[PATH_ROOM + 8], uri[PATH_ROOM * 3 + 32];
     struct stat about;
-    struct inspection inspection = {
-        .path = path, .space = space, .visit = visit, .damaged = damaged, .context = context};
+    struct inspection inspection = {.directory = directory,
+                                    .path = path,
+                                    .space = space,
+                                    .visit = visit,
+                                    .damaged = damaged,
+                                    .context = context};
     snprintf(path, sizeof path, "%.4096s/culprit.db", directory);
     if (stat(path, &about) != 0)
         return error_set_os(error, STATUS_IO, errno, "there is no store in %s", directory);

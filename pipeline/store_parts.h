@@ -90,6 +90,41 @@ const struct operation *batch_next(const struct store_batch *batch, size_t *at, 
                                    struct slice *bytes);
 void batch_free(struct store_batch *batch);
 
+// -- how far the log was synced: store_mark.c --
+#define STORE_MARK_SUFFIX "-mark"
+#define STORE_NO_WITNESS  INT64_C(-1)
+
+struct store_mark {
+    unsigned char salts[8]; // of the log it speaks of
+    uint32_t frames;        // of that log that were synced …
+    uint32_t moved;         // … and, of those, how many are in the file, synced too
+    int64_t witness_key;    // the row that was put last, STORE_NO_WITNESS when it was deleted since
+    uint32_t witness_crc;
+    uint32_t unused;
+};
+
+enum {
+    STORE_LOG_HEADER = 32,
+    STORE_FRAME_HEADER = 24, // the page's number and the file's size, salts, a sum
+    STORE_FRAME = STORE_FRAME_HEADER + STORE_PAGE_SIZE,
+};
+
+// False and a mark that claims nothing when there is none, or none that is whole.
+bool mark_read(const char *path, struct store_mark *mark);
+// Of what a frame holds beside its salts and its own sum.
+uint32_t mark_frame_sum(const unsigned char *frame);
+// Those of the log's frames that the mark speaks of; 0 where none is known.
+void mark_sums_read(const char *path, uint32_t *sums, uint32_t count);
+struct store_database;
+void mark_begin(struct store_database *database);
+void mark_end(struct store_database *database, bool log_is_gone);
+// The log is synced up to this frame.
+void mark_synced(struct store_database *database, uint32_t frames);
+// All frames of the log are in the file, and the file is synced.
+void mark_moved(struct store_database *database, uint32_t frames);
+// Makes it durable: before the log goes.
+void mark_settle(struct store_database *database);
+
 // -- the file: store_database.c --
 enum disk_result {
     DISK_OK,
@@ -106,7 +141,16 @@ struct store_database {
     sqlite3 *connection; // NULL: closed
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct store_names names;
-    int wal_frames;      // in the log since it was begun anew
+    const char *path;        // lives as long as it is open
+    int wal_frames;          // in the log since it was begun anew
+    bool log_grew;           // by the transaction that was committed last
+    bool keeps_mark;         // set before it is opened
+    int mark_file, mark_log; // -1: none
+    bool salts_known;        // those of the mark are those of the log
+    bool needs_witness;      // there is a mark and not its log: that row must be in the file
+    struct store_mark mark;
+    int64_t witness_key; // of the transaction that runs
+    uint32_t witness_crc;
     uint64_t used_bytes; // pages that hold something
     bool untrusted;      // a sync failed: the log must be written out before it is added to
     bool names_added;    // by the transaction that runs
@@ -145,7 +189,7 @@ struct salvage_totals {
     uint64_t kept[STORE_SPACE_COUNT];
     uint64_t lost[STORE_SPACE_COUNT]; // by the space their name says
     uint64_t lost_elsewhere;          // whose name is not known
-    uint64_t bad_pages;               // that should hold rows and do not
+    uint64_t bad_pages;               // that should hold rows and do not, or are missing
 };
 // Visits every row whose checksum is right, without SQLite; false from `visit` ends it.
 typedef bool salvage_visit(void *context, enum store_space space, const char *name, uint64_t number,
@@ -182,6 +226,9 @@ struct store {
     pthread_mutex_t disk_lock;
     struct store_database database;
 
+    uint64_t
+        log_due_ns; // when the log goes into the file; 0: it is empty. The writer's thread only
+
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     struct store_batch *first, *last; // submitted, in order
@@ -199,7 +246,7 @@ struct store {
 
     atomic_uint_fast64_t durable, pending_bytes, used_bytes;
     atomic_uint_fast64_t input_bytes; // of the pending ones: not of checkpoints
-    atomic_uint_fast64_t commits, batches, failures, damaged_blobs;
+    atomic_uint_fast64_t commits, batches, failures, damaged_blobs, repairs;
 };
 
 void *store_writer(void *store);

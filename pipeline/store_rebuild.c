@@ -25,9 +25,9 @@ enum { PATH_ROOM = 4400, COMMIT_BYTES = 4 << 20, DAMAGED_KEPT = 2, DAMAGED_SEEN_
 // -- files --------------------------------------------------------------------------------------
 
 static void remove_beside(const char *path, const char *suffix) {
-    static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
+    static const char *const parts[] = {"", "-wal", "-shm", "-journal", STORE_MARK_SUFFIX};
     char name[PATH_ROOM];
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(name, sizeof name, "%s%s%s", path, suffix, parts[i]);
         (void)unlink(name);
     }
@@ -94,9 +94,12 @@ static bool swap(const char *path, char name[64]) {
     // making was cut short.
     bool done = rename_part(path, "-wal", log) && rename_part(path, "-journal", journal) &&
                 rename_part(path, "", name);
-    char shared[PATH_ROOM];
-    snprintf(shared, sizeof shared, "%s-shm", path);
-    (void)unlink(shared);
+    static const char *const useless[] = {"-shm", STORE_MARK_SUFFIX};
+    for (size_t i = 0; i < 2; i++) {
+        char beside[PATH_ROOM];
+        snprintf(beside, sizeof beside, "%s%s", path, useless[i]);
+        (void)unlink(beside);
+    }
     done = done && rename_part(path, ".rebuilt", "");
     directory_of(path, directory);
     sync_path(directory);
@@ -212,6 +215,7 @@ enum disk_result store_rebuild(struct store *store, const char *why) {
     for (int space = 0; space < STORE_SPACE_COUNT; space++)
         lost += totals.lost[space];
     atomic_fetch_add_explicit(&store->damaged_blobs, lost, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->repairs, 1, memory_order_relaxed);
     say(store, because, name, &totals);
     result = database_open(&store->database, store->path);
     return result == DISK_DAMAGED ? DISK_FAILED : result;

@@ -328,6 +328,7 @@ enum status salvage_rows(const char *path, salvage_visit *visit, void *context,
     if (status != STATUS_OK)
         return status;
     salvage.page_count = salvage.log.page_count;
+    totals->bad_pages = salvage.log.report.lost_frames;
     salvage.marks = memory_zero((size_t)salvage.page_count + 1, 1);
     uint32_t *list = memory_take(((size_t)salvage.page_count + 1) * sizeof *list);
     free_pages_mark(&salvage);

@@ -6,6 +6,9 @@
 // eighth of the interval. A commit that fails leaves the batches where they are: the thread says
 // why, waits 100 ms, then longer up to 5 s, opens the file anew and writes them again. A batch that
 // frees space gets in behind one that finds none, since then all that wait are one transaction.
+//
+// What was committed stands in the log alone until the log is moved into the file: when it is long,
+// and two seconds after a commit at the latest, so that little is there to be damaged.
 #include "pipeline/store_parts.h"
 
 #include "base/clock.h"
@@ -17,6 +20,7 @@
 enum { GROUP_BYTES = 8 << 20, LOG_FRAMES = 1000 };
 #define RETRY_FIRST_NS 100000000ull
 #define RETRY_LAST_NS  5000000000ull
+#define LOG_AGE_NS     2000000000ull
 
 static void wait_until(struct store *store, uint64_t until_ns) {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
@@ -170,14 +174,20 @@ static enum disk_result attempt(struct store *store, const struct group *group) 
     return result;
 }
 
-// Moves the log into the file once it is long.
+// Moves the log into the file once it is long or old.
 static enum disk_result tidy(struct store *store) {
     pthread_mutex_lock(&store->disk_lock);
     enum disk_result result = DISK_OK;
+    uint64_t now = clock_monotonic_ns();
+    if (store->database.wal_frames > 0 && store->log_due_ns == 0)
+        store->log_due_ns = now + LOG_AGE_NS;
+    bool is_due = store->log_due_ns != 0 && now >= store->log_due_ns;
     if (store->database.connection == NULL)
         result = database_ready(store);
-    else if (store->database.wal_frames >= LOG_FRAMES)
+    else if (store->database.wal_frames >= LOG_FRAMES || is_due) {
         result = database_checkpoint(&store->database, false);
+        store->log_due_ns = store->database.wal_frames == 0 ? 0 : now + LOG_AGE_NS;
+    }
     if (result == DISK_DAMAGED)
         result = store_rebuild(store, store->database.reason);
     if (result == DISK_FAILED)
@@ -198,8 +208,14 @@ static bool await_group(struct store *store, bool untidy, uint64_t retry_ns, enu
         wait_until(store, until);
     if (last != DISK_OK && store->stopping)
         wait_until(store, clock_monotonic_ns() + RETRY_FIRST_NS);
-    while (store->first == NULL && !store->stopping && !untidy)
-        pthread_cond_wait(&store->work, &store->lock);
+    while (store->first == NULL && !store->stopping && !untidy) {
+        if (store->log_due_ns == 0)
+            pthread_cond_wait(&store->work, &store->lock);
+        else if (clock_monotonic_ns() < store->log_due_ns)
+            wait_until(store, store->log_due_ns);
+        else
+            break;
+    }
     bool more = !store->stopping || (store->first != NULL &&
                                      (last == DISK_OK || clock_monotonic_ns() < store->stop_ns));
     if (more && store->first != NULL) {
@@ -219,9 +235,10 @@ void *store_writer(void *context) {
     while (await_group(store, untidy, retry_ns, last, &group)) {
         enum disk_result result = group.count == 0 ? DISK_OK : attempt(store, &group);
         if (result == DISK_OK) {
-            if (group.count > 0)
+            if (group.count > 0) {
                 group_settle(store, &group);
-            call_back(store);
+                call_back(store);
+            }
             result = tidy(store);
             untidy = result != DISK_OK;
         }

@@ -111,6 +111,7 @@ START_TEST(stores_and_counts) {
         check_metric("culprit_store_full{extension=\"file_storage/a\"} 0\n");
         check_metric("culprit_store_pending_bytes{extension=\"file_storage/a\"} 0\n");
         check_metric("culprit_store_damaged_blobs_total{extension=\"file_storage/a\"} 0\n");
+        check_metric("culprit_store_repairs_total{extension=\"file_storage/a\"} 0\n");
         extension_file_storage.stop(instance);
         memory_give(instance);
         check_metric(line); // also after the end, without asking the store

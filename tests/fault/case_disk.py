@@ -2,13 +2,16 @@
 """Cases of run_faults.py about disks: power loss, damage, full, failing, only to be read."""
 import os
 import random
+import struct
 import subprocess
 import time
 
+import process
 from world import (ROUNDS, Failed, Left, Run, apart, disturbed, folder, hit, must, program,
                    remove, wait_for)
 
 MIB = 1 << 20
+LOG_HEADER, LOG_FRAME = 32, 24 + 4096
 
 
 # -- power loss ----------------------------------------------------------------------------------
@@ -90,7 +93,39 @@ def restart_from(context, run, state, kept, sent, safe):
 
 def damage(context):
     step = max(1, round(1 / context.factor)) if context.long else 101
-    return program([context.tool("store_damage"), str(step)])
+    said = program([context.tool("store_damage"), str(step)])
+    count = context.count(2, 40)
+    for number in range(count):
+        damage_log(context, random.Random(number))
+    return "%s; %d bytes of the log of a whole culprit: told, nothing lost" % (said, count)
+
+
+def damage_log(context, dice):
+    """A byte of the log is wrong after a kill; all that was acknowledged stays."""
+    with folder() as place:
+        run = Run(context, place, lambda config: config["service"].update(
+            checkpoint_interval="1h"))
+        run.start()
+        store, first = os.path.join(place, "store"), len(ROUNDS) // 2
+        for number in range(first):
+            run.give(number)
+        run.kill()
+        must(not run.missing, "not acknowledged: %r" % run.missing)
+        with open(os.path.join(store, "culprit.db-mark"), "rb") as mark:
+            synced = struct.unpack_from("<I", mark.read(), 16)[0]
+        with open(os.path.join(store, "culprit.db-wal"), "r+b") as log:
+            at = dice.randrange(LOG_HEADER + synced * LOG_FRAME)
+            log.seek(at)
+            byte = log.read(1)[0]
+            log.seek(at)
+            log.write(bytes([byte ^ (1 + dice.randrange(255))]))
+        check = process.run(context.binary, "store", "check", store)
+        must(check.code == 1 and "acknowledged" in check.errors(),
+             "byte %d: store check: %d: %s" % (at, check.code, check.errors()))
+        run.finish(first)
+        must(run.log_text().count('"C4003"') == 1, "byte %d: %s" % (at, run.log_text()[-2000:]))
+        check = process.run(context.binary, "store", "check", store)
+        must(check.code == 0, "after the repair: " + check.errors())
 
 
 # -- full ----------------------------------------------------------------------------------------

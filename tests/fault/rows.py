@@ -41,11 +41,13 @@ ROWS = [
         "among them, and counts nothing as damaged; the verdicts stay",
         [case_disk.power_loss], [Suite("pipeline/test_store_faults", "killed_at_any_moment")]),
     Row("F3", "damaged store",
-        "each byte of a store's file and log in turn is turned over, zero, or the end; pages "
-        "overwritten; files of others and of newer versions in its place",
-        "it opens by itself; of one bad byte no more is lost than stood on its page; `store check` "
-        "names it; the damaged file is kept",
-        [case_disk.damage], [Suite("pipeline/test_store_damage"), Suite("cli/run_store")]),
+        "each byte of a store's file and log in turn is turned over, zero, or the end; the log is "
+        "taken away; pages overwritten; files of others and of newer versions in its place",
+        "it opens by itself; of one bad byte of the file no more is lost than stood on its page, "
+        "of one of the log nothing; what was acknowledged and is gone is told (C4003); `store "
+        "check` names it; the damaged file is kept",
+        [case_disk.damage], [Suite("pipeline/test_store_damage"), Suite("pipeline/test_store_log"),
+                             Suite("cli/run_store")]),
     Row("F4", "full disk",
         "the file system under the store, then under the verdicts, is filled and freed; quota "
         "errors, short writes, and files that may not grow",

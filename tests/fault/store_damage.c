@@ -4,10 +4,10 @@
 //     store_damage [STEP]      (every STEP-th byte: 1)
 //
 // A small store is made. Then, for each byte of its file: the byte is turned over, is zero, or the
-// file ends there; and the same with its log, as a killed process leaves it. Each time the store
-// must open by itself, hold no row that nobody put, and of one bad byte of the file lose no more
-// than stood on that page. tests/pipeline/test_store_damage.c does the same to larger stores here
-// and there.
+// file ends there; and the same with its log and its mark, as a killed process leaves them. Each
+// time the store must open by itself, hold no row that nobody put, of one bad byte of the file lose
+// no more than stood on that page, of one of the log or the mark nothing, and say so when the log
+// is damaged. tests/pipeline/test_store_damage.c does the same to larger stores here and there.
 #include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/store.h"
@@ -30,7 +30,7 @@ struct image {
     unsigned char bytes[FILE_MAX];
     size_t size;
 };
-static struct image file, log_file;
+static struct image file, log_file, mark_file;
 
 _Noreturn static void failed(const char *what, const char *where, size_t at) {
     fprintf(stderr, "FAILED: %s: %s, byte %zu (%s)\n", what, where, at, problem.message);
@@ -70,18 +70,21 @@ static void folder_empty(void) {
 
 // The usual files, without a shell: each state is made some hundred times a second.
 static void folder_reset(bool with_log) {
-    static const char *const names[] = {"culprit.db", "culprit.db-wal", "culprit.db-shm"};
+    static const char *const names[] = {"culprit.db", "culprit.db-wal", "culprit.db-shm",
+                                        "culprit.db-mark"};
     static unsigned turns;
     char path[128];
     if (turns++ % 64 == 0)
         folder_empty();
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         path_of(path, names[i]);
         (void)unlink(path);
     }
     image_write("culprit.db", &file, file.size);
-    if (with_log)
-        image_write("culprit.db-wal", &log_file, log_file.size);
+    if (!with_log)
+        return;
+    image_write("culprit.db-wal", &log_file, log_file.size);
+    image_write("culprit.db-mark", &mark_file, mark_file.size);
 }
 
 static void row_fill(char row[ROW_SIZE], uint64_t number) {
@@ -122,6 +125,8 @@ static bool count_row(void *context, const char *name, uint64_t number, struct s
     return true;
 }
 
+static uint64_t repairs;
+
 static uint64_t rows_there(const char *where, size_t at) {
     struct store *store = opened(where, at);
     uint64_t count = 0;
@@ -129,6 +134,9 @@ static uint64_t rows_there(const char *where, size_t at) {
         if (store_scan(store, (enum store_space)space, NULL, 0, UINT64_MAX, count_row, &count,
                        &problem) != STATUS_OK)
             failed("it cannot be scanned", where, at);
+    struct store_figures found;
+    store_figures(store, &found);
+    repairs = found.repairs;
     store_close(store, 10 * SECOND);
     return count;
 }
@@ -141,6 +149,7 @@ static void make(void) {
     store = opened("making it", 0);
     put_rows(store, ROWS / 2, ROWS / 2);
     image_read("culprit.db-wal", &log_file);
+    image_read("culprit.db-mark", &mark_file);
     store_close(store, 10 * SECOND);
 }
 
@@ -168,19 +177,38 @@ static void damage_file(size_t step) {
     }
 }
 
-// What stands in the file stays, whatever is in the log.
+// What stands in the file stays, whatever is in the log; of one bad byte all stays.
 static void damage_log(size_t step) {
     for (size_t at = 0; at < log_file.size; at += step) {
         unsigned char was = log_file.bytes[at];
         for (int how = 0; how < 2; how++) {
             log_file.bytes[at] = how == 0 ? (unsigned char)~was : 0;
+            bool changed = log_file.bytes[at] != was;
             folder_reset(true);
             log_file.bytes[at] = was;
-            judge("the log", at, ROWS / 2);
+            judge("the log", at, ROWS);
+            if (changed != (repairs == 1))
+                failed("damage is not told, or none is", "the log", at);
         }
         folder_reset(true);
         image_write("culprit.db-wal", &log_file, at);
         judge("the log, cut", at, ROWS / 2);
+        if (repairs != 1)
+            failed("damage is not told", "the log, cut", at);
+    }
+}
+
+static void damage_mark(size_t step) {
+    for (size_t at = 0; at < mark_file.size; at += step) {
+        mark_file.bytes[at] = (unsigned char)~mark_file.bytes[at];
+        folder_reset(true);
+        mark_file.bytes[at] = (unsigned char)~mark_file.bytes[at];
+        judge("the mark", at, ROWS);
+        folder_reset(true);
+        image_write("culprit.db-mark", &mark_file, at);
+        judge("the mark, cut", at, ROWS);
+        if (repairs != 0)
+            failed("damage is told and there is none", "the mark", at);
     }
 }
 
@@ -199,6 +227,7 @@ int main(int count, char **arguments) {
         failed("rows are missing", "whole", 0);
     damage_file(step);
     damage_log(step);
+    damage_mark(step);
     folder_empty();
     rmdir(folder);
     printf("%llu damaged stores of %zu and %zu bytes, all opened\n",

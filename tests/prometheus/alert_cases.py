@@ -137,9 +137,13 @@ CASES = {
     ),
     "CulpritStoreDamaged": (
         ("one blob", {STORE % "damaged_blobs_total": "0 1x9"}, 3,
-         [(IN_STORE, {"summary": "the store of culprit at a was damaged; `culprit store check` "
-                                 "says where"})]),
-        ("none", {STORE % "damaged_blobs_total": "0x9"}, 3, []),
+         [(IN_STORE, {"summary": "the store of culprit at a was damaged; its log says what is "
+                                 "lost (C4003, C4004)"})]),
+        ("a log that was cut", {STORE % "damaged_blobs_total": "0x9",
+                                STORE % "repairs_total": "0 1x9"}, 3,
+         [(IN_STORE, {"summary": "the store of culprit at a was damaged; its log says what is "
+                                 "lost (C4003, C4004)"})]),
+        ("none", {STORE % "damaged_blobs_total": "0x9", STORE % "repairs_total": "0x9"}, 3, []),
     ),
     "CulpritSeriesOverflow": (
         ("ranks are folded", {FOLDED: "0+9x60"}, 40,
