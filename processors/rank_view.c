@@ -6,6 +6,8 @@
 #include "processors/interval_median.h"
 #include "processors/rank_group_state.h"
 
+#include <stdlib.h>
+
 static bool comes_first(const struct rank_group *group, const struct job_state *a,
                         const struct job_state *b) {
     if (!group->by_value)
@@ -168,12 +170,37 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
     note_selection(group, evaluation, batch->arena, distinct_jobs);
 }
 
+// A job of an evaluation, where arrival is a race.
+struct job_turn {
+    const struct rank_group *group;
+    uint32_t row;
+};
+
+static int compare_turns(const void *left, const void *right) {
+    const struct job_turn *a = left;
+    const struct job_turn *b = right;
+    const struct job_state *x = job_at(a->group, a->row);
+    const struct job_state *y = job_at(b->group, b->row);
+    return comes_first(a->group, x, y) ? -1 : comes_first(a->group, y, x);
+}
+
+// All jobs: as they came where that is defined, else the one that began first comes first.
+static void view_each_job(struct rank_group *group, struct batch *batch) {
+    struct job_turn *turns = arena_take(batch->arena, (group->jobs.used + 1) * sizeof *turns);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < group->jobs.used; i++)
+        if (job_at(group, i)->settled_count > 0)
+            turns[count++] = (struct job_turn){group, i};
+    if (group->by_value && count > 1)
+        qsort(turns, count, sizeof *turns, compare_turns);
+    for (uint32_t i = 0; i < count; i++)
+        view_job(group, turns[i].row, 1, batch);
+}
+
 void rank_group_view(struct rank_group *group, struct batch *batch) {
     batch->evaluations = arena_zero(batch->arena, group->jobs.used + 1, sizeof(struct evaluation));
     if (group->choice.mode == JOB_EACH) {
-        for (uint32_t i = 0; i < group->jobs.used; i++)
-            if (job_at(group, i)->settled_count > 0)
-                view_job(group, i, 1, batch);
+        view_each_job(group, batch);
     } else {
         uint32_t distinct;
         uint32_t row = choose_job(group, &distinct);
