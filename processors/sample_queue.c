@@ -75,9 +75,10 @@ static int compare_samples(const void *left, const void *right) {
     const struct queued_sample *a = *(const struct queued_sample *const *)left;
     const struct queued_sample *b = *(const struct queued_sample *const *)right;
     int order = compare_numbers(a->node, b->node);
+    // Time before the GPU: one that is known by its UUID need not tell its address each time.
+    order = order != 0 ? order : compare_numbers(a->time_ns, b->time_ns);
     order = order != 0 ? order : compare_numbers(a->address, b->address);
     order = order != 0 ? order : compare_numbers(a->uuid, b->uuid);
-    order = order != 0 ? order : compare_numbers(a->time_ns, b->time_ns);
     order = order != 0 ? order : compare_numbers(a->present, b->present);
     for (uint32_t left_bits = a->present, i = 0; order == 0 && left_bits != 0; i++, left_bits >>= 1)
         if ((left_bits & 1) != 0)

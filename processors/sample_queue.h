@@ -43,7 +43,7 @@ void sample_queue_state(struct sample_queue *queue, struct state_list *list);
 // a whole number of 0 or more. False when the queue is full: nothing was taken of sample *at and
 // those behind it; take what is there out, then call again with the same *at (0 at first).
 bool sample_queue_take(struct sample_queue *queue, const struct event *event, uint32_t *at);
-// The samples up to and with `until_ns`, by GPU (its numbers), time and values; in the arena.
+// The samples up to and with `until_ns`, by node, time, GPU (its numbers) and values; in the arena.
 const struct queued_sample **sample_queue_due(const struct sample_queue *queue, uint64_t until_ns,
                                               struct arena *arena, uint32_t *count);
 // Takes those out.

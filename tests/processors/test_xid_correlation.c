@@ -174,6 +174,33 @@ START_TEST(gauge_alone_keeps_its_value) {
 }
 END_TEST
 
+// A GPU that has a UUID is known by it, whether or not a sample tells its address.
+START_TEST(gauge_that_learns_its_address) {
+    cluster_pod(&cluster, 0, "w-0", "n1");
+    gauge(30, "n1", NULL, 0);
+    gauge(60, "n1", "0000:45:00", 95);
+    marked(90, "w-0");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "n1/0000:45:00");
+}
+END_TEST
+
+// One without is known by its address: what another GPU of the node said before does not count.
+START_TEST(gauges_without_a_uuid) {
+    cluster_pod(&cluster, 0, "w-0", "n1");
+    node_value(node_sample(&cluster, 30, "n1", "0000:45:00", NULL), GPU_XID, 0);
+    node_value(node_sample(&cluster, 60, "n1", "0000:c9:00", NULL), GPU_XID, 95);
+    if (_i == 1)
+        node_value(node_sample(&cluster, 70, "n1", "0000:45:00", NULL), GPU_XID, 95);
+    marked(90, "w-0");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, (unsigned)_i);
+    if (_i == 1)
+        says(lines, "n1/0000:45:00");
+}
+END_TEST
+
 START_TEST(gauge_that_was_there_before) {
     cluster_pod(&cluster, 0, "w-0", "n1");
     gauge(30, "n1", "0000:45:00", 95);
@@ -476,6 +503,8 @@ int main(void) {
     tcase_add_test(cases, last_burst_and_lowest_address);
     tcase_add_test(cases, line_without_a_number);
     tcase_add_test(cases, gauge_alone_keeps_its_value);
+    tcase_add_test(cases, gauge_that_learns_its_address);
+    tcase_add_loop_test(cases, gauges_without_a_uuid, 0, 2);
     tcase_add_test(cases, gauge_that_was_there_before);
     tcase_add_test(cases, gauge_beside_a_line);
     tcase_add_test(cases, gauge_without_an_address);
