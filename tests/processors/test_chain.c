@@ -192,6 +192,42 @@ START_TEST(test_a_leak_amid_swings_is_found) {
 }
 END_TEST
 
+static void attribute_is(const struct verdict *verdict, const char *key, const char *value) {
+    for (uint32_t i = 0; i < verdict->attribute_count; i++)
+        if (strcmp(verdict->attributes[i].key, key) == 0) {
+            ck_assert_msg(slice_equal(verdict->attributes[i].value, slice_of(value)),
+                          "%s is %.*s, not %s", key, (int)verdict->attributes[i].value.size,
+                          verdict->attributes[i].value.data, value);
+            return;
+        }
+    ck_abort_msg("there is no %s", key);
+}
+
+static int64_t one_leap(int32_t rank, int tick) {
+    return (1000 + (rank == 2 && tick >= 150 ? 700 : 0)) * MIB;
+}
+
+// What machines read of it: numbers as they were measured.
+START_TEST(test_attributes_of_a_leak) {
+    struct chain *chain = chain_begin(true);
+    const struct verdict *verdict = only_verdict(run_job(chain, one_leap, 300));
+    ck_assert_str_eq(verdict->kind, "leak");
+    attribute_is(verdict, "culprit.base_bytes", "1048576000");
+    attribute_is(verdict, "culprit.growth_bytes", "734003200");
+    attribute_is(verdict, "culprit.peak_delta_bytes", "734003200");
+    attribute_is(verdict, "culprit.median_other_growth_bytes", "0");
+    attribute_is(verdict, "culprit.excess_ratio", "infinite");
+    attribute_is(verdict, "culprit.generation", "0");
+    attribute_is(verdict, "culprit.lead_ns", "0");
+    attribute_is(verdict, "culprit.phase_resolution", "none");
+    attribute_is(verdict, "culprit.rank", "2");
+    attribute_is(verdict, "culprit.world_size", "4");
+    attribute_is(verdict, "host.name", "node0");
+    attribute_is(verdict, "process.pid", "102");
+    chain_end(chain);
+}
+END_TEST
+
 START_TEST(test_a_slow_leak_under_swings_is_found) {
     struct chain *chain = chain_begin(true);
     const struct verdict *verdict = only_verdict(
@@ -521,6 +557,7 @@ int main(void) {
     tcase_add_loop_test(tests, test_step_by_step_equals_at_once, 0, 30);
     tcase_add_test(tests, test_swings_are_nobodys_fault);
     tcase_add_test(tests, test_a_leak_amid_swings_is_found);
+    tcase_add_test(tests, test_attributes_of_a_leak);
     tcase_add_loop_test(tests, test_a_slow_leak_under_swings_is_found, 0, 2);
     tcase_add_test(tests, test_a_larger_batch_is_common_growth);
     tcase_add_test(tests, test_warm_up_on_all_ranks_is_common_growth);

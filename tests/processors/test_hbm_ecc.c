@@ -114,6 +114,18 @@ START_TEST(xid_and_counter_agree) {
 }
 END_TEST
 
+// Xids come first in the evidence, also where the counter was read before the line was written.
+START_TEST(xid_after_its_counter) {
+    value(90, GPU_ECC_UNCORRECTED_VOLATILE, 0);
+    value(100, GPU_ECC_UNCORRECTED_VOLATILE, 1);
+    xid(110, 48);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    const char *line = strstr(lines, "xid:n1"), *counter = strstr(lines, "dcgm:n1");
+    ck_assert(line != NULL && counter > line);
+}
+END_TEST
+
 START_TEST(baseline_and_driver_reload) {
     value(0, GPU_ECC_UNCORRECTED_VOLATILE, 7);
     value(30, GPU_ECC_UNCORRECTED_VOLATILE, 7);
@@ -536,6 +548,7 @@ int main(void) {
                         sizeof NO_ANCHOR / sizeof *NO_ANCHOR);
     tcase_add_test(cases, counters_only);
     tcase_add_test(cases, xid_and_counter_agree);
+    tcase_add_test(cases, xid_after_its_counter);
     tcase_add_test(cases, baseline_and_driver_reload);
     tcase_add_test(cases, error_after_a_reload);
     tcase_add_test(cases, lifetime_counter_only_without_the_other);

@@ -278,6 +278,30 @@ START_TEST(the_oldest_make_room) {
 }
 END_TEST
 
+// Places of ranks are bounded: beyond that the rank that was spoken of least recently goes.
+START_TEST(the_oldest_ranks_make_room) {
+    enum { MOST = 65536, BEYOND = 3 };
+    pci_address address;
+    ck_assert(pci_parse(SLICE("00000000:45:00.0"), &address));
+    ranks[0] = (struct rank_place){.node = intern(SLICE("node-b")), .address = address};
+    events[0] = (struct event){.kind = EVENT_RANK_MAP, .place = &ranks[0]};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    for (int32_t rank = 0; rank < MOST + BEYOND; rank++) {
+        ranks[0].rank = events[0].rank = rank;
+        events[0].time_ns = BEGIN + (uint64_t)rank;
+        processor_incident.processor.consume(incident, &told);
+    }
+    say(0, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    say(1, "nccl_hang", "missing_rank", 5, "rank", "2");
+    say(2, "nccl_hang", "missing_rank", 6, "rank", "3");
+    say(3, "nccl_hang", "missing_rank", 7, "rank", "65538");
+    evaluate((int[]){0, 1, 2, 3}, 4);
+    ck_assert_int_eq(relation(1, 0), -1);
+    ck_assert_int_eq(relation(2, 0), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(3, 0), RELATION_CAUSED_BY);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("incident");
     TCase *cases = tcase_create("incident");
@@ -291,6 +315,7 @@ int main(void) {
     tcase_add_test(cases, said_again_when_what_is_related_changed);
     tcase_add_test(cases, what_is_known_of_places_and_verdicts_outlives_a_restart);
     tcase_add_test(cases, the_oldest_make_room);
+    tcase_add_test(cases, the_oldest_ranks_make_room);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -422,6 +422,29 @@ START_TEST(degraded_link) {
 }
 END_TEST
 
+// A width of none is that of a GPU that does not answer, and one without the most it could be says
+// nothing: neither that the link is bad, nor that it is well again.
+START_TEST(link_that_is_not_known) {
+    static const struct link gone = {5, 0, -1, 16, -1, -1, -1};
+    static const struct link no_limit = {-1, 16, -1, -1, -1, -1, -1};
+    static const struct link narrow = {5, 8, 5, 16, -1, -1, -1};
+    detector_start(&detector);
+    feed_gpu(0, &gone);
+    feed_gpu(30, &gone);
+    detector_finish(&detector);
+    expect(0);
+    feed_gpu(60, &narrow);
+    feed_gpu(90, &narrow);
+    detector_finish(&detector);
+    expect(1);
+    detector_lines_reset(&detector);
+    feed_gpu(120, &no_limit);
+    feed_gpu(150, &no_limit);
+    detector_finish(&detector);
+    expect(0);
+}
+END_TEST
+
 START_TEST(nic_recovered) {
     detector_start(&detector);
     feed_report(0, nic, VENDOR_MELLANOX, AER_NONFATAL, 1u << 14, 0);
@@ -600,6 +623,21 @@ START_TEST(two_functions_of_one_device_are_two) {
 }
 END_TEST
 
+// What began at one moment is told by address, whichever was heard first.
+START_TEST(two_devices_at_one_moment) {
+    detector_start(&detector);
+    pci_address devices[2] = {_i == 0 ? gpu : nic, _i == 0 ? nic : gpu};
+    for (uint64_t minute = 0; minute <= 5; minute++)
+        for (int i = 0; i < 2; i++)
+            feed_counters(minute * 60, devices[i], minute * 100, 0, 0);
+    detector_finish(&detector);
+    expect(2);
+    const char *lines = detector_lines(&detector);
+    const char *first = strstr(lines, "0000:9b:00"), *second = strstr(lines, "0000:c1:00");
+    ck_assert(first != NULL && second > first);
+}
+END_TEST
+
 START_TEST(bounds) {
     detector_set(&detector, "max_devices", "16");
     detector_set(&detector, "max_waiting", "1024");
@@ -655,6 +693,7 @@ int main(void) {
     tcase_add_test(cases, rare_and_masked);
     tcase_add_test(cases, inaccessible_registers_are_no_details);
     tcase_add_test(cases, degraded_link);
+    tcase_add_test(cases, link_that_is_not_known);
     tcase_add_test(cases, nic_recovered);
     tcase_add_test(cases, recovered_then_again);
     tcase_add_test(cases, recovery_of_another_port);
@@ -668,6 +707,7 @@ int main(void) {
     tcase_add_test(cases, an_open_report_waits_for_its_lines);
     tcase_add_test(cases, held_for_a_day);
     tcase_add_test(cases, two_functions_of_one_device_are_two);
+    tcase_add_loop_test(cases, two_devices_at_one_moment, 0, 2);
     tcase_add_test(cases, bounds);
     tcase_add_test(cases, nothing_is_allocated_in_steady_state);
     suite_add_tcase(suite, cases);

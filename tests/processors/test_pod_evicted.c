@@ -131,6 +131,17 @@ START_TEST(sustained_pressure_is_partial_and_context_when_asked) {
 }
 END_TEST
 
+// Without a text it is not known which condition it would be.
+START_TEST(sustained_pressure_says_nothing_of_an_empty_note) {
+    detector_set(&detector, "sustained", "true");
+    cluster_node(&cluster, 0, "n1", "DiskPressure", "True");
+    cluster_evicted(&cluster, 1000, "e1", "w-1", "n1", "");
+    const char *lines = run();
+    says(lines, "No condition of the node was seen at that time");
+    says_not(lines, "node-condition");
+}
+END_TEST
+
 START_TEST(empty_note_joins_only_a_single_condition) {
     cluster_node(&cluster, 90, "one", "DiskPressure", "True");
     cluster_node(&cluster, 90, "two", "DiskPressure", "True");
@@ -327,6 +338,7 @@ int main(void) {
     tcase_add_test(cases, of_two_transitions_the_nearest);
     tcase_add_test(cases, another_condition_does_not_explain_it);
     tcase_add_loop_test(cases, sustained_pressure_is_partial_and_context_when_asked, 0, 2);
+    tcase_add_test(cases, sustained_pressure_says_nothing_of_an_empty_note);
     tcase_add_test(cases, empty_note_joins_only_a_single_condition);
     tcase_add_test(cases, empty_condition_message_shows_the_reason);
     tcase_add_loop_test(cases, own_limits_are_no_pressure, 0, 3);
