@@ -99,6 +99,7 @@ static void begin_anew(struct rank_group *group, uint32_t row, uint64_t as_of_ns
     struct job_state *job = job_at(group, row);
     uint32_t count = job->rank_count;
     job->rank_count = 0;
+    job->ranks_left_out = false;
     job->first_ns = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
         struct rank_entry entry = job->ranks[i];

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "processors/rank_group_state.h"
 
+enum { ALL_JOBS = 4 }; // times what one job may have
+
 struct rank_group_config {
     struct duration retention;
     int64_t max_ranks;
@@ -29,7 +31,8 @@ static const struct option OPTIONS[] = {
      .default_value = "65536",
      .min = 1,
      .max = 16777216,
-     .help = "ranks of all jobs together; samples of further ranks are left out, with a note"},
+     .help = "ranks of a job; samples of further ones are left out, with a note; all jobs together "
+             "may have four times as many, and each as many as it leaves free of those"},
 };
 
 void rank_group_init(struct rank_group *self) {
@@ -194,9 +197,16 @@ void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
     job->ranks[job->rank_count++] = (struct rank_entry){rank, row};
 }
 
+// A job gets as many as it leaves free, so that one of any size finds room beside the largest.
+static bool has_room(const struct rank_group *self, const struct job_state *job) {
+    uint64_t all = (uint64_t)self->max_ranks * ALL_JOBS;
+    uint64_t live = table_live(&self->ranks);
+    return job->rank_count < self->max_ranks && live < all && job->rank_count < all - live;
+}
+
 static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
-    if (table_live(&self->ranks) >= self->max_ranks) {
-        self->kept.ranks_left_out = true;
+    if (!has_room(self, job_at(self, job))) {
+        job_at(self, job)->ranks_left_out = true;
         return TABLE_NO_ROW;
     }
     uint32_t row = table_add(&self->ranks);

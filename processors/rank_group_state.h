@@ -57,6 +57,7 @@ struct job_state {
     uint32_t claim_count; // first, where a free row has the chain of free rows
     string_id job;        // STRING_REFUSED: this row is free
     bool named;
+    bool ranks_left_out;    // there was no room for some
     uint64_t first_arrival; // of its first named row
     uint64_t first_ns;
     uint64_t settled_count;   // rows in all its ranks
@@ -79,7 +80,7 @@ struct rank_group_kept {
     uint32_t named_jobs;                         // seen since there was none
     uint32_t pool;                               // row of the jobs table, or TABLE_NO_ROW
     bool saw_other, saw_null_used;
-    bool jobs_left_out, ranks_left_out, claims_left_out;
+    bool jobs_left_out, claims_left_out;
 };
 
 struct rank_group {
@@ -95,7 +96,7 @@ struct rank_group {
     bool live;            // evaluated again and again; intervals are kept up to date
     bool lost;            // rows of a restart did not fit: the other stages have to forget too
     int64_t retention_ns; // DURATION_SPECIAL: all
-    uint32_t max_ranks;
+    uint32_t max_ranks;   // of one job
     struct job_choice choice;
     bool by_value; // order of equal rows: by value, since arrival is a race
 };

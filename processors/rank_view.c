@@ -41,7 +41,7 @@ static void note(struct evaluation *evaluation, struct arena *arena, const char 
 }
 
 static void note_selection(const struct rank_group *group, struct evaluation *evaluation,
-                           struct arena *arena, uint32_t distinct_jobs) {
+                           struct arena *arena, uint32_t distinct_jobs, bool ranks_left_out) {
     uint64_t now = evaluation->as_of_ns;
     if (group->kept.event_count == 0)
         note(evaluation, arena, "No telemetry events were provided.");
@@ -58,7 +58,7 @@ static void note_selection(const struct rank_group *group, struct evaluation *ev
              "Multiple job_id values were observed; filtering to the most common value.");
     if (group->kept.jobs_left_out)
         note(evaluation, arena, "More jobs were seen than max_jobs allows; some were left out.");
-    if (group->kept.ranks_left_out)
+    if (ranks_left_out)
         note(evaluation, arena, "More ranks were seen than max_ranks allows; some were left out.");
     if (group->kept.claims_left_out)
         note(evaluation, arena,
@@ -157,8 +157,10 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
                                       .store = &group->store,
                                       .event_count = group->kept.event_count,
                                       .claimed_world_size = 1};
+    bool ranks_left_out = false;
     if (row != TABLE_NO_ROW) {
         const struct job_state *job = job_at(group, row);
+        ranks_left_out = job->ranks_left_out;
         evaluation->job = job->job;
         evaluation->job_slot = row;
         evaluation->claimed_world_size = claimed_world_size(group, job);
@@ -167,7 +169,7 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
             group->live ? interval_median_of_set(evaluation, job->intervals, batch->arena)
                         : interval_median_of_samples(evaluation, batch->arena);
     }
-    note_selection(group, evaluation, batch->arena, distinct_jobs);
+    note_selection(group, evaluation, batch->arena, distinct_jobs, ranks_left_out);
 }
 
 // A job of an evaluation, where arrival is a race.

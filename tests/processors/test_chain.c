@@ -494,6 +494,78 @@ START_TEST(test_bounds_are_kept_and_said) {
 }
 END_TEST
 
+static const struct evaluation *evaluation_of(const struct chain *chain, const char *job) {
+    for (uint32_t i = 0; i < chain->batch.evaluation_count; i++)
+        if (slice_equal(intern_slice(chain->batch.evaluations[i].job), slice_of(job)))
+            return &chain->batch.evaluations[i];
+    return NULL;
+}
+
+static bool tells_of_max_ranks(const struct evaluation *evaluation) {
+    for (uint32_t i = 0; i < evaluation->notes.count; i++)
+        if (strstr(evaluation->notes.items[i].data, "max_ranks") != NULL)
+            return true;
+    return false;
+}
+
+// However many ranks some jobs have, there is room for those of another.
+START_TEST(test_a_large_job_leaves_room_for_others) {
+    struct chain *chain = chain_new(true);
+    chain->config.rank_group.max_ranks = 8;
+    chain->config.job_filter.job_id = "each";
+    chain_start(chain);
+    for (int32_t i = 0; i < 40 * 6; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "large-%d", i % 6);
+        struct telemetry sample = chain_sample(i / 6, SECOND, MIB);
+        sample.job = intern(slice_of(name));
+        chain_add(chain, &sample);
+    }
+    for (int32_t rank = 0; rank < 4; rank++) {
+        struct telemetry sample = chain_sample(rank, SECOND, MIB);
+        sample.job = intern(SLICE("small"));
+        chain_add(chain, &sample);
+    }
+    chain_evaluate(chain, 0, true);
+    ck_assert_uint_eq(chain->batch.evaluation_count, 7);
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < 7; i++)
+        all += chain->batch.evaluations[i].rank_count;
+    ck_assert_uint_le(all, 4 * 8);
+    // Of 32, the six that want all of them get 4 or 5 each; the seventh finds room.
+    const struct evaluation *large = evaluation_of(chain, "large-5");
+    ck_assert_uint_ge(large->rank_count, 4);
+    ck_assert(tells_of_max_ranks(large));
+    const struct evaluation *small = evaluation_of(chain, "small");
+    ck_assert_uint_ge(small->rank_count, 2);
+    chain_end(chain);
+}
+END_TEST
+
+START_TEST(test_one_job_has_max_ranks) {
+    struct chain *chain = chain_new(true);
+    chain->config.rank_group.max_ranks = 8;
+    chain->config.job_filter.job_id = "each";
+    chain_start(chain);
+    for (int32_t i = 0; i < 100; i++) {
+        struct telemetry sample = chain_sample(i, SECOND, MIB);
+        sample.job = intern(SLICE("large"));
+        chain_add(chain, &sample);
+    }
+    for (int32_t rank = 0; rank < 8; rank++) {
+        struct telemetry sample = chain_sample(rank, SECOND, MIB);
+        sample.job = intern(SLICE("small"));
+        chain_add(chain, &sample);
+    }
+    chain_evaluate(chain, 0, true);
+    ck_assert_uint_eq(evaluation_of(chain, "large")->rank_count, 8);
+    ck_assert(tells_of_max_ranks(evaluation_of(chain, "large")));
+    ck_assert_uint_eq(evaluation_of(chain, "small")->rank_count, 8);
+    ck_assert(!tells_of_max_ranks(evaluation_of(chain, "small")));
+    chain_end(chain);
+}
+END_TEST
+
 START_TEST(test_each_job_is_judged_by_itself) {
     struct chain *chain = chain_new(true);
     chain->config.job_filter.job_id = "each";
@@ -570,6 +642,8 @@ int main(void) {
     tcase_add_test(tests, test_memory_stays_bounded_with_retention);
     tcase_add_test(tests, test_a_rank_that_turns_up_with_old_samples_is_counted_right);
     tcase_add_test(tests, test_bounds_are_kept_and_said);
+    tcase_add_test(tests, test_one_job_has_max_ranks);
+    tcase_add_test(tests, test_a_large_job_leaves_room_for_others);
     tcase_add_test(tests, test_each_job_is_judged_by_itself);
     tcase_add_test(tests, test_a_named_job_is_all_that_is_seen);
     tcase_add_test(tests, test_an_unbelievable_world_is_not_listed);

@@ -206,11 +206,12 @@ END_TEST
 START_TEST(test_a_job_without_samples_is_forgotten) {
     struct chain *chain = chain_new(false);
     chain->config.job_filter.job_id = "each";
-    chain->config.job_filter.max_jobs = 3;
-    chain->config.rank_group.max_ranks = 1;
+    chain->config.job_filter.max_jobs = 6;
+    chain->config.rank_group.max_ranks = 1; // 4 of all jobs
     chain_start(chain);
-    add_sample(chain, 1, 0, SECOND, MIB);
-    for (uint32_t job = 2; job < 20; job++) {
+    for (uint32_t job = 1; job < 5; job++)
+        add_sample(chain, job, 0, SECOND, MIB);
+    for (uint32_t job = 5; job < 20; job++) {
         add_sample(chain, job, 0, job * SECOND, MIB);
         chain_evaluate(chain, job * SECOND, false);
         ck_assert_ptr_nonnull(chain->batch.forgotten);
