@@ -164,15 +164,19 @@ static struct slice media_type(const char *text) {
     return type;
 }
 
+enum { NAMED_MAX = 80 }; // bytes of what a client wrote, in its answer
+
 static void check_content(struct http_exchange *exchange) {
     const char *type = http_request_header(&exchange->request, "Content-Type");
     const char *taken = exchange->path->content_types;
     if (taken != NULL && (type == NULL || !is_listed(taken, media_type(type)))) {
-        exchange_refuse(exchange, 415, "unsupported_media_type",
-                        "%s; this path takes the content types %s.",
-                        type == NULL ? "The request has no Content-Type"
-                                     : "The request's Content-Type is none that is known",
-                        taken);
+        if (type == NULL)
+            exchange_refuse(exchange, 415, "unsupported_media_type",
+                            "The request has no Content-Type; this path takes %s.", taken);
+        else
+            exchange_refuse(exchange, 415, "unsupported_media_type",
+                            "The request's Content-Type is \"%.*s\"; this path takes %s.",
+                            NAMED_MAX, type, taken);
         return;
     }
     const char *encoding = http_request_header(&exchange->request, "Content-Encoding");
@@ -182,7 +186,9 @@ static void check_content(struct http_exchange *exchange) {
     exchange->gzip = is_listed("gzip x-gzip", name);
     if (!exchange->gzip && !is_listed("identity", name))
         exchange_refuse(exchange, 415, "unsupported_encoding",
-                        "The request's Content-Encoding is not known: gzip and identity are.");
+                        "The request's Content-Encoding is \"%.*s\"; gzip and identity are "
+                        "taken.",
+                        NAMED_MAX, encoding);
 }
 
 static void check_length(struct http_exchange *exchange) {

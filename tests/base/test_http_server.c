@@ -123,6 +123,28 @@ START_TEST(paths_and_methods) {
 }
 END_TEST
 
+static void check_message(const char *headers, const char *says) {
+    struct answer answer = ask("POST", "/json", headers, "{}");
+    ck_assert_int_eq(answer.status, 415);
+    ck_assert_msg(strstr(answer.body, says) != NULL, "%s", answer.body);
+    answer_free(&answer);
+}
+
+START_TEST(a_415_names_what_it_got) {
+    start();
+    check_message("Content-Type: text/plain; charset=utf-8\r\n",
+                  "Content-Type is \\\"text/plain; charset=utf-8\\\"; this path takes "
+                  "application/json application/x-ndjson.");
+    check_message("", "The request has no Content-Type; this path takes application/json");
+    check_message("Content-Type: application/json\r\nContent-Encoding: zstd\r\n",
+                  "Content-Encoding is \\\"zstd\\\"; gzip and identity are taken.");
+    char headers[1200], wanted[200];
+    snprintf(headers, sizeof headers, "Content-Type: %01000d\r\n", 0);
+    snprintf(wanted, sizeof wanted, "\\\"%080d\\\"; this path takes", 0);
+    check_message(headers, wanted);
+}
+END_TEST
+
 START_TEST(content_types_and_encodings) {
     start();
     check_refused("POST", "/json", "", "{}", 415, "unsupported_media_type");
@@ -433,6 +455,7 @@ int main(void) {
     tcase_add_test(cases, head_is_get_without_body);
     tcase_add_test(cases, answers_are_compressed_when_asked);
     tcase_add_test(cases, paths_and_methods);
+    tcase_add_test(cases, a_415_names_what_it_got);
     tcase_add_test(cases, content_types_and_encodings);
     tcase_add_test(cases, broken_requests);
     tcase_add_test(cases, bodies_of_two_lengths);
