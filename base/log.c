@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/display.h"
 #include "base/json_write.h"
+#include "base/redact.h"
 #include "base/utf8.h"
 
 #include <pthread.h>
@@ -230,6 +231,7 @@ void log_write(enum log_level level, struct log_site site, const char *format, .
         text_trim(message);
         strcat(message, "...");
     }
+    redact_urls(message, sizeof message);
     pthread_mutex_lock(&state.mutex);
     message_write(level, site, message);
     pthread_mutex_unlock(&state.mutex);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
+#include "base/redact.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ enum status error_set(struct error *error, enum status status, const char *forma
     va_start(arguments, format);
     vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
+    redact_urls(error->message, sizeof error->message);
     return status;
 }
 
@@ -42,6 +44,7 @@ enum status error_set_os(struct error *error, enum status status, int os_error, 
     size_t used = length < 0 ? 0 : (size_t)length;
     if (used < sizeof error->message)
         snprintf(error->message + used, sizeof error->message - used, ": %s", strerror(os_error));
+    redact_urls(error->message, sizeof error->message);
     return status;
 }
 

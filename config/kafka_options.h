@@ -40,6 +40,7 @@ extern const struct option kafka_tls_rows[5];
      .type = OPTION_TEXT_LIST,                                                                     \
      .offset = offsetof(owner, field.brokers),                                                     \
      .default_value = "localhost:9092",                                                            \
+     .address = true,                                                                              \
      .help = "brokers to ask first, HOST:PORT each"},                                              \
         {.name = "client_id",                                                                      \
          .type = OPTION_TEXT,                                                                      \

@@ -69,6 +69,7 @@ struct option {
     const struct option *rows;  // GROUP
     size_t row_count;           // GROUP
     bool required;
+    bool address;            // TEXT, TEXT_LIST: user and password in it are never printed
     enum option_claim claim; // TEXT
     const char *help;        // one sentence or clause, no trailing full stop
 };

@@ -7,6 +7,7 @@
 #include "config/problem.h"
 
 #include "base/display.h"
+#include "base/redact.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -53,6 +54,7 @@ static void list_append(struct problem_list *list, struct location where, const 
         return;
     char text[PROBLEM_TEXT_MAX];
     vsnprintf(text, sizeof text, format, arguments);
+    redact_urls(text, sizeof text);
     bool full = list->count == PROBLEMS_MAX - 1;
     const char *kept = full ? "and more from here on; mend what is listed first" : text;
     where.file = kept_file(list, where.file);

@@ -33,6 +33,7 @@ static const struct option OPTIONS[] = {
      .type = OPTION_TEXT,
      .offset = offsetof(struct health_check_config, endpoint),
      .claim = CLAIM_ENDPOINT,
+     .address = true,
      .default_value = "127.0.0.1:13133",
      .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH"},
     SERVER_SECURITY_OPTIONS(struct health_check_config),

@@ -7,6 +7,7 @@
 #include "pipeline/plan_print.h"
 
 #include "base/display.h"
+#include "base/redact.h"
 #include "base/utf8.h"
 #include "config/document.h"
 #include "pipeline/plan_rows.h"
@@ -53,6 +54,27 @@ static void text_append(struct buffer *out, const char *text) {
     quoted_append(out, slice_of(text), false);
 }
 
+enum { ADDRESS_MAX = 64 << 10 };
+
+// Like quoted_append, without what an address says of user and password.
+static void address_append(struct buffer *out, const struct option *row, struct slice text,
+                           bool as_written) {
+    struct buffer safe;
+    buffer_init(&safe, ADDRESS_MAX);
+    size_t at = 0, done = 0;
+    struct slice user;
+    while (redact_find(text, row->address, &at, &user)) {
+        size_t begin = (size_t)(user.data - text.data);
+        buffer_append(&safe, (struct slice){text.data + done, begin - done});
+        buffer_append_text(&safe, REDACTED);
+        done = begin + user.size;
+    }
+    if (done > 0)
+        buffer_append(&safe, (struct slice){text.data + done, text.size - done});
+    quoted_append(out, done > 0 ? buffer_slice(&safe) : text, as_written);
+    buffer_release(&safe);
+}
+
 static void origin_append(struct buffer *out, const struct node *node) {
     buffer_append_text(out, "  # ");
     if (node == NULL) {
@@ -65,16 +87,17 @@ static void origin_append(struct buffer *out, const struct node *node) {
     }
 }
 
-static void list_append(struct buffer *out, const struct text_list *list, const struct node *node) {
+static void list_append(struct buffer *out, const struct option *row, const struct text_list *list,
+                        const struct node *node) {
     bool by_item = node != NULL && node->type == NODE_LIST && node->count == list->count;
     buffer_append_char(out, '[');
     for (uint32_t i = 0; i < list->count; i++) {
         const struct node *item = by_item ? node->entries[i].value : node;
         buffer_append_text(out, i == 0 ? "" : ", ");
         if (item != NULL && item->type == NODE_TEXT && item->from_file)
-            quoted_append(out, slice_of(item->written), true);
+            address_append(out, row, slice_of(item->written), true);
         else
-            text_append(out, list->items[i]);
+            address_append(out, row, slice_of(list->items[i]), false);
     }
     buffer_append_char(out, ']');
 }
@@ -136,16 +159,16 @@ static void value_append(struct buffer *out, const struct option *row, const voi
         size_append(out, *(const struct byte_size *)field);
         break;
     case OPTION_TEXT:
-        text_append(out, *(const char *const *)field);
+        address_append(out, row, slice_of(*(const char *const *)field), false);
         break;
     case OPTION_CHOICE:
         text_append(out, row->choices[*(const int *)field]);
         break;
     case OPTION_SECRET:
-        buffer_append_text(out, "\"[REDACTED]\"");
+        buffer_append_text(out, "\"" REDACTED "\"");
         break;
     case OPTION_TEXT_LIST:
-        list_append(out, field, node);
+        list_append(out, row, field, node);
         break;
     case OPTION_GROUP:
         break;
@@ -183,7 +206,7 @@ static void option_print(struct buffer *out, unsigned depth, const struct option
     }
     buffer_append_format(out, "%s: ", row->name);
     if (row->type != OPTION_SECRET && node != NULL && node->type == NODE_TEXT && node->from_file)
-        quoted_append(out, slice_of(node->written), true);
+        address_append(out, row, slice_of(node->written), true);
     else
         value_append(out, row, field, node);
     origin_append(out, node);

@@ -62,6 +62,7 @@ static const struct option options[] = {
      .type = OPTION_TEXT,
      .offset = AT(endpoint),
      .claim = CLAIM_ENDPOINT,
+     .address = true,
      .default_value = "127.0.0.1:4318",
      .help = "`HOST:PORT`, `[IPV6]:PORT` or `unix:/PATH` to listen on"},
     {.name = "ack",

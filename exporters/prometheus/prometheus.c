@@ -52,6 +52,7 @@ static const struct option OPTIONS[] = {
      .type = OPTION_TEXT,
      .offset = offsetof(struct prometheus_config, endpoint),
      .claim = CLAIM_ENDPOINT,
+     .address = true,
      .default_value = "127.0.0.1:9464",
      .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH; metrics are at /metrics"},
     {.name = "max_series",

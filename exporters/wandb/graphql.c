@@ -59,8 +59,13 @@ static const char *hint_of(long status) {
     }
 }
 
-// What the server itself says, cut; "" when it is nothing that can be read.
-static void server_words(const struct wandb_reply *reply, char words[256]) {
+enum { WORDS_MAX = 256, WORDS_READ_MAX = 2048 };
+
+// What the server itself says, cut; "" when it is nothing that can be read. Some repeat the request
+// with its headers: the key does not get into a log that way.
+static void server_words(const struct wandb_client *client, char words[WORDS_MAX]) {
+    const struct wandb_reply *reply = wandb_http_reply(client->http);
+    char read[WORDS_READ_MAX];
     words[0] = '\0';
     json_t *body =
         json_loadb(reply->body.data == NULL ? "" : reply->body.data, reply->body.size, 0, NULL);
@@ -68,8 +73,11 @@ static void server_words(const struct wandb_reply *reply, char words[256]) {
         wandb_json_text(json_array_get(json_object_get(body, "errors"), 0), "message", NULL);
     if (text == NULL)
         text = wandb_json_text(body, "error", NULL);
-    if (text != NULL)
-        snprintf(words, 256, ": %.250s", text);
+    if (text != NULL) {
+        snprintf(read, sizeof read, "%s", text);
+        wandb_http_redact(client->http, read, sizeof read);
+        snprintf(words, WORDS_MAX, ": %.250s", read);
+    }
     for (char *c = words; *c != '\0'; c++)
         if ((unsigned char)*c < ' ')
             *c = ' ';
@@ -86,8 +94,8 @@ enum wandb_answer wandb_client_judge(struct wandb_client *client, const char *wh
     const struct wandb_reply *reply = wandb_http_reply(client->http);
     if (reply->status >= 200 && reply->status < 300)
         return WANDB_DONE;
-    char words[256];
-    server_words(reply, words);
+    char words[WORDS_MAX];
+    server_words(client, words);
     error_set(error, STATUS_IO, "%s: the server answers %ld%s%s", what, reply->status, words,
               hint_of(reply->status));
     if (status_refuses(reply->status))
@@ -122,7 +130,7 @@ void wandb_query_text(struct wandb_query *query, const char *key, const char *te
 static enum wandb_answer data_of(struct wandb_client *client, const struct wandb_query *query,
                                  json_t **data, struct error *error) {
     const struct wandb_reply *reply = wandb_http_reply(client->http);
-    char words[256];
+    char words[WORDS_MAX];
     json_t *body = NULL;
     if (reply->whole && reply->body.size > 0)
         body = json_loadb(reply->body.data, reply->body.size, JSON_ALLOW_NUL, NULL);
@@ -135,7 +143,7 @@ static enum wandb_answer data_of(struct wandb_client *client, const struct wandb
         return WANDB_LATER;
     }
     if (json_array_size(json_object_get(body, "errors")) > 0) {
-        server_words(reply, words);
+        server_words(client, words);
         error_set(error, STATUS_IO, "%s: the server refuses%s", query->name, words);
         json_decref(body);
         return WANDB_REFUSED;

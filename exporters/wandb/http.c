@@ -11,16 +11,19 @@
 #include "base/curl_library.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/redact.h"
 #include "exporters/wandb/key.h"
 
 #include <errno.h>
 #include <math.h>
+#include <nettle/base64.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
 
 enum { REPLY_MAX = 64 << 20, STORAGE_REPLY_MAX = 4096, UPLOAD_BYTES_PER_SECOND = 128 * 1024 };
+enum { LOGIN_MAX = 64 << 10 };
 static const double WAIT_MAX_S = 3600;
 
 struct wandb_http {
@@ -221,12 +224,12 @@ static enum status config_check(const struct wandb_config *config, const char *s
                                 struct error *error) {
     const char *url = config->base_url;
     bool plain = strncmp(url, "http://", 7) == 0;
-    if (!plain && strncmp(url, "https://", 8) != 0)
-        return error_set(error, STATUS_CONFIG,
-                         "base_url is \"%.200s\"; it begins with https:// or http://", url);
     if (strchr(url, '@') != NULL)
         return error_set(error, STATUS_CONFIG,
                          "base_url holds a user name or password; give the key as api_key");
+    if (!plain && strncmp(url, "https://", 8) != 0)
+        return error_set(error, STATUS_CONFIG,
+                         "base_url is \"%.200s\"; it begins with https:// or http://", url);
     if (config->ca_file != NULL && access(config->ca_file, R_OK) != 0)
         return error_set(error, STATUS_CONFIG, "ca_file %.300s cannot be read: %s", config->ca_file,
                          strerror(errno));
@@ -363,6 +366,35 @@ enum status wandb_http_put(struct wandb_http *http, const struct wandb_upload *u
     curl->slist_free_all(headers);
     http->upload = NULL;
     return status;
+}
+
+// As it is, and as it stands in an Authorization header.
+static void redact_login(char *text, size_t capacity, const char *user, const char *password) {
+    struct buffer login;
+    buffer_init(&login, LOGIN_MAX);
+    buffer_append_format(&login, "%s%s%s", user, password == NULL ? "" : ":",
+                         password == NULL ? "" : password);
+    size_t size = login.size;
+    char *encoded = memory_zero(1, BASE64_ENCODE_RAW_LENGTH(size) + 1);
+    base64_encode_raw(encoded, size, (const uint8_t *)login.data);
+    redact_secret(text, capacity, encoded);
+    memory_give(encoded);
+    buffer_release(&login);
+}
+
+void wandb_http_redact(const struct wandb_http *http, char *text, size_t capacity) {
+    redact_secret(text, capacity, secret_reveal(http->key));
+    redact_login(text, capacity, "api", secret_reveal(http->key));
+    size_t at = 0;
+    struct slice user = {NULL, 0};
+    if (http->config->proxy == NULL ||
+        !redact_find(slice_of(http->config->proxy), true, &at, &user))
+        return;
+    char *login = memory_copy_text(user.data, user.size);
+    const char *colon = strchr(login, ':');
+    redact_secret(text, capacity, colon == NULL ? login : colon + 1);
+    redact_login(text, capacity, login, NULL);
+    memory_give(login);
 }
 
 const struct wandb_reply *wandb_http_reply(const struct wandb_http *http) {

@@ -42,5 +42,8 @@ enum status wandb_http_post(struct wandb_http *http, const char *path, struct sl
 enum status wandb_http_put(struct wandb_http *http, const struct wandb_upload *upload,
                            struct error *error) MUST_USE;
 const struct wandb_reply *wandb_http_reply(const struct wandb_http *http);
+// Takes what the key, or the proxy's user and password, look like in a request out of a text that
+// came back. In place, in a buffer of `capacity` bytes.
+void wandb_http_redact(const struct wandb_http *http, char *text, size_t capacity);
 // Percent-encoded for a part of a path.
 void wandb_http_escape(const struct wandb_http *http, struct buffer *out, const char *text);

@@ -94,6 +94,7 @@ static const struct option OPTIONS[] = {
      .type = OPTION_TEXT,
      .offset = AT(base_url),
      .default_value = "https://api.wandb.ai",
+     .address = true,
      .help = "the server"},
     {.name = "api_key",
      .type = OPTION_SECRET,
@@ -106,6 +107,7 @@ static const struct option OPTIONS[] = {
     {.name = "proxy",
      .type = OPTION_TEXT,
      .offset = AT(proxy),
+     .address = true,
      .help = "proxy for all requests, instead of that of the environment (https_proxy, no_proxy)"},
     {.name = "entity",
      .type = OPTION_TEXT,
@@ -216,7 +218,10 @@ static void check_url(const struct wandb_config *config, struct problem_list *pr
     bool secure = strncmp(url, "https://", 8) == 0;
     bool plain = strncmp(url, "http://", 7) == 0;
     size_t size = strlen(url), start = secure ? 8 : 7;
-    if ((!secure && !plain) || size == start || strpbrk(url, "?#@ ") != NULL)
+    if (strchr(url, '@') != NULL)
+        problem_add(problems, "base_url",
+                    "it holds a user name or password before the @; give the key as api_key");
+    else if ((!secure && !plain) || size == start || strpbrk(url, "?# ") != NULL)
         problem_add(problems, "base_url", "\"%s\" is no address such as https://api.wandb.ai", url);
     else if (url[size - 1] == '/')
         problem_add(problems, "base_url", "leave out the slash at the end");

@@ -420,6 +420,24 @@ START_TEST(what_can_never_pass_is_permanent) {
 }
 END_TEST
 
+// Servers and proxies that repeat the request in their answer do not get the key into the log.
+START_TEST(the_key_is_not_repeated) {
+    static const char *const places[] = {"at=graphql:model,kind=echo401",
+                                         "at=file_stream,kind=echo401"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct world world;
+        world_open(&world);
+        wandb_mock_fault(&world.mock, places[i]);
+        say_run(&world, "r1", 0, false);
+        say_row(&world, "r1", 1, "\"a\":1");
+        ck_assert_int_ne(send_once(&world), STATUS_OK);
+        const char *said = world.error.message;
+        ck_assert_msg(strstr(said, "Authorization: Basic [REDACTED]") != NULL, "%s", said);
+        world_close(&world);
+    }
+}
+END_TEST
+
 START_TEST(another_project_gets_the_rows_from_then_on) {
     struct world world;
     world_open(&world);
@@ -738,6 +756,7 @@ int main(void) {
     tcase_add_test(cases, an_artifact_of_files);
     tcase_add_test(cases, a_table_that_is_refused_leaves_the_run_whole);
     tcase_add_test(cases, what_can_never_pass_is_permanent);
+    tcase_add_test(cases, the_key_is_not_repeated);
     tcase_add_test(cases, another_project_gets_the_rows_from_then_on);
     tcase_add_test(cases, runs_side_by_side);
     tcase_add_test(cases, a_run_that_begins_again);

@@ -80,6 +80,7 @@ static const struct option SINK_ROWS[] = {
     {.name = "path",
      .type = OPTION_TEXT,
      .offset = offsetof(struct sink_config, path),
+     .address = true,
      .help = "where to"},
     {.name = "token",
      .type = OPTION_SECRET,

@@ -3,6 +3,8 @@
 
 #include "plan_fixture.h"
 
+#include <stdio.h>
+
 static const char *printed(void) {
     struct buffer out;
     buffer_init(&out, 1 << 20);
@@ -129,6 +131,27 @@ START_TEST(values_of_files_stay_unseen) {
 }
 END_TEST
 
+// Neither from the value nor from what was written.
+START_TEST(users_and_passwords_stay_unseen) {
+    static const char *const paths[] = {"https://me:hunter2@host/x", "me:hunter2@host",
+                                        "https://me:hunter2@host/${file:/etc/hostname}"};
+    for (size_t i = 0; i < 3; i++) {
+        char config[512];
+        snprintf(config, sizeof config,
+                 "receivers: {tail: {include: [a, \"http://you:hunter2@b\"]}}\n"
+                 "exporters: {sink: {path: \"%s\"}}\n"
+                 "processors: {hang: }\nservice: {pipelines: {p: {receivers: tail, "
+                 "processors: hang, exporters: sink}}}\n",
+                 paths[i]);
+        builds(config);
+        const char *text = printed();
+        ck_assert_ptr_null(strstr(text, "hunter2"));
+        ck_assert_ptr_nonnull(strstr(text, "[REDACTED]@host"));
+        ck_assert_ptr_nonnull(strstr(text, "\"http://[REDACTED]@b\""));
+    }
+}
+END_TEST
+
 START_TEST(extensions_shown) {
     builds(
         "receivers: {tail: {include: a}}\nexporters: {raw: }\nextensions: {health: }\n"
@@ -145,6 +168,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, effective);
     tcase_add_test(cases, reads_back);
     tcase_add_test(cases, values_of_files_stay_unseen);
+    tcase_add_test(cases, users_and_passwords_stay_unseen);
     tcase_add_test(cases, extensions_shown);
 }
 

@@ -26,7 +26,7 @@ server does not mind.
 Fault SPEC: comma-separated key=value
   at=WHERE     graphql | graphql:createArtifact | file_stream | storage | any   (default any)
   kind=KIND    a status number (401, 409, 429, 500, 503 ...) | drop | drop_after | slow |
-               stall | truncate | garbage | gqlerror | stopped | dup
+               stall | truncate | garbage | gqlerror | stopped | dup | echo401
   count=N      how many requests it hits (default 1; 0 = for ever)
   skip=N       how many matching requests pass first (default 0)
   after=SEC    Retry-After header for a status fault (file_stream: a resend before that
@@ -38,6 +38,7 @@ Fault SPEC: comma-separated key=value
   garbage    processed, HTTP 200 with a body that is not JSON
   gqlerror   not processed, HTTP 200 with {"errors": [...], "data": null}
   stopped    file_stream reply carries "stopped": true
+  echo401    not processed, HTTP 401 with the request's Authorization header in its error
   dup        createArtifact answers as if that content were already there (state COMMITTED)
 Example: --fault at=file_stream,kind=429,count=2,after=1 --fault at=storage,kind=drop_after
 Needs Python 3.9+, standard library only.  It never listens on another address.
@@ -459,7 +460,7 @@ class Fault:
         self.at, self.kind, self.after = opts["at"], opts["kind"], opts["after"]
         if not (self.kind.isdigit() or self.kind in (
                 "drop", "drop_after", "slow", "stall", "truncate", "garbage", "gqlerror",
-                "stopped", "dup")):
+                "stopped", "dup", "echo401")):
             raise ValueError("bad fault kind %r" % self.kind)
         self.count, self.skip = int(opts["count"]), int(opts["skip"])
         self.forever = self.count == 0
@@ -1285,6 +1286,9 @@ class Handler(BaseHTTPRequestHandler):
             entry["status"] = int(kind)
             return self.reply(int(kind), {"errors": [{"message": "injected fault %s" % kind}],
                                           "error": "injected fault %s" % kind}, hdr)
+        if kind == "echo401":
+            said = "not you: Authorization: %s" % self.headers.get("Authorization")
+            return self.reply(401, {"errors": [{"message": said}], "error": said})
         if kind == "gqlerror":
             return self.reply(200, {"errors": [{"message": "injected error", "path": ["x"]}], "data": None})
         status, answer, headers = self.process(srv, n, place, what, url, body, chunked, fault)
