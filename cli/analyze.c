@@ -4,6 +4,7 @@
 // The embedded pipeline, or one of the user's with its receivers and exporters replaced, is run
 // once. The answer goes to standard output through the exporter only; all else goes to standard
 // error.
+#include "base/display.h"
 #include "cli/closing_words.h"
 #include "cli/command.h"
 #include "cli/plan_ends.h"
@@ -14,7 +15,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-enum { CONFIG_TEXT_MAX = 64 * 1024 * 1024 };
+enum { CONFIG_TEXT_MAX = 64 * 1024 * 1024, EXPLAIN_SHOWN_MAX = 100 };
 
 struct analyze_options {
     int output; // enum analyze_output
@@ -26,6 +27,7 @@ struct analyze_options {
     const char *pipeline;
     int fail_on; // 0: never, else enum severity + 1
     bool print_config;
+    bool ignore_missing;
     bool quiet;
 };
 
@@ -82,6 +84,11 @@ static const struct argument rows[] = {
      .offset = offsetof(struct analyze_options, fail_on),
      .choices = fail_ons,
      .help = "exit with 2 when a verdict is at least this severe (default: never)"},
+    {.name = "ignore-missing",
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct analyze_options, ignore_missing),
+     .help = "exit with 0 although a PATH was not there or could not be read, when others could; "
+             "the answer says what it does without"},
     {.name = "print-config",
      .type = ARGUMENT_FLAG,
      .offset = offsetof(struct analyze_options, print_config),
@@ -143,14 +150,50 @@ static uint64_t verdicts_from(const struct report *report, enum severity severit
     return count;
 }
 
+static uint32_t titles_like(const struct report *report, const char *id, bool *exact) {
+    uint32_t count = 0;
+    *exact = false;
+    for (uint32_t i = 0; i < report->title_count; i++) {
+        count += strncmp(report->verdicts[i].id, id, strlen(id)) == 0;
+        *exact = *exact || strcmp(report->verdicts[i].id, id) == 0;
+    }
+    return count;
+}
+
+// 0, or the exit code when --explain names no verdict, or several; which there are is said.
+static int check_explained(struct invocation *invocation, const struct report *report) {
+    const struct analyze_options *options = invocation->options;
+    bool exact = false;
+    if (options->explain == NULL)
+        return 0;
+    uint32_t count = titles_like(report, options->explain, &exact);
+    if (exact || count == 1)
+        return 0;
+    struct buffer *err = invocation->err;
+    buffer_append_format(err, "culprit analyze: --explain: ");
+    buffer_append_text(err, count == 0 ? "there is no verdict " : "several verdicts begin with ");
+    display_append(err, slice_of(options->explain), EXPLAIN_SHOWN_MAX);
+    buffer_append_text(err, report->title_count == 0 ? "; nothing was found\n" : "; there are:\n");
+    for (uint32_t i = 0; i < report->title_count; i++) {
+        buffer_append_format(err, "  %s  ", report->verdicts[i].id);
+        display_append(err, slice_of(report->verdicts[i].headline), 0);
+        buffer_append_char(err, '\n');
+    }
+    return status_exit_code(STATUS_USAGE);
+}
+
 // What is said at the end, and the exit code that follows from what was read and found.
 static int close_run(struct invocation *invocation, struct service *service) {
     const struct analyze_options *options = invocation->options;
     struct report report;
     service_report(service, &report);
-    int code = closing_exit_code(&report);
+    int code = closing_exit_code(&report, options->ignore_missing);
     if (!options->quiet || code != 0)
         closing_words_append(invocation->err, &report);
+    if (report.accepted > 0) {
+        int unexplained = check_explained(invocation, &report);
+        code = code != 0 ? code : unexplained;
+    }
     if (code == 0 && options->fail_on > 0 &&
         verdicts_from(&report, (enum severity)(options->fail_on - 1)) > 0)
         code = 2;
@@ -251,7 +294,8 @@ const struct command command_analyze = {
         "Reads the telemetry of all ranks of a job and says which rank started it, when, by how\n"
         "much, in which phase, and how sure that is. PATH is a file, a directory (telemetry sinks\n"
         "and OOM dumps in it are found), or - for standard input. What gzip compressed is read\n"
-        "too. What was read, refused and left out is said on standard error.",
+        "too. What was read, refused and left out is said on standard error. A PATH that is not\n"
+        "there is named in the answer, too, in verdicts as the attribute culprit.missing_inputs.",
     .rows = rows,
     .row_count = sizeof(rows) / sizeof(rows[0]),
     .options_size = sizeof(struct analyze_options),
@@ -267,11 +311,11 @@ const struct command command_analyze = {
     .exit_codes =
         "  0   something was read, or the input is empty\n"
         "  2   a verdict at or above --fail-on\n"
-        "  64  the command line is wrong\n"
+        "  64  the command line is wrong, or --explain names no verdict that was found\n"
         "  65  every record was refused, or the file of --queries is wrong\n"
-        "  66  no file matched, or the file of --queries is not there\n"
+        "  66  a PATH or the file of --queries is not there; see --ignore-missing\n"
         "  74  reading or writing failed\n"
-        "  77  no permission\n"
+        "  77  no permission to read a file\n"
         "  78  the configuration is wrong\n",
     .run = analyze_run,
 };

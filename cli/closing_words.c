@@ -113,14 +113,12 @@ static bool is_denied(struct slice path) {
     return denied;
 }
 
-int closing_exit_code(const struct report *report) {
-    bool all_unread = true, any_bytes = false, any_denied = false;
+// What was read of what was there.
+static int read_exit_code(const struct report *report, bool any_denied) {
+    bool all_unread = true, any_bytes = false;
     for (uint32_t i = 0; i < report->source_count; i++) {
-        const struct report_source *source = &report->sources[i];
-        all_unread &= source->figures.unread;
-        any_bytes |= source->figures.bytes > 0;
-        any_denied |=
-            source->figures.unread && source->figures.bytes == 0 && is_denied(source->path);
+        all_unread &= report->sources[i].figures.unread;
+        any_bytes |= report->sources[i].figures.bytes > 0;
     }
     if (report->accepted > 0)
         return 0;
@@ -129,4 +127,19 @@ int closing_exit_code(const struct report *report) {
     if (all_unread)
         return status_exit_code(any_denied ? STATUS_DENIED : STATUS_NOT_FOUND);
     return 0;
+}
+
+int closing_exit_code(const struct report *report, bool ignore_missing) {
+    bool any_denied = false;
+    for (uint32_t i = 0; i < report->source_count; i++) {
+        const struct report_source *source = &report->sources[i];
+        any_denied |=
+            source->figures.unread && source->figures.bytes == 0 && is_denied(source->path);
+    }
+    int code = read_exit_code(report, any_denied);
+    if (code != 0 || ignore_missing)
+        return code;
+    if (report->missing_count > 0)
+        return status_exit_code(STATUS_NOT_FOUND);
+    return any_denied ? status_exit_code(STATUS_DENIED) : 0;
 }

@@ -131,6 +131,21 @@ static void notes_append_all(struct page_view *view, const struct evaluation *ev
     page_section_end(view);
 }
 
+static void missing_append(struct page_view *view) {
+    const struct batch *batch = view->input->batch;
+    if (batch->missing_count == 0)
+        return;
+    page_section_begin(view, "missing", "Missing from this answer");
+    html_raw(&view->html, "<ul>\n");
+    for (uint32_t i = 0; i < batch->missing_count; i++) {
+        html_raw(&view->html, "<li>");
+        html_text(&view->html, batch->missing_inputs[i]);
+        html_raw(&view->html, ": not there, or it cannot be read</li>\n");
+    }
+    html_raw(&view->html, "</ul>\n");
+    page_section_end(view);
+}
+
 static void evaluation_append(struct page_view *view, const struct evaluation *evaluation) {
     page_answer_append(view, evaluation);
     page_more_verdicts_append(view, evaluation);
@@ -336,6 +351,7 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     buffer_append(out, buffer_slice(&body));
     out->failed |= body.failed;
     buffer_release(&body);
+    missing_append(&view);
     foot_append(&view);
     html_release(&view.html);
 }

@@ -5,6 +5,7 @@
 // locale. The report is made at the last evaluation and goes out whole.
 #include "exporters/text.h"
 
+#include "base/log.h"
 #include "exporters/output.h"
 #include "exporters/text_parts.h"
 
@@ -137,12 +138,13 @@ static void text_encode(void *instance, const struct batch *batch, struct buffer
     if (!batch->evaluate || !batch->last)
         return;
     output_begin_document(&self->output, out);
-    if (self->verdict == NULL) {
-        text_report_append(batch, &self->style, &self->seen, out);
-        return;
-    }
     struct text_page page = {.style = &self->style, .arena = batch->arena, .out = out};
-    text_explain_append(&page, batch, slice_of(self->verdict), &self->places);
+    if (self->verdict == NULL)
+        text_report_append(batch, &self->style, &self->seen, out);
+    else if (!text_explain_append(&page, batch, slice_of(self->verdict), &self->places))
+        log_write(LOG_WARN, (struct log_site){"C3211", self->output.options.site},
+                  "there is no verdict %.100s, or several begin so; nothing is written",
+                  self->verdict);
 }
 
 static enum status text_send(void *instance, const struct request *request,

@@ -55,21 +55,11 @@ static void attributes_append(struct text_page *page, const struct verdict *verd
                                     page_shown(page, verdict->attributes[i].value, 0)));
 }
 
-void text_explain_append(struct text_page *page, const struct batch *batch, struct slice id,
+bool text_explain_append(struct text_page *page, const struct batch *batch, struct slice id,
                          struct event_places *places) {
     const struct verdict *verdict = find(batch, id);
-    if (verdict == NULL) {
-        page_paragraph(page, COLOR_NONE, 0,
-                       arena_format(page->arena, "There is no verdict %s, or several begin so.%s",
-                                    page_shown(page, id, 64),
-                                    batch->verdicts.count == 0 ? " Nothing was found."
-                                                               : " These were found:"));
-        for (uint32_t i = 0; i < batch->verdicts.count; i++)
-            page_paragraph(page, COLOR_NONE, 2,
-                           arena_format(page->arena, "%s  %s", batch->verdicts.items[i].id,
-                                        page_shown(page, batch->verdicts.items[i].headline, 0)));
-        return;
-    }
+    if (verdict == NULL)
+        return false;
     text_verdict_append(page, verdict, false);
     page_heading(page, "Evidence");
     for (uint32_t i = 0; i < verdict->evidence_count; i++)
@@ -84,4 +74,6 @@ void text_explain_append(struct text_page *page, const struct batch *batch, stru
                                     "of events after the first %u it is not known where they stood",
                                     EVENT_PLACES_MAX));
     attributes_append(page, verdict);
+    text_missing_append(page, batch);
+    return true;
 }

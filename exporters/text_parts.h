@@ -50,12 +50,15 @@ const char *text_verdict_offset(struct text_page *page, const struct verdict *fr
 void text_verdict_append(struct text_page *page, const struct verdict *verdict, bool with_evidence);
 // text_explain.c: the verdict with this id (or the only one that begins so), with each piece of its
 // evidence and where that stood.
-void text_explain_append(struct text_page *page, const struct batch *batch, struct slice id,
+// Nothing, and false, when no verdict has that id or several begin so.
+bool text_explain_append(struct text_page *page, const struct batch *batch, struct slice id,
                          struct event_places *places);
 // Whether that tells of this verdict.
 bool text_incident_tells(const struct verdict *verdict);
 // What evidence was absent and how it is switched on; `seen` NULL: nothing.
 void text_absent_append(struct text_page *page, const struct seen *seen);
+// Inputs that were named and are not there.
+void text_missing_append(struct text_page *page, const struct batch *batch);
 
 // text_spans.c: where the thread time went, shorter (`brief`) when something else was found.
 // `alone`: nothing stands before it.

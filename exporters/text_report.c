@@ -73,6 +73,21 @@ static void others_append(struct text_page *page, const struct batch *batch) {
     }
 }
 
+void text_missing_append(struct text_page *page, const struct batch *batch) {
+    enum { SHOWN_MAX = 20 };
+    if (batch->missing_count == 0)
+        return;
+    page_heading(page, "Missing from this answer");
+    uint32_t shown = batch->missing_count < SHOWN_MAX ? batch->missing_count : SHOWN_MAX;
+    for (uint32_t i = 0; i < shown; i++)
+        page_paragraph(page, COLOR_NONE, 2,
+                       arena_format(page->arena, "%s: not there, or it cannot be read",
+                                    page_shown(page, batch->missing_inputs[i], 0)));
+    if (shown < batch->missing_count)
+        page_paragraph(page, COLOR_NONE, 2,
+                       arena_format(page->arena, "and %u more", batch->missing_count - shown));
+}
+
 // An evaluation without ranks says nothing where something else than samples was read.
 static bool says_something(const struct evaluation *evaluation, const struct seen *seen,
                            bool streams) {
@@ -100,4 +115,5 @@ void text_report_append(const struct batch *batch, const struct text_style *styl
     others_append(&page, batch);
     text_spans_append(&page, batch, found, !found && !seen_nodes(seen) && streams);
     text_absent_append(&page, seen);
+    text_missing_append(&page, batch);
 }

@@ -66,6 +66,9 @@ struct batch {
     uint64_t newest_ns;
     uint64_t as_of_ns; // UINT64_MAX with `last`
     bool last;
+    // With `last` over inputs that end: paths that were named and where nothing could be read.
+    const struct slice *missing_inputs;
+    uint32_t missing_count;
     bool ordered; // arrival order is defined (files in path order); false in a live pipeline
 
     // Added on the way:
@@ -84,6 +87,8 @@ static inline bool batch_selects(const struct batch *batch, uint32_t index) {
 
 // Appends a copy of the struct; its texts must live as long as the batch's arena.
 void batch_append_verdict(struct batch *batch, const struct verdict *verdict);
+// Writes into the verdict which inputs it does without: the attribute culprit.missing_inputs.
+void batch_mark_incomplete(struct batch *batch, struct verdict *verdict);
 // Takes out the verdicts that are as they were put out last: behind the last stage.
 void batch_drop_unchanged(struct batch *batch);
 // The text must live as long as the arena.

@@ -312,6 +312,12 @@ void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
     log_write(LOG_INFO, (struct log_site){"C2002", feed->settings.site}, "%s", text);
 }
 
+void feed_missing(struct feed *feed, struct slice path, struct slice why) {
+    if (!feed->settings.silent)
+        intake_missing(feed->settings.intake, path);
+    feed_note(feed, path, "%.*s", (int)why.size, why.data);
+}
+
 static void stamp_job(struct feed *feed, struct event *event, string_id job) {
     if (event->job != STRING_NONE && event->job != feed->none)
         return;

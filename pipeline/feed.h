@@ -113,6 +113,9 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
 // Kept for the report, bounded; also logged at info level.
 void feed_note(struct feed *feed, struct slice path, const char *format, ...) PRINTF_LIKE(3, 4);
 
+// The same for an input that was named and is not there: it is told in the answer, too.
+void feed_missing(struct feed *feed, struct slice path, struct slice why);
+
 // Like feed_offer, for a record that another culprit passed on: what travelled with it is set on
 // the event. `carried` may be NULL; `job` is used when the record names none.
 enum decode_category feed_offer_carried(struct feed *feed, struct source *source,

@@ -11,7 +11,9 @@ void intake_init(struct intake *intake) {
 void intake_release(struct intake *intake) {
     for (uint32_t i = 0; i < intake->note_count; i++)
         memory_give(intake->notes[i]);
-    intake->note_count = 0;
+    for (uint32_t i = 0; i < intake->missing_count; i++)
+        memory_give(intake->missing[i]);
+    intake->note_count = intake->missing_count = 0;
     pthread_mutex_destroy(&intake->lock);
 }
 
@@ -35,6 +37,13 @@ void intake_note(struct intake *intake, const char *text) {
     pthread_mutex_unlock(&intake->lock);
 }
 
+void intake_missing(struct intake *intake, struct slice path) {
+    pthread_mutex_lock(&intake->lock);
+    if (intake->missing_count < REPORT_NOTES_MAX)
+        intake->missing[intake->missing_count++] = memory_copy_text(path.data, path.size);
+    pthread_mutex_unlock(&intake->lock);
+}
+
 void intake_report(struct intake *intake, struct report *report) {
     report->accepted = atomic_load(&intake->accepted);
     report->refused = atomic_load(&intake->refused);
@@ -51,5 +60,6 @@ void intake_report(struct intake *intake, struct report *report) {
     for (uint32_t i = 0; i < intake->note_count; i++)
         report->notes[i] = memory_copy_text(intake->notes[i], strlen(intake->notes[i]));
     report->notes_dropped = intake->notes_dropped;
+    report->missing_count = intake->missing_count;
     pthread_mutex_unlock(&intake->lock);
 }

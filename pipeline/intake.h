@@ -20,6 +20,8 @@ struct intake {
     char *notes[REPORT_NOTES_MAX];
     uint32_t note_count;
     uint64_t notes_dropped;
+    char *missing[REPORT_NOTES_MAX]; // paths
+    uint32_t missing_count;
 };
 
 void intake_init(struct intake *intake);
@@ -28,5 +30,6 @@ void intake_release(struct intake *intake);
 void intake_refuse(struct intake *intake, struct slice path, uint64_t position,
                    const struct decode_fault *fault);
 void intake_note(struct intake *intake, const char *text);
+void intake_missing(struct intake *intake, struct slice path);
 // Adds what is known to the report; its texts are copies.
 void intake_report(struct intake *intake, struct report *report);

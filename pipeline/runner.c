@@ -30,6 +30,9 @@ void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32
 }
 
 void runner_release(struct runner *runner) {
+    for (uint32_t i = 0; i < runner->title_count; i++)
+        memory_give(runner->titles[i].headline);
+    memory_give(runner->titles);
     memory_give(runner->stages);
     memory_give(runner->senders);
     memory_give(runner->due);
@@ -163,6 +166,16 @@ static uint32_t count_selected(const struct batch *batch) {
     return selected;
 }
 
+static void keep_titles(struct runner *runner, const struct batch *batch) {
+    runner->titles = memory_zero(batch->verdicts.count, sizeof *runner->titles);
+    for (; runner->title_count < batch->verdicts.count; runner->title_count++) {
+        const struct verdict *verdict = &batch->verdicts.items[runner->title_count];
+        struct verdict_title *title = &runner->titles[runner->title_count];
+        memcpy(title->id, verdict->id, sizeof title->id);
+        title->headline = memory_copy_text(verdict->headline.data, verdict->headline.size);
+    }
+}
+
 static void pass(struct runner *runner, struct batch *batch) {
     arena_reset(&runner->arena);
     batch->arena = &runner->arena;
@@ -184,14 +197,22 @@ static void pass(struct runner *runner, struct batch *batch) {
         selected = left;
     }
     batch_drop_unchanged(batch);
-    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        batch_mark_incomplete(batch, &batch->verdicts.items[i]);
         count_verdict(runner, &batch->verdicts.items[i]);
+    }
+    if (runner->once && batch->last)
+        keep_titles(runner, batch);
     for (uint32_t i = 0; i < runner->sender_count; i++)
         sender_consume(runner->senders[i], batch);
 }
 
 static void judge(struct runner *runner, uint64_t as_of_ns, bool last) {
     struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
+    if (last) {
+        batch.missing_inputs = runner->missing_inputs;
+        batch.missing_count = runner->missing_count;
+    }
     runner->state.judged_ns = as_of_ns;
     runner->state.judged_any = true;
     runner->changed = true;

@@ -68,6 +68,12 @@ struct runner {
     bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
     atomic_uint_fast64_t evaluations;
+    // With inputs that end: those that were named and are not there, told with the last batch, and
+    // what was found by it.
+    const struct slice *missing_inputs;
+    uint32_t missing_count;
+    struct verdict_title *titles;
+    uint32_t title_count;
 };
 
 void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32_t batch_size,

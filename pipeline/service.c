@@ -362,6 +362,7 @@ void service_free(struct service *service) {
     memory_give(service->extensions);
     memory_give(service->pipelines);
     memory_give(service->exporters);
+    memory_give(service->missing_inputs);
     intake_release(&service->intake);
     pthread_mutex_destroy(&service->reload_lock);
     pthread_mutex_destroy(&service->status_lock);
@@ -394,10 +395,21 @@ void service_progress(struct service *service, uint64_t *done_bytes, uint64_t *t
     *total_bytes = atomic_load_explicit(&service->intake.total_bytes, memory_order_relaxed);
 }
 
+static void report_titles(const struct service *service, struct report *report) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < service->pipeline_count; i++)
+        count += service->pipelines[i].runner.title_count;
+    report->verdicts = memory_zero(count, sizeof *report->verdicts);
+    for (uint32_t i = 0; i < service->pipeline_count; i++)
+        for (uint32_t j = 0; j < service->pipelines[i].runner.title_count; j++)
+            report->verdicts[report->title_count++] = service->pipelines[i].runner.titles[j];
+}
+
 void service_report(struct service *service, struct report *report) {
     *report = (struct report){0};
     intake_report(&service->intake, report);
     report_sources(service, report);
+    report_titles(service, report);
     for (uint32_t i = 0; i < service->pipeline_count; i++)
         runner_tally(&service->pipelines[i].runner, report->verdict_count);
 }
@@ -408,5 +420,6 @@ void report_release(struct report *report) {
     memory_give(report->notes);
     memory_give(report->refusals);
     memory_give(report->sources);
+    memory_give(report->verdicts);
     *report = (struct report){0};
 }

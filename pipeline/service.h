@@ -45,9 +45,13 @@ struct report {
     char **notes; // inputs that were left out and why, at most REPORT_NOTES_MAX; complete sentences
     uint32_t note_count;
     uint64_t notes_dropped;
-    uint64_t done_bytes; // progress
+    uint32_t missing_count; // inputs that were named and are not there
+    uint64_t done_bytes;    // progress
     uint64_t total_bytes;
     uint64_t verdict_count[SEVERITY_CRITICAL + 1]; // last state of each verdict, by severity
+    // With inputs that end: what was found, pipeline by pipeline. The headlines are the service's.
+    struct verdict_title *verdicts;
+    uint32_t title_count;
 };
 
 enum { REPORT_REFUSALS_MAX = 64, REPORT_NOTES_MAX = 256 };

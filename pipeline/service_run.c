@@ -33,6 +33,20 @@ static uint64_t shutdown_deadline(const struct service *service) {
 
 // -- the end ------------------------------------------------------------------------------------
 
+// What the answer does without, for the last batch; the service's intake holds the paths.
+static void tell_missing(struct service *service) {
+    struct intake *intake = &service->intake;
+    struct slice *paths = memory_zero(intake->missing_count, sizeof *paths);
+    for (uint32_t i = 0; i < intake->missing_count; i++)
+        paths[i] = slice_of(intake->missing[i]);
+    memory_give(service->missing_inputs);
+    service->missing_inputs = paths;
+    for (uint32_t i = 0; i < service->pipeline_count; i++) {
+        service->pipelines[i].runner.missing_inputs = paths;
+        service->pipelines[i].runner.missing_count = intake->missing_count;
+    }
+}
+
 static void judge_last(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         pthread_mutex_lock(&service->pipelines[i].runner.lock);
@@ -156,6 +170,7 @@ enum status service_run_once(struct service *service, struct error *error) {
     memory_give(lists);
     if (!listed)
         return status;
+    tell_missing(service);
     judge_last(service);
     enum status finished =
         finish_senders(service, shutdown_deadline(service), status == STATUS_OK ? error : NULL);

@@ -75,6 +75,7 @@ struct service {
     int wake_descriptor; // readable when the main loop should look
     atomic_bool dozing;  // the main loop sleeps for long
     struct intake intake;
+    struct slice *missing_inputs; // with inputs that end; NULL before the last evaluation
     struct instance *extensions;
     uint32_t extension_count;
     struct run_receiver *receivers;

@@ -82,6 +82,12 @@ struct verdict {
     bool unchanged;
 };
 
+// One in a list of what was found.
+struct verdict_title {
+    char id[VERDICT_ID_SIZE];
+    char *headline;
+};
+
 // Fills `id` from the pattern and its correlation key's parts.
 void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
                     size_t key_count);

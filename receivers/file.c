@@ -171,7 +171,10 @@ void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed) 
     struct found_list *found = &receiver->found;
     for (; receiver->notes_said < found->note_count; receiver->notes_said++) {
         const struct found_note *note = &found->notes[receiver->notes_said];
-        feed_note(feed, note->path, "%.*s", (int)note->text.size, note->text.data);
+        if (note->missing)
+            feed_missing(feed, note->path, note->text);
+        else
+            feed_note(feed, note->path, "%.*s", (int)note->text.size, note->text.data);
     }
 }
 

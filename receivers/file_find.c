@@ -384,21 +384,31 @@ static void search_entry(struct search *search, uint32_t index) {
     } else if (glob_has_wildcard(text)) {
         search_pattern(search, &search->finder->include_globs[index]);
         if (!search->matched)
-            found_note_add(list, text, "matches nothing");
+            found_missing_add(list, text, "matches nothing");
     } else {
-        found_note_add(list, text, "cannot be read: %s", strerror(os_error));
+        char why[128];
+        snprintf(why, sizeof why, "cannot be read: %s", strerror(os_error));
+        found_missing_add(list, text, why);
     }
 }
 
 // -- all of it ----------------------------------------------------------------------------------
 
+static void note_parts(struct search *search) {
+    uint32_t more = search->parts_count - 1;
+    char others[64] = "";
+    if (more > 0)
+        snprintf(others, sizeof others, " and %u more sink%s or dump%s", more, more == 1 ? "" : "s",
+                 more == 1 ? "" : "s");
+    found_note_add(search->list, search->first_parts,
+                   "the manifests and reports of this%s are not read: they hold no events",
+                   more > 0 ? others : " sink or dump");
+}
+
 static void note_limits(struct search *search) {
     struct found_list *list = search->list;
     if (search->parts_count > 0)
-        found_note_add(list, search->first_parts,
-                       "the manifests and reports of this and %u more sinks or dumps are not "
-                       "read: they hold no events",
-                       search->parts_count - 1);
+        note_parts(search);
     if (search->cut)
         found_note_add(list, SLICE("include"),
                        "the search stopped after %d directory entries: name fewer or deeper "

@@ -33,6 +33,7 @@ struct found_file {
 struct found_note {
     struct slice path;
     struct slice text;
+    bool missing; // an entry of `include` that nothing is there for
 };
 
 enum {
@@ -60,7 +61,7 @@ struct found_list {
     struct found_file *files;
     uint32_t count;
     uint32_t capacity;
-    struct found_note notes[FIND_NOTES_MAX];
+    struct found_note notes[2 * FIND_NOTES_MAX]; // the rest is for what is missing
     uint32_t note_count;
     struct slice *directories; // looked into, or where a named file would be; may repeat
     uint32_t directory_count;
@@ -73,6 +74,8 @@ void found_list_release(struct found_list *list);
 // Appends a note to the list; the text is copied. Dropped when the list is full.
 void found_note_add(struct found_list *list, struct slice path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+// The same for an entry of `include` that nothing is there for; it has room of its own.
+void found_missing_add(struct found_list *list, struct slice path, const char *why);
 // Sorts the files by path and leaves out further names of the same file, with a note.
 void found_list_order(struct found_list *list);
 // Starts anew with what is there now.

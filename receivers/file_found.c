@@ -27,15 +27,24 @@ void found_list_release(struct found_list *list) {
 }
 
 void found_note_add(struct found_list *list, struct slice path, const char *format, ...) {
-    if (list->note_count == FIND_NOTES_MAX)
+    if (list->note_count >= FIND_NOTES_MAX)
         return;
     char text[1024];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    list->notes[list->note_count++] = (struct found_note){arena_copy(&list->arena, path),
-                                                          arena_copy(&list->arena, slice_of(text))};
+    list->notes[list->note_count++] = (struct found_note){
+        .path = arena_copy(&list->arena, path), .text = arena_copy(&list->arena, slice_of(text))};
+}
+
+void found_missing_add(struct found_list *list, struct slice path, const char *why) {
+    if (list->note_count == sizeof list->notes / sizeof list->notes[0])
+        return;
+    list->notes[list->note_count++] =
+        (struct found_note){.path = arena_copy(&list->arena, path),
+                            .text = arena_copy(&list->arena, slice_of(why)),
+                            .missing = true};
 }
 
 static int compare_paths(const void *a, const void *b) {

@@ -155,13 +155,54 @@ class Suite:
         self.expect(66, "analyze", self.path("none.jsonl"), quiet="out", err=["none.jsonl"])
         os.mkdir(self.path("hollow"))
         self.expect(66, "analyze", self.path("hollow"), quiet="out", err=["hollow|no file"])
-        self.summary([CASE + "events.jsonl", self.path("none.jsonl")],
+        self.summary([CASE + "events.jsonl", self.path("none.jsonl")], code=66,
+                     err=[r"none\.jsonl.*No such file"])
+        self.summary(["--ignore-missing", CASE + "events.jsonl", self.path("none.jsonl")],
                      err=[r"none\.jsonl.*No such file"])
         text = write(self.path("notes.txt"), "a shopping list\n")
         self.expect(65, "analyze", text, err=["notes.txt"])
         evil = write(self.path("evil\n\x1b[31m.jsonl"), "not json\n")
         done = self.expect(65, "analyze", evil)
         self.checks.check(ESCAPE not in done.err, "a control character of a path is printed raw")
+
+    def missing(self):
+        """An answer that does without an input says so, and so does the exit code."""
+        there = KILLED + "/rank1"
+        gone = [self.path("rank7.jsonl"), self.path("rank8*.jsonl")]
+        told = [r"Missing from this answer", r"rank7\.jsonl: not there", r"rank8\*\.jsonl: not"]
+        self.expect(66, "analyze", there, *gone, out=told, err=["rank7", "rank8"])
+        self.expect(66, "analyze", there, *gone, "--quiet", "--fail-on", "info", out=told)
+        self.expect(0, "analyze", there, *gone, "--ignore-missing", out=told)
+        self.expect(2, "analyze", KILLED, *gone, "--ignore-missing", "--fail-on", "info")
+        self.expect(66, "analyze", EMPTY + "events.jsonl", gone[0])
+        self.expect(66, "analyze", "--ignore-missing", *gone, quiet="out")
+        done = self.expect(66, "analyze", "--output", "verdicts", KILLED, *gone)
+        whole = self.expect(0, "analyze", "--output", "verdicts", KILLED)
+        found = verdicts.read_lines(done.text())
+        for verdict in found:
+            self.checks.equal(verdict["attributes"].pop("culprit.missing_inputs"),
+                              ", ".join(gone), "the attribute of what is missing")
+        self.checks.equal(found, verdicts.read_lines(whole.text()), "all else")
+        page = self.path("page.html")
+        self.expect(66, "analyze", "--html", page, KILLED, *gone)
+        self.checks.check(b"rank7.jsonl: not there" in bytes_of(page), "the page")
+        self.checks.check("Missing from" not in self.expect(0, "analyze", KILLED).text(),
+                          "nothing is missing")
+
+    def explain(self):
+        one = verdicts.read_lines(self.expect(0, "analyze", "--output", "verdicts",
+                                              KILLED).text())[0]
+        self.expect(0, "analyze", "--explain", one["id"], KILLED, out=["Evidence"])
+        self.expect(0, "analyze", "--explain", one["id"][:12], KILLED, out=["Evidence"])
+        self.expect(64, "analyze", "--explain", "nonsense\x1b[31m", KILLED, quiet="out", err=[
+            r"there is no verdict nonsense\\x1b\[31m; there are:", re.escape(one["id"]),
+            re.escape(one["headline"])])
+        self.expect(64, "analyze", "--explain", "nonsense", HEALTHY, quiet="out",
+                    err=["there is no verdict nonsense"])
+        self.expect(66, "analyze", "--explain", one["id"], KILLED, self.path("gone"),
+                    out=["Evidence", "Missing from this answer"])
+        # An empty beginning fits all, and there is one.
+        self.expect(0, "analyze", "--explain", "", KILLED, out=["Evidence"])
 
     def directory(self):
         folder = self.path("job")
@@ -344,7 +385,7 @@ def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
         for part in (suite.help, suite.version, suite.mistyped, suite.inputs, suite.refused,
-                     suite.directory, suite.text, suite.verdict_lines, suite.fail_on, suite.closed,
+                     suite.directory, suite.missing, suite.explain, suite.text, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):
             part()
         return suite.checks.finish()

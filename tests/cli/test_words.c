@@ -70,7 +70,7 @@ START_TEST(closing_words_of_a_clean_run) {
         .sources = sources, .source_count = 4, .accepted = 812, .bytes = 1153434};
     closing_words_append(&out, &report);
     ck_assert_str_eq(taken(), "read 4 files, 812 events, 1.10 MiB\n");
-    ck_assert_int_eq(closing_exit_code(&report), 0);
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
 }
 END_TEST
 
@@ -119,13 +119,19 @@ END_TEST
 START_TEST(exit_code_says_what_was_read) {
     struct report_source source = {.path = SLICE("a")};
     struct report report = {.sources = &source};
-    ck_assert_int_eq(closing_exit_code(&report), 66);
+    ck_assert_int_eq(closing_exit_code(&report, false), 66);
     report.source_count = 1;
-    ck_assert_int_eq(closing_exit_code(&report), 0); // an empty file
+    ck_assert_int_eq(closing_exit_code(&report, false), 0); // an empty file
     report.refused = 1;
-    ck_assert_int_eq(closing_exit_code(&report), 65);
+    ck_assert_int_eq(closing_exit_code(&report, false), 65);
     report.accepted = 1;
-    ck_assert_int_eq(closing_exit_code(&report), 0);
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
+    // Something was read, and something that was named is not there.
+    report.missing_count = 1;
+    ck_assert_int_eq(closing_exit_code(&report, false), 66);
+    ck_assert_int_eq(closing_exit_code(&report, true), 0);
+    report.accepted = 0;
+    ck_assert_int_eq(closing_exit_code(&report, true), 65);
 }
 END_TEST
 
@@ -135,12 +141,12 @@ START_TEST(exit_code_says_what_could_not_be_read) {
         {.path = SLICE("a.txt"), .figures = {.unread = true, .bytes = 9}},
     };
     struct report report = {.sources = sources, .source_count = 1};
-    ck_assert_int_eq(closing_exit_code(&report), 66);
+    ck_assert_int_eq(closing_exit_code(&report, false), 66);
     report.source_count = 2;
-    ck_assert_int_eq(closing_exit_code(&report), 65);
+    ck_assert_int_eq(closing_exit_code(&report, false), 65);
     // One that is empty is enough to have read something.
     sources[1] = (struct report_source){.path = SLICE("empty")};
-    ck_assert_int_eq(closing_exit_code(&report), 0);
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
 }
 END_TEST
 

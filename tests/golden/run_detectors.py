@@ -205,8 +205,9 @@ class Suite:
             for number in places:
                 start = lines[int(number) - 1][:40]
                 self.checks.check(start in flat, "explain: line %s is not shown" % number)
-        wrong = run(self.binary, "analyze", "--quiet", "--explain", "nothing:0", events).text()
-        self.checks.check("There is no verdict nothing:0" in wrong, "explain: " + wrong)
+        wrong = run(self.binary, "analyze", "--quiet", "--explain", "nothing:0", events)
+        self.checks.check(wrong.code == 64 and "nothing:0" in wrong.errors(), lambda:
+                          "explain: %d: %s" % (wrong.code, wrong.errors()))
 
     def times(self, what, place):
         """Text and page tell the two times of each verdict, and what its headline says of how long

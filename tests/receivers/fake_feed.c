@@ -289,6 +289,10 @@ void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
     pthread_mutex_unlock(&feed->lock);
 }
 
+void feed_missing(struct feed *feed, struct slice path, struct slice why) {
+    feed_note(feed, path, "%.*s", (int)why.size, why.data);
+}
+
 // What was offered since the last flush must still stand where it stood.
 void feed_flush(struct feed *feed) {
     pthread_mutex_lock(&feed->lock);
