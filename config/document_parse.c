@@ -234,6 +234,14 @@ static void container_close(struct reader *reader) {
     node_deliver(reader, node);
 }
 
+// Whether the alias stands inside the map or list that the anchor names.
+static bool anchor_is_open(const struct reader *reader, const char *name) {
+    for (uint32_t i = 0; i < reader->depth; i++)
+        if (reader->frames[i].anchor != NULL && strcmp(reader->frames[i].anchor, name) == 0)
+            return true;
+    return false;
+}
+
 static void alias_read(struct reader *reader, struct fy_event *event) {
     const char *name = token_copy(reader, event->alias.anchor);
     struct node *node = anchor_find(reader, name);
@@ -241,6 +249,12 @@ static void alias_read(struct reader *reader, struct fy_event *event) {
         reader_fail(reader, "an alias as a key; write the key out");
     else if (++reader->alias_count > DOCUMENT_ALIASES_MAX)
         reader_fail(reader, "more than %d aliases; write the values out", DOCUMENT_ALIASES_MAX);
+    else if (node == NULL && anchor_is_open(reader, name))
+        reader_fail(
+            reader,
+            "alias '*%.64s' refers to itself: it stands inside what &%.64s names; write the "
+            "value out",
+            name, name);
     else if (node == NULL)
         reader_fail(reader, "alias '*%.64s' has no anchor before it; quote the text if it is none",
                     name);

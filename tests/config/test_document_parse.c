@@ -23,8 +23,13 @@ START_TEST(aliases) {
     gives("a: &x 1\nb: &x 2\nc: *x\n", "{a:1,b:2,c:2}");
     fails("a: *x\nb: &x 1\n",
           "c.yaml:1:4: alias '*x' has no anchor before it; quote the text if it is none\n");
-    fails("a: &x [*x]\n",
-          "c.yaml:1:8: alias '*x' has no anchor before it; quote the text if it is none\n");
+    static const char ITSELF[] =
+        "refers to itself: it stands inside what &x names; write the "
+        "value out\n";
+    fails("a: &x [*x]\n", arena_format(&arena, "c.yaml:1:8: alias '*x' %s", ITSELF));
+    fails("a: &x {b: *x}\n", arena_format(&arena, "c.yaml:1:11: alias '*x' %s", ITSELF));
+    fails("a: &x\n  b: [{c: *x}]\n", arena_format(&arena, "c.yaml:2:11: alias '*x' %s", ITSELF));
+    gives("a: &x 1\nb: &x {c: *x}\n", "{a:1,b:{c:1}}");
     fails("a: &x k\n*x : 1\n", "c.yaml:2:1: an alias as a key; write the key out\n");
 }
 END_TEST
