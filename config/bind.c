@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which keys are there, which should be?
 //
-// One pass over the rows (defaults, values, what is missing) and one over the keys (what is
-// unknown). Groups are rows below rows: the recursion follows our tables, not the input.
+// One pass over the keys (what is unknown) and one over the rows (defaults, values, what is
+// missing). Groups are rows below rows: the recursion follows our tables, not the input.
 #include "config/bind.h"
 
 #include "config/bind_value.h"
@@ -100,12 +100,23 @@ static bool key_known(const char *key, const struct known_keys *known) {
     return false;
 }
 
+// From here on the key that was meant stands there, so that what is below it is checked, too, and
+// nothing is missed that is there under a misspelt name.
+static void key_mend(const struct known_keys *known, const struct bind_source *source,
+                     struct node_entry *entry) {
+    const char *near = option_nearest(entry->key, known->names, known->count);
+    if (near != NULL && node_entry_find(source->node, near) == NULL)
+        entry->key = near;
+}
+
 static void keys_check(const struct binder *binder, const struct known_keys *known,
                        const struct bind_source *source) {
     for (uint32_t i = 0; i < source->node->count; i++) {
-        const struct node_entry *entry = &source->node->entries[i];
-        if (!key_known(entry->key, known) && !problem_list_full(binder->problems))
-            unknown_key(binder, known, source, entry);
+        struct node_entry *entry = &source->node->entries[i];
+        if (key_known(entry->key, known) || problem_list_full(binder->problems))
+            continue;
+        unknown_key(binder, known, source, entry);
+        key_mend(known, source, entry);
     }
 }
 
@@ -141,10 +152,10 @@ bool bind_options(const struct binder *binder, const struct option *rows, size_t
         from.node = NULL;
         from.optional = true;
     }
+    if (from.node != NULL)
+        option_keys_check(binder, rows, count, &from);
     for (size_t i = 0; i < count; i++)
         if (!bind_row(binder, &rows[i], &from, (char *)config + rows[i].offset))
             good = false;
-    if (from.node != NULL)
-        option_keys_check(binder, rows, count, &from);
     return good;
 }

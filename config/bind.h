@@ -22,10 +22,12 @@ struct bind_source {
 
 // Fills `config`, which is zeroed. False when an option has no valid value: its field then holds
 // the default (zero without one), and rules between options must not be judged. Unknown keys alone
-// do not make it false. What ${…} stands for is shown in no message.
+// do not make it false; one that is nearly a row's name is taken for it. What ${…} stands for is
+// shown in no message.
 bool bind_options(const struct binder *binder, const struct option *rows, size_t count,
                   const struct bind_source *source, void *config);
 
-// Adds a problem for each key of the map that is none of `names`.
+// Adds a problem for each key of the map that is none of `names`. One that is nearly a name which
+// is not there is taken for it from then on.
 void bind_check_keys(const struct binder *binder, const char *const *names, size_t count,
                      const struct bind_source *source);

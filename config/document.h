@@ -2,7 +2,8 @@
 // What a person wrote as a configuration: a tree of maps, lists and texts, each with its place.
 //
 // YAML is read for its structure only: which type a text is to be is the option rows' business. A
-// tree is never changed once it is made, but for `document_expand`, which fills in ${…}; merging
+// tree is never changed once it is made, but for `document_expand`, which fills in ${…}, and for
+// binding, which puts the key that was meant in the place of a misspelt one; merging
 // makes new maps that share what is below. Everything lies in the arena it was made in. Bounded:
 // DOCUMENT_SIZE_MAX bytes, DOCUMENT_LINE_MAX in a line, depth DOCUMENT_DEPTH_MAX,
 // DOCUMENT_NODES_MAX nodes with aliases counted as what they stand for, DOCUMENT_KEYS_MAX keys in a

@@ -24,6 +24,13 @@ bool problem_list_full(const struct problem_list *list) {
     return list->count == PROBLEMS_MAX;
 }
 
+bool problem_list_names(const struct problem_list *list, const char *key) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].key, key) == 0)
+            return true;
+    return false;
+}
+
 static struct problem *list_grow(struct problem_list *list) {
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;

@@ -42,5 +42,7 @@ void problem_add_at(struct problem_list *list, struct location where, const char
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 // True when further problems are no longer kept: there is no use in working them out.
 bool problem_list_full(const struct problem_list *list);
+// Whether something is wrong with the value under this key path.
+bool problem_list_names(const struct problem_list *list, const char *key);
 // One line each, in order of file, line and column: "culprit.yaml:14:7: key: text".
 void problem_list_print(struct problem_list *list, struct buffer *out);

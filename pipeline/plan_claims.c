@@ -30,13 +30,6 @@ struct claim_list {
     uint32_t count, capacity;
 };
 
-static bool problem_known(const struct problem_list *problems, const char *key) {
-    for (uint32_t i = 0; i < problems->count; i++)
-        if (strcmp(problems->items[i].key, key) == 0)
-            return true;
-    return false;
-}
-
 static struct claim *claim_add(struct plan_builder *builder, struct claim_list *list) {
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
@@ -90,7 +83,7 @@ static void claims_gather(struct plan_builder *builder, struct claim_list *list,
         const char *value = *(const char *const *)(const void *)(config + row->offset);
         const struct node *node = document_find(builder->root, row_key);
         if (value == NULL || (node != NULL && node->unknown) ||
-            problem_known(builder->binder.problems, row_key))
+            problem_list_names(builder->binder.problems, row_key))
             continue;
         struct claim claim = {.what = row->claim,
                               .key = row_key,

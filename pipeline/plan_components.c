@@ -26,6 +26,7 @@ static const struct component_type *type_elsewhere(struct component_set set, str
     return NULL;
 }
 
+// Its name, or NULL.
 static const char *type_nearest(struct component_set set, enum component_kind kind,
                                 const char *name) {
     const char *names[TYPES_MAX];
@@ -36,11 +37,13 @@ static const char *type_nearest(struct component_set set, enum component_kind ki
     return option_nearest(name, names, count);
 }
 
-static void type_unknown(struct plan_builder *builder, enum component_kind kind, struct slice name,
-                         const struct node_entry *entry, const char *key) {
+// Returns the type that was meant, so that what is below it is checked, too; NULL: it is unknown.
+static const struct component_type *type_unknown(struct plan_builder *builder,
+                                                 enum component_kind kind, struct slice name,
+                                                 const struct node_entry *entry, const char *key) {
     struct component_set set = builder->input->components;
     if (problem_list_full(builder->binder.problems))
-        return;
+        return NULL;
     const char *type_name = arena_text(&builder->plan->arena, name);
     const char *kind_name = component_kind_name(kind);
     const struct component_type *elsewhere = type_elsewhere(set, name);
@@ -58,6 +61,7 @@ static void type_unknown(struct plan_builder *builder, enum component_kind kind,
                        "there is no %s '%s'; `culprit components` lists what there is", kind_name,
                        type_name);
     }
+    return elsewhere == NULL && near != NULL ? component_find(set, kind, slice_of(near)) : NULL;
 }
 
 // Ids go into logs, metrics and key paths.
@@ -133,12 +137,15 @@ static void component_define(struct plan_builder *builder, enum component_kind k
     }
     struct slice name = {entry->key, strcspn(entry->key, "/")};
     const struct component_type *type = component_find(builder->input->components, kind, name);
-    if (type == NULL) {
-        type_unknown(builder, kind, name, entry, key);
+    bool mistyped = type == NULL;
+    if (mistyped)
+        type = type_unknown(builder, kind, name, entry, key);
+    if (type == NULL)
         return;
-    }
     struct bind_source source = {.node = entry->value, .key = key, .where = entry->key_where};
     definition->component = component_add(builder, type, entry->key, &source);
+    // That nobody uses it under this name is no mistake of its own.
+    builder->plan->components[definition->component].used = mistyped;
 }
 
 static const struct node *section_node(struct plan_builder *builder, enum component_kind kind) {

@@ -86,7 +86,11 @@ static void pipeline_make(struct plan_builder *builder, struct draft *draft) {
            good;
     pipeline->processors = draft->processors;
     pipeline->processor_count = draft->processor_count;
-    if (good)
+    // With a preset that is none, who stands there cannot be told.
+    bool preset_known =
+        !problem_list_names(builder->binder.problems, join(builder, draft->key, "preset"));
+    builder->names_unknown |= !preset_known;
+    if (good && preset_known)
         plan_check_needs(builder, pipeline, draft->key);
 }
 

@@ -236,12 +236,30 @@ START_TEST(missing_keys) {
 }
 END_TEST
 
+// What stands below a misspelt key is checked, and nothing is missed that it holds.
+START_TEST(misspelt_keys) {
+    ck_assert(!bind("inclde: [a]\nrotaton: {max_size: 1, max_bakups: 3}\n"));
+    ck_assert_str_eq(problems_text(),
+                     "c.yaml:1:1: x.y.inclde: unknown key; did you mean 'include'?\n"
+                     "c.yaml:2:1: x.y.rotaton: unknown key; did you mean 'rotation'?\n"
+                     "c.yaml:2:21: x.y.rotation.max_size: '1' has no unit; write 1B, 1KiB or 1MiB\n"
+                     "c.yaml:2:24: x.y.rotation.max_bakups: unknown key; did you mean "
+                     "'max_backups'? Valid keys: max_size, max_backups\n");
+    // One that stands there as well is not taken twice.
+    problem_list_init(&problems, &arena);
+    ck_assert(bind("include: [a]\ninclde: {b: c}\n"));
+    ck_assert_str_eq(problems_text(),
+                     "c.yaml:2:1: x.y.inclde: unknown key; did you mean 'include'?\n");
+}
+END_TEST
+
 START_TEST(all_at_once) {
     ck_assert(!bind("count: 0\nfsnc: 1\nmode: x\nrotation: {max_size: 1}\n"));
     ck_assert_str_eq(problems_text(),
                      "c.yaml:1:1: x.y.include: is required (list of texts): what to read\n"
                      "c.yaml:1:8: x.y.count: '0' is out of range; it must be between 1 and 10\n"
                      "c.yaml:2:1: x.y.fsnc: unknown key; did you mean 'fsync'?\n"
+                     "c.yaml:2:7: x.y.fsync: '1' is neither true nor false\n"
                      "c.yaml:3:7: x.y.mode: 'x' is not one of them; it must be verdicts, summary "
                      "or timeline\n"
                      "c.yaml:4:22: x.y.rotation.max_size: '1' has no unit; write 1B, 1KiB or "
@@ -304,6 +322,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, wrong_values);
     tcase_add_test(cases, unknown_keys);
     tcase_add_test(cases, missing_keys);
+    tcase_add_test(cases, misspelt_keys);
     tcase_add_test(cases, all_at_once);
     tcase_add_test(cases, secrets_stay_hidden);
     tcase_add_test(cases, not_looked_up);

@@ -223,6 +223,42 @@ START_TEST(unused) {
 END_TEST
 
 // The component's own rules, asked only when its options can be trusted.
+// A misspelt name is told once, and what stands below it is checked as if it were right.
+START_TEST(misspelt_parents) {
+    static const char KEYS[] =
+        "unknown key; did you mean '%s'? Valid keys: receivers, processors, "
+        "exporters, extensions, service\n";
+    const char *receivers = arena_format(&arena, KEYS, "receivers");
+    const char *service = arena_format(&arena, KEYS, "service");
+    refuses("recievers: {tail: {include: a, start_at: begining}}\n" SERVICE,
+            arena_format(&arena,
+                         "c.yaml:1:1: recievers: %s"
+                         "c.yaml:1:42: receivers.tail.start_at: 'begining' is not one of them; did "
+                         "you mean 'beginning'? It must be beginning or end\n",
+                         receivers));
+    refuses(
+        "receivers: {tail: {include: a}}\nexporters: {raw: }\n"
+        "servce: {batch_size: 0, pipelnes: {p: {recievers: [tail], exporters: [raw]}}}\n",
+        arena_format(&arena,
+                     "c.yaml:3:1: servce: %s"
+                     "c.yaml:3:22: service.batch_size: '0' is out of range; it must be between "
+                     "1 and 65536\n"
+                     "c.yaml:3:25: service.pipelnes: unknown key; did you mean 'pipelines'? "
+                     "Valid keys: extensions, telemetry, batch_size, checkpoint_interval, "
+                     "shutdown_timeout, pipelines\n"
+                     "c.yaml:3:40: service.pipelines.p.recievers: unknown key; did you mean "
+                     "'receivers'? Valid keys: receivers, preset, processors, exporters, "
+                     "evaluate_every, allowed_lateness, settle, idle_timeout\n",
+                     service));
+    refuses(
+        "receivers: {tial: {inclde: a}}\nservice: {pipelines: {p: {receivers: [tial], "
+        "exporters: [raw]}}}\nexporters: {raw: }\n",
+        "c.yaml:1:13: receivers.tial: there is no receiver 'tial'; did you mean 'tail'?\n"
+        "c.yaml:1:20: receivers.tial.inclde: unknown key; did you mean 'include'? Valid keys: "
+        "include, start_at, max_line_size\n");
+}
+END_TEST
+
 START_TEST(own_rules) {
     static const char TAIL_END[] =
         "\nreceivers: {tail: {include: a}}\nexporters: {raw: }\nservice: {pipelines: {p: "
@@ -236,7 +272,7 @@ START_TEST(own_rules) {
     refuses(arena_format(&arena, "processors: {spike_detect: {low: 90, high: x}}%s", TAIL_END),
             "c.yaml:1:44: processors.spike_detect.high: 'x' is no whole number\n");
     refuses(arena_format(&arena, "processors: {spike_detect: {low: 90, hihg: 5}}%s", TAIL_END),
-            "c.yaml:1:34: processors.spike_detect.low: is above high (10); write at most that\n"
+            "c.yaml:1:34: processors.spike_detect.low: is above high (5); write at most that\n"
             "c.yaml:1:38: processors.spike_detect.hihg: unknown key; did you mean 'high'? Valid "
             "keys: min_ratio, low, high, name\n");
 }
@@ -359,6 +395,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, unknown_keys);
     tcase_add_test(cases, many_at_once);
     tcase_add_test(cases, unused);
+    tcase_add_test(cases, misspelt_parents);
     tcase_add_test(cases, own_rules);
     tcase_add_test(cases, files_and_sets);
     tcase_add_test(cases, environment);

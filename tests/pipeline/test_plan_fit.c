@@ -53,6 +53,10 @@ START_TEST(preset_none_and_wrong) {
                  "      exporters: [sink]\n"),
             "c.yaml:9:15: service.pipelines.p.preset: 'memroy' is not one of them; did you mean "
             "'memory'? It must be none, memory or all\n");
+    // Who would stand there cannot be told, so nobody is said to be missing or not used.
+    refuses(with("hang: ", "      preset: everything\n      exporters: [sink]\n"),
+            "c.yaml:9:15: service.pipelines.p.preset: 'everything' is not one of them; it must be "
+            "none, memory or all\n");
     refuses(with("align: ",
                  "      preset: memory\n      processors: [align]\n"
                  "      exporters: [sink]\n"),
