@@ -6,6 +6,7 @@
 #include "exporters/event_places.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,38 @@ const struct event_place *event_places_find(struct event_places *places,
     return found;
 }
 
+// Where a line that is longer than `max` bytes ends best.
+static size_t sensible_end(struct slice line, size_t max) {
+    bool quoted = false, escaped = false;
+    size_t comma = 0, space = 0, character = 0;
+    for (size_t at = 0; at < max;) {
+        uint32_t code_point = 0;
+        size_t length = utf8_decode(line, at, &code_point);
+        length = length == 0 ? 1 : length;
+        if (at + length > max)
+            break;
+        if (escaped)
+            escaped = false;
+        else if (code_point == '\\' && quoted)
+            escaped = true;
+        else if (code_point == '"')
+            quoted = !quoted;
+        else if (code_point == ',' && !quoted)
+            comma = at + 1;
+        else if (code_point == ' ' && !quoted)
+            space = at;
+        at += length;
+        character = at;
+    }
+    return comma > max / 2 ? comma : space > max / 2 ? space : character;
+}
+
+static struct slice line_cut(struct slice line, struct arena *arena, size_t max) {
+    if (line.size <= max)
+        return arena_copy(arena, line);
+    return slice_of(arena_format(arena, "%.*s ...", (int)sensible_end(line, max), line.data));
+}
+
 struct slice event_place_line(const struct event_place *place, struct arena *arena, size_t max) {
     struct slice path = intern_slice(place->source);
     char *line = NULL;
@@ -143,8 +176,7 @@ struct slice event_place_line(const struct event_place *place, struct arena *are
         while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r'))
             size--;
         if (number == place->position)
-            found =
-                arena_copy(arena, (struct slice){line, (size_t)size < max ? (size_t)size : max});
+            found = line_cut((struct slice){line, (size_t)size}, arena, max);
     }
     free(line);
     fclose(file);

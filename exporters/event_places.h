@@ -31,6 +31,7 @@ void event_places_note(struct event_places *places, const struct batch *batch);
 // The event that this evidence is about, as far as its kind, time, rank and node tell; NULL: none.
 const struct event_place *event_places_find(struct event_places *places,
                                             const struct evidence *evidence);
-// The line at that place, cut to `max` bytes; empty when the input has no lines, is compressed, or
-// is gone.
+// The line at that place; a longer one than `max` bytes is cut behind a comma outside quotes, at a
+// space, or at least between two characters, and then ends in " ...". Empty when the input has no
+// lines, is compressed, or is gone.
 struct slice event_place_line(const struct event_place *place, struct arena *arena, size_t max);
