@@ -103,7 +103,6 @@ static enum status kafka_start(void *instance, const void *config,
                        : memory_copy_text(self->config->sender, strlen(self->config->sender));
     kafka_ranks_init(&self->ranks);
     buffer_init(&self->value, KAFKA_FRAME_MAX);
-    buffer_init(&self->frame, (size_t)KAFKA_FRAME_MAX * 2);
     self->undeliverable = METRIC(&undeliverable, "exporter", context->id);
     enum status status = kafka_library_load(&self->library, error);
     self->client.library = self->library;
@@ -118,8 +117,8 @@ static void kafka_stop(void *instance) {
     kafka_producer_close(self);
     kafka_ranks_release(&self->ranks);
     buffer_release(&self->value);
-    buffer_release(&self->frame);
-    memory_give(self->delivery.fates);
+    for (uint32_t i = 0; i < KAFKA_BLOCKS_MAX; i++)
+        memory_give(self->delivery.blocks[i].fates);
     memory_give(self->sender);
 }
 
@@ -162,6 +161,7 @@ const struct component_type exporter_kafka = {
     .exporter = {.takes_events = kafka_takes_events,
                  .encode = kafka_encode,
                  .send = kafka_send,
+                 .ahead_bytes = KAFKA_AHEAD_BYTES,
                  .sending = kafka_sending,
                  .waits_for_checkpoint = kafka_takes_events},
 };

@@ -24,8 +24,11 @@ struct numbers {
 };
 
 static struct slice number_text(char text[NUMBER_MAX], uint64_t number) {
-    int size = snprintf(text, NUMBER_MAX, "%" PRIu64, number);
-    return (struct slice){text, (size_t)size};
+    char *first = text + NUMBER_MAX;
+    do
+        *--first = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    return (struct slice){first, (size_t)(text + NUMBER_MAX - first)};
 }
 
 static void add(struct kafka_frame *frame, struct slice name, struct slice value) {
@@ -49,15 +52,6 @@ static void begin(struct kafka_exporter *self, struct kafka_frame *frame, struct
     add(frame, SLICE("culprit-schema"), schema);
     add(frame, SLICE("culprit-sender"), slice_of(self->sender_name));
     add(frame, SLICE("culprit-sequence"), number_text(numbers->sequence, frame->sequence));
-}
-
-// In one piece, so that no request ends inside a frame.
-static void finish(struct kafka_exporter *self, const struct kafka_frame *frame,
-                   struct buffer *out) {
-    buffer_reset(&self->frame);
-    kafka_frame_write(frame, &self->frame);
-    assert(!self->frame.failed); // records and verdict lines are bounded far below it
-    buffer_append(out, buffer_slice(&self->frame));
 }
 
 static void encode_event(struct kafka_exporter *self, const struct event *event,
@@ -84,7 +78,7 @@ static void encode_event(struct kafka_exporter *self, const struct event *event,
         add(&frame, SLICE("culprit-first-sample"),
             number_text(numbers.first_sample, carried.first_sample_ns));
     frame.value = event->raw;
-    finish(self, &frame, out);
+    kafka_frame_write(&frame, out);
 }
 
 static void encode_verdict(struct kafka_exporter *self, const struct verdict *verdict,
@@ -101,7 +95,7 @@ static void encode_verdict(struct kafka_exporter *self, const struct verdict *ve
         frame.key = slice_of(arena_format(arena, "%.*s/%s", (int)job.size, job.data, verdict->id));
     }
     frame.value = (struct slice){self->value.data, self->value.size - 1}; // without the newline
-    finish(self, &frame, out);
+    kafka_frame_write(&frame, out);
 }
 
 void kafka_encode(void *instance, const struct batch *batch, struct buffer *out) {

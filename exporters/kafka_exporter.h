@@ -16,7 +16,9 @@ enum {
     KAFKA_HEADERS_MAX = 8,
     KAFKA_FRAME_MAX = 64 << 20,
     KAFKA_RANKS_MAX = 65536,
-    KAFKA_SESSIONS_MAX = 64, // of one rank
+    KAFKA_SESSIONS_MAX = 64,     // of one rank
+    KAFKA_AHEAD_BYTES = 8 << 20, // handed over behind the request that is waited for
+    KAFKA_BLOCKS_MAX = 64,
 };
 
 struct kafka_exporter_config {
@@ -49,6 +51,8 @@ struct kafka_frame {
 void kafka_frame_write(const struct kafka_frame *frame, struct buffer *out);
 // Takes one frame off the front of `bytes`; false when it is not whole. Slices point into them.
 bool kafka_frame_read(struct slice *bytes, struct kafka_frame *frame);
+// Likewise, without looking into it.
+bool kafka_frame_skip(struct slice *bytes);
 
 // -- first samples and generations (kafka_ranks.c) ----------------------------------------------
 
@@ -96,17 +100,28 @@ struct kafka_counter {
 
 enum kafka_fate { KAFKA_WAITING, KAFKA_UNDER_WAY, KAFKA_DELIVERED };
 
-struct kafka_delivery {
-    uint64_t first_sequence; // of the request under way; 0: none
-    uint32_t round;          // answers to records of earlier ones are not looked at
+// A request, or one that will be.
+struct kafka_block {
+    uint32_t number;         // in what order they came; answers name it
+    uint64_t first_sequence; // of its records
+    size_t size;             // bytes that were looked at
     unsigned char *fates;    // enum kafka_fate, one a record
     uint32_t count;
     uint32_t capacity;
+    uint32_t waiting;
     uint32_t under_way;
-    uint32_t undelivered;
+    uint32_t undelivered; // waiting or under way
+    bool alone;           // one record at a time, to find the one that is not taken
+};
+
+struct kafka_delivery {
+    struct kafka_block blocks[KAFKA_BLOCKS_MAX]; // a ring: the request, and those behind it
+    uint32_t first, block_count;
+    uint32_t next_number;
+    uint32_t under_way;          // records of all
     rd_kafka_resp_err_t failure; // the first one since the attempt began
-    bool alone;                  // one record at a time, to find the one that is not taken
     bool fatal;
+    bool damaged; // one of the frames
 };
 
 struct kafka_exporter {
@@ -119,8 +134,7 @@ struct kafka_exporter {
     char *sender; // without the incarnation
     char sender_name[KAFKA_SENDER_MAX + 1];
     struct kafka_ranks ranks;
-    struct buffer value; // a verdict line
-    struct buffer frame;
+    struct buffer value;  // a verdict line
     rd_kafka_t *producer; // NULL: to be made
     struct kafka_delivery delivery;
     char broker_error[256]; // what was said last

@@ -62,6 +62,15 @@ static bool take_slice(struct slice *bytes, struct slice *out) {
     return true;
 }
 
+bool kafka_frame_skip(struct slice *bytes) {
+    uint32_t size;
+    if (!take(bytes, &size, sizeof size) || size > bytes->size)
+        return false;
+    bytes->data += size;
+    bytes->size -= size;
+    return true;
+}
+
 bool kafka_frame_read(struct slice *bytes, struct kafka_frame *frame) {
     uint32_t size;
     if (!take(bytes, &size, sizeof size) || size > bytes->size)

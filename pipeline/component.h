@@ -95,6 +95,10 @@ struct request {
     struct slice bytes;
     bool complete; // ends what one encode made; false: more of it follows (long documents)
     bool last;     // the very last request: finish up
+    // What waits behind it, in the order in which it will come as requests of its own, unless it is
+    // dropped before. An exporter with `ahead_bytes` may begin with it, and answers for `bytes`.
+    const struct slice *ahead;
+    uint32_t ahead_count;
 };
 
 // What a failed delivery says of trying again.
@@ -125,6 +129,9 @@ struct exporter_calls {
     // deliver.
     enum status (*send)(void *instance, const struct request *request, struct send_outcome *outcome,
                         struct error *error);
+    // How much of what waits it is shown with each request, so that it need not wait out one answer
+    // before it begins with the next. 0: nothing.
+    size_t ahead_bytes;
     // Asked on the exporter's thread, between deliveries; at the end nothing is waited for. With it
     // everything that waits leaves in one request, and no request is cut in two. NULL: as soon as
     // there is something, piece by piece.

@@ -28,7 +28,7 @@ void sender_init(struct sender *sender, const struct sender_settings *settings, 
         .site = settings->site,
         .once = settings->once,
         .config = calls->sending == NULL ? &sending_defaults : calls->sending(config),
-        .waits = settings->with_store && calls->waits_for_checkpoint != NULL &&
+        .waits = settings->with_store && !settings->once && calls->waits_for_checkpoint != NULL &&
                  calls->waits_for_checkpoint(config),
         .stopping = settings->stopping,
         .wake_checkpoint = settings->wake_checkpoint,
@@ -266,10 +266,38 @@ static struct slice leaving_bytes(struct sender *sender, uint32_t count) {
     return buffer_slice(&sender->gathered);
 }
 
+// The blocks behind the first `count` that may leave, too.
+static uint32_t list_ahead(const struct sender *sender, uint32_t count,
+                           struct slice ahead[SENDER_AHEAD_MAX]) {
+    size_t room = sender->component->type->exporter.ahead_bytes;
+    uint32_t listed = 0;
+    for (; listed < SENDER_AHEAD_MAX && count + listed < sender->block_count; listed++) {
+        const struct sender_block *block = sender_block_at(sender, count + listed);
+        if (!block->closed || !is_free(sender, block) || block->bytes.size > room)
+            break;
+        room -= block->bytes.size;
+        ahead[listed] = buffer_slice(&block->bytes);
+    }
+    return listed;
+}
+
+// The first `count` blocks. At a halt nothing new is begun with.
+static struct request next_request(struct sender *sender, uint32_t count,
+                                   struct slice ahead[SENDER_AHEAD_MAX]) {
+    struct request request = {
+        .complete = true, .bytes = leaving_bytes(sender, count), .ahead = ahead};
+    if (!sender->quitting)
+        sender->begun = request.ahead_count = list_ahead(sender, count, ahead);
+    else if (sender->begun > 0)
+        sender->begun--;
+    return request;
+}
+
 // One delivery, without the lock; blocks are nobody else's while they are closed.
 static void deliver(struct sender *sender) {
     uint32_t count = leaving_count(sender);
-    struct request request = {.complete = true, .bytes = leaving_bytes(sender, count)};
+    struct slice ahead[SENDER_AHEAD_MAX];
+    struct request request = next_request(sender, count, ahead);
     uint64_t records = 0;
     for (uint32_t i = 0; i < count; i++)
         records += sender_block_at(sender, i)->records;
@@ -294,6 +322,7 @@ static void deliver(struct sender *sender) {
         atomic_fetch_add_explicit(&sender->sent_records, records, memory_order_relaxed);
         sender->last_sent = request.last;
     } else {
+        sender->begun = 0;
         atomic_fetch_add_explicit(&sender->failed_records, records, memory_order_relaxed);
         if (outcome.permanent)
             give_up(sender, status, &error);
@@ -328,7 +357,7 @@ static void wait_until(struct sender *sender, uint64_t until_ns) {
 
 static bool is_done(const struct sender *sender, uint64_t now) {
     if (sender->quitting)
-        return true;
+        return sender->begun == 0;
     return sender->finishing && (sender->dead || now >= sender->finish_ns ||
                                  (sender->block_count == 0 && sender->last_sent));
 }
@@ -465,11 +494,9 @@ static void wait_for_retry(const struct sender *sender) {
         clock_sleep_ns(sender->retry_at_ns - now < LOOK_NS ? sender->retry_at_ns - now : LOOK_NS);
 }
 
-// A piece of a document on its way out; tried until it is taken or the service stops.
-static bool drain_piece(void *context, struct slice bytes) {
-    struct sender *sender = context;
-    struct request request = {.bytes = bytes};
-    while (!sender->dead && !attempt(sender, &request)) {
+// Tried until it is taken or the service stops.
+static bool drain(struct sender *sender, const struct request *request) {
+    while (!sender->dead && !attempt(sender, request)) {
         if (atomic_load(sender->stopping)) {
             give_up(sender, sender->failure, &sender->error);
             break;
@@ -477,6 +504,23 @@ static bool drain_piece(void *context, struct slice bytes) {
         wait_for_retry(sender);
     }
     return !sender->dead;
+}
+
+// A piece of a document on its way out.
+static bool drain_piece(void *context, struct slice bytes) {
+    return drain(context, &(struct request){.bytes = bytes});
+}
+
+// Delivers the first blocks until no more than `left` bytes wait, which the exporter has begun
+// with.
+static void drain_blocks(struct sender *sender, uint64_t left) {
+    while (!sender->dead && sender->block_count > 0 && atomic_load(&sender->queued_bytes) > left) {
+        struct slice ahead[SENDER_AHEAD_MAX];
+        uint32_t count = leaving_count(sender);
+        struct request request = next_request(sender, count, ahead);
+        if (drain(sender, &request))
+            drop_first_block(sender);
+    }
 }
 
 static void consume_in_pieces(struct sender *sender, const struct batch *batch) {
@@ -493,12 +537,16 @@ static void consume_in_pieces(struct sender *sender, const struct batch *batch) 
 
 void sender_consume(struct sender *sender, const struct batch *batch) {
     pthread_mutex_lock(&sender->lock);
-    if (!sender->dead && sender->once && sender->component->type->exporter.pace == NULL)
-        consume_in_pieces(sender, batch);
-    else if (!sender->dead)
-        consume_into_queue(sender, batch);
-    else
+    const struct exporter_calls *calls = &sender->component->type->exporter;
+    if (sender->dead) {
         atomic_fetch_add(&sender->dropped_records, batch_records(sender, batch));
+    } else if (sender->once && calls->pace == NULL && calls->ahead_bytes == 0) {
+        consume_in_pieces(sender, batch);
+    } else {
+        consume_into_queue(sender, batch);
+        if (sender->once && calls->pace == NULL)
+            drain_blocks(sender, calls->ahead_bytes);
+    }
     pthread_mutex_unlock(&sender->lock);
 }
 
@@ -514,6 +562,8 @@ static bool goes_on(const struct sender *sender, const struct request *request,
 
 static enum status finish_once(struct sender *sender, uint64_t deadline_ns) {
     sender->finishing = true;
+    if (sender->component->type->exporter.ahead_bytes > 0)
+        drain_blocks(sender, 0);
     uint32_t count = leaving_count(sender);
     struct request request = {
         .complete = true, .last = true, .bytes = leaving_bytes(sender, count)};

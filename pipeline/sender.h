@@ -8,7 +8,8 @@
 // checkpoint, with how far delivery had come: after a crash both are there again.
 //
 // With inputs that end there is no thread: long documents leave piece by piece, so that they never
-// stand in memory whole.
+// stand in memory whole. What an exporter begins with ahead is kept in blocks there, too, up to
+// that many bytes.
 #pragma once
 
 #include "pipeline/plan.h"
@@ -16,7 +17,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { SENDER_PIECE_BYTES = 256 << 10, SENDER_BLOCK_BYTES = 256 << 20 };
+enum {
+    SENDER_PIECE_BYTES = 256 << 10,
+    SENDER_BLOCK_BYTES = 256 << 20,
+    SENDER_AHEAD_MAX = 64, // blocks
+};
 
 struct sender_block {
     uint64_t sequence; // from 1
@@ -46,6 +51,7 @@ struct sender {
     bool finishing;     // nothing more comes: closes what is open and ends when all is delivered
     uint64_t finish_ns; // … or at this moment
     bool last_sent;
+    uint32_t begun;              // blocks behind the delivered ones that the exporter was shown
     struct sender_block *blocks; // a ring
     uint32_t block_first, block_count, block_capacity;
     struct buffer spare[4]; // buffers of delivered blocks, to be used again
@@ -87,7 +93,7 @@ void sender_init(struct sender *sender, const struct sender_settings *settings, 
 void sender_note_place(struct sender *sender);
 // Starts its thread; nothing with inputs that end, or when there is nothing to deliver.
 enum status sender_start(struct sender *sender, struct error *error) MUST_USE;
-// Ends its thread after the delivery under way; what waits stays.
+// Ends its thread after the deliveries under way; what waits stays.
 void sender_halt(struct sender *sender);
 void sender_release(struct sender *sender);
 

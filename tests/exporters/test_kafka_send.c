@@ -358,6 +358,137 @@ START_TEST(a_fatal_error_makes_a_new_producer) {
 }
 END_TEST
 
+// -- what waits behind a request ------------------------------------------------------------------
+
+enum { BLOCKS = 4, OF_BLOCK = 10 };
+static struct slice blocks[BLOCKS]; // slices of `out`
+
+static void encode_blocks(void) {
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        size_t begin = out.size;
+        encode_many(i * OF_BLOCK, (i + 1) * OF_BLOCK);
+        blocks[i].size = out.size - begin;
+    }
+    size_t at = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i].data = out.data + at;
+        at += blocks[i].size;
+    }
+}
+
+// As the sender does it: a block, and those behind it.
+static enum status send_block(uint32_t index, struct error *error) {
+    struct request request = {.bytes = blocks[index],
+                              .complete = true,
+                              .ahead = blocks + index + 1,
+                              .ahead_count = BLOCKS - 1 - index};
+    struct send_outcome outcome = {0};
+    return exporter_kafka.exporter.send(self, &request, &outcome, error);
+}
+
+static uint32_t under_way_or_delivered(uint32_t block) {
+    const struct kafka_block *known =
+        &self->delivery.blocks[(self->delivery.first + block) % KAFKA_BLOCKS_MAX];
+    return known->count - known->waiting;
+}
+
+START_TEST(no_answer_is_waited_out_before_the_next_leaves) {
+    struct error error = {0};
+    encode_blocks();
+    ck_assert_int_eq(send_block(0, &error), STATUS_OK);
+    ck_assert_uint_eq(self->delivery.block_count, BLOCKS);
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        ck_assert_uint_eq(under_way_or_delivered(i), OF_BLOCK);
+    for (uint32_t i = 1; i < BLOCKS; i++)
+        ck_assert_int_eq(send_block(i, &error), STATUS_OK);
+    ck_assert_uint_eq(self->delivery.under_way, 0);
+    check_arrived_up_to(BLOCKS * OF_BLOCK);
+}
+END_TEST
+
+START_TEST(blocks_under_way_survive_a_broker_that_goes) {
+    struct error error = {0};
+    config.sending.timeout.ns = 500 * INT64_C(1000000);
+    encode_blocks();
+    EVENTUALLY(send_block(0, &error) == STATUS_OK);
+    ck_assert_int_eq((int)mock.mock_broker_set_down(cluster, 1), 0);
+    for (int i = 0; i < 2; i++)
+        (void)send_block(1, &error); // may have arrived
+    ck_assert_int_eq((int)mock.mock_broker_set_up(cluster, 1), 0);
+    for (uint32_t i = 1; i < BLOCKS; i++)
+        EVENTUALLY(send_block(i, &error) == STATUS_OK);
+    check_arrived_up_to(BLOCKS * OF_BLOCK);
+}
+END_TEST
+
+// The producer is made anew, and what it had under way comes again behind what failed.
+START_TEST(a_failure_keeps_the_order_of_blocks) {
+    enum { PRODUCE = 0 };
+    struct error error = {0};
+    const rd_kafka_resp_err_t denied[] = {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED};
+    encode_blocks();
+    mock.mock_push_request_errors_array(cluster, PRODUCE, 1, denied);
+    ck_assert_int_eq(send_block(0, &error), STATUS_DENIED);
+    ck_assert_ptr_nonnull(strstr(error.message, "10 of 10 records for t were not delivered"));
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        EVENTUALLY(send_block(i, &error) == STATUS_OK);
+    check_arrived_up_to(BLOCKS * OF_BLOCK);
+}
+END_TEST
+
+// Only in the block that it is in; the others go together.
+START_TEST(a_refused_record_is_found_in_its_block) {
+    enum { PRODUCE = 0 };
+    struct error error = {0};
+    const rd_kafka_resp_err_t refused[] = {RD_KAFKA_RESP_ERR_NO_ERROR,
+                                           RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+                                           RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE};
+    config.linger.ns = 300 * INT64_C(1000000);
+    stop();
+    start();
+    encode_blocks();
+    // The first block by itself; then the others in one request, which is refused, and alone the
+    // first record of them.
+    mock.mock_push_request_errors_array(cluster, PRODUCE, 3, refused);
+    struct request request = {.bytes = blocks[0], .complete = true};
+    struct send_outcome outcome = {0};
+    ck_assert_int_eq(exporter_kafka.exporter.send(self, &request, &outcome, &error), STATUS_OK);
+    for (uint32_t i = 1; i < BLOCKS; i++)
+        EVENTUALLY(send_block(i, &error) == STATUS_OK);
+    ck_assert_uint_eq(metric_value(self->undeliverable), 1);
+    uint64_t arrived[BLOCKS * OF_BLOCK];
+    uint32_t count = 0;
+    for (uint32_t i = 1; i <= BLOCKS * OF_BLOCK; i++)
+        if (i != OF_BLOCK + 1)
+            arrived[count++] = i;
+    check_arrived(arrived, count);
+}
+END_TEST
+
+START_TEST(a_block_that_was_given_up_holds_nothing_back) {
+    struct error error = {0};
+    encode_blocks();
+    ck_assert_int_eq(send_block(0, &error), STATUS_OK);
+    // The sender dropped two, and goes on behind them.
+    ck_assert_int_eq(send_block(3, &error), STATUS_OK);
+    ck_assert_uint_eq(self->delivery.block_count, 1);
+    check_arrived_up_to(BLOCKS * OF_BLOCK);
+}
+END_TEST
+
+START_TEST(a_damaged_block_is_told) {
+    struct error error = {0};
+    encode_many(0, 1);
+    struct slice whole = buffer_slice(&out);
+    struct request request = {.bytes = {whole.data, whole.size - 1}, .complete = true};
+    struct send_outcome outcome = {0};
+    ck_assert_int_eq(exporter_kafka.exporter.send(self, &request, &outcome, &error), STATUS_BUG);
+    memset(out.data + 12, 0x7f, 4); // the length of the key
+    request.bytes = whole;
+    ck_assert_int_eq(exporter_kafka.exporter.send(self, &request, &outcome, &error), STATUS_BUG);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("kafka exporter");
     TCase *encoding = tcase_create("encoding");
@@ -377,6 +508,15 @@ int main(void) {
     tcase_add_test(sending, a_record_that_brokers_refuse_is_found_and_left_out);
     tcase_add_test(sending, a_fatal_error_makes_a_new_producer);
     suite_add_tcase(suite, sending);
+    TCase *ahead = tcase_create("ahead");
+    tcase_add_checked_fixture(ahead, setup, teardown);
+    tcase_add_test(ahead, no_answer_is_waited_out_before_the_next_leaves);
+    tcase_add_test(ahead, blocks_under_way_survive_a_broker_that_goes);
+    tcase_add_test(ahead, a_failure_keeps_the_order_of_blocks);
+    tcase_add_test(ahead, a_refused_record_is_found_in_its_block);
+    tcase_add_test(ahead, a_block_that_was_given_up_holds_nothing_back);
+    tcase_add_test(ahead, a_damaged_block_is_told);
+    suite_add_tcase(suite, ahead);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

@@ -393,14 +393,64 @@ class Suite:
         self.checks.equal(sorted(numbers.values()), sorted(line for own in lines for line in own),
                           "every record once, repeats aside")
 
+    def ends(self, topic):
+        """How many records the topic has had."""
+        done = subprocess.run(["kcat", "-Q", "-b", self.broker.address, "-t", topic + ":0:-1",
+                               "-t", topic + ":1:-1"], stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60, check=False)
+        return sum(int(number) for number in re.findall(rb"offset (\d+)", done.stdout))
+
+    def killed_with_blocks_under_way(self):
+        """Many small blocks wait, and several are under way whenever it is killed: nothing is
+        lost, what comes again has the numbers that it had, and all is in order."""
+        total = 12000
+        sample = json.loads(job_lines("job-h", 84)[0][0])
+        lines = [json.dumps({**sample, "timestamp_ns": sample["timestamp_ns"] + i})
+                 for i in range(total)]
+        pattern = os.path.join(self.write_job("job-h", [lines]), "*.jsonl")
+        config = self.sidecar("killed", pattern, store=True)
+
+        def small_blocks(folder, output):
+            made = config(folder, output)
+            made["exporters"]["kafka"]["sending_queue"] = {"batch": {"max_size": "8KiB"}}
+            return made
+        sidecar = Culprit(self, "sidecar-7", small_blocks)
+        for step in range(5):
+            before = self.ends("killed")
+            sidecar.start()
+            self.wait_for("records of step %d arrive" % step,
+                          lambda: self.ends("killed") > before, sidecar)
+            sidecar.stop(signal.SIGKILL)
+        sidecar.start()
+        self.wait_for("all arrive", lambda: len({
+            headers["culprit-sequence"] for _, headers, _ in self.consume("killed")}) == total,
+            sidecar)
+        self.checks.equal(sidecar.stop(), 0, "exit code of the sidecar")
+        records = self.consume("killed")
+        self.checks.equal(len({headers["culprit-sender"] for _, headers, _ in records}), 1,
+                          "the numbers are of one sender")
+        highest, kept = 0, []
+        for _, headers, value in records:  # as the receiver tells repeats
+            number = int(headers["culprit-sequence"])
+            if number > highest:
+                highest = number
+                kept.append(value)
+            else:
+                self.checks.equal(value, kept[number - 1], "a number stands for one record")
+        self.checks.check(kept == lines, "every record once and in order, repeats aside: %d of %d"
+                          % (len(kept), total))
+        print("killed_with_blocks_under_way: %d repeats" % (len(records) - len(kept)))
+
     def all(self):
         for topic in ("events", "events.verdicts", "passed", "passed.verdicts", "taken",
                       "taken.verdicts", "interrupted", "interrupted.verdicts", "poisoned",
-                      "poisoned.verdicts", "poisoned.dlq", "stored", "stored.verdicts"):
+                      "poisoned.verdicts", "poisoned.dlq", "stored", "stored.verdicts",
+                      "killed"):
             self.broker.create_topic(topic)
         for case in (self.gateway_finds_what_analyze_finds, self.sidecar_feeds_gateway,
                      self.poison_goes_to_the_dead_letters, self.another_gateway_takes_over,
-                     self.takes_up_where_it_was, self.broker_goes_and_comes):
+                     self.takes_up_where_it_was, self.killed_with_blocks_under_way,
+                     self.broker_goes_and_comes):
             if len(sys.argv) > 2 and case.__name__ not in sys.argv[2:]:
                 continue
             begun = time.monotonic()
