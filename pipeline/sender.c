@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What leaves next, and when is a failed delivery tried again?
+// What leaves next, and when?
 //
 // The thread sleeps until the first block may leave: it is closed, its checkpoint is durable (when
-// that is asked for), and the wait after a failure is over. Waits grow by the configured factor and
-// are spread at random, so that many senders do not come back at once. Encoding costs one lock;
-// buffers of delivered blocks are used again.
-#include "pipeline/sender.h"
+// that is asked for), and the wait after a failure (sender_retry.c) is over. Encoding costs one
+// lock; buffers of delivered blocks are used again.
+#include "pipeline/sender_parts.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +12,7 @@
 #include "base/thread.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { DELIVERED_MAX = 1 << 20 }; // what an exporter says of its deliveries
@@ -105,7 +105,7 @@ static void recount(struct sender *sender, uint64_t queued) {
                           memory_order_relaxed);
 }
 
-static void drop_first_block(struct sender *sender) {
+void sender_drop_first_block(struct sender *sender) {
     struct sender_block *block = sender_block_at(sender, 0);
     recount(sender, atomic_load(&sender->queued_bytes) - block->bytes.size);
     enum { SPARE_BYTES_MAX = 4 << 20 };
@@ -127,72 +127,6 @@ static void drop_last_block(struct sender *sender) {
 void sender_close_block(struct sender *sender) {
     if (sender->block_count > 0)
         sender_block_at(sender, sender->block_count - 1)->closed = true;
-}
-
-// -- failing ------------------------------------------------------------------------------------
-
-static void give_up(struct sender *sender, enum status status, const struct error *error) {
-    sender->dead = true;
-    sender->failure = status;
-    sender->error = *error;
-    while (sender->block_count > 0) {
-        sender->dropped_bytes += sender_block_at(sender, 0)->bytes.size;
-        atomic_fetch_add(&sender->dropped_records, sender_block_at(sender, 0)->records);
-        drop_first_block(sender);
-    }
-    if (status != STATUS_STOPPED)
-        log_write(LOG_ERROR, (struct log_site){"C3001", sender->site}, "cannot deliver: %s",
-                  error->message);
-}
-
-// Between 1 - factor and 1 + factor (xorshift, Marsaglia 2003).
-static double spread(struct sender *sender) {
-    sender->random ^= sender->random << 13;
-    sender->random ^= sender->random >> 7;
-    sender->random ^= sender->random << 17;
-    double unit = (double)(sender->random >> 11) / (double)(UINT64_C(1) << 53);
-    return 1 + sender->config->retry.randomization_factor * (2 * unit - 1);
-}
-
-static uint64_t next_wait(struct sender *sender, const struct send_outcome *outcome) {
-    const struct sending_retry *retry = &sender->config->retry;
-    double wait = (double)retry->initial_interval.ns;
-    if (sender->backoff_ns != 0)
-        wait = (double)sender->backoff_ns * retry->multiplier;
-    if (wait > (double)retry->max_interval.ns)
-        wait = (double)retry->max_interval.ns;
-    sender->backoff_ns = (uint64_t)wait;
-    uint64_t asked = outcome->retry_after_ns < (uint64_t)retry->max_interval.ns
-                         ? outcome->retry_after_ns
-                         : (uint64_t)retry->max_interval.ns;
-    uint64_t spread_ns = (uint64_t)(wait * spread(sender));
-    return spread_ns > asked ? spread_ns : asked;
-}
-
-// Whether what failed is dropped instead of tried again.
-static bool is_over(const struct sender *sender) {
-    const struct sending_retry *retry = &sender->config->retry;
-    uint64_t elapsed = clock_monotonic_ns() - sender->failing_since_ns;
-    return !retry->enabled ||
-           (retry->max_elapsed_time.ns > 0 && elapsed >= (uint64_t)retry->max_elapsed_time.ns);
-}
-
-static void note_failure(struct sender *sender, enum status status, const struct error *error,
-                         const struct send_outcome *outcome) {
-    sender->error = *error;
-    sender->failure = status;
-    if (sender->failing_since_ns == 0)
-        sender->failing_since_ns = clock_monotonic_ns();
-    sender->retry_at_ns = clock_monotonic_ns() + next_wait(sender, outcome);
-    log_write(LOG_WARN, (struct log_site){"C3002", sender->site},
-              "cannot deliver now, will try again: %s", error->message);
-}
-
-static void note_success(struct sender *sender) {
-    if (sender->failing_since_ns != 0)
-        log_write(LOG_INFO, (struct log_site){"C3003", sender->site}, "delivers again");
-    sender->failing_since_ns = sender->backoff_ns = sender->retry_at_ns = 0;
-    sender->error.message[0] = '\0';
 }
 
 // -- the thread ---------------------------------------------------------------------------------
@@ -315,7 +249,7 @@ static void deliver(struct sender *sender) {
     pthread_mutex_lock(&sender->lock);
     atomic_store_explicit(&sender->in_flight, 0, memory_order_relaxed);
     if (status == STATUS_OK) {
-        note_success(sender);
+        sender_note_success(sender);
         struct buffer old = sender->delivered;
         sender->delivered = delivered;
         delivered = old;
@@ -324,16 +258,12 @@ static void deliver(struct sender *sender) {
     } else {
         sender->begun = 0;
         atomic_fetch_add_explicit(&sender->failed_records, records, memory_order_relaxed);
-        if (outcome.permanent)
-            give_up(sender, status, &error);
-        else
-            note_failure(sender, status, &error, &outcome);
-        if (!sender->dead && is_over(sender)) {
-            log_write(LOG_ERROR, (struct log_site){"C3004", sender->site},
-                      "what could not be delivered is dropped (%llu records): %s",
-                      (unsigned long long)records, error.message);
+        if (sender_note_failure(sender, status, &error, &outcome, records) == DROP_IT) {
+            if (sender->finishing) {
+                sender->lost_bytes += request.bytes.size;
+                sender->lost_records += records;
+            }
             atomic_fetch_add_explicit(&sender->dropped_records, records, memory_order_relaxed);
-            sender->failing_since_ns = sender->backoff_ns = sender->retry_at_ns = 0;
             status = STATUS_OK;
             sender->last_sent = request.last;
         }
@@ -341,7 +271,7 @@ static void deliver(struct sender *sender) {
     buffer_release(&delivered);
     for (uint32_t i = 0; i < count && status == STATUS_OK && sender->block_count > 0; i++) {
         sender->delivered_sequence = sender_block_at(sender, 0)->sequence;
-        drop_first_block(sender);
+        sender_drop_first_block(sender);
     }
 }
 
@@ -469,46 +399,56 @@ static void consume_into_queue(struct sender *sender, const struct batch *batch)
 
 // -- inputs that end ----------------------------------------------------------------------------
 
-static bool attempt(struct sender *sender, const struct request *request) {
+// Whether it was taken, or never will be: the sender is dead then. What is dropped here is a part
+// of a document, and without it the rest is of no use.
+static bool attempt(struct sender *sender, const struct request *request, uint64_t records) {
     struct error error = {0};
     struct send_outcome outcome = {0};
     const struct exporter_calls *calls = &sender->component->type->exporter;
     enum status status =
         calls->send == NULL ? STATUS_OK : calls->send(sender->instance, request, &outcome, &error);
     if (status == STATUS_OK) {
-        note_success(sender);
+        sender_note_success(sender);
         return true;
     }
-    if (outcome.permanent) {
-        give_up(sender, status, &error);
-        return true;
-    }
-    note_failure(sender, status, &error, &outcome);
-    return false;
+    enum after_failure then = sender_note_failure(sender, status, &error, &outcome, records);
+    if (then == DROP_IT)
+        sender_abandon(sender, status, &error);
+    return then != TRY_AGAIN;
 }
 
-static void wait_for_retry(const struct sender *sender) {
-    enum { LOOK_NS = 250 * 1000 * 1000 };
-    uint64_t now = clock_monotonic_ns();
-    if (sender->retry_at_ns > now)
-        clock_sleep_ns(sender->retry_at_ns - now < LOOK_NS ? sender->retry_at_ns - now : LOOK_NS);
+// False when somebody asks to stop meanwhile or, with a deadline, when that is sooner.
+static bool wait_for_retry(const struct sender *sender, uint64_t deadline_ns) {
+    enum { LOOK_NS = 100 * 1000 * 1000 };
+    for (uint64_t now; (now = clock_monotonic_ns()) < sender->retry_at_ns;) {
+        uint64_t left = sender->retry_at_ns - now;
+        if (deadline_ns != 0 ? sender->retry_at_ns >= deadline_ns : atomic_load(sender->stopping))
+            return false;
+        clock_sleep_ns(left < LOOK_NS ? left : LOOK_NS);
+    }
+    return deadline_ns != 0 || !atomic_load(sender->stopping);
 }
 
-// Tried until it is taken or the service stops.
-static bool drain(struct sender *sender, const struct request *request) {
-    while (!sender->dead && !attempt(sender, request)) {
-        if (atomic_load(sender->stopping)) {
-            give_up(sender, sender->failure, &sender->error);
-            break;
-        }
-        wait_for_retry(sender);
-    }
+struct piece {
+    struct sender *sender;
+    uint64_t records; // of the batch it is a part of
+};
+
+// Tried until it is taken, is over, or the service stops.
+static bool drain(struct sender *sender, const struct request *request, uint64_t records) {
+    while (!sender->dead && !attempt(sender, request, records))
+        if (!wait_for_retry(sender, 0))
+            sender_give_up(sender, sender->failure, &sender->error);
     return !sender->dead;
 }
 
-// A piece of a document on its way out.
+// A piece of a document on its way out. Behind one that was not taken the others are only counted.
 static bool drain_piece(void *context, struct slice bytes) {
-    return drain(context, &(struct request){.bytes = bytes});
+    const struct piece *piece = context;
+    struct sender *sender = piece->sender;
+    if (!drain(sender, &(struct request){.bytes = bytes}, piece->records))
+        sender->lost_bytes += bytes.size;
+    return !sender->dead || sender->failure != STATUS_STOPPED;
 }
 
 // Delivers the first blocks until no more than `left` bytes wait, which the exporter has begun
@@ -518,28 +458,40 @@ static void drain_blocks(struct sender *sender, uint64_t left) {
         struct slice ahead[SENDER_AHEAD_MAX];
         uint32_t count = leaving_count(sender);
         struct request request = next_request(sender, count, ahead);
-        if (drain(sender, &request))
-            drop_first_block(sender);
+        if (drain(sender, &request, sender_block_at(sender, 0)->records))
+            sender_drop_first_block(sender);
     }
 }
 
 static void consume_in_pieces(struct sender *sender, const struct batch *batch) {
     struct buffer out;
-    buffer_init_drained(&out, SENDER_PIECE_BYTES, drain_piece, sender);
+    struct piece piece = {sender, batch_records(sender, batch)};
+    buffer_init_drained(&out, SENDER_PIECE_BYTES, drain_piece, &piece);
     sender->component->type->exporter.encode(sender->instance, batch, &out);
     if (!buffer_finish(&out) && !sender->dead) {
         struct error error;
         enum status status = error_set(&error, STATUS_BUG, "a piece could not be buffered");
-        give_up(sender, status, &error);
+        sender_give_up(sender, status, &error);
+    }
+    if (sender->dead) {
+        sender->lost_records += piece.records;
+        atomic_fetch_add(&sender->dropped_records, piece.records);
     }
     buffer_release(&out);
+}
+
+// For a sink that is dead: how many bytes it would be nobody knows.
+static void consume_for_nothing(struct sender *sender, uint64_t records) {
+    sender->lost_records += records;
+    sender->lost_uncounted |= records > 0;
+    atomic_fetch_add(&sender->dropped_records, records);
 }
 
 void sender_consume(struct sender *sender, const struct batch *batch) {
     pthread_mutex_lock(&sender->lock);
     const struct exporter_calls *calls = &sender->component->type->exporter;
     if (sender->dead) {
-        atomic_fetch_add(&sender->dropped_records, batch_records(sender, batch));
+        consume_for_nothing(sender, batch_records(sender, batch));
     } else if (sender->once && calls->pace == NULL && calls->ahead_bytes == 0) {
         consume_in_pieces(sender, batch);
     } else {
@@ -553,13 +505,6 @@ void sender_consume(struct sender *sender, const struct batch *batch) {
 // -- the end ------------------------------------------------------------------------------------
 
 // What was kept for one request is tried until somebody asks to stop; a mere end has a deadline.
-static bool goes_on(const struct sender *sender, const struct request *request,
-                    uint64_t deadline_ns) {
-    if (request->bytes.size == 0)
-        return clock_monotonic_ns() < deadline_ns;
-    return !atomic_load(sender->stopping) && !is_over(sender);
-}
-
 static enum status finish_once(struct sender *sender, uint64_t deadline_ns) {
     sender->finishing = true;
     if (sender->component->type->exporter.ahead_bytes > 0)
@@ -567,15 +512,18 @@ static enum status finish_once(struct sender *sender, uint64_t deadline_ns) {
     uint32_t count = leaving_count(sender);
     struct request request = {
         .complete = true, .last = true, .bytes = leaving_bytes(sender, count)};
-    bool done = sender->dead || attempt(sender, &request);
-    while (!done && goes_on(sender, &request, deadline_ns)) {
-        wait_for_retry(sender);
-        done = attempt(sender, &request);
-    }
+    uint64_t records = 0;
+    for (uint32_t i = 0; i < count; i++)
+        records += sender_block_at(sender, i)->records;
+    if (request.bytes.size > 0)
+        deadline_ns = 0;
+    bool done = sender->dead || attempt(sender, &request, records);
+    while (!done && wait_for_retry(sender, deadline_ns))
+        done = attempt(sender, &request, records);
     if (!done || sender->dead)
         return sender->failure;
     while (sender->block_count > 0)
-        drop_first_block(sender);
+        sender_drop_first_block(sender);
     return STATUS_OK;
 }
 
@@ -591,6 +539,30 @@ static enum status finish_thread(struct sender *sender, uint64_t deadline_ns) {
                                                                           : sender->failure;
 }
 
+// "exporter/json: no space left; 4 records (812 bytes) were not delivered"
+static enum status error_set_left(const struct sender *sender, enum status status,
+                                  struct error *error) {
+    uint64_t bytes = atomic_load(&sender->queued_bytes) + sender->lost_bytes;
+    uint64_t records = sender->lost_records;
+    char text[96];
+    for (uint32_t i = 0; i < sender->block_count; i++)
+        records += sender_block_at(sender, i)->records;
+    const char *plural = records == 1 ? "" : "s";
+    if (records > 0 && bytes > 0 && !sender->lost_uncounted)
+        snprintf(text, sizeof text, "%llu record%s (%llu byte%s)", (unsigned long long)records,
+                 plural, (unsigned long long)bytes, bytes == 1 ? "" : "s");
+    else if (records > 0)
+        snprintf(text, sizeof text, "%llu record%s", (unsigned long long)records, plural);
+    else if (bytes > 0)
+        snprintf(text, sizeof text, "%llu byte%s", (unsigned long long)bytes,
+                 bytes == 1 ? "" : "s");
+    else
+        snprintf(text, sizeof text, "only the closing request");
+    bool were = records > 1 || (records == 0 && bytes > 1);
+    return error_set(error, status, "%s: %s; %s %s not delivered", sender->site,
+                     sender->error.message, text, were ? "were" : "was");
+}
+
 enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct error *error) {
     if (!sender->once && !sender->running)
         return STATUS_OK;
@@ -600,9 +572,7 @@ enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct er
         return STATUS_OK;
     if (sender->dead && sender->failure == STATUS_STOPPED)
         return STATUS_OK; // the reader went away: nothing is owed to it
-    unsigned long long left = atomic_load(&sender->queued_bytes) + sender->dropped_bytes;
-    return error_set(error, status, "%s: %s (%llu bytes were not delivered)", sender->site,
-                     sender->error.message, left);
+    return error_set_left(sender, status, error);
 }
 
 // -- going on -----------------------------------------------------------------------------------

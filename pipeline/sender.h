@@ -66,9 +66,10 @@ struct sender {
     uint64_t backoff_ns;
     uint64_t failing_since_ns; // 0: it works
     uint64_t random;
-    bool dead; // failed for good: what comes is dropped and counted
-    uint64_t dropped_bytes;
-    enum status failure; // the last one
+    bool dead;                         // failed for good: what comes is dropped and counted
+    uint64_t lost_records, lost_bytes; // dropped since it is dead, or at the end
+    bool lost_uncounted;               // of some of them the bytes are not known
+    enum status failure;               // the last one
     struct error error;
 
     atomic_bool full;

@@ -29,6 +29,7 @@ static struct answer answers[8];                              // of the first re
 static uint32_t request_count;
 static char sent[4096]; // requests, a bar between them; '.' behind the last one
 static uint64_t sent_bytes;
+static uint32_t early_requests; // before the wait was over
 static const char *next_text;
 static unsigned encode_times;
 static bool encode_fails;
@@ -46,12 +47,15 @@ static void box_encode(void *instance, const struct batch *batch, struct buffer 
     out->failed = out->failed || encode_fails;
 }
 
+static struct sender sender;
+
 static enum status box_send(void *instance, const struct request *request,
                             struct send_outcome *outcome, struct error *error) {
     (void)instance;
     pthread_mutex_lock(&sink_lock);
     struct answer answer = request_count < 8 ? answers[request_count] : (struct answer){0};
     request_count++;
+    early_requests += clock_monotonic_ns() < sender.retry_at_ns;
     sent_bytes += answer.refused ? 0 : request->bytes.size;
     if (!answer.refused && strlen(sent) + request->bytes.size + 4 < sizeof sent) {
         strncat(sent, request->bytes.data == NULL ? "" : request->bytes.data, request->bytes.size);
@@ -107,7 +111,6 @@ static bool box_waits(const void *config) {
 // -- the sender -----------------------------------------------------------------------------------
 
 static struct plan_component component;
-static struct sender sender;
 static atomic_bool stopping;
 static atomic_uint asked;
 static struct error error;
@@ -141,7 +144,7 @@ static void setup(void) {
     sending.retry.initial_interval.ns = 1000000;
     sending.retry.randomization_factor = 0;
     memset(answers, 0, sizeof answers);
-    request_count = 0;
+    request_count = early_requests = 0;
     sent_bytes = 0;
     encode_times = 1;
     sent[0] = resumed[0] = shown[0] = '\0';
@@ -416,7 +419,7 @@ START_TEST(a_dead_sink_gets_nothing_more_and_the_rest_is_counted) {
     consume("hi", true);
     ck_assert_uint_eq(atomic_load(&sender.dropped_records), 6);
     ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
-    ck_assert_str_eq(error.message, "exporter/box: it says no (7 bytes were not delivered)");
+    ck_assert_str_eq(error.message, "exporter/box: it says no; 6 records were not delivered");
     ck_assert_uint_eq(request_count, 1);
 }
 END_TEST
@@ -428,7 +431,8 @@ START_TEST(the_end_does_not_wait_beyond_its_deadline) {
     start();
     consume("abc", true);
     ck_assert_int_eq(finish(SECOND / 20), STATUS_IO);
-    ck_assert_str_eq(error.message, "exporter/box: it says no (3 bytes were not delivered)");
+    ck_assert_str_eq(error.message,
+                     "exporter/box: it says no; 2 records (3 bytes) were not delivered");
 }
 END_TEST
 
@@ -443,6 +447,63 @@ START_TEST(what_is_too_large_is_dropped_alone) {
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
     check_sent("a|b");
     ck_assert_uint_eq(atomic_load(&sender.dropped_records), 2);
+}
+END_TEST
+
+// -- inputs that end: when a piece fails ----------------------------------------------------------
+
+// The wait is the configured one, or the sink's; a short one of our own would come first.
+START_TEST(a_piece_waits_as_long_as_it_is_told_to) {
+    uint64_t wait_ns = SECOND * 4 / 10;
+    for (int i = 0; i < 2; i++)
+        answers[i] = (struct answer){.refused = true, .retry_after_ns = _i == 0 ? 0 : wait_ns};
+    sending.retry.initial_interval.ns = _i == 0 ? (int64_t)wait_ns : 1000000;
+    sending.retry.multiplier = 1;
+    make(true, false);
+    consume("abc", true);
+    ck_assert_uint_eq(request_count, 3);
+    ck_assert_uint_eq(early_requests, 0);
+    ck_assert_str_eq(sent, "abc|");
+}
+END_TEST
+
+// Without retries, and when they took too long: the rest of the document is counted, not sent.
+START_TEST(a_piece_that_is_over_is_dropped_with_its_document) {
+    static char text[1000];
+    memset(text, 'x', sizeof text - 1);
+    encode_times = 1000; // 999,000 bytes
+    for (int i = 0; i < 8; i++)
+        answers[i].refused = true;
+    if (_i == 0)
+        sending.retry.enabled = false;
+    else
+        sending.retry.max_elapsed_time.ns = 1;
+    make(true, false);
+    consume(text, true);
+    ck_assert_uint_le(request_count, _i == 0 ? 1 : 2);
+    ck_assert_str_eq(sent, "");
+    ck_assert_uint_eq(atomic_load(&sender.dropped_records), 2);
+    ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
+    ck_assert_str_eq(error.message,
+                     "exporter/box: it says no; 2 records (999000 bytes) were not delivered");
+    ck_assert_uint_le(request_count, 2); // no end is put to what is torn
+}
+END_TEST
+
+// What is paced waits for one request, and that is dropped by the same rule.
+START_TEST(a_paced_request_that_is_over_is_dropped) {
+    type.exporter.pace = box_pace;
+    for (int i = 0; i < 8; i++)
+        answers[i].refused = true;
+    sending.retry.enabled = false;
+    make(true, false);
+    consume("abc", true);
+    ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
+    ck_assert_uint_eq(request_count, 1);
+    ck_assert_uint_eq(atomic_load(&sender.dropped_records), 2);
+    ck_assert_str_eq(error.message,
+                     "exporter/box: it says no; 2 records (3 bytes) were not "
+                     "delivered");
 }
 END_TEST
 
@@ -608,7 +669,8 @@ START_TEST(inputs_that_end_stop_with_what_waits) {
     consume("b", true);
     atomic_store(&stopping, true);
     ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
-    ck_assert_ptr_nonnull(strstr(error.message, "it says no (2 bytes were not delivered)"));
+    ck_assert_str_eq(error.message,
+                     "exporter/box: it says no; 4 records (2 bytes) were not delivered");
     ck_assert_uint_eq(request_count, 1);
 }
 END_TEST
@@ -673,7 +735,7 @@ START_TEST(a_paced_sink_gets_one_request_at_the_end_of_inputs) {
     consume("c", true);
     atomic_store(&stopping, true); // … until somebody asks to stop
     ck_assert_int_eq(finish(0), STATUS_IO);
-    ck_assert_ptr_nonnull(strstr(error.message, "(1 bytes were not delivered)"));
+    ck_assert_ptr_nonnull(strstr(error.message, "2 records (1 byte) were not delivered"));
 }
 END_TEST
 
@@ -707,6 +769,9 @@ int main(void) {
     tcase_add_test(tests, inputs_that_end_stop_with_what_waits);
     tcase_add_test(tests, a_long_document_leaves_in_pieces);
     tcase_add_loop_test(tests, a_piece_is_tried_until_the_run_is_stopped, 0, 2);
+    tcase_add_loop_test(tests, a_piece_waits_as_long_as_it_is_told_to, 0, 2);
+    tcase_add_loop_test(tests, a_piece_that_is_over_is_dropped_with_its_document, 0, 2);
+    tcase_add_test(tests, a_paced_request_that_is_over_is_dropped);
     tcase_add_test(tests, a_reader_that_went_away_is_owed_nothing);
     tcase_add_test(tests, a_paced_sink_gets_one_request_at_the_end_of_inputs);
     suite_add_tcase(suite, tests);
