@@ -70,6 +70,8 @@ int status_exit_code(enum status status) {
         return 73;
     case STATUS_IO:
         return 74;
+    case STATUS_AGAIN:
+        return 75;
     case STATUS_DENIED:
         return 77;
     case STATUS_CONFIG:

@@ -18,6 +18,7 @@ enum status {
     STATUS_DENIED,        // no permission
     STATUS_CANNOT_CREATE, // an output cannot be made
     STATUS_IO,            // reading or writing failed; trying again may help
+    STATUS_AGAIN,         // not done yet, and kept: the next start goes on with it
     STATUS_OS,            // the system refused something else (threads, descriptors)
     STATUS_LIMIT,         // a bound was reached
     STATUS_STOPPED,       // asked to stop

@@ -15,6 +15,7 @@ static const char all_exit_codes[] =
     "  71       the system refused something (memory, threads, descriptors)\n"
     "  73       an output cannot be made\n"
     "  74       reading or writing failed\n"
+    "  75       stopped before all was delivered; the store keeps it for the next start\n"
     "  77       no permission\n"
     "  78       the configuration is wrong\n"
     "  128+n    ended at once by a second signal n\n";

@@ -134,7 +134,8 @@ const struct command command_run = {
         "  66     a configuration file is not there\n"
         "  71     the system refused something\n"
         "  73     an output cannot be made\n"
-        "  74     reading or writing failed\n"
+        "  74     reading or writing failed; at a stop: what was not delivered or stored is lost\n"
+        "  75     stopped before all was delivered; the store keeps it for the next start\n"
         "  77     no permission\n"
         "  78     the configuration is wrong\n"
         "  128+n  ended at once by a second signal n\n",

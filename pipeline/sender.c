@@ -41,6 +41,7 @@ void sender_init(struct sender *sender, const struct sender_settings *settings, 
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&sender->wake, &attributes);
+    pthread_cond_init(&sender->ended_wake, &attributes);
     pthread_condattr_destroy(&attributes);
     buffer_init(&sender->delivered, DELIVERED_MAX);
     buffer_init(&sender->gathered, SENDER_BLOCK_BYTES);
@@ -56,6 +57,7 @@ void sender_release(struct sender *sender) {
     buffer_release(&sender->delivered);
     buffer_release(&sender->gathered);
     pthread_cond_destroy(&sender->wake);
+    pthread_cond_destroy(&sender->ended_wake);
     pthread_mutex_destroy(&sender->lock);
 }
 
@@ -309,6 +311,8 @@ static void *sender_thread(void *argument) {
             at = sender->finish_ns;
         wait_until(sender, at);
     }
+    sender->ended = true;
+    pthread_cond_signal(&sender->ended_wake);
     pthread_mutex_unlock(&sender->lock);
     return NULL;
 }
@@ -527,16 +531,38 @@ static enum status finish_once(struct sender *sender, uint64_t deadline_ns) {
     return STATUS_OK;
 }
 
-static enum status finish_thread(struct sender *sender, uint64_t deadline_ns) {
+void sender_finish_begin(struct sender *sender, uint64_t deadline_ns) {
+    if (!sender->running)
+        return;
     pthread_mutex_lock(&sender->lock);
     sender->finishing = true;
     sender->finish_ns = deadline_ns;
     sender_close_block(sender);
     pthread_cond_signal(&sender->wake);
     pthread_mutex_unlock(&sender->lock);
-    join(sender);
-    return sender->block_count == 0 && sender->last_sent && !sender->dead ? STATUS_OK
-                                                                          : sender->failure;
+}
+
+// A delivery that does not end cannot be taken away from its thread; it is not waited for.
+static enum status finish_thread(struct sender *sender, uint64_t deadline_ns) {
+    sender_finish_begin(sender, deadline_ns);
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
+                             .tv_nsec = (long)(deadline_ns % SECOND_NS)};
+    int failure = 0;
+    pthread_mutex_lock(&sender->lock);
+    while (!sender->ended && failure == 0)
+        failure = pthread_cond_timedwait(&sender->ended_wake, &sender->lock, &until);
+    while (!sender->ended && atomic_load(&sender->in_flight) == 0)
+        pthread_cond_wait(&sender->ended_wake, &sender->lock); // it is on its way
+    sender->stuck = !sender->ended;
+    bool all = sender->block_count == 0 && sender->last_sent && !sender->dead &&
+               sender->lost_records == 0 && sender->lost_bytes == 0;
+    enum status status = all                            ? STATUS_OK
+                         : sender->failure != STATUS_OK ? sender->failure
+                                                        : STATUS_IO;
+    pthread_mutex_unlock(&sender->lock);
+    if (!sender->stuck)
+        join(sender);
+    return status;
 }
 
 // "exporter/json: no space left; 4 records (812 bytes) were not delivered"
@@ -558,9 +584,12 @@ static enum status error_set_left(const struct sender *sender, enum status statu
                  bytes == 1 ? "" : "s");
     else
         snprintf(text, sizeof text, "only the closing request");
+    const char *why = sender->stuck                      ? "a delivery did not end in time"
+                      : sender->error.message[0] == '\0' ? "there was no time for more"
+                                                         : sender->error.message;
     bool were = records > 1 || (records == 0 && bytes > 1);
-    return error_set(error, status, "%s: %s; %s %s not delivered", sender->site,
-                     sender->error.message, text, were ? "were" : "was");
+    return error_set(error, status, "%s: %s; %s %s not delivered", sender->site, why, text,
+                     were ? "were" : "was");
 }
 
 enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct error *error) {
@@ -572,7 +601,10 @@ enum status sender_finish(struct sender *sender, uint64_t deadline_ns, struct er
         return STATUS_OK;
     if (sender->dead && sender->failure == STATUS_STOPPED)
         return STATUS_OK; // the reader went away: nothing is owed to it
-    return error_set_left(sender, status, error);
+    pthread_mutex_lock(&sender->lock);
+    status = error_set_left(sender, status, error);
+    pthread_mutex_unlock(&sender->lock);
+    return status;
 }
 
 // -- going on -----------------------------------------------------------------------------------

@@ -47,6 +47,9 @@ struct sender {
     pthread_cond_t wake;
     pthread_t thread;
     bool running;
+    pthread_cond_t ended_wake; // the thread has ended
+    bool ended;
+    bool stuck; // its last delivery did not end in time: it cannot be released
     bool quitting;
     bool finishing;     // nothing more comes: closes what is open and ends when all is delivered
     uint64_t finish_ns; // … or at this moment
@@ -105,8 +108,11 @@ static inline bool sender_is_full(const struct sender *sender) {
     return atomic_load_explicit(&sender->full, memory_order_relaxed);
 }
 
-// Nothing more comes: delivers what waits and the last request, until `deadline_ns` (monotonic).
-// What could not be delivered is an error, unless the store holds it.
+// Nothing more comes: what waits and the last request leave until `deadline_ns` (monotonic). Called
+// for all senders before the first sender_finish, so that none takes the time of the others.
+void sender_finish_begin(struct sender *sender, uint64_t deadline_ns);
+// Waits for that. Anything that was not delivered is an error that says how much; blocks that wait
+// stay, for a store.
 enum status sender_finish(struct sender *sender, uint64_t deadline_ns,
                           struct error *error) MUST_USE;
 

@@ -262,11 +262,14 @@ void service_checkpoint_now(struct service *service, uint64_t deadline_ns) {
     checkpoint_and_wait(service, deadline_ns, true);
 }
 
-void service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
+bool service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
+    if (service->store == NULL)
+        return false;
     // Were the checkpoint before it still on its way, this one would say of blocks that they are
     // kept which are not.
-    if (service->store == NULL || service->ticket != 0)
-        return;
+    wait_durable(service, deadline_ns, false);
+    if (service->ticket != 0)
+        return false;
     struct store_batch *batch = store_batch_new(service->store);
     struct store_sink to = {.batch = batch};
     struct blob_sink sink = {&to, sink_put, sink_drop};
@@ -282,6 +285,7 @@ void service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
     buffer_release(&scratch);
     service->ticket = store_submit_checkpoint(batch);
     wait_durable(service, deadline_ns, false);
+    return service->ticket == 0;
 }
 
 // -- into memory --------------------------------------------------------------------------------

@@ -55,34 +55,84 @@ static void judge_last(struct service *service) {
     }
 }
 
-static enum status finish_senders(struct service *service, uint64_t deadline_ns,
-                                  struct error *error) {
+// How delivery to one exporter ended.
+struct ending {
+    enum status status;
+    struct error error;
+};
+
+static void finish_senders(struct service *service, uint64_t deadline_ns, struct ending *endings) {
+    for (uint32_t i = 0; i < service->exporter_count; i++)
+        sender_finish_begin(&service->exporters[i].sender, deadline_ns);
+    for (uint32_t i = 0; i < service->exporter_count; i++)
+        endings[i].status =
+            sender_finish(&service->exporters[i].sender, deadline_ns, &endings[i].error);
+}
+
+// `is_kept`: the store holds what waits. What a sender dropped nobody holds.
+static enum status say_undelivered(struct service *service, const struct ending *endings,
+                                   bool is_kept, struct error *error) {
     enum status worst = STATUS_OK;
     for (uint32_t i = 0; i < service->exporter_count; i++) {
-        struct error own = {0};
-        struct run_exporter *exporter = &service->exporters[i];
-        enum status status = sender_finish(&exporter->sender, deadline_ns, &own);
-        if (status == STATUS_OK)
+        const struct sender *sender = &service->exporters[i].sender;
+        if (endings[i].status == STATUS_OK)
             continue;
-        if (service->store != NULL && !exporter->sender.dead) {
-            log_write(LOG_WARN, (struct log_site){"C1009", exporter->instance.site},
-                      "stops before all is delivered; the store keeps it for the next start: %s",
-                      own.message);
-            continue;
-        }
-        if (worst == STATUS_OK)
-            worst = error_set(error, own.status, "%s", own.message);
+        bool kept = is_kept && !sender->dead && sender->lost_records == 0;
+        const char *message = endings[i].error.message;
+        log_write(kept ? LOG_WARN : LOG_ERROR,
+                  (struct log_site){kept ? "C1009" : "C1014", service->exporters[i].instance.site},
+                  "stops before all is delivered; %s: %s",
+                  kept ? "the store keeps it for the next start" : "it is lost", message);
+        if (worst == STATUS_OK || (worst == STATUS_AGAIN && !kept))
+            worst = error_set(error, kept ? STATUS_AGAIN : endings[i].status, "%s; %s", message,
+                              kept ? "the store keeps it for the next start" : "it is lost");
     }
     return worst;
 }
 
+// A delivery that hangs holds its thread, and nothing can be taken from under that.
+static void end_without(const struct service *service, enum status status) {
+    for (uint32_t i = 0; i < service->exporter_count; i++) {
+        if (!service->exporters[i].sender.stuck)
+            continue;
+        log_write(LOG_ERROR, (struct log_site){"C1005", service->exporters[i].instance.site},
+                  "did not stop within shutdown_timeout; culprit ends without it");
+        log_flush();
+        _exit(status_exit_code(status));
+    }
+}
+
 // The last evaluation of every pipeline, then the last request of every exporter. What the last
-// evaluation made of the state is not kept: a start goes on as if there had been none.
+// evaluation made of the state is not kept: a start goes on as if there had been none. With a store
+// a quarter of the time is for the checkpoint before, and one for that of what is left.
 static enum status finish(struct service *service, uint64_t deadline_ns, struct error *error) {
-    service_checkpoint_finish(service, deadline_ns);
+    uint64_t now = clock_monotonic_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+    uint64_t part = service->store == NULL ? 0 : left / 4;
+    struct ending *endings = memory_zero(service->exporter_count, sizeof *endings);
+    service_checkpoint_finish(service, now + part);
     judge_last(service);
-    enum status status = finish_senders(service, deadline_ns, error);
-    service_checkpoint_senders(service, deadline_ns);
+    finish_senders(service, deadline_ns - part, endings);
+    bool is_kept = service_checkpoint_senders(service, deadline_ns);
+    enum status status = say_undelivered(service, endings, is_kept, error);
+    if (service->store != NULL && !is_kept && (status == STATUS_OK || status == STATUS_AGAIN))
+        status = error_set(error, STATUS_IO,
+                           "the store could not be written before the end: the next start goes on "
+                           "from the last checkpoint that it holds");
+    memory_give(endings);
+    end_without(service, status);
+    store_close_by(service->store, deadline_ns);
+    return status;
+}
+
+// Inputs that end are there to be read again: nothing is kept and nothing lost.
+static enum status finish_once(struct service *service, struct error *error) {
+    struct ending *endings = memory_zero(service->exporter_count, sizeof *endings);
+    finish_senders(service, shutdown_deadline(service), endings);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < service->exporter_count && status == STATUS_OK; i++)
+        if (endings[i].status != STATUS_OK)
+            status = error_set(error, endings[i].status, "%s", endings[i].error.message);
+    memory_give(endings);
     return status;
 }
 
@@ -172,8 +222,7 @@ enum status service_run_once(struct service *service, struct error *error) {
         return status;
     tell_missing(service);
     judge_last(service);
-    enum status finished =
-        finish_senders(service, shutdown_deadline(service), status == STATUS_OK ? error : NULL);
+    enum status finished = finish_once(service, status == STATUS_OK ? error : NULL);
     return status != STATUS_OK ? status : finished;
 }
 
@@ -210,6 +259,18 @@ static bool receiver_failed(const struct service *service) {
     return false;
 }
 
+static void say_waiting(const struct service *service) {
+    for (uint32_t i = 0; i < service->exporter_count; i++) {
+        const struct run_exporter *exporter = &service->exporters[i];
+        unsigned long long bytes = atomic_load(&exporter->sender.queued_bytes);
+        if (bytes > 0)
+            log_write(LOG_ERROR, (struct log_site){"C1014", exporter->instance.site},
+                      "stops before all is delivered; %llu bytes wait, of which %s", bytes,
+                      service->store == NULL ? "nothing is kept"
+                                             : "the last checkpoint keeps what came before it");
+    }
+}
+
 // A thread that does not come back in time cannot be taken away: the process ends with what is
 // safe.
 static void join_receiver(struct run_receiver *receiver, uint64_t deadline_ns) {
@@ -217,6 +278,7 @@ static void join_receiver(struct run_receiver *receiver, uint64_t deadline_ns) {
     struct pollfd wake = {.fd = receiver->service->wake_descriptor, .events = POLLIN};
     while (!atomic_load(&receiver->ended)) {
         if (clock_monotonic_ns() >= deadline_ns) {
+            say_waiting(receiver->service);
             log_write(LOG_ERROR, (struct log_site){"C1005", receiver->instance.site},
                       "did not stop within shutdown_timeout; culprit ends without it");
             log_flush();

@@ -128,8 +128,8 @@ void service_checkpoint_publish(struct service *service);
 // all runners' locks.
 void service_checkpoint_finish(struct service *service, uint64_t deadline_ns);
 void service_checkpoint_now(struct service *service, uint64_t deadline_ns);
-// Only how far delivery has come and what still waits.
-void service_checkpoint_senders(struct service *service, uint64_t deadline_ns);
+// Only how far delivery has come and what still waits; true when that is durable.
+bool service_checkpoint_senders(struct service *service, uint64_t deadline_ns);
 // Everything into memory.
 struct image *service_image(struct service *service);
 void service_lock_runners(struct service *service);

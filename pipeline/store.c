@@ -202,12 +202,22 @@ enum status store_open(struct store **out, const struct store_options *options,
     return status;
 }
 
+void store_close_by(struct store *store, uint64_t deadline_ns) {
+    if (store == NULL)
+        return;
+    pthread_mutex_lock(&store->lock);
+    store->close_by_ns = deadline_ns;
+    pthread_mutex_unlock(&store->lock);
+}
+
 void store_close(struct store *store, uint64_t budget_ns) {
     if (store == NULL)
         return;
     pthread_mutex_lock(&store->lock);
     store->stopping = true;
     store->stop_ns = clock_monotonic_ns() + budget_ns;
+    if (store->close_by_ns != 0 && store->close_by_ns < store->stop_ns)
+        store->stop_ns = store->close_by_ns;
     pthread_cond_broadcast(&store->work);
     pthread_mutex_unlock(&store->lock);
     pthread_join(store->thread, NULL);

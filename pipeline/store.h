@@ -56,6 +56,9 @@ enum status store_open(struct store **store, const struct store_options *options
 // Waits for what was submitted, up to `budget_ns`, and closes. NULL is fine.
 void store_close(struct store *store, uint64_t budget_ns);
 
+// store_close, from now on, waits no longer than to this moment (monotonic). NULL is fine.
+void store_close_by(struct store *store, uint64_t deadline_ns);
+
 // A batch belongs to one thread until it is submitted. Bytes and names are copied.
 struct store_batch *store_batch_new(struct store *store);
 void store_put(struct store_batch *batch, enum store_space space, const char *name, uint64_t number,

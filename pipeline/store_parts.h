@@ -240,7 +240,8 @@ struct store {
     uint64_t last_submit_ns;
     uint64_t submitted; // the highest ticket given out
     bool stopping;
-    uint64_t stop_ns; // when to give up
+    uint64_t stop_ns;     // when to give up
+    uint64_t close_by_ns; // … at the latest; 0: as store_close says
     bool degraded;
     char reason[STORE_REASON_MAX];
 

@@ -58,6 +58,7 @@ START_TEST(exit_codes) {
         [STATUS_DENIED] = 77,
         [STATUS_CANNOT_CREATE] = 73,
         [STATUS_IO] = 74,
+        [STATUS_AGAIN] = 75,
         [STATUS_OS] = 71,
         [STATUS_LIMIT] = 65,
         [STATUS_STOPPED] = 0,

@@ -282,10 +282,14 @@ static inline void begin_live(void) {
     begin_from(NULL);
 }
 
-static inline void end_live(void) {
+static inline void end_with(enum status status) {
     end();
-    ck_assert_msg(running.status == STATUS_OK, "%s", running.error.message);
+    ck_assert_msg(running.status == status, "%d: %s", running.status, running.error.message);
     service_free(service);
+}
+
+static inline void end_live(void) {
+    end_with(STATUS_OK);
 }
 
 #define AWAIT(condition)                                                                           \

@@ -436,6 +436,58 @@ START_TEST(the_end_does_not_wait_beyond_its_deadline) {
 }
 END_TEST
 
+// Nothing failed, there was only no time: that is told, too.
+START_TEST(what_there_was_no_time_for_is_told) {
+    sending.queue.batch.flush_timeout.ns = 3600 * (int64_t)SECOND;
+    make(false, false);
+    start();
+    consume("abc", false);
+    ck_assert_int_eq(finish(0), STATUS_IO);
+    ck_assert_str_eq(error.message,
+                     "exporter/box: there was no time for more; 2 records (3 bytes) "
+                     "were not delivered");
+    ck_assert_uint_eq(sender.block_count, 1); // for a store
+}
+END_TEST
+
+static atomic_bool held;
+static enum status box_send_held(void *instance, const struct request *request,
+                                 struct send_outcome *outcome, struct error *inner) {
+    while (atomic_load(&held))
+        clock_sleep_ns(1000000);
+    return box_send(instance, request, outcome, inner);
+}
+
+START_TEST(a_delivery_that_does_not_end_is_told_and_not_waited_for) {
+    type.exporter.send = box_send_held;
+    atomic_store(&held, true);
+    make(false, false);
+    start();
+    consume("abc", true);
+    for (int i = 0; i < 3000 && atomic_load(&sender.in_flight) == 0; i++)
+        clock_sleep_ns(1000000);
+    ck_assert_int_eq(finish(SECOND / 50), STATUS_IO);
+    ck_assert_str_eq(error.message,
+                     "exporter/box: a delivery did not end in time; 2 records (3 "
+                     "bytes) were not delivered");
+    ck_assert(sender.stuck);
+    atomic_store(&held, false);
+    sender_halt(&sender);
+}
+END_TEST
+
+START_TEST(what_is_dropped_at_the_end_is_told) {
+    sending.queue.batch.flush_timeout.ns = 3600 * (int64_t)SECOND;
+    sending.retry.enabled = false;
+    answers[0].refused = true;
+    make(false, false);
+    start();
+    consume("abc", false);
+    ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(error.message, "2 records (3 bytes) were not delivered"));
+}
+END_TEST
+
 START_TEST(what_is_too_large_is_dropped_alone) {
     make(false, false);
     consume("a", false);
@@ -757,6 +809,9 @@ int main(void) {
     tcase_add_test(tests, waits_grow_up_to_the_longest);
     tcase_add_test(tests, a_dead_sink_gets_nothing_more_and_the_rest_is_counted);
     tcase_add_test(tests, the_end_does_not_wait_beyond_its_deadline);
+    tcase_add_test(tests, what_there_was_no_time_for_is_told);
+    tcase_add_test(tests, a_delivery_that_does_not_end_is_told_and_not_waited_for);
+    tcase_add_test(tests, what_is_dropped_at_the_end_is_told);
     tcase_add_test(tests, what_is_too_large_is_dropped_alone);
     tcase_add_test(tests, blocks_of_before_leave_first);
     tcase_add_test(tests, a_place_that_is_gone_is_an_error_that_names_the_exporter);

@@ -104,6 +104,29 @@ START_TEST(a_receiver_that_does_not_stop_is_not_waited_for) {
 }
 END_TEST
 
+static enum status letters_send_for_ever(void *instance, const struct request *request,
+                                         struct send_outcome *outcome, struct error *inner) {
+    for (;;)
+        clock_sleep_ns(SECOND);
+    return letters_send(instance, request, outcome, inner);
+}
+
+// A delivery that hangs, too: what was not delivered is lost then, status 74.
+START_TEST(a_delivery_that_does_not_end_is_not_waited_for) {
+    struct component_type type = letters_type;
+    type.exporter.send = letters_send_for_ever;
+    ck_assert_int_eq(rmdir(folder), 0);
+    f.components[3].type = &type;
+    f.plan.shutdown_timeout.ns = (int64_t)SECOND / 2;
+    begin_live();
+    AWAIT(health().started);
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&judgements) == 1);
+    end();
+}
+END_TEST
+
 START_TEST(a_part_that_does_not_start_is_named) {
     with_store = true;
     strcat(folder, "/file");
@@ -263,6 +286,7 @@ int main(void) {
     tcase_add_test(tests, a_configuration_that_was_refused_is_said);
     tcase_add_test(tests, a_receiver_that_fails_ends_the_run);
     tcase_add_exit_test(tests, a_receiver_that_does_not_stop_is_not_waited_for, 71);
+    tcase_add_exit_test(tests, a_delivery_that_does_not_end_is_not_waited_for, 74);
     tcase_add_test(tests, a_part_that_does_not_start_is_named);
     tcase_add_test(tests, a_full_queue_holds_the_receiver_up);
     tcase_add_test(tests, input_does_not_wake_the_main_thread);
