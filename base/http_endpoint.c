@@ -86,6 +86,15 @@ const char *endpoint_parse(const char *text, struct endpoint *endpoint) {
     return parse_port(colon + 1, &endpoint->port);
 }
 
+void endpoint_show(const char *text, uint16_t port, char out[ENDPOINT_SHOWN_MAX]) {
+    struct endpoint endpoint;
+    const char *colon = strrchr(text, ':');
+    if (endpoint_parse(text, &endpoint) != NULL || endpoint.is_unix || colon == NULL)
+        snprintf(out, ENDPOINT_SHOWN_MAX, "%s", text);
+    else
+        snprintf(out, ENDPOINT_SHOWN_MAX, "%.*s:%u", (int)(colon - text), text, (unsigned)port);
+}
+
 bool endpoint_is_loopback(const struct endpoint *endpoint) {
     return endpoint->is_unix || strcmp(endpoint->host, "localhost") == 0 ||
            strncmp(endpoint->host, "127.", 4) == 0 || strcmp(endpoint->host, "::1") == 0;

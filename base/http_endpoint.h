@@ -21,6 +21,9 @@ struct endpoint {
 // "127.0.0.1:4318", "[::1]:4318", "localhost:0", "unix:/run/culprit/http.sock". NULL when it went
 // well, else a clause that says what is wrong. No name is looked up.
 const char *endpoint_parse(const char *text, struct endpoint *endpoint);
+// The endpoint as a client would use it: with the port that was chosen in the place of port 0.
+enum { ENDPOINT_SHOWN_MAX = ENDPOINT_HOST_MAX + 16 };
+void endpoint_show(const char *text, uint16_t port, char out[ENDPOINT_SHOWN_MAX]);
 // Whether only this machine can reach it: a unix socket, 127.x, ::1, localhost.
 bool endpoint_is_loopback(const struct endpoint *endpoint);
 // Whether a listener on one keeps the other from being used: the same port of the same address, or

@@ -7,6 +7,7 @@
 #include "extensions/health_check.h"
 
 #include "base/clock.h"
+#include "base/http_endpoint.h"
 #include "base/http_server.h"
 #include "base/json_write.h"
 #include "base/log.h"
@@ -234,10 +235,13 @@ static enum status health_start(void *instance, const void *config,
         .site = context->site,
     };
     enum status status = http_server_start(&self->server, &options, error);
-    if (status == STATUS_OK)
-        log_write(LOG_INFO, (struct log_site){"C6001", context->site}, "probes are answered at %s",
-                  given->endpoint);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    char shown[ENDPOINT_SHOWN_MAX];
+    endpoint_show(given->endpoint, http_server_port(self->server), shown);
+    log_write(LOG_INFO, (struct log_site){"C6001", context->site}, "probes are answered at %s",
+              shown);
+    return STATUS_OK;
 }
 
 // The socket is kept: if this is a reload, the next instance answers who asks meanwhile.

@@ -6,6 +6,7 @@
 #include "receivers/http.h"
 
 #include "base/clock.h"
+#include "base/http_endpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "receivers/decode/telemetry.h"
@@ -338,14 +339,10 @@ static void http_stop(void *instance) {
 
 static void say_listening(const struct http_receiver *receiver) {
     const struct http_config *config = receiver->config;
-    uint16_t port = http_server_port(receiver->server);
-    const char *scheme = config->tls.cert_file == NULL ? "HTTP" : "HTTPS";
-    if (port == 0)
-        log_write(LOG_INFO, (struct log_site){"C2108", receiver->context->site},
-                  "listening for %s on %s", scheme, config->endpoint);
-    else
-        log_write(LOG_INFO, (struct log_site){"C2108", receiver->context->site},
-                  "listening for %s on %s, port %u", scheme, config->endpoint, (unsigned)port);
+    char shown[ENDPOINT_SHOWN_MAX];
+    endpoint_show(config->endpoint, http_server_port(receiver->server), shown);
+    log_write(LOG_INFO, (struct log_site){"C2108", receiver->context->site},
+              "listening for %s on %s", config->tls.cert_file == NULL ? "HTTP" : "HTTPS", shown);
 }
 
 // Sleeps until it is to stop; while the journal holds entries it looks after them once a second,

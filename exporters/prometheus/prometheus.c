@@ -8,6 +8,7 @@
 #include "exporters/prometheus/prometheus.h"
 
 #include "base/clock.h"
+#include "base/http_endpoint.h"
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -133,10 +134,13 @@ static enum status prometheus_start(void *instance, const void *config,
         .site = context->site,
     };
     enum status status = http_server_start(&self->server, &options, error);
-    if (status == STATUS_OK)
-        log_write(LOG_INFO, (struct log_site){"C3201", context->site},
-                  "metrics are at %s, path /metrics", given->endpoint);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    char shown[ENDPOINT_SHOWN_MAX];
+    endpoint_show(given->endpoint, http_server_port(self->server), shown);
+    log_write(LOG_INFO, (struct log_site){"C3201", context->site},
+              "metrics are at %s, path /metrics", shown);
+    return STATUS_OK;
 }
 
 // The socket is kept: if this is a reload, the next instance answers who asks meanwhile.
