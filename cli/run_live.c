@@ -15,14 +15,24 @@
 
 #include <stdio.h>
 
-static void log_end(struct service *service) {
+// What this service took is added to what those before it took.
+static void count_in(struct live_run *run, struct service *service, uint32_t *sources) {
     struct report report;
     service_report(service, &report);
-    log_write(LOG_INFO, (struct log_site){.code = "C1004"},
-              "stopped; %u sources, %llu events accepted, %llu records refused",
-              report.source_count, (unsigned long long)report.accepted,
-              (unsigned long long)report.refused);
+    run->accepted += report.accepted;
+    run->refused += report.refused;
+    *sources = report.source_count;
     report_release(&report);
+}
+
+static void log_end(struct live_run *run, struct service *service) {
+    uint32_t sources = 0;
+    count_in(run, service, &sources);
+    log_write(LOG_INFO, (struct log_site){.code = "C1004"},
+              "stopped; %u source%s, %llu event%s accepted, %llu record%s refused", sources,
+              sources == 1 ? "" : "s", (unsigned long long)run->accepted,
+              run->accepted == 1 ? "" : "s", (unsigned long long)run->refused,
+              run->refused == 1 ? "" : "s");
 }
 
 static void say_refused(const struct problem_list *problems, const struct error *error,
@@ -71,12 +81,14 @@ static void plan_give(struct plan *plan) {
 }
 
 // Exchanges the service and its plan; on failure both are what they were, but started anew.
-static enum status take_over(const struct live_run *run, struct service **service,
-                             struct plan **plan, struct plan *next, struct error *error) {
+static enum status take_over(struct live_run *run, struct service **service, struct plan **plan,
+                             struct plan *next, struct error *error) {
     struct image *image = NULL;
     struct error refused = {0};
     if (service_pause(*service, &image, &refused) != STATUS_OK)
         log_write(LOG_WARN, (struct log_site){.code = "C1011"}, "%s", refused.message);
+    uint32_t sources = 0;
+    count_in(run, *service, &sources);
     service_free(*service);
     enum status status = service_start(service, next, false, image, &refused);
     if (status == STATUS_OK) {
@@ -103,7 +115,7 @@ static enum status take_over(const struct live_run *run, struct service **servic
     return status;
 }
 
-static enum status run_until_stopped(const struct live_run *run, struct service **service,
+static enum status run_until_stopped(struct live_run *run, struct service **service,
                                      struct plan **plan, struct error *error) {
     for (;;) {
         bool reload = false;
@@ -137,7 +149,7 @@ enum status live_run(struct live_run *run, struct plan *given, bool *started, st
                            : run_until_stopped(run, &service, &plan, error);
     }
     if (service != NULL && (status == STATUS_OK || status == STATUS_STOPPED))
-        log_end(service);
+        log_end(run, service);
     stop_signals_watch(run->signals, NULL);
     service_free(service);
     plan_give(plan);

@@ -10,6 +10,8 @@ struct live_run {
     struct stop_signals *signals;
     bool once;
     bool level_given; // --log-level stands above what a configuration says
+    // What services before the last reload took and refused.
+    uint64_t accepted, refused;
 };
 
 // The plan is released. `*started` tells a failed start, which is about an input or output, from a
