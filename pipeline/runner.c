@@ -16,6 +16,7 @@ enum { RUNNER_ARENA_BLOCK = 256 * 1024, DUE_MAX = 65536 };
 struct tally_row {
     uint64_t id;
     enum severity severity;
+    uint32_t is_over; // resolved
 };
 
 void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32_t batch_size,
@@ -143,18 +144,26 @@ static void count_verdict(struct runner *runner, const struct verdict *verdict) 
         struct tally_row *row = table_row(&runner->tally, i);
         if (row->id == id) {
             row->severity = verdict->severity;
+            row->is_over = verdict->state == VERDICT_RESOLVED;
             return;
         }
     }
     if (runner->tally.used == DUE_MAX)
         return;
     struct tally_row *row = table_row(&runner->tally, table_add(&runner->tally));
-    *row = (struct tally_row){id, verdict->severity};
+    *row = (struct tally_row){id, verdict->severity, verdict->state == VERDICT_RESOLVED};
 }
 
 void runner_tally(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]) {
     for (uint32_t i = 0; i < runner->tally.used; i++)
         counts[((const struct tally_row *)table_row(&runner->tally, i))->severity]++;
+}
+
+void runner_tally_open(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]) {
+    for (uint32_t i = 0; i < runner->tally.used; i++) {
+        const struct tally_row *row = table_row(&runner->tally, i);
+        counts[row->severity] += row->is_over == 0;
+    }
 }
 
 static uint32_t count_selected(const struct batch *batch) {

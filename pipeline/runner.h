@@ -102,7 +102,9 @@ void runner_idle(struct runner *runner);
 uint64_t runner_next_look(const struct runner *runner);
 // Nothing comes after.
 void runner_finish(struct runner *runner);
+// Verdicts by their last severity: all that were put out, and those of them that are not over.
 void runner_tally(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]);
+void runner_tally_open(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]);
 // Whether an exporter's queue is full; whether all stages take input. Any thread, without the lock.
 bool runner_is_full(const struct runner *runner);
 bool runner_admits(const struct runner *runner);

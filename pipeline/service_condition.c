@@ -57,8 +57,8 @@ static void describe_sender(struct run_exporter *exporter, struct component_stat
     sender_unlock(sender);
 }
 
-static uint32_t list_built(struct service *service, struct component_status *statuses,
-                           uint32_t max) {
+uint32_t service_list_components(struct service *service, struct component_status *statuses,
+                                 uint32_t max) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < service->extension_count && count < max; i++)
         describe(&service->extensions[i], &statuses[count++]);
@@ -75,7 +75,7 @@ static uint32_t list_built(struct service *service, struct component_status *sta
 static uint32_t list_components(void *context, struct component_status *statuses, uint32_t max) {
     struct service *service = context;
     pthread_mutex_lock(&service->status_lock);
-    uint32_t count = service->built ? list_built(service, statuses, max) : 0;
+    uint32_t count = service->built ? service_list_components(service, statuses, max) : 0;
     pthread_mutex_unlock(&service->status_lock);
     return count;
 }
@@ -133,15 +133,4 @@ void service_note_reload(struct service *service, bool taken, const char *why_no
     snprintf(service->reload_sentence, sizeof service->reload_sentence, "%s",
              why_not == NULL ? "" : why_not);
     pthread_mutex_unlock(&service->reload_lock);
-}
-
-void service_dump(struct service *service) {
-    enum { SHOWN_MAX = 256 };
-    static const struct log_site site = {.code = "C1008"};
-    struct component_status statuses[SHOWN_MAX];
-    uint32_t count = list_components(service, statuses, SHOWN_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        log_write(LOG_INFO, (struct log_site){site.code, statuses[i].id}, "%s%s%s",
-                  component_state_name(statuses[i].state), statuses[i].sentence[0] ? ": " : "",
-                  statuses[i].sentence);
 }

@@ -141,6 +141,9 @@ void condition_init(struct condition *condition);
 void instance_condition(struct instance *instance, enum component_state state,
                         const char *sentence);
 void service_status_init(struct service *service);
+// How each does, while the status lock is held and all is built; at most `max`.
+uint32_t service_list_components(struct service *service, struct component_status *statuses,
+                                 uint32_t max);
 // Whether components may be looked at from outside.
 void service_set_built(struct service *service, bool built);
 
