@@ -141,7 +141,7 @@ class Recorder(SchedulerPlugin):
         for query in queries:
             asked = {**query, "after": len(self.events), "now": self.frozen}
             self.questions.append(asked)
-            self.answers.append(json.loads(json.dumps(spans_dask.answer(view, asked, None))))
+            self.answers.append(json.loads(json.dumps(spans_dask.answer(view, asked))))
         self.frozen = None
 
     async def document(self):
