@@ -28,6 +28,7 @@ void sender_init(struct sender *sender, const struct sender_settings *settings, 
         .site = settings->site,
         .once = settings->once,
         .config = calls->sending == NULL ? &sending_defaults : calls->sending(config),
+        .with_store = settings->with_store,
         .waits = settings->with_store && !settings->once && calls->waits_for_checkpoint != NULL &&
                  calls->waits_for_checkpoint(config),
         .stopping = settings->stopping,

@@ -38,6 +38,7 @@ struct sender {
     const char *site; // "exporter/json"
     bool once;
     const struct sending_config *config;
+    bool with_store;
     bool waits; // nothing leaves before the checkpoint that holds it
     const atomic_bool *stopping;
     void (*wake_checkpoint)(void *context); // a block waits for one
@@ -66,6 +67,8 @@ struct sender {
     uint64_t persisted_from; // lowest sequence that the store may hold
     uint64_t durable_ticket; // checkpoints up to this one are durable
     uint64_t retry_at_ns;    // monotonic; 0: at once
+    uint64_t
+        asked_until_ns; // the sink asked for nothing before this moment (monotonic); 0: it did not
     uint64_t backoff_ns;
     uint64_t failing_since_ns; // 0: it works
     uint64_t random;
@@ -129,5 +132,10 @@ enum status sender_resume(struct sender *sender, uint64_t next_sequence,
                           struct error *error) MUST_USE;
 void sender_restore_block(struct sender *sender, uint64_t sequence, struct slice bytes,
                           uint64_t records);
+// The wall clock's moment before which the sink asked for nothing, for a checkpoint; 0 when it did
+// not. Under its lock.
+uint64_t sender_asked_until_unix_ns(const struct sender *sender);
+// The same after a start: nothing leaves before it, nor longer than max_interval from now.
+void sender_hold_until(struct sender *sender, uint64_t unix_ns);
 // Checkpoints up to `ticket` are durable. Any thread.
 void sender_durable(struct sender *sender, uint64_t ticket);

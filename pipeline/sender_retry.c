@@ -37,6 +37,33 @@ static double spread(struct sender *sender) {
     return 1 + sender->config->retry.randomization_factor * (2 * unit - 1);
 }
 
+static uint64_t bounded(const struct sender *sender, uint64_t wait_ns) {
+    uint64_t most = (uint64_t)sender->config->retry.max_interval.ns;
+    return wait_ns < most ? wait_ns : most;
+}
+
+// It must be known after a crash, so it is written down at once.
+static void note_asked(struct sender *sender, uint64_t wait_ns) {
+    if (wait_ns == 0)
+        return;
+    sender->asked_until_ns = clock_monotonic_ns() + wait_ns;
+    if (sender->with_store)
+        sender->wake_checkpoint(sender->wake_context);
+}
+
+uint64_t sender_asked_until_unix_ns(const struct sender *sender) {
+    uint64_t now = clock_monotonic_ns();
+    return sender->asked_until_ns > now ? clock_unix_ns() + (sender->asked_until_ns - now) : 0;
+}
+
+void sender_hold_until(struct sender *sender, uint64_t unix_ns) {
+    uint64_t now = clock_unix_ns();
+    if (unix_ns <= now)
+        return;
+    sender->asked_until_ns = clock_monotonic_ns() + bounded(sender, unix_ns - now);
+    sender->retry_at_ns = sender->asked_until_ns;
+}
+
 static uint64_t next_wait(struct sender *sender, const struct send_outcome *outcome) {
     const struct sending_retry *retry = &sender->config->retry;
     double wait = (double)retry->initial_interval.ns;
@@ -45,9 +72,8 @@ static uint64_t next_wait(struct sender *sender, const struct send_outcome *outc
     if (wait > (double)retry->max_interval.ns)
         wait = (double)retry->max_interval.ns;
     sender->backoff_ns = (uint64_t)wait;
-    uint64_t asked = outcome->retry_after_ns < (uint64_t)retry->max_interval.ns
-                         ? outcome->retry_after_ns
-                         : (uint64_t)retry->max_interval.ns;
+    uint64_t asked = bounded(sender, outcome->retry_after_ns);
+    note_asked(sender, asked);
     uint64_t spread_ns = (uint64_t)(wait * spread(sender));
     return spread_ns > asked ? spread_ns : asked;
 }
@@ -88,6 +114,7 @@ void sender_note_success(struct sender *sender) {
     if (sender->failing_since_ns != 0)
         log_write(LOG_INFO, (struct log_site){"C3003", sender->site}, "delivers again");
     sender->failing_since_ns = sender->backoff_ns = sender->retry_at_ns = 0;
+    sender->asked_until_ns = 0;
     sender->error.message[0] = '\0';
     sender->failure = STATUS_OK;
 }

@@ -15,6 +15,8 @@
 #include <stdio.h>
 
 #define SENDER_META "sender/"
+// Numbers under that name.
+enum { META_DELIVERY, META_ASKED_UNTIL };
 static const char LAYOUT_META[] = "layout";
 
 // What is kept of a sender beside its blocks; the exporter's own words of delivery follow it.
@@ -104,7 +106,11 @@ static void save_sender(struct run_exporter *exporter, struct store_batch *batch
         sender->persisted_from = sender->delivered_sequence + 1;
     }
     meta_of(sender, scratch);
-    store_put(batch, STORE_META, name, 0, buffer_slice(scratch));
+    store_put(batch, STORE_META, name, META_DELIVERY, buffer_slice(scratch));
+    uint64_t until = sender_asked_until_unix_ns(sender);
+    store_put(batch, STORE_META, name, META_ASKED_UNTIL,
+              (struct slice){(const char *)&until, sizeof until});
+    exporter->saved_asked = sender->asked_until_ns;
     exporter->saved_next = sender->next_sequence;
     exporter->saved_delivered = sender->delivered_sequence;
 }
@@ -137,7 +143,8 @@ static bool anything_changed(const struct service *service) {
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         const struct run_exporter *exporter = &service->exporters[i];
         if (exporter->sender.next_sequence != exporter->saved_next ||
-            exporter->sender.delivered_sequence != exporter->saved_delivered)
+            exporter->sender.delivered_sequence != exporter->saved_delivered ||
+            exporter->sender.asked_until_ns != exporter->saved_asked)
             return true;
     }
     return false;
@@ -321,7 +328,9 @@ static void image_sender(struct image *image, struct run_exporter *exporter,
     }
     snprintf(name, sizeof name, IMAGE_META SENDER_META "%s", exporter->instance.component->id);
     meta_of(sender, scratch);
-    image_put(image, name, 0, buffer_slice(scratch));
+    image_put(image, name, META_DELIVERY, buffer_slice(scratch));
+    uint64_t until = sender_asked_until_unix_ns(sender);
+    image_put(image, name, META_ASKED_UNTIL, (struct slice){(const char *)&until, sizeof until});
 }
 
 struct image *service_image(struct service *service) {
@@ -442,7 +451,12 @@ static enum status restore_sender(struct run_exporter *exporter, struct image *i
     snprintf(name, sizeof name, IMAGE_META SENDER_META "%s", exporter->instance.component->id);
     struct slice bytes;
     struct sender_meta meta;
-    if (!image_get(image, name, 0, &bytes) || bytes.size < sizeof meta)
+    uint64_t until;
+    if (image_get(image, name, META_ASKED_UNTIL, &bytes) && bytes.size == sizeof until) {
+        memcpy(&until, bytes.data, sizeof until);
+        sender_hold_until(&exporter->sender, until);
+    }
+    if (!image_get(image, name, META_DELIVERY, &bytes) || bytes.size < sizeof meta)
         return STATUS_OK;
     memcpy(&meta, bytes.data, sizeof meta);
     struct slice delivered = {bytes.data + sizeof meta, bytes.size - sizeof meta};

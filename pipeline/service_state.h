@@ -54,6 +54,7 @@ struct run_exporter {
     struct sender sender;
     uint64_t saved_next; // as of the last checkpoint
     uint64_t saved_delivered;
+    uint64_t saved_asked;
 };
 
 struct run_pipeline {

@@ -393,6 +393,33 @@ START_TEST(a_sink_may_ask_for_a_longer_wait_within_bounds) {
 }
 END_TEST
 
+// A start after a crash keeps to what the sink asked for before it, within the same bound.
+START_TEST(what_a_sink_asked_for_outlives_a_start) {
+    answers[0] = (struct answer){.refused = true, .retry_after_ns = 20 * SECOND};
+    make(false, true);
+    start();
+    consume("a", true);
+    wait_for_failure();
+    sender_lock(&sender);
+    uint64_t until = sender_asked_until_unix_ns(&sender), now = clock_unix_ns();
+    sender_unlock(&sender);
+    ck_assert_uint_gt(until, now);
+    ck_assert_uint_le(until, now + 20 * SECOND);
+    ck_assert_uint_eq(atomic_load(&asked), 1); // it is written down at once
+    sender_halt(&sender);
+    sender_release(&sender);
+    make(false, true);
+    sender_hold_until(&sender, _i == 0 ? until : until + 9999 * SECOND); // the clock was turned
+    sender_restore_block(&sender, 1, SLICE("a"), 1);
+    ck_assert_uint_gt(sender.retry_at_ns, clock_monotonic_ns());
+    ck_assert_uint_le(sender.retry_at_ns, clock_monotonic_ns() + 30 * SECOND);
+    start();
+    ck_assert_int_eq(finish(SECOND / 20), STATUS_IO);
+    ck_assert_uint_eq(request_count, 1); // that of before
+    ck_assert_uint_eq(sender.block_count, 1);
+}
+END_TEST
+
 START_TEST(waits_grow_up_to_the_longest) {
     answers[0].refused = answers[1].refused = answers[2].refused = answers[3].refused = true;
     sending.retry.multiplier = 2;
@@ -806,6 +833,7 @@ int main(void) {
     tcase_add_test(tests, a_failed_request_is_tried_again_as_it_was);
     tcase_add_loop_test(tests, what_is_over_is_dropped_and_the_next_goes_on, 0, 2);
     tcase_add_loop_test(tests, a_sink_may_ask_for_a_longer_wait_within_bounds, 0, 2);
+    tcase_add_loop_test(tests, what_a_sink_asked_for_outlives_a_start, 0, 2);
     tcase_add_test(tests, waits_grow_up_to_the_longest);
     tcase_add_test(tests, a_dead_sink_gets_nothing_more_and_the_rest_is_counted);
     tcase_add_test(tests, the_end_does_not_wait_beyond_its_deadline);

@@ -80,6 +80,39 @@ START_TEST(what_a_dead_sink_left_comes_after_a_start) {
 }
 END_TEST
 
+static atomic_uint asked_times;
+static enum status letters_send_later(void *instance, const struct request *request,
+                                      struct send_outcome *outcome, struct error *inner) {
+    atomic_fetch_add(&asked_times, 1);
+    outcome->retry_after_ns = 20 * SECOND;
+    return letters_send(instance, request, outcome, inner);
+}
+
+// The sink asked for twenty seconds of silence: neither a start nor a reload breaks it.
+START_TEST(what_a_sink_asked_for_is_kept_to_after_a_start) {
+    struct component_type type = letters_type;
+    type.exporter.send = letters_send_later;
+    f.components[3].type = &type;
+    f.plan.checkpoint_interval.ns = 3600 * (int64_t)SECOND; // a refusal asks for one
+    f.plan.shutdown_timeout.ns = (int64_t)SECOND;
+    with_store = true;
+    atomic_store(&refusals_left, 1);
+    atomic_store(&asked_times, 0);
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&asked_times) == 1);
+    AWAIT(safe_number() == 2);
+    end_with(STATUS_AGAIN);
+    begin_live();
+    tell("200");
+    AWAIT(atomic_load(&judgements) > 1);
+    end_with(STATUS_AGAIN);
+    ck_assert_uint_eq(atomic_load(&asked_times), 1);
+    ck_assert_uint_eq(delivered.size, 0);
+}
+END_TEST
+
 // Another exporter is there under another name: what waited for the old one is dropped.
 START_TEST(what_waits_for_nobody_is_dropped) {
     with_store = true;
@@ -199,6 +232,7 @@ int main(void) {
     tcase_add_test(tests, a_start_goes_on_from_the_store);
     tcase_add_test(tests, a_source_that_is_gone_is_not_kept);
     tcase_add_loop_test(tests, what_a_dead_sink_left_comes_after_a_start, 0, 2);
+    tcase_add_test(tests, what_a_sink_asked_for_is_kept_to_after_a_start);
     tcase_add_test(tests, what_waits_for_nobody_is_dropped);
     tcase_add_test(tests, a_checkpoint_is_made_for_what_waits_for_it);
     tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);
