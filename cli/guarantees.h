@@ -7,6 +7,8 @@
 // "file → job_filter → … → json; evaluates every 10s, waits 10s for late events"
 void pipeline_describe(struct buffer *out, const struct plan *plan,
                        const struct plan_pipeline *pipeline);
-// Sentences without line ends: what is kept where, and what a crash costs.
+// What all pipelines guarantee, each sentence once, with `between` before it.
+void plan_guarantees(struct buffer *out, const struct plan *plan, const char *between);
+// Of one pipeline, without line ends: what is kept where, and what a crash costs.
 void pipeline_guarantees(struct buffer *out, const struct plan *plan,
                          const struct plan_pipeline *pipeline);

@@ -19,8 +19,7 @@ static const struct argument rows[] = {
      .type = ARGUMENT_LIST,
      .offset = offsetof(struct validate_options, configs),
      .value_name = "FILE",
-     .required = true,
-     .help = "the configuration. Given again: joined, the last one wins"},
+     .help = "the same as FILE. Given again: joined, the last one wins"},
     {.name = "set",
      .type = ARGUMENT_LIST,
      .offset = offsetof(struct validate_options, sets),
@@ -48,14 +47,16 @@ struct findings {
 };
 
 static void print_pipelines(struct buffer *out, const struct plan *plan) {
+    buffer_append_text(out, "valid\n");
     for (uint32_t i = 0; i < plan->pipeline_count; i++) {
         const struct plan_pipeline *pipeline = &plan->pipelines[i];
         buffer_append_format(out, "pipeline %s: ", pipeline->name);
         pipeline_describe(out, plan, pipeline);
-        buffer_append_text(out, "\n  ");
-        pipeline_guarantees(out, plan, pipeline);
         buffer_append_char(out, '\n');
     }
+    buffer_append_text(out, "guarantees:");
+    plan_guarantees(out, plan, "\n  ");
+    buffer_append_char(out, '\n');
 }
 
 static int report_text(struct invocation *invocation, const struct plan *plan,
@@ -167,9 +168,26 @@ int validate_config(struct invocation *invocation, const struct plan_request *re
     return code;
 }
 
+// What --config names, then the operands.
+static struct word_list all_files(const struct invocation *invocation) {
+    const struct validate_options *options = invocation->options;
+    const struct word_list *more = &invocation->operands;
+    uint32_t count = options->configs.count + more->count;
+    const char **items = arena_take(invocation->arena, (count + 1) * sizeof *items);
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = i < options->configs.count ? options->configs.items[i]
+                                              : more->items[i - options->configs.count];
+    return (struct word_list){items, count};
+}
+
 static int validate_run(struct invocation *invocation) {
     const struct validate_options *options = invocation->options;
-    struct plan_request request = {.files = options->configs,
+    struct word_list files = all_files(invocation);
+    if (files.count == 0)
+        return invocation_misused(invocation,
+                                  "no FILE was given; name the configuration, alone or behind "
+                                  "--config");
+    struct plan_request request = {.files = files,
                                    .sets = options->sets,
                                    .check_places = true,
                                    .no_environment = options->no_environment};
@@ -179,16 +197,19 @@ static int validate_run(struct invocation *invocation) {
 const struct command command_validate = {
     .name = "validate",
     .summary = "checks a configuration and says what it guarantees",
+    .operands = "[FILE…]",
     .description =
         "Checks a configuration without starting anything. Every problem is printed at once, each\n"
         "as FILE:LINE:COLUMN: KEY: what is wrong, what would be right; so is a port, file or\n"
         "directory that two components want, and an output whose directory is not there. When\n"
-        "there is none, each pipeline is described, with what it guarantees.",
+        "there is none, the first line is \"valid\"; then each pipeline is described, and what "
+        "all\n"
+        "of them guarantee. Several FILEs are joined, behind those of --config; the last one wins.",
     .rows = rows,
     .row_count = sizeof(rows) / sizeof(rows[0]),
     .options_size = sizeof(struct validate_options),
     .examples =
-        "  culprit validate --config culprit.yaml\n"
+        "  culprit validate culprit.yaml\n"
         "  culprit validate --config culprit.yaml --no-environment --format json\n",
     .exit_codes =
         "  0   the configuration is right\n"

@@ -304,6 +304,7 @@ class Suite:
         self.expect(0, "validate", "--config", path, out=["memory"], quiet="err")
         self.expect(66, "validate", "--config", self.path("none.yaml"), quiet="out",
                     err=["none.yaml"])
+        self.expect(66, "validate", self.path("none.yaml"), quiet="out", err=["none.yaml"])
         self.expect(66, "run", "--config", self.path("none.yaml"), quiet="out", err=["none.yaml"])
         bad = write(self.path("bad.yaml"), good.replace("start_at", "start_att")
                     .replace("content: verdicts", "content: verdict")
@@ -327,6 +328,39 @@ class Suite:
                     err=["batch_size"])
         self.expect(0, "run", "--once", "--config", path, out=['"leak"'])
         self.secrets(good)
+        self.promises(path)
+
+    def promises(self, path):
+        """`validate FILE` says "valid" and each promise once, whoever it is about."""
+        done = self.expect(0, "validate", path, quiet="err", out=[r"\Avalid\npipeline memory: "])
+        self.checks.equal(self.expect(0, "validate", "--config", path).out, done.out,
+                          "validate with --config")
+        self.checks.equal(self.expect(0, "run", "--dry-run", "--config", path).out, done.out,
+                          "run --dry-run")
+        two = write(self.path("two.yaml"), """receivers:
+  file/a: {include: [/a]}
+  file/b: {include: [/b]}
+  file/c: {include: [/c], start_at: end}
+  http: {}
+exporters:
+  json/a: {path: %s/a}
+  json/b: {path: %s/b}
+  json/c: {path: %s/c, retry_on_failure: {enabled: false}}
+service:
+  pipelines:
+    one: {receivers: [file/a, file/b, http], preset: all, exporters: [json/a, json/b]}
+    two: {receivers: [file/b, file/c, http], preset: all, exporters: [json/b, json/c]}
+""" % ((self.folder,) * 3))
+        text = self.expect(0, "validate", two, quiet="err", out=[
+            "After a crash or restart each of file/a and file/b reads",
+            "After a crash or restart file/c goes on", "While one of json/a and json/b cannot deliver",
+            "What json/c cannot deliver at once is dropped"]).text()
+        said = text[text.index("guarantees:"):]
+        for sentence in re.split(r"(?<=\.)\s+", said.strip()):
+            self.checks.equal(said.count(sentence), 1, "said once: " + sentence)
+        self.expect(0, "validate", two, "--format", "json", out=['"valid": true', "file/a and file/b"])
+        other = write(self.path("more.yaml"), "service: {batch_size: 0}\n")
+        self.expect(78, "validate", path, other, quiet="out", err=["more.yaml:1:23: service.batch_size"])
 
     def secrets(self, good):
         lacking = write(self.path("environment.yaml"),
