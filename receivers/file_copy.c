@@ -118,7 +118,7 @@ static struct copy_place place_after(struct follower *follower,
         place = (struct copy_place){original->offset, original->stream.position};
     if (!original->there) {
         // The copy takes its place, up to a last line without newline.
-        track_remember(follower->table, original);
+        place_retire(follower->table, original);
         original->over = true;
     }
     return place;

@@ -73,7 +73,8 @@ static void restart(struct follower *follower, struct tracked_file *file, uint64
               "it was cut or filled anew (for the %lluth time) and is read from its beginning; up "
               "to %llu bytes were there before and could not be read",
               (unsigned long long)file->restarts, (unsigned long long)lost);
-    track_remember(follower->table, file);
+    place_retire(follower->table, file);
+    place_renew(follower->table, file);
     file->stream.generation++;
     file->restored = (struct place){.kind = PLACE_UNKNOWN};
     file->state = TRACK_UNDECIDED;
@@ -186,7 +187,8 @@ static bool resume(struct follower *follower, struct tracked_file *file, bool *u
     }
     if (*unreadable)
         return false;
-    track_remember_place(follower->table, place_path(file->stream.place), &known);
+    place_retire_restored(follower->table, file);
+    place_renew(follower->table, file);
     file->stream.generation++;
     feed_note(
         follower->reader->sink.feed, slice_of(file->path),

@@ -33,6 +33,14 @@ static int compare_inodes(const void *left, const void *right) {
     return (a->inode > b->inode) - (a->inode < b->inode);
 }
 
+static void add_former(struct restored_places *places, struct source *source) {
+    uint32_t count = places->former_count++;
+    if ((count & (count - 1)) == 0)
+        places->formers =
+            memory_resize(places->formers, (count == 0 ? 1 : count * 2) * sizeof(struct source *));
+    places->formers[count] = source;
+}
+
 struct restored_places places_restored(struct feed *feed) {
     struct restored_places places = {0};
     uint32_t capacity = 0;
@@ -41,44 +49,26 @@ struct restored_places places_restored(struct feed *feed) {
         struct source_position position = feed_source_restored(source);
         if (feed_source_path(source).data[0] != PLACE_MARK || position.number == 0)
             continue;
+        struct place place = place_read(&position);
+        if (place.kind == PLACE_FORMER) {
+            add_former(&places, source);
+            continue;
+        }
         if (places.count == capacity) {
             capacity = capacity == 0 ? 16 : capacity * 2;
             places.items = memory_resize(places.items, capacity * sizeof *places.items);
         }
-        places.items[places.count++] = (struct restored_place){place_read(&position).inode, source};
+        places.items[places.count++] = (struct restored_place){place.inode, source};
     }
     if (places.count > 1)
         qsort(places.items, places.count, sizeof *places.items, compare_inodes);
     return places;
 }
 
-static struct source *make_place(struct feed *feed, const struct tracked_file *file) {
-    size_t size = strlen(file->path) + 32;
-    char *name = memory_take(size);
-    int used = snprintf(name, size, "%c%llu%c%s", PLACE_MARK, (unsigned long long)file->inode,
-                        PLACE_MARK, file->path);
-    struct source *place = feed_place(feed, (struct slice){name, (size_t)used});
-    memory_give(name);
-    return place;
-}
-
-void place_open(struct feed *feed, struct restored_places *known, struct tracked_file *file) {
-    struct restored_place key = {file->inode, NULL};
-    struct restored_place *found =
-        known->count == 0 ? NULL
-                          : bsearch(&key, known->items, known->count, sizeof key, compare_inodes);
-    if (found != NULL && found->source != NULL) {
-        // It is the file's from here on, and forgotten with it: another file with this inode, a
-        // later one, does not get it.
-        file->stream.place = found->source;
-        found->source = NULL;
-    } else {
-        file->stream.place = make_place(feed, file);
-    }
-    file->stream.at = feed_source_restored(file->stream.place);
-    file->restored = place_read(&file->stream.at);
-    file->stream.generation = file->restored.generation;
-    file->stream.at.detail[DETAIL_INODE] = file->inode;
+void places_release(struct restored_places *places) {
+    memory_give(places->items);
+    memory_give(places->formers);
+    *places = (struct restored_places){0};
 }
 
 struct slice place_path(const struct source *place) {
@@ -89,15 +79,122 @@ struct slice place_path(const struct source *place) {
     return (struct slice){mark + 1, (size_t)(name.data + name.size - mark - 1)};
 }
 
+static void remember(struct track_table *table, struct slice path, const struct place *known,
+                     struct source *place) {
+    char *text = memory_copy_text(path.data, path.size);
+    track_remember(table, &(struct track_former){.path = text,
+                                                 .head = known->head,
+                                                 .mark = known->mark,
+                                                 .offset = known->offset,
+                                                 .lines = known->records,
+                                                 .place = place});
+    memory_give(text);
+}
+
 void places_remember(const struct restored_places *known, struct track_table *table) {
+    for (uint32_t i = 0; i < known->former_count; i++) {
+        struct source_position position = feed_source_restored(known->formers[i]);
+        struct place place = place_read(&position);
+        remember(table, place_path(known->formers[i]), &place, known->formers[i]);
+    }
     for (uint32_t i = 0; i < known->count; i++) {
         const struct source *source = known->items[i].source;
         if (source == NULL)
             continue;
+        // Its file may only be away for a while: the place stays.
         struct source_position position = feed_source_restored(source);
         struct place place = place_read(&position);
-        track_remember_place(table, place_path(source), &place);
+        if (place.kind == PLACE_LINES && place.offset > 0 && place.head.size > 0)
+            remember(table, place_path(source), &place, NULL);
     }
+}
+
+// -- the place of a file ------------------------------------------------------------------------
+
+static bool is_taken(const struct track_table *table, const struct source *place) {
+    if (feed_source_restored(place).number != 0)
+        return true;
+    const struct track_former *former;
+    for (uint32_t i = 0; (former = track_former_at(table, i)) != NULL; i++)
+        if (former->place == place)
+            return true;
+    return false;
+}
+
+// Named after inode and path; what the same file was before has the other names.
+static struct source *make_place(const struct track_table *table, const struct tracked_file *file) {
+    size_t size = strlen(file->path) + 48;
+    char *name = memory_take(size);
+    struct source *place = NULL;
+    for (unsigned n = 0; place == NULL || is_taken(table, place); n++) {
+        char number[16] = "";
+        if (n > 0)
+            snprintf(number, sizeof number, ".%u", n);
+        int used = snprintf(name, size, "%c%llu%s%c%s", PLACE_MARK, (unsigned long long)file->inode,
+                            number, PLACE_MARK, file->path);
+        place = feed_place(table->feed, (struct slice){name, (size_t)used});
+    }
+    memory_give(name);
+    return place;
+}
+
+void place_open(struct track_table *table, struct restored_places *known,
+                struct tracked_file *file) {
+    struct restored_place key = {file->inode, NULL};
+    struct restored_place *found =
+        known->count == 0 ? NULL
+                          : bsearch(&key, known->items, known->count, sizeof key, compare_inodes);
+    if (found != NULL && found->source != NULL) {
+        // It is the file's from here on, and forgotten with it: another file with this inode, a
+        // later one, does not get it.
+        file->stream.place = found->source;
+        found->source = NULL;
+    }
+    if (file->stream.place != NULL)
+        file->stream.at = feed_source_restored(file->stream.place);
+    file->restored = place_read(&file->stream.at);
+    file->stream.generation = file->restored.generation;
+    file->stream.at.detail[DETAIL_INODE] = file->inode;
+    place_renew(table, file);
+}
+
+void place_renew(struct track_table *table, struct tracked_file *file) {
+    if (file->stream.place != NULL)
+        return;
+    file->stream.place = make_place(table, file);
+    file->stream.at = (struct source_position){0};
+    file->stream.at.detail[DETAIL_INODE] = file->inode;
+}
+
+static void retire(struct track_table *table, struct tracked_file *file, struct slice path,
+                   const struct place *known) {
+    struct source_position *at = &file->stream.at;
+    if (at->number > 0) {
+        at->detail[DETAIL_OFFSET] = known->offset;
+        at->detail[DETAIL_HEAD] = known->head.hash;
+        at->detail[DETAIL_MARK] = known->mark.hash;
+        at->detail[DETAIL_SIZES] =
+            (uint64_t)PLACE_FORMER << 32 | (uint64_t)known->mark.size << 16 | known->head.size;
+        feed_source_reached(file->stream.place, at);
+    }
+    remember(table, path, known, file->stream.place);
+    file->stream.place = NULL;
+}
+
+void place_retire(struct track_table *table, struct tracked_file *file) {
+    if (file->state != TRACK_LINES || file->offset == 0 || file->head.size == 0)
+        return;
+    struct place known = {.records = file->stream.position,
+                          .offset = file->offset,
+                          .head = file->head,
+                          .mark = file->mark};
+    retire(table, file, slice_of(file->path), &known);
+}
+
+void place_retire_restored(struct track_table *table, struct tracked_file *file) {
+    const struct place *known = &file->restored;
+    if (known->kind == PLACE_LINES && known->offset > 0 && known->head.size > 0)
+        retire(table, file, place_path(file->stream.place), known);
 }
 
 void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark) {

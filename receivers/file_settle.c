@@ -285,7 +285,7 @@ static void settle_gzip(struct follower *follower, struct tracked_file *file) {
         copy_settle(follower->table, file, &match->candidate);
         struct tracked_file *original = match->candidate.file;
         if (original != NULL && !original->there) {
-            track_remember(follower->table, original);
+            place_retire(follower->table, original);
             original->over = true;
         }
     }

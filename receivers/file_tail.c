@@ -78,7 +78,7 @@ static void say_notes(struct tail *tail) {
 static void add_found(struct tail *tail, const struct found_file *found) {
     struct tracked_file *file = track_add(&tail->table, found->path, found->device, found->inode);
     file->stream.source = feed_source(tail->feed, found->path);
-    place_open(tail->feed, &tail->restored, file);
+    place_open(&tail->table, &tail->restored, file);
     file->quiet_since_ns = tail->follower.now_ns;
     if (found->role == FOUND_STREAM) {
         feed_note(tail->feed, found->path,
@@ -199,7 +199,7 @@ static void moved_to(struct tail *tail, const struct watch_event *event) {
     if (file == NULL) {
         file = track_add(&tail->table, event->path, about.st_dev, about.st_ino);
         file->stream.source = feed_source(tail->feed, slice_of(move->path));
-        place_open(tail->feed, &tail->restored, file);
+        place_open(&tail->table, &tail->restored, file);
         file->there = false;
         file->quiet_since_ns = tail->follower.now_ns;
     } else {
@@ -287,7 +287,7 @@ static void drop_gone(struct tail *tail) {
         if (file->there || file->changed || file->over || !quiet || !has_lost_name(file))
             continue;
         follow_last_line(&tail->follower, file);
-        track_remember(&tail->table, file);
+        place_retire(&tail->table, file);
         file->over = true;
     }
     forget_over(tail);
@@ -402,7 +402,7 @@ static void tail_release(struct tail *tail) {
     track_release(&tail->table);
     for (uint32_t i = 0; i < MOVES_MAX; i++)
         memory_give(tail->moves[i].path);
-    memory_give(tail->restored.items);
+    places_release(&tail->restored);
     memory_give(tail);
 }
 
@@ -413,6 +413,7 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
     tail->feed = feed;
     tail->poll_ns = (uint64_t)receiver->config->poll_interval.ns;
     track_init(&tail->table);
+    tail->table.feed = feed;
     tail->restored = places_restored(feed);
     file_watch_open(&tail->watch);
     receiver->reader.to_the_end = true;

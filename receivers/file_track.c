@@ -194,38 +194,23 @@ static void grow_formers(struct track_table *table) {
     table->former_first = 0;
 }
 
-static void remember(struct track_table *table, const struct track_former *former) {
-    if (table->former_count == TRACK_FORMERS_MIN + 2 * table->count) {
-        memory_give(table->formers[table->former_first].path);
-        table->former_first = (table->former_first + 1) % table->former_capacity;
-        table->former_count--;
-    }
+static void forget_oldest(struct track_table *table) {
+    const struct track_former *former = &table->formers[table->former_first];
+    if (former->place != NULL)
+        feed_source_forget(table->feed, former->place);
+    memory_give(former->path);
+    table->former_first = (table->former_first + 1) % table->former_capacity;
+    table->former_count--;
+}
+
+void track_remember(struct track_table *table, const struct track_former *former) {
+    if (table->former_count >= TRACK_FORMERS_MIN + 2 * table->count)
+        forget_oldest(table);
     if (table->former_count == table->former_capacity)
         grow_formers(table);
     uint32_t at = (table->former_first + table->former_count++) % table->former_capacity;
     table->formers[at] = *former;
     table->formers[at].path = memory_copy_text(former->path, strlen(former->path));
-}
-
-void track_remember(struct track_table *table, const struct tracked_file *file) {
-    if (file->state == TRACK_LINES && file->offset > 0 && file->head.size > 0)
-        remember(table, &(struct track_former){.path = file->path,
-                                               .head = file->head,
-                                               .mark = file->mark,
-                                               .offset = file->offset,
-                                               .lines = file->stream.position});
-}
-
-void track_remember_place(struct track_table *table, struct slice path, const struct place *place) {
-    if (place->kind != PLACE_LINES || place->offset == 0 || place->head.size == 0)
-        return;
-    char *text = memory_copy_text(path.data, path.size);
-    remember(table, &(struct track_former){.path = text,
-                                           .head = place->head,
-                                           .mark = place->mark,
-                                           .offset = place->offset,
-                                           .lines = place->records});
-    memory_give(text);
 }
 
 // -- descriptors --------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ enum place_kind {
     PLACE_DOCUMENT, // items, and a hash over them
     PLACE_GZIP,     // offset is in the decompressed bytes
     PLACE_DONE,     // a gzip file that was read to its end
+    PLACE_FORMER,   // lines of a file or generation that is over
 };
 
 // A position, taken apart.
@@ -62,6 +63,7 @@ struct track_former {
     struct track_mark mark; // of the bytes before `offset`
     uint64_t offset;
     uint64_t lines;
+    struct source *place; // keeps this for the next process; NULL: nothing does
 };
 
 struct tracked_file {
@@ -105,6 +107,7 @@ struct tracked_file {
 };
 
 struct track_table {
+    struct feed *feed; // where places are forgotten
     struct tracked_file **files;
     uint32_t count;
     uint32_t capacity;
@@ -131,10 +134,9 @@ struct tracked_file *track_find_path(const struct track_table *table, struct sli
 void track_rename(struct track_table *table, struct tracked_file *file, struct slice path);
 // Forgets the files whose `over` is set.
 void track_remove_over(struct track_table *table);
-// Keeps what is needed to know a copy of the file as it is now.
-void track_remember(struct track_table *table, const struct tracked_file *file);
-// The same for a file of lines that an earlier process read, which had this path.
-void track_remember_place(struct track_table *table, struct slice path, const struct place *place);
+// Keeps what is needed to know a copy; its path is copied. The place, if it has one, is the table's
+// from then on and forgotten with it.
+void track_remember(struct track_table *table, const struct track_former *former);
 // What was remembered, the newest first; NULL at the end.
 const struct track_former *track_former_at(const struct track_table *table, uint32_t index);
 

@@ -164,10 +164,12 @@ END_TEST
 // of its own, so that nothing is remembered.
 static void start_again(void) {
     struct feed *old = rig.feed, *fresh = fake_feed_create();
-    for (uint32_t i = 0; i < old->source_count; i++)
-        if (old->sources[i]->path[0] == PLACE_MARK && !old->sources[i]->forgotten)
-            feed_source(fresh, slice_of(old->sources[i]->path))->restored =
-                old->sources[i]->flushed;
+    for (uint32_t i = 0; i < old->source_count; i++) {
+        const struct source *source = old->sources[i];
+        if (source->path[0] == PLACE_MARK && !source->forgotten)
+            feed_source(fresh, slice_of(source->path))->restored =
+                source->flushed.number > 0 ? source->flushed : source->restored;
+    }
     receiver_file.stop(&rig.receiver);
     fake_feed_free(old);
     memset(&rig.receiver, 0, sizeof rig.receiver);
@@ -201,6 +203,36 @@ START_TEST(rotated_while_it_was_stopped) {
 }
 END_TEST
 
+// The cut is seen before a stop, the copy only after it. `_i`: or the file goes, and its compressed
+// form is there after it.
+START_TEST(the_copy_comes_to_light_after_a_restart) {
+    append_records("run.jsonl", 4, 30);
+    follow("run*");
+    rig_await(&rig, 27);
+    if (_i == 0) {
+        fixture_run("cp run.jsonl kept && truncate -s 0 run.jsonl");
+        append_records("run.jsonl", 31, 33);
+        rig_await(&rig, 30);
+    } else {
+        fixture_run("mkdir away && mv run.jsonl away/kept");
+        while (!atomic_load(&fake_feed_find(rig.feed, "run.jsonl")->left)) // it is forgotten
+            clock_sleep_ns(1000 * 1000);
+    }
+    for (int i = 0; i < 3; i++) { // it is known for long
+        rig_stop(&rig);
+        start_again();
+        clock_sleep_ns(50 * 1000 * 1000);
+    }
+    rig_stop(&rig);
+    fixture_run(_i == 0 ? "mv kept run.jsonl.1" : "gzip -c away/kept > run.jsonl.1.gz");
+    append_records("run.jsonl", 1, 2);
+    start_again();
+    rig_await(&rig, 2);
+    rig_await_note(&rig, "run", _i == 0 ? "a copy of what was read" : "holds what was read before");
+    finish(2);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("file_copies");
     TCase *tests = tcase_create("copies");
@@ -212,6 +244,7 @@ int main(void) {
     tcase_add_test(tests, a_slow_copy);
     tcase_add_test(tests, a_copy_that_stays_unfinished);
     tcase_add_loop_test(tests, rotated_while_it_was_stopped, 0, 5);
+    tcase_add_loop_test(tests, the_copy_comes_to_light_after_a_restart, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
