@@ -144,6 +144,10 @@ void image_strings_are_foreign(struct image *image) {
     image->foreign = true;
 }
 
+bool image_is_foreign(const struct image *image) {
+    return image->foreign;
+}
+
 void image_put_string(struct image *image, string_id id, struct slice text) {
     enum { STRING_IDS_MAX = 1 << 26 };
     image->foreign = true;

@@ -23,6 +23,8 @@ bool image_next(const struct image *image, uint32_t *at, const char **name, uint
 // The strings that ids in the blobs stand for. Without this call they are those of this process.
 void image_put_string(struct image *image, string_id id, struct slice text);
 void image_strings_are_foreign(struct image *image);
+// Whether another process made it.
+bool image_is_foreign(const struct image *image);
 
 // -- one component --
 // Where blobs go: into a store's batch or an image.

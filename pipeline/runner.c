@@ -91,7 +91,7 @@ static void index_sources(struct runner *runner) {
     }
 }
 
-void runner_restored(struct runner *runner, uint64_t monotonic_ns) {
+void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clock) {
     uint32_t count = runner->due_saved.used;
     runner->state.due_count = runner->due_capacity = count;
     index_sources(runner);
@@ -100,7 +100,8 @@ void runner_restored(struct runner *runner, uint64_t monotonic_ns) {
         runner->due[i] = *(const uint64_t *)table_row(&runner->due_saved, i);
     for (uint32_t i = 0; i < runner->sources.used; i++) {
         struct runner_source *source = runner_source_at(runner, i);
-        source->last_seen_ns = monotonic_ns;
+        if (!same_clock)
+            source->last_seen_ns = monotonic_ns;
         source->pending = source->safe = source->position;
     }
 }

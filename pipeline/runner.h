@@ -28,7 +28,7 @@ struct runner_source {
     struct source_position pending;  // … and is part of the checkpoint under way
     struct source_position safe;     // … and is durable
     uint64_t newest_ns;              // of its events; 0 none yet
-    uint64_t last_seen_ns;           // monotonic: means nothing after a load
+    uint64_t last_seen_ns;           // monotonic: means nothing in another process
     uint32_t left;                   // does not hold the watermark back
 };
 
@@ -82,7 +82,9 @@ void runner_release(struct runner *runner);
 // Its own tables, for a checkpoint; runner_prepare_state before each save.
 void runner_state_list(struct runner *runner, struct state_list *list);
 void runner_prepare_state(struct runner *runner);
-void runner_restored(struct runner *runner, uint64_t monotonic_ns);
+// After they were loaded. `same_clock`: by the process that saved them, so that what was silent
+// then still is; else all sources count as heard of now.
+void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clock);
 
 // The row of a source, made when new.
 uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path);

@@ -439,7 +439,7 @@ static void restore_pipeline(struct run_pipeline *pipeline, struct image *image)
         return;
     }
     saver_load(&pipeline->saver, image);
-    runner_restored(&pipeline->runner, clock_monotonic_ns());
+    runner_restored(&pipeline->runner, clock_monotonic_ns(), !image_is_foreign(image));
     for (uint32_t i = 0; i < fits; i++)
         load_component(&pipeline->stages[i].saver, pipeline->stages[i].component->type,
                        pipeline->stages[i].memory, image);

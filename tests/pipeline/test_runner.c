@@ -134,6 +134,24 @@ START_TEST(a_late_batch_does_not_turn_the_clock_back) {
 }
 END_TEST
 
+// A reload begins with what was saved a moment ago: who was silent still is. Another process does
+// not know for how long. `_i`: which of the two.
+START_TEST(what_was_silent_is_silent_after_a_reload) {
+    come(0, 1 * SECOND, START);
+    come(1, 2 * SECOND, START);
+    uint64_t now = START + 2 * MINUTE;
+    come(1, 50 * SECOND, now);
+    live_through(now, now + SECOND);
+    uint64_t before = judged_count;
+    runner_prepare_state(&runner);
+    runner_restored(&runner, now + SECOND, _i == 1);
+    come(1, 100 * SECOND, now + 2 * SECOND);
+    ck_assert_uint_eq(judged_count > before, _i == 1);
+    ck_assert_uint_eq(runner_next_look(&runner),
+                      _i == 1 ? now + 2 * SECOND + MINUTE + 1 : now + SECOND + MINUTE + 1);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("runner");
     TCase *tests = tcase_create("clock");
@@ -142,6 +160,7 @@ int main(void) {
     tcase_add_test(tests, a_source_that_falls_silent_is_looked_at_in_time);
     tcase_add_test(tests, when_the_last_one_leaves_silence_is_due);
     tcase_add_test(tests, a_late_batch_does_not_turn_the_clock_back);
+    tcase_add_loop_test(tests, what_was_silent_is_silent_after_a_reload, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *srunner = srunner_create(suite);
     srunner_run_all(srunner, CK_ENV);
