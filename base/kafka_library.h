@@ -65,7 +65,9 @@
     X(resume_partitions)                                                                           \
     X(sasl_set_credentials)                                                                        \
     X(subscribe)                                                                                   \
+    X(topic_destroy)                                                                               \
     X(topic_name)                                                                                  \
+    X(topic_new)                                                                                   \
     X(topic_partition_list_add)                                                                    \
     X(topic_partition_list_copy)                                                                   \
     X(topic_partition_list_destroy)                                                                \

@@ -134,8 +134,9 @@ struct kafka_exporter {
     char *sender; // without the incarnation
     char sender_name[KAFKA_SENDER_MAX + 1];
     struct kafka_ranks ranks;
-    struct buffer value;  // a verdict line
-    rd_kafka_t *producer; // NULL: to be made
+    struct buffer value;     // a verdict line
+    rd_kafka_t *producer;    // NULL: to be made
+    rd_kafka_topic_t *topic; // of the producer
     struct kafka_delivery delivery;
     char broker_error[256]; // what was said last
     struct metric *undeliverable;

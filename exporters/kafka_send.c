@@ -115,7 +115,16 @@ enum status kafka_producer_open(struct kafka_exporter *self, struct error *error
         return status;
     }
     self->delivery.fatal = false;
-    return kafka_client_new(self->library, RD_KAFKA_PRODUCER, conf, &self->producer, error);
+    status = kafka_client_new(self->library, RD_KAFKA_PRODUCER, conf, &self->producer, error);
+    if (status != STATUS_OK)
+        return status;
+    // Asks for its leaders at once; with its first record that would be done up to a second later.
+    self->topic = self->library->topic_new(self->producer, self->config->topic, NULL);
+    if (self->topic != NULL)
+        return STATUS_OK;
+    kafka_producer_close(self);
+    return error_set(error, STATUS_CONFIG, "librdkafka does not take the topic %s",
+                     self->config->topic);
 }
 
 void kafka_producer_close(struct kafka_exporter *self) {
@@ -123,7 +132,10 @@ void kafka_producer_close(struct kafka_exporter *self) {
         return;
     self->library->purge(self->producer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     self->library->poll(self->producer, 0);
+    if (self->topic != NULL)
+        self->library->topic_destroy(self->topic);
     self->library->destroy_flags(self->producer, 0);
+    self->topic = NULL;
     self->producer = NULL;
 }
 
@@ -213,8 +225,8 @@ static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct kaf
     rd_kafka_headers_t *headers = make_headers(self, frame);
     // The bytes are the sender's; a record may be under way longer than this attempt.
     rd_kafka_resp_err_t failure = self->library->producev(
-        self->producer, RD_KAFKA_V_TOPIC(self->config->topic),
-        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(frame->key.data, frame->key.size),
+        self->producer, RD_KAFKA_V_RKT(self->topic), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_KEY(frame->key.data, frame->key.size),
         RD_KAFKA_V_VALUE((void *)(uintptr_t)frame->value.data, frame->value.size),
         RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(message_mark(block, index)), RD_KAFKA_V_END);
     if (failure != RD_KAFKA_RESP_ERR_NO_ERROR) {
