@@ -3,13 +3,15 @@
 """How fast is culprit, beside what else reads the same file?
 
     bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only | --spans-only]
+              [--kafka | --kafka-only]
 
 Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
 read it in turn, pinned to one core: culprit from file to summary, cat to another file, grep -F
 writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
 the whole process, and ratios are taken round by round; medians are given. Then the stages, the
 allocations, the decoder and spans (beside the real dask) are measured by programs of their own. With --live the live pipeline is
-measured too (live.py). Prints one JSON document.
+measured too (live.py), with --kafka reading and writing topics beside kcat (kafka.py). Prints one
+JSON document.
 """
 import argparse
 import json
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import time
 
+import kafka
 import live
 import spans
 
@@ -183,11 +186,26 @@ def measure(bench, options):
     if options.spans_only:
         measure_spans(bench, report)
         return report
+    if options.kafka_only:
+        measure_kafka(bench, options, report)
+        return report
     if not options.live_only:
         measure_files(bench, options, report)
     if options.live or options.live_only:
         report["live"] = live.Live(bench.build, options).measure()
+    if options.kafka:
+        measure_kafka(bench, options, report)
     return report
+
+
+def measure_kafka(bench, options, report):
+    report["kafka"] = kafka.measure(bench, options, say)
+    report.setdefault("aims", [])
+    if "ratios" in report["kafka"]:
+        ratios = report["kafka"]["ratios"]
+        report["aims"] += [
+            aim("reading a topic, of kcat's rate", ratios["reads/kcat"], 0.8, True),
+            aim("writing a topic, of kcat's rate", ratios["writes/kcat"], 0.8, True)]
 
 
 def measure_spans(bench, report):
@@ -235,6 +253,9 @@ def main(arguments):
     parser.add_argument("--live", action="store_true", help="measure the live pipeline, too")
     parser.add_argument("--live-only", action="store_true", help="and nothing else")
     parser.add_argument("--spans-only", action="store_true", help="spans and nothing else")
+    parser.add_argument("--kafka", action="store_true", help="measure topics, too")
+    parser.add_argument("--kafka-only", action="store_true", help="and nothing else")
+    parser.add_argument("--kafka-events", type=int, default=300000, help="messages of each run")
     parser.add_argument("--live-events", type=int, default=1000000, help="of each run over HTTP")
     parser.add_argument("--live-evaluations", type=int, default=200,
                         help="verdict lines at least, for each latency")
