@@ -2,20 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does a culprit that runs for long hold what it held at first, and lose nothing?
 
-    run_soak.py BINARY [SECONDS]     (20, or CULPRIT_SOAK_SECONDS; 600 for a long look)
+    run_soak.py BINARY [SECONDS]     (20, or CULPRIT_SOAK_SECONDS; 120 and more is the long form)
 
 Jobs come and go: each lives for some seconds of event time, half of its ranks append to files that
-are rotated, the others post with ack: stored, and is forgotten after. Meanwhile both metrics pages
+are rotated (renamed, copied and cut, or the segments of a sink), the others post with ack: stored,
+and is forgotten after. One more source is silent from the start. Meanwhile both metrics pages
 and the probes are asked, and every few seconds culprit is told to reload. After a third of the
 time, and at the end, all that was sent must have been taken and gone through the pipeline, exactly;
 then descriptors, threads and held memory at the end are compared with those after the first third.
-Nothing depends on how long something takes: what must happen is waited for, up to a limit.
+Nothing depends on how long something takes: what must happen is waited for, up to a limit. Then a
+steady load is measured (soak_pace.py); its figures are bounds in the long form only, and only for a
+build without sanitizers.
 """
 import http.client
 import json
 import os
 import re
 import signal
+import shutil
 import socket
 import subprocess
 import sys
@@ -25,11 +29,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
+import soak_pace  # noqa: E402
 import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
 
-SECONDS = 20
+SECONDS, LONG_S = 20, 120
 PATIENCE_S = 60
 RELOAD_EVERY_S = 2.5
 LOOK_EVERY_S = 0.2
@@ -37,6 +42,7 @@ ROUND_S = 0.03                  # of rest between rounds
 SECOND_NS, START_NS = 10**9, 1_760_000_000 * 10**9
 GIB = 1 << 30
 BY_FILE, BY_HTTP = (0, 1, 2), (3, 4, 5)
+SEGMENTS, COPIED = 1, 2         # how the files of these ranks are rotated; that of 0 is renamed
 RANKS = len(BY_FILE) + len(BY_HTTP)
 LEAK_RANK, LEAK_ROUND = 4, 6
 SAMPLES = 10                    # of a rank in a round, which is a second of event time
@@ -93,7 +99,7 @@ class Run:
             return {"endpoint": "127.0.0.1:%d" % port}
         return {
             # A file may be renamed while a reload has nobody watching: its new name is read, too.
-            "receivers": {"file": {"include": [self.input + "/*.jsonl*"],
+            "receivers": {"file": {"include": [self.input + "/*.jsonl*", self.input + "/sink"],
                                    "start_at": "beginning", "poll_interval": "50ms"},
                           "http": {**here(self.http), "ack": "stored",
                                    "max_idempotency_keys": 64}},
@@ -115,7 +121,7 @@ class Run:
                                    "first_cause", "phase_attribution"],
                     "exporters": ["json", "prometheus"],
                     "evaluate_every": "1s", "allowed_lateness": "2s", "settle": "0s",
-                    "idle_timeout": "1h"}}},
+                    "idle_timeout": "3s"}}},
         }
 
     def said(self):
@@ -170,17 +176,34 @@ class Load:
         self.number = 0
         self.written, self.posted = 0, 0
         self.rotated = []
+        self.segment = 1
         self.connections = {rank: None for rank in BY_HTTP}
         self.failures = []
+        os.makedirs(os.path.join(run.input, "sink"))
+        with open(os.path.join(run.input, "silent.jsonl"), "w", encoding="utf-8") as file:
+            file.write(next(lines_of(0, 0)).replace("soak-0", "soak-silent") + "\n")
+        self.written += 1
 
     def path(self, rank):
+        if rank == SEGMENTS:
+            return os.path.join(self.run.input, "sink", "segment-%06d.jsonl" % self.segment)
         return os.path.join(self.run.input, "rank%d.jsonl" % rank)
+
+    def rotate(self, rank):
+        moved = "%s.%d" % (self.path(rank), self.number)
+        if rank == SEGMENTS:
+            moved = self.path(rank)
+            self.segment += 1
+        elif rank == COPIED:
+            shutil.copyfile(self.path(rank), moved)
+            os.truncate(self.path(rank), 0)
+        else:
+            os.rename(self.path(rank), moved)
+        self.rotated.append(moved)
 
     def append(self, rank):
         if self.number % ROTATE_ROUNDS == rank and os.path.exists(self.path(rank)):
-            moved = "%s.%d" % (self.path(rank), self.number)
-            os.rename(self.path(rank), moved)
-            self.rotated.append(moved)
+            self.rotate(rank)
         lines = list(lines_of(self.number, rank))
         with open(self.path(rank), "ab") as file:
             file.write(("\n".join(lines) + "\n").encode())
@@ -310,7 +333,7 @@ class Suite:
                           lambda: "it does not get ready: " + run.said()[-2000:])
         self.drive(run, load, third)
         self.rest("after the first third", run, load)
-        live = len(BY_FILE)
+        live = len(BY_FILE) + 1         # and the silent one
         settled = run.wait_for(lambda: self.open_inputs(run) == live)
         self.checks.check(settled, "the rotated files stay open: %d" % self.open_inputs(run))
         before = {"descriptors": run.descriptors(), "threads": run.threads(), "rss": run.rss(),
@@ -380,6 +403,11 @@ class Suite:
             finally:
                 self.stop(run)
             self.read_verdicts(run)
+        with open(self.binary, "rb") as file:
+            sanitized = b"__asan_init" in (code := file.read()) or b"__tsan_init" in code
+        with tempfile.TemporaryDirectory() as folder:
+            soak_pace.run(self.binary, folder, max(self.seconds / 5, 6), self.checks,
+                          self.seconds >= LONG_S and not sanitized)
 
 
 def main(binary, seconds):
