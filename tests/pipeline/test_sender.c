@@ -36,8 +36,6 @@ static bool encode_fails;
 static struct send_pace the_pace;
 static char resumed[64];
 static bool resume_fails;
-static char shown[4096];  // what each request was shown of what waits: "bytes(ahead ahead)"
-static atomic_bool holds; // requests are not answered
 
 static void box_encode(void *instance, const struct batch *batch, struct buffer *out) {
     (void)instance;
@@ -61,17 +59,7 @@ static enum status box_send(void *instance, const struct request *request,
         strncat(sent, request->bytes.data == NULL ? "" : request->bytes.data, request->bytes.size);
         strcat(sent, request->last ? "." : "|");
     }
-    if (type.exporter.ahead_bytes > 0 && strlen(shown) < sizeof shown - 256) {
-        snprintf(shown + strlen(shown), 100, "%.*s(", (int)request->bytes.size,
-                 request->bytes.data == NULL ? "" : request->bytes.data);
-        for (uint32_t i = 0; i < request->ahead_count; i++)
-            snprintf(shown + strlen(shown), 100, i == 0 ? "%.*s" : " %.*s",
-                     (int)request->ahead[i].size, request->ahead[i].data);
-        strcat(shown, ")");
-    }
     pthread_mutex_unlock(&sink_lock);
-    while (atomic_load(&holds))
-        clock_sleep_ns(1000000);
     *outcome = (struct send_outcome){answer.permanent, answer.retry_after_ns};
     if (!answer.refused)
         return STATUS_OK;
@@ -147,8 +135,7 @@ static void setup(void) {
     request_count = early_requests = 0;
     sent_bytes = 0;
     encode_times = 1;
-    sent[0] = resumed[0] = shown[0] = '\0';
-    atomic_store(&holds, false);
+    sent[0] = resumed[0] = '\0';
     encode_fails = resume_fails = false;
     the_pace = (struct send_pace){0, UINT64_MAX};
     atomic_store(&stopping, false);
@@ -627,133 +614,6 @@ START_TEST(the_first_place_is_asked_for) {
 }
 END_TEST
 
-// -- ahead ----------------------------------------------------------------------------------------
-
-static void wait_for_blocks(uint32_t count) {
-    uint32_t there = count + 1;
-    for (int i = 0; i < 3000 && there > count; i++) {
-        clock_sleep_ns(1000000);
-        sender_lock(&sender);
-        there = sender.block_count;
-        sender_unlock(&sender);
-    }
-    ck_assert_uint_le(there, count);
-}
-
-START_TEST(what_waits_is_shown_in_order_up_to_a_bound) {
-    type.exporter.ahead_bytes = 3;
-    make(false, false);
-    atomic_store(&holds, true);
-    start();
-    consume("a", true);
-    wait_for_requests(1);
-    consume("b", true);
-    consume("c", true);
-    consume("dd", true); // more than there is room for
-    consume("e", true);
-    consume("f", false); // nothing that may leave yet
-    atomic_store(&holds, false);
-    wait_for_blocks(0);
-    ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
-    ck_assert_uint_eq(atomic_load(&sender.sent_records), 12);
-    check_sent("a|b|c|dd|e|f");
-    ck_assert_ptr_nonnull(strstr(shown, "a()b(c dd)c(dd e)dd(e)e()"));
-}
-END_TEST
-
-START_TEST(what_waits_for_a_checkpoint_is_not_shown) {
-    type.exporter.ahead_bytes = 100;
-    type.exporter.waits_for_checkpoint = box_waits;
-    make(false, true);
-    consume("a", true);
-    consume("b", true);
-    consume("c", true);
-    for (uint32_t i = 0; i < 3; i++)
-        sender_block_at(&sender, i)->ticket = 1 + i / 2; // the last one's comes later
-    start();
-    sender_durable(&sender, 1);
-    wait_for_blocks(1);
-    sender_halt(&sender);
-    ck_assert_str_eq(shown, "a(b)b()");
-}
-END_TEST
-
-// So that it does not come once more after a reload.
-START_TEST(a_halt_waits_for_what_was_begun) {
-    type.exporter.ahead_bytes = 2;
-    make(false, false);
-    consume("a", true);
-    consume("b", true);
-    consume("c", true);
-    consume("d", true);
-    consume("e", true);
-    atomic_store(&holds, true);
-    start();
-    wait_for_requests(1); // of a, with b and c
-    sender_lock(&sender);
-    sender.quitting = true;
-    sender_unlock(&sender);
-    atomic_store(&holds, false);
-    sender_halt(&sender);
-    ck_assert_str_eq(sent, "a|b|c|");
-    ck_assert_str_eq(shown, "a(b c)b()c()");
-    ck_assert_uint_eq(sender.block_count, 2);
-}
-END_TEST
-
-START_TEST(a_halt_does_not_wait_for_what_fails) {
-    type.exporter.ahead_bytes = 2;
-    answers[0].refused = _i == 0;
-    answers[1].refused = true;
-    make(false, false);
-    consume("a", true);
-    consume("b", true);
-    consume("c", true);
-    atomic_store(&holds, true);
-    start();
-    wait_for_requests(1);
-    sender_lock(&sender);
-    sender.quitting = true;
-    sender_unlock(&sender);
-    atomic_store(&holds, false);
-    sender_halt(&sender);
-    ck_assert_uint_eq(sender.block_count, _i == 0 ? 3 : 2);
-    ck_assert_uint_eq(request_count, _i == 0 ? 1 : 2);
-}
-END_TEST
-
-START_TEST(inputs_that_end_show_what_waits_up_to_a_bound) {
-    type.exporter.ahead_bytes = 2;
-    answers[1].refused = true;
-    make(true, false);
-    consume("a", true);
-    consume("b", true);
-    ck_assert_uint_eq(request_count, 0);
-    consume("c", true);
-    consume("d", true);
-    ck_assert_str_eq(sent, "a|b|");
-    ck_assert_uint_eq(atomic_load(&sender.queued_bytes), 2);
-    ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
-    check_sent("a|b|c|d");
-    ck_assert_str_eq(shown, "a(b c)b(c d)b(c d)c(d)d()()");
-    ck_assert_uint_eq(sender.block_count, 0);
-}
-END_TEST
-
-START_TEST(inputs_that_end_stop_with_what_waits) {
-    type.exporter.ahead_bytes = 100;
-    answers[0].refused = true;
-    make(true, false);
-    consume("a", true);
-    consume("b", true);
-    atomic_store(&stopping, true);
-    ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
-    ck_assert_str_eq(error.message,
-                     "exporter/box: it says no; 4 records (2 bytes) were not delivered");
-    ck_assert_uint_eq(request_count, 1);
-}
-END_TEST
-
 // -- inputs that end ------------------------------------------------------------------------------
 
 START_TEST(a_long_document_leaves_in_pieces) {
@@ -844,12 +704,6 @@ int main(void) {
     tcase_add_test(tests, blocks_of_before_leave_first);
     tcase_add_test(tests, a_place_that_is_gone_is_an_error_that_names_the_exporter);
     tcase_add_test(tests, the_first_place_is_asked_for);
-    tcase_add_test(tests, what_waits_is_shown_in_order_up_to_a_bound);
-    tcase_add_test(tests, what_waits_for_a_checkpoint_is_not_shown);
-    tcase_add_test(tests, a_halt_waits_for_what_was_begun);
-    tcase_add_loop_test(tests, a_halt_does_not_wait_for_what_fails, 0, 2);
-    tcase_add_test(tests, inputs_that_end_show_what_waits_up_to_a_bound);
-    tcase_add_test(tests, inputs_that_end_stop_with_what_waits);
     tcase_add_test(tests, a_long_document_leaves_in_pieces);
     tcase_add_loop_test(tests, a_piece_is_tried_until_the_run_is_stopped, 0, 2);
     tcase_add_loop_test(tests, a_piece_waits_as_long_as_it_is_told_to, 0, 2);
