@@ -80,11 +80,14 @@ bool fake_feed_noted(struct feed *feed, const char *one, const char *other) {
 }
 
 struct source *fake_feed_find(struct feed *feed, const char *path_end) {
-    for (uint32_t i = 0; i < feed->source_count; i++) {
+    struct source *found = NULL;
+    pthread_mutex_lock(&feed->lock);
+    for (uint32_t i = 0; i < feed->source_count && found == NULL; i++) {
         if (ends_with(feed->sources[i]->path, path_end))
-            return feed->sources[i];
+            found = feed->sources[i];
     }
-    return NULL;
+    pthread_mutex_unlock(&feed->lock);
+    return found;
 }
 
 void source_list_add(struct source_list *list, struct slice path) {
@@ -109,7 +112,9 @@ struct source *feed_source(struct feed *feed, struct slice path) {
     ck_assert_uint_lt(feed->source_count, FAKE_SOURCES_MAX);
     struct source *source = calloc(1, sizeof *source);
     source->path = strndup(path.data, path.size);
+    pthread_mutex_lock(&feed->lock);
     feed->sources[feed->source_count++] = source;
+    pthread_mutex_unlock(&feed->lock);
     return source;
 }
 
