@@ -5,7 +5,7 @@
 // second at most, while requests come, and read again when its time, size or inode has changed; one
 // that cannot be read then leaves the old token standing.
 #include "base/clock.h"
-#include "base/http_server_parts.h"
+#include "base/http/server_parts.h"
 #include "base/log.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include "base/intern.h"
 
 #include "base/arena.h"
+#include "base/hash/seeded_hash.h"
 #include "base/memory.h"
-#include "base/seeded_hash.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -9,10 +9,10 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/display.h"
-#include "base/json_write.h"
-#include "base/redact.h"
-#include "base/utf8.h"
+#include "base/text/display.h"
+#include "base/text/json_write.h"
+#include "base/text/redact.h"
+#include "base/text/utf8.h"
 
 #include <pthread.h>
 #include <stdint.h>

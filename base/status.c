@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
-#include "base/redact.h"
+#include "base/text/redact.h"
 
 #include <errno.h>
 #include <stdio.h>

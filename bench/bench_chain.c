@@ -4,8 +4,8 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "cli/component_list.h"
-#include "receivers/decode/spans.h"
-#include "receivers/decode/telemetry.h"
+#include "receivers/decode/spans/spans.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include "base/arena.h"
 #include "bench/made_lines.h"
 #include "bench/made_spans.h"
-#include "pipeline/component.h"
-#include "pipeline/plan.h"
+#include "pipeline/component/component.h"
+#include "pipeline/plan/plan.h"
 
 #include <stdint.h>
 

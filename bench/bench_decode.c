@@ -11,8 +11,8 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "pipeline/telemetry_event.h"
-#include "receivers/decode/telemetry.h"
+#include "pipeline/model/telemetry_event.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <glob.h>
 #include <jansson.h>

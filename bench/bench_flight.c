@@ -8,7 +8,7 @@
 // ended but one all_reduce that rank 7 never calls.
 #include "base/memory.h"
 #include "processors/nccl_hang.h"
-#include "receivers/decode/flight.h"
+#include "receivers/decode/flight_recorder/flight_recorder.h"
 
 #include <inttypes.h>
 #include <stdio.h>

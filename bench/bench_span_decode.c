@@ -6,7 +6,7 @@
 // Decodes the lines of each FOLDER/*/events.jsonl with more than 500, again and again, in batches
 // of one arena. CPU time of one thread, median of the rounds. Prints one JSON object.
 #include "base/memory.h"
-#include "receivers/decode/spans.h"
+#include "receivers/decode/spans/spans.h"
 
 #include <glob.h>
 #include <stdio.h>

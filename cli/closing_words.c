@@ -5,8 +5,8 @@
 // refusals are named one by one; the rest is counted.
 #include "cli/closing_words.h"
 
-#include "base/display.h"
 #include "base/memory.h"
+#include "base/text/display.h"
 #include "cli/figures.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 // was left out.
 #pragma once
 
-#include "pipeline/service.h"
+#include "pipeline/runtime/service.h"
 
 // Text from files is made harmless for a terminal.
 void closing_words_append(struct buffer *out, const struct report *report);

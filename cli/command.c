@@ -2,7 +2,7 @@
 // THE table of commands, and what all of them say in the same way.
 #include "cli/command.h"
 
-#include "base/display.h"
+#include "base/text/display.h"
 #include "config/option.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "cli/component_list.h"
 
 #include "exporters/html.h"
-#include "exporters/json.h"
+#include "exporters/json/json.h"
 #include "exporters/kafka.h"
 #include "exporters/prometheus/prometheus.h"
 #include "exporters/text.h"

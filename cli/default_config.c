@@ -2,8 +2,8 @@
 // Which pipeline does analyze run when nobody wrote one?
 #include "cli/default_config.h"
 
-#include "base/display.h"
-#include "base/utf8.h"
+#include "base/text/display.h"
+#include "base/text/utf8.h"
 
 static const char head[] =
     "# The pipeline of culprit analyze. Save it, change it, then use it:\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/figures.h"
 
-#include "base/human.h"
+#include "base/text/human.h"
 
 #include <inttypes.h>
 

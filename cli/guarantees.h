@@ -2,7 +2,7 @@
 // What a pipeline does and what a person can rely on, in plain words.
 #pragma once
 
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 // "file → job_filter → … → json; evaluates every 10s, waits 10s for late events"
 void pipeline_describe(struct buffer *out, const struct plan *plan,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 struct plan_request {
     struct word_list files; // --config

@@ -4,7 +4,7 @@
 // terminal; wiped when the work is done.
 #pragma once
 
-#include "pipeline/service.h"
+#include "pipeline/runtime/service.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
 // SIGHUP asks the service for a reload, SIGUSR2 for its state in the log.
 #pragma once
 
-#include "pipeline/service.h"
+#include "pipeline/runtime/service.h"
 
 #include <pthread.h>
 

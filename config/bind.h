@@ -3,8 +3,8 @@
 // problem at once, each with its place, its key path and what would be right.
 #pragma once
 
-#include "config/document.h"
 #include "config/option.h"
+#include "config/yaml/document.h"
 
 struct binder {
     struct arena *arena; // holds texts and lists of the config struct

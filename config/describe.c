@@ -5,7 +5,7 @@
 // The column widths need one walk over the rows before the one that writes.
 #include "config/describe.h"
 
-#include "base/roff.h"
+#include "base/text/roff.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 // page, a schema for editors.
 #pragma once
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "config/option.h"
 
 // One row a line, in columns: name, type, default, range, what it does; groups as "group.name".

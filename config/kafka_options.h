@@ -3,7 +3,7 @@
 // configuration made from them.
 #pragma once
 
-#include "base/kafka_library.h"
+#include "base/kafka/library.h"
 #include "config/option.h"
 
 enum kafka_mechanism { KAFKA_NO_SASL, KAFKA_PLAIN, KAFKA_SCRAM_SHA_256, KAFKA_SCRAM_SHA_512 };

@@ -6,8 +6,8 @@
 // list's arena, so there is nothing to release.
 #include "config/problem.h"
 
-#include "base/display.h"
-#include "base/redact.h"
+#include "base/text/display.h"
+#include "base/text/redact.h"
 
 #include <assert.h>
 #include <stdarg.h>

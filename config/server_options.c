@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/server_options.h"
 
-#include "base/http_endpoint.h"
+#include "base/http/endpoint.h"
 
 #include <string.h>
 

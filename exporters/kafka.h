@@ -2,6 +2,6 @@
 // The Kafka exporter: events for a gateway, or verdicts for whoever wants them.
 #pragma once
 
-#include "pipeline/component.h"
+#include "pipeline/component/component.h"
 
 extern const struct component_type exporter_kafka;

@@ -4,7 +4,7 @@
 // Style: colours are variables with a value for light, dark and paper, each with a contrast of at
 // least 4.5 to what it stands on (texts) or 3 (lines). No style attributes: the policy forbids
 // them. Script: finds the line that is nearest to the pointer and says rank, time and value.
-#include "exporters/page_style.h"
+#include "exporters/report/page/style.h"
 
 // clang-format off
 const char page_style[] = "\n"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exporter that writes a report for people: who started it, when, how much, how sure and why.
-// See text.md.
+// See text/README.md.
 #pragma once
 
-#include "exporters/seen.h"
-#include "pipeline/component.h"
+#include "exporters/report/seen.h"
+#include "pipeline/component/component.h"
 
 extern const struct component_type exporter_text;
 

@@ -2,7 +2,7 @@
 // What the parts of sender.h share among themselves. All under the sender's lock.
 #pragma once
 
-#include "pipeline/sender.h"
+#include "pipeline/runtime/sender.h"
 
 // -- sender.c --
 void sender_drop_first_block(struct sender *sender);

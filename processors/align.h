@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// See align.md.
+// See align/README.md.
 #pragma once
 
-#include "pipeline/component.h"
+#include "pipeline/component/component.h"
 
 extern const struct component_type processor_align;

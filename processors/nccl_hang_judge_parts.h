@@ -2,7 +2,7 @@
 // What the parts of the hang detector's judgement share.
 #pragma once
 
-#include "processors/nccl_hang_judge.h"
+#include "processors/nccl_hang/judge.h"
 
 // That a rank is held up in some operation.
 struct hang_wait {

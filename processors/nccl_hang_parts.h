@@ -2,7 +2,7 @@
 // What the files of the hang store share.
 #pragma once
 
-#include "processors/nccl_hang_store.h"
+#include "processors/nccl_hang/store.h"
 
 // A keyed row and its number.
 void *hang_rows_add(struct keyed_rows *rows, const void *key, uint32_t *self);

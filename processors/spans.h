@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pipeline/component.h"
+#include "pipeline/component/component.h"
 
 extern const struct component_type processor_spans;

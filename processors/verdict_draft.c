@@ -3,7 +3,7 @@
 // is used go to the arena at the end.
 #include "processors/verdict_draft.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <assert.h>
 

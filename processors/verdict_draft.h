@@ -12,8 +12,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "pipeline/node_event.h"
-#include "pipeline/verdict.h"
+#include "pipeline/model/node_event.h"
+#include "pipeline/model/verdict.h"
 
 enum { DRAFT_ENTITIES = 64, DRAFT_EVIDENCE = 32, DRAFT_ATTRIBUTES = 32 };
 

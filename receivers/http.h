@@ -2,6 +2,6 @@
 // The HTTP receiver: events and OTLP logs that clients post.
 #pragma once
 
-#include "pipeline/component.h"
+#include "pipeline/component/component.h"
 
 extern const struct component_type receiver_http;

@@ -12,10 +12,10 @@
 // become the same series.
 #pragma once
 
-#include "base/exposition.h"
-#include "base/keyed_rows.h"
-#include "pipeline/batch.h"
-#include "pipeline/state.h"
+#include "base/metrics/exposition.h"
+#include "base/table/keyed_rows.h"
+#include "pipeline/component/state.h"
+#include "pipeline/model/batch.h"
 
 enum {
     BOARD_JOBS_MAX = 4096,
@@ -155,7 +155,7 @@ struct board_moment {
 
 void board_init(struct board *board, uint32_t max_series, uint64_t expiration_ns, bool live);
 void board_release(struct board *board);
-// For the owner's `state` and `restored` (pipeline/state.h).
+// For the owner's `state` and `restored` (pipeline/component/state.h).
 void board_state(struct board *board, struct state_list *list);
 void board_restored(struct board *board, uint64_t monotonic_ns);
 // Takes in what a batch holds. Allocates only for what is new.

@@ -6,8 +6,8 @@
 // their name with numbers taken out, so that steps are one series. Of a tree with more than
 // SPANS_ASKED_MAX spans only the roots are told. Cost: what it takes to ask every span once.
 #include "exporters/prometheus/board_parts.h"
-#include "exporters/span_outline.h"
-#include "exporters/span_words.h"
+#include "exporters/report/span_outline.h"
+#include "exporters/report/span_words.h"
 
 #include "base/memory.h"
 

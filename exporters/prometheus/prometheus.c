@@ -8,10 +8,10 @@
 #include "exporters/prometheus/prometheus.h"
 
 #include "base/clock.h"
-#include "base/http_endpoint.h"
-#include "base/http_server.h"
+#include "base/http/endpoint.h"
+#include "base/http/server.h"
 #include "base/log.h"
-#include "base/metrics.h"
+#include "base/metrics/metrics.h"
 #include "config/server_options.h"
 #include "exporters/prometheus/board.h"
 

@@ -4,7 +4,7 @@
 // Checksums are libnettle's. Linear in the bytes that are given; nothing is kept.
 #include "exporters/wandb/media.h"
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 
 #include <nettle/base64.h>
 #include <nettle/md5.h>

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/sort.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <dirent.h>
 #include <errno.h>

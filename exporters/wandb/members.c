@@ -6,9 +6,9 @@
 // addressing. Memory: at most WANDB_VALUES_BYTES_MAX of keys and values.
 #include "exporters/wandb/members.h"
 
-#include "base/hash.h"
-#include "base/json_write.h"
+#include "base/hash/hash.h"
 #include "base/memory.h"
+#include "base/text/json_write.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 // bounded.
 #include "exporters/wandb/table.h"
 
-#include "base/exposition.h"
-#include "base/json_write.h"
+#include "base/metrics/exposition.h"
+#include "base/text/json_write.h"
 
 #include <assert.h>
 #include <math.h>

@@ -6,11 +6,11 @@
 #include "exporters/wandb/wandb.h"
 
 #include "base/clock.h"
-#include "exporters/page.h"
-#include "exporters/wandb/live.h"
-#include "exporters/wandb/offline.h"
-#include "exporters/wandb/online.h"
-#include "exporters/wandb/tracking.h"
+#include "exporters/report/page/page.h"
+#include "exporters/wandb/live/live.h"
+#include "exporters/wandb/offline/offline.h"
+#include "exporters/wandb/online/online.h"
+#include "exporters/wandb/tracking/tracking.h"
 
 #include <ctype.h>
 

@@ -2,7 +2,7 @@
 // The W&B exporter: its configuration, which its parts share.
 #pragma once
 
-#include "pipeline/component.h"
+#include "pipeline/component/component.h"
 
 enum wandb_mode { WANDB_ONLINE, WANDB_OFFLINE, WANDB_DISABLED };
 enum wandb_content { WANDB_LIVE, WANDB_TRACKING };

@@ -5,11 +5,11 @@
 // field that is not there stays "not said". Takes one struct app_line from the arena.
 #include "receivers/decode/app_log.h"
 
-#include "base/rfc3339.h"
-#include "pipeline/node_event.h"
-#include "receivers/decode/json_text.h"
-#include "receivers/decode/tagged_keys.h"
-#include "receivers/decode/telemetry_fault.h"
+#include "base/text/rfc3339.h"
+#include "pipeline/model/node_event.h"
+#include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/tagged_keys.h"
+#include "receivers/decode/json/text.h"
 
 #include <stdio.h>
 

@@ -14,7 +14,7 @@
 // Source: PyTorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and lines seen in public logs.
 #pragma once
 
-#include "pipeline/decoder.h"
+#include "pipeline/component/decoder.h"
 
 // A record is one plain line. Its time: an RFC 3339 time at its front (kubectl logs --timestamps),
 // else the month, day and time of its prefix, which say neither year nor zone (taken as UTC, and

@@ -7,8 +7,8 @@
 // record, no memory of its own.
 #include "receivers/decode/format.h"
 
-#include "receivers/decode/json_keys.h"
-#include "receivers/decode/json_scan.h"
+#include "receivers/decode/json/keys.h"
+#include "receivers/decode/json/scan.h"
 #include "receivers/decode/split.h"
 
 #include <ctype.h>

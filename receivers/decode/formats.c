@@ -3,16 +3,16 @@
 #include "receivers/decode/formats.h"
 
 #include "receivers/decode/app_log.h"
-#include "receivers/decode/dcgm.h"
-#include "receivers/decode/flight.h"
+#include "receivers/decode/dcgm/dcgm.h"
+#include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "receivers/decode/kernel.h"
-#include "receivers/decode/kubernetes.h"
-#include "receivers/decode/rank_map.h"
-#include "receivers/decode/spans.h"
-#include "receivers/decode/sysfs_aer.h"
-#include "receivers/decode/tagged.h"
-#include "receivers/decode/telemetry.h"
-#include "receivers/decode/telemetry_record.h"
+#include "receivers/decode/kubernetes/kubernetes.h"
+#include "receivers/decode/rank_map/rank_map.h"
+#include "receivers/decode/spans/spans.h"
+#include "receivers/decode/sysfs_aer/sysfs_aer.h"
+#include "receivers/decode/tagged/tagged.h"
+#include "receivers/decode/telemetry/record.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <assert.h>
 #include <stdalign.h>

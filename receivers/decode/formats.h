@@ -2,7 +2,7 @@
 // Which decoder reads which kind of input, and what the kinds are called in a configuration.
 #pragma once
 
-#include "pipeline/decoder.h"
+#include "pipeline/component/decoder.h"
 #include "receivers/decode/format.h"
 
 // NULL: there is none for it.

@@ -6,13 +6,13 @@
 // number. O(line), arena memory for what is handed on.
 #include "receivers/decode/kernel.h"
 
-#include "base/utf8.h"
-#include "receivers/decode/json_text.h"
-#include "receivers/decode/kernel_aer.h"
-#include "receivers/decode/kernel_journal.h"
-#include "receivers/decode/kernel_xid.h"
-#include "receivers/decode/tagged_keys.h"
-#include "receivers/decode/telemetry_fault.h"
+#include "base/text/utf8.h"
+#include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/tagged_keys.h"
+#include "receivers/decode/json/text.h"
+#include "receivers/decode/kernel_log/aer.h"
+#include "receivers/decode/kernel_log/xid.h"
+#include "receivers/decode/line/journal.h"
 
 // The lines that tell of a lost GPU stand close together.
 static const uint64_t LOST_GPU_SPAN_NS = UINT64_C(2000000000);

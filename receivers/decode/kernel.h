@@ -19,7 +19,7 @@
 // that is at most a day after `observed_ns`; without that it is refused.
 #pragma once
 
-#include "pipeline/decoder.h"
+#include "pipeline/component/decoder.h"
 
 extern const struct decoder_type decoder_kernel_log;
 

@@ -7,7 +7,7 @@
 // linear, no allocation.
 #include "receivers/decode/split.h"
 
-#include "receivers/decode/json_block.h"
+#include "receivers/decode/json/block.h"
 
 #include <assert.h>
 

@@ -8,7 +8,7 @@
 // group has.
 #include "base/clock.h"
 #include "base/log.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/kafka/receiver.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 // makes the consumer anew, after a wait that doubles up to 30 s.
 #include "base/clock.h"
 #include "base/log.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/kafka/receiver.h"
 
 #include <stdarg.h>
 #include <stdio.h>

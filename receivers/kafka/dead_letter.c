@@ -7,7 +7,7 @@
 // partitions are paused and the consumer is polled, so that it stays in its group.
 #include "base/clock.h"
 #include "base/log.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/kafka/receiver.h"
 
 #include <inttypes.h>
 #include <stdio.h>

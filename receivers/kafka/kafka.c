@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "receivers/decode/telemetry.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/kafka/receiver.h"
 
 #include <regex.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
 //
 // Two hash tables with open addressing: one lookup a record, no allocation but for what is new.
 // Partitions are as many as Kafka assigns; senders are bounded by max_senders.
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/kafka/receiver.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/memory.h"
-#include "receivers/decode/telemetry.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <stdio.h>
 #include <stdlib.h>

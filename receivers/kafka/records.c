@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/kafka/receiver.h"
 
-#include "receivers/decode/telemetry.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <stdio.h>
 

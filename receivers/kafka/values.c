@@ -4,7 +4,7 @@
 // One object (the usual case: telemetry shows it when it is decoded, and what another culprit
 // passed on says so), JSON Lines, an array, or an object that holds one; each key is looked at to
 // tell them apart. Nothing is copied or kept: the value can be walked through twice.
-#include "receivers/kafka/kafka_receiver.h"
+#include "receivers/kafka/receiver.h"
 
 #include <ctype.h>
 #include <stdio.h>

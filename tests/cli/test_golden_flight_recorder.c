@@ -3,7 +3,7 @@
 // nobody where nothing was broken; pickle, JSON and indented JSON, in any order of files, give the
 // same bytes.
 #include "processors/nccl_hang.h"
-#include "receivers/decode/flight.h"
+#include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "tests/support/detector_golden.h"
 
 enum { RANKS = 4, ORDERS = 24 };

@@ -6,8 +6,8 @@
 // every event by less than allowed_lateness, and run through a live service with the real chain.
 #include "base/memory.h"
 #include "cli/component_list.h"
-#include "pipeline/service.h"
-#include "receivers/decode/telemetry.h"
+#include "pipeline/runtime/service.h"
+#include "receivers/decode/telemetry/telemetry.h"
 #include "tests/support/temporary.h"
 
 #include <check.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is put out after a cut has the bytes that it would have had without: summary, timeline and
 // verdict lines, as the JSON exporter writes them.
-#include "exporters/json.h"
-#include "pipeline/verdict.h"
+#include "exporters/json/json.h"
+#include "pipeline/model/verdict.h"
 #include "tests/processors/story.h"
 
 enum { TEXT_MAX = 1 << 26 };

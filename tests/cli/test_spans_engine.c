@@ -2,9 +2,9 @@
 // Trees of spans under pressure: bounds, what is kept of what is folded, state that is saved and
 // loaded anywhere, phases of ranks, and no allocation once warm. What spans answer is shown by the
 // recorded streams (golden/run_spans.py).
-#include "processors/span_phases.h"
 #include "processors/spans.h"
-#include "receivers/decode/spans.h"
+#include "processors/spans/phases.h"
+#include "receivers/decode/spans/spans.h"
 #include "tests/processors/state_copy.h"
 #include "tests/support/detector.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/verdict_diff.h"
+#include "cli/commands/verdict_diff.h"
 
 #include "base/memory.h"
 

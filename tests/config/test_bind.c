@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/bind.h"
 
-#include "document_fixture.h"
+#include "tests/config/yaml/document_fixture.h"
 
 struct rotation {
     struct byte_size max_size;

@@ -5,10 +5,10 @@
 // JSON a record, either {"refused":CATEGORY,"field":TEXT,"detail":TEXT} or the decoded values under
 // the names of stormlog's fields. With --fresh each record is decoded without what the one before
 // taught. Run by run.py, which compares with decode_oracle.py.
-#include "base/json_write.h"
 #include "base/memory.h"
-#include "pipeline/telemetry_event.h"
-#include "receivers/decode/telemetry.h"
+#include "base/text/json_write.h"
+#include "pipeline/model/telemetry_event.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <math.h>
 #include <stdio.h>

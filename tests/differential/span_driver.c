@@ -4,10 +4,10 @@
 // Input: for each record its size in decimal, a newline, its bytes, a newline. Output: one line of
 // JSON a record: the code of its refusal, what was read before, and for accepted ones every value.
 // Run by spans.py, which compares with span_oracle.py.
-#include "base/json_write.h"
 #include "base/memory.h"
-#include "pipeline/span_event.h"
-#include "receivers/decode/spans.h"
+#include "base/text/json_write.h"
+#include "pipeline/model/span_event.h"
+#include "receivers/decode/spans/spans.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/memory.h"
-#include "pipeline/batch.h"
+#include "pipeline/model/batch.h"
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/memory.h"
-#include "pipeline/batch.h"
+#include "pipeline/model/batch.h"
 
 #include <check.h>
 

@@ -39,14 +39,14 @@ ROWS = [
         "culprit, which is started on it",
         "the store opens by itself, holds the first batches whole, all that were called durable "
         "among them, and counts nothing as damaged; the verdicts stay",
-        [case_disk.power_loss], [Suite("pipeline/test_store_faults", "killed_at_any_moment")]),
+        [case_disk.power_loss], [Suite("extensions/test_store_faults", "killed_at_any_moment")]),
     Row("F3", "damaged store",
         "each byte of a store's file and log in turn is turned over, zero, or the end; the log is "
         "taken away; pages overwritten; files of others and of newer versions in its place",
         "it opens by itself; of one bad byte of the file no more is lost than stood on its page, "
         "of one of the log nothing; what was acknowledged and is gone is told (C4003); `store "
         "check` names it; the damaged file is kept",
-        [case_disk.damage], [Suite("pipeline/test_store_damage"), Suite("pipeline/test_store_log"),
+        [case_disk.damage], [Suite("extensions/test_store_damage"), Suite("extensions/test_store_log"),
                              Suite("cli/run_store")]),
     Row("F4", "full disk",
         "the file system under the store, then under the verdicts, is filled and freed; quota "
@@ -54,7 +54,7 @@ ROWS = [
         "it goes on; requests are answered with 503 meanwhile and events of files wait; nothing is "
         "lost, no line is torn",
         [case_disk.full],
-        [Suite("pipeline/test_store_faults", "full_disk", "files_that_may_not_grow",
+        [Suite("extensions/test_store_faults", "full_disk", "files_that_may_not_grow",
                "writes_that_fail"),
          Suite("exporters/test_output", "full_disk_leaves_whole_lines",
                "full_disk_keeps_the_old_document")]),
@@ -62,7 +62,7 @@ ROWS = [
         "the n-th fsync gives EIO, then every one",
         "no acknowledgement behind a failed fsync; `culprit_store_degraded` is 1; after it nothing "
         "is missing and the verdicts stay",
-        [case_disk.failed_sync], [Suite("pipeline/test_store_faults", "syncs_that_fail")]),
+        [case_disk.failed_sync], [Suite("extensions/test_store_faults", "syncs_that_fail")]),
     Row("F6", "calls that fail",
         "the n-th allocation and all after it; the n-th write, read, open, send, recv, accept, "
         "socket, thread: at the start, in batches, at a reload, at the stop",

@@ -14,6 +14,7 @@ that they exist. --times N multiplies the counts of the long form; 0.1 is enough
 """
 import argparse
 import concurrent.futures
+import glob
 import os
 import re
 import subprocess
@@ -34,9 +35,10 @@ SUITE_LIMIT_S = 3600
 
 def source_of(suite):
     """The suite's source; None when there is none of this name."""
+    folder, _, name = suite.name.partition("/")
     for ending in (".c", ".py"):
-        path = os.path.join(HERE, "..", suite.name + ending)
-        if os.path.exists(path):
+        for path in glob.glob(os.path.join(HERE, "..", folder, "**", name + ending),
+                              recursive=True):
             return path
     return None
 

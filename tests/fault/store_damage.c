@@ -7,7 +7,8 @@
 // file ends there; and the same with its log and its mark, as a killed process leaves them. Each
 // time the store must open by itself, hold no row that nobody put, of one bad byte of the file lose
 // no more than stood on that page, of one of the log or the mark nothing, and say so when the log
-// is damaged. tests/pipeline/test_store_damage.c does the same to larger stores here and there.
+// is damaged. tests/extensions/file_storage/test_store_damage.c does the same to larger stores here
+// and there.
 #include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/store.h"

@@ -5,18 +5,18 @@
 // The input is one text. UTF-8 is walked; it is read as each kind of time, as an endpoint, a
 // duration, a size, an Accept header, a pattern of paths; it is written as a JSON string, for a
 // terminal and as a label, and each of those must be what it promises to be.
-#include "base/display.h"
-#include "base/exposition.h"
-#include "base/http_endpoint.h"
+#include "base/http/endpoint.h"
 #include "base/intern.h"
-#include "base/json_write.h"
-#include "base/rfc3339.h"
-#include "base/utf8.h"
+#include "base/metrics/exposition.h"
+#include "base/text/display.h"
+#include "base/text/json_write.h"
+#include "base/text/log_time.h"
+#include "base/text/rfc3339.h"
+#include "base/text/utf8.h"
 #include "config/option.h"
-#include "receivers/decode/json_scan.h"
-#include "receivers/decode/json_text.h"
-#include "receivers/decode/log_time.h"
-#include "receivers/file_glob.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/json/text.h"
+#include "receivers/file/find/glob.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

@@ -5,9 +5,9 @@
 // The input is one body. It is cut by both receivers, as what it looks like and as JSON Lines, by
 // the splitter as a whole and byte by byte, then taken for gzip, and made into gzip and back. Each
 // record must lie within the body, and behind the one before.
-#include "base/http_server_parts.h"
-#include "receivers/http_receiver.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "base/http/server_parts.h"
+#include "receivers/http/receiver.h"
+#include "receivers/kafka/receiver.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RECORD_MAX = 1024, REQUEST_MAX = 64 << 10 };

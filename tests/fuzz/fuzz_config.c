@@ -4,10 +4,10 @@
 // good configuration again.
 //
 // The input is the text; behind a zero byte each, what --set is given.
+#include "cli/commands/validate.h"
 #include "cli/component_list.h"
-#include "cli/validate.h"
-#include "pipeline/plan_print.h"
-#include "receivers/decode/json_scan.h"
+#include "pipeline/plan/print.h"
+#include "receivers/decode/json/scan.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <jansson.h>

@@ -7,9 +7,9 @@
 // ranks, and judges.
 #include "base/intern.h"
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "base/metrics/metrics.h"
 #include "processors/nccl_hang.h"
-#include "receivers/decode/flight.h"
+#include "receivers/decode/flight_recorder/flight_recorder.h"
 
 #include <stdlib.h>
 

@@ -6,13 +6,13 @@
 // line by line as JSON of both and as a line of the kernel. It lies in a block of its own, so that
 // a read past its end is seen.
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "base/metrics/metrics.h"
 #include "processors/pcie_aer.h"
 #include "processors/thermal_throttle.h"
-#include "receivers/decode/dcgm.h"
-#include "receivers/decode/json_scan.h"
-#include "receivers/decode/kernel_aer.h"
-#include "receivers/decode/sysfs_aer.h"
+#include "receivers/decode/dcgm/dcgm.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/kernel_log/aer.h"
+#include "receivers/decode/sysfs_aer/sysfs_aer.h"
 #include "tests/fuzz/fuzz_options.h"
 
 #include <stdlib.h>

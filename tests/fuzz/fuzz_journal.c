@@ -9,8 +9,8 @@
 
 #include "base/intern.h"
 #include "base/log.h"
-#include "receivers/decode/telemetry.h"
-#include "receivers/http_receiver.h"
+#include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/http/receiver.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ROWS_MAX = 60 }; // what a batch of the store in memory takes

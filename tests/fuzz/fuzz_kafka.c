@@ -9,9 +9,9 @@
 #include "tests/receivers/fake_feed.c"
 
 #include "base/intern.h"
-#include "base/metrics.h"
-#include "receivers/decode/telemetry.h"
-#include "receivers/kafka/kafka_receiver.h"
+#include "base/metrics/metrics.h"
+#include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/kafka/receiver.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { HEADERS_MAX = 16, MESSAGES_MAX = 64 };

@@ -5,8 +5,8 @@
 // rest is lines of one source. Each lies in a block of its own, so that a read past its end is
 // seen, and is decoded twice, with two memories that saw the same lines; both must agree.
 #include "base/memory.h"
-#include "base/utf8.h"
-#include "pipeline/node_event.h"
+#include "base/text/utf8.h"
+#include "pipeline/model/node_event.h"
 #include "receivers/decode/kernel.h"
 
 #include <stdlib.h>

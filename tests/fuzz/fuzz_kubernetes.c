@@ -5,9 +5,9 @@
 // The input is records, one a line. Each lies in a block of its own, so that a read past its end is
 // seen; what is accepted goes into the tables of pod_evicted, from which verdicts are written.
 #include "base/memory.h"
-#include "pipeline/node_event.h"
-#include "processors/pod_evicted_verdict.h"
-#include "receivers/decode/kubernetes.h"
+#include "pipeline/model/node_event.h"
+#include "processors/pod_evicted/verdict.h"
+#include "receivers/decode/kubernetes/kubernetes.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/memory.h"
-#include "pipeline/component.h"
+#include "pipeline/component/component.h"
 
 #include <stdlib.h>
 

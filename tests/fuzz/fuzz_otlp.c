@@ -7,9 +7,9 @@
 // a second reading must say the same.
 #include "base/intern.h"
 #include "base/memory.h"
-#include "receivers/decode/json_scan.h"
-#include "receivers/decode/otlp.h"
-#include "receivers/decode/telemetry.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/otlp/otlp.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
 // all.
 #include "base/intern.h"
 #include "base/memory.h"
-#include "receivers/decode/flight.h"
-#include "receivers/decode/pickle.h"
+#include "receivers/decode/flight_recorder/flight_recorder.h"
+#include "receivers/decode/flight_recorder/pickle.h"
 
 #include <stdlib.h>
 

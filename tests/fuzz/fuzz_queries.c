@@ -6,11 +6,11 @@
 // the spans stage, three times: in one batch, event by event, and with all its bounds at their
 // least, of which only the document's form is looked at.
 #include "base/intern.h"
-#include "exporters/span_document.h"
-#include "pipeline/batch.h"
+#include "exporters/json/span_document.h"
+#include "pipeline/model/batch.h"
 #include "processors/spans.h"
-#include "receivers/decode/json_strict.h"
-#include "receivers/decode/spans.h"
+#include "receivers/decode/json/strict.h"
+#include "receivers/decode/spans/spans.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_options.h"
 

@@ -6,8 +6,8 @@
 // appended to the file. It is done to a file of lines (json) and to the log of a run (W&B,
 // offline). Names in those words stay as they are: they are places in the file system.
 #include "base/log.h"
-#include "exporters/output.h"
-#include "exporters/wandb/offline.h"
+#include "exporters/output/output.h"
+#include "exporters/wandb/offline/offline.h"
 #include "exporters/wandb/record.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temporary.h"

@@ -4,9 +4,9 @@
 // The input is records, one a line, each in a block of its own, so that a read past its end is
 // seen. Texts that were made anew must be JSON that decodes to itself.
 #include "base/memory.h"
-#include "pipeline/span_event.h"
-#include "receivers/decode/json_strict.h"
-#include "receivers/decode/spans.h"
+#include "pipeline/model/span_event.h"
+#include "receivers/decode/json/strict.h"
+#include "receivers/decode/spans/spans.h"
 
 #include <math.h>
 #include <stdlib.h>

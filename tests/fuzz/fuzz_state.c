@@ -5,7 +5,7 @@
 // beginning as they were saved. What is whole after that is loaded; then rows are freed and taken,
 // which must not lead astray, and strings looked up.
 #include "base/intern.h"
-#include "pipeline/checkpoint.h"
+#include "pipeline/runtime/checkpoint.h"
 #include "tests/fuzz/fuzz.h"
 
 struct row {

@@ -7,7 +7,7 @@
 // must work, and give the same.
 #include "base/intern.h"
 #include "base/log.h"
-#include "pipeline/store_parts.h"
+#include "extensions/file_storage/store_parts.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

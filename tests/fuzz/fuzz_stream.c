@@ -9,7 +9,7 @@
 #include "base/intern.h"
 #include "receivers/decode/app_log.h"
 #include "receivers/decode/formats.h"
-#include "receivers/decode/rank_map.h"
+#include "receivers/decode/rank_map/rank_map.h"
 #include "tests/fuzz/fuzz.h"
 
 static const uint64_t NOW = UINT64_C(1794992400000000000);

@@ -6,8 +6,8 @@
 // sources that remember lines (kernel reports, entries of a recorder) may answer otherwise than
 // before, and none may answer without a reason.
 #include "base/memory.h"
-#include "pipeline/node_event.h"
-#include "receivers/decode/tagged.h"
+#include "pipeline/model/node_event.h"
+#include "receivers/decode/tagged/tagged.h"
 
 #include <stdlib.h>
 

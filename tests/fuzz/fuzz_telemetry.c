@@ -5,8 +5,8 @@
 // source's memory, again with the same memory, and with none; all three must agree on the category,
 // the fault and every value. Each lies in a block of its own, so that a read past its end is seen.
 #include "base/memory.h"
-#include "pipeline/telemetry_event.h"
-#include "receivers/decode/telemetry.h"
+#include "pipeline/model/telemetry_event.h"
+#include "receivers/decode/telemetry/telemetry.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "exporters/wandb/members.h"
 #include "exporters/wandb/record.h"
-#include "exporters/wandb/tracking.h"
-#include "receivers/decode/json_scan.h"
+#include "exporters/wandb/tracking/tracking.h"
+#include "receivers/decode/json/scan.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temporary.h"
 

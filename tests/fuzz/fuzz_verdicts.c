@@ -4,8 +4,8 @@
 //
 // The input is two lists, a zero byte between them. Compared one way and the other: what is missing
 // this way is unexpected that way.
-#include "base/utf8.h"
-#include "cli/verdict_diff.h"
+#include "base/text/utf8.h"
+#include "cli/commands/verdict_diff.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SHOWN_MAX = 256 << 20 };

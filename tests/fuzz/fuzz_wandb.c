@@ -6,8 +6,8 @@
 // STATUS and its body. The network is played by this file; records of every kind are sent until the
 // answers are used up. Requests must be JSON, and no address but a given one is uploaded to.
 #include "base/log.h"
-#include "exporters/wandb/http.h"
-#include "exporters/wandb/online.h"
+#include "exporters/wandb/online/http.h"
+#include "exporters/wandb/online/online.h"
 #include "exporters/wandb/record.h"
 #include "tests/fuzz/fuzz.h"
 

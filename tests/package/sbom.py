@@ -39,7 +39,7 @@ def output(*command):
 def late_libraries(root):
     """[(soname, package, what for)]: each call of late_library_load."""
     calls = []
-    for path in glob.glob(os.path.join(root, "[a-z]*", "*.c")):
+    for path in glob.glob(os.path.join(root, "[a-z]*", "**", "*.c"), recursive=True):
         with open(path, encoding="utf-8") as file:
             calls += re.findall(r'late_library_load\(\s*"(.+?)",\s*"(.+?)",\s*"(.+?)"', file.read())
     return calls

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/intern.h"
-#include "pipeline/event.h"
-#include "pipeline/node_event.h"
+#include "pipeline/model/event.h"
+#include "pipeline/model/node_event.h"
 
 #include <stdio.h>
 #include <stdlib.h>

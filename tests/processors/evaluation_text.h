@@ -3,8 +3,8 @@
 // verdicts are made from. Equal texts, equal outputs.
 #pragma once
 
-#include "pipeline/batch.h"
-#include "pipeline/verdict.h"
+#include "pipeline/model/batch.h"
+#include "pipeline/model/verdict.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
 // a detector's state moved into another one, as over a crash.
 #pragma once
 
-#include "processors/tables.h"
+#include "processors/cluster/tables.h"
 #include "tests/processors/cluster.h"
 #include "tests/support/detector.h"
 

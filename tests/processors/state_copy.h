@@ -3,7 +3,7 @@
 // process: string ids are written as texts, and the caller may forget all strings in between.
 #pragma once
 
-#include "pipeline/state.h"
+#include "pipeline/component/state.h"
 #include "tests/processors/chain.h"
 
 struct entry_copy {

@@ -3,7 +3,7 @@
 // late; and the verdict says what a person would say.
 #include "tests/processors/chain.h"
 
-#include "pipeline/verdict.h"
+#include "pipeline/model/verdict.h"
 
 #include <check.h>
 #include <stdlib.h>

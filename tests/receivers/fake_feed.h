@@ -3,7 +3,7 @@
 // stay where they are until they are flushed. Decodes with the decoder that the receiver sets.
 #pragma once
 
-#include "pipeline/feed.h"
+#include "pipeline/component/feed.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

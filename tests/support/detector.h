@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/memory.h"
-#include "base/metrics.h"
-#include "pipeline/component.h"
+#include "base/metrics/metrics.h"
+#include "pipeline/component/component.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 // block `json expect` says what verdicts must come out.
 #pragma once
 
-#include "receivers/decode/tagged.h"
+#include "receivers/decode/tagged/tagged.h"
 #include "tests/support/detector.h"
 
 #include <jansson.h>

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/intern.h"
-#include "base/kafka_library.h"
+#include "base/kafka/library.h"
 #include "base/late_library.h"
 #include "base/memory.h"
-#include "base/metrics.h"
+#include "base/metrics/metrics.h"
 
 #include <check.h>
 #include <librdkafka/rdkafka_mock.h>

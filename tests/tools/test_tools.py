@@ -24,21 +24,23 @@ def tool(name):
 
 def includes(checks):
     fault = tool("check_includes").fault
-    for file, include in (("base/log.c", "base/log.h"), ("pipeline/plan.h", "config/option.h"),
-                          ("processors/align.c", "pipeline/batch.h"),
-                          ("processors/align.c", "config/option.h"),
-                          ("pipeline/runner.c", "pipeline/batch.h"),
-                          ("cli/main.c", "receivers/decode/telemetry.h"),
-                          ("cli/version.h", "culprit_version.h")):
+    for file, include in (("base/log.c", "base/log.h"),
+                          ("pipeline/plan/plan.h", "config/option.h"),
+                          ("processors/align/align.c", "pipeline/model/batch.h"),
+                          ("processors/align/align.c", "config/option.h"),
+                          ("pipeline/runtime/runner.c", "pipeline/model/batch.h"),
+                          ("cli/main.c", "receivers/decode/telemetry/telemetry.h"),
+                          ("cli/commands/version.h", "culprit_version.h")):
         checks.equal(fault(file, include), None, "%s may include %s" % (file, include))
-    for file, include in (("base/log.c", "config/option.h"), ("config/option.h", "pipeline/plan.h"),
-                          ("pipeline/batch.h", "pipeline/runner.h"),
-                          ("pipeline/event.h", "receivers/file.h"),
-                          ("processors/align.c", "pipeline/plan.h"),
-                          ("processors/align.c", "config/document.h"),
-                          ("processors/align.c", "exporters/json.h"),
-                          ("receivers/file.c", "processors/align.h"),
-                          ("exporters/json.c", "cli/figures.h"), ("base/log.c", "log.h")):
+    for file, include in (("base/log.c", "config/option.h"),
+                          ("config/option.h", "pipeline/plan/plan.h"),
+                          ("pipeline/model/batch.h", "pipeline/runtime/runner.h"),
+                          ("pipeline/model/event.h", "receivers/file.h"),
+                          ("processors/align/align.c", "pipeline/plan/plan.h"),
+                          ("processors/align/align.c", "config/yaml/document.h"),
+                          ("processors/align/align.c", "exporters/json/json.h"),
+                          ("receivers/file/file.c", "processors/align.h"),
+                          ("exporters/json/json.c", "cli/figures.h"), ("base/log.c", "log.h")):
         checks.check(fault(file, include), "%s must not include %s" % (file, include))
 
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the HTTP listener: what a server, a connection and an exchange (one request with its
+// answer) are, and how the files that make it up share the work.
+//
+// A connection is used by one thread of libmicrohttpd at a time, and its deadline by the watch
+// thread through one atomic. An exchange belongs to its connection's thread, or between
+// http_answer_later and http_answer to whoever answers.
+#pragma once
+
+#include "base/http/library.h"
+#include "base/http/server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <zlib.h>
+
+enum { HTTP_QUERY_MAX = 1024, HTTP_MESSAGE_MAX = 320, HTTP_TOKEN_MAX = 4096 };
+
+// -- one connection -----------------------------------------------------------------------------
+
+// What a connection's time is counted for. A deadline stands in the upper bits of the same word.
+enum connection_phase {
+    PHASE_IDLE,    // between requests
+    PHASE_HEADERS, // from the connection's beginning, or a request's first line
+    PHASE_BODY,
+    PHASE_HANDLING, // ours: no deadline
+    PHASE_WRITING,
+    PHASE_EXPIRED, // its time is over: it is being closed
+};
+
+struct http_connection {
+    struct http_server *server;
+    struct http_connection *previous, *next; // of the watch, under its lock
+    int descriptor;
+    atomic_uint_fast64_t phase; // deadline in ns << 3 | enum connection_phase
+    bool client_checked;        // its certificate was looked at …
+    bool client_right;          // … and is right
+    bool linger;                // what the client still sends is read away after the end
+};
+
+// -- one request and its answer -----------------------------------------------------------------
+
+struct http_bytes {
+    char *data;
+    size_t size;
+    size_t capacity;
+};
+
+struct http_refusal {
+    int status;       // 0: none
+    const char *code; // static
+    bool close;
+    char message[HTTP_MESSAGE_MAX];
+};
+
+enum exchange_state {
+    EXCHANGE_NEW,
+    EXCHANGE_READING,
+    EXCHANGE_DISCARDING, // refused: the rest of the body is passed over
+    EXCHANGE_ANSWERED,   // by the handler; the answer is yet to be sent
+};
+
+struct http_exchange {
+    struct http_exchange *next; // in the list of those that are not in use
+    struct http_server *server;
+    struct http_connection *connection;
+    struct MHD_Connection *native;
+    enum exchange_state state;
+    const struct http_path *path;
+    struct http_request request;
+    struct http_response response;
+    struct http_refusal refusal;
+    bool gzip;
+    bool later;
+    uint64_t discarded;
+    struct http_bytes sent;    // the body as it came
+    struct http_bytes decoded; // gzip taken off
+    z_stream *inflater;        // kept with the exchange
+    char query[HTTP_QUERY_MAX];
+};
+
+// -- the server ---------------------------------------------------------------------------------
+
+struct token_watch {
+    pthread_mutex_t lock;
+    const char *file; // NULL: `text` is all
+    char text[HTTP_TOKEN_MAX];
+    size_t size; // 0: no token is asked for
+    uint64_t checked_ns;
+    int64_t modified_ns; // of the file as it was read
+    uint64_t file_size;
+    uint64_t inode;
+};
+
+enum { LINGER_MAX = 64 };
+
+struct connection_watch {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool running;
+    bool ending;
+    struct http_connection *first;
+    atomic_uint_fast64_t next_ns; // when it looks again; UINT64_MAX: when it is told to
+    struct {
+        int descriptor;
+        uint64_t until_ns;
+    } linger[LINGER_MAX];
+    uint32_t linger_count;
+};
+
+struct http_server {
+    struct http_server_options options;
+    const struct http_library *library;
+    const struct tls_library *tls; // NULL: no client certificates are asked for
+    struct MHD_Daemon *daemon;
+    int descriptor; // of the listening socket; libmicrohttpd has a duplicate
+    uint16_t port;
+    atomic_bool stopping;
+    struct token_watch token;
+    struct connection_watch watch;
+    char *key_text, *cert_text, *client_ca_text;
+
+    pthread_mutex_t lock; // of what follows
+    pthread_cond_t quieter;
+    struct http_exchange *spare;
+    uint32_t active;  // exchanges in use
+    uint32_t waiting; // of them answered later
+    z_stream *deflater;
+
+    atomic_uint_fast64_t pending_bytes; // capacity of all bodies
+    atomic_uint_fast64_t requests, received_bytes, connections;
+    atomic_uint_fast64_t responses_2xx, responses_4xx, responses_5xx;
+};
+
+// http_server_exchange.c: what libmicrohttpd calls.
+enum MHD_Result exchange_access(void *context, struct MHD_Connection *native, const char *url,
+                                const char *method, const char *version, const char *data,
+                                size_t *data_size, void **exchange);
+void *exchange_begin(void *context, const char *uri, struct MHD_Connection *native);
+void exchange_completed(void *context, struct MHD_Connection *native, void **exchange,
+                        enum MHD_RequestTerminationCode reason);
+void exchange_free(struct http_exchange *exchange);
+
+// http_server_check.c: refusals that need no body. Fills exchange->refusal, or leaves it.
+void exchange_check(struct http_exchange *exchange, const char *url, const char *method);
+void exchange_refuse(struct http_exchange *exchange, int status, const char *code,
+                     const char *format, ...) PRINTF_LIKE(4, 5);
+// Length that the request claims; `chunked`: it does not say.
+uint64_t exchange_claimed_length(const struct http_exchange *exchange, bool *chunked);
+
+// http_server_answer.c: sends what exchange->response or exchange->refusal holds.
+enum MHD_Result exchange_send(struct http_exchange *exchange);
+void answer_count(struct http_server *server, int status);
+
+// http_server_body.c
+// False when too many bodies are in memory.
+bool body_append(struct http_exchange *exchange, const char *data, size_t size);
+// Takes gzip off into exchange->decoded, or refuses.
+void body_inflate(struct http_exchange *exchange);
+// Gives back what is not worth keeping for the next request.
+void body_trim(struct http_exchange *exchange);
+void body_release(struct http_exchange *exchange);
+// Gives back a large body that nobody reads any more, while its answer is still owed.
+void body_drop(struct http_exchange *exchange);
+// Compressed bytes for `body` in a new buffer that the caller gives back; NULL: not worth it.
+char *body_deflate(struct http_server *server, struct slice body, size_t *size);
+void body_deflater_release(struct http_server *server);
+
+// http_server_token.c
+enum status token_open(struct token_watch *token, const char *text, const char *file,
+                       struct error *error) MUST_USE;
+// Whether `given` (the Authorization header, or NULL) shows the token.
+bool token_shown(struct token_watch *token, const char *given, const char *site);
+void token_close(struct token_watch *token);
+
+// http_server_kept.c
+// Leaves what was read from files to the next server of this endpoint.
+void kept_files_leave(struct http_server *server);
+// Gives it back after http_server_fall_back; false when there is none.
+bool kept_files_take(struct http_server *server);
+void kept_files_drop(void);
+
+// http_server_watch.c: closes connections whose time is over.
+enum status watch_start(struct http_server *server, struct error *error) MUST_USE;
+void watch_stop(struct http_server *server);
+// Whether a connection has yet to send its first request, or the rest of one.
+bool watch_expects_request(struct http_server *server);
+struct http_connection *watch_connect(struct http_server *server, int descriptor);
+void watch_disconnect(struct http_connection *connection);
+// False when its time was over before.
+bool watch_enter(struct http_connection *connection, enum connection_phase phase,
+                 uint64_t timeout_ns);

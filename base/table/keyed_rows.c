@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where is the row of this key?
+//
+// Separate chaining through the rows' heads, chains doubled when there are as many rows: FNV-1a
+// over at most 60 bytes and about one comparison. 4 bytes a row besides the row.
+#include "base/table/keyed_rows.h"
+
+#include "base/hash/hash.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { CHAINS_FIRST = 16 };
+
+void keyed_rows_init(struct keyed_rows *rows, const char *name, size_t row_size, size_t key_size,
+                     uint32_t rows_per_chunk) {
+    *rows = (struct keyed_rows){.key_size = key_size};
+    table_init(&rows->table, name, row_size, rows_per_chunk);
+}
+
+void keyed_rows_release(struct keyed_rows *rows) {
+    table_release(&rows->table);
+    memory_give(rows->chains);
+    rows->chains = NULL;
+    rows->chain_count = 0;
+}
+
+static const void *key_of(const void *row) {
+    return (const char *)row + sizeof(struct row_head);
+}
+
+static uint32_t hash_key(const void *key, size_t size) {
+    return hash_folded(hash_more(HASH_START, key, size));
+}
+
+static struct row_head *head_at(const struct keyed_rows *rows, uint32_t row) {
+    return table_row(&rows->table, row);
+}
+
+static uint32_t *chain_of(const struct keyed_rows *rows, uint32_t hash) {
+    return &rows->chains[hash & (rows->chain_count - 1)];
+}
+
+static void make_chains(struct keyed_rows *rows, uint32_t count) {
+    if (count != rows->chain_count) {
+        memory_give(rows->chains);
+        rows->chains = memory_take(count * sizeof *rows->chains);
+        rows->chain_count = count;
+    }
+    memset(rows->chains, 0xff, count * sizeof *rows->chains); // TABLE_NO_ROW
+    for (uint32_t row = 0; row < rows->table.used; row++) {
+        struct row_head *head = head_at(rows, row);
+        if (head->live == 0)
+            continue;
+        uint32_t *chain = chain_of(rows, head->hash);
+        head->next = *chain;
+        *chain = row;
+    }
+}
+
+void *keyed_rows_find(const struct keyed_rows *rows, const void *key) {
+    if (rows->chain_count == 0)
+        return NULL;
+    uint32_t hash = hash_key(key, rows->key_size);
+    for (uint32_t row = *chain_of(rows, hash); row != TABLE_NO_ROW;) {
+        struct row_head *head = head_at(rows, row);
+        if (head->hash == hash && memcmp(key_of(head), key, rows->key_size) == 0)
+            return head;
+        row = head->next;
+    }
+    return NULL;
+}
+
+void *keyed_rows_add(struct keyed_rows *rows, const void *key) {
+    if (keyed_rows_count(rows) >= rows->chain_count)
+        make_chains(rows, rows->chain_count == 0 ? CHAINS_FIRST : rows->chain_count * 2);
+    uint32_t row = table_add(&rows->table);
+    struct row_head *head = head_at(rows, row);
+    head->hash = hash_key(key, rows->key_size);
+    head->live = 1;
+    memcpy((char *)head + sizeof *head, key, rows->key_size);
+    uint32_t *chain = chain_of(rows, head->hash);
+    head->next = *chain;
+    *chain = row;
+    return head;
+}
+
+uint32_t keyed_rows_number(const struct keyed_rows *rows, const void *row) {
+    uint32_t number = *chain_of(rows, ((const struct row_head *)row)->hash);
+    while (head_at(rows, number) != row)
+        number = head_at(rows, number)->next;
+    return number;
+}
+
+void keyed_rows_remove(struct keyed_rows *rows, void *row) {
+    struct row_head *head = row;
+    uint32_t *link = chain_of(rows, head->hash);
+    while (head_at(rows, *link) != head)
+        link = &head_at(rows, *link)->next;
+    uint32_t number = *link;
+    *link = head->next;
+    head->live = 0;
+    table_free(&rows->table, number);
+}
+
+void *keyed_rows_next(const struct keyed_rows *rows, uint32_t *at) {
+    while (*at < rows->table.used) {
+        struct row_head *head = head_at(rows, (*at)++);
+        if (head->live != 0)
+            return head;
+    }
+    return NULL;
+}
+
+void keyed_rows_restored(struct keyed_rows *rows) {
+    uint32_t count = CHAINS_FIRST;
+    // Keys may hold string ids, which have new numbers.
+    for (uint32_t row = 0; row < rows->table.used; row++) {
+        struct row_head *head = head_at(rows, row);
+        head->hash = hash_key(key_of(head), rows->key_size);
+    }
+    while (count < keyed_rows_count(rows))
+        count *= 2;
+    make_chains(rows, count);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/table/table.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+void table_init(struct table *table, const char *name, size_t row_size, uint32_t rows_per_chunk) {
+    assert(row_size >= sizeof(uint32_t));
+    assert(rows_per_chunk > 0 && rows_per_chunk <= (UINT32_C(1) << 24));
+    *table = (struct table){.name = name, .row_size = row_size, .free_head = TABLE_NO_ROW};
+    while ((UINT32_C(1) << table->chunk_shift) < rows_per_chunk)
+        table->chunk_shift++;
+    table->rows_per_chunk = UINT32_C(1) << table->chunk_shift;
+}
+
+void table_release(struct table *table) {
+    for (uint32_t i = 0; i < table->chunk_count; i++)
+        memory_give(table->chunks[i]);
+    memory_give(table->chunks);
+    table->chunks = NULL;
+    table->chunk_count = table->chunk_capacity = table->used = table->free_count = 0;
+    table->free_head = TABLE_NO_ROW;
+}
+
+static void table_add_chunk(struct table *table) {
+    if (table->chunk_count == table->chunk_capacity) {
+        table->chunk_capacity = table->chunk_capacity == 0 ? 16 : table->chunk_capacity * 2;
+        table->chunks = memory_resize(table->chunks, table->chunk_capacity * sizeof(char *));
+    }
+    table->chunks[table->chunk_count++] = memory_take(table->row_size * table->rows_per_chunk);
+}
+
+uint32_t table_add(struct table *table) {
+    uint32_t row = table->free_head;
+    if (row != TABLE_NO_ROW) {
+        memcpy(&table->free_head, table_row(table, row), sizeof table->free_head);
+        table->free_count--;
+    } else {
+        assert(table->used < TABLE_NO_ROW);
+        row = table->used++;
+        if (row >> table->chunk_shift == table->chunk_count)
+            table_add_chunk(table);
+    }
+    memset(table_row(table, row), 0, table->row_size);
+    return row;
+}
+
+void table_free(struct table *table, uint32_t row) {
+    memcpy(table_row(table, row), &table->free_head, sizeof table->free_head);
+    table->free_head = row;
+    table->free_count++;
+}
+
+uint32_t table_live(const struct table *table) {
+    return table->used - table->free_count;
+}
+
+uint32_t table_rows_per_page(const struct table *table) {
+    uint32_t rows = 1;
+    while (rows < table->rows_per_chunk && (size_t)rows * 2 * table->row_size <= TABLE_PAGE_BYTES)
+        rows *= 2;
+    return rows;
+}
+
+uint32_t table_page_count(const struct table *table) {
+    uint32_t rows = table_rows_per_page(table);
+    return (uint32_t)(((uint64_t)table->used + rows - 1) / rows);
+}
+
+void *table_page(const struct table *table, uint32_t page, size_t *bytes) {
+    uint32_t rows = table_rows_per_page(table);
+    uint32_t first = page * rows;
+    assert(first < table->used);
+    uint32_t left = table->used - first;
+    *bytes = (left < rows ? left : rows) * table->row_size;
+    return table_row(table, first);
+}
+
+void table_load(struct table *table, uint32_t used, uint32_t free_head, uint32_t free_count) {
+    table_release(table);
+    while ((uint64_t)table->chunk_count << table->chunk_shift < used)
+        table_add_chunk(table);
+    for (uint32_t i = 0; i < table->chunk_count; i++)
+        memset(table->chunks[i], 0, table->row_size * table->rows_per_chunk);
+    table->used = used;
+    table->free_head = free_head;
+    table->free_count = free_count;
+}
+
+static uint32_t next_free(const struct table *table, uint32_t row) {
+    uint32_t next;
+    memcpy(&next, table_row(table, row), sizeof next);
+    return next;
+}
+
+bool table_chain_is_whole(const struct table *table) {
+    uint32_t row = table->free_head;
+    uint32_t count = 0;
+    // A ring is longer than any chain; no chain is longer than the table.
+    if (table->free_count > table->used)
+        return false;
+    for (; row != TABLE_NO_ROW && count < table->free_count; count++) {
+        if (row >= table->used)
+            return false;
+        row = next_free(table, row);
+    }
+    return row == TABLE_NO_ROW && count == table->free_count;
+}
+
+void table_mark_free(const struct table *table, unsigned char *is_free) {
+    memset(is_free, 0, table->used);
+    for (uint32_t row = table->free_head; row != TABLE_NO_ROW; row = next_free(table, row))
+        is_free[row] = 1;
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who broke the job? One run over files that are there, one answer on standard output.
+//
+// The embedded pipeline, or one of the user's with its receivers and exporters replaced, is run
+// once. The answer goes to standard output through the exporter only; all else goes to standard
+// error.
+#include "base/text/display.h"
+#include "cli/closing_words.h"
+#include "cli/command.h"
+#include "cli/plan_ends.h"
+#include "cli/progress.h"
+#include "pipeline/plan/print.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum { CONFIG_TEXT_MAX = 64 * 1024 * 1024, EXPLAIN_SHOWN_MAX = 100 };
+
+struct analyze_options {
+    int output; // enum analyze_output
+    struct word_list configs;
+    struct word_list sets;
+    const char *html;    // NULL: no page
+    const char *explain; // NULL: all verdicts
+    const char *queries; // NULL: none
+    const char *pipeline;
+    int fail_on; // 0: never, else enum severity + 1
+    bool print_config;
+    bool ignore_missing;
+    bool quiet;
+};
+
+static const char *const outputs[] = {"text", "summary", "timeline", "verdicts", "spans", NULL};
+static const char *const fail_ons[] = {"never", "info", "warning", "error", "critical", NULL};
+
+static const struct argument rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .type = ARGUMENT_CHOICE,
+     .offset = offsetof(struct analyze_options, output),
+     .choices = outputs,
+     .help =
+         "what to print: text is for people (the default), summary and timeline are JSON "
+         "documents, verdicts are JSON Lines with the last state of each verdict, spans is what "
+         "each tree of spans answers, a JSON document on a line of its own"},
+    {.name = "queries",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, queries),
+     .value_name = "FILE",
+     .help = "with --output spans: questions for each tree, a JSON document {\"queries\": [...]}; "
+             "the answers stand in what is printed"},
+    {.name = "explain",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, explain),
+     .value_name = "ID",
+     .help = "print one verdict with each piece of its evidence, and where that stands in the "
+             "input; the beginning of its id is enough"},
+    {.name = "html",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, html),
+     .value_name = "FILE",
+     .help = "write the report as an HTML page with charts and evidence to this file as well; it "
+             "is replaced whole"},
+    {.name = "config",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct analyze_options, configs),
+     .value_name = "FILE",
+     .help = "use the processors of this configuration; its receivers are replaced by PATH and its "
+             "exporters by --output and --html, so the variables and secrets of those need not be "
+             "there. Given again: joined, the last one wins"},
+    {.name = "pipeline",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct analyze_options, pipeline),
+     .value_name = "NAME",
+     .help = "which pipeline of --config (default: the first one)"},
+    {.name = "set",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct analyze_options, sets),
+     .value_name = "KEY=VALUE",
+     .help = "override one key, such as processors.spike_detect.min_growth=128MiB"},
+    {.name = "fail-on",
+     .type = ARGUMENT_CHOICE,
+     .offset = offsetof(struct analyze_options, fail_on),
+     .choices = fail_ons,
+     .help = "exit with 2 when a verdict is at least this severe (default: never)"},
+    {.name = "ignore-missing",
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct analyze_options, ignore_missing),
+     .help = "exit with 0 although a PATH was not there or could not be read, when others could; "
+             "the answer says what it does without"},
+    {.name = "print-config",
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct analyze_options, print_config),
+     .help = "print the pipeline as YAML and exit; PATH is put into it"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct analyze_options, quiet),
+     .help = "say nothing about what was read, refused and left out; errors only"},
+};
+
+// As it takes effect, with the overrides in their places.
+static int print_overridden(struct invocation *invocation, struct slice text) {
+    const struct analyze_options *options = invocation->options;
+    struct plan_request request = {.text = arena_text(invocation->arena, text),
+                                   .text_name = "(default)",
+                                   .sets = options->sets,
+                                   .quiet = options->quiet};
+    struct plan plan;
+    int code = plan_load(&plan, &request, invocation);
+    if (code != 0)
+        return code;
+    plan_print(&plan, invocation->out);
+    plan_release(&plan);
+    return 0;
+}
+
+static int print_config(struct invocation *invocation) {
+    const struct analyze_options *options = invocation->options;
+    if (options->configs.count > 0)
+        return invocation_misused(invocation,
+                                  "--print-config shows the pipeline that is used "
+                                  "without --config; culprit config print shows yours");
+    struct buffer text;
+    buffer_init(&text, CONFIG_TEXT_MAX);
+    struct error error = {0};
+    int code = 0;
+    if (default_config_write(&text, (enum analyze_output)options->output, options->html,
+                             options->queries, invocation->operands, &error) != STATUS_OK)
+        code = invocation_fail(invocation, &error);
+    else if (options->sets.count > 0)
+        code = print_overridden(invocation, buffer_slice(&text));
+    else
+        buffer_append(invocation->out, buffer_slice(&text));
+    buffer_release(&text);
+    return code;
+}
+
+// The reader of our output has enough and is gone (`culprit analyze … | head`).
+static bool reader_is_gone(void) {
+    struct pollfd pipe = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0;
+}
+
+static uint64_t verdicts_from(const struct report *report, enum severity severity) {
+    uint64_t count = 0;
+    for (int i = (int)severity; i <= (int)SEVERITY_CRITICAL; i++)
+        count += report->verdict_count[i];
+    return count;
+}
+
+static uint32_t titles_like(const struct report *report, const char *id, bool *exact) {
+    uint32_t count = 0;
+    *exact = false;
+    for (uint32_t i = 0; i < report->title_count; i++) {
+        count += strncmp(report->verdicts[i].id, id, strlen(id)) == 0;
+        *exact = *exact || strcmp(report->verdicts[i].id, id) == 0;
+    }
+    return count;
+}
+
+// 0, or the exit code when --explain names no verdict, or several; which there are is said.
+static int check_explained(struct invocation *invocation, const struct report *report) {
+    const struct analyze_options *options = invocation->options;
+    bool exact = false;
+    if (options->explain == NULL)
+        return 0;
+    uint32_t count = titles_like(report, options->explain, &exact);
+    if (exact || count == 1)
+        return 0;
+    struct buffer *err = invocation->err;
+    buffer_append_format(err, "culprit analyze: --explain: ");
+    buffer_append_text(err, count == 0 ? "there is no verdict " : "several verdicts begin with ");
+    display_append(err, slice_of(options->explain), EXPLAIN_SHOWN_MAX);
+    buffer_append_text(err, report->title_count == 0 ? "; nothing was found\n" : "; there are:\n");
+    for (uint32_t i = 0; i < report->title_count; i++) {
+        buffer_append_format(err, "  %s  ", report->verdicts[i].id);
+        display_append(err, slice_of(report->verdicts[i].headline), 0);
+        buffer_append_char(err, '\n');
+    }
+    return status_exit_code(STATUS_USAGE);
+}
+
+// What is said at the end, and the exit code that follows from what was read and found.
+static int close_run(struct invocation *invocation, struct service *service) {
+    const struct analyze_options *options = invocation->options;
+    struct report report;
+    service_report(service, &report);
+    int code = closing_exit_code(&report, options->ignore_missing);
+    if (!options->quiet || code != 0)
+        closing_words_append(invocation->err, &report);
+    if (report.accepted > 0) {
+        int unexplained = check_explained(invocation, &report);
+        code = code != 0 ? code : unexplained;
+    }
+    if (code == 0 && options->fail_on > 0 &&
+        verdicts_from(&report, (enum severity)(options->fail_on - 1)) > 0)
+        code = 2;
+    invocation_say(invocation);
+    report_release(&report);
+    return code;
+}
+
+static int run_plan(struct invocation *invocation, const struct plan *plan) {
+    const struct analyze_options *options = invocation->options;
+    struct service *service = NULL;
+    struct error error = {0};
+    // What a component would log is said at the end, once and in order.
+    log_configure(LOG_ERROR, LOG_CONSOLE);
+    if (service_start(&service, plan, true, NULL, &error) != STATUS_OK)
+        return invocation_fail_start(invocation, &error);
+    struct progress progress;
+    progress_start(&progress, service, !options->quiet);
+    enum status status = service_run_once(service, &error);
+    progress_stop(&progress);
+    int code = 0;
+    if (status == STATUS_OK)
+        code = close_run(invocation, service);
+    else if (!reader_is_gone())
+        code = invocation_fail(invocation, &error);
+    service_free(service);
+    return code;
+}
+
+// 0, or the exit code with what is wrong said.
+static int check_options(struct invocation *invocation) {
+    const struct analyze_options *options = invocation->options;
+    if (options->html != NULL && (options->html[0] == '\0' || strcmp(options->html, "-") == 0))
+        return invocation_misused(invocation,
+                                  "--html needs the path of a file: standard output "
+                                  "has what --output says");
+    if (options->explain != NULL && (options->output != ANALYZE_TEXT || options->print_config))
+        return invocation_misused(invocation, "--explain prints text: leave out %s",
+                                  options->print_config ? "--print-config" : "--output");
+    if (options->queries != NULL && options->output != ANALYZE_SPANS)
+        return invocation_misused(invocation,
+                                  "--queries asks trees of spans: write --output spans with it");
+    if (options->queries != NULL && options->queries[0] == '\0')
+        return invocation_misused(invocation, "--queries needs the path of a file");
+    if (options->queries != NULL && !options->print_config && access(options->queries, R_OK) != 0) {
+        struct error error = {0};
+        error_set_os(&error, STATUS_IO, errno, "--queries: %s cannot be read", options->queries);
+        return invocation_fail(invocation, &error);
+    }
+    if (!options->print_config && invocation->operands.count == 0)
+        return invocation_misused(invocation,
+                                  "no PATH was given; write the files or directories "
+                                  "of all ranks, or - for standard input");
+    if (options->pipeline != NULL && options->configs.count == 0)
+        return invocation_misused(invocation,
+                                  "--pipeline chooses a pipeline of --config, which "
+                                  "was not given");
+    return 0;
+}
+
+static int analyze_run(struct invocation *invocation) {
+    const struct analyze_options *options = invocation->options;
+    int misuse = check_options(invocation);
+    if (misuse != 0)
+        return misuse;
+    if (options->print_config)
+        return print_config(invocation);
+    bool own = options->configs.count > 0;
+    struct plan ends, user;
+    int code = plan_load_default(&ends, (enum analyze_output)options->output, options->html,
+                                 own ? NULL : options->queries,
+                                 own ? (struct word_list){0} : options->sets, invocation);
+    if (code != 0)
+        return code;
+    plan_set_list(&ends, COMPONENT_RECEIVER, "include", invocation->operands);
+    if (options->explain != NULL)
+        plan_set_type_text(&ends, COMPONENT_EXPORTER, "text", "verdict", options->explain);
+    struct plan_request request = {
+        .files = options->configs, .sets = options->sets, .quiet = options->quiet};
+    if (own)
+        code = plan_load_between(&user, &ends, &request, options->pipeline, invocation);
+    if (code == 0 && own && options->queries != NULL)
+        plan_set_type_text(&user, COMPONENT_PROCESSOR, "spans", "queries", options->queries);
+    if (code == 0) {
+        code = run_plan(invocation, own ? &user : &ends);
+        if (own)
+            plan_release(&user);
+    }
+    plan_release(&ends);
+    return code;
+}
+
+const struct command command_analyze = {
+    .name = "analyze",
+    .summary = "who broke the job: reads files, prints one answer",
+    .operands = "PATH…",
+    .description =
+        "Reads the telemetry of all ranks of a job and says which rank started it, when, by how\n"
+        "much, in which phase, and how sure that is. PATH is a file, a directory (telemetry sinks\n"
+        "and OOM dumps in it are found), or - for standard input. What gzip compressed is read\n"
+        "too. What was read, refused and left out is said on standard error. A PATH that is not\n"
+        "there is named in the answer, too, in verdicts as the attribute culprit.missing_inputs.",
+    .rows = rows,
+    .row_count = sizeof(rows) / sizeof(rows[0]),
+    .options_size = sizeof(struct analyze_options),
+    .examples =
+        "  culprit analyze /telemetry\n"
+        "  culprit analyze --output summary rank0.jsonl rank1.jsonl\n"
+        "  culprit analyze --html report.html /telemetry\n"
+        "  culprit analyze --explain nccl_hang:0f3a /telemetry\n"
+        "  culprit analyze --output verdicts --fail-on error /telemetry\n"
+        "  culprit analyze --output spans --queries queries.json tasks.jsonl\n"
+        "  zcat ranks.jsonl.gz | culprit analyze -\n"
+        "  culprit analyze --print-config /telemetry > culprit.yaml\n",
+    .exit_codes =
+        "  0   something was read, or the input is empty\n"
+        "  2   a verdict at or above --fail-on\n"
+        "  64  the command line is wrong, or --explain names no verdict that was found\n"
+        "  65  every record was refused, or the file of --queries is wrong\n"
+        "  66  a PATH or the file of --queries is not there; see --ignore-missing\n"
+        "  74  reading or writing failed\n"
+        "  77  no permission to read a file\n"
+        "  78  the configuration is wrong\n",
+    .run = analyze_run,
+};

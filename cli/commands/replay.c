@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a configuration still say what it said? A recorded input, one run, the verdicts compared
+// byte for byte with those that were kept.
+#include "base/log.h"
+#include "base/memory.h"
+#include "cli/command.h"
+#include "cli/commands/verdict_diff.h"
+#include "cli/figures.h"
+#include "cli/plan_ends.h"
+#include "pipeline/runtime/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct replay_options {
+    struct word_list configs;
+    struct word_list sets;
+    struct word_list inputs;
+    const char *pipeline;
+    const char *expect;
+};
+
+static const struct argument rows[] = {
+    {.name = "config",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct replay_options, configs),
+     .value_name = "FILE",
+     .required = true,
+     .help = "the configuration; its receivers are replaced by --input and its exporters are left "
+             "out. Given again: joined, the last one wins"},
+    {.name = "input",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct replay_options, inputs),
+     .value_name = "FILE",
+     .required = true,
+     .help = "what is read: a file or a directory; more of them may follow it"},
+    {.name = "expect",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct replay_options, expect),
+     .value_name = "VERDICTS",
+     .required = true,
+     .help = "the verdicts that must come out, as analyze --output verdicts prints them"},
+    {.name = "pipeline",
+     .type = ARGUMENT_TEXT,
+     .offset = offsetof(struct replay_options, pipeline),
+     .value_name = "NAME",
+     .help = "which pipeline of --config (default: the first one)"},
+    {.name = "set",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct replay_options, sets),
+     .value_name = "KEY=VALUE",
+     .help = "override one key of the configuration"},
+};
+
+enum { DIFF_BLOCK = 64 * 1024, PATH_SIZE = 4096 };
+static const size_t verdict_bytes_max = (size_t)1 << 30;
+
+// The whole of a file, freed by the caller with memory_give.
+static enum status file_read(const char *path, struct slice *text, struct error *error) {
+    *text = (struct slice){0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set_os(error, STATUS_IO, errno, "%s cannot be read", path);
+    struct buffer bytes;
+    buffer_init(&bytes, verdict_bytes_max);
+    char block[16 * 1024];
+    ssize_t got;
+    while ((got = read(descriptor, block, sizeof block)) > 0 && !bytes.failed)
+        buffer_append(&bytes, (struct slice){block, (size_t)got});
+    int os_error = errno;
+    close(descriptor);
+    if (got == 0 && !bytes.failed) {
+        *text = buffer_slice(&bytes);
+        return STATUS_OK;
+    }
+    buffer_release(&bytes);
+    if (got < 0)
+        return error_set_os(error, STATUS_IO, os_error, "%s cannot be read", path);
+    return error_set(error, STATUS_LIMIT, "%s is larger than %zu bytes", path, verdict_bytes_max);
+}
+
+static bool anything_read(const struct report *report) {
+    for (uint32_t i = 0; i < report->source_count; i++)
+        if (!report->sources[i].figures.unread)
+            return true;
+    return false;
+}
+
+static enum status run_once(const struct plan *plan, struct error *error) {
+    struct service *service = NULL;
+    enum status status = service_start(&service, plan, true, NULL, error);
+    if (status == STATUS_OK)
+        status = service_run_once(service, error);
+    if (status == STATUS_OK) {
+        struct report report;
+        service_report(service, &report);
+        if (!anything_read(&report))
+            status = error_set(error, STATUS_NOT_FOUND,
+                               "nothing of --input could be read; culprit analyze tells why");
+        report_release(&report);
+    }
+    service_free(service);
+    return status;
+}
+
+static int compare(struct invocation *invocation, struct slice got) {
+    const struct replay_options *options = invocation->options;
+    struct slice expected;
+    struct error error = {0};
+    if (file_read(options->expect, &expected, &error) != STATUS_OK)
+        return invocation_fail(invocation, &error);
+    struct verdict_diff diff;
+    enum status status =
+        verdict_diff_compare(&diff, invocation->out, expected, options->expect, got, &error);
+    memory_give((char *)(uintptr_t)expected.data);
+    if (status != STATUS_OK)
+        return invocation_fail(invocation, &error);
+    if (diff.equal) {
+        figures_append_count(invocation->out, diff.got_count, "verdict");
+        buffer_append_text(invocation->out, " as expected\n");
+        return 0;
+    }
+    buffer_append_format(
+        invocation->out, "%u expected, %u found: %u differ, %u missing, %u unexpected\n",
+        diff.expected_count, diff.got_count, diff.differing, diff.missing, diff.unexpected);
+    return status_exit_code(STATUS_DIFFERS);
+}
+
+// `path` is where the verdicts go; the file may come to be or not.
+static int replay_into(struct invocation *invocation, struct plan *plan, const char *path) {
+    struct error error = {0};
+    plan_set_text(plan, COMPONENT_EXPORTER, "path", path);
+    log_configure(LOG_ERROR, LOG_CONSOLE);
+    if (run_once(plan, &error) != STATUS_OK)
+        return invocation_fail(invocation, &error);
+    struct slice got = {0};
+    enum status status = file_read(path, &got, &error);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+        return invocation_fail(invocation, &error);
+    int code = compare(invocation, got);
+    memory_give((char *)(uintptr_t)got.data);
+    return code;
+}
+
+static int replay_plan(struct invocation *invocation, struct plan *plan) {
+    const char *parent = getenv("TMPDIR");
+    char *folder = arena_format(invocation->arena, "%s/culprit-replay-XXXXXX",
+                                parent == NULL || parent[0] == '\0' ? "/tmp" : parent);
+    if (mkdtemp(folder) == NULL) {
+        struct error error = {0};
+        error_set_os(&error, STATUS_CANNOT_CREATE, errno, "the folder %s cannot be made", folder);
+        return invocation_fail(invocation, &error);
+    }
+    const char *path = arena_format(invocation->arena, "%s/verdicts.jsonl", folder);
+    int code = replay_into(invocation, plan, path);
+    unlink(path);
+    rmdir(folder);
+    return code;
+}
+
+// What stands behind --input and further files that follow it: a shell writes them so for a
+// pattern.
+static struct word_list all_inputs(const struct invocation *invocation) {
+    const struct replay_options *options = invocation->options;
+    const struct word_list *more = &invocation->operands;
+    uint32_t count = options->inputs.count + more->count;
+    const char **items = arena_take(invocation->arena, count * sizeof *items);
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = i < options->inputs.count ? options->inputs.items[i]
+                                             : more->items[i - options->inputs.count];
+    return (struct word_list){items, count};
+}
+
+static int replay_run(struct invocation *invocation) {
+    const struct replay_options *options = invocation->options;
+    struct plan ends, plan;
+    int code =
+        plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL, (struct word_list){0}, invocation);
+    if (code != 0)
+        return code;
+    plan_set_list(&ends, COMPONENT_RECEIVER, "include", all_inputs(invocation));
+    struct plan_request request = {.files = options->configs, .sets = options->sets};
+    code = plan_load_between(&plan, &ends, &request, options->pipeline, invocation);
+    if (code == 0) {
+        code = replay_plan(invocation, &plan);
+        plan_release(&plan);
+    }
+    plan_release(&ends);
+    return code;
+}
+
+const struct command command_replay = {
+    .name = "replay",
+    .summary = "checks that recorded input still gives the expected verdicts",
+    .operands = "[FILE…]",
+    .description =
+        "Runs one pipeline of a configuration once over recorded input and compares the verdicts,\n"
+        "byte for byte and in order, with those that are expected. What differs is printed, field\n"
+        "by field: - is what was expected, + is what came out.",
+    .rows = rows,
+    .row_count = sizeof(rows) / sizeof(rows[0]),
+    .options_size = sizeof(struct replay_options),
+    .examples =
+        "  culprit analyze --config c.yaml --output verdicts run7/ > run7.verdicts.jsonl\n"
+        "  culprit replay --config c.yaml --input run7/ --expect run7.verdicts.jsonl\n",
+    .exit_codes =
+        "  0   the verdicts are as expected\n"
+        "  1   they differ\n"
+        "  64  the command line is wrong\n"
+        "  65  the expected verdicts are not JSON Lines\n"
+        "  66  a file is not there\n"
+        "  78  the configuration is wrong\n",
+    .run = replay_run,
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration that runs beside the job until it is told to stop, or once over what is there.
+#include "base/log.h"
+#include "base/metrics/metrics.h"
+#include "cli/command.h"
+#include "cli/commands/plan_once.h"
+#include "cli/commands/run_live.h"
+#include "cli/commands/validate.h"
+#include "cli/commands/version.h"
+#include "cli/stop_signals.h"
+
+struct run_options {
+    struct word_list configs;
+    struct word_list sets;
+    bool once;
+    bool dry_run;
+    int log_level; // 0: as configured, else enum log_level + 1
+};
+
+static const char *const log_levels[] = {"configured", "debug", "info", "warn", "error", NULL};
+
+static const struct argument rows[] = {
+    {.name = "config",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct run_options, configs),
+     .value_name = "FILE",
+     .help = "the configuration. Given again: joined, the last one wins"},
+    {.name = "set",
+     .type = ARGUMENT_LIST,
+     .offset = offsetof(struct run_options, sets),
+     .value_name = "KEY=VALUE",
+     .help = "override one key, such as service.telemetry.logs.level=debug"},
+    {.name = "once",
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct run_options, once),
+     .help = "read the files to their end, evaluate once, write, and exit; receivers whose input "
+             "has no end, exporters that only answer requests, and extensions are left out"},
+    {.name = "dry-run",
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct run_options, dry_run),
+     .help = "check the configuration and exit, as culprit validate does"},
+    {.name = "log-level",
+     .type = ARGUMENT_CHOICE,
+     .offset = offsetof(struct run_options, log_level),
+     .choices = log_levels,
+     .help = "what is logged at least (default: what service.telemetry.logs.level says)"},
+};
+
+enum { NAMES_MAX = 512 };
+
+static void log_start(const struct plan *plan, bool once) {
+    struct buffer names;
+    buffer_init(&names, NAMES_MAX);
+    for (uint32_t i = 0; i < plan->pipeline_count && !names.failed; i++)
+        buffer_append_format(&names, "%s%s", i == 0 ? "" : ", ", plan->pipelines[i].name);
+    log_write(LOG_INFO, (struct log_site){.code = "C1001"},
+              "culprit %s (%s) %s: %u pipeline%s (%.*s%s)", CULPRIT_VERSION, CULPRIT_REVISION,
+              once ? "runs once" : "runs", plan->pipeline_count,
+              plan->pipeline_count == 1 ? "" : "s", (int)names.size, names.data,
+              names.failed ? ", …" : "");
+    buffer_release(&names);
+}
+
+static int run_plan(struct invocation *invocation, struct plan *plan,
+                    const struct plan_request *request) {
+    const struct run_options *options = invocation->options;
+    enum log_level level =
+        options->log_level == 0 ? plan->log_level : (enum log_level)(options->log_level - 1);
+    log_configure(level, plan->log_encoding);
+    struct stop_signals signals;
+    struct error error = {0};
+    if (stop_signals_start(&signals, &error) != STATUS_OK) {
+        plan_release(plan);
+        return invocation_fail(invocation, &error);
+    }
+    if (options->once && plan_keep_finite(plan, &error) != STATUS_OK) {
+        stop_signals_end(&signals);
+        plan_release(plan);
+        return invocation_fail(invocation, &error);
+    }
+    log_start(plan, options->once);
+    metrics_set_build(CULPRIT_VERSION, CULPRIT_REVISION);
+    bool started = false;
+    struct live_run run = {.request = request,
+                           .signals = &signals,
+                           .once = options->once,
+                           .level_given = options->log_level != 0};
+    enum status status = live_run(&run, plan, &started, &error);
+    stop_signals_end(&signals);
+    log_flush();
+    if (status == STATUS_OK || status == STATUS_STOPPED)
+        return 0;
+    return started ? invocation_fail(invocation, &error)
+                   : invocation_fail_start(invocation, &error);
+}
+
+static int run_run(struct invocation *invocation) {
+    const struct run_options *options = invocation->options;
+    if (options->configs.count == 0)
+        return invocation_misused(invocation,
+                                  "no --config FILE was given, and nothing runs without one; "
+                                  "culprit analyze --print-config prints one to start from");
+    struct plan_request request = {
+        .files = options->configs, .sets = options->sets, .check_places = options->dry_run};
+    if (options->dry_run)
+        return validate_config(invocation, &request, VALIDATE_TEXT);
+    struct plan plan;
+    int code = plan_load(&plan, &request, invocation);
+    if (code != 0)
+        return code;
+    return run_plan(invocation, &plan, &request);
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "runs the pipelines of a configuration until told to stop",
+    .description =
+        "Runs the pipelines of a configuration beside the job. SIGTERM and SIGINT stop it: what\n"
+        "has been read is judged and written first. A second signal ends it at once. SIGHUP loads\n"
+        "the configuration again; one with mistakes changes nothing, and the log says why. "
+        "SIGUSR2\n"
+        "writes the state of every component to the log.",
+    .rows = rows,
+    .row_count = sizeof(rows) / sizeof(rows[0]),
+    .options_size = sizeof(struct run_options),
+    .examples =
+        "  culprit run --config /etc/culprit/culprit.yaml\n"
+        "  culprit run --config culprit.yaml --once\n"
+        "  culprit run --config base.yaml --config node7.yaml --set "
+        "service.batch_size=256\n",
+    .exit_codes =
+        "  0      a clean stop\n"
+        "  64     the command line is wrong, or there is no --config\n"
+        "  66     a configuration file is not there\n"
+        "  71     the system refused something\n"
+        "  73     an output cannot be made\n"
+        "  74     reading or writing failed; at a stop: what was not delivered or stored is lost\n"
+        "  75     stopped before all was delivered; the store keeps it for the next start\n"
+        "  77     no permission\n"
+        "  78     the configuration is wrong\n"
+        "  128+n  ended at once by a second signal n\n",
+    .run = run_run,
+};

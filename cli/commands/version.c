@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/version.h"
+
+#include "cli/command.h"
+
+static int version_run(struct invocation *invocation) {
+    buffer_append_text(invocation->out, "culprit " CULPRIT_VERSION " (" CULPRIT_REVISION ")\n");
+    return 0;
+}
+
+const struct command command_version = {
+    .name = "version",
+    .summary = "which culprit this is",
+    .description = "Prints the version and the revision of the source it was built from.",
+    .examples = "  culprit version\n  culprit --version\n",
+    .exit_codes = "  0   printed\n",
+    .run = version_run,
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// When is the page written, and what is on it?
+//
+// At the last evaluation, and to a file also at each evaluation in which a verdict changed. It
+// shows the jobs of that evaluation, and the verdicts on others as they stood last. Memory: the
+// verdicts, the newest alerts and the size of each rank's device; the page leaves as it is made.
+#include "exporters/html.h"
+
+#include "exporters/html/verdicts.h"
+#include "exporters/output/output.h"
+#include "exporters/report/page/page.h"
+
+struct html_config {
+    const char *path;
+    const char *title;
+    int64_t max_points;
+    int64_t max_ranks;
+    struct sending_config sending;
+};
+
+struct html_exporter {
+    const struct html_config *config;
+    struct output output;
+    struct page_notes *notes;
+    struct kept_verdicts verdicts;
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "path",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct html_config, path),
+     .claim = CLAIM_FILE,
+     .required = true,
+     .help = "file to write, or - for standard output, which gets the page once, at the end"},
+    {.name = "title",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct html_config, title),
+     .help = "heading of the page (default: made from the job's name)"},
+    {.name = "max_points",
+     .type = OPTION_INT,
+     .offset = offsetof(struct html_config, max_points),
+     .default_value = "600",
+     .min = 2,
+     .max = 10000,
+     .help = "points of one line; of a longer series the least and the most of each stretch are "
+             "drawn. With many lines each has fewer, so that the page stays small"},
+    {.name = "max_ranks",
+     .type = OPTION_INT,
+     .offset = offsetof(struct html_config, max_ranks),
+     .default_value = "64",
+     .min = 0,
+     .max = 2000,
+     .help = "ranks of a job that have a line of their own beside the suspects; the others are "
+             "drawn together, as a band from the least to the most of them"},
+    SENDING_OPTIONS(struct html_config, sending, "5s"),
+};
+
+static enum status html_start(void *instance, const void *config,
+                              const struct component_context *context, struct error *error) {
+    struct html_exporter *self = instance;
+    self->config = config;
+    self->notes = page_notes_new();
+    kept_verdicts_init(&self->verdicts);
+    struct output_options options = {
+        .path = self->config->path,
+        .mode = OUTPUT_DOCUMENT,
+        .sync = true,
+        .site = context->site,
+    };
+    return output_open(&self->output, &options, error);
+}
+
+static void html_stop(void *instance) {
+    struct html_exporter *self = instance;
+    output_close(&self->output);
+    page_notes_release(self->notes);
+    kept_verdicts_release(&self->verdicts);
+}
+
+static void page_append(struct html_exporter *self, const struct batch *batch, struct buffer *out) {
+    uint32_t count = 0;
+    const struct verdict *verdicts = kept_verdicts_all(&self->verdicts, batch->arena, &count);
+    struct page_input input = {
+        .title = self->config->title,
+        .batch = batch,
+        .verdicts = verdicts,
+        .verdict_count = count,
+        .notes = self->notes,
+        .max_points = (uint32_t)self->config->max_points,
+        .max_ranks = (uint32_t)self->config->max_ranks,
+    };
+    output_begin_document(&self->output, out);
+    page_encode(&input, out);
+}
+
+static void html_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    struct html_exporter *self = instance;
+    page_notes_add(self->notes, batch);
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        kept_verdicts_put(&self->verdicts, &batch->verdicts.items[i]);
+    bool changed = batch->verdicts.count > 0 && !self->output.is_stream;
+    if (batch->evaluate && (batch->last || changed))
+        page_append(self, batch, out);
+}
+
+static enum status html_send(void *instance, const struct request *request,
+                             struct send_outcome *outcome, struct error *error) {
+    struct html_exporter *self = instance;
+    return output_send(&self->output, request, outcome, error);
+}
+
+static void html_state(void *instance, struct state_list *list) {
+    struct html_exporter *self = instance;
+    page_notes_state(self->notes, list);
+    kept_verdicts_state(&self->verdicts, list);
+}
+
+static void html_restored(void *instance) {
+    struct html_exporter *self = instance;
+    page_notes_restored(self->notes);
+    kept_verdicts_restored(&self->verdicts);
+}
+
+static const struct sending_config *html_sending(const void *config) {
+    return &((const struct html_config *)config)->sending;
+}
+
+const struct component_type exporter_html = {
+    .name = "html",
+    .summary = "Writes the report as one HTML page with charts and evidence.",
+    .kind = COMPONENT_EXPORTER,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct html_config),
+    .instance_size = sizeof(struct html_exporter),
+    .needs = FACT_VERDICTS,
+    .start = html_start,
+    .stop = html_stop,
+    .state = html_state,
+    .restored = html_restored,
+    .exporter = {.encode = html_encode, .send = html_send, .sending = html_sending},
+};

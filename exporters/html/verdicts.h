@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verdicts as they stand, kept when their batch is gone: what a page that is made again shows
+// of those that did not change since.
+//
+// At most KEPT_VERDICTS_MAX; of more, those that are over go first, then those that changed longest
+// ago. Memory: 96 bytes a verdict, and its texts in chunks of 1 KiB.
+#pragma once
+
+#include "pipeline/component/state.h"
+#include "pipeline/model/batch.h"
+
+enum { KEPT_VERDICTS_MAX = 1000 };
+
+struct kept_verdicts {
+    struct table rows;   // struct kept_verdict (html_verdicts.c), never freed
+    struct table chunks; // of their texts
+    uint64_t changes;
+    struct buffer scratch;
+};
+
+void kept_verdicts_init(struct kept_verdicts *kept);
+void kept_verdicts_release(struct kept_verdicts *kept); // fine when zeroed
+void kept_verdicts_put(struct kept_verdicts *kept, const struct verdict *verdict);
+// Copies of all, in the arena.
+const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct arena *arena,
+                                        uint32_t *count);
+// For the owner's `state` and `restored` (state.h).
+void kept_verdicts_state(struct kept_verdicts *kept, struct state_list *list);
+void kept_verdicts_restored(struct kept_verdicts *kept);

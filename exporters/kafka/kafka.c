@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Kafka exporter as a component: its options and its life. Start waits for no broker.
+#include "exporters/kafka.h"
+
+#include "base/memory.h"
+#include "exporters/kafka/exporter.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *const payloads[] = {"verdicts", "events", NULL};
+static const char *const keys[] = {"job_id", "none", NULL};
+static const char *const compression_choices[] = {"none", "gzip", "snappy", "lz4", "zstd", NULL};
+
+#define AT(field) offsetof(struct kafka_exporter_config, field)
+
+static const struct option options[] = {
+    KAFKA_CONNECTION_OPTIONS(struct kafka_exporter_config, connection),
+    {.name = "topic",
+     .type = OPTION_TEXT,
+     .offset = AT(topic),
+     .required = true,
+     .help = "topic to write to"},
+    {.name = "payload",
+     .type = OPTION_CHOICE,
+     .offset = AT(payload),
+     .default_value = "verdicts",
+     .choices = payloads,
+     .help = "verdicts: each finding and each change of one; events: every event as it came, for "
+             "another culprit"},
+    {.name = "key",
+     .type = OPTION_CHOICE,
+     .offset = AT(key),
+     .default_value = "job_id",
+     .choices = keys,
+     .help = "job_id: all events of a job are in one partition; verdicts have JOB/ID"},
+    {.name = "compression",
+     .type = OPTION_CHOICE,
+     .offset = AT(compression),
+     .default_value = "lz4",
+     .choices = compression_choices,
+     .help = "how records are compressed"},
+    {.name = "linger",
+     .type = OPTION_DURATION,
+     .offset = AT(linger),
+     .default_value = "10ms",
+     .min = 0,
+     .max = 900,
+     .help = "how long a record waits for others to go with it"},
+    {.name = "max_message_size",
+     .type = OPTION_SIZE,
+     .offset = AT(max_message_size),
+     .default_value = "1000000B",
+     .min = 1024,
+     .max = 100e6,
+     .help = "a larger record is left out; not more than the topic's max.message.bytes"},
+    {.name = "sender",
+     .type = OPTION_TEXT,
+     .offset = AT(sender),
+     .help = "name under which records are numbered, so that repeats are told; without it "
+             "HOST/EXPORTER"},
+    SENDING_OPTIONS(struct kafka_exporter_config, sending, "5s"),
+};
+
+static void kafka_validate(const void *given, struct problem_list *problems) {
+    const struct kafka_exporter_config *config = given;
+    kafka_connection_check(&config->connection, problems);
+    if (config->topic != NULL && !kafka_topic_is_valid(config->topic))
+        problem_add(problems, "topic",
+                    "\"%s\" is no topic: 1 to 249 letters, digits, dots, dashes and underscores",
+                    config->topic);
+    size_t size = config->sender == NULL ? 1 : strlen(config->sender);
+    if (size == 0 || size > KAFKA_SENDER_MAX - 17)
+        problem_add(problems, "sender", "it has %zu bytes; 1 to %d are right", size,
+                    KAFKA_SENDER_MAX - 17);
+}
+
+static char *default_sender(const char *id) {
+    char host[HOST_NAME_MAX + 1] = "localhost";
+    if (gethostname(host, sizeof host) != 0)
+        snprintf(host, sizeof host, "localhost");
+    host[sizeof host - 1] = '\0';
+    size_t size = strlen(host) + strlen(id) + 2;
+    char *name = memory_take(size);
+    snprintf(name, size, "%s/%s", host, id);
+    return name;
+}
+
+static const struct metric_family undeliverable = {
+    .name = "culprit_kafka_exporter_undeliverable_records_total",
+    .help = "Records that the brokers will never take, which were left out.",
+    .type = METRIC_COUNTER};
+
+static enum status kafka_start(void *instance, const void *config,
+                               const struct component_context *context, struct error *error) {
+    struct kafka_exporter *self = instance;
+    self->config = config;
+    self->site = self->client.site = context->site;
+    self->started = true;
+    self->sender = self->config->sender == NULL
+                       ? default_sender(context->id)
+                       : memory_copy_text(self->config->sender, strlen(self->config->sender));
+    kafka_ranks_init(&self->ranks);
+    buffer_init(&self->value, KAFKA_FRAME_MAX);
+    self->undeliverable = METRIC(&undeliverable, "exporter", context->id);
+    enum status status = kafka_library_load(&self->library, error);
+    self->client.library = self->library;
+    return status != STATUS_OK ? status : kafka_producer_open(self, error);
+}
+
+static void kafka_stop(void *instance) {
+    struct kafka_exporter *self = instance;
+    if (!self->started)
+        return;
+    self->started = false;
+    kafka_producer_close(self);
+    kafka_ranks_release(&self->ranks);
+    buffer_release(&self->value);
+    for (uint32_t i = 0; i < KAFKA_BLOCKS_MAX; i++)
+        memory_give(self->delivery.blocks[i].fates);
+    memory_give(self->sender);
+}
+
+static void kafka_state(void *instance, struct state_list *list) {
+    struct kafka_exporter *self = instance;
+    state_list_struct(list, "kafka.counter", &self->counter, sizeof self->counter);
+    kafka_ranks_state(&self->ranks, list);
+}
+
+static void kafka_restored(void *instance) {
+    struct kafka_exporter *self = instance;
+    self->sender_name[0] = '\0';
+    kafka_ranks_restored(&self->ranks);
+}
+
+static const struct sending_config *kafka_sending(const void *config) {
+    return &((const struct kafka_exporter_config *)config)->sending;
+}
+
+// Events, not verdicts: their numbers depend on the order in which receivers raced.
+static bool kafka_takes_events(const void *config) {
+    return ((const struct kafka_exporter_config *)config)->payload == KAFKA_EVENTS;
+}
+
+const struct component_type exporter_kafka = {
+    .name = "kafka",
+    .summary = "Writes verdicts, or events for another culprit, to a Kafka topic.",
+    .kind = COMPONENT_EXPORTER,
+    .stability = STABILITY_BETA,
+    .options = options,
+    .option_count = OPTION_COUNT(options),
+    .config_size = sizeof(struct kafka_exporter_config),
+    .instance_size = sizeof(struct kafka_exporter),
+    .needs = FACT_VERDICTS,
+    .validate = kafka_validate,
+    .start = kafka_start,
+    .stop = kafka_stop,
+    .state = kafka_state,
+    .restored = kafka_restored,
+    .exporter = {.takes_events = kafka_takes_events,
+                 .encode = kafka_encode,
+                 .send = kafka_send,
+                 .ahead_bytes = KAFKA_AHEAD_BYTES,
+                 .sending = kafka_sending,
+                 .waits_for_checkpoint = kafka_takes_events},
+};

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Since when is this rank there, and in which generation?
+//
+// A gateway that takes over may begin to read long after a rank's first sample, which it needs to
+// align ranks: so each sample carries it. A session of a rank that begins later than the ones
+// before begins a generation, as in the pipeline itself. What is carried names the sample's own
+// session; without sessions there is one generation. At most 65,536 ranks and 64 sessions each;
+// ranks without a sample for a day make room, the further ones carry nothing.
+#include "base/memory.h"
+#include "exporters/kafka/exporter.h"
+#include "pipeline/model/telemetry_event.h"
+
+enum { ROWS_PER_CHUNK = 256, FIRST_BUCKETS = 256 };
+
+static const uint64_t HOUR_NS = UINT64_C(3600) * 1000000000;
+static const uint64_t DAY_NS = UINT64_C(86400) * 1000000000;
+
+void kafka_ranks_init(struct kafka_ranks *ranks) {
+    *ranks = (struct kafka_ranks){0};
+    table_init(&ranks->ranks, "kafka.ranks", sizeof(struct kafka_rank), ROWS_PER_CHUNK);
+    table_init(&ranks->sessions, "kafka.sessions", sizeof(struct kafka_session), ROWS_PER_CHUNK);
+}
+
+void kafka_ranks_release(struct kafka_ranks *ranks) {
+    table_release(&ranks->ranks);
+    table_release(&ranks->sessions);
+    memory_give(ranks->buckets);
+    ranks->buckets = NULL;
+    ranks->bucket_count = 0;
+}
+
+static bool rank_in_use(const void *row) {
+    return ((const struct kafka_rank *)row)->rank != RANK_NONE;
+}
+
+void kafka_ranks_state(struct kafka_ranks *ranks, struct state_list *list) {
+    struct state_entry *rows = state_list_table(list, &ranks->ranks);
+    rows->row_has_strings = rank_in_use;
+    state_entry_string(rows, offsetof(struct kafka_rank, job));
+    state_entry_string(state_list_table(list, &ranks->sessions),
+                       offsetof(struct kafka_session, session));
+}
+
+static struct kafka_rank *rank_at(const struct kafka_ranks *ranks, uint32_t row) {
+    return table_row(&ranks->ranks, row);
+}
+
+static struct kafka_session *session_at(const struct kafka_ranks *ranks, uint32_t row) {
+    return table_row(&ranks->sessions, row);
+}
+
+// -- finding ------------------------------------------------------------------------------------
+
+static uint32_t *bucket_of(const struct kafka_ranks *ranks, string_id job, int32_t rank) {
+    uint64_t mixed = ((uint64_t)job << 32 | (uint32_t)rank) * UINT64_C(0x9e3779b97f4a7c15);
+    mixed ^= mixed >> 29;
+    return &ranks->buckets[(uint32_t)(mixed >> 32) & (ranks->bucket_count - 1)];
+}
+
+static void index_all(struct kafka_ranks *ranks, uint32_t bucket_count) {
+    memory_give(ranks->buckets);
+    ranks->bucket_count = bucket_count;
+    ranks->buckets = memory_take(bucket_count * sizeof *ranks->buckets);
+    memset(ranks->buckets, 0xff, bucket_count * sizeof *ranks->buckets);
+    for (uint32_t row = 0; row < ranks->ranks.used; row++) {
+        struct kafka_rank *rank = rank_at(ranks, row);
+        if (rank->rank == RANK_NONE)
+            continue;
+        uint32_t *bucket = bucket_of(ranks, rank->job, rank->rank);
+        rank->next = *bucket;
+        *bucket = row;
+    }
+}
+
+static void free_rank(struct kafka_ranks *ranks, uint32_t row) {
+    struct kafka_rank *rank = rank_at(ranks, row);
+    for (uint32_t at = rank->newest_session; at != TABLE_NO_ROW;) {
+        uint32_t next = session_at(ranks, at)->next;
+        table_free(&ranks->sessions, at);
+        session_at(ranks, at)->session = STRING_NONE;
+        at = next;
+    }
+    table_free(&ranks->ranks, row);
+    rank->rank = RANK_NONE;
+}
+
+// Looks through all of them, so not for each sample.
+static bool make_room(struct kafka_ranks *ranks) {
+    if (ranks->looked_ns != 0 && ranks->newest_ns < ranks->looked_ns + HOUR_NS)
+        return false;
+    ranks->looked_ns = ranks->newest_ns;
+    for (uint32_t row = 0; row < ranks->ranks.used; row++) {
+        const struct kafka_rank *rank = rank_at(ranks, row);
+        if (rank->rank != RANK_NONE && rank->last_ns + DAY_NS < ranks->newest_ns)
+            free_rank(ranks, row);
+    }
+    index_all(ranks, ranks->bucket_count);
+    return table_live(&ranks->ranks) < KAFKA_RANKS_MAX;
+}
+
+// NULL: there is no room.
+static struct kafka_rank *find_rank(struct kafka_ranks *ranks, string_id job, int32_t number) {
+    if (ranks->bucket_count == 0)
+        index_all(ranks, FIRST_BUCKETS);
+    for (uint32_t row = *bucket_of(ranks, job, number); row != TABLE_NO_ROW;
+         row = rank_at(ranks, row)->next)
+        if (rank_at(ranks, row)->job == job && rank_at(ranks, row)->rank == number)
+            return rank_at(ranks, row);
+    if (table_live(&ranks->ranks) >= KAFKA_RANKS_MAX && !make_room(ranks))
+        return NULL;
+    if (table_live(&ranks->ranks) >= ranks->bucket_count)
+        index_all(ranks, ranks->bucket_count * 2);
+    uint32_t row = table_add(&ranks->ranks);
+    uint32_t *bucket = bucket_of(ranks, job, number);
+    *rank_at(ranks, row) = (struct kafka_rank){.next = *bucket,
+                                               .job = job,
+                                               .rank = number,
+                                               .newest_session = TABLE_NO_ROW,
+                                               .first_ns = UINT64_MAX};
+    *bucket = row;
+    return rank_at(ranks, row);
+}
+
+// -- sessions -----------------------------------------------------------------------------------
+
+// The sample's session; NULL when it is not known and cannot begin.
+static struct kafka_session *find_session(struct kafka_ranks *ranks, struct kafka_rank *rank,
+                                          string_id session, uint64_t time_ns) {
+    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;
+         row = session_at(ranks, row)->next)
+        if (session_at(ranks, row)->session == session)
+            return session_at(ranks, row);
+    uint32_t generation = 1;
+    if (rank->newest_session != TABLE_NO_ROW) {
+        const struct kafka_session *newest = session_at(ranks, rank->newest_session);
+        if (time_ns <= newest->first_ns || rank->session_count == KAFKA_SESSIONS_MAX)
+            return NULL;
+        generation = newest->generation + 1;
+    }
+    uint32_t row = table_add(&ranks->sessions);
+    *session_at(ranks, row) = (struct kafka_session){.next = rank->newest_session,
+                                                     .session = session,
+                                                     .first_ns = time_ns,
+                                                     .generation = generation};
+    rank->newest_session = row;
+    rank->session_count++;
+    return session_at(ranks, row);
+}
+
+struct carried kafka_ranks_note(struct kafka_ranks *ranks, const struct event *event, bool *full) {
+    struct carried carried = {0};
+    *full = false;
+    if (event->carried != NULL)
+        return *event->carried;
+    if (event->kind != EVENT_TELEMETRY || event->telemetry->type != TELEMETRY_SAMPLE)
+        return carried;
+    const struct telemetry *telemetry = event->telemetry;
+    uint64_t time_ns = telemetry->timestamp_ns;
+    if (time_ns > ranks->newest_ns)
+        ranks->newest_ns = time_ns;
+    struct kafka_rank *rank = find_rank(ranks, event->job, telemetry->rank);
+    *full = rank == NULL;
+    if (rank == NULL)
+        return carried;
+    if (time_ns > rank->last_ns)
+        rank->last_ns = time_ns;
+    if (time_ns < rank->first_ns)
+        rank->first_ns = time_ns;
+    if (telemetry->session == STRING_NONE)
+        return rank->newest_session == TABLE_NO_ROW
+                   ? (struct carried){.first_sample_ns = rank->first_ns, .generation = 1}
+                   : carried;
+    struct kafka_session *session = find_session(ranks, rank, telemetry->session, time_ns);
+    if (session == NULL)
+        return carried;
+    if (time_ns < session->first_ns)
+        session->first_ns = time_ns;
+    return (struct carried){.first_sample_ns =
+                                session->generation == 1 ? rank->first_ns : session->first_ns,
+                            .generation = session->generation};
+}
+
+// -- after a load -------------------------------------------------------------------------------
+
+static bool is_whole(const struct kafka_ranks *ranks) {
+    for (uint32_t i = 0; i < ranks->ranks.used; i++) {
+        const struct kafka_rank *rank = rank_at(ranks, i);
+        if (rank->rank == RANK_NONE)
+            continue;
+        uint32_t row = rank->newest_session;
+        for (uint32_t j = 0; j < rank->session_count; j++) {
+            if (row >= ranks->sessions.used)
+                return false;
+            row = session_at(ranks, row)->next;
+        }
+        if (row != TABLE_NO_ROW || rank->session_count > KAFKA_SESSIONS_MAX)
+            return false;
+    }
+    return true;
+}
+
+void kafka_ranks_restored(struct kafka_ranks *ranks) {
+    if (!is_whole(ranks)) {
+        kafka_ranks_release(ranks);
+        kafka_ranks_init(ranks);
+        return;
+    }
+    uint32_t bucket_count = FIRST_BUCKETS;
+    while (bucket_count < table_live(&ranks->ranks))
+        bucket_count *= 2;
+    index_all(ranks, bucket_count);
+    ranks->newest_ns = 0;
+    for (uint32_t i = 0; i < ranks->ranks.used; i++)
+        if (rank_at(ranks, i)->rank != RANK_NONE && rank_at(ranks, i)->last_ns > ranks->newest_ns)
+            ranks->newest_ns = rank_at(ranks, i)->last_ns;
+}

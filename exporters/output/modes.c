@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where do an exporter's bytes go, and how are they got there whole?
+//
+// Three ways: a stream (standard output, pipe, device) takes bytes as they come; lines are appended
+// (output_lines.c); a document is replaced (output_document.c). Nothing is buffered here.
+#include "exporters/output/parts.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int descriptor_write(int descriptor, struct slice bytes) {
+    while (bytes.size > 0) {
+        ssize_t written = write(descriptor, bytes.data, bytes.size);
+        if (written > 0) {
+            bytes.data += written;
+            bytes.size -= (size_t)written;
+        } else if (written < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = descriptor, .events = POLLOUT};
+            poll(&wait, 1, -1);
+        } else if (written == 0 || errno != EINTR) {
+            return written == 0 ? EIO : errno;
+        }
+    }
+    return 0;
+}
+
+void directory_sync(const struct output *output, const char *path) {
+    if (!output->options.sync)
+        return;
+    const char *slash = strrchr(path, '/');
+    size_t size = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    char *directory = slash == NULL ? memory_copy_text(".", 1) : memory_copy_text(path, size);
+    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failure = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
+    if (failure != 0)
+        log_write(LOG_WARN, (struct log_site){"C3102", output->options.site},
+                  "%s: its directory could not be made safe on the disk: %s", path,
+                  strerror(failure));
+    if (descriptor >= 0)
+        close(descriptor);
+    memory_give(directory);
+}
+
+void descriptor_cut(struct output *output, uint64_t size) {
+    output->cut_size = size;
+    output->cut_pending = ftruncate(output->descriptor, (off_t)size) != 0;
+}
+
+// A path that is a link stands for what it points to, so that replacing it leaves the link alone.
+static char *path_resolve(const char *path) {
+    char *real = realpath(path, NULL);
+    char *copy = memory_copy_text(real == NULL ? path : real, strlen(real == NULL ? path : real));
+    free(real);
+    return copy;
+}
+
+static bool path_is_stream(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+static enum status stream_open(struct output *output, struct error *error) {
+    output->is_stream = true;
+    // Without waiting: a pipe that nobody reads would hold up the start for ever.
+    output->descriptor = open(output->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (output->descriptor < 0 && errno == ENXIO)
+        return error_set(error, STATUS_CANNOT_CREATE,
+                         "path: %s is a pipe that nobody reads; start its reader first.",
+                         output->path);
+    if (output->descriptor < 0)
+        return error_set_os(error, STATUS_CANNOT_CREATE, errno, "path: cannot write to %s",
+                            output->path);
+    return STATUS_OK;
+}
+
+static enum status slot_open(struct output *output, struct error *error) {
+    output->descriptor = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (output->descriptor < 0)
+        return error_set_os(error, STATUS_CANNOT_CREATE, errno, "path: cannot write to %s",
+                            output->path);
+    return STATUS_OK;
+}
+
+enum status output_open(struct output *output, const struct output_options *options,
+                        struct error *error) {
+    *output = (struct output){.options = *options, .descriptor = -1};
+    if (options->path == NULL || strcmp(options->path, "-") == 0) {
+        output->descriptor = STDOUT_FILENO;
+        output->is_stream = true;
+        return STATUS_OK;
+    }
+    if (options->path[0] == '\0')
+        return error_set(error, STATUS_CONFIG,
+                         "path: is empty; write a file or - for standard "
+                         "output.");
+    output->path = path_resolve(options->path);
+    if (path_is_stream(output->path))
+        return stream_open(output, error);
+    if (options->mode == OUTPUT_SLOT)
+        return slot_open(output, error);
+    return options->mode == OUTPUT_LINES ? lines_open(output, error) : document_open(output, error);
+}
+
+// The last line of the request takes the place of what is there.
+static enum status slot_send(struct output *output, struct slice bytes, struct error *error) {
+    if (bytes.size == 0)
+        return STATUS_OK;
+    const char *before = memrchr(bytes.data, '\n', bytes.size - 1);
+    size_t skipped = before == NULL ? 0 : (size_t)(before + 1 - bytes.data);
+    struct slice line = {bytes.data + skipped, bytes.size - skipped};
+    int failure = lseek(output->descriptor, 0, SEEK_SET) == 0 ? 0 : errno;
+    if (failure == 0)
+        failure = descriptor_write(output->descriptor, line);
+    if (failure == 0 && ftruncate(output->descriptor, (off_t)line.size) != 0)
+        failure = errno;
+    if (failure == 0 && output->options.sync && fsync(output->descriptor) != 0)
+        failure = errno;
+    if (failure != 0)
+        return error_set_os(error, STATUS_IO, failure, "writing to %s", output->path);
+    return STATUS_OK;
+}
+
+static enum status stream_send(struct output *output, struct slice bytes,
+                               struct send_outcome *outcome, struct error *error) {
+    const char *name = output->path == NULL ? "standard output" : output->path;
+    outcome->permanent = true;
+    if (output->broken)
+        return error_set(error, STATUS_IO, "%s failed before; nothing more is written to it.",
+                         name);
+    int failure = descriptor_write(output->descriptor, bytes);
+    // A part may be out already: sending the same again would double it, so there is no retry.
+    output->broken = failure != 0;
+    if (failure == EPIPE)
+        return error_set(error, STATUS_STOPPED, "%s was closed by its reader.", name);
+    if (failure != 0)
+        return error_set_os(error, STATUS_IO, failure, "writing to %s", name);
+    outcome->permanent = false;
+    return STATUS_OK;
+}
+
+enum status output_send(struct output *output, const struct request *request,
+                        struct send_outcome *outcome, struct error *error) {
+    outcome->permanent = false;
+    if (output->is_stream)
+        return stream_send(output, request->bytes, outcome, error);
+    if (output->options.mode == OUTPUT_SLOT)
+        return slot_send(output, request->bytes, error);
+    if (output->options.mode == OUTPUT_LINES)
+        return lines_send(output, request->bytes, error);
+    return document_send(output, request, error);
+}
+
+void output_close(struct output *output) {
+    if (output->path == NULL)
+        return;
+    document_close(output);
+    if (output->descriptor >= 0)
+        close(output->descriptor);
+    output->descriptor = -1;
+    memory_give(output->path);
+    memory_give(output->temporary);
+    output->path = output->temporary = NULL;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which event does a piece of evidence speak of?
+//
+// Its uid begins with the kind of thing (fr:, xid:, dcgm: …) and names rank or node; its time is
+// the event's. Events are sorted once by kind and time, then each piece is one search.
+#include "exporters/report/event_places.h"
+
+#include "base/memory.h"
+#include "base/text/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void event_places_release(struct event_places *places) {
+    memory_give(places->items);
+    *places = (struct event_places){.items = NULL};
+}
+
+void event_places_note(struct event_places *places, const struct batch *batch) {
+    for (uint32_t i = 0; i < batch->event_count; i++) {
+        const struct event *event = &batch->events[i];
+        if (places->count == EVENT_PLACES_MAX) {
+            places->left_out++;
+            continue;
+        }
+        if (places->count == places->capacity) {
+            places->capacity = places->capacity == 0 ? 1024 : places->capacity * 2;
+            places->items = memory_resize(places->items, places->capacity * sizeof *places->items);
+        }
+        places->items[places->count++] = (struct event_place){.time_ns = event->time_ns,
+                                                              .position = event->position,
+                                                              .source = event->source,
+                                                              .node = event->node,
+                                                              .rank = event->rank,
+                                                              .kind = event->kind};
+        places->sorted = false;
+    }
+}
+
+static int compare_places(const void *left, const void *right) {
+    const struct event_place *a = left;
+    const struct event_place *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns ? -1 : 1;
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
+    return (a->source > b->source) - (a->source < b->source);
+}
+
+static enum event_kind kind_of(struct slice uid) {
+    static const struct {
+        struct slice start;
+        enum event_kind kind;
+    } kinds[] = {{{"fr:", 3}, EVENT_FLIGHT},
+                 {{"xid:", 4}, EVENT_KERNEL},
+                 {{"aer:", 4}, EVENT_KERNEL},
+                 {{"sysfs:", 6}, EVENT_AER_COUNTERS},
+                 {{"dcgm:", 5}, EVENT_GPU_SAMPLE},
+                 {{"k8s-event:", 10}, EVENT_KUBERNETES},
+                 {{"node-condition:", 15}, EVENT_KUBERNETES}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (uid.size > kinds[i].start.size &&
+            memcmp(uid.data, kinds[i].start.data, kinds[i].start.size) == 0)
+            return kinds[i].kind;
+    return EVENT_TELEMETRY;
+}
+
+// The number behind the last colon; RANK_NONE: none.
+static int32_t last_number(struct slice uid) {
+    const char *colon = memrchr(uid.data, ':', uid.size);
+    char digits[16];
+    size_t size = colon == NULL ? 0 : (size_t)(uid.data + uid.size - colon - 1);
+    if (size == 0 || size >= sizeof digits)
+        return RANK_NONE;
+    memcpy(digits, colon + 1, size);
+    digits[size] = '\0';
+    return (int32_t)strtol(digits, NULL, 10);
+}
+
+static uint32_t first_of(const struct event_places *places, enum event_kind kind,
+                         uint64_t time_ns) {
+    uint32_t low = 0, high = places->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct event_place *place = &places->items[middle];
+        if (place->kind < kind || (place->kind == kind && place->time_ns < time_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Dumps are told by who wrote them: their entries have times of their own.
+static const struct event_place *find_dump(const struct event_places *places, int32_t rank) {
+    const struct event_place *found = NULL;
+    for (uint32_t i = first_of(places, EVENT_FLIGHT, 0);
+         i < places->count && places->items[i].kind == EVENT_FLIGHT; i++)
+        if (places->items[i].rank == rank)
+            found = &places->items[i];
+    return found;
+}
+
+const struct event_place *event_places_find(struct event_places *places,
+                                            const struct evidence *evidence) {
+    enum event_kind kind = kind_of(evidence->uid);
+    if (!places->sorted && places->count > 1)
+        qsort(places->items, places->count, sizeof *places->items, compare_places);
+    places->sorted = true;
+    if (kind == EVENT_FLIGHT)
+        return find_dump(places, last_number(evidence->uid));
+    if (!evidence->has_time)
+        return NULL;
+    const struct event_place *found = NULL;
+    for (uint32_t i = first_of(places, kind, evidence->time_ns); i < places->count; i++) {
+        const struct event_place *place = &places->items[i];
+        if (place->kind != kind || place->time_ns != evidence->time_ns)
+            break;
+        struct slice node = intern_slice(place->node);
+        bool named = node.size > 0 &&
+                     memmem(evidence->uid.data, evidence->uid.size, node.data, node.size) != NULL;
+        if (found == NULL || named)
+            found = place;
+        if (named)
+            break;
+    }
+    return found;
+}
+
+// Where a line that is longer than `max` bytes ends best.
+static size_t sensible_end(struct slice line, size_t max) {
+    bool quoted = false, escaped = false;
+    size_t comma = 0, space = 0, character = 0;
+    for (size_t at = 0; at < max;) {
+        uint32_t code_point = 0;
+        size_t length = utf8_decode(line, at, &code_point);
+        length = length == 0 ? 1 : length;
+        if (at + length > max)
+            break;
+        if (escaped)
+            escaped = false;
+        else if (code_point == '\\' && quoted)
+            escaped = true;
+        else if (code_point == '"')
+            quoted = !quoted;
+        else if (code_point == ',' && !quoted)
+            comma = at + 1;
+        else if (code_point == ' ' && !quoted)
+            space = at;
+        at += length;
+        character = at;
+    }
+    return comma > max / 2 ? comma : space > max / 2 ? space : character;
+}
+
+static struct slice line_cut(struct slice line, struct arena *arena, size_t max) {
+    if (line.size <= max)
+        return arena_copy(arena, line);
+    return slice_of(arena_format(arena, "%.*s ...", (int)sensible_end(line, max), line.data));
+}
+
+struct slice event_place_line(const struct event_place *place, struct arena *arena, size_t max) {
+    struct slice path = intern_slice(place->source);
+    char *line = NULL;
+    size_t capacity = 0;
+    struct slice found = {"", 0};
+    FILE *file = path.size == 0 ? NULL : fopen(path.data, "re");
+    if (file == NULL)
+        return found;
+    for (uint64_t number = 1; number <= place->position; number++) {
+        ssize_t size = getline(&line, &capacity, file);
+        if (size < 0 || (number == 1 && size >= 2 && memcmp(line, "\x1f\x8b", 2) == 0))
+            break;
+        while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r'))
+            size--;
+        if (number == place->position)
+            found = line_cut((struct slice){line, (size_t)size}, arena, max);
+    }
+    free(line);
+    fclose(file);
+    return found;
+}

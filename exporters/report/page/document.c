@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is one self-contained page made of what a batch holds?
+//
+// One section a job, the gravest first, and below it the verdicts on jobs that no evaluation shows.
+// The size is bounded whatever comes: PAGE_LINES_MAX lines with PAGE_POINTS_MAX points and
+// PAGE_RANK_ROWS_MAX rows in all, shared by the jobs. Nothing but the input goes into it, so the
+// same input gives the same bytes. Cost: a few walks over the samples.
+#include "exporters/report/page/parts.h"
+#include "exporters/report/page/style.h"
+
+#include <stdlib.h>
+
+enum {
+    PAGE_LINES_MAX = 2000,
+    PAGE_SUSPECT_LINES_MAX = 256,
+    PAGE_POINTS_MAX = 160000,
+    PAGE_RANK_ROWS_MAX = 10000,
+    PAGE_SPAN_ROWS_MAX = 2000,
+    JOB_LINES_MIN = 8,
+    LINE_POINTS_MIN = 16,
+    CHARTS = 2,
+    PAGE_BYTES_MAX = 1 << 30,
+};
+
+void page_section_begin(struct page_view *view, const char *name, const char *heading) {
+    if (view->level == 2)
+        page_contents_add(view, arena_format(view->html.arena, "j%u%s", view->job_number, name),
+                          slice_of(heading), NULL);
+    html_format(&view->html, "<section aria-labelledby=\"j%u%s\">\n<h%d id=\"j%u%s\">",
+                view->job_number, name, view->level, view->job_number, name);
+    html_words(&view->html, heading);
+    html_format(&view->html, "</h%d>\n", view->level);
+}
+
+void page_section_end(struct page_view *view) {
+    html_raw(&view->html, "</section>\n");
+}
+
+bool page_alert_belongs(const struct page_view *view, const struct page_alert *alert,
+                        const struct evaluation *evaluation) {
+    if (alert->time_ns > evaluation->as_of_ns)
+        return false;
+    return alert->job == evaluation->job ||
+           (alert->job == STRING_NONE && view->input->batch->evaluation_count == 1);
+}
+
+const char *page_rank_class(const struct evaluation *evaluation, int32_t suspect) {
+    static const char *const further[] = {"c1", "c2", "c3", "c4"};
+    const struct cause *cause = evaluation->cause;
+    if (suspect < 0 || cause == NULL || cause->kind != CAUSE_LEAK)
+        return "m";
+    if (cause->sole_earliest)
+        suspect--;
+    return suspect < 0 ? "c0" : further[suspect % 4];
+}
+
+// -- what is read off the samples -----------------------------------------------------------------
+
+static void figures_read(const struct evaluation *evaluation, uint32_t index,
+                         struct rank_figures *figures) {
+    const struct rank_series *series = evaluation->ranks[index].series;
+    struct series_cursor cursor = series_begin(series);
+    const struct sample *rows;
+    for (uint32_t count; (count = series_next_run(evaluation->store, series, &cursor,
+                                                  evaluation->as_of_ns, &rows)) > 0;) {
+        if (!figures->held)
+            figures->first_bytes = figures->lowest_bytes = figures->highest_bytes =
+                rows[0].used_bytes;
+        figures->held = true;
+        for (uint32_t i = 0; i < count; i++) {
+            if (rows[i].used_bytes < figures->lowest_bytes)
+                figures->lowest_bytes = rows[i].used_bytes;
+            if (rows[i].used_bytes > figures->highest_bytes)
+                figures->highest_bytes = rows[i].used_bytes;
+        }
+        figures->last_bytes = rows[count - 1].used_bytes;
+    }
+}
+
+const struct rank_figures *page_rank_figures(struct page_view *view,
+                                             const struct evaluation *evaluation) {
+    struct rank_figures *figures =
+        arena_zero(view->html.arena, evaluation->rank_count, sizeof *figures);
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        figures_read(evaluation, i, &figures[i]);
+        figures[i].suspect = -1;
+        figures[i].device_bytes = page_notes_device_bytes(view->input->notes, evaluation->job,
+                                                          text_rank_at(evaluation, i));
+    }
+    const struct cause *cause = evaluation->cause;
+    for (uint32_t i = 0; cause != NULL && i < cause->suspects.count; i++)
+        figures[cause->suspects.items[i].index].suspect = (int32_t)i;
+    page_lines_mark(view, evaluation, figures);
+    return figures;
+}
+
+// -- a job ----------------------------------------------------------------------------------------
+
+static void silent_append(struct page_view *view, const struct evaluation *evaluation) {
+    __int128 start_ns = 0, end_ns = 0;
+    if (!text_span(evaluation, &start_ns, &end_ns))
+        return;
+    view->told.count = 0;
+    text_silent_append(&view->words, evaluation, end_ns);
+    struct html *html = &view->html;
+    for (uint32_t i = 0; i < view->told.count; i++) {
+        const struct told *told = &view->told.items[i];
+        if (told->kind == TOLD_HEADING) {
+            page_section_begin(view, "silent", told->text);
+            continue;
+        }
+        html_raw(html, told->color == COLOR_DIM ? "<p class=\"quiet\">" : "<p>");
+        html_words(html, told->text);
+        html_raw(html, "</p>\n");
+    }
+    if (view->told.count > 0)
+        page_section_end(view);
+}
+
+static void notes_append_all(struct page_view *view, const struct evaluation *evaluation) {
+    if (evaluation->notes.count == 0)
+        return;
+    page_section_begin(view, "notes", "Notes");
+    html_raw(&view->html, "<ul>\n");
+    for (uint32_t i = 0; i < evaluation->notes.count; i++) {
+        html_raw(&view->html, "<li>");
+        html_text(&view->html, evaluation->notes.items[i]);
+        html_raw(&view->html, "</li>\n");
+    }
+    html_raw(&view->html, "</ul>\n");
+    page_section_end(view);
+}
+
+static void missing_append(struct page_view *view) {
+    const struct batch *batch = view->input->batch;
+    if (batch->missing_count == 0)
+        return;
+    page_section_begin(view, "missing", "Missing from this answer");
+    html_raw(&view->html, "<ul>\n");
+    for (uint32_t i = 0; i < batch->missing_count; i++) {
+        html_raw(&view->html, "<li>");
+        html_text(&view->html, batch->missing_inputs[i]);
+        html_raw(&view->html, ": not there, or it cannot be read</li>\n");
+    }
+    html_raw(&view->html, "</ul>\n");
+    page_section_end(view);
+}
+
+static void evaluation_append(struct page_view *view, const struct evaluation *evaluation) {
+    page_answer_append(view, evaluation);
+    page_more_verdicts_append(view, evaluation);
+    if (evaluation->rank_count > 0) {
+        const struct rank_figures *figures = page_rank_figures(view, evaluation);
+        page_charts_append(view, evaluation, figures);
+        page_suspects_append(view, evaluation, figures);
+        silent_append(view, evaluation);
+        page_ranks_append(view, evaluation, figures);
+        page_alerts_append(view, evaluation);
+    }
+    page_job_spans_append(view, evaluation);
+    notes_append_all(view, evaluation);
+}
+
+// -- several jobs ---------------------------------------------------------------------------------
+
+struct job_place {
+    const struct evaluation *evaluation;
+    int gravity; // enum severity; -1: nothing found
+};
+
+static int place_compare(const void *left, const void *right) {
+    const struct job_place *a = left, *b = right;
+    if (a->gravity != b->gravity)
+        return a->gravity > b->gravity ? -1 : 1;
+    if (a->evaluation->job == STRING_NONE || b->evaluation->job == STRING_NONE)
+        return (a->evaluation->job != STRING_NONE) - (b->evaluation->job != STRING_NONE);
+    return slice_compare(intern_slice(a->evaluation->job), intern_slice(b->evaluation->job));
+}
+
+static int gravity_of(const struct page_view *view, string_id job) {
+    int gravity = -1;
+    for (uint32_t i = 0; i < view->verdict_count; i++)
+        if (view->verdicts[i]->job == job && view->verdicts[i]->state != VERDICT_RESOLVED &&
+            (int)view->verdicts[i]->severity > gravity)
+            gravity = (int)view->verdicts[i]->severity;
+    return gravity;
+}
+
+static const struct job_place *jobs_sorted(const struct page_view *view) {
+    const struct batch *batch = view->input->batch;
+    struct job_place *places = arena_take(batch->arena, batch->evaluation_count * sizeof *places);
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        places[i] =
+            (struct job_place){&batch->evaluations[i], gravity_of(view, batch->evaluations[i].job)};
+    if (batch->evaluation_count > 1)
+        qsort(places, batch->evaluation_count, sizeof *places, place_compare);
+    return places;
+}
+
+static void jobs_append(struct page_view *view) {
+    uint32_t count = view->input->batch->evaluation_count;
+    const struct job_place *places = jobs_sorted(view);
+    for (uint32_t i = 0; i < count; i++) {
+        view->job_number = i;
+        view->level = 2;
+        if (count > 1) {
+            page_contents_add(view, arena_format(view->html.arena, "job%u", i),
+                              page_job_name(places[i].evaluation),
+                              places[i].gravity < 0
+                                  ? page_answer_word(view, places[i].evaluation)
+                                  : severity_name((enum severity)places[i].gravity));
+            html_format(&view->html,
+                        "<section class=\"job\" aria-labelledby=\"job%u\">\n<h2 id=\"job%u\">Job ",
+                        i, i);
+            html_text(&view->html, page_job_name(places[i].evaluation));
+            html_raw(&view->html, "</h2>\n");
+            view->level = 3;
+        }
+        evaluation_append(view, places[i].evaluation);
+        if (count > 1)
+            html_raw(&view->html, "</section>\n");
+    }
+}
+
+static void loose_append(struct page_view *view) {
+    uint32_t loose = page_loose_verdicts(view, false);
+    view->level = 2;
+    view->job_number = view->input->batch->evaluation_count;
+    if (loose > 0) {
+        const struct batch *batch = view->input->batch;
+        bool nameless = batch->evaluation_count == 1 && batch->evaluations[0].job == STRING_NONE;
+        page_section_begin(view, "loose", nameless ? "Also found" : "Other jobs");
+        view->level = 3;
+        page_loose_verdicts(view, true);
+        page_section_end(view);
+    } else if (view->input->batch->evaluation_count == 0) {
+        html_raw(&view->html, "<p>No samples were read, so there is nothing to judge.</p>\n");
+    }
+}
+
+// Neither charts nor words on memory when nobody sampled any.
+static void others_append(struct page_view *view) {
+    page_all_verdicts_append(view);
+    for (uint32_t i = 0; i < view->input->batch->evaluation_count; i++) {
+        view->job_number = i;
+        page_job_spans_append(view, &view->input->batch->evaluations[i]);
+    }
+}
+
+static bool lacks_memory(const struct page_input *input) {
+    for (uint32_t i = 0; i < input->batch->evaluation_count; i++)
+        if (input->batch->evaluations[i].rank_count > 0)
+            return false;
+    return input->verdict_count > 0 || text_streams_any(input->batch);
+}
+
+// -- the document ---------------------------------------------------------------------------------
+
+static void foot_append(struct page_view *view) {
+    struct html *html = &view->html;
+    html_raw(html,
+             "</main>\n<footer><p>Made by culprit. Nothing on this page is loaded from "
+             "elsewhere; times of day are UTC.</p></footer>\n<script>");
+    html_raw(html, page_script);
+    html_raw(html, "</script>\n</body>\n</html>\n");
+}
+
+static int verdict_compare(const void *left, const void *right) {
+    const struct verdict *a = *(const struct verdict *const *)left;
+    const struct verdict *b = *(const struct verdict *const *)right;
+    bool a_over = a->state == VERDICT_RESOLVED, b_over = b->state == VERDICT_RESOLVED;
+    if (a_over != b_over)
+        return a_over ? 1 : -1;
+    if (a->severity != b->severity)
+        return a->severity > b->severity ? -1 : 1;
+    if (a->confidence != b->confidence)
+        return a->confidence > b->confidence ? -1 : 1;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return strcmp(a->id, b->id);
+}
+
+static void verdicts_sort(struct page_view *view) {
+    const struct page_input *input = view->input;
+    const struct verdict **sorted =
+        arena_take(input->batch->arena, input->verdict_count * sizeof *sorted);
+    for (uint32_t i = 0; i < input->verdict_count; i++)
+        sorted[i] = &input->verdicts[i];
+    if (input->verdict_count > 1)
+        qsort(sorted, input->verdict_count, sizeof *sorted, verdict_compare);
+    view->verdicts = sorted;
+    view->verdict_count = input->verdict_count;
+}
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// How many lines a job may have, and how many points a line, so that the page stays small.
+static void limits_set(struct page_view *view) {
+    const struct batch *batch = view->input->batch;
+    uint32_t jobs = batch->evaluation_count == 0 ? 1 : batch->evaluation_count;
+    uint32_t share = PAGE_LINES_MAX / jobs;
+    if (share < JOB_LINES_MIN)
+        share = JOB_LINES_MIN;
+    view->max_lines = least(view->input->max_ranks, share);
+    view->max_suspect_lines = least(PAGE_SUSPECT_LINES_MAX, share);
+    uint32_t lines = 1;
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        lines += CHARTS *
+                 least(batch->evaluations[i].rank_count, view->max_lines + view->max_suspect_lines);
+    view->points = least(view->input->max_points, PAGE_POINTS_MAX / lines);
+    if (view->points < LINE_POINTS_MIN)
+        view->points = least(view->input->max_points, LINE_POINTS_MIN);
+    if (view->points < 2)
+        view->points = 2;
+    view->rank_rows = PAGE_RANK_ROWS_MAX;
+    view->span_rows = PAGE_SPAN_ROWS_MAX;
+}
+
+static void body_append(struct page_view *view) {
+    if (view->without_memory) {
+        others_append(view);
+    } else {
+        jobs_append(view);
+        loose_append(view);
+    }
+    page_other_spans_append(view);
+}
+
+void page_encode(const struct page_input *input, struct buffer *out) {
+    struct page_view view = {.input = input, .style = {.utf8 = true, .width = 80}, .level = 2};
+    html_init(&view.html, out, input->batch->arena);
+    view.words =
+        (struct text_page){.style = &view.style, .arena = input->batch->arena, .told = &view.told};
+    view.alert_count = page_notes_alert_count(input->notes);
+    if (view.alert_count > 0)
+        view.alerts = page_notes_alerts(input->notes, input->batch->arena);
+    verdicts_sort(&view);
+    limits_set(&view);
+    view.without_memory = lacks_memory(input);
+    page_head_append(&view);
+    // The list of contents stands before what it lists.
+    struct buffer body;
+    buffer_init(&body, PAGE_BYTES_MAX);
+    view.html.out = &body;
+    body_append(&view);
+    view.html.out = out;
+    page_contents_append(&view);
+    html_raw(&view.html, "<main id=\"main\">\n");
+    buffer_append(out, buffer_slice(&body));
+    out->failed |= body.failed;
+    buffer_release(&body);
+    missing_append(&view);
+    foot_append(&view);
+    html_release(&view.html);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report as one self-contained HTML page: memory and utilisation of each rank over time with
+// alerts marked, suspects and their phases, verdicts with their evidence.
+//
+// No script of others, no network, no text that is not escaped; a Content-Security-Policy that
+// forbids all else. Readable in light and dark, in print, and with the keyboard alone.
+#pragma once
+
+#include "pipeline/component/state.h"
+#include "pipeline/model/batch.h"
+
+// What the page needs of the stream beyond evaluations: alerts (warning, critical, error, peak) and
+// the size of each rank's device. Bounded: the newest PAGE_ALERTS_MAX alerts, peaks giving way to
+// others, PAGE_RANKS_MAX devices.
+enum { PAGE_ALERTS_MAX = 250, PAGE_DEVICES_MAX = 65536 };
+struct page_notes; // opaque
+
+struct page_notes *page_notes_new(void);
+void page_notes_release(struct page_notes *notes); // NULL is fine
+// Looks at the events of a batch; no allocation in steady state.
+void page_notes_add(struct page_notes *notes, const struct batch *batch);
+
+// For the owner's `state` and `restored` (state.h).
+void page_notes_state(struct page_notes *notes, struct state_list *list);
+void page_notes_restored(struct page_notes *notes);
+
+struct page_input {
+    const char *title;         // NULL: made from the job
+    const struct batch *batch; // whose evaluations are shown; its arena may be used
+    // Verdicts to show, gravest first or in any order; they need not be the batch's.
+    const struct verdict *verdicts;
+    uint32_t verdict_count;
+    const struct page_notes *notes; // NULL: no alerts, no utilisation
+    uint32_t max_points;            // of one line, at least 2
+    uint32_t max_ranks;             // with lines of their own; suspects have one beside these
+};
+
+// Appends the whole document, "<!doctype html>" first, "<head>" soon after; UTF-8. The same input
+// gives the same bytes. Bounded whatever comes (page.c): a rank has no line when there are 256
+// suspects before it, lines have fewer points when there are many, tables end; the page says what
+// it leaves out. Some 0.5 MB for 64 ranks with long series, 1.3 MB for 10,000 ranks.
+void page_encode(const struct page_input *input, struct buffer *out);

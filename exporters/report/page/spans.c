@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where did the thread time go, as tables with bars?
+//
+// A stream's tree in the outline of the terminal's report, with more rows; a job's phases with the
+// ranks that lag. Bars are pictures without text of their own: what they show stands beside them.
+#include "exporters/report/page/parts.h"
+#include "exporters/report/span_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum {
+    OUTLINE_LINES = 250,
+    OUTLINE_CHILDREN = 30,
+    OUTLINE_DEPTH = 8, // as many as there are indents
+    REPORTS_SHOWN = 50,
+    PHASES_SHOWN = 100,
+    LAGGARDS_SHOWN = 5,
+    NAME_BYTES = 200,
+};
+
+static double clamped(double value, double most) {
+    return !(value > 0) ? 0 : value > most ? most : value;
+}
+
+// Parts of a whole of 100, one behind the other; the rest stays empty.
+static void bar_append(struct page_view *view, const char *first, double first_part,
+                       const char *second, double second_part) {
+    double begin = clamped(first_part, 100);
+    double rest = clamped(second_part, 100 - begin);
+    html_raw(&view->html,
+             "<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" "
+             "aria-hidden=\"true\">");
+    html_format(&view->html, "<rect class=\"%s\" width=\"%.2f\" height=\"8\"/>", first, begin);
+    if (rest > 0)
+        html_format(&view->html, "<rect class=\"%s\" x=\"%.2f\" width=\"%.2f\" height=\"8\"/>",
+                    second, begin, rest);
+    html_raw(&view->html, "</svg>");
+}
+
+static void seconds_append(struct page_view *view, double seconds) {
+    html_duration(&view->html, span_nanoseconds(seconds));
+}
+
+static double percent(double part, double whole) {
+    return whole > 0 && isfinite(part) ? 100 * part / whole : 0;
+}
+
+// -- the tree of a stream -------------------------------------------------------------------------
+
+static void span_state_append(struct page_view *view, const struct span_outline *outline,
+                              uint32_t index) {
+    const struct span_line *line = &outline->lines[index];
+    html_raw(&view->html, line->done ? "<td>done" : "<td><span class=\"tag\">running</span>");
+    if (!span_tells_state(outline, index))
+        return;
+    html_raw(&view->html, "<br><span class=\"quiet\">");
+    html_words(&view->html, span_state_words(&view->words, line));
+    html_raw(&view->html, "</span>");
+}
+
+static void span_row_append(struct page_view *view, const struct span_outline *outline,
+                            uint32_t index) {
+    struct html *html = &view->html;
+    const struct span_line *line = &outline->lines[index];
+    html_format(html, "<tr><th scope=\"row\" class=\"d%u%s\">", line->depth,
+                line->kind == SPAN_LINE_MANY ? " many" : "");
+    html_words(html, span_label(&view->words, line, NAME_BYTES));
+    if (line->kind == SPAN_LINE_MANY && !slice_equal(line->name, line->last_name)) {
+        html_raw(html, "<br><span class=\"quiet\">longest: ");
+        html_words(html, page_shown(&view->words, line->longest, NAME_BYTES));
+        html_raw(html, ", ");
+        seconds_append(view, line->longest_s);
+        html_raw(html, "</span>");
+    }
+    html_raw(html, "<td class=\"n\">");
+    seconds_append(view, line->seconds);
+    html_raw(html, "<td class=\"n\">");
+    double share = percent(line->thread_s, outline->thread_s);
+    double idle = line->measured ? percent(line->idle_s, outline->thread_s) : 0;
+    bar_append(view, "busy", share - idle, "idle", idle);
+    seconds_append(view, line->thread_s);
+    html_raw(html, ", ");
+    html_words(html, span_share(html->arena, line->thread_s, outline->thread_s));
+    html_raw(html, "<td class=\"n\">");
+    html_words(html, line->measured ? span_share(html->arena, line->idle_s, line->thread_s) : "-");
+    html_raw(html, "<td class=\"n\">");
+    html_bytes(html, span_bytes(line->nbytes));
+    span_state_append(view, outline, index);
+    html_raw(html, "\n");
+}
+
+static void tree_append(struct page_view *view, const struct span_report *report,
+                        uint32_t max_lines) {
+    struct span_outline_limits limits = {
+        .lines = max_lines, .children = OUTLINE_CHILDREN, .depth = OUTLINE_DEPTH};
+    struct span_outline outline;
+    span_outline_make(report, &limits, view->html.arena, &outline);
+    html_raw(&view->html, "<p>");
+    html_words(&view->html, span_summary(&view->words, report, &outline));
+    html_raw(&view->html, "</p>\n");
+    if (outline.count == 0)
+        return;
+    struct page_rows rows = {
+        .name = "spans",
+        .caption =
+            "Spans below one another; those with the most thread time have rows. The bar is "
+            "their share of all thread time, its pale end what of it was idle",
+        .head =
+            "<th scope=\"col\">Span<th scope=\"col\">Open<th scope=\"col\">Thread time"
+            "<th scope=\"col\">Idle<th scope=\"col\">Bytes<th scope=\"col\">State",
+        .what = "more rows",
+        .count = outline.count,
+    };
+    page_rows_begin(view, &rows);
+    for (uint32_t i = 0; i < outline.count; i++) {
+        page_rows_next(view, &rows);
+        span_row_append(view, &outline, i);
+    }
+    page_rows_end(view, &rows);
+    view->span_rows -= outline.count < view->span_rows ? outline.count : view->span_rows;
+}
+
+// -- the phases of a job --------------------------------------------------------------------------
+
+// All bars of the column have one scale, `most_lag` seconds.
+static void laggards_append(struct page_view *view, const struct span_phase *phase,
+                            double most_lag) {
+    struct html *html = &view->html;
+    uint32_t count = span_laggards(phase, LAGGARDS_SHOWN);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct span_phase_rank *rank = &phase->ranks[i];
+        html_format(html, "<div>rank %" PRId32 " by ", rank->rank);
+        seconds_append(view, rank->lag_s);
+        html_format(html, " <span class=\"quiet\">%s</span>", span_slowest(html->arena, rank));
+        bar_append(view, "lags", percent(rank->lag_s, most_lag), "", 0);
+        html_raw(html, "</div>");
+    }
+    int32_t *ranks;
+    uint32_t inside = span_inside(phase, html->arena, &ranks);
+    if (inside == 0)
+        return;
+    html_raw(html, "<span class=\"tag\">still inside</span> ");
+    html_words(html, text_ranks(&view->words, ranks, inside));
+}
+
+// The scales of the bars in a table of phases, in seconds.
+struct phase_scale {
+    double most_thread, most_lag;
+};
+
+static void phase_row_append(struct page_view *view, const struct span_phase *phase,
+                             const struct phase_scale *scale) {
+    struct html *html = &view->html;
+    html_raw(html, "<tr><th scope=\"row\">");
+    html_words(html, page_shown(&view->words, phase->label, NAME_BYTES));
+    html_format(html, "<td class=\"n\">%" PRIu64 "<td class=\"n\">", phase->openings);
+    bar_append(view, "busy", percent(phase->busy_s, scale->most_thread), "idle",
+               percent(phase->idle_s, scale->most_thread));
+    seconds_append(view, phase->thread_s);
+    html_raw(html, "<td class=\"n\">");
+    seconds_append(view, phase->busy_s);
+    html_raw(html, "<td class=\"n\">");
+    html_words(html, span_share(html->arena, phase->idle_s, phase->thread_s));
+    html_raw(html, "<td>");
+    laggards_append(view, phase, scale->most_lag);
+    html_raw(html, "\n");
+}
+
+static void phases_append(struct page_view *view, const struct span_report *report) {
+    const struct span_phase **phases;
+    uint32_t most_rows = view->span_rows < PHASES_SHOWN ? view->span_rows : PHASES_SHOWN;
+    uint32_t count = span_phases_choose(report, most_rows, view->html.arena, &phases);
+    struct phase_scale scale = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        scale.most_thread = fmax(scale.most_thread, phases[i]->thread_s);
+        if (span_laggards(phases[i], 1) > 0)
+            scale.most_lag = fmax(scale.most_lag, phases[i]->ranks[0].lag_s);
+    }
+    struct page_rows rows = {
+        .name = "spans",
+        .caption =
+            "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
+            "idle: ranks that waited, or were elsewhere. All bars of a column have one scale",
+        .head =
+            "<th scope=\"col\">Phase<th scope=\"col\">Openings<th scope=\"col\">Thread time"
+            "<th scope=\"col\">Busy<th scope=\"col\">Idle<th scope=\"col\">Ranks that lag",
+        .what = "more phases",
+        .count = count,
+    };
+    page_rows_begin(view, &rows);
+    for (uint32_t i = 0; i < count; i++) {
+        page_rows_next(view, &rows);
+        phase_row_append(view, phases[i], &scale);
+    }
+    page_rows_end(view, &rows);
+    view->span_rows -= count;
+    if (report->phase_count > count)
+        html_format(&view->html,
+                    "<p class=\"quiet\">and %u more phases with less thread time</p>\n",
+                    report->phase_count - count);
+}
+
+// -- where they stand -----------------------------------------------------------------------------
+
+static void remarks_append(struct page_view *view, const struct span_report *report) {
+    const char *refused = span_refusals(&view->words, report);
+    if (refused != NULL) {
+        html_raw(&view->html, "<p class=\"quiet\">");
+        html_words(&view->html, refused);
+        html_raw(&view->html, "</p>\n");
+    }
+    for (uint32_t i = 0; i < report->note_count; i++) {
+        html_raw(&view->html, "<p class=\"quiet\">");
+        html_text(&view->html, report->notes[i]);
+        html_raw(&view->html, "</p>\n");
+    }
+}
+
+static bool is_of_evaluation(const struct page_view *view, const struct span_report *report) {
+    const struct batch *batch = view->input->batch;
+    for (uint32_t i = 0; report->from_telemetry && i < batch->evaluation_count; i++)
+        if (batch->evaluations[i].job == report->job)
+            return true;
+    return false;
+}
+
+void page_job_spans_append(struct page_view *view, const struct evaluation *evaluation) {
+    const struct span_report_list *spans = &view->input->batch->spans;
+    for (uint32_t i = 0; i < spans->count; i++) {
+        const struct span_report *report = &spans->items[i];
+        if (!report->from_telemetry || report->job != evaluation->job || report->phase_count == 0)
+            continue;
+        page_section_begin(view, arena_format(view->html.arena, "phases%u", i), "Thread time");
+        phases_append(view, report);
+        remarks_append(view, report);
+        page_section_end(view);
+    }
+}
+
+static bool is_other(const struct page_view *view, const struct span_report *report) {
+    return !is_of_evaluation(view, report) && (!report->from_telemetry || report->phase_count > 0);
+}
+
+void page_other_spans_append(struct page_view *view) {
+    const struct span_report_list *spans = &view->input->batch->spans;
+    uint32_t others = 0, shown = 0;
+    for (uint32_t i = 0; i < spans->count; i++)
+        others += is_other(view, &spans->items[i]);
+    if (others == 0)
+        return;
+    uint32_t lines = view->span_rows / (others < REPORTS_SHOWN ? others : REPORTS_SHOWN);
+    if (lines > OUTLINE_LINES)
+        lines = OUTLINE_LINES;
+    view->level = 2;
+    view->job_number = view->input->batch->evaluation_count + 1;
+    for (uint32_t i = 0; i < spans->count && shown < REPORTS_SHOWN; i++) {
+        const struct span_report *report = &spans->items[i];
+        if (!is_other(view, report))
+            continue;
+        shown++;
+        page_section_begin(
+            view, arena_format(view->html.arena, "spans%u", i),
+            arena_format(view->html.arena, "Thread time in %s", span_source(&view->words, report)));
+        if (report->from_telemetry)
+            phases_append(view, report);
+        else
+            tree_append(view, report, lines > 0 ? lines : 1);
+        remarks_append(view, report);
+        page_section_end(view);
+    }
+    if (others > shown)
+        html_format(&view->html, "<p class=\"quiet\">and %u more trees of spans</p>\n",
+                    others - shown);
+}

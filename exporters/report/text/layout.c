@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is text laid out on a terminal of this width?
+//
+// Words are put on lines greedily; a word that is wider than a line stands alone on one. Widths are
+// counted in columns. All composed texts live in the arena; linear in the text.
+#include "exporters/report/text/layout.h"
+
+#include "base/clock.h"
+#include "base/text/display.h"
+#include "base/text/human.h"
+#include "base/text/utf8.h"
+
+enum { FIELD_LABEL_WIDTH = 13, SHOWN_MAX = 64 * 1024 };
+
+static const char *const color_codes[] = {
+    [COLOR_NONE] = "",           [COLOR_CULPRIT] = "\x1b[1;31m", [COLOR_SUSPECT] = "\x1b[33m",
+    [COLOR_GOOD] = "\x1b[1;32m", [COLOR_STRONG] = "\x1b[1m",     [COLOR_DIM] = "\x1b[2m",
+};
+
+void page_color(struct text_page *page, enum text_color color) {
+    if (page->style->color)
+        buffer_append_text(page->out, color_codes[color]);
+}
+
+void page_color_end(struct text_page *page, enum text_color color) {
+    if (page->style->color && color != COLOR_NONE)
+        buffer_append(page->out, SLICE("\x1b[0m"));
+}
+
+static void tell(struct text_page *page, struct told told) {
+    struct told_list *list = page->told;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+        struct told *items = arena_take(page->arena, list->capacity * sizeof *items);
+        if (list->count > 0)
+            memcpy(items, list->items, list->count * sizeof *items);
+        list->items = items;
+    }
+    list->items[list->count++] = told;
+}
+
+void page_line(struct text_page *page, enum text_color color, const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_PARAGRAPH, color, NULL, text});
+        return;
+    }
+    page_color(page, color);
+    buffer_append_text(page->out, text);
+    page_color_end(page, color);
+    buffer_append_char(page->out, '\n');
+}
+
+void page_blank(struct text_page *page) {
+    if (page->told == NULL)
+        buffer_append_char(page->out, '\n');
+}
+
+void page_heading(struct text_page *page, const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_HEADING, COLOR_STRONG, NULL, text});
+        return;
+    }
+    page_blank(page);
+    page_line(page, COLOR_STRONG, text);
+}
+
+static void spaces_append(struct buffer *out, size_t count) {
+    for (; count > 0; count--)
+        buffer_append_char(out, ' ');
+}
+
+// Words of `text`, the first of them at column `column`.
+static void words_append(struct text_page *page, const char *text, size_t indent, size_t column) {
+    bool line_is_empty = true;
+    while (*text != '\0') {
+        size_t size = strcspn(text, " ");
+        size_t columns = display_columns((struct slice){text, size});
+        if (!line_is_empty && column + 1 + columns > page->style->width) {
+            buffer_append_char(page->out, '\n');
+            spaces_append(page->out, indent);
+            column = indent;
+            line_is_empty = true;
+        }
+        if (!line_is_empty)
+            buffer_append_char(page->out, ' ');
+        buffer_append(page->out, (struct slice){text, size});
+        column += columns + (line_is_empty ? 0 : 1);
+        line_is_empty = false;
+        text += size;
+        text += strspn(text, " ");
+    }
+}
+
+void page_paragraph(struct text_page *page, enum text_color color, uint32_t indent,
+                    const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_PARAGRAPH, color, NULL, text});
+        return;
+    }
+    page_color(page, color);
+    spaces_append(page->out, indent);
+    words_append(page, text, indent, indent);
+    page_color_end(page, color);
+    buffer_append_char(page->out, '\n');
+}
+
+void page_field(struct text_page *page, const char *label, const char *text) {
+    if (page->told != NULL) {
+        tell(page, (struct told){TOLD_FIELD, COLOR_NONE, label, text});
+        return;
+    }
+    buffer_append(page->out, SLICE("  "));
+    page_color(page, COLOR_DIM);
+    buffer_append_text(page->out, label);
+    page_color_end(page, COLOR_DIM);
+    spaces_append(page->out, FIELD_LABEL_WIDTH - 2 - strlen(label));
+    words_append(page, text, FIELD_LABEL_WIDTH, FIELD_LABEL_WIDTH);
+    buffer_append_char(page->out, '\n');
+}
+
+// A terminal without UTF-8 would take the bytes of other characters for something else.
+static void ascii_append(struct buffer *out, struct slice text) {
+    for (size_t at = 0; at < text.size;) {
+        uint32_t code_point = 0;
+        size_t length = utf8_decode(text, at, &code_point);
+        if (length > 1)
+            buffer_append_format(out, "\\u%04x", (unsigned)code_point);
+        else
+            buffer_append_char(out, text.data[at]);
+        at += length == 0 ? 1 : length;
+    }
+}
+
+const char *page_shown(struct text_page *page, struct slice text, size_t max) {
+    struct buffer safe, plain;
+    buffer_init(&safe, SHOWN_MAX);
+    buffer_init(&plain, SHOWN_MAX);
+    display_append(&safe, text, SHOWN_MAX / 8);
+    struct slice shown = buffer_slice(&safe);
+    if (!page->style->utf8) {
+        ascii_append(&plain, shown);
+        shown = buffer_slice(&plain);
+    }
+    const char *copy = arena_text(page->arena, shown);
+    if (max > 0 && shown.size > max) {
+        buffer_reset(&safe);
+        display_append(&safe, slice_of(copy), max);
+        copy = arena_text(page->arena, buffer_slice(&safe));
+    }
+    buffer_release(&safe);
+    buffer_release(&plain);
+    return copy;
+}
+
+const char *page_time(struct text_page *page, uint64_t unix_ns) {
+    char text[CLOCK_RFC3339_MAX];
+    clock_format_rfc3339(unix_ns, text);
+    text[10] = ' ';
+    return arena_format(page->arena, "%.23s UTC", text);
+}
+
+const char *page_bytes(struct text_page *page, int64_t bytes) {
+    char text[HUMAN_MAX];
+    human_bytes(bytes, text);
+    return arena_text(page->arena, slice_of(text));
+}
+
+const char *page_duration(struct text_page *page, __int128 duration_ns) {
+    char text[HUMAN_MAX];
+    human_duration(duration_ns, text);
+    return arena_text(page->arena, slice_of(text));
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does the report get to a person?
+//
+// The style is found out once, at the start: colours and width from the terminal, UTF-8 from the
+// locale. The report is made at the last evaluation and goes out whole.
+#include "exporters/text.h"
+
+#include "base/log.h"
+#include "exporters/output/output.h"
+#include "exporters/report/text/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum color_choice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum { WIDTH_MIN = 40, WIDTH_MAX = 400, WIDTH_DEFAULT = 80 };
+
+struct text_config {
+    const char *path;
+    const char *verdict;
+    int color; // enum color_choice
+    int64_t width;
+};
+
+struct text_exporter {
+    struct text_style style;
+    struct output output;
+    struct seen seen;
+    const char *verdict; // NULL: the report
+    struct event_places places;
+};
+
+static const char *const COLORS[] = {"auto", "always", "never", NULL};
+
+static const struct option OPTIONS[] = {
+    {.name = "path",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct text_config, path),
+     .claim = CLAIM_FILE,
+     .default_value = "-",
+     .help = "file to write, or - for standard output"},
+    {.name = "verdict",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct text_config, verdict),
+     .help = "only the verdict with this id, or the beginning of one: each piece of its evidence, "
+             "and where it stands in the input; 32 bytes an event are kept for that"},
+    {.name = "color",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct text_config, color),
+     .default_value = "auto",
+     .choices = COLORS,
+     .help = "auto: on a terminal, unless NO_COLOR is set or TERM is dumb"},
+    {.name = "width",
+     .type = OPTION_INT,
+     .offset = offsetof(struct text_config, width),
+     .default_value = "0",
+     .min = 0,
+     .max = WIDTH_MAX,
+     .help = "columns of a line, 40 to 400; 0: the terminal's, or 80"},
+};
+
+static void text_validate(const void *config, struct problem_list *problems) {
+    const struct text_config *given = config;
+    if (given->width > 0 && given->width < WIDTH_MIN)
+        problem_add(problems, "width", "%d is too narrow for the report; write 0 or %d to %d",
+                    (int)given->width, WIDTH_MIN, WIDTH_MAX);
+}
+
+static bool environment_set(const char *name) {
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0';
+}
+
+static bool color_wanted(enum color_choice choice, bool terminal) {
+    if (choice != COLOR_AUTO)
+        return choice == COLOR_ALWAYS;
+    const char *kind = getenv("TERM");
+    return terminal && !environment_set("NO_COLOR") && (kind == NULL || strcmp(kind, "dumb") != 0);
+}
+
+// The first of these that is set decides, as in the C library.
+static bool locale_is_utf8(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value == NULL || value[0] == '\0')
+            continue;
+        return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+    }
+    return false;
+}
+
+static uint32_t page_width(int64_t wanted, bool terminal) {
+    struct winsize size = {0};
+    if (wanted > 0)
+        return (uint32_t)wanted;
+    if (!terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return WIDTH_DEFAULT;
+    return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col > WIDTH_MAX ? WIDTH_MAX : size.ws_col;
+}
+
+static enum status text_start(void *instance, const void *config,
+                              const struct component_context *context, struct error *error) {
+    struct text_exporter *self = instance;
+    const struct text_config *given = config;
+    struct output_options options = {
+        .path = given->path,
+        .mode = OUTPUT_DOCUMENT,
+        .sync = true,
+        .site = context->site,
+    };
+    self->verdict = given->verdict;
+    enum status status = output_open(&self->output, &options, error);
+    if (status != STATUS_OK)
+        return status;
+    bool terminal = self->output.path == NULL && isatty(STDOUT_FILENO) != 0;
+    self->style = (struct text_style){
+        .color = color_wanted((enum color_choice)given->color, terminal),
+        .utf8 = locale_is_utf8(),
+        .width = page_width(given->width, terminal),
+    };
+    return STATUS_OK;
+}
+
+static void text_stop(void *instance) {
+    struct text_exporter *self = instance;
+    output_close(&self->output);
+    event_places_release(&self->places);
+}
+
+static void text_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    struct text_exporter *self = instance;
+    seen_note(&self->seen, batch);
+    if (self->verdict != NULL)
+        event_places_note(&self->places, batch);
+    if (!batch->evaluate || !batch->last)
+        return;
+    output_begin_document(&self->output, out);
+    struct text_page page = {.style = &self->style, .arena = batch->arena, .out = out};
+    if (self->verdict == NULL)
+        text_report_append(batch, &self->style, &self->seen, out);
+    else if (!text_explain_append(&page, batch, slice_of(self->verdict), &self->places))
+        log_write(LOG_WARN, (struct log_site){"C3211", self->output.options.site},
+                  "there is no verdict %.100s, or several begin so; nothing is written",
+                  self->verdict);
+}
+
+static enum status text_send(void *instance, const struct request *request,
+                             struct send_outcome *outcome, struct error *error) {
+    struct text_exporter *self = instance;
+    return output_send(&self->output, request, outcome, error);
+}
+
+const struct component_type exporter_text = {
+    .name = "text",
+    .summary = "Writes a report for people at the end: who started it, when, how much, how sure.",
+    .kind = COMPONENT_EXPORTER,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct text_config),
+    .instance_size = sizeof(struct text_exporter),
+    .needs = FACT_VERDICTS,
+    .validate = text_validate,
+    .start = text_start,
+    .stop = text_stop,
+    .exporter = {.encode = text_encode, .send = text_send},
+};

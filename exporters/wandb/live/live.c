@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which runs are there, and when is each of them told of?
+//
+// A job's run begins with its first evaluation and is finished when the job is forgotten or nothing
+// follows. One look-up an evaluation.
+#include "exporters/wandb/live/live.h"
+
+#include "base/hash/digest.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+enum { MEMBERS_MAX = 8 << 20, PAGE_MAX = 64 << 20, CHUNK_ROWS = 16 };
+
+void live_init(struct live *live, const struct wandb_config *config, const char *site, bool once,
+               const struct page_notes *notes) {
+    live->config = config;
+    live->site = site;
+    live->once = once;
+    live->notes = notes;
+    keyed_rows_init(&live->runs, "wandb.runs", sizeof(struct live_run), sizeof(string_id),
+                    CHUNK_ROWS);
+    keyed_rows_init(&live->verdicts, "wandb.verdicts", sizeof(struct live_verdict),
+                    sizeof(string_id) + VERDICT_ID_SIZE, CHUNK_ROWS);
+    buffer_init(&live->members, MEMBERS_MAX);
+    buffer_init(&live->page, PAGE_MAX);
+}
+
+void live_release(struct live *live) {
+    keyed_rows_release(&live->runs);
+    keyed_rows_release(&live->verdicts);
+    buffer_release(&live->members);
+    buffer_release(&live->page);
+}
+
+void live_state(struct live *live, struct state_list *list) {
+    state_list_struct(list, "wandb.counter", &live->counter, sizeof live->counter);
+    state_entry_string(state_list_table(list, &live->runs.table), offsetof(struct live_run, job));
+    state_entry_string(state_list_table(list, &live->verdicts.table),
+                       offsetof(struct live_verdict, job));
+}
+
+void live_restored(struct live *live) {
+    keyed_rows_restored(&live->runs);
+    keyed_rows_restored(&live->verdicts);
+}
+
+// -- names --------------------------------------------------------------------------------------
+
+static bool is_plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+// Characters that an id cannot have become dashes; then, or when it is cut, a digest of the name
+// tells it from others that look the same.
+static void append_plain(char *id, size_t size, struct slice job) {
+    size_t used = strlen(id), at = used;
+    bool changed = false;
+    for (size_t i = 0; i < job.size && at + 1 < size; i++) {
+        changed = changed || !is_plain(job.data[i]);
+        id[at++] = is_plain(job.data[i]) ? job.data[i] : '-';
+    }
+    id[at] = '\0';
+    if (!changed && at - used == job.size)
+        return;
+    char digest[DIGEST_ID_SIZE];
+    digest_id(&job, 1, digest);
+    if (at > size - DIGEST_ID_SIZE - 1)
+        at = size - DIGEST_ID_SIZE - 1;
+    snprintf(id + at, size - at, "-%s", digest);
+}
+
+void live_run_id(const struct live *live, const struct live_run *run, char id[LIVE_RUN_ID_MAX]) {
+    const char *given = live->config->run_id;
+    snprintf(id, LIVE_RUN_ID_MAX, "%s", given != NULL ? given : "culprit");
+    if (run->job == STRING_NONE || run->has_given_id)
+        return;
+    snprintf(id + strlen(id), LIVE_RUN_ID_MAX - strlen(id), "-");
+    append_plain(id, LIVE_RUN_ID_MAX, intern_slice(run->job));
+}
+
+// -- runs ---------------------------------------------------------------------------------------
+
+struct live_run *live_find_run(struct live *live, string_id job) {
+    struct live_run *run = keyed_rows_find(&live->runs, &job);
+    if (run != NULL)
+        return run;
+    if (keyed_rows_count(&live->runs) >= (uint64_t)live->config->max_runs) {
+        if (live->counter.runs_refused++ == 0)
+            log_write(LOG_WARN, (struct log_site){"C3301", live->site},
+                      "more than %lld jobs at the same time (max_runs): further ones get no run",
+                      (long long)live->config->max_runs);
+        return NULL;
+    }
+    bool is_only = keyed_rows_count(&live->runs) == 0;
+    run = keyed_rows_add(&live->runs, &job);
+    run->has_given_id = is_only && live->config->run_id != NULL;
+    return run;
+}
+
+static uint64_t random_number(void) {
+    uint64_t number = 0;
+    while (number == 0)
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+            number = 0;
+    return number;
+}
+
+static uint64_t first_sample_ns(const struct evaluation *evaluation) {
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->ranks[i].first_ns < first)
+            first = evaluation->ranks[i].first_ns;
+    return first;
+}
+
+static void begin_run(struct live *live, struct live_run *run, uint64_t started_ns,
+                      struct wandb_writer *writer) {
+    if (run->begun)
+        return;
+    run->begun = 1;
+    run->incarnation = live->once ? 0 : random_number();
+    run->started_ns = started_ns;
+    const struct wandb_config *config = live->config;
+    struct slice job = intern_slice(run->job);
+    struct wandb_record record = {
+        .kind = WANDB_RUN,
+        .time_ns = run->started_ns,
+        .incarnation = run->incarnation,
+        .skips_known = !live->once,
+        .display_name = config->run_name != NULL ? slice_of(config->run_name) : job,
+        .group = config->group != NULL ? slice_of(config->group) : job,
+        .job_type = slice_of(config->job_type != NULL ? config->job_type : "culprit"),
+    };
+    wandb_say(writer, &record);
+}
+
+static void finish_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+    struct wandb_record record = {.kind = WANDB_FINISH};
+    wandb_say(writer, &record);
+    live_forget_verdicts(live, run->job);
+    keyed_rows_remove(&live->runs, run);
+}
+
+// -- batches ------------------------------------------------------------------------------------
+
+static struct wandb_writer writer_of(struct live *live, struct live_run *run, struct slice id,
+                                     uint64_t time_ns, struct buffer *out) {
+    return (struct wandb_writer){.out = out,
+                                 .sequence = &live->counter.sequence,
+                                 .row = &run->row,
+                                 .run = id,
+                                 .time_ns = time_ns};
+}
+
+// The time up to which an evaluation has seen its job.
+static uint64_t seen_ns(const struct evaluation *evaluation) {
+    uint64_t latest = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->ranks[i].last_ns > latest)
+            latest = evaluation->ranks[i].last_ns;
+    return latest < evaluation->as_of_ns ? latest : evaluation->as_of_ns;
+}
+
+static void tell_evaluation(struct live *live, const struct batch *batch,
+                            const struct evaluation *evaluation, struct buffer *out) {
+    if (evaluation->rank_count == 0)
+        return;
+    struct live_run *run = live_find_run(live, evaluation->job);
+    if (run == NULL)
+        return;
+    char id[LIVE_RUN_ID_MAX];
+    live_run_id(live, run, id);
+    struct wandb_writer writer = writer_of(live, run, slice_of(id), seen_ns(evaluation), out);
+    begin_run(live, run, first_sample_ns(evaluation), &writer);
+    live_say_rows(live, run, evaluation, batch->arena, &writer);
+    live_say_findings(live, run, batch, evaluation, batch->last, &writer);
+}
+
+// Spans come with the run of their job, which begins with them when nothing was sampled.
+static void tell_spans(struct live *live, const struct batch *batch, string_id job,
+                       struct buffer *out) {
+    struct live_run *run = live_find_run(live, job);
+    if (run == NULL)
+        return;
+    char id[LIVE_RUN_ID_MAX];
+    live_run_id(live, run, id);
+    struct wandb_writer writer =
+        writer_of(live, run, slice_of(id), live_spans_until(batch, job), out);
+    begin_run(live, run, live_spans_begin(batch, job), &writer);
+    live_say_spans(live, run, batch, &writer);
+}
+
+static void tell_all_spans(struct live *live, const struct batch *batch, struct buffer *out) {
+    const struct span_report_list *spans = &batch->spans;
+    for (uint32_t i = 0; i < spans->count; i++) {
+        string_id job = spans->items[i].job;
+        bool told = false;
+        for (uint32_t j = 0; j < i && !told; j++)
+            told = spans->items[j].job == job;
+        if (!told && live_spans_until(batch, job) > 0)
+            tell_spans(live, batch, job, out);
+    }
+}
+
+// A run whose job has no evaluation any more, or that has had its last one.
+static void end_run(struct live *live, struct live_run *run, const struct batch *batch,
+                    struct buffer *out) {
+    uint64_t until = run->said_until_ns > run->spans_ns ? run->said_until_ns : run->spans_ns;
+    char id[LIVE_RUN_ID_MAX];
+    live_run_id(live, run, id);
+    struct wandb_writer writer = writer_of(live, run, slice_of(id), until, out);
+    live_say_findings(live, run, batch, NULL, true, &writer);
+    finish_run(live, run, &writer);
+}
+
+static void end_runs(struct live *live, const struct batch *batch, struct buffer *out) {
+    const struct forgotten *forgotten = batch->forgotten;
+    for (uint32_t i = 0; forgotten != NULL && i < forgotten->job_count; i++) {
+        struct live_run *run = keyed_rows_find(&live->runs, &forgotten->jobs[i].job);
+        if (run != NULL)
+            end_run(live, run, batch, out);
+    }
+    if (!batch->last && (forgotten == NULL || !forgotten->everything))
+        return;
+    struct live_run *run;
+    uint32_t at = 0;
+    while ((run = keyed_rows_next(&live->runs, &at)) != NULL)
+        end_run(live, run, batch, out);
+}
+
+void live_encode(struct live *live, const struct batch *batch, struct buffer *out) {
+    live_note_verdicts(live, batch);
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        tell_evaluation(live, batch, &batch->evaluations[i], out);
+    if (live->config->log_tables)
+        tell_all_spans(live, batch, out);
+    end_runs(live, batch, out);
+}

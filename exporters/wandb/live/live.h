@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a running culprit says to W&B: each job is a run, with rows of its ranks at a bounded rate,
+// its verdicts as a table and in the summary, its spans and phases as tables, and the page. Streams
+// of spans that name no job are a run of their own.
+//
+// Everything is told by event time, so the same input says the same records. Memory: a row for each
+// run and for each verdict, both bounded; nothing for each rank. Runs under the sender's lock.
+#pragma once
+
+#include "base/table/keyed_rows.h"
+#include "exporters/report/page/page.h"
+#include "exporters/wandb/record.h"
+#include "exporters/wandb/wandb.h"
+
+enum {
+    LIVE_VERDICTS_MAX = 256, // of one run; further ones are counted
+    LIVE_BUCKETS_MAX = 4096, // rows of one rank in one evaluation
+    LIVE_WHO_MAX = 160,      // bytes of the names that a verdict blames
+    LIVE_NAME_MAX = 64,      // bytes of a pattern, kind or action
+    LIVE_RUN_ID_MAX = 1 + WANDB_RUN_ID_MAX,
+};
+
+struct live_run {
+    struct row_head head;
+    string_id job; // the key
+    uint32_t begun;
+    uint32_t has_given_id; // its id is run_id as it was given; others have their job behind it
+    uint64_t row;          // of the next history row
+    uint64_t incarnation;  // see record.h
+    uint64_t started_ns;
+    uint64_t said_until_ns; // samples before this have been looked at
+    uint64_t shown_ns;      // as_of of the last table
+    uint64_t spans_ns;      // time of the last tables of spans
+    uint64_t verdicts_dropped;
+    uint32_t changed; // verdicts that no table has shown yet
+    uint32_t verdict_count;
+};
+
+// A verdict as it stood last. Texts end with a zero byte.
+struct live_verdict {
+    struct row_head head;
+    string_id job; // the key, with the id
+    char id[VERDICT_ID_SIZE];
+    char pattern[LIVE_NAME_MAX], kind[LIVE_NAME_MAX], action[LIVE_NAME_MAX];
+    char headline[VERDICT_HEADLINE_MAX + 1], remediation[VERDICT_REMEDIATION_MAX + 1];
+    char who[LIVE_WHO_MAX + 1];
+    int32_t state, severity, confidence, partial; // enum verdict_state, enum severity
+    uint64_t start_ns, end_ns;
+    uint64_t order; // of its first appearance
+};
+
+// Kept with the checkpoint.
+struct live_counter {
+    uint64_t sequence;
+    uint64_t verdict_order;
+    uint64_t runs_refused;
+};
+
+struct live {
+    const struct wandb_config *config;
+    const char *site;
+    bool once;
+    const struct page_notes *notes;
+    struct live_counter counter;
+    struct keyed_rows runs;
+    struct keyed_rows verdicts;
+    struct buffer members;
+    struct buffer page;
+};
+
+void live_init(struct live *live, const struct wandb_config *config, const char *site, bool once,
+               const struct page_notes *notes);
+void live_release(struct live *live);
+void live_state(struct live *live, struct state_list *list);
+void live_restored(struct live *live);
+void live_encode(struct live *live, const struct batch *batch, struct buffer *out);
+
+// Parts of it. --------------------------------------------------------------------------------
+
+// The run of a job, made when there is room; NULL: there is none.
+struct live_run *live_find_run(struct live *live, string_id job);
+// The id under which W&B knows the run.
+void live_run_id(const struct live *live, const struct live_run *run, char id[LIVE_RUN_ID_MAX]);
+// live_rows.c: rows of the samples that came since the last evaluation.
+void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,
+                   struct arena *arena, struct wandb_writer *writer);
+// live_verdicts.c
+void live_note_verdicts(struct live *live, const struct batch *batch);
+// The summary, the table and the page, when something changed and the last ones are old enough.
+// `evaluation` NULL: the job is being forgotten.
+void live_say_findings(struct live *live, struct live_run *run, const struct batch *batch,
+                       const struct evaluation *evaluation, bool at_once,
+                       struct wandb_writer *writer);
+void live_forget_verdicts(struct live *live, string_id job);
+// live_spans.c: the tables of a job's spans and phases, when the last ones are old enough.
+void live_say_spans(struct live *live, struct live_run *run, const struct batch *batch,
+                    struct wandb_writer *writer);
+// The time up to which the spans of a job are told; 0: it has none.
+uint64_t live_spans_until(const struct batch *batch, string_id job);
+// When the first of them began.
+uint64_t live_spans_begin(const struct batch *batch, string_id job);
+// Those of this job alone, in the batch's arena.
+struct span_report_list live_spans_of(const struct batch *batch, string_id job);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which samples become history rows?
+//
+// Event time is cut into stretches of row_interval; the last sample of each rank in each stretch
+// that has passed becomes a row, by time and then by rank. O(new samples), and a sort of the rows.
+#include "exporters/report/page/parts.h"
+#include "exporters/wandb/live/live.h"
+#include "exporters/wandb/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct chosen {
+    uint64_t stretch;
+    int32_t rank;
+    const struct sample *sample;
+};
+
+static int compare_chosen(const void *left, const void *right) {
+    const struct chosen *a = left;
+    const struct chosen *b = right;
+    if (a->stretch != b->stretch)
+        return a->stretch < b->stretch ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+// Where time is cut: longer stretches when there would be too many of them at once.
+struct grid {
+    uint64_t from_ns, until_ns; // samples from here, before there
+    uint64_t step_ns;
+};
+
+static struct grid make_grid(const struct live *live, const struct live_run *run,
+                             const struct evaluation *evaluation, uint64_t seen_ns) {
+    struct grid grid = {.step_ns = (uint64_t)live->config->row_interval.ns};
+    grid.from_ns = run->said_until_ns > 0 ? run->said_until_ns
+                                          : run->started_ns - run->started_ns % grid.step_ns;
+    grid.until_ns = evaluation->last ? seen_ns + 1 : seen_ns - seen_ns % grid.step_ns;
+    if (grid.until_ns <= grid.from_ns)
+        return (struct grid){0};
+    uint64_t stretches = (grid.until_ns - grid.from_ns) / grid.step_ns;
+    grid.step_ns *= stretches / LIVE_BUCKETS_MAX + 1;
+    return grid;
+}
+
+static bool is_suspect(const struct evaluation *evaluation, uint32_t index) {
+    const struct suspect_list *suspects = evaluation->suspects;
+    for (uint32_t i = 0; suspects != NULL && i < suspects->count; i++)
+        if (suspects->items[i].index == index)
+            return true;
+    return false;
+}
+
+struct choice {
+    struct chosen *items;
+    size_t count, capacity;
+    struct arena *arena;
+};
+
+static void add(struct choice *choice, struct chosen item) {
+    if (choice->count == choice->capacity) {
+        choice->capacity = choice->capacity == 0 ? 256 : choice->capacity * 2;
+        struct chosen *items = arena_take(choice->arena, choice->capacity * sizeof *choice->items);
+        if (choice->count > 0)
+            memcpy(items, choice->items, choice->count * sizeof *items);
+        choice->items = items;
+    }
+    choice->items[choice->count++] = item;
+}
+
+static void choose(struct choice *choice, const struct evaluation *evaluation, uint32_t index,
+                   const struct grid *grid) {
+    const struct rank_series *series = evaluation->ranks[index].series;
+    struct series_cursor cursor = series_seek(evaluation->store, series, grid->from_ns);
+    struct chosen last = {.sample = NULL};
+    const struct sample *rows;
+    uint32_t count;
+    while ((count = series_next_run(evaluation->store, series, &cursor, grid->until_ns - 1,
+                                    &rows)) > 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (rows[i].time_ns < grid->from_ns)
+                continue;
+            uint64_t stretch = (rows[i].time_ns - grid->from_ns) / grid->step_ns;
+            if (last.sample != NULL && stretch != last.stretch)
+                add(choice, last);
+            last = (struct chosen){stretch, series->rank, &rows[i]};
+        }
+    }
+    if (last.sample != NULL)
+        add(choice, last);
+}
+
+static void say(struct live *live, const struct evaluation *evaluation, const struct chosen *chosen,
+                struct wandb_writer *writer) {
+    const struct sample *sample = chosen->sample;
+    struct buffer *members = &live->members;
+    char key[64];
+    buffer_reset(members);
+    snprintf(key, sizeof key, "device_used_bytes/rank_%d", chosen->rank);
+    wandb_member_int(members, key, sample->used_bytes);
+    if ((sample->flags & SAMPLE_ALLOCATED_NULL) == 0) {
+        snprintf(key, sizeof key, "allocated_bytes/rank_%d", chosen->rank);
+        wandb_member_int(members, key, sample->allocated_bytes);
+    }
+    if ((sample->flags & SAMPLE_RESERVED_NULL) == 0) {
+        snprintf(key, sizeof key, "reserved_bytes/rank_%d", chosen->rank);
+        wandb_member_int(members, key, sample->reserved_bytes);
+    }
+    int64_t total = page_notes_device_bytes(live->notes, evaluation->job, chosen->rank);
+    if (total > 0) {
+        snprintf(key, sizeof key, "utilization_percent/rank_%d", chosen->rank);
+        wandb_member_number(members, key, (double)sample->used_bytes / (double)total * 100);
+    }
+    struct wandb_record record = {
+        .kind = WANDB_ROW, .time_ns = sample->time_ns, .members = buffer_slice(members)};
+    wandb_say(writer, &record);
+}
+
+void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,
+                   struct arena *arena, struct wandb_writer *writer) {
+    struct grid grid = make_grid(live, run, evaluation, writer->time_ns);
+    if (grid.step_ns == 0)
+        return;
+    struct choice choice = {.arena = arena};
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (i < (uint64_t)live->config->max_ranks || is_suspect(evaluation, i))
+            choose(&choice, evaluation, i, &grid);
+    if (choice.count > 1)
+        qsort(choice.items, choice.count, sizeof *choice.items, compare_chosen);
+    for (size_t i = 0; i < choice.count; i++)
+        say(live, evaluation, &choice.items[i], writer);
+    run->said_until_ns = grid.until_ns;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which protobuf messages does a record become?
+//
+// Field numbers are those of wandb_internal.proto of wandb 0.31.0; only what `wandb sync` needs is
+// written. JSON values go into the messages as they are.
+#include "exporters/wandb/offline/parts.h"
+
+#include "exporters/wandb/table.h"
+
+enum record_field {
+    RECORD_NUMBER = 1,
+    RECORD_HISTORY,
+    RECORD_SUMMARY,
+    RECORD_CONFIG = 5,
+    RECORD_FILES,
+    RECORD_ARTIFACT = 8,
+    RECORD_RUN = 17,
+    RECORD_EXIT,
+    RECORD_HEADER = 21,
+};
+enum item_field { ITEM_KEY = 1, ITEM_NESTED_KEY, ITEM_VALUE = 16 };
+enum { NS_PER_S = 1000000000 };
+
+// -- frames ---------------------------------------------------------------------------------------
+
+static size_t record_open(struct offline_about *about, enum record_field field) {
+    buffer_reset(about->scratch);
+    proto_int(about->scratch, RECORD_NUMBER, (int64_t)about->number);
+    return proto_open(about->scratch, field);
+}
+
+static void record_close(struct offline_about *about, size_t opened) {
+    proto_close(about->scratch, opened);
+    if (about->scratch->failed) {
+        about->out->failed = true;
+        return;
+    }
+    size_t before = about->out->size;
+    offline_log_append(about->out, about->length, buffer_slice(about->scratch));
+    about->length += about->out->size - before;
+    about->number++;
+}
+
+static void put_text(struct buffer *out, uint32_t field, const char *text) {
+    if (text != NULL)
+        proto_text(out, field, slice_of(text));
+}
+
+static void put_item(struct buffer *out, uint32_t field, struct slice key, struct slice value) {
+    size_t item = proto_open(out, field);
+    proto_text(out, ITEM_KEY, key);
+    proto_text(out, ITEM_VALUE, value);
+    proto_close(out, item);
+}
+
+// -- JSON members ---------------------------------------------------------------------------------
+
+static int hex_value(char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+// Four hex digits at `at`; -1 when they are not there.
+static int32_t unit_read(struct slice text, size_t at) {
+    int32_t unit = 0;
+    if (text.size < 4 || at > text.size - 4)
+        return -1;
+    for (size_t i = 0; i < 4; i++) {
+        int digit = hex_value(text.data[at + i]);
+        if (digit < 0)
+            return -1;
+        unit = unit << 4 | digit;
+    }
+    return unit;
+}
+
+static void append_point(struct buffer *out, uint32_t point) {
+    if (point < 0x80) {
+        buffer_append_char(out, (char)point);
+        return;
+    }
+    int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    static const unsigned char marks[] = {0, 0xc0, 0xe0, 0xf0};
+    buffer_append_char(out, (char)(marks[more] | (point >> (6 * more))));
+    while (more-- > 0)
+        buffer_append_char(out, (char)(0x80 | ((point >> (6 * more)) & 0x3f)));
+}
+
+// The escape whose letter is at `at`; returns where the text goes on. A lone surrogate stays one
+// and is made good by proto_text.
+static size_t append_escape(struct buffer *out, struct slice text, size_t at) {
+    static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    char c = text.data[at];
+    const char *found = c == '\0' ? NULL : strchr(letters, c);
+    int32_t unit = c == 'u' ? unit_read(text, at + 1) : -1;
+    if (unit < 0) {
+        buffer_append_char(out, found == NULL ? c : meant[found - letters]);
+        return at + 1;
+    }
+    at += 5;
+    uint32_t point = (uint32_t)unit;
+    if (point >= 0xd800 && point < 0xdc00 && at + 1 < text.size && text.data[at] == '\\' &&
+        text.data[at + 1] == 'u') {
+        int32_t low = unit_read(text, at + 2);
+        if (low >= 0xdc00 && low < 0xe000) {
+            point = 0x10000 + ((point - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
+            at += 6;
+        }
+    }
+    append_point(out, point);
+    return at;
+}
+
+// What a key with its quotes means.
+static void key_read(struct slice key, struct buffer *text) {
+    buffer_reset(text);
+    if (key.size < 2)
+        return;
+    key = (struct slice){key.data + 1, key.size - 2};
+    for (size_t at = 0; at < key.size;) {
+        if (key.data[at] == '\\' && at + 1 < key.size)
+            at = append_escape(text, key, at + 1);
+        else
+            buffer_append_char(text, key.data[at++]);
+    }
+}
+
+// Takes a member off the front: its key as text, its value as it stands.
+static bool member_take(struct slice *members, struct buffer *text, struct slice *value) {
+    struct slice key;
+    if (!wandb_member_next(members, &key, value))
+        return false;
+    key_read(key, text);
+    return true;
+}
+
+// -- messages -------------------------------------------------------------------------------------
+
+void offline_write_header(struct offline_about *about) {
+    size_t record = record_open(about, RECORD_HEADER);
+    size_t version = proto_open(about->scratch, 1);
+    put_text(about->scratch, 1, "0.31.0"); // whose format this is
+    put_text(about->scratch, 2, "0.12.0"); // who can read it
+    proto_close(about->scratch, version);
+    record_close(about, record);
+}
+
+void offline_write_run(struct offline_about *about, const struct wandb_record *record,
+                       bool resumes) {
+    enum {
+        RUN_ID = 1,
+        RUN_ENTITY,
+        RUN_PROJECT,
+        RUN_GROUP = 6,
+        RUN_JOB_TYPE,
+        RUN_DISPLAY_NAME,
+        RUN_NOTES,
+        RUN_TAGS,
+        RUN_START = 17,
+        RUN_RESUME = 24
+    };
+    const struct wandb_config *config = about->config;
+    struct buffer *out = about->scratch;
+    size_t opened = record_open(about, RECORD_RUN);
+    proto_text(out, RUN_ID, about->run);
+    put_text(out, RUN_ENTITY, config->entity);
+    put_text(out, RUN_PROJECT, config->project);
+    if (record != NULL) {
+        proto_text(out, RUN_GROUP, record->group);
+        proto_text(out, RUN_JOB_TYPE, record->job_type);
+        proto_text(out, RUN_DISPLAY_NAME, record->display_name);
+    }
+    put_text(out, RUN_NOTES, config->notes);
+    for (size_t i = 0; i < config->tags.count; i++)
+        put_text(out, RUN_TAGS, config->tags.items[i]);
+    size_t start = proto_open(out, RUN_START);
+    proto_int(out, 1, (int64_t)(about->start_ns / NS_PER_S));
+    proto_int(out, 2, (int64_t)(about->start_ns % NS_PER_S));
+    proto_close(out, start);
+    proto_int(out, RUN_RESUME, resumes);
+    record_close(about, opened);
+    if (record != NULL)
+        offline_write_charts(about, record->members);
+}
+
+void offline_write_charts(struct offline_about *about, struct slice visualize) {
+    struct slice value;
+    if (visualize.size == 0)
+        return;
+    size_t opened = record_open(about, RECORD_CONFIG);
+    while (member_take(&visualize, about->text, &value)) {
+        size_t item = proto_open(about->scratch, 1);
+        put_text(about->scratch, ITEM_NESTED_KEY, "_wandb");
+        put_text(about->scratch, ITEM_NESTED_KEY, "visualize");
+        proto_text(about->scratch, ITEM_NESTED_KEY, buffer_slice(about->text));
+        proto_text(about->scratch, ITEM_VALUE, value);
+        proto_close(about->scratch, item);
+    }
+    record_close(about, opened);
+}
+
+void offline_write_summary(struct offline_about *about, const struct wandb_values *values) {
+    enum { UPDATE = 1, REMOVE };
+    size_t opened = record_open(about, RECORD_SUMMARY);
+    for (uint32_t i = 0; i < values->count; i++) {
+        const struct wandb_value *item = &values->items[i];
+        struct slice value = {item->text, item->text_size};
+        bool removed = slice_equal(value, OFFLINE_REMOVED);
+        key_read((struct slice){item->key, item->key_size}, about->text);
+        put_item(about->scratch, removed ? REMOVE : UPDATE, buffer_slice(about->text),
+                 removed ? (struct slice){0} : value);
+    }
+    record_close(about, opened);
+}
+
+static double seconds_since(uint64_t time_ns, uint64_t start_ns) {
+    return time_ns > start_ns ? (double)(time_ns - start_ns) / NS_PER_S : 0;
+}
+
+static void put_number(struct offline_about *about, struct slice key, double value) {
+    buffer_reset(about->text);
+    wandb_append_number(about->text, value);
+    put_item(about->scratch, 1, key, buffer_slice(about->text));
+}
+
+void offline_write_row(struct offline_about *about, const struct wandb_record *record,
+                       uint64_t step, struct slice media) {
+    struct slice members = record->kind == WANDB_ROW ? record->members : (struct slice){0};
+    struct slice value;
+    size_t opened = record_open(about, RECORD_HISTORY);
+    while (member_take(&members, about->text, &value))
+        put_item(about->scratch, 1, buffer_slice(about->text), value);
+    if (media.size > 0)
+        put_item(about->scratch, 1, record->key, media);
+    buffer_reset(about->text);
+    buffer_append_uint(about->text, step);
+    put_item(about->scratch, 1, SLICE("_step"), buffer_slice(about->text));
+    put_number(about, SLICE("_timestamp"), (double)record->time_ns / NS_PER_S);
+    put_number(about, SLICE("_runtime"), seconds_since(record->time_ns, about->start_ns));
+    size_t number = proto_open(about->scratch, 2);
+    proto_int(about->scratch, 1, (int64_t)step);
+    proto_close(about->scratch, number);
+    record_close(about, opened);
+}
+
+void offline_write_file(struct offline_about *about, struct slice path) {
+    size_t opened = record_open(about, RECORD_FILES);
+    size_t file = proto_open(about->scratch, 1);
+    proto_text(about->scratch, 1, path); // its policy is NOW, which is 0
+    proto_close(about->scratch, file);
+    record_close(about, opened);
+}
+
+static void put_manifest(struct offline_about *about, const struct media_list *list,
+                         const char *folder) {
+    enum { MANIFEST = 12, ENTRY_PATH = 1, ENTRY_DIGEST, ENTRY_SIZE = 4, ENTRY_LOCAL_PATH = 6 };
+    struct buffer *out = about->scratch;
+    size_t manifest = proto_open(out, MANIFEST);
+    proto_int(out, 1, 1);
+    put_text(out, 2, "wandb-storage-policy-v1");
+    size_t policy = proto_open(out, 3);
+    put_text(out, 1, "storageLayout");
+    put_text(out, 2, "\"V2\"");
+    proto_close(out, policy);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct media_file *file = &list->files[i];
+        size_t entry = proto_open(out, 4);
+        put_text(out, ENTRY_PATH, file->name);
+        put_text(out, ENTRY_DIGEST, file->md5);
+        proto_int(out, ENTRY_SIZE, (int64_t)file->size);
+        buffer_reset(about->text);
+        buffer_append_text(about->text, folder);
+        buffer_append_char(about->text, '/');
+        buffer_append_text(about->text, file->name);
+        proto_text(out, ENTRY_LOCAL_PATH, buffer_slice(about->text));
+        proto_close(out, entry);
+    }
+    proto_close(out, manifest);
+}
+
+void offline_write_artifact(struct offline_about *about, const struct wandb_record *record,
+                            struct media_list *list, const char *folder) {
+    enum {
+        ARTIFACT_RUN = 1,
+        ARTIFACT_PROJECT,
+        ARTIFACT_ENTITY,
+        ARTIFACT_TYPE,
+        ARTIFACT_NAME,
+        ARTIFACT_DIGEST,
+        ARTIFACT_ALIASES = 11,
+        ARTIFACT_FINALIZE = 14,
+        ARTIFACT_CLIENT_ID,
+        ARTIFACT_SEQUENCE_CLIENT_ID
+    };
+    struct buffer *out = about->scratch;
+    char digest[MEDIA_DIGEST_SIZE];
+    bool table = record->kind == WANDB_TABLE;
+    media_list_digest(list, digest);
+    size_t opened = record_open(about, RECORD_ARTIFACT);
+    proto_text(out, ARTIFACT_RUN, about->run);
+    put_text(out, ARTIFACT_PROJECT, about->config->project);
+    put_text(out, ARTIFACT_ENTITY, about->config->entity);
+    proto_text(out, ARTIFACT_TYPE, table ? SLICE("run_table") : record->type);
+    buffer_reset(about->text);
+    media_append_artifact_name(about->text, record);
+    proto_text(out, ARTIFACT_NAME, buffer_slice(about->text));
+    put_text(out, ARTIFACT_DIGEST, digest);
+    put_text(out, ARTIFACT_ALIASES, "latest");
+    put_manifest(about, list, folder);
+    proto_int(out, ARTIFACT_FINALIZE, 1);
+    proto_text(out, ARTIFACT_CLIENT_ID, record->client_id);
+    proto_text(out, ARTIFACT_SEQUENCE_CLIENT_ID, record->sequence_client_id);
+    record_close(about, opened);
+}
+
+void offline_write_exit(struct offline_about *about, const struct wandb_record *record) {
+    double seconds = seconds_since(record->time_ns, about->start_ns);
+    size_t opened = record_open(about, RECORD_EXIT);
+    proto_int(about->scratch, 1, record->exit_code);
+    proto_int(about->scratch, 2, seconds < INT32_MAX ? (int64_t)seconds : INT32_MAX);
+    record_close(about, opened);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the config of a run hold, and which of its charts and tables are really there?
+//
+// What others put into the config stays; `_wandb` gets our charts, `culprit` where our rows begin.
+// At most WANDB_LEFT_OUT_MAX tables and pages that could not be uploaded are known at a time.
+#include "exporters/wandb/online/parts.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text/json_write.h"
+#include "exporters/wandb/table.h"
+
+#include <inttypes.h>
+
+// Whether the chart under `key` (with quotes) reads a table that was left out: KEY_table.
+static bool chart_is_empty(const struct wandb_run *run, struct slice key) {
+    static const struct slice ending = SLICE("_table\"");
+    for (uint32_t i = 0; i < run->left_out_count; i++) {
+        struct buffer table;
+        buffer_init(&table, 1 << 20);
+        json_append_string(&table, slice_of(run->left_out[i].key));
+        bool same = table.size == key.size - 1 + ending.size &&
+                    memcmp(table.data, key.data, key.size - 1) == 0 &&
+                    memcmp(table.data + key.size - 1, ending.data, ending.size) == 0;
+        buffer_release(&table);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static void charts_append(const struct wandb_run *run, struct slice old, struct buffer *out) {
+    struct wandb_values charts = {0};
+    struct slice members = buffer_slice(&run->visualize), key, value;
+    wandb_values_apply(&charts, old, false);
+    wandb_values_apply(&charts, members, false);
+    for (uint32_t i = 0; i < charts.count; i++) {
+        key = (struct slice){charts.items[i].key, charts.items[i].key_size};
+        value = (struct slice){"", 0};
+        if (chart_is_empty(run, key))
+            wandb_values_set(&charts, key, value);
+    }
+    wandb_values_append(&charts, out);
+    wandb_values_release(&charts);
+}
+
+static void set_text(struct wandb_values *values, const char *key, struct slice value) {
+    wandb_values_set(values, slice_of(key), value);
+}
+
+static void wandb_part_append(const struct wandb_run *run, struct slice old, struct buffer *out) {
+    struct wandb_values values = {0};
+    struct buffer charts;
+    struct slice inside = wandb_object_inside(wandb_member_find(old, "value"));
+    buffer_init(&charts, WANDB_VALUES_BYTES_MAX);
+    wandb_values_apply(&values, inside, false);
+    if (wandb_member_find(inside, "t").size == 0)
+        set_text(&values, "\"t\"", SLICE("{\"13\":\"linux-x86_64\"}"));
+    if (wandb_member_find(inside, "m").size == 0)
+        set_text(&values, "\"m\"", SLICE("[]"));
+    charts_append(run, wandb_object_inside(wandb_member_find(inside, "visualize")), &charts);
+    set_text(&values, "\"visualize\"", buffer_slice(&charts));
+    buffer_append_text(out, "{\"value\":");
+    wandb_values_append(&values, out);
+    buffer_append_char(out, '}');
+    buffer_release(&charts);
+    wandb_values_release(&values);
+}
+
+static void number_append(struct buffer *out, const char *before, double number) {
+    if (!(number > 0))
+        return;
+    buffer_append_text(out, before);
+    wandb_append_number(out, number);
+}
+
+static void culprit_part_append(const struct wandb_run *run, struct buffer *out) {
+    buffer_append_format(out,
+                         "{\"value\":{\"incarnation\":\"%" PRIu64 "\",\"history_base\":%" PRId64
+                         ",\"step_base\":%" PRId64,
+                         run->incarnation, run->line_base, run->step_base);
+    number_append(out, ",\"runtime_base\":", run->runtime_base);
+    number_append(out, ",\"known_until\":", run->known_until);
+    buffer_append_text(out, "}}");
+}
+
+void wandb_config_append(const struct wandb_run *run, struct buffer *out) {
+    struct wandb_values values = {0};
+    struct slice old = buffer_slice(&run->old_config);
+    struct buffer part;
+    buffer_init(&part, WANDB_VALUES_BYTES_MAX);
+    wandb_values_apply(&values, old, false);
+    wandb_part_append(run, wandb_object_inside(wandb_member_find(old, "_wandb")), &part);
+    set_text(&values, "\"_wandb\"", buffer_slice(&part));
+    if (run->incarnation != 0) {
+        buffer_reset(&part);
+        culprit_part_append(run, &part);
+        set_text(&values, "\"culprit\"", buffer_slice(&part));
+    }
+    wandb_values_append(&values, out);
+    buffer_release(&part);
+    wandb_values_release(&values);
+}
+
+// -- what is not there ----------------------------------------------------------------------------
+
+bool wandb_run_leaves_out(const struct wandb_run *run, uint64_t sequence) {
+    for (uint32_t i = 0; i < run->left_out_count; i++)
+        if (run->left_out[i].sequence == sequence)
+            return true;
+    return false;
+}
+
+void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,
+                         const struct wandb_record *record, const struct error *why) {
+    log_write(LOG_ERROR, (struct log_site){"C3404", online->site},
+              "\"%.*s\" is left out of run %s: %s", (int)record->key.size, record->key.data,
+              run->id, why->message);
+    if (record->kind == WANDB_ARTIFACT || wandb_run_leaves_out(run, record->sequence))
+        return;
+    // The oldest was posted long ago.
+    if (run->left_out_count == WANDB_LEFT_OUT_MAX) {
+        memory_give(run->left_out[0].key);
+        memmove(run->left_out, run->left_out + 1,
+                (WANDB_LEFT_OUT_MAX - 1) * sizeof run->left_out[0]);
+        run->left_out_count--;
+    }
+    run->left_out[run->left_out_count++] = (struct wandb_left_out){
+        record->sequence, memory_copy_text(record->key.data, record->key.size)};
+    run->config_is_stale = run->config_is_stale || record->kind == WANDB_TABLE;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// GraphQL requests to a W&B server, and what an answer of any kind says of trying again.
+#pragma once
+
+#include "base/text/json_write.h"
+#include "exporters/wandb/online/http.h"
+
+#include <jansson.h>
+
+enum wandb_answer {
+    WANDB_DONE,
+    WANDB_LATER,   // may pass later
+    WANDB_REFUSED, // the same request will always fail
+};
+
+struct wandb_client {
+    struct wandb_http *http;
+    const char *site;
+    uint64_t wait_until_ns; // the server asked for no request before (clock_monotonic_ns)
+};
+
+// How long a request that failed and may pass later is tried again, when something can be left out.
+enum { WANDB_TRIES_MAX = 20 };
+
+// `status` and `reply` of a request named `what`: DONE for 2xx, else a sentence in `error`.
+enum wandb_answer wandb_client_judge(struct wandb_client *client, const char *what,
+                                     enum status status, struct error *error);
+
+struct wandb_query {
+    const char *name;        // of the operation, for messages
+    bool conflict_passes;    // 409 is tried again
+    struct json_writer json; // in the object of variables
+    struct buffer body;
+};
+
+// Then the variables are written to `query->json`, key and value.
+void wandb_query_begin(struct wandb_query *query, const char *name, const char *document);
+// Sends and releases it. DONE: `*data` is the answer's data, the caller's.
+enum wandb_answer wandb_query_send(struct wandb_client *client, struct wandb_query *query,
+                                   json_t **data, struct error *error);
+void wandb_query_text(struct wandb_query *query, const char *key, const char *text); // "": null
+
+// One file to an address that the server gave; `headers` is a list of "Name:value".
+enum wandb_answer wandb_upload_send(struct wandb_client *client, const char *what, const char *url,
+                                    const json_t *headers, const struct wandb_upload *from,
+                                    struct error *error);
+
+// The text at a path of keys ("a", "b", NULL); NULL when it is none. Lives as long as `data`.
+const char *wandb_json_text(const json_t *data, ...) __attribute__((sentinel));
+const json_t *wandb_json_at(const json_t *data, ...) __attribute__((sentinel));

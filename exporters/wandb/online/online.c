@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which runs are there, and what of the records at hand is still to be done for each?
+//
+// Records of a run are taken in segments from one RUN to the next or to FINISH. A segment is done
+// in the order that W&B wants: the run, artifacts, files, then rows and summary. Each part
+// remembers how far it came, so that after a failure the same records go on where it broke off.
+// Records are stepped through a few times for each run; nothing is copied.
+#include "exporters/wandb/online/parts.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <assert.h>
+
+enum { RUNS_SPARE = 8, BODY_MAX = 64 << 20, LINE_BUFFER_MAX = 32 << 20 };
+
+// -- records --------------------------------------------------------------------------------------
+
+bool wandb_record_is_row(const struct wandb_record *record) {
+    return record->kind == WANDB_ROW || record->kind == WANDB_TABLE || record->kind == WANDB_HTML;
+}
+
+bool wandb_row_is_known(const struct wandb_run *run, const struct wandb_record *record) {
+    return run->known_until > 0 && (double)record->time_ns / 1e9 <= run->known_until;
+}
+
+void wandb_place_pass(const struct wandb_run *run, const struct wandb_record *record,
+                      struct wandb_place_in_run *place) {
+    if (!wandb_record_is_row(record))
+        return;
+    place->rows = record->row + 1;
+    place->skipped += wandb_row_is_known(run, record);
+}
+
+uint64_t wandb_step_at(const struct wandb_run *run, const struct wandb_place_in_run *place,
+                       const struct wandb_record *record) {
+    uint64_t rows = wandb_record_is_row(record) ? record->row : place->rows;
+    int64_t step = run->step_base + (int64_t)(rows - place->skipped);
+    return step < 0 ? 0 : (uint64_t)step;
+}
+
+static bool belongs_to(const struct wandb_run *run, const struct wandb_record *record) {
+    return slice_equal(record->run, slice_of(run->id));
+}
+
+bool wandb_segment_next(const struct wandb_run *run, const struct wandb_segment *segment,
+                        struct slice *at, uint64_t after, struct wandb_record *record) {
+    while (wandb_record_read(at, record)) {
+        if (record->sequence > segment->last)
+            return false;
+        if (record->sequence > after && record->sequence >= segment->first &&
+            belongs_to(run, record))
+            return true;
+    }
+    return false;
+}
+
+// The next records of the run that are not done; false when there are none.
+static bool segment_find(const struct wandb_run *run, struct slice records,
+                         struct wandb_segment *segment) {
+    struct wandb_record record;
+    bool has_row = false;
+    *segment = (struct wandb_segment){.records = records};
+    for (struct slice at = records; wandb_record_read(&at, &record);) {
+        if (record.sequence <= run->done || !belongs_to(run, &record))
+            continue;
+        if (segment->first == 0) {
+            segment->first = record.sequence;
+            segment->first_time_ns = record.time_ns;
+            segment->begins = record.kind == WANDB_RUN;
+            if (segment->begins)
+                segment->begin = record;
+        } else if (record.kind == WANDB_RUN) {
+            break;
+        }
+        if (!has_row && wandb_record_is_row(&record)) {
+            segment->first_row = record.row;
+            has_row = true;
+        }
+        segment->last = record.sequence;
+        if (record.kind == WANDB_FINISH) {
+            segment->finishes = true;
+            segment->end = record;
+            break;
+        }
+    }
+    return segment->first != 0;
+}
+
+// -- runs -----------------------------------------------------------------------------------------
+
+static struct wandb_run *run_find(const struct wandb_online *online, struct slice id) {
+    for (uint32_t i = 0; i < online->run_count; i++)
+        if (slice_equal(slice_of(online->runs[i]->id), id))
+            return online->runs[i];
+    return NULL;
+}
+
+static void run_remove(struct wandb_online *online, uint32_t index) {
+    wandb_run_free(online->runs[index]);
+    memmove(&online->runs[index], &online->runs[index + 1],
+            (online->run_count - index - 1) * sizeof *online->runs);
+    online->run_count--;
+}
+
+// When there are too many, the one that was silent longest is no longer kept alive.
+static void run_make_room(struct wandb_online *online) {
+    uint32_t oldest = 0;
+    if (online->run_count < online->run_max)
+        return;
+    for (uint32_t i = 1; i < online->run_count; i++)
+        if (online->runs[i]->posted_ns < online->runs[oldest]->posted_ns)
+            oldest = i;
+    log_write(LOG_WARN, (struct log_site){"C3407", online->site},
+              "more than %u runs are open; run %s is no longer kept alive", online->run_max,
+              online->runs[oldest]->id);
+    run_remove(online, oldest);
+}
+
+struct wandb_run *wandb_online_add_run(struct wandb_online *online, struct slice id) {
+    run_make_room(online);
+    struct wandb_run *run = wandb_run_new(id);
+    run->interval_ns = (uint64_t)online->config->post_interval.ns;
+    online->runs[online->run_count++] = run;
+    return run;
+}
+
+static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_run *run,
+                                    const struct wandb_segment *segment, struct error *error) {
+    enum wandb_answer answer = WANDB_DONE;
+    bool begins = segment->begins && run->begun_sequence != segment->first;
+    if (run->finished) {
+        run->begun = run->finished = false;
+        run->incarnation = run->start_ns = 0;
+        run->place = (struct wandb_place_in_run){0};
+    }
+    if (!run->begun || begins)
+        answer = wandb_run_begin(online, run, segment, error);
+    if (answer == WANDB_DONE)
+        answer = wandb_run_artifacts(online, run, segment, error);
+    if (answer == WANDB_DONE)
+        answer = wandb_run_files(online, run, segment, error);
+    // A chart whose table is not there is taken out of the config.
+    if (answer == WANDB_DONE && run->config_is_stale)
+        answer = wandb_run_begin(online, run, NULL, error);
+    if (answer == WANDB_DONE)
+        answer = wandb_run_stream(online, run, segment, error);
+    if (answer != WANDB_DONE)
+        return answer;
+    run->done = segment->last;
+    run->finished = segment->finishes;
+    return WANDB_DONE;
+}
+
+static enum wandb_answer records_do(struct wandb_online *online, struct slice records,
+                                    struct error *error) {
+    struct wandb_record record;
+    for (struct slice at = records; wandb_record_read(&at, &record);) {
+        if (record.sequence <= online->done)
+            continue;
+        struct wandb_run *run = run_find(online, record.run);
+        if (run == NULL)
+            run = wandb_online_add_run(online, record.run);
+        if (record.sequence <= run->done)
+            continue;
+        // All that is at hand of this run; its other records are passed over then.
+        struct wandb_segment segment;
+        if (run->done < online->done)
+            run->done = online->done;
+        while (segment_find(run, records, &segment)) {
+            enum wandb_answer answer = segment_do(online, run, &segment, error);
+            if (answer != WANDB_DONE)
+                return answer;
+        }
+    }
+    return WANDB_DONE;
+}
+
+// The same records do not come again: runs that ended need not be known any more.
+static void all_done(struct wandb_online *online, struct slice records) {
+    struct wandb_record record;
+    struct slice at = records;
+    while (wandb_record_read(&at, &record))
+        if (record.sequence > online->done)
+            online->done = record.sequence;
+    if (at.size > 0)
+        log_write(LOG_ERROR, (struct log_site){"C3408", online->site},
+                  "%zu bytes of what waited for delivery are damaged and left out", at.size);
+    for (uint32_t i = online->run_count; i-- > 0;)
+        if (online->runs[i]->finished)
+            run_remove(online, i);
+}
+
+static enum wandb_answer heartbeats_do(struct wandb_online *online, struct error *error) {
+    uint64_t interval = (uint64_t)online->config->heartbeat_interval.ns;
+    for (uint32_t i = 0; i < online->run_count; i++) {
+        struct wandb_run *run = online->runs[i];
+        if (clock_monotonic_ns() - run->posted_ns < interval)
+            continue;
+        enum wandb_answer answer = WANDB_DONE;
+        if (!run->begun)
+            answer = wandb_run_begin(online, run, NULL, error);
+        if (answer == WANDB_DONE)
+            answer = wandb_run_heartbeat(online, run, error);
+        if (answer != WANDB_DONE)
+            return answer;
+    }
+    return WANDB_DONE;
+}
+
+// -- the sink -------------------------------------------------------------------------------------
+
+enum status wandb_online_open(struct wandb_online **out, const struct wandb_config *config,
+                              const char *site, struct error *error) {
+    struct wandb_http *http;
+    enum status status = wandb_http_open(&http, config, site, error);
+    if (status != STATUS_OK)
+        return status;
+    struct wandb_online *online = memory_zero(1, sizeof *online);
+    online->config = config;
+    online->site = site;
+    wandb_place_id(config, online->place);
+    online->client = (struct wandb_client){.http = http, .site = site};
+    online->run_max = (uint32_t)config->max_runs + RUNS_SPARE;
+    online->runs = memory_zero(online->run_max, sizeof *online->runs);
+    online->artifact.copy = -1;
+    buffer_init(&online->body, BODY_MAX);
+    buffer_init(&online->line, LINE_BUFFER_MAX);
+    buffer_init(&online->text, LINE_BUFFER_MAX);
+    *out = online;
+    return STATUS_OK;
+}
+
+void wandb_online_close(struct wandb_online *online) {
+    if (online == NULL)
+        return;
+    while (online->run_count > 0)
+        run_remove(online, online->run_count - 1);
+    memory_give(online->runs);
+    wandb_artifact_release(&online->artifact);
+    buffer_release(&online->body);
+    buffer_release(&online->line);
+    buffer_release(&online->text);
+    wandb_http_close(online->client.http);
+    memory_give(online);
+}
+
+enum status wandb_online_send(struct wandb_online *online, struct slice records, bool last,
+                              struct send_outcome *outcome, struct error *error) {
+    uint64_t now = clock_monotonic_ns();
+    struct wandb_client *client = &online->client;
+    *outcome = (struct send_outcome){0};
+    if (client->wait_until_ns > now) {
+        outcome->retry_after_ns = client->wait_until_ns - now;
+        return error_set(error, STATUS_IO, "the server asked to be left alone for %.1f s more",
+                         (double)outcome->retry_after_ns / 1e9);
+    }
+    enum wandb_answer answer = records_do(online, records, error);
+    if (answer == WANDB_DONE) {
+        all_done(online, records);
+        if (!last)
+            answer = heartbeats_do(online, error);
+    }
+    if (answer == WANDB_DONE)
+        return STATUS_OK;
+    now = clock_monotonic_ns();
+    outcome->permanent = answer == WANDB_REFUSED;
+    if (client->wait_until_ns > now)
+        outcome->retry_after_ns = client->wait_until_ns - now;
+    return error->status == STATUS_OK ? STATUS_IO : error->status;
+}
+
+struct send_pace wandb_online_pace(const struct wandb_online *online) {
+    struct send_pace pace = {0, UINT64_MAX};
+    uint64_t heartbeat = (uint64_t)online->config->heartbeat_interval.ns;
+    for (uint32_t i = 0; i < online->run_count; i++) {
+        const struct wandb_run *run = online->runs[i];
+        if (run->posted_ns + heartbeat < pace.again_ns)
+            pace.again_ns = run->posted_ns + heartbeat;
+        if (run->posted && run->posted_ns + run->interval_ns > pace.not_before_ns)
+            pace.not_before_ns = run->posted_ns + run->interval_ns;
+    }
+    if (pace.again_ns < pace.not_before_ns)
+        pace.again_ns = pace.not_before_ns;
+    return pace;
+}

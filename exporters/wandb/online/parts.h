@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files behind online.h share: runs as the server has them, and how far each has come.
+#pragma once
+
+#include "base/hash/digest.h"
+#include "exporters/wandb/members.h"
+#include "exporters/wandb/online/artifact.h"
+#include "exporters/wandb/online/online.h"
+
+enum { WANDB_LEFT_OUT_MAX = 256 };
+
+// Where a record stands in the run: numbers of its own and those that the server's rows get.
+struct wandb_place_in_run {
+    uint64_t rows;    // before it, of the incarnation, also those that were skipped
+    uint64_t skipped; // of them: rows that the server had
+};
+
+// A table or page that could not be uploaded: its row does not name it.
+struct wandb_left_out {
+    uint64_t sequence;
+    char *key;
+};
+
+struct wandb_run {
+    char *id; // as records name it
+    // As the server names them; NULL until it was asked.
+    char *entity, *project, *name;
+    char *server_id;
+    uint64_t incarnation, start_ns;
+    int64_t line_base, step_base; // of row 0
+    double runtime_base;          // seconds that it had run before
+    double known_until;           // Unix seconds: older rows are the server's already; 0: none are
+    bool moved;                   // the configuration leads to another place than before
+    bool begun;                   // the server was told in this process
+    bool finished;
+    uint64_t begun_sequence; // RUN record that was carried out
+    // All records up to there are: done; uploaded artifacts; uploaded files; posted.
+    uint64_t done, artifacts_done, files_done, stream_done;
+    struct wandb_place_in_run place; // behind `stream_done`
+    uint64_t dropped;                // rows up to there that were too long
+    uint64_t told_ns;                // time of the last record up to there
+    bool tail_is_due;                // the summary and what follows it, after those rows
+    struct wandb_values summary;
+    struct buffer old_config; // what the server had
+    struct buffer visualize;  // of the RUN record
+    bool config_is_stale;     // a chart lost its table
+    struct wandb_left_out left_out[WANDB_LEFT_OUT_MAX];
+    uint32_t left_out_count;
+    bool posted;          // something was, in this process
+    uint64_t posted_ns;   // the last post, or the run's beginning; clock_monotonic_ns
+    uint64_t interval_ns; // until the next: post_interval, longer when the server's limits say so
+    bool stop_told;
+};
+
+struct wandb_online {
+    const struct wandb_config *config;
+    const char *site;
+    char place[DIGEST_ID_SIZE]; // which server and project the configuration leads to
+    struct wandb_client client;
+    struct wandb_run **runs;
+    uint32_t run_count, run_max;
+    uint64_t done;                  // records up to this sequence, of all runs
+    struct wandb_artifact artifact; // under way
+    // Files that fail: how often the one at hand did.
+    uint64_t file_sequence;
+    uint32_t file_tries;
+    bool file_renewed;              // a new address was asked for
+    struct buffer body, line, text; // scratch
+};
+
+// The records of one run from `first` to `last`, with at most one RUN, at the front, and at most
+// one FINISH, at the end.
+struct wandb_segment {
+    struct slice records; // others stand in between
+    uint64_t first, last;
+    uint64_t first_time_ns, first_row; // of its first record, and its first row
+    struct wandb_record begin;         // when `begins`
+    bool begins, finishes;
+    struct wandb_record end; // when `finishes`
+};
+
+// Steps through the segment's records behind `after`; `at` begins as the segment's records. Row
+// numbers are counted on the way when `place` is given: before a record is given out it tells where
+// that one stands.
+bool wandb_segment_next(const struct wandb_run *run, const struct wandb_segment *segment,
+                        struct slice *at, uint64_t after, struct wandb_record *record);
+bool wandb_record_is_row(const struct wandb_record *record);
+// Whether the server has this row already; then it is left out.
+bool wandb_row_is_known(const struct wandb_run *run, const struct wandb_record *record);
+void wandb_place_pass(const struct wandb_run *run, const struct wandb_record *record,
+                      struct wandb_place_in_run *place);
+// The step of a row; of another record the number of rows before it.
+uint64_t wandb_step_at(const struct wandb_run *run, const struct wandb_place_in_run *place,
+                       const struct wandb_record *record);
+
+// -- online.c
+struct wandb_run *wandb_online_add_run(struct wandb_online *online, struct slice id);
+// -- online_state.c
+void wandb_place_id(const struct wandb_config *config, char id[DIGEST_ID_SIZE]);
+// -- online_run.c
+struct wandb_run *wandb_run_new(struct slice id);
+void wandb_run_free(struct wandb_run *run);
+// Asks the server for the run and tells it that it begins or goes on.
+enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run *run,
+                                  const struct wandb_segment *segment, struct error *error);
+// -- online_config.c
+// The run's config as the server shall have it, into `out`.
+void wandb_config_append(const struct wandb_run *run, struct buffer *out);
+bool wandb_run_leaves_out(const struct wandb_run *run, uint64_t sequence);
+// Remembers that the record's file is not there, and says so.
+void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,
+                         const struct wandb_record *record, const struct error *why);
+// -- online_artifact.c, online_files.c, online_stream.c: each does its part of a segment
+enum wandb_answer wandb_run_artifacts(struct wandb_online *online, struct wandb_run *run,
+                                      const struct wandb_segment *segment, struct error *error);
+enum wandb_answer wandb_run_files(struct wandb_online *online, struct wandb_run *run,
+                                  const struct wandb_segment *segment, struct error *error);
+enum wandb_answer wandb_run_stream(struct wandb_online *online, struct wandb_run *run,
+                                   const struct wandb_segment *segment, struct error *error);
+// The file behind a TABLE or HTML record as it is uploaded (`html` is scratch for pages), its path
+// and checksum.
+struct slice wandb_media_file(const struct wandb_record *record, uint64_t step, struct buffer *html,
+                              struct buffer *path, char sha256[]);
+// Between uploads: a heartbeat of each run that one is due for. What becomes of it does not matter.
+void wandb_keep_alive(struct wandb_online *online);
+enum wandb_answer wandb_run_heartbeat(struct wandb_online *online, struct wandb_run *run,
+                                      struct error *error);

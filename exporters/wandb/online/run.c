@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the server know of a run, and where do our rows go?
+//
+// It is asked first. A run that carries our incarnation in its config is gone on with from where
+// its rows began; else ours are appended behind the rows that are there. Then the run is made, or
+// opened again, with its names and config.
+#include "exporters/wandb/online/parts.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { CONFIG_MAX = 16 << 20 };
+
+struct wandb_run *wandb_run_new(struct slice id) {
+    struct wandb_run *run = memory_zero(1, sizeof *run);
+    run->id = memory_copy_text(id.data, id.size);
+    buffer_init(&run->old_config, CONFIG_MAX);
+    buffer_init(&run->visualize, CONFIG_MAX);
+    run->posted_ns = clock_monotonic_ns();
+    return run;
+}
+
+void wandb_run_free(struct wandb_run *run) {
+    memory_give(run->id);
+    memory_give(run->entity);
+    memory_give(run->project);
+    memory_give(run->name);
+    memory_give(run->server_id);
+    wandb_values_release(&run->summary);
+    buffer_release(&run->old_config);
+    buffer_release(&run->visualize);
+    for (uint32_t i = 0; i < run->left_out_count; i++)
+        memory_give(run->left_out[i].key);
+    memory_give(run);
+}
+
+// -- what it has ----------------------------------------------------------------------------------
+
+// What the server said of the run; texts live as long as `data`.
+struct known_run {
+    json_t *data;
+    bool there;
+    const char *id;
+    int64_t lines;
+    struct slice last_row, summary, config, ours; // insides of objects; `ours`: config.culprit
+    json_t *tail;
+};
+
+static enum wandb_answer ask_for_run(struct wandb_online *online, const struct wandb_run *run,
+                                     json_t **data, struct error *error) {
+    static const char document[] =
+        "query($p:String,$e:String,$n:String!){model(name:$p,entityName:$e){"
+        "bucket(name:$n,missingOk:true){id name historyLineCount historyTail summaryMetrics "
+        "config}}}";
+    struct wandb_query query;
+    wandb_query_begin(&query, "looking for the run", document);
+    wandb_query_text(&query, "p", run->project != NULL ? run->project : online->config->project);
+    wandb_query_text(&query, "e", run->entity != NULL ? run->entity : online->config->entity);
+    wandb_query_text(&query, "n", run->name != NULL ? run->name : run->id);
+    return wandb_query_send(&online->client, &query, data, error);
+}
+
+static struct slice inside_of(const char *text) {
+    return text == NULL ? (struct slice){"", 0} : wandb_object_inside(slice_of(text));
+}
+
+static void known_read(struct known_run *known) {
+    const json_t *bucket = wandb_json_at(known->data, "model", "bucket", NULL);
+    known->there = json_is_object(bucket);
+    known->id = wandb_json_text(bucket, "id", NULL);
+    known->lines = json_integer_value(json_object_get(bucket, "historyLineCount"));
+    known->summary = inside_of(wandb_json_text(bucket, "summaryMetrics", NULL));
+    known->config = inside_of(wandb_json_text(bucket, "config", NULL));
+    known->ours = wandb_object_inside(wandb_member_find(
+        wandb_object_inside(wandb_member_find(known->config, "culprit")), "value"));
+    const char *tail = wandb_json_text(bucket, "historyTail", NULL);
+    if (tail != NULL)
+        known->tail = json_loads(tail, 0, NULL);
+    size_t rows = json_array_size(known->tail);
+    known->last_row =
+        inside_of(rows == 0 ? NULL : json_string_value(json_array_get(known->tail, rows - 1)));
+}
+
+static void known_release(struct known_run *known) {
+    json_decref(known->tail);
+    json_decref(known->data);
+}
+
+static void replace_text(char **place, const char *text) {
+    char *copy = text == NULL ? NULL : memory_copy_text(text, strlen(text));
+    memory_give(*place);
+    *place = copy;
+}
+
+// Anybody may have written these numbers: what cannot be is 0.
+static double count_or_zero(struct slice members, const char *key) {
+    double number = wandb_member_number_or(members, key, 0);
+    return number > 0 && number < 1e15 ? number : 0;
+}
+
+static double resumed_runtime(struct slice summary) {
+    struct slice ours = wandb_object_inside(wandb_member_find(summary, "_wandb"));
+    return count_or_zero(ours, "runtime");
+}
+
+// -- where our rows go ----------------------------------------------------------------------------
+
+static void base_set_behind(struct wandb_run *run, const struct known_run *known,
+                            bool skips_known) {
+    double step = wandb_member_number_or(known->last_row, "_step", -1);
+    run->line_base = known->lines;
+    run->step_base = step >= 0 && step < 1e15 ? (int64_t)step + 1 : known->lines;
+    run->runtime_base = resumed_runtime(known->summary);
+    run->known_until = skips_known ? wandb_member_number_or(known->last_row, "_timestamp", 0) : 0;
+}
+
+// False when the server does not know our incarnation.
+static bool base_set_same(struct wandb_run *run, const struct known_run *known) {
+    char text[24];
+    int length = snprintf(text, sizeof text, "\"%" PRIu64 "\"", run->incarnation);
+    struct slice theirs = wandb_member_find(known->ours, "incarnation");
+    if (run->incarnation == 0 || !slice_equal(theirs, (struct slice){text, (size_t)length}))
+        return false;
+    run->line_base = (int64_t)count_or_zero(known->ours, "history_base");
+    run->step_base = (int64_t)count_or_zero(known->ours, "step_base");
+    run->runtime_base = count_or_zero(known->ours, "runtime_base");
+    run->known_until = count_or_zero(known->ours, "known_until");
+    return true;
+}
+
+static void run_place(struct wandb_run *run, const struct wandb_record *begin,
+                      const struct known_run *known) {
+    run->incarnation = begin->incarnation;
+    run->start_ns = begin->time_ns;
+    run->place = (struct wandb_place_in_run){.rows = begin->row};
+    run->dropped = 0;
+    if (!base_set_same(run, known))
+        base_set_behind(run, known, begin->skips_known);
+    run->line_base -= (int64_t)begin->row;
+    run->step_base -= (int64_t)begin->row;
+    wandb_values_release(&run->summary);
+    wandb_values_apply(&run->summary, known->summary, false);
+}
+
+// A run of before the last start, whose RUN record was carried out then.
+static void run_place_again(struct wandb_online *online, struct wandb_run *run,
+                            const struct known_run *known) {
+    wandb_values_release(&run->summary);
+    wandb_values_apply(&run->summary, known->summary, false);
+    int64_t lines = (int64_t)(run->place.rows - run->place.skipped - run->dropped);
+    if (run->moved) {
+        base_set_behind(run, known, false);
+        run->line_base -= lines;
+        run->step_base -= (int64_t)(run->place.rows - run->place.skipped);
+        run->moved = false;
+        return;
+    }
+    if (run->line_base + lines <= known->lines)
+        return;
+    log_write(LOG_WARN, (struct log_site){"C3406", online->site},
+              "the server has %" PRId64 " rows of run %s where %" PRId64
+              " were delivered; the run goes on behind them",
+              known->lines, run->id, run->line_base + lines);
+    run->line_base = known->lines - lines;
+}
+
+// -- telling it -----------------------------------------------------------------------------------
+
+static void query_slice(struct wandb_query *query, const char *key, struct slice text) {
+    json_key(&query->json, key);
+    if (text.size == 0)
+        json_put_null(&query->json);
+    else
+        json_slice(&query->json, text);
+}
+
+static void tags_append(struct wandb_query *query, const struct text_list *tags) {
+    json_key(&query->json, "tags");
+    if (tags->count == 0) {
+        json_put_null(&query->json);
+        return;
+    }
+    json_array_open(&query->json);
+    for (uint32_t i = 0; i < tags->count; i++)
+        json_text(&query->json, tags->items[i]);
+    json_array_close(&query->json);
+}
+
+static bool run_take_names(struct wandb_run *run, const json_t *data) {
+    const json_t *bucket = wandb_json_at(data, "upsertBucket", "bucket", NULL);
+    const char *name = wandb_json_text(bucket, "name", NULL);
+    const char *project = wandb_json_text(bucket, "project", "name", NULL);
+    const char *entity = wandb_json_text(bucket, "project", "entity", "name", NULL);
+    if (name == NULL || project == NULL || entity == NULL)
+        return false;
+    replace_text(&run->name, name);
+    replace_text(&run->project, project);
+    replace_text(&run->entity, entity);
+    replace_text(&run->server_id, wandb_json_text(bucket, "id", NULL));
+    return true;
+}
+
+// `begin` NULL: names stay as they are, and so does the config unless `with_config`.
+static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run,
+                              const struct wandb_record *begin, bool with_config,
+                              struct error *error) {
+    static const char document[] =
+        "mutation($input:UpsertBucketInput!){upsertBucket(input:$input){"
+        "bucket{id name project{name entity{name}}} inserted}}";
+    static const struct wandb_record nothing;
+    const struct wandb_record *said = begin == NULL ? &nothing : begin;
+    struct wandb_query query;
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    wandb_query_begin(&query, "making the run", document);
+    query.conflict_passes = true;
+    json_key(&query.json, "input");
+    json_object_open(&query.json);
+    wandb_query_text(&query, "id", run->server_id);
+    wandb_query_text(&query, "name", run->name != NULL ? run->name : run->id);
+    wandb_query_text(&query, "modelName",
+                     run->project != NULL ? run->project : online->config->project);
+    wandb_query_text(&query, "entityName",
+                     run->entity != NULL ? run->entity : online->config->entity);
+    query_slice(&query, "groupName", said->group);
+    query_slice(&query, "displayName", said->display_name);
+    query_slice(&query, "jobType", said->job_type);
+    if (begin != NULL) {
+        wandb_query_text(&query, "notes", online->config->notes);
+        wandb_query_text(&query, "host", host);
+        tags_append(&query, &online->config->tags);
+    }
+    buffer_reset(&online->text);
+    if (with_config)
+        wandb_config_append(run, &online->text);
+    query_slice(&query, "config", buffer_slice(&online->text));
+    json_object_close(&query.json);
+    json_t *data;
+    enum wandb_answer answer = wandb_query_send(&online->client, &query, &data, error);
+    if (answer == WANDB_DONE && !run_take_names(run, data)) {
+        error_set(error, STATUS_IO, "making the run: the answer names no run");
+        answer = WANDB_REFUSED;
+    }
+    json_decref(data);
+    return answer;
+}
+
+static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_run *run,
+                                    const struct wandb_segment *segment,
+                                    const struct known_run *known, struct error *error) {
+    bool begins = segment != NULL && segment->begins;
+    bool was_placed = run->incarnation != 0 || run->place.rows > 0 || run->start_ns != 0;
+    // Without a RUN record its first row is the first that the server gets. It ended before: what
+    // was said then of the last moments may come again.
+    struct wandb_record none = {.skips_known = true,
+                                .time_ns = segment != NULL ? segment->first_time_ns : 0,
+                                .row = segment != NULL ? segment->first_row : 0};
+    replace_text(&run->server_id, known->there ? known->id : NULL);
+    buffer_reset(&run->old_config);
+    buffer_append(&run->old_config, known->config);
+    if (begins)
+        run_place(run, &segment->begin, known);
+    else if (was_placed)
+        run_place_again(online, run, known);
+    else
+        run_place(run, &none, known);
+    return tell(online, run, begins ? &segment->begin : NULL, begins || !known->there, error);
+}
+
+enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run *run,
+                                  const struct wandb_segment *segment, struct error *error) {
+    const struct wandb_record *begin = segment != NULL && segment->begins ? &segment->begin : NULL;
+    enum wandb_answer answer;
+    if (begin != NULL) {
+        buffer_reset(&run->visualize);
+        buffer_append(&run->visualize, begin->members);
+    }
+    // It only has other names or charts now.
+    if (run->begun && begin != NULL && begin->incarnation == run->incarnation) {
+        answer = tell(online, run, begin, true, error);
+    } else if (run->begun && begin == NULL) {
+        answer = tell(online, run, NULL, true, error);
+    } else {
+        struct known_run known = {0};
+        answer = ask_for_run(online, run, &known.data, error);
+        if (answer == WANDB_DONE) {
+            known_read(&known);
+            answer = begin_with(online, run, segment, &known, error);
+        }
+        known_release(&known);
+    }
+    if (answer != WANDB_DONE)
+        return answer;
+    if (begin != NULL)
+        run->begun_sequence = begin->sequence;
+    if (!run->begun)
+        log_write(LOG_INFO, (struct log_site){"C3401", online->site}, "run %s/%s/%s", run->entity,
+                  run->project, run->name);
+    run->begun = true;
+    run->config_is_stale = false;
+    return answer;
+}

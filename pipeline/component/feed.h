@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A receiver's way into the pipelines: bytes with a position go in, decoded events come out.
+//
+// A feed belongs to one receiver and is used by one thread at a time. It decodes each record into
+// its batch; feed_flush hands the batch to every pipeline that lists the receiver and returns when
+// all have consumed it. That is the backpressure: a slow pipeline holds up its receivers and nobody
+// else. Slices in events point into the receiver's own bytes: flush before they move or change.
+#pragma once
+
+#include "base/status.h"
+#include "pipeline/component/decoder.h"
+
+#include <stdbool.h>
+
+struct feed;
+struct source;
+
+// The finite inputs of a receiver, as it found them.
+struct source_list {
+    struct arena arena;
+    struct slice *paths;
+    uint32_t count;
+    uint32_t capacity;
+};
+void source_list_add(struct source_list *list, struct slice path);
+
+// How far a source was read, in the receiver's own terms: kept with every checkpoint and given back
+// after a restart. `number` rises with every record (line, offset, sequence); zeros: nothing yet.
+struct source_position {
+    uint64_t number;
+    uint64_t detail[5]; // byte offset, inode, hash of the first bytes … : the receiver's own
+};
+
+// What became of one input, for the closing words of analyze and for logs.
+struct source_figures {
+    uint64_t bytes;     // read, after decompression
+    uint64_t accepted;  // events
+    uint64_t refused;   // records
+    uint64_t blank;     // lines with nothing on them
+    uint64_t other;     // records that are right and that nobody looks for
+    bool torn;          // its last line broke off and was dropped
+    bool unread;        // left out as a whole: not known, or not readable; a note says why
+    const char *format; // "stormlog", or NULL when nothing was recognised
+};
+
+// Opens (or finds again, by path) a source of this feed. `decoder` says what its records are and
+// may be NULL until feed_source_format. The source lives as long as the feed.
+struct source *feed_source(struct feed *feed, struct slice path);
+// A source without events of its own, for positions that several sources of one path need (a log
+// and what it was before it was rotated). It is no input in reports. `name` begins with PLACE_MARK.
+#define PLACE_MARK '\x1f'
+struct source *feed_place(struct feed *feed, struct slice name);
+// Sets the decoder and gives it fresh memory; once a source, before its first record. `input` says
+// what is known of it; its path is the source's own.
+void feed_source_format(struct source *source, const struct decoder_type *decoder,
+                        const struct decoder_input *input);
+const struct decoder_type *feed_source_decoder(const struct source *source);
+struct slice feed_source_path(const struct source *source);
+struct source_figures *feed_source_figures(struct source *source);
+
+// Where the source stood at the checkpoint that was loaded: go on behind it. Zeros for a new one.
+struct source_position feed_source_restored(const struct source *source);
+// The sources that the checkpoint knew, in any order, so that a receiver can go on with inputs that
+// it would not find by itself; NULL at the end. They count as active from the start.
+struct source *feed_restored_source(struct feed *feed, uint32_t index);
+// Where the source stands once the record offered next (or refused next) has been consumed. Call it
+// before feed_offer; positions never go back, but for entries of a journal that are offered again.
+void feed_source_reached(struct source *source, const struct source_position *position);
+// Nothing more comes from this source for now (a partition that went to somebody else): it no
+// longer holds evaluations back. It comes back with its next record.
+void feed_source_leave(struct feed *feed, struct source *source);
+// It is gone for good (a file that was deleted) and need not be remembered; the pointer dies.
+void feed_source_forget(struct feed *feed, struct source *source);
+// The position up to which every pipeline holds the records safely: in a durable checkpoint when
+// there is a store, else consumed. What lies before it may be acknowledged. Any thread.
+struct source_position feed_source_safe(struct feed *feed, const struct source *source);
+
+// What was there when the receiver began (or began again) has been handed over. Until every
+// receiver of a pipeline has said so, nothing is judged there, at most for idle_timeout: else the
+// first input that is read would be judged without the others. Call it once, also when nothing was
+// there.
+void feed_caught_up(struct feed *feed);
+
+// True while a pipeline cannot take more (its queue is full, memory or the store is at its limit,
+// or the service is not ready): do not read on. Any thread, cheap.
+bool feed_blocked(const struct feed *feed);
+// Waits until it is not blocked, or it is stopping, or the time is over; true when not blocked.
+bool feed_wait(struct feed *feed, uint64_t timeout_ns);
+
+// For a receiver whose feed goes to several pipelines and that keeps a journal: with this set a
+// pipeline that is blocked is passed over, and takes the records up again later, when they are
+// offered once more from behind feed_lag. A batch then grows until feed_flush is called: each flush
+// is one journal entry, taken by a pipeline as a whole, and `number` of the source's position rises
+// by one with each.
+void feed_keeps_journal(struct feed *feed, struct source *source);
+// The lowest number that a pipeline which is not blocked any more has still to be given, 0 when
+// all have everything. Records offered again reach only those pipelines that lack them.
+uint64_t feed_lag(struct feed *feed, const struct source *source);
+
+// One record: decoded and put into the batch, which is flushed by itself when it is full. On
+// refusal the category is returned and `fault` filled; the feed has counted it and said it (log,
+// report). `position` is the 1-based line or item in its source.
+enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
+                                uint64_t position, struct decode_fault *fault);
+// Decodes a record ahead when it is an event beyond doubt (decoder_type.decode_plain), so that it
+// need not be found out what it is: offered next, it is taken without being decoded again. False:
+// nothing has happened.
+bool feed_foresee(struct feed *feed, struct source *source, struct slice record);
+// A record that never got to a decoder (too long, torn): counts it and says it like a refusal.
+void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
+                 const struct decode_fault *fault);
+// A thing about the input as a whole that a person should know ("manifest.json: not read").
+// Kept for the report, bounded; also logged at info level.
+void feed_note(struct feed *feed, struct slice path, const char *format, ...) PRINTF_LIKE(3, 4);
+
+// The same for an input that was named and is not there: it is told in the answer, too.
+void feed_missing(struct feed *feed, struct slice path, struct slice why);
+
+// Like feed_offer, for a record that another culprit passed on: what travelled with it is set on
+// the event. `carried` may be NULL; `job` is used when the record names none.
+enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
+                                        struct slice record, uint64_t position,
+                                        const struct carried *carried, string_id job,
+                                        struct decode_fault *fault);
+
+// Hands over what is in the batch. When it is empty, only positions that were reached since.
+void feed_flush(struct feed *feed);
+
+// Events that name no job, or the text "none", get this one, and those that name no node this
+// one. STRING_NONE: none (the default).
+struct feed_stamp {
+    string_id job;
+    string_id node;
+};
+void feed_stamp(struct feed *feed, struct feed_stamp stamp);
+
+// For the status page and metrics: the receiver works (NULL), or what keeps it from working for
+// now ("the broker does not answer"); it is logged when it changes.
+void feed_trouble(struct feed *feed, const char *sentence);
+
+// Bytes done and to do, for progress; any values, cheap.
+void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes);
+
+// True once the receiver has been asked to stop: drain what is there already, then return. With
+// feed_pausing it will be started again at once (a reload): do not drain, just return.
+bool feed_stopping(const struct feed *feed);
+bool feed_pausing(const struct feed *feed);
+// Readable (poll) once feed_stopping is true. Never -1.
+int feed_stop_descriptor(const struct feed *feed);

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is a verdict called, and how is it written?
+//
+// The name is made from the pattern and its correlation key alone, so it stays when evidence is
+// added. The line holds the fields of docs/verdict.schema.json in the schema's order; texts that
+// are longer than the schema allows are cut between characters. No memory of its own.
+#include "pipeline/model/verdict.h"
+
+#include "base/text/json_write.h"
+#include "base/text/utf8.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    KEY_PARTS_MAX = 16,
+    ENTITY_NAME_MAX = 253,
+    EVIDENCE_UID_MAX = 512,
+    EVIDENCE_DESCRIPTION_MAX = 480,
+    ATTRIBUTE_VALUE_MAX = 1024,
+};
+
+static const char *const severity_names[] = {"info", "warning", "error", "critical"};
+static const char *const state_names[] = {"open", "updated", "resolved"};
+static const char *const entity_role_names[] = {"culprit", "suspect", "victim"};
+static const char *const relation_names[] = {"caused_by", "causes", "same_incident"};
+static const char *const evidence_role_names[] = {"cause", "effect", "context"};
+
+void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
+                    size_t key_count) {
+    assert(strlen(pattern) <= VERDICT_PATTERN_MAX && key_count < KEY_PARTS_MAX);
+    struct slice parts[KEY_PARTS_MAX];
+    parts[0] = slice_of(pattern);
+    for (size_t i = 0; i < key_count; i++)
+        parts[i + 1] = key[i];
+    char digest[DIGEST_ID_SIZE];
+    digest_id(parts, key_count + 1, digest);
+    snprintf(verdict->id, sizeof verdict->id, "%s:%s", pattern, digest);
+}
+
+void verdict_set_times(struct verdict *verdict) {
+    verdict->start_ns = UINT64_MAX;
+    verdict->end_ns = 0;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
+        const struct evidence *evidence = &verdict->evidence[i];
+        if (evidence->role != EVIDENCE_CONTEXT && evidence->time_ns < verdict->start_ns)
+            verdict->start_ns = evidence->time_ns;
+        if (evidence->time_ns > verdict->end_ns)
+            verdict->end_ns = evidence->time_ns;
+    }
+}
+
+// The number that a rank's name says; false for a name that is none.
+static bool rank_number(struct slice name, uint64_t *number) {
+    *number = 0;
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] < '0' || name.data[i] > '9' || *number > UINT32_MAX)
+            return false;
+        *number = *number * 10 + (uint64_t)(name.data[i] - '0');
+    }
+    return name.size > 0;
+}
+
+// Numbers in order, then names that are none.
+static int compare_ranks(struct slice a, struct slice b) {
+    uint64_t a_number, b_number;
+    bool a_is = rank_number(a, &a_number), b_is = rank_number(b, &b_number);
+    if (a_is != b_is)
+        return a_is ? -1 : 1;
+    if (a_is && a_number != b_number)
+        return a_number < b_number ? -1 : 1;
+    return slice_compare(a, b);
+}
+
+int verdict_entity_compare(const void *left, const void *right) {
+    const struct entity *a = left, *b = right;
+    if (a->role != b->role)
+        return a->role < b->role ? -1 : 1;
+    int order = strcmp(a->kind, b->kind);
+    if (order != 0)
+        return order;
+    return strcmp(a->kind, "rank") == 0 ? compare_ranks(a->name, b->name)
+                                        : slice_compare(a->name, b->name);
+}
+
+void verdict_sort_entities(struct verdict *verdict) {
+    if (verdict->entity_count > 1)
+        qsort(verdict->entities, verdict->entity_count, sizeof *verdict->entities,
+              verdict_entity_compare);
+}
+
+const char *severity_name(enum severity severity) {
+    assert((size_t)severity < sizeof severity_names / sizeof severity_names[0]);
+    return severity_names[severity];
+}
+
+// The first `max` characters; a byte that begins none counts as one, as it is written as one.
+static struct slice text_cut(struct slice text, size_t max) {
+    size_t at = 0;
+    for (size_t left = max; left > 0 && at < text.size; left--) {
+        uint32_t code_point;
+        size_t length = utf8_decode(text, at, &code_point);
+        at += length == 0 ? 1 : length;
+    }
+    return (struct slice){text.data, at};
+}
+
+static void field_text(struct json_writer *json, const char *key, const char *value) {
+    json_key(json, key);
+    json_text(json, value);
+}
+
+static void field_cut(struct json_writer *json, const char *key, struct slice value, size_t max) {
+    json_key(json, key);
+    json_slice(json, text_cut(value, max));
+}
+
+// Nanoseconds as a decimal string, as in OTLP/JSON.
+static void field_nano(struct json_writer *json, const char *key, uint64_t time_ns) {
+    char digits[24];
+    int size = snprintf(digits, sizeof digits, "%llu", (unsigned long long)time_ns);
+    json_key(json, key);
+    json_slice(json, (struct slice){digits, (size_t)size});
+}
+
+static void field_dropped(struct json_writer *json, const char *key, uint32_t count) {
+    if (count == 0)
+        return;
+    json_key(json, key);
+    json_uint(json, count);
+}
+
+static void entities_encode(struct json_writer *json, const struct verdict *verdict) {
+    assert(verdict->entity_count <= VERDICT_ENTITIES_MAX);
+    json_key(json, "entities");
+    json_array_open(json);
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        json_object_open(json);
+        field_text(json, "kind", entity->kind);
+        field_cut(json, "name", entity->name, ENTITY_NAME_MAX);
+        field_text(json, "role", entity_role_names[entity->role]);
+        json_object_close(json);
+    }
+    json_array_close(json);
+    field_dropped(json, "entities_dropped", verdict->entities_dropped);
+}
+
+static void evidence_encode(struct json_writer *json, const struct verdict *verdict) {
+    assert(verdict->evidence_count <= VERDICT_EVIDENCE_MAX);
+    json_key(json, "evidence_trail");
+    json_array_open(json);
+    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
+        const struct evidence *evidence = &verdict->evidence[i];
+        json_object_open(json);
+        field_cut(json, "uid", evidence->uid, EVIDENCE_UID_MAX);
+        field_cut(json, "description", evidence->description, EVIDENCE_DESCRIPTION_MAX);
+        if (evidence->has_time)
+            field_nano(json, "time_unix_nano", evidence->time_ns);
+        field_text(json, "role", evidence_role_names[evidence->role]);
+        json_object_close(json);
+    }
+    json_array_close(json);
+    field_dropped(json, "evidence_dropped", verdict->evidence_dropped);
+}
+
+static void related_encode(struct json_writer *json, const struct verdict *verdict) {
+    assert(verdict->related_count <= VERDICT_RELATED_MAX);
+    if (verdict->related_count == 0)
+        return;
+    json_key(json, "related");
+    json_array_open(json);
+    for (uint32_t i = 0; i < verdict->related_count; i++) {
+        json_object_open(json);
+        field_text(json, "id", verdict->related[i].id);
+        field_text(json, "relation", relation_names[verdict->related[i].relation]);
+        json_object_close(json);
+    }
+    json_array_close(json);
+}
+
+static void attributes_encode(struct json_writer *json, const struct verdict *verdict) {
+    assert(verdict->attribute_count <= VERDICT_ATTRIBUTES_MAX);
+    if (verdict->attribute_count == 0)
+        return;
+    json_key(json, "attributes");
+    json_object_open(json);
+    for (uint32_t i = 0; i < verdict->attribute_count; i++) {
+        const struct attribute *attribute = &verdict->attributes[i];
+        assert(i == 0 || strcmp(verdict->attributes[i - 1].key, attribute->key) < 0);
+        field_cut(json, attribute->key, attribute->value, ATTRIBUTE_VALUE_MAX);
+    }
+    json_object_close(json);
+}
+
+void verdict_encode(const struct verdict *verdict, struct buffer *out) {
+    struct json_writer writer;
+    struct json_writer *json = &writer;
+    json_begin(json, out, 0);
+    json_object_open(json);
+    field_text(json, "schema", "culprit.verdict.v1");
+    field_text(json, "id", verdict->id);
+    field_text(json, "pattern", verdict->pattern);
+    field_text(json, "kind", verdict->kind);
+    if (verdict->job != STRING_NONE && intern_slice(verdict->job).size > 0) {
+        json_key(json, "job_id");
+        json_slice(json, intern_slice(verdict->job));
+    }
+    field_text(json, "state", state_names[verdict->state]);
+    field_text(json, "severity", severity_name(verdict->severity));
+    field_text(json, "completeness", verdict->partial ? "partial" : "full");
+    json_key(json, "confidence");
+    json_int(json, verdict->confidence);
+    field_cut(json, "headline", verdict->headline, VERDICT_HEADLINE_MAX);
+    field_cut(json, "remediation", verdict->remediation, VERDICT_REMEDIATION_MAX);
+    field_text(json, "action", verdict->action);
+    field_nano(json, "start_time_unix_nano", verdict->start_ns);
+    field_nano(json, "end_time_unix_nano", verdict->end_ns);
+    entities_encode(json, verdict);
+    evidence_encode(json, verdict);
+    related_encode(json, verdict);
+    attributes_encode(json, verdict);
+    json_object_close(json);
+    buffer_append_char(out, '\n');
+}

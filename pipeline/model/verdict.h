@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A verdict: one finding of one detector, after design "culprit.verdict.v1"
+// (docs/verdict.schema.json).
+#pragma once
+
+#include "base/buffer.h"
+#include "base/hash/digest.h"
+#include "base/intern.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum verdict_state { VERDICT_OPEN, VERDICT_UPDATED, VERDICT_RESOLVED };
+enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_ERROR, SEVERITY_CRITICAL };
+enum entity_role { ROLE_CULPRIT, ROLE_SUSPECT, ROLE_VICTIM };
+enum evidence_role { EVIDENCE_CAUSE, EVIDENCE_EFFECT, EVIDENCE_CONTEXT };
+
+// Limits of the schema; what goes beyond is left out and counted (`…_dropped`).
+enum {
+    VERDICT_PATTERN_MAX = 40,
+    VERDICT_ID_SIZE = VERDICT_PATTERN_MAX + 1 + DIGEST_ID_SIZE,
+    VERDICT_HEADLINE_MAX = 240,
+    VERDICT_REMEDIATION_MAX = 480,
+    VERDICT_ENTITIES_MAX = 1024,
+    VERDICT_EVIDENCE_MAX = 256,
+    VERDICT_ATTRIBUTES_MAX = 64,
+    VERDICT_RELATED_MAX = 64,
+};
+
+struct entity {
+    const char *kind; // "rank", "gpu", "node", "pod", … as in the schema
+    struct slice name;
+    enum entity_role role;
+};
+
+struct evidence {
+    struct slice uid; // names one source event, stable across runs
+    struct slice description;
+    uint64_t time_ns;
+    bool has_time;
+    enum evidence_role role;
+};
+
+// How another verdict of the same incident stands to this one.
+enum relation { RELATION_CAUSED_BY, RELATION_CAUSES, RELATION_SAME_INCIDENT };
+
+struct related {
+    char id[VERDICT_ID_SIZE];
+    enum relation relation;
+};
+
+struct attribute {
+    const char *key; // dotted lower case; the array is sorted by bytes
+    struct slice value;
+};
+
+struct verdict {
+    char id[VERDICT_ID_SIZE];
+    const char *pattern; // static text
+    const char *kind;    // static text
+    string_id job;
+    enum verdict_state state;
+    enum severity severity;
+    bool partial;   // completeness
+    int confidence; // 0 to 100
+    struct slice headline;
+    struct slice remediation;
+    const char *action; // static text, from the schema's list
+    uint64_t start_ns;
+    uint64_t end_ns;
+    struct entity *entities; // in the order of verdict_entity_compare
+    uint32_t entity_count;
+    uint32_t entities_dropped;
+    struct evidence *evidence;
+    uint32_t evidence_count;
+    uint32_t evidence_dropped;
+    struct attribute *attributes;
+    uint32_t attribute_count;
+    struct related *related;
+    uint32_t related_count;
+    // As it was put out last: told to later stages, which may change it, and not put out again.
+    bool unchanged;
+};
+
+// One in a list of what was found.
+struct verdict_title {
+    char id[VERDICT_ID_SIZE];
+    char *headline;
+};
+
+// Fills `id` from the pattern and its correlation key's parts.
+void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
+                    size_t key_count);
+// Those of its evidence: the earliest that is no context, and the latest.
+void verdict_set_times(struct verdict *verdict);
+// The order in which entities are listed everywhere: culprits, suspects, victims; within a role by
+// kind, then by name, of which those of ranks are compared as numbers. For qsort.
+int verdict_entity_compare(const void *left, const void *right);
+void verdict_sort_entities(struct verdict *verdict);
+const char *severity_name(enum severity severity);
+// One line of JSON with its newline, fields in the schema's order.
+void verdict_encode(const struct verdict *verdict, struct buffer *out);

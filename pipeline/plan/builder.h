@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of plan_build share while a plan is made. For pipeline/plan/ only.
+#pragma once
+
+#include "config/bind.h"
+#include "pipeline/plan/rows.h"
+
+// An id under receivers, processors, exporters or extensions.
+struct definition {
+    enum component_kind kind;
+    const char *id;
+    uint32_t component; // row of plan->components; PLAN_NO_COMPONENT when its type is unknown
+};
+
+enum { PLAN_NO_COMPONENT = UINT32_MAX, PLAN_LIST_MAX = 256 };
+
+struct plan_builder {
+    struct plan *plan;
+    const struct plan_input *input;
+    const struct node *root;
+    struct binder binder;
+    struct definition *definitions;
+    uint32_t definition_count;
+    bool names_unknown; // a list cannot be read, so who is used cannot be told
+};
+
+// Reads, merges and expands what the input names. NULL with STATUS_OK when problems were added.
+enum status plan_read(struct plan_builder *builder, struct node **root,
+                      struct error *error) MUST_USE;
+
+// Binds every component under the four sections.
+void plan_define_components(struct plan_builder *builder);
+const struct definition *plan_definition(const struct plan_builder *builder,
+                                         enum component_kind kind, const char *id);
+// A processor that nobody wrote down, with default options; PLAN_NO_COMPONENT, with a problem, when
+// this build has no such type.
+uint32_t plan_add_default(struct plan_builder *builder, const char *type_name,
+                          struct location where, const char *key);
+
+// Binds `service`, its pipelines, and checks that they fit together.
+void plan_define_service(struct plan_builder *builder);
+
+// Ids that a list under `key` names, as rows of plan->components; false when one is not defined.
+bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const struct node *list,
+                  const char *key, uint32_t *rows, uint32_t *count);
+// Adds a problem for each port, file or directory that two components want, and with
+// input->check_places for each file that cannot be made since its directory is not there.
+void plan_check_claims(struct plan_builder *builder);
+// Adds a problem for each stage that needs what nothing before it gives.
+void plan_check_needs(struct plan_builder *builder, const struct plan_pipeline *pipeline,
+                      const char *key);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration bound to the components of this build: everything checked, nothing started.
+//
+// plan_build reads and merges the files, expands ${…}, applies --set, checks every key, fills each
+// component's config struct, and checks that pipelines fit together. It reports every problem at
+// once.
+#pragma once
+
+#include "base/log.h"
+#include "pipeline/component/component.h"
+
+struct node;
+
+struct plan_component {
+    const struct component_type *type;
+    const char *id;     // "file/ranks"
+    const void *config; // type->config_size bytes
+    struct location where;
+    bool used;               // listed by a pipeline or by service.extensions
+    const struct node *node; // as it was written; NULL: all defaults
+};
+
+struct plan_pipeline {
+    const char *name;
+    const uint32_t *receivers; // indices into plan.components
+    uint32_t receiver_count;
+    const uint32_t *processors;
+    uint32_t processor_count;
+    const uint32_t *exporters;
+    uint32_t exporter_count;
+    struct pipeline_timing timing;
+    struct location where;
+    const struct node *node; // as it was written
+};
+
+struct plan {
+    struct arena arena; // holds everything below
+    // By kind, each in order of appearance; those that only a preset adds come last.
+    struct plan_component *components;
+    uint32_t component_count;
+    struct plan_pipeline *pipelines;
+    uint32_t pipeline_count;
+    int64_t batch_size;                  // service.batch_size: events a batch at most; default 1024
+    struct duration checkpoint_interval; // default 5s
+    struct duration shutdown_timeout;    // default 20s
+    const char *metrics_endpoint;        // service.telemetry.metrics.endpoint; NULL: none
+    enum log_level log_level;            // service.telemetry.logs.level; default info
+    enum log_encoding log_encoding;      // service.telemetry.logs.encoding; default auto
+    struct text_list extensions;         // service.extensions, as it was written
+    const struct node *service;          // as it was written
+};
+
+struct plan_input {
+    struct component_set components;
+    const char *const *files; // --config, in order; later ones win
+    uint32_t file_count;
+    const char *text;        // instead of files: a configuration in memory …
+    const char *text_name;   // … and its name in messages
+    const char *const *sets; // --set key=value, after the files
+    uint32_t set_count;
+    bool no_environment; // ${env:NAME} and ${file:…} are not looked up but taken as some text
+    bool check_places;   // also whether the directories that are written to are there
+    bool ends_unused;    // … nor in receivers, exporters and extensions: others take their places
+};
+
+// STATUS_CONFIG when there are problems (all of them are in `problems`, whose texts live in its
+// arena), STATUS_NOT_FOUND and the like when a file cannot be read. On failure `plan` holds
+// nothing. Warnings (a secret written out) do not fail; they are in `warnings`. The plan does not
+// need the input after this. No problem or warning shows what ${…} stands for.
+enum status plan_build(struct plan *plan, const struct plan_input *input,
+                       struct problem_list *problems, struct problem_list *warnings,
+                       struct error *error) MUST_USE;
+void plan_release(struct plan *plan);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service's side of a feed: making it, and what it hands over.
+#pragma once
+
+#include "pipeline/component/feed.h"
+#include "pipeline/runtime/intake.h"
+
+struct source {
+    struct feed *feed;
+    struct slice path;
+    string_id id; // of its path
+    const struct decoder_type *decoder;
+    void *decoder_state;
+    struct source_figures figures;
+    struct source_position restored;
+    struct source_position reached; // by what was offered; delivered with the next flush
+    uint64_t highest;               // number reached so far; a journal's older entries come again
+    uint64_t batch;                 // number of the feed's batch that it was touched in last
+    uint64_t newest_ns;             // of its events in this batch; 0: none
+    bool journal;
+    bool left;
+    uint32_t next; // hash chain by path
+    // Its row in each runner's table of sources, in the order of the feed's runners;
+    // TABLE_NO_ROW: none yet.
+    uint32_t *rows;
+};
+
+// What one flush hands over: events, and the sources whose position or time they move.
+struct delivery {
+    const struct event *events;
+    uint32_t count;
+    uint32_t kinds; // 1 << enum event_kind of those among them
+    struct source *const *touched;
+    uint32_t touched_count;
+    uint64_t begun_ns; // monotonic, when its first event came
+};
+
+// The other end of a feed. Called on the feed's thread, but for `safe`.
+struct feed_outlet {
+    void *context;
+    void (*deliver)(void *context, const struct delivery *delivery);
+    // A source that was just made: where it stood, from the state that was loaded.
+    void (*restore)(void *context, struct source *source);
+    // The path of the index-th source that was loaded for this receiver; false at the end.
+    bool (*restored_path)(void *context, uint32_t index, struct slice *path);
+    void (*leave)(void *context, struct source *source, bool forget);
+    struct source_position (*safe)(void *context, const struct source *source);
+    bool (*blocked)(void *context);
+    uint64_t (*lag)(void *context, const struct source *source);
+    void (*trouble)(void *context, const char *sentence);
+    void (*caught_up)(void *context);
+};
+
+struct feed_settings {
+    const char *site; // "receiver/file/ranks"
+    uint32_t batch_size;
+    uint32_t runner_count;
+    int stop_descriptor;
+    const atomic_bool *stopping;
+    const atomic_bool *pausing;
+    bool silent; // a further copy: what it refuses and notes was told by the first
+    struct intake *intake;
+    struct feed_outlet outlet;
+};
+
+struct feed *feed_create(const struct feed_settings *settings);
+void feed_free(struct feed *feed); // NULL is fine
+
+// Once the receiver has stopped: how many to ask for, and each; false: it is nothing to report.
+uint32_t feed_source_count(const struct feed *feed);
+bool feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out);
+bool feed_has_journal(const struct feed *feed);
+// Events accepted and records refused so far. Any thread.
+uint64_t feed_accepted(const struct feed *feed);
+uint64_t feed_refused(const struct feed *feed, enum decode_category category);

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each event's time names the moment at which it is first judged: the next multiple of
+// evaluate_every. Those moments are kept in a small sorted list (no gap in the data costs an
+// evaluation) and served in order as the watermark passes them. Cost: one comparison an event,
+// nearly always. Finding the watermark walks the sources, but not again before the one that held it
+// back has moved.
+#include "pipeline/runtime/runner.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { RUNNER_ARENA_BLOCK = 256 * 1024, DUE_MAX = 65536 };
+
+struct tally_row {
+    uint64_t id;
+    enum severity severity;
+    uint32_t is_over; // resolved
+};
+
+void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32_t batch_size,
+                 bool once) {
+    *runner = (struct runner){
+        .plan = plan, .batch_size = batch_size, .once = once, .holder = TABLE_NO_ROW};
+    pthread_mutex_init(&runner->lock, NULL);
+    arena_init(&runner->arena, RUNNER_ARENA_BLOCK);
+    table_init(&runner->tally, "tally", sizeof(struct tally_row), 64);
+    table_init(&runner->sources, "sources", sizeof(struct runner_source), 16);
+    table_init(&runner->due_saved, "due", sizeof(uint64_t), 64);
+}
+
+void runner_release(struct runner *runner) {
+    for (uint32_t i = 0; i < runner->title_count; i++)
+        memory_give(runner->titles[i].headline);
+    memory_give(runner->titles);
+    memory_give(runner->stages);
+    memory_give(runner->senders);
+    memory_give(runner->due);
+    memory_give(runner->source_index);
+    arena_release(&runner->arena);
+    table_release(&runner->tally);
+    table_release(&runner->sources);
+    table_release(&runner->due_saved);
+    pthread_mutex_destroy(&runner->lock);
+}
+
+// -- what it remembers --------------------------------------------------------------------------
+
+void runner_state_list(struct runner *runner, struct state_list *list) {
+    state_list_struct(list, "runner", &runner->state, sizeof runner->state);
+    state_list_table(list, &runner->due_saved);
+    state_list_table(list, &runner->tally);
+    struct state_entry *sources = state_list_table(list, &runner->sources);
+    state_entry_string(sources, offsetof(struct runner_source, receiver));
+    state_entry_string(sources, offsetof(struct runner_source, path));
+}
+
+void runner_prepare_state(struct runner *runner) {
+    table_load(&runner->due_saved, runner->state.due_count, TABLE_NO_ROW, 0);
+    for (uint32_t i = 0; i < runner->state.due_count; i++)
+        *(uint64_t *)table_row(&runner->due_saved, i) = runner->due[i];
+}
+
+struct runner_source *runner_source_at(const struct runner *runner, uint32_t row) {
+    return table_row(&runner->sources, row);
+}
+
+static uint32_t index_slot(const struct runner *runner, string_id receiver, string_id path) {
+    uint64_t key = ((uint64_t)receiver << 32 | path) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t slot = (uint32_t)(key >> 32) & (runner->source_slots - 1);
+    for (uint32_t row; (row = runner->source_index[slot]) != TABLE_NO_ROW;
+         slot = (slot + 1) & (runner->source_slots - 1)) {
+        const struct runner_source *source = runner_source_at(runner, row);
+        if (source->path == path && source->receiver == receiver)
+            break;
+    }
+    return slot;
+}
+
+static void index_sources(struct runner *runner) {
+    while (runner->source_slots < runner->sources.used * 2 + 16)
+        runner->source_slots = runner->source_slots == 0 ? 64 : runner->source_slots * 2;
+    runner->source_index =
+        memory_resize(runner->source_index, runner->source_slots * sizeof(uint32_t));
+    memset(runner->source_index, 0xff, runner->source_slots * sizeof(uint32_t));
+    for (uint32_t row = 0; row < runner->sources.used; row++) {
+        const struct runner_source *source = runner_source_at(runner, row);
+        if (source->in_use)
+            runner->source_index[index_slot(runner, source->receiver, source->path)] = row;
+    }
+}
+
+void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clock) {
+    uint32_t count = runner->due_saved.used;
+    runner->state.due_count = runner->due_capacity = count;
+    index_sources(runner);
+    runner->due = memory_resize(runner->due, count * sizeof *runner->due);
+    for (uint32_t i = 0; i < count; i++)
+        runner->due[i] = *(const uint64_t *)table_row(&runner->due_saved, i);
+    for (uint32_t i = 0; i < runner->sources.used; i++) {
+        struct runner_source *source = runner_source_at(runner, i);
+        if (!same_clock)
+            source->last_seen_ns = monotonic_ns;
+        source->pending = source->safe = source->position;
+    }
+}
+
+uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path) {
+    string_id name = intern(path);
+    if (runner->source_slots < runner->sources.used * 2 + 16)
+        index_sources(runner);
+    uint32_t slot = index_slot(runner, receiver, name);
+    if (runner->source_index[slot] != TABLE_NO_ROW)
+        return runner->source_index[slot];
+    uint32_t row = table_add(&runner->sources);
+    *runner_source_at(runner, row) =
+        (struct runner_source){.receiver = receiver, .path = name, .in_use = 1, .left = 1};
+    runner->source_index[slot] = row;
+    return row;
+}
+
+void runner_source_leave(struct runner *runner, uint32_t row, bool forget) {
+    struct runner_source *source = runner_source_at(runner, row);
+    runner->changed = runner->changed || forget || !source->left;
+    source->left = 1;
+    if (!forget)
+        return;
+    source->in_use = 0;
+    table_free(&runner->sources, row);
+    index_sources(runner);
+}
+
+// -- batches ------------------------------------------------------------------------------------
+
+static uint64_t tally_id(const struct verdict *verdict) {
+    // The id ends in 16 hex digits of a hash.
+    const char *colon = strrchr(verdict->id, ':');
+    return colon == NULL ? 0 : strtoull(colon + 1, NULL, 16);
+}
+
+static void count_verdict(struct runner *runner, const struct verdict *verdict) {
+    uint64_t id = tally_id(verdict);
+    for (uint32_t i = 0; i < runner->tally.used; i++) {
+        struct tally_row *row = table_row(&runner->tally, i);
+        if (row->id == id) {
+            row->severity = verdict->severity;
+            row->is_over = verdict->state == VERDICT_RESOLVED;
+            return;
+        }
+    }
+    if (runner->tally.used == DUE_MAX)
+        return;
+    struct tally_row *row = table_row(&runner->tally, table_add(&runner->tally));
+    *row = (struct tally_row){id, verdict->severity, verdict->state == VERDICT_RESOLVED};
+}
+
+void runner_tally(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]) {
+    for (uint32_t i = 0; i < runner->tally.used; i++)
+        counts[((const struct tally_row *)table_row(&runner->tally, i))->severity]++;
+}
+
+void runner_tally_open(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]) {
+    for (uint32_t i = 0; i < runner->tally.used; i++) {
+        const struct tally_row *row = table_row(&runner->tally, i);
+        counts[row->severity] += row->is_over == 0;
+    }
+}
+
+static uint32_t count_selected(const struct batch *batch) {
+    if (batch->selected == NULL)
+        return batch->event_count;
+    uint32_t selected = 0;
+    for (uint32_t i = 0; i < (batch->event_count + 63) / 64; i++)
+        selected += (uint32_t)__builtin_popcountll(batch->selected[i]);
+    return selected;
+}
+
+static void keep_titles(struct runner *runner, const struct batch *batch) {
+    runner->titles = memory_zero(batch->verdicts.count, sizeof *runner->titles);
+    for (; runner->title_count < batch->verdicts.count; runner->title_count++) {
+        const struct verdict *verdict = &batch->verdicts.items[runner->title_count];
+        struct verdict_title *title = &runner->titles[runner->title_count];
+        memcpy(title->id, verdict->id, sizeof title->id);
+        title->headline = memory_copy_text(verdict->headline.data, verdict->headline.size);
+    }
+}
+
+static void pass(struct runner *runner, struct batch *batch) {
+    arena_reset(&runner->arena);
+    batch->arena = &runner->arena;
+    batch->ordered = runner->once;
+    batch->newest_ns = runner->state.newest_ns;
+    atomic_fetch_add_explicit(&runner->consumed, batch->event_count, memory_order_relaxed);
+    uint32_t selected = batch->event_count;
+    for (uint32_t i = 0; i < runner->stage_count; i++) {
+        struct runner_stage *stage = &runner->stages[i];
+        const uint64_t *before = batch->selected;
+        atomic_fetch_add_explicit(&stage->incoming, selected, memory_order_relaxed);
+        uint32_t takes = stage->type->takes;
+        if (takes == 0 || batch->evaluate || (takes & batch->kinds) != 0)
+            stage->type->processor.consume(stage->instance, batch);
+        if (batch->selected == before)
+            continue;
+        uint32_t left = count_selected(batch);
+        atomic_fetch_add_explicit(&stage->filtered, selected - left, memory_order_relaxed);
+        selected = left;
+    }
+    batch_drop_unchanged(batch);
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        batch_mark_incomplete(batch, &batch->verdicts.items[i]);
+        count_verdict(runner, &batch->verdicts.items[i]);
+    }
+    if (runner->once && batch->last)
+        keep_titles(runner, batch);
+    for (uint32_t i = 0; i < runner->sender_count; i++)
+        sender_consume(runner->senders[i], batch);
+}
+
+static void judge(struct runner *runner, uint64_t as_of_ns, bool last) {
+    struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
+    if (last) {
+        batch.missing_inputs = runner->missing_inputs;
+        batch.missing_count = runner->missing_count;
+    }
+    runner->state.judged_ns = as_of_ns;
+    runner->state.judged_any = true;
+    runner->changed = true;
+    atomic_fetch_add_explicit(&runner->evaluations, 1, memory_order_relaxed);
+    pass(runner, &batch);
+}
+
+// The first multiple of evaluate_every at or after `time_ns`; the end of time stays as it is.
+static uint64_t moment_after(const struct runner *runner, uint64_t time_ns) {
+    uint64_t every = (uint64_t)runner->plan->timing.evaluate_every.ns;
+    assert(every > 0);
+    uint64_t rest = time_ns % every;
+    if (rest == 0)
+        return time_ns;
+    return time_ns > UINT64_MAX - every ? UINT64_MAX - 1 : time_ns - rest + every;
+}
+
+static void add_due(struct runner *runner, uint64_t moment_ns) {
+    uint32_t at = runner->state.due_count;
+    while (at > 0 && runner->due[at - 1] > moment_ns)
+        at--;
+    if (at > 0 && runner->due[at - 1] == moment_ns)
+        return;
+    if (runner->state.due_count == DUE_MAX) {
+        // Too many moments wait (clocks years apart): the earliest is left to the one after it.
+        if (at == 0)
+            return;
+        memmove(runner->due, runner->due + 1, (DUE_MAX - 1) * sizeof *runner->due);
+        runner->state.due_count--;
+        at--;
+    }
+    if (runner->state.due_count == runner->due_capacity) {
+        runner->due_capacity = runner->due_capacity == 0 ? 64 : runner->due_capacity * 2;
+        runner->due = memory_resize(runner->due, runner->due_capacity * sizeof *runner->due);
+    }
+    memmove(runner->due + at + 1, runner->due + at,
+            (runner->state.due_count - at) * sizeof *runner->due);
+    runner->due[at] = moment_ns;
+    runner->state.due_count++;
+}
+
+static void note_moments(struct runner *runner, const struct event *events, uint32_t count) {
+    uint64_t every = (uint64_t)runner->plan->timing.evaluate_every.ns;
+    uint64_t moment = 0; // of the event before, which most events share
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t time_ns = events[i].time_ns;
+        if (events[i].timeless)
+            continue;
+        if (time_ns <= moment && moment - time_ns < every)
+            continue;
+        moment = moment_after(runner, time_ns);
+        // What comes after its moment was judged is judged with the next.
+        if (!runner->state.judged_any || moment > runner->state.judged_ns)
+            add_due(runner, moment);
+        else
+            add_due(runner, moment_after(runner, runner->state.judged_ns + 1));
+    }
+}
+
+void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows) {
+    for (uint32_t i = 0; i < delivery->touched_count; i++) {
+        const struct source *source = delivery->touched[i];
+        if (source->newest_ns > runner->state.newest_ns)
+            runner->state.newest_ns = source->newest_ns;
+        if (runner->once)
+            continue;
+        struct runner_source *row = runner_source_at(runner, rows[i]);
+        row->position = source->reached;
+        if (source->newest_ns == 0)
+            continue;
+        row->last_seen_ns = delivery->begun_ns;
+        row->left = 0;
+        if (source->newest_ns > row->newest_ns)
+            row->newest_ns = source->newest_ns;
+    }
+    runner->changed = true;
+    if (delivery->count == 0)
+        return;
+    if (!runner->once)
+        note_moments(runner, delivery->events, delivery->count);
+    runner->state.idle_judged = false;
+    runner->state.idle_due = false;
+    for (uint32_t at = 0; at < delivery->count; at += runner->batch_size) {
+        uint32_t left = delivery->count - at;
+        struct batch batch = {.kinds = delivery->kinds,
+                              .events = delivery->events + at,
+                              .event_count = left < runner->batch_size ? left : runner->batch_size};
+        pass(runner, &batch);
+    }
+}
+
+// -- time ---------------------------------------------------------------------------------------
+
+static uint64_t idle_timeout_ns(const struct runner *runner) {
+    return (uint64_t)runner->plan->timing.idle_timeout.ns;
+}
+
+// The first moment at which the source is silent if nothing more comes from it.
+static uint64_t silent_at(const struct runner *runner, const struct runner_source *source) {
+    return source->last_seen_ns + idle_timeout_ns(runner) + 1;
+}
+
+static bool is_active(const struct runner *runner, const struct runner_source *source,
+                      uint64_t monotonic_ns) {
+    return source->in_use && !source->left && silent_at(runner, source) > monotonic_ns;
+}
+
+// The newest event of the active source that is furthest behind; UINT64_MAX when none is active.
+static uint64_t lowest_active(struct runner *runner, uint64_t monotonic_ns) {
+    if (runner->holder < runner->sources.used) {
+        const struct runner_source *holder = runner_source_at(runner, runner->holder);
+        if (holder->newest_ns == runner->holder_newest_ns &&
+            is_active(runner, holder, monotonic_ns))
+            return holder->newest_ns;
+    }
+    uint64_t lowest = UINT64_MAX;
+    runner->holder = TABLE_NO_ROW;
+    for (uint32_t i = 0; i < runner->sources.used; i++) {
+        const struct runner_source *source = runner_source_at(runner, i);
+        if (!is_active(runner, source, monotonic_ns) || source->newest_ns >= lowest)
+            continue;
+        lowest = runner->holder_newest_ns = source->newest_ns;
+        runner->holder = i;
+    }
+    return lowest;
+}
+
+static void judge_due(struct runner *runner, uint64_t watermark_ns) {
+    uint32_t done = 0;
+    while (done < runner->state.due_count && runner->due[done] <= watermark_ns)
+        judge(runner, runner->due[done++], false);
+    runner->state.due_count -= done;
+    if (done > 0)
+        memmove(runner->due, runner->due + done, runner->state.due_count * sizeof *runner->due);
+}
+
+static bool holds(const struct runner *runner, uint64_t monotonic_ns) {
+    return runner->holds > 0 && monotonic_ns < runner->hold_until_ns;
+}
+
+bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
+    // A delivery brings the time when its first event came, which others may have passed meanwhile.
+    if (monotonic_ns > runner->looked_ns)
+        runner->looked_ns = monotonic_ns;
+    monotonic_ns = runner->looked_ns;
+    if (runner->state.idle_judged || runner->state.newest_ns == 0 || holds(runner, monotonic_ns))
+        return true;
+    // As long as no event is newer than the first moment, no watermark has passed it.
+    uint64_t lateness = (uint64_t)runner->plan->timing.allowed_lateness.ns;
+    bool possible = runner->state.due_count > 0 && runner->state.newest_ns >= lateness &&
+                    runner->state.newest_ns - lateness >= runner->due[0];
+    if (!possible && runner->holder < runner->sources.used &&
+        is_active(runner, runner_source_at(runner, runner->holder), monotonic_ns))
+        return true;
+    uint64_t lowest = lowest_active(runner, monotonic_ns);
+    if (lowest == UINT64_MAX)
+        return false;
+    if (lowest > lateness)
+        judge_due(runner, lowest - lateness);
+    return true;
+}
+
+void runner_idle(struct runner *runner) {
+    runner->state.idle_due = false;
+    if (runner->state.idle_judged || runner->state.newest_ns == 0)
+        return;
+    runner->state.idle_judged = true;
+    judge_due(runner, UINT64_MAX);
+    uint64_t settle = (uint64_t)runner->plan->timing.settle.ns;
+    if (runner->state.judged_any && runner->state.judged_ns < UINT64_MAX - settle - 1)
+        judge(runner, moment_after(runner, runner->state.judged_ns + settle + 1), false);
+}
+
+uint64_t runner_next_look(const struct runner *runner) {
+    if (runner->state.idle_judged || runner->state.newest_ns == 0)
+        return UINT64_MAX;
+    if (holds(runner, runner->looked_ns))
+        return runner->hold_until_ns;
+    // What was silent at the last look was taken into account there, and means nothing until it
+    // speaks again.
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < runner->sources.used; i++) {
+        const struct runner_source *source = runner_source_at(runner, i);
+        if (is_active(runner, source, runner->looked_ns) && silent_at(runner, source) < next)
+            next = silent_at(runner, source);
+    }
+    return next == UINT64_MAX ? runner->looked_ns : next;
+}
+
+bool runner_is_full(const struct runner *runner) {
+    for (uint32_t i = 0; i < runner->sender_count; i++)
+        if (sender_is_full(runner->senders[i]))
+            return true;
+    return false;
+}
+
+bool runner_admits(const struct runner *runner) {
+    for (uint32_t i = 0; i < runner->stage_count; i++) {
+        const struct runner_stage *stage = &runner->stages[i];
+        if (stage->type->processor.admits != NULL &&
+            !stage->type->processor.admits(stage->instance))
+            return false;
+    }
+    return true;
+}
+
+void runner_finish(struct runner *runner) {
+    judge(runner, UINT64_MAX, true);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pipeline at work: hands batches from stage to stage and decides when it is time to judge.
+//
+// Live, it is judged at multiples of evaluate_every in event time, each as soon as the watermark
+// has passed it, over the samples up to that moment: the result does not depend on how events were
+// batched or raced. The watermark is the newest event of the source that is furthest behind, less
+// allowed_lateness; a source that was silent for idle_timeout does not hold it back. With inputs
+// that end it is judged once, at the end. All calls under the runner's lock.
+#pragma once
+
+#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/sender.h"
+
+struct runner_stage {
+    const struct component_type *type;
+    void *instance;
+    atomic_uint_fast64_t incoming; // events
+    atomic_uint_fast64_t filtered; // … that it left out: they are of other jobs
+};
+
+// How far one source has come in this pipeline.
+struct runner_source {
+    uint32_t chained;   // what the table puts there when the row is freed
+    uint32_t in_use;    // 0: a row to be used again
+    string_id receiver; // "file/ranks"
+    string_id path;
+    struct source_position position; // everything up to here has gone through
+    struct source_position pending;  // … and is part of the checkpoint under way
+    struct source_position safe;     // … and is durable
+    uint64_t newest_ns;              // of its events; 0 none yet
+    uint64_t last_seen_ns;           // monotonic: means nothing in another process
+    uint32_t left;                   // does not hold the watermark back
+};
+
+// What a runner remembers beside its tables.
+struct runner_state {
+    uint64_t judged_ns; // the last moment
+    uint64_t newest_ns; // of all events
+    uint32_t due_count;
+    bool judged_any;
+    bool idle_judged; // silent inputs have been judged to their end
+    bool idle_due;    // … or were about to be, when this was saved: do it first
+};
+
+struct runner {
+    const struct plan_pipeline *plan;
+    uint32_t batch_size;
+    bool once;
+    pthread_mutex_t lock;
+    struct runner_stage *stages;
+    uint32_t stage_count;
+    struct sender **senders;
+    uint32_t sender_count;
+    struct arena arena;
+    struct runner_state state;
+    uint64_t *due; // moments to judge, ascending: multiples of evaluate_every
+    uint32_t due_capacity;
+    struct table due_saved; // a copy of them, made for a checkpoint
+    struct table tally;     // last severity of each verdict
+    struct table sources;   // struct runner_source
+    uint32_t *source_index; // rows by receiver and path, open addressing
+    uint32_t source_slots;
+    uint32_t holder; // row of the source that held the watermark back last
+    uint64_t holder_newest_ns;
+    uint32_t holds;         // receivers that have not caught up yet: nothing is judged before …
+    uint64_t hold_until_ns; // … but not for longer than this (monotonic)
+    uint64_t looked_ns;     // its clock, monotonic: as of the last runner_advance
+    bool changed;           // since the last checkpoint
+    atomic_uint_fast64_t consumed; // events
+    atomic_uint_fast64_t evaluations;
+    // With inputs that end: those that were named and are not there, told with the last batch, and
+    // what was found by it.
+    const struct slice *missing_inputs;
+    uint32_t missing_count;
+    struct verdict_title *titles;
+    uint32_t title_count;
+};
+
+void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32_t batch_size,
+                 bool once);
+void runner_release(struct runner *runner);
+// Its own tables, for a checkpoint; runner_prepare_state before each save.
+void runner_state_list(struct runner *runner, struct state_list *list);
+void runner_prepare_state(struct runner *runner);
+// After they were loaded. `same_clock`: by the process that saved them, so that what was silent
+// then still is; else all sources count as heard of now.
+void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clock);
+
+// The row of a source, made when new.
+uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path);
+// It no longer holds the watermark back; with `forget` its row is given back.
+void runner_source_leave(struct runner *runner, uint32_t row, bool forget);
+struct runner_source *runner_source_at(const struct runner *runner, uint32_t row);
+
+// A delivery goes through; `rows` are the sources' rows, in the order of delivery->touched.
+void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows);
+// Judges what has become due by the watermark; cheap when nothing has. False when all sources are
+// silent and that has not been judged yet: runner_idle is for that.
+bool runner_advance(struct runner *runner, uint64_t monotonic_ns);
+// All inputs are silent: judges everything that came and gives a first name time to settle.
+void runner_idle(struct runner *runner);
+// When runner_advance may have something to do next without any delivery; UINT64_MAX: never. Later
+// than its last look, unless all sources are silent and that has not been judged yet.
+uint64_t runner_next_look(const struct runner *runner);
+// Nothing comes after.
+void runner_finish(struct runner *runner);
+// Verdicts by their last severity: all that were put out, and those of them that are not over.
+void runner_tally(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]);
+void runner_tally_open(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]);
+// Whether an exporter's queue is full; whether all stages take input. Any thread, without the lock.
+bool runner_is_full(const struct runner *runner);
+bool runner_admits(const struct runner *runner);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is an Xid called, and what does it say? Meanings come from the table (tables.h), what the
+// line adds is cut so that a description keeps within the schema.
+#include "processors/cluster/xid_text.h"
+
+#include "base/text/utf8.h"
+#include "processors/cluster/tables.h"
+#include "processors/verdict_draft.h"
+
+#include <inttypes.h>
+
+enum { DETAIL_MAX = 160, PROCESS_MAX = 64 };
+
+struct slice text_cut_at(struct slice text, size_t max) {
+    size_t at = 0;
+    uint32_t code_point;
+    for (size_t count = 0; count < max && at < text.size; count++) {
+        size_t size = utf8_decode(text, at, &code_point);
+        at += size == 0 ? 1 : size;
+    }
+    return (struct slice){text.data, at < text.size ? at : text.size};
+}
+
+struct slice xid_uid(string_id node, pci_address address, uint32_t code, uint64_t time_ns,
+                     struct arena *arena) {
+    char pci[PCI_TEXT_MAX];
+    pci_format_device(address, pci);
+    return slice_of(arena_format(arena, "xid:%s:%s:%" PRIu32 ":%" PRIu64,
+                                 draft_node_uid(arena, node), pci, code, time_ns));
+}
+
+struct slice xid_meaning(uint32_t code) {
+    const struct xid_row *row = xid_find(code);
+    if (row == NULL)
+        return SLICE("");
+    struct slice meaning = slice_of(row->meaning);
+    size_t size = 0;
+    while (size < meaning.size && meaning.data[size] != ';' && meaning.data[size] != '(')
+        size++;
+    while (size > 0 && meaning.data[size - 1] == ' ')
+        size--;
+    return (struct slice){meaning.data, size};
+}
+
+// "python3 (pid 48211)", "pid 48211", "python3" or nothing.
+static const char *process_text(struct slice process, int64_t pid, struct arena *arena) {
+    struct slice name = text_cut_at(process, PROCESS_MAX);
+    if (pid < 0)
+        return name.size == 0 ? "" : arena_text(arena, name);
+    if (name.size == 0)
+        return arena_format(arena, "pid %" PRId64, pid);
+    return arena_format(arena, "%.*s (pid %" PRId64 ")", (int)name.size, name.data, pid);
+}
+
+struct slice xid_description(pci_address address, uint32_t code, struct slice process, int64_t pid,
+                             struct slice detail, struct arena *arena) {
+    char pci[PCI_TEXT_MAX];
+    pci_format_device(address, pci);
+    struct slice meaning = xid_meaning(code), said = text_cut_at(detail, DETAIL_MAX);
+    const char *who = process_text(process, pid, arena);
+    return slice_of(arena_format(arena, "Xid %" PRIu32 " on %s%s%.*s%s%s%s%.*s", code, pci,
+                                 meaning.size > 0 ? ": " : "", (int)meaning.size, meaning.data,
+                                 who[0] != '\0' ? "; " : "", who, said.size > 0 ? ": " : "",
+                                 (int)said.size, said.size > 0 ? said.data : ""));
+}
+
+// The address, else the UUID.
+static const char *gpu_text(string_id uuid, pci_address address, struct arena *arena) {
+    char pci[PCI_TEXT_MAX];
+    if (address == PCI_NONE)
+        return uuid == STRING_NONE ? "" : intern_slice(uuid).data;
+    pci_format_device(address, pci);
+    return arena_text(arena, slice_of(pci));
+}
+
+struct slice gpu_field_uid(string_id node, string_id uuid, pci_address address,
+                           enum gpu_field field, uint64_t time_ns, struct arena *arena) {
+    const char *gpu =
+        uuid == STRING_NONE ? gpu_text(uuid, address, arena) : intern_slice(uuid).data;
+    return slice_of(arena_format(arena, "dcgm:%s:%s:%s:%" PRIu64, draft_node_uid(arena, node), gpu,
+                                 gpu_field_name(field), time_ns));
+}
+
+struct slice gpu_entity_name(string_id node, string_id uuid, pci_address address,
+                             struct arena *arena) {
+    return slice_of(draft_on_node(arena, node, gpu_text(uuid, address, arena)));
+}
+
+struct slice gpu_spoken_name(string_id node, string_id uuid, pci_address address,
+                             struct arena *arena) {
+    const char *gpu = gpu_text(uuid, address, arena);
+    if (node == STRING_NONE)
+        return slice_of(arena_format(arena, "GPU %s", gpu));
+    return slice_of(arena_format(arena, "GPU %s of %s", gpu, draft_node(arena, node)));
+}
+
+static bool holds(struct slice text, const char *part) {
+    return text.size > 0 && memmem(text.data, text.size, part, strlen(part)) != NULL;
+}
+
+enum recovery recovery_read(struct slice detail) {
+    struct slice to = detail;
+    const char *at = detail.size == 0 ? NULL : memmem(detail.data, detail.size, " to ", 4);
+    if (at != NULL)
+        to = (struct slice){at, (size_t)(detail.data + detail.size - at)};
+    // Numbers as in NVML's list of recovery actions: none, reset, reboot, drain of peer traffic,
+    // drain and reset.
+    if (holds(to, "Reboot") || holds(to, "reboot") || holds(to, " 0x2"))
+        return RECOVERY_REBOOT;
+    if (holds(to, "Reset") || holds(to, "reset") || holds(to, "Drain") || holds(to, " 0x1") ||
+        holds(to, " 0x3") || holds(to, " 0x4"))
+        return RECOVERY_RESET;
+    return holds(to, "None") || holds(to, " 0x0") ? RECOVERY_NONE : RECOVERY_UNKNOWN;
+}
+
+const char *recovery_action(enum recovery recovery) {
+    if (recovery == RECOVERY_REBOOT)
+        return "drain_node";
+    return recovery == RECOVERY_RESET ? "reset_gpu" : NULL;
+}
+
+const char *action_graver(const char *a, const char *b) {
+    static const char *const rising[] = {"monitor",    "fix_workload",    "restart_app",
+                                         "check_link", "contact_support", "reset_gpu",
+                                         "drain_node", "replace_hardware"};
+    if (a == NULL || b == NULL)
+        return a == NULL ? b : a;
+    size_t weight_a = 0, weight_b = 0;
+    for (size_t i = 0; i < sizeof rising / sizeof *rising; i++) {
+        weight_a = strcmp(rising[i], a) == 0 ? i : weight_a;
+        weight_b = strcmp(rising[i], b) == 0 ? i : weight_b;
+    }
+    return weight_a >= weight_b ? a : b;
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool xid_is_fatal(struct slice detail) {
+    static const char word[] = "Fatal";
+    size_t size = sizeof word - 1;
+    for (size_t at = 0; at + size <= detail.size; at++) {
+        if (memcmp(detail.data + at, word, size) != 0)
+            continue;
+        // "Nonfatal" has a small f, "Non-Fatal" a sign before it.
+        bool starts = at == 0 || (!is_letter(detail.data[at - 1]) && detail.data[at - 1] != '-');
+        bool ends = at + size == detail.size || !is_letter(detail.data[at + size]);
+        if (starts && ends)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rank started it? Twice: stormlog's ranked suspects for the summary, and a judgement for
+// people. The judgement takes growth that stayed, compares the first suspect's growth with what the
+// other ranks grew over the same stretch of aligned time, and calls it a leak only when it exceeds
+// them; growth that fell back is a swing, growth of all alike is common (warm-up, a larger batch).
+// Cost: O(ranks · log) an evaluation plus each new sample once. Memory: one row a rank, one a job.
+#include "processors/first_cause.h"
+
+#include "base/sort.h"
+#include "base/table/table.h"
+#include "processors/first_cause/suspects.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct first_cause_config {
+    double min_excess_ratio;
+};
+
+// How much a rank grew since a suspect's window began; row i belongs to slot i of rank_group.
+struct growth_state {
+    bool begun;
+    uint32_t suspect_slot;
+    uint32_t revision;
+    uint64_t from_ns; // on this rank's clock
+    struct series_cursor cursor;
+    int64_t start_bytes;
+    int64_t highest_bytes;
+};
+
+// Since when the same rank of a job has been first; row i belongs to slot i of rank_group's jobs.
+struct standing_name {
+    uint32_t slot;
+    string_id job; // that it is about: the pool gets its name later
+    uint32_t generation;
+    uint64_t since_ns;
+};
+
+struct first_cause {
+    struct table growths;
+    struct table names;
+    double min_excess_ratio;
+    uint64_t settle_ns;
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "min_excess_ratio",
+     .type = OPTION_RATIO,
+     .offset = offsetof(struct first_cause_config, min_excess_ratio),
+     .default_value = "1.25",
+     .min = 1,
+     .max = 100,
+     .help = "a leak is growth of at least this many times the median growth of the other ranks; "
+             "below it all grew alike and nobody is named"},
+};
+
+static void tables_init(struct first_cause *self) {
+    table_init(&self->growths, "first_cause.growths", sizeof(struct growth_state), 64);
+    table_init(&self->names, "first_cause.names", sizeof(struct standing_name), 16);
+}
+
+static enum status first_cause_start(void *instance, const void *config,
+                                     const struct component_context *context, struct error *error) {
+    struct first_cause *self = instance;
+    (void)error;
+    tables_init(self);
+    self->min_excess_ratio = ((const struct first_cause_config *)config)->min_excess_ratio;
+    self->settle_ns = context->timing == NULL ? 0 : (uint64_t)context->timing->settle.ns;
+    return STATUS_OK;
+}
+
+static void first_cause_stop(void *instance) {
+    struct first_cause *self = instance;
+    table_release(&self->growths);
+    table_release(&self->names);
+}
+
+// A moment of the generation's aligned clock, on the clock of one rank.
+static uint64_t on_clock_of(const struct evaluation *evaluation, uint32_t index,
+                            __int128 aligned_ns) {
+    __int128 time_ns = aligned_ns + evaluation->alignment[index].generation_offset_ns;
+    if (time_ns < 0)
+        return 0;
+    return time_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)time_ns;
+}
+
+static const struct sample *first_of_generation(const struct evaluation *evaluation,
+                                                const struct rank_view *view) {
+    struct series_cursor at = series_seek(evaluation->store, view->series, view->generation_ns);
+    return series_next(evaluation->store, view->series, &at, evaluation->as_of_ns);
+}
+
+// The use at `from_ns`: of the last sample not after it, else of the first one.
+static bool begin_growth(struct growth_state *state, const struct evaluation *evaluation,
+                         const struct rank_view *view, uint32_t suspect_slot, uint64_t from_ns) {
+    const struct sample *start = series_at_or_before(evaluation->store, view->series, from_ns);
+    if (start == NULL || start->time_ns < view->generation_ns)
+        start = first_of_generation(evaluation, view);
+    if (start == NULL)
+        return false;
+    uint64_t after_ns = start->time_ns > from_ns ? start->time_ns : from_ns;
+    *state = (struct growth_state){
+        .begun = true,
+        .suspect_slot = suspect_slot,
+        .revision = view->series->revision,
+        .from_ns = from_ns,
+        .cursor = series_seek(evaluation->store, view->series, after_ns),
+        .start_bytes = start->used_bytes,
+        .highest_bytes = start->used_bytes,
+    };
+    return true;
+}
+
+// Highest use in [from, to] on the aligned clock less the use at `from`; false without samples
+// there.
+static bool rank_growth(struct first_cause *self, const struct evaluation *evaluation,
+                        uint32_t index, uint32_t suspect_slot, __int128 from_ns, __int128 to_ns,
+                        int64_t *growth_bytes) {
+    const struct rank_view *view = &evaluation->ranks[index];
+    if (!view->in_generation)
+        return false;
+    while (self->growths.used <= view->slot)
+        table_add(&self->growths);
+    struct growth_state *state = table_row(&self->growths, view->slot);
+    uint64_t from = on_clock_of(evaluation, index, from_ns);
+    bool stands = state->begun && state->suspect_slot == suspect_slot && state->from_ns == from &&
+                  state->revision == view->series->revision;
+    if (!stands && !begin_growth(state, evaluation, view, suspect_slot, from))
+        return false;
+    uint64_t to = on_clock_of(evaluation, index, to_ns);
+    if (to > evaluation->as_of_ns)
+        to = evaluation->as_of_ns;
+    const struct sample *row;
+    while ((row = series_next(evaluation->store, view->series, &state->cursor, to)) != NULL)
+        if (row->used_bytes > state->highest_bytes)
+            state->highest_bytes = row->used_bytes;
+    *growth_bytes = state->highest_bytes - state->start_bytes;
+    return true;
+}
+
+static int compare_bytes(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left;
+    int64_t b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int64_t median_of(int64_t *values, uint32_t count, struct arena *arena) {
+    if (count == 0)
+        return 0;
+    sort_stable(values, count, sizeof *values, arena, compare_bytes);
+    int64_t high = values[count / 2];
+    if (count % 2 == 1)
+        return high;
+    int64_t low = values[count / 2 - 1];
+    return low + (high - low) / 2;
+}
+
+static void compare_growth(struct first_cause *self, const struct evaluation *evaluation,
+                           struct arena *arena, struct cause *cause) {
+    const struct suspect *first = &cause->suspects.items[0];
+    const struct rank_view *view = &evaluation->ranks[first->index];
+    __int128 offset = evaluation->alignment[first->index].generation_offset_ns;
+    __int128 from_ns = first->spike.window_ns - offset;
+    __int128 to_ns = view->last_ns - offset;
+    int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        int64_t growth = 0;
+        if (!rank_growth(self, evaluation, i, view->slot, from_ns, to_ns, &growth))
+            continue;
+        if (i == first->index)
+            cause->growth_bytes = growth;
+        else
+            others[count++] = growth;
+    }
+    cause->median_other_growth_bytes = median_of(others, count, arena);
+    cause->excess_ratio =
+        cause->median_other_growth_bytes <= 0
+            ? INFINITY
+            : (double)cause->growth_bytes / (double)cause->median_other_growth_bytes;
+}
+
+// The rank whose lows rose most, if they rose by so much more than those of the others: a leak
+// under swings, or after growth that all shared. False when there is none.
+static bool find_creep(const struct first_cause *self, const struct evaluation *evaluation,
+                       struct arena *arena, struct cause *cause) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->spikes[i].creep.found &&
+            (best == UINT32_MAX ||
+             evaluation->spikes[i].low_growth_bytes > evaluation->spikes[best].low_growth_bytes))
+            best = i;
+    if (best == UINT32_MAX)
+        return false;
+    int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (i != best && evaluation->ranks[i].in_generation)
+            others[count++] = evaluation->spikes[i].low_growth_bytes;
+    int64_t median = median_of(others, count, arena);
+    const struct rank_spike *spikes = &evaluation->spikes[best];
+    double ratio = median <= 0 ? INFINITY : (double)spikes->low_growth_bytes / (double)median;
+    // What it leaked beyond the others has to be worth a word by itself.
+    if (ratio < self->min_excess_ratio ||
+        spikes->low_growth_bytes - median < spikes->threshold_bytes)
+        return false;
+    struct suspect *suspect = arena_zero(arena, 1, sizeof *suspect);
+    suspect->index = best;
+    suspect->spike = spikes->creep;
+    suspect->aligned_ns = spikes->creep.time_ns - evaluation->alignment[best].generation_offset_ns;
+    suspect->confidence = CONFIDENCE_LOW;
+    cause->kind = CAUSE_LEAK;
+    cause->suspects = (struct suspect_list){.items = suspect,
+                                            .count = 1,
+                                            .candidate_count = 1,
+                                            .onset_ns = suspect->aligned_ns,
+                                            .sparse = cause->suspects.sparse};
+    cause->growth_bytes = spikes->low_growth_bytes;
+    cause->median_other_growth_bytes = median;
+    cause->excess_ratio = ratio;
+    cause->sole_earliest = true;
+    cause->creeping = true;
+    return true;
+}
+
+static struct standing_name *name_at(const struct first_cause *self, uint32_t row) {
+    return table_row(&self->names, row);
+}
+
+static struct standing_name *name_of(struct first_cause *self,
+                                     const struct evaluation *evaluation) {
+    while (self->names.used <= evaluation->job_slot)
+        name_at(self, table_add(&self->names))->slot = TABLE_NO_ROW;
+    struct standing_name *name = name_at(self, evaluation->job_slot);
+    if (name->job != evaluation->job)
+        *name = (struct standing_name){.job = evaluation->job, .slot = TABLE_NO_ROW};
+    return name;
+}
+
+// A first name can still change while other ranks report, so it has to stand for a while.
+static bool has_settled(struct first_cause *self, const struct evaluation *evaluation,
+                        uint32_t slot) {
+    struct standing_name *name = name_of(self, evaluation);
+    if (name->slot != slot || name->generation != evaluation->generation) {
+        name->slot = slot;
+        name->generation = evaluation->generation;
+        name->since_ns = evaluation->as_of_ns;
+    }
+    return evaluation->last || evaluation->as_of_ns - name->since_ns >= self->settle_ns;
+}
+
+static uint32_t ranks_in_generation(const struct evaluation *evaluation) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        count += evaluation->ranks[i].in_generation;
+    return count;
+}
+
+// From windows of growth: who was first, and was it more than what the others grew?
+static bool find_spike(struct first_cause *self, const struct evaluation *evaluation,
+                       struct arena *arena, struct cause *cause) {
+    suspects_rank(evaluation, SUSPECTS_KEPT_OF_GENERATION, arena, &cause->suspects);
+    bool stayed = cause->suspects.count > 0;
+    if (!stayed)
+        suspects_rank(evaluation, SUSPECTS_OF_GENERATION, arena, &cause->suspects);
+    const struct suspect_list *suspects = &cause->suspects;
+    if (suspects->count == 0)
+        return false;
+    compare_growth(self, evaluation, arena, cause);
+    cause->sole_earliest =
+        suspects->count < 2 || suspects->items[1].aligned_ns != suspects->items[0].aligned_ns;
+    if (!stayed)
+        cause->kind = CAUSE_SWING;
+    else
+        cause->kind =
+            cause->excess_ratio < self->min_excess_ratio ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
+    return true;
+}
+
+static const struct cause *judge(struct first_cause *self, const struct evaluation *evaluation,
+                                 struct arena *arena) {
+    if (ranks_in_generation(evaluation) < 2)
+        return NULL;
+    struct cause *cause = arena_zero(arena, 1, sizeof *cause);
+    bool found = find_spike(self, evaluation, arena, cause);
+    if (!found || cause->kind != CAUSE_LEAK)
+        found |= find_creep(self, evaluation, arena, cause);
+    if (!found)
+        return NULL;
+    cause->generation = evaluation->generation;
+    cause->settled =
+        has_settled(self, evaluation, evaluation->ranks[cause->suspects.items[0].index].slot);
+    return cause;
+}
+
+// "Some ranks have fewer than two samples …: 1, 4." Empty when all have two.
+static struct slice insufficient_note(const struct evaluation *evaluation, struct arena *arena) {
+    enum { DIGITS_MAX = 12 };
+    static const char before[] =
+        "Some ranks have fewer than two samples and cannot contribute to "
+        "spike detection: ";
+    char *text = NULL;
+    size_t size = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        if (evaluation->ranks[i].sample_count >= 2)
+            continue;
+        if (text == NULL) {
+            text = arena_take(arena, sizeof before + (size_t)evaluation->rank_count * DIGITS_MAX);
+            size = (size_t)sprintf(text, "%s%d", before, evaluation->ranks[i].series->rank);
+        } else {
+            size += (size_t)sprintf(text + size, ", %d", evaluation->ranks[i].series->rank);
+        }
+    }
+    if (text != NULL)
+        text[size++] = '.';
+    return (struct slice){text, size};
+}
+
+static void summarise(struct evaluation *evaluation, struct arena *arena) {
+    struct suspect_list *suspects = arena_zero(arena, 1, sizeof *suspects);
+    evaluation->suspects = suspects;
+    if (evaluation->rank_count == 0)
+        return;
+    if (evaluation->rank_count == 1) {
+        notes_append(&evaluation->notes, arena,
+                     SLICE("At least two ranks are required for cross-rank first-cause analysis."));
+        return;
+    }
+    suspects_rank(evaluation, SUSPECTS_OF_ALL, arena, suspects);
+    struct slice insufficient = insufficient_note(evaluation, arena);
+    if (insufficient.size > 0)
+        notes_append(&evaluation->notes, arena, insufficient);
+    if (suspects->candidate_count == 0)
+        notes_append(&evaluation->notes, arena,
+                     SLICE("No qualifying cross-rank spikes were detected."));
+    if (suspects->candidate_count == 1)
+        notes_append(&evaluation->notes, arena,
+                     SLICE("Only one rank produced a qualifying spike; confidence is limited."));
+}
+
+static void forget(struct first_cause *self, const struct forgotten *forgotten) {
+    if (forgotten->everything) {
+        first_cause_stop(self);
+        tables_init(self);
+    }
+    for (uint32_t i = 0; i < forgotten->slot_count; i++)
+        if (forgotten->slots[i] < self->growths.used)
+            memset(table_row(&self->growths, forgotten->slots[i]), 0, sizeof(struct growth_state));
+    for (uint32_t i = 0; i < forgotten->job_count; i++)
+        if (forgotten->jobs[i].slot < self->names.used)
+            *name_at(self, forgotten->jobs[i].slot) = (struct standing_name){.slot = TABLE_NO_ROW};
+}
+
+static void first_cause_state(void *instance, struct state_list *list) {
+    struct first_cause *self = instance;
+    state_list_table(list, &self->growths);
+    struct state_entry *names = state_list_table(list, &self->names);
+    state_entry_string(names, offsetof(struct standing_name, job));
+}
+
+static void first_cause_consume(void *instance, struct batch *batch) {
+    struct first_cause *self = instance;
+    if (batch->forgotten != NULL)
+        forget(self, batch->forgotten);
+    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
+        struct evaluation *evaluation = &batch->evaluations[i];
+        summarise(evaluation, batch->arena);
+        evaluation->cause = judge(self, evaluation, batch->arena);
+    }
+}
+
+const struct component_type processor_first_cause = {
+    .name = "first_cause",
+    .summary = "Ranks the suspects and judges whether one rank leaked.",
+    .kind = COMPONENT_PROCESSOR,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct first_cause_config),
+    .instance_size = sizeof(struct first_cause),
+    .needs = FACT_SPIKES | FACT_ALIGNMENT,
+    .gives = FACT_SUSPECTS,
+    .start = first_cause_start,
+    .stop = first_cause_stop,
+    .state = first_cause_state,
+    .processor = {.consume = first_cause_consume},
+};

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who was first, and how sure is that? A name is sure (high) when its rank alone was earliest by at
+// least the median sampling interval and all ranks were heard; medium when the lead is shorter.
+#include "processors/first_cause/suspects.h"
+
+#include "base/sort.h"
+
+static const struct spike *spike_from(const struct rank_spike *spikes, enum suspect_source source) {
+    switch (source) {
+    case SUSPECTS_OF_ALL:
+        return &spikes->first;
+    case SUSPECTS_OF_GENERATION:
+        return &spikes->first_of_generation;
+    case SUSPECTS_KEPT_OF_GENERATION:
+        return &spikes->kept;
+    }
+    return NULL;
+}
+
+static int compare_suspects(const void *left, const void *right) {
+    const struct suspect *a = left;
+    const struct suspect *b = right;
+    if (a->aligned_ns != b->aligned_ns)
+        return a->aligned_ns < b->aligned_ns ? -1 : 1;
+    if (a->spike.growth_bytes != b->spike.growth_bytes)
+        return a->spike.growth_bytes > b->spike.growth_bytes ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+static bool is_sparse(const struct evaluation *evaluation, enum suspect_source source) {
+    if (evaluation->world_size > evaluation->rank_count)
+        return true;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        const struct rank_view *view = &evaluation->ranks[i];
+        if (view->sample_count < 2 || (source != SUSPECTS_OF_ALL && !view->in_generation))
+            return true;
+    }
+    return false;
+}
+
+static void collect(const struct evaluation *evaluation, enum suspect_source source,
+                    struct suspect_list *out) {
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        const struct spike *spike = spike_from(&evaluation->spikes[i], source);
+        if (!spike->found)
+            continue;
+        const struct rank_alignment *alignment = &evaluation->alignment[i];
+        __int128 offset =
+            source == SUSPECTS_OF_ALL ? alignment->offset_ns : alignment->generation_offset_ns;
+        out->items[out->candidate_count++] =
+            (struct suspect){.index = i, .spike = *spike, .aligned_ns = spike->time_ns - offset};
+    }
+}
+
+static enum confidence confidence_of(const struct suspect_list *list, uint32_t i,
+                                     __int128 median_interval_ns) {
+    const struct suspect *suspect = &list->items[i];
+    __int128 earliest = list->items[0].aligned_ns;
+    if (list->candidate_count < 2 || list->sparse || suspect->aligned_ns != earliest)
+        return CONFIDENCE_LOW;
+    bool alone = list->count < 2 || list->items[1].aligned_ns != earliest;
+    if (alone && (median_interval_ns <= 0 || suspect->lead_ns >= median_interval_ns))
+        return CONFIDENCE_HIGH;
+    return CONFIDENCE_MEDIUM;
+}
+
+void suspects_rank(const struct evaluation *evaluation, enum suspect_source source,
+                   struct arena *arena, struct suspect_list *out) {
+    *out = (struct suspect_list){.items =
+                                     arena_zero(arena, evaluation->rank_count, sizeof *out->items)};
+    collect(evaluation, source, out);
+    out->sparse = is_sparse(evaluation, source);
+    if (out->candidate_count == 0)
+        return;
+    sort_stable(out->items, out->candidate_count, sizeof *out->items, arena, compare_suspects);
+    out->has_onset = out->candidate_count >= 2;
+    out->onset_ns = out->items[out->has_onset ? 1 : 0].aligned_ns;
+    while (out->count < out->candidate_count && out->items[out->count].aligned_ns <= out->onset_ns)
+        out->count++;
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct suspect *suspect = &out->items[i];
+        suspect->lead_ns = out->has_onset ? out->onset_ns - suspect->aligned_ns : 0;
+    }
+    for (uint32_t i = 0; i < out->count; i++)
+        out->items[i].confidence = confidence_of(out, i, evaluation->median_interval_ns);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of collective operations: which rank is how far in which process group, and what it
+// still waits for.
+//
+// A dump lists thousands of operations, most of them ended; what is kept of those is one row a
+// group and rank (a member): how far it is, which of the last 256 sequence numbers ended, and the
+// last one that ended. Operations under way are rows of their own, in a chain a member. States only
+// move forward and rows do not depend on the order of dumps, so the same dumps give the same rows
+// whatever came first. Ranks whose job was started again (a lower sequence number that was made
+// later) begin anew. When a bound is reached, the group that was heard of least recently goes.
+// All rows are flat. Cost: one dump once, some 20 ns an entry; no allocation but for new rows.
+#pragma once
+
+#include "base/arena.h"
+#include "base/table/keyed_rows.h"
+#include "pipeline/component/state.h"
+#include "pipeline/model/event.h"
+#include "pipeline/model/node_event.h"
+
+enum {
+    HANG_WINDOW = 256, // sequence numbers below the last one that ended whose end is remembered
+    HANG_WORDS = HANG_WINDOW / 64,
+    HANG_SILENT_KEPT = 8,  // operations kept of a member whose recorder tells no ends
+    HANG_CHUNK_RANKS = 61, // ranks in a row of a member set
+};
+
+enum hang_direction { HANG_COLLECTIVE, HANG_SEND, HANG_RECV, HANG_BATCH };
+
+// An operation under way.
+struct hang_open {
+    uint32_t next;   // of the same member
+    string_id name;  // "all_reduce", without the backend
+    string_id sizes; // of its inputs, for people; STRING_NONE: not said or long
+    string_id dtypes;
+    int32_t own, peer; // of a send or recv, numbers within the group; -1: not said
+    uint8_t direction; // enum hang_direction
+    uint8_t state;     // enum flight_state
+    bool retired;
+    bool tells_states; // a scheduled one that is retired timed out
+    bool from_file;
+    bool several; // several operations share the number (coalesced): they are not compared
+    bool silent;  // whether it ended is not known
+    int64_t sequence;
+    uint64_t created_ns;
+    uint64_t started_ns;
+    int64_t timeout_ms;
+    uint64_t sizes_hash, dtypes_hash; // 0: not said
+};
+
+// How far a member is, of collectives or of sends and receives.
+struct hang_progress {
+    int64_t newest; // -1: nothing
+    uint64_t newest_created_ns;
+    int64_t done;                   // the last that ended; -1: none
+    uint64_t done_bits[HANG_WORDS]; // bit i: done - i ended
+};
+
+enum hang_listed { HANG_LISTED_UNKNOWN, HANG_LISTED, HANG_UNLISTED };
+
+struct hang_member {
+    struct row_head head;
+    uint32_t group; // row of the group
+    int32_t rank;
+    uint32_t self; // its own number
+    uint32_t next; // of the same group
+    uint32_t first_open;
+    uint32_t open_count;
+    uint32_t set;       // row of its member set; TABLE_NO_ROW: not known
+    uint8_t listed;     // enum hang_listed: whether its last dump's pg_config names the group
+    bool known;         // a recorder that tells ends spoke of it
+    uint64_t config_ns; // of the dump that `set` and `listed` are from
+    struct hang_progress collective, p2p;
+    string_id last_name; // of collective.done, or of the newest where no end is told
+    int64_t last;        // its number; -1: none
+    uint64_t last_created_ns, last_completed_ns;
+};
+
+struct hang_group {
+    struct row_head head;
+    string_id job, backend, name, desc;
+    uint32_t self; // its own number
+    uint32_t first_member;
+    uint32_t member_count;
+    uint64_t heard_ns;
+};
+
+// One recorder of one process.
+struct hang_source {
+    struct row_head head;
+    string_id job, backend;
+    int32_t rank;
+    bool whole; // a dump was seen
+    bool tells_states;
+    uint64_t heard_ns;
+    uint64_t dump_ns;     // of the last dump
+    int64_t first_record; // of it; above 0: older entries were lost
+    uint64_t oldest_ns;   // when its first entry was created
+};
+
+// Where a rank runs.
+struct hang_rank {
+    struct row_head head;
+    string_id job;
+    int32_t rank;
+    string_id node; // or STRING_NONE
+    uint64_t place_ns;
+    uint64_t heard_ns;
+};
+
+struct hang_set {
+    struct row_head head;
+    uint32_t count;
+    uint64_t hash;
+    uint32_t self;
+    uint32_t first_chunk;
+    uint32_t references; // by members
+};
+
+struct hang_chunk {
+    uint32_t next;
+    uint32_t count;
+    int32_t ranks[HANG_CHUNK_RANKS];
+};
+
+struct hang_store {
+    struct keyed_rows groups, members, sources, ranks, sets;
+    struct table opens, chunks;
+    uint32_t max_groups, max_ranks, max_entries, max_pending;
+    uint64_t evicted; // since the start
+};
+
+void hang_store_init(struct hang_store *store);
+void hang_store_release(struct hang_store *store);
+void hang_store_state(struct hang_store *store, struct state_list *list);
+void hang_store_restored(struct hang_store *store);
+
+// EVENT_FLIGHT and EVENT_RANK_MAP; others are passed over.
+void hang_store_take(struct hang_store *store, const struct event *event, struct arena *scratch);
+// What was not heard of since `before_ns` goes.
+void hang_store_expire(struct hang_store *store, uint64_t before_ns);
+
+static inline struct hang_group *hang_group_at(const struct hang_store *store, uint32_t row) {
+    return table_row(&store->groups.table, row);
+}
+static inline struct hang_member *hang_member_at(const struct hang_store *store, uint32_t row) {
+    return table_row(&store->members.table, row);
+}
+static inline struct hang_open *hang_open_at(const struct hang_store *store, uint32_t row) {
+    return table_row(&store->opens, row);
+}
+static inline struct hang_set *hang_set_at(const struct hang_store *store, uint32_t row) {
+    return table_row(&store->sets.table, row);
+}
+
+// Its recorder for this backend (or one of a dump that held no entries), or NULL.
+const struct hang_source *hang_find_source(const struct hang_store *store,
+                                           const struct hang_group *group, int32_t rank);
+const struct hang_rank *hang_find_rank(const struct hang_store *store, string_id job, int32_t rank);
+// The ranks of a set, ascending, in `arena`.
+const int32_t *hang_set_ranks(const struct hang_store *store, const struct hang_set *set,
+                              struct arena *arena);
+bool hang_set_holds(const struct hang_store *store, const struct hang_set *set, int32_t rank);
+bool hang_is_done(const struct hang_progress *progress, int64_t sequence);

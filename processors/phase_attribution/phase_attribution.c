@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was each suspect doing when its memory began to grow, and what is the verdict? Keeps the
+// phase boundaries of every process (phase_store.h), answers for each suspect's moment, and says
+// what first_cause found as a verdict: open, updated, and resolved when growth falls back or
+// another rank turns out to be first. A verdict of an earlier generation stays as it was. Cost: one
+// boundary is kept once; an evaluation replays the boundaries of the suspects' processes.
+#include "processors/phase_attribution.h"
+
+#include "pipeline/component/verdict_ledger.h"
+#include "processors/phase_attribution/store.h"
+#include "processors/phase_attribution/verdict.h"
+
+struct phase_attribution_config {
+    struct duration retention;
+};
+
+// The rank that the last verdict about a job named, to resolve it when it no longer stands; row i
+// belongs to slot i of rank_group's jobs.
+struct named_rank {
+    uint32_t slot;
+    string_id job; // that it is about: the pool gets its name later
+    uint32_t generation;
+    bool named;
+    enum cause_kind kind;
+    struct suspect suspect;
+    int64_t growth_bytes;
+    int64_t median_other_growth_bytes;
+    double excess_ratio;
+};
+
+struct phase_attributor {
+    struct phase_store store;
+    struct table named;
+    struct verdict_ledger ledger;
+    int64_t retention_ns; // DURATION_SPECIAL: all
+    bool live;
+    struct arena scratch;
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "retention",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct phase_attribution_config, retention),
+     .default_value = "10m",
+     .min = 1,
+     .max = 31536000,
+     .special = "all",
+     .help = "how far back scopes that were left are kept, in event time; open ones always are, "
+             "and inputs that end are kept whole"},
+};
+
+enum { SCRATCH_BLOCK = 64 * 1024 };
+
+static void named_init(struct phase_attributor *self) {
+    table_init(&self->named, "phase_attribution.named", sizeof(struct named_rank), 16);
+}
+
+static enum status attributor_start(void *instance, const void *config,
+                                    const struct component_context *context, struct error *error) {
+    struct phase_attributor *self = instance;
+    (void)error;
+    phase_store_init(&self->store);
+    named_init(self);
+    verdict_ledger_init(&self->ledger, "phase_attribution.verdicts");
+    arena_init(&self->scratch, SCRATCH_BLOCK);
+    self->retention_ns = ((const struct phase_attribution_config *)config)->retention.ns;
+    self->live = !context->once;
+    return STATUS_OK;
+}
+
+static void attributor_stop(void *instance) {
+    struct phase_attributor *self = instance;
+    phase_store_release(&self->store);
+    table_release(&self->named);
+    verdict_ledger_release(&self->ledger);
+    arena_release(&self->scratch);
+}
+
+static struct phase_attribution *attribute(const struct phase_attributor *self,
+                                           const struct evaluation *evaluation,
+                                           const struct suspect_list *suspects,
+                                           struct arena *arena) {
+    struct phase_attribution *phases = arena_zero(arena, suspects->count + 1, sizeof *phases);
+    for (uint32_t i = 0; i < suspects->count; i++) {
+        const struct suspect *suspect = &suspects->items[i];
+        const struct origin *origin = table_row(&evaluation->store->origins, suspect->spike.origin);
+        int32_t rank = evaluation->ranks[suspect->index].series->rank;
+        phases[i] = phase_store_resolve(&self->store, origin, rank, suspect->spike.time_ns, arena);
+    }
+    return phases;
+}
+
+static struct named_rank *named_of(struct phase_attributor *self,
+                                   const struct evaluation *evaluation) {
+    while (self->named.used <= evaluation->job_slot)
+        table_add(&self->named);
+    struct named_rank *named = table_row(&self->named, evaluation->job_slot);
+    if (named->job != evaluation->job)
+        *named = (struct named_rank){.job = evaluation->job};
+    return named;
+}
+
+static bool find_slot(const struct evaluation *evaluation, uint32_t slot, uint32_t *index) {
+    for (*index = 0; *index < evaluation->rank_count; ++*index)
+        if (evaluation->ranks[*index].slot == slot)
+            return true;
+    return false;
+}
+
+// Ends the verdict about a rank that was named before: as a swing when nothing of it stayed, else
+// because another rank was first.
+static void resolve_named(struct phase_attributor *self, struct batch *batch,
+                          const struct evaluation *evaluation, struct named_rank *named,
+                          const struct cause *now) {
+    uint32_t index;
+    named->named = false;
+    if (!find_slot(evaluation, named->slot, &index))
+        return;
+    struct suspect suspect = named->suspect;
+    suspect.index = index;
+    const struct rank_spike *spikes = &evaluation->spikes[index];
+    bool stayed = (spikes->kept.found || spikes->creep.found) && now != NULL;
+    struct cause cause = {
+        .kind = stayed ? named->kind : CAUSE_SWING,
+        .suspects = {.items = &suspect, .count = 1, .candidate_count = 1},
+        .growth_bytes = named->growth_bytes,
+        .median_other_growth_bytes = named->median_other_growth_bytes,
+        .excess_ratio = named->excess_ratio,
+        .sole_earliest = true,
+        .generation = named->generation,
+    };
+    struct memory_finding finding = {.evaluation = evaluation,
+                                     .cause = &cause,
+                                     .phases =
+                                         attribute(self, evaluation, &cause.suspects, batch->arena),
+                                     .replaced = stayed};
+    if (stayed)
+        finding.replaced_by = evaluation->ranks[now->suspects.items[0].index].series->rank;
+    struct verdict verdict;
+    memory_verdict_build(&finding, batch->arena, &verdict);
+    verdict_ledger_report(&self->ledger, batch, &verdict, true, memory_verdict_weight(&finding));
+}
+
+static void report_cause(struct phase_attributor *self, struct batch *batch,
+                         const struct evaluation *evaluation, struct named_rank *named) {
+    const struct cause *cause = evaluation->cause;
+    const struct suspect *first = &cause->suspects.items[0];
+    *named = (struct named_rank){.job = evaluation->job,
+                                 .slot = evaluation->ranks[first->index].slot,
+                                 .generation = cause->generation,
+                                 .named = true,
+                                 .kind = cause->kind,
+                                 .suspect = *first,
+                                 .growth_bytes = cause->growth_bytes,
+                                 .median_other_growth_bytes = cause->median_other_growth_bytes,
+                                 .excess_ratio = cause->excess_ratio};
+    struct memory_finding finding = {
+        .evaluation = evaluation, .cause = cause, .phases = evaluation->cause_phases};
+    struct verdict verdict;
+    memory_verdict_build(&finding, batch->arena, &verdict);
+    verdict_ledger_report(&self->ledger, batch, &verdict, cause->kind == CAUSE_SWING,
+                          memory_verdict_weight(&finding));
+}
+
+static void judge(struct phase_attributor *self, struct batch *batch,
+                  const struct evaluation *evaluation) {
+    const struct cause *cause = evaluation->cause;
+    if (evaluation->rank_count == 0)
+        return;
+    struct named_rank *named = named_of(self, evaluation);
+    bool settled = cause != NULL && cause->settled;
+    if (cause != NULL && !settled)
+        return;
+    bool same_generation = named->named && named->generation == evaluation->generation;
+    bool same_rank =
+        settled && evaluation->ranks[cause->suspects.items[0].index].slot == named->slot;
+    if (same_generation && !same_rank)
+        resolve_named(self, batch, evaluation, named, cause);
+    if (settled)
+        report_cause(self, batch, evaluation, named);
+}
+
+static void evaluate(struct phase_attributor *self, struct batch *batch,
+                     struct evaluation *evaluation) {
+    if (evaluation->suspects != NULL)
+        evaluation->suspect_phases =
+            attribute(self, evaluation, evaluation->suspects, batch->arena);
+    if (evaluation->cause != NULL)
+        evaluation->cause_phases =
+            attribute(self, evaluation, &evaluation->cause->suspects, batch->arena);
+    if (self->store.kept.tracks_left_out)
+        notes_append(&evaluation->notes, batch->arena,
+                     SLICE("Too many processes wrote phases; those of some were left out."));
+    judge(self, batch, evaluation);
+}
+
+static void expire(struct phase_attributor *self, uint64_t now_ns) {
+    uint64_t retention_ns = (uint64_t)self->retention_ns;
+    if (!self->live || self->retention_ns == DURATION_SPECIAL || now_ns < retention_ns)
+        return;
+    arena_reset(&self->scratch);
+    phase_store_expire(&self->store, now_ns - retention_ns, &self->scratch);
+}
+
+static void forget(struct phase_attributor *self, const struct batch *batch) {
+    const struct forgotten *forgotten = batch->forgotten;
+    if (forgotten->everything) {
+        table_release(&self->named);
+        named_init(self);
+    }
+    for (uint32_t i = 0; i < forgotten->job_count; i++)
+        if (forgotten->jobs[i].slot < self->named.used)
+            memset(table_row(&self->named, forgotten->jobs[i].slot), 0, sizeof(struct named_rank));
+    phase_store_forget(&self->store, forgotten, batch->as_of_ns, batch->arena);
+    verdict_ledger_forget(&self->ledger, forgotten);
+}
+
+static void attributor_state(void *instance, struct state_list *list) {
+    struct phase_attributor *self = instance;
+    phase_store_state(&self->store, list);
+    struct state_entry *named = state_list_table(list, &self->named);
+    state_entry_string(named, offsetof(struct named_rank, job));
+    verdict_ledger_state(&self->ledger, list);
+}
+
+static void attributor_restored(void *instance) {
+    struct phase_attributor *self = instance;
+    phase_store_restored(&self->store);
+    verdict_ledger_restored(&self->ledger);
+}
+
+static void attributor_consume(void *instance, struct batch *batch) {
+    struct phase_attributor *self = instance;
+    // Of all jobs, as the reference has it: a process is told by its session and rank.
+    for (uint32_t i = 0; i < batch->event_count; i++)
+        if (batch->events[i].kind == EVENT_TELEMETRY && batch->events[i].telemetry->scope != NULL)
+            phase_store_add(&self->store, batch->events[i].telemetry);
+    if (!batch->evaluate)
+        return;
+    if (batch->forgotten != NULL)
+        forget(self, batch);
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        evaluate(self, batch, &batch->evaluations[i]);
+    if (!batch->last)
+        expire(self, batch->as_of_ns);
+}
+
+const struct component_type processor_phase_attribution = {
+    .name = "phase_attribution",
+    .summary = "Says what the suspects were doing and gives the verdict.",
+    .kind = COMPONENT_PROCESSOR,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct phase_attribution_config),
+    .instance_size = sizeof(struct phase_attributor),
+    .needs = FACT_SUSPECTS | FACT_SERIES,
+    .gives = FACT_PHASES | FACT_VERDICTS,
+    .start = attributor_start,
+    .stop = attributor_stop,
+    .state = attributor_state,
+    .restored = attributor_restored,
+    .processor = {.consume = attributor_consume},
+};

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was each process doing, and when? The phase boundaries of every (session, rank), and the
+// answer for one moment, as stormlog's phase replay gives it.
+//
+// Memory: 64 bytes a boundary plus its scope id in pieces of 60 bytes. One thread.
+#pragma once
+
+#include "base/arena.h"
+#include "base/table/table.h"
+#include "pipeline/component/state.h"
+#include "pipeline/model/batch.h"
+#include "pipeline/model/evaluation.h"
+#include "pipeline/model/event.h"
+
+struct phase_store {
+    struct table tracks;     // one a (session, rank)
+    struct table boundaries; // chained a track, in order of arrival
+    struct table texts;      // scope ids, in chained pieces
+    uint32_t *index;         // open addressing over tracks
+    uint32_t index_size;
+    struct {
+        bool tracks_left_out;
+    } kept;
+};
+
+// For the owner's `state` and `restored` (state.h).
+void phase_store_state(struct phase_store *store, struct state_list *list);
+void phase_store_restored(struct phase_store *store);
+// Forgets what these processes did up to `until_ns`. O(processes known).
+void phase_store_forget(struct phase_store *store, const struct forgotten *forgotten,
+                        uint64_t until_ns, struct arena *scratch);
+
+void phase_store_init(struct phase_store *store);
+void phase_store_release(struct phase_store *store);
+// Keeps the boundary (telemetry->scope is not NULL).
+void phase_store_add(struct phase_store *store, const struct telemetry *telemetry);
+// Forgets scopes that were left before `before_ns`. Looks at a track only when it has doubled
+// since.
+void phase_store_expire(struct phase_store *store, uint64_t before_ns, struct arena *scratch);
+
+// What a sample's process was doing at `time_ns`. Texts lie in `arena`. O(boundaries of its track ·
+// log).
+struct phase_attribution phase_store_resolve(const struct phase_store *store,
+                                             const struct origin *origin, int32_t rank,
+                                             uint64_t time_ns, struct arena *arena);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what is known of one pod's removal to the verdict that people read.
+#pragma once
+
+#include "pipeline/model/verdict.h"
+#include "processors/cluster/pod_removal.h"
+#include "processors/pod_evicted/node_conditions.h"
+
+enum eviction_kind {
+    EVICTION_NODE_PRESSURE,
+    EVICTION_POD_LIMIT,
+    EVICTION_TAINT,
+    EVICTION_PREEMPTED,
+    EVICTION_API,
+};
+
+struct eviction_confidence {
+    int64_t full, partial, pod_limit, other, unknown_pressure;
+};
+
+struct eviction_finding {
+    const struct removal *removal; // located
+    const struct pod_place *place;
+    enum eviction_kind kind;
+    bool cancelled; // the removal was taken back: the verdict ends
+    // Of the node, at the moment; NULL: none.
+    const struct transition *transition;
+    enum node_condition condition; // of `transition`
+    // Where there is none in the window: one that is older and still held.
+    const struct transition *sustained;
+    enum node_condition sustained_condition;
+    bool show_sustained; // as evidence, for context
+};
+
+// Texts and lists go to the arena.
+void eviction_verdict_build(const struct eviction_finding *finding,
+                            const struct eviction_confidence *confidence, struct arena *arena,
+                            struct verdict *out);
+// Changes when anything does that the verdict is made of; never 0.
+uint64_t eviction_finding_hash(const struct eviction_finding *finding);

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// What did each rank use, and when? Each sample is copied once, 48 bytes, into the series of its
+// job and rank, in time order; everything later reads from there. At an evaluation the rows up to
+// its moment are counted once (rank_settle.c) and shown to the later stages (rank_view.c). Cost:
+// amortised constant a sample. Memory: 48 bytes a sample kept plus one chunk of 1 KiB a rank.
+#include "processors/rank_group.h"
+
+#include "base/memory.h"
+#include "processors/rank_group/state.h"
+
+enum { ALL_JOBS = 4 }; // times what one job may have
+
+struct rank_group_config {
+    struct duration retention;
+    int64_t max_ranks;
+};
+
+static const struct option OPTIONS[] = {
+    {.name = "retention",
+     .type = OPTION_DURATION,
+     .offset = offsetof(struct rank_group_config, retention),
+     .default_value = "10m",
+     .min = 1,
+     .max = 31536000,
+     .special = "all",
+     .help = "how far back samples are kept, in event time, from the last evaluation; inputs that "
+             "end are always kept whole"},
+    {.name = "max_ranks",
+     .type = OPTION_INT,
+     .offset = offsetof(struct rank_group_config, max_ranks),
+     .default_value = "65536",
+     .min = 1,
+     .max = 16777216,
+     .help = "ranks of a job; samples of further ones are left out, with a note; all jobs together "
+             "may have four times as many, and each as many as it leaves free of those"},
+};
+
+void rank_group_init(struct rank_group *self) {
+    rows_store_init(&self->store);
+    table_init(&self->ranks, "rank_group.ranks", sizeof(struct rank_state), 64);
+    table_init(&self->sessions, "rank_group.sessions", sizeof(struct rank_session), 256);
+    table_init(&self->jobs, "rank_group.jobs", sizeof(struct job_state), 1);
+    memset(self->origin_buckets, 0xff, sizeof self->origin_buckets);
+    self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};
+}
+
+static enum status rank_group_start(void *instance, const void *config,
+                                    const struct component_context *context, struct error *error) {
+    struct rank_group *self = instance;
+    const struct rank_group_config *options = config;
+    (void)error;
+    rank_group_init(self);
+    self->retention_ns = options->retention.ns;
+    self->max_ranks = (uint32_t)options->max_ranks;
+    self->live = !context->once;
+    return STATUS_OK;
+}
+
+void job_begin(const struct rank_group *self, struct job_state *job) {
+    if (!self->live)
+        return;
+    job->intervals = memory_take(sizeof *job->intervals);
+    order_init(job->intervals);
+}
+
+void job_release(struct job_state *job) {
+    memory_give(job->ranks);
+    if (job->intervals != NULL)
+        order_release(job->intervals);
+    memory_give(job->intervals);
+    job->ranks = NULL;
+    job->intervals = NULL;
+}
+
+void rank_group_release(struct rank_group *self) {
+    for (uint32_t i = 0; i < self->jobs.used; i++)
+        job_release(job_at(self, i));
+    for (uint32_t i = 0; i < self->ranks.used; i++)
+        rows_release(&rank_at(self, i)->series);
+    memory_give(self->rank_index);
+    self->rank_index = NULL;
+    self->rank_index_size = 0;
+    table_release(&self->jobs);
+    table_release(&self->ranks);
+    table_release(&self->sessions);
+    rows_store_release(&self->store);
+}
+
+static void rank_group_stop(void *instance) {
+    rank_group_release(instance);
+}
+
+static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
+    uint32_t row = table_add(&self->jobs);
+    struct job_state *state = job_at(self, row);
+    state->job = job;
+    state->named = named;
+    state->first_arrival = UINT64_MAX;
+    state->first_ns = UINT64_MAX;
+    job_begin(self, state);
+    return row;
+}
+
+// Samples that name no job stand in the pool only while there is one job.
+static void drop_nameless(struct rank_group *self) {
+    struct job_state *pool = job_at(self, self->kept.pool);
+    for (uint32_t i = 0; i < pool->rank_count; i++) {
+        struct rank_state *rank = rank_at(self, pool->ranks[i].row);
+        rows_remove_flagged(&self->store, &rank->series, SAMPLE_JOB_NULL);
+        rank->series.first_arrival = rank->first_named_arrival;
+        rank->has_first = rank->series.sample_count > 0;
+        if (rank->has_first)
+            rank->first_ns = rank_group_first_held(self, rank);
+    }
+    for (uint32_t i = 0; i < pool->claim_count; i++)
+        pool->claims[i].first_arrival = pool->claims[i].first_named_arrival;
+    rank_group_unsettle(self, pool);
+}
+
+// The pool's row for a job that was not seen before, or a new row.
+static uint32_t place_new_job(struct rank_group *self, string_id job) {
+    bool pooled = self->choice.mode != JOB_EACH;
+    struct rank_group_kept *kept = &self->kept;
+    if (table_live(&self->jobs) == 0 && pooled)
+        kept->pool = add_job(self, STRING_NONE, false);
+    if (pooled && job == STRING_NONE)
+        return kept->pool;
+    if (pooled && kept->named_jobs == 0 && kept->pool != TABLE_NO_ROW) {
+        kept->named_jobs = 1;
+        job_at(self, kept->pool)->job = job;
+        job_at(self, kept->pool)->named = true;
+        return kept->pool;
+    }
+    if (table_live(&self->jobs) >= self->choice.max_jobs) {
+        kept->jobs_left_out = true;
+        return TABLE_NO_ROW;
+    }
+    if (job != STRING_NONE && ++kept->named_jobs == 2 && pooled && kept->pool != TABLE_NO_ROW)
+        drop_nameless(self);
+    return add_job(self, job, job != STRING_NONE);
+}
+
+static uint32_t known_job(const struct rank_group *self, string_id job) {
+    for (uint32_t i = 0; i < self->jobs.used; i++)
+        if (job_at(self, i)->job == job)
+            return i;
+    return TABLE_NO_ROW;
+}
+
+// Row of the job that takes this sample; TABLE_NO_ROW when none does.
+static uint32_t find_job(struct rank_group *self, string_id job) {
+    bool pooled = self->choice.mode != JOB_EACH;
+    if (pooled && job == STRING_NONE && self->kept.named_jobs >= 2)
+        return TABLE_NO_ROW;
+    if (self->last_job < self->jobs.used && job_at(self, self->last_job)->job == job)
+        return self->last_job;
+    uint32_t row = known_job(self, job);
+    if (row == TABLE_NO_ROW)
+        row = place_new_job(self, job);
+    if (row != TABLE_NO_ROW)
+        self->last_job = row;
+    return row;
+}
+
+static uint32_t index_start(const struct rank_group *self, uint32_t job, int32_t rank) {
+    uint64_t key = (uint64_t)job << 32 | (uint32_t)rank;
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (self->rank_index_size - 1);
+}
+
+static void index_put(struct rank_group *self, uint32_t row) {
+    const struct rank_state *rank = rank_at(self, row);
+    uint32_t at = index_start(self, rank->job, rank->series.rank);
+    while (self->rank_index[at] != TABLE_NO_ROW)
+        at = (at + 1) & (self->rank_index_size - 1);
+    self->rank_index[at] = row;
+}
+
+void rank_group_index(struct rank_group *self, uint32_t size) {
+    if (size != self->rank_index_size) {
+        memory_give(self->rank_index);
+        self->rank_index = memory_take(size * sizeof(uint32_t));
+        self->rank_index_size = size;
+    }
+    memset(self->rank_index, 0xff, size * sizeof(uint32_t));
+    for (uint32_t row = 0; row < self->ranks.used; row++)
+        if (rank_at(self, row)->job != TABLE_NO_ROW)
+            index_put(self, row);
+}
+
+void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
+    if (job->rank_count == job->rank_capacity) {
+        job->rank_capacity = job->rank_capacity == 0 ? 8 : job->rank_capacity * 2;
+        job->ranks = memory_resize(job->ranks, job->rank_capacity * sizeof *job->ranks);
+    }
+    job->ranks_sorted =
+        job->rank_count == 0 || (job->ranks_sorted && job->ranks[job->rank_count - 1].rank < rank);
+    job->ranks[job->rank_count++] = (struct rank_entry){rank, row};
+}
+
+// A job gets as many as it leaves free, so that one of any size finds room beside the largest.
+static bool has_room(const struct rank_group *self, const struct job_state *job) {
+    uint64_t all = (uint64_t)self->max_ranks * ALL_JOBS;
+    uint64_t live = table_live(&self->ranks);
+    return job->rank_count < self->max_ranks && live < all && job->rank_count < all - live;
+}
+
+static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
+    if (!has_room(self, job_at(self, job))) {
+        job_at(self, job)->ranks_left_out = true;
+        return TABLE_NO_ROW;
+    }
+    uint32_t row = table_add(&self->ranks);
+    struct rank_state *state = rank_at(self, row);
+    state->series.rank = rank;
+    state->series.first_arrival = UINT64_MAX;
+    state->series.last_origin = TABLE_NO_ROW;
+    state->first_named_arrival = UINT64_MAX;
+    state->newest_session = TABLE_NO_ROW;
+    state->job = job;
+    if ((uint64_t)table_live(&self->ranks) * 2 > self->rank_index_size)
+        rank_group_index(self, self->rank_index_size == 0 ? 64 : self->rank_index_size * 2);
+    else
+        index_put(self, row);
+    job_add_rank(job_at(self, job), rank, row);
+    return row;
+}
+
+static uint32_t find_rank(struct rank_group *self, uint32_t job, int32_t rank) {
+    if (self->rank_index_size == 0)
+        return add_rank(self, job, rank);
+    uint32_t at = index_start(self, job, rank);
+    for (uint32_t row; (row = self->rank_index[at]) != TABLE_NO_ROW;
+         at = (at + 1) & (self->rank_index_size - 1)) {
+        const struct rank_state *state = rank_at(self, row);
+        if (state->series.rank == rank && state->job == job)
+            return row;
+    }
+    return add_rank(self, job, rank);
+}
+
+// A job of many ranks does not fit into the caches: what the next events will touch is asked for
+// ahead, in three rounds (slot of the index, rank, end of its series), so that the waits overlap.
+enum { AHEAD = 16 };
+
+static void prefetch_ahead(const struct rank_group *self, const struct event *events,
+                           uint32_t count) {
+    if (self->rank_index_size == 0)
+        return;
+    uint32_t slots[AHEAD];
+    for (uint32_t i = 0; i < count; i++) {
+        slots[i] = index_start(self, known_job(self, events[i].job), events[i].rank);
+        __builtin_prefetch(&self->rank_index[slots[i]]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (self->rank_index[slots[i]] != TABLE_NO_ROW) {
+            const char *rank = (const char *)rank_at(self, self->rank_index[slots[i]]);
+            __builtin_prefetch(rank, 1);
+            __builtin_prefetch(rank + 64, 1);
+            __builtin_prefetch(rank + offsetof(struct rank_state, cursor) - 1, 1);
+        }
+    for (uint32_t i = 0; i < count; i++)
+        if (self->rank_index[slots[i]] != TABLE_NO_ROW)
+            rows_prefetch(&self->store, &rank_at(self, self->rank_index[slots[i]])->series);
+}
+
+static struct sample sample_of(const struct telemetry *telemetry, uint32_t origin) {
+    uint32_t nulls = telemetry->null_counters;
+    uint32_t flags = (nulls & COUNTER_RESERVED ? SAMPLE_RESERVED_NULL : 0) |
+                     (nulls & COUNTER_ALLOCATED ? SAMPLE_ALLOCATED_NULL : 0) |
+                     (nulls & COUNTER_CHANGE ? SAMPLE_CHANGE_NULL : 0) |
+                     (telemetry->job == STRING_NONE ? SAMPLE_JOB_NULL : 0);
+    return (struct sample){.time_ns = telemetry->timestamp_ns,
+                           .used_bytes = telemetry->device_used_bytes,
+                           .reserved_bytes = telemetry->reserved_bytes,
+                           .allocated_bytes = telemetry->allocated_bytes,
+                           .change_bytes = telemetry->change_bytes,
+                           .origin = origin,
+                           .flags = flags};
+}
+
+// A new origin of this rank: notes when its claim of a world size was first made.
+static void note_origin(struct rank_group *self, struct job_state *job,
+                        const struct telemetry *telemetry, uint64_t arrival) {
+    if (telemetry->world_size <= 1)
+        return;
+    struct world_claim *claim = job_claim(self, job, telemetry->world_size);
+    if (claim == NULL)
+        return;
+    if (arrival < claim->first_arrival)
+        claim->first_arrival = arrival;
+    if (telemetry->job != STRING_NONE && arrival < claim->first_named_arrival)
+        claim->first_named_arrival = arrival;
+}
+
+static void note_first(struct job_state *job, struct rank_state *rank, const struct event *event,
+                       uint64_t arrival) {
+    const struct telemetry *telemetry = event->telemetry;
+    if (rank->series.first_arrival == UINT64_MAX)
+        rank->series.first_arrival = arrival;
+    if (!rank->has_first || telemetry->timestamp_ns < rank->first_ns)
+        rank->first_ns = telemetry->timestamp_ns;
+    if (event->carried != NULL && event->carried->first_sample_ns != 0 &&
+        event->carried->first_sample_ns < rank->first_ns)
+        rank->first_ns = event->carried->first_sample_ns;
+    rank->has_first = true;
+    if (telemetry->job == STRING_NONE)
+        return;
+    if (rank->first_named_arrival == UINT64_MAX)
+        rank->first_named_arrival = arrival;
+    if (job->first_arrival == UINT64_MAX)
+        job->first_arrival = arrival;
+    if (telemetry->timestamp_ns < job->first_ns)
+        job->first_ns = telemetry->timestamp_ns;
+}
+
+static void take_sample(struct rank_group *self, const struct event *event) {
+    const struct telemetry *telemetry = event->telemetry;
+    uint32_t job_row = find_job(self, telemetry->job);
+    if (job_row == TABLE_NO_ROW)
+        return;
+    uint32_t rank_row = find_rank(self, job_row, telemetry->rank);
+    if (rank_row == TABLE_NO_ROW)
+        return;
+    struct job_state *job = job_at(self, job_row);
+    struct rank_state *rank = rank_at(self, rank_row);
+    uint64_t arrival = self->kept.arrivals++;
+    struct origin_key key = {telemetry, event->carried, job_row};
+    uint32_t origin = rows_origin(&self->store, origins_of(self), rank->series.last_origin, &key);
+    if (origin != rank->series.last_origin) {
+        rank->series.last_origin = origin;
+        note_origin(self, job, telemetry, arrival);
+    }
+    note_first(job, rank, event, arrival);
+    struct sample row = sample_of(telemetry, origin);
+    struct row_place place = rows_insert(&self->store, &rank->series, &row, self->by_value);
+    if (place.late)
+        rank_group_settle_late(self, rank, &row, &place);
+}
+
+static void note_time(bool *seen, uint64_t *first_ns, uint64_t time_ns) {
+    if (!*seen || time_ns < *first_ns)
+        *first_ns = time_ns;
+    *seen = true;
+}
+
+static void take_event(struct rank_group *self, const struct event *event) {
+    const struct telemetry *telemetry = event->telemetry;
+    struct rank_group_kept *kept = &self->kept;
+    kept->event_count++;
+    if (telemetry->type != TELEMETRY_SAMPLE)
+        note_time(&kept->saw_other, &kept->first_other_ns, event->time_ns);
+    else if (telemetry->null_counters & COUNTER_DEVICE_USED)
+        note_time(&kept->saw_null_used, &kept->first_null_used_ns, event->time_ns);
+    else
+        take_sample(self, event);
+}
+
+// What was judged before and is older than the retention goes.
+static void expire_jobs(struct rank_group *self) {
+    uint64_t retention_ns = (uint64_t)self->retention_ns;
+    if (!self->live || self->retention_ns == DURATION_SPECIAL ||
+        self->kept.judged_ns < retention_ns)
+        return;
+    for (uint32_t i = 0; i < self->jobs.used; i++)
+        rank_group_expire(self, job_at(self, i), self->kept.judged_ns - retention_ns);
+}
+
+static void rank_group_consume(void *instance, struct batch *batch) {
+    struct rank_group *self = instance;
+    self->choice = *batch->job_choice;
+    self->by_value = !batch->ordered;
+    for (uint32_t i = 0; i < batch->event_count; i++) {
+        if (i % AHEAD == 0) {
+            uint32_t left = batch->event_count - i;
+            prefetch_ahead(self, batch->events + i, left < AHEAD ? left : AHEAD);
+        }
+        if (batch->events[i].kind == EVENT_TELEMETRY && batch_selects(batch, i))
+            take_event(self, &batch->events[i]);
+    }
+    if (!batch->evaluate)
+        return;
+    expire_jobs(self);
+    for (uint32_t i = 0; i < self->jobs.used; i++) {
+        rank_group_sort(job_at(self, i), batch->arena);
+        rank_group_settle(self, job_at(self, i), batch->as_of_ns);
+    }
+    rank_group_forget(self, batch);
+    rank_group_view(self, batch);
+    self->kept.judged_ns = batch->as_of_ns;
+}
+
+const struct component_type processor_rank_group = {
+    .name = "rank_group",
+    .summary = "Keeps the samples of each rank of a job in time order.",
+    .kind = COMPONENT_PROCESSOR,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct rank_group_config),
+    .instance_size = sizeof(struct rank_group),
+    .needs = FACT_JOBS,
+    .gives = FACT_SERIES,
+    .start = rank_group_start,
+    .stop = rank_group_stop,
+    .state = rank_group_state,
+    .restored = rank_group_restored,
+    .processor = {.consume = rank_group_consume},
+};

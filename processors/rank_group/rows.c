@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where does a sample belong among its rank's samples? At the end, nearly always: one comparison.
+// A late one is looked for by time (binary search over chunks), then moved into its chunk; a full
+// chunk is split at that row, so that rows before it keep their places and cursors on them hold.
+#include "processors/rank_group/rows.h"
+
+#include "base/memory.h"
+
+enum { CHUNKS_PER_BLOCK = 64, ORIGINS_PER_BLOCK = 256 };
+
+_Static_assert(sizeof(struct sample) == 48, "bytes a sample are promised in the docs");
+_Static_assert(sizeof(struct sample_chunk) == 1024, "so are bytes a chunk");
+_Static_assert(sizeof(struct origin) == 40, "looked at for each sample: as small as can be");
+
+void rows_store_init(struct series_store *store) {
+    table_init(&store->chunks, "rank_group.chunks", sizeof(struct sample_chunk), CHUNKS_PER_BLOCK);
+    table_init(&store->origins, "rank_group.origins", sizeof(struct origin), ORIGINS_PER_BLOCK);
+    table_init(&store->carried, "rank_group.carried", sizeof(struct carried), ORIGINS_PER_BLOCK);
+}
+
+void rows_store_release(struct series_store *store) {
+    table_release(&store->chunks);
+    table_release(&store->origins);
+    table_release(&store->carried);
+}
+
+void rows_release(struct rank_series *series) {
+    memory_give(series->chunks);
+    series->chunks = NULL;
+    series->chunk_count = series->chunk_capacity = 0;
+}
+
+void rows_free(struct series_store *store, struct rank_series *series) {
+    for (uint32_t i = 0; i < series->chunk_count; i++)
+        table_free(&store->chunks, series->chunks[i]);
+    rows_release(series);
+    series->tail_count = 0;
+    series->sample_count = 0;
+}
+
+static bool same_carried(const struct carried *a, const struct carried *b) {
+    if (a == NULL || b == NULL)
+        return a == b;
+    return a->first_sample_ns == b->first_sample_ns && a->generation == b->generation;
+}
+
+// Of the same job, that is.
+static bool origin_matches(const struct series_store *store, const struct origin *origin,
+                           const struct origin_key *key) {
+    const struct telemetry *telemetry = key->telemetry;
+    return origin->session == telemetry->session && origin->host == telemetry->host &&
+           origin->pid == telemetry->pid && origin->world_size == telemetry->world_size &&
+           origin->sampling_interval_ms == telemetry->sampling_interval_ms &&
+           origin->job_null == (telemetry->job == STRING_NONE) &&
+           same_carried(origin_carried(store, origin), key->carried);
+}
+
+static uint32_t *origin_bucket(struct origin_index index, string_id session, string_id host,
+                               int64_t pid) {
+    uint64_t mixed = session * UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ host) * UINT64_C(0xff51afd7ed558ccd);
+    mixed = (mixed ^ (uint64_t)pid) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return &index.buckets[(uint32_t)(mixed >> 32) & (index.bucket_count - 1)];
+}
+
+static uint32_t *bucket_of_origin(struct origin_index index, const struct origin *origin) {
+    return origin_bucket(index, origin->session, origin->host, origin->pid);
+}
+
+static struct origin *origin_at(const struct series_store *store, uint32_t row) {
+    return table_row(&store->origins, row);
+}
+
+void origin_index_fill(struct origin_index index, struct series_store *store) {
+    memset(index.buckets, 0xff, index.bucket_count * sizeof *index.buckets);
+    for (uint32_t row = 0; row < store->origins.used; row++) {
+        struct origin *origin = origin_at(store, row);
+        if (origin->job == TABLE_NO_ROW)
+            continue;
+        uint32_t *bucket = bucket_of_origin(index, origin);
+        origin->next = *bucket;
+        *bucket = row;
+    }
+}
+
+static uint32_t add_origin(struct series_store *store, const struct origin_key *key) {
+    const struct telemetry *telemetry = key->telemetry;
+    uint32_t row = table_add(&store->origins);
+    struct origin *origin = origin_at(store, row);
+    *origin = (struct origin){.session = telemetry->session,
+                              .host = telemetry->host,
+                              .pid = telemetry->pid,
+                              .sampling_interval_ms = telemetry->sampling_interval_ms,
+                              .world_size = telemetry->world_size,
+                              .job_null = telemetry->job == STRING_NONE,
+                              .job = key->job};
+    if (key->carried != NULL) {
+        uint32_t carried = table_add(&store->carried);
+        *(struct carried *)table_row(&store->carried, carried) = *key->carried;
+        origin->carried = (carried + 1) & INT32_MAX;
+    }
+    return row;
+}
+
+uint32_t rows_origin(struct series_store *store, struct origin_index index, uint32_t hint,
+                     const struct origin_key *key) {
+    if (hint < store->origins.used && origin_matches(store, origin_at(store, hint), key))
+        return hint;
+    const struct telemetry *telemetry = key->telemetry;
+    uint32_t *bucket = origin_bucket(index, telemetry->session, telemetry->host, telemetry->pid);
+    for (uint32_t row = *bucket; row != TABLE_NO_ROW; row = origin_at(store, row)->next)
+        if (origin_at(store, row)->job == key->job &&
+            origin_matches(store, origin_at(store, row), key))
+            return row;
+    uint32_t row = add_origin(store, key);
+    origin_at(store, row)->next = *bucket;
+    *bucket = row;
+    return row;
+}
+
+void rows_free_origin(struct series_store *store, struct origin_index index, uint32_t row) {
+    struct origin *origin = origin_at(store, row);
+    uint32_t *link = bucket_of_origin(index, origin);
+    while (*link != row)
+        link = &origin_at(store, *link)->next;
+    *link = origin->next;
+    if (origin->carried != 0)
+        table_free(&store->carried, origin->carried - 1);
+    table_free(&store->origins, row);
+    origin->job = TABLE_NO_ROW;
+}
+
+static int compare_numbers(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+static int compare_values(const struct sample *a, const struct sample *b) {
+    int order = compare_numbers(a->used_bytes, b->used_bytes);
+    if (order == 0)
+        order = compare_numbers(a->reserved_bytes, b->reserved_bytes);
+    if (order == 0)
+        order = compare_numbers(a->allocated_bytes, b->allocated_bytes);
+    if (order == 0)
+        order = compare_numbers(a->change_bytes, b->change_bytes);
+    if (order == 0)
+        order = compare_numbers(a->flags, b->flags);
+    return order;
+}
+
+// Only for rows of the same instant.
+static int compare_same_time(const struct series_store *store, const struct sample *a,
+                             const struct sample *b, bool by_value) {
+    if (a->origin != b->origin) {
+        const struct origin *origin_a = series_origin(store, a);
+        const struct origin *origin_b = series_origin(store, b);
+        int order = compare_numbers(origin_a->pid, origin_b->pid);
+        if (order == 0 && origin_a->host != origin_b->host)
+            order = slice_compare(intern_slice(origin_a->host), intern_slice(origin_b->host));
+        if (order != 0)
+            return order;
+    }
+    return by_value ? compare_values(a, b) : 0;
+}
+
+static bool comes_after(const struct series_store *store, const struct sample *a,
+                        const struct sample *b, bool by_value) {
+    if (a->time_ns != b->time_ns)
+        return a->time_ns > b->time_ns;
+    return compare_same_time(store, a, b, by_value) > 0;
+}
+
+static struct sample_chunk *chunk_at(struct series_store *store, const struct rank_series *series,
+                                     uint32_t ordinal) {
+    return table_row(&store->chunks, series->chunks[ordinal]);
+}
+
+// Room for `count` chunks in the directory.
+static void directory_reserve(struct rank_series *series, uint32_t count) {
+    if (count <= series->chunk_capacity)
+        return;
+    if (series->chunk_capacity == 0)
+        series->chunk_capacity = 4;
+    while (series->chunk_capacity < count)
+        series->chunk_capacity *= 2;
+    series->chunks = memory_resize(series->chunks, series->chunk_capacity * sizeof(uint32_t));
+}
+
+// Makes a place for a new chunk at `ordinal` of the directory and returns the chunk, empty.
+static struct sample_chunk *add_chunk(struct series_store *store, struct rank_series *series,
+                                      uint32_t ordinal) {
+    directory_reserve(series, series->chunk_count + 1);
+    memmove(series->chunks + ordinal + 1, series->chunks + ordinal,
+            (series->chunk_count - ordinal) * sizeof(uint32_t));
+    uint32_t row = table_add(&store->chunks);
+    series->chunks[ordinal] = row;
+    series->chunk_count++;
+    struct sample_chunk *chunk = table_row(&store->chunks, row);
+    chunk->next = ordinal + 1 < series->chunk_count ? series->chunks[ordinal + 1] : TABLE_NO_ROW;
+    if (ordinal > 0)
+        chunk_at(store, series, ordinal - 1)->next = row;
+    else
+        series->head = row;
+    return chunk;
+}
+
+static void note_tail(const struct series_store *store, struct rank_series *series) {
+    series->tail_count = 0;
+    if (series->chunk_count == 0)
+        return;
+    const struct sample_chunk *chunk = series_chunk(store, series, series->chunk_count - 1);
+    series->tail = series->chunks[series->chunk_count - 1];
+    series->tail_count = chunk->count;
+    series->tail_ns = chunk->rows[chunk->count - 1].time_ns;
+}
+
+// Behind all rows: touches the series' front, the chunk's count and the row, nothing else.
+static void append(struct series_store *store, struct rank_series *series,
+                   const struct sample *row) {
+    struct sample_chunk *chunk;
+    if (series->tail_count == 0 || series->tail_count == SAMPLES_PER_CHUNK) {
+        chunk = add_chunk(store, series, series->chunk_count);
+        series->tail = series->chunks[series->chunk_count - 1];
+        series->tail_count = 0;
+    } else {
+        chunk = table_row(&store->chunks, series->tail);
+    }
+    chunk->rows[series->tail_count] = *row;
+    chunk->count = ++series->tail_count;
+    series->tail_ns = row->time_ns;
+}
+
+void rows_prefetch(const struct series_store *store, const struct rank_series *series) {
+    if (series->tail_count == 0 || series->tail_count == SAMPLES_PER_CHUNK)
+        return;
+    struct sample_chunk *chunk = table_row(&store->chunks, series->tail);
+    __builtin_prefetch(chunk, 1);
+    __builtin_prefetch(&chunk->rows[series->tail_count], 1);
+    __builtin_prefetch((char *)&chunk->rows[series->tail_count + 1] - 1, 1);
+    if (series->last_origin != TABLE_NO_ROW)
+        __builtin_prefetch(table_row(&store->origins, series->last_origin));
+}
+
+// The first place whose row comes after `row`, as (ordinal, row); there is one.
+static struct series_cursor find_place(const struct series_store *store,
+                                       const struct rank_series *series, const struct sample *row,
+                                       bool by_value) {
+    uint32_t low = 0;
+    uint32_t high = series->chunk_count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct sample_chunk *chunk = series_chunk(store, series, middle);
+        if (comes_after(store, &chunk->rows[chunk->count - 1], row, by_value))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    const struct sample_chunk *chunk = series_chunk(store, series, low);
+    uint32_t first = 0;
+    uint32_t end = chunk->count - 1;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        if (comes_after(store, &chunk->rows[middle], row, by_value))
+            end = middle;
+        else
+            first = middle + 1;
+    }
+    return (struct series_cursor){low, first};
+}
+
+// Puts `row` at a place that find_place gave; a full chunk is split there.
+static void insert_at(struct series_store *store, struct rank_series *series,
+                      struct series_cursor place, const struct sample *row) {
+    if (place.next == 0 && place.chunk > 0) {
+        struct sample_chunk *before = chunk_at(store, series, place.chunk - 1);
+        if (before->count < SAMPLES_PER_CHUNK) {
+            before->rows[before->count++] = *row;
+            return;
+        }
+    }
+    struct sample_chunk *chunk = chunk_at(store, series, place.chunk);
+    if (chunk->count == SAMPLES_PER_CHUNK) {
+        struct sample_chunk *rest = add_chunk(store, series, place.chunk + 1);
+        rest->count = SAMPLES_PER_CHUNK - place.next;
+        memcpy(rest->rows, chunk->rows + place.next, rest->count * sizeof *row);
+        chunk->count = place.next;
+    }
+    memmove(chunk->rows + place.next + 1, chunk->rows + place.next,
+            (chunk->count - place.next) * sizeof *row);
+    chunk->rows[place.next] = *row;
+    chunk->count++;
+}
+
+static struct row_place neighbours(const struct series_store *store,
+                                   const struct rank_series *series, struct series_cursor place) {
+    const struct sample_chunk *chunk = series_chunk(store, series, place.chunk);
+    struct row_place around = {.has_after = true, .after_ns = chunk->rows[place.next].time_ns};
+    if (place.next > 0) {
+        around.has_before = true;
+        around.before_ns = chunk->rows[place.next - 1].time_ns;
+    } else if (place.chunk > 0) {
+        const struct sample_chunk *before = series_chunk(store, series, place.chunk - 1);
+        around.has_before = true;
+        around.before_ns = before->rows[before->count - 1].time_ns;
+    }
+    return around;
+}
+
+// Whether the row belongs behind all others.
+static bool belongs_behind(const struct series_store *store, const struct rank_series *series,
+                           const struct sample *row, bool by_value) {
+    if (series->tail_count == 0 || row->time_ns > series->tail_ns)
+        return true;
+    if (row->time_ns < series->tail_ns)
+        return false;
+    const struct sample_chunk *chunk = table_row(&store->chunks, series->tail);
+    return !comes_after(store, &chunk->rows[series->tail_count - 1], row, by_value);
+}
+
+struct row_place rows_insert(struct series_store *store, struct rank_series *series,
+                             const struct sample *row, bool by_value) {
+    struct row_place around = {0};
+    if (belongs_behind(store, series, row, by_value)) {
+        around.has_before = series->tail_count > 0;
+        around.before_ns = series->tail_ns;
+        append(store, series, row);
+    } else {
+        struct series_cursor place = find_place(store, series, row, by_value);
+        around = neighbours(store, series, place);
+        insert_at(store, series, place, row);
+        note_tail(store, series);
+    }
+    series->sample_count++;
+    around.late = series->settled_any && row->time_ns <= series->settled_ns;
+    if (around.late)
+        series->revision++;
+    return around;
+}
+
+const struct sample_chunk *rows_expired_chunk(const struct series_store *store,
+                                              const struct rank_series *series, uint64_t time_ns) {
+    if (series->chunk_count < 2)
+        return NULL;
+    const struct sample_chunk *first = series_chunk(store, series, 0);
+    return first->rows[first->count - 1].time_ns < time_ns ? first : NULL;
+}
+
+void rows_drop_first_chunk(struct series_store *store, struct rank_series *series) {
+    series->sample_count -= series_chunk(store, series, 0)->count;
+    table_free(&store->chunks, series->chunks[0]);
+    series->chunk_count--;
+    series->chunks_expired++;
+    memmove(series->chunks, series->chunks + 1, series->chunk_count * sizeof(uint32_t));
+    if (series->chunk_count > 0)
+        series->head = series->chunks[0];
+}
+
+void rows_remove_until(struct series_store *store, struct rank_series *series, uint64_t time_ns) {
+    while (series->chunk_count > 0) {
+        const struct sample_chunk *first = series_chunk(store, series, 0);
+        if (first->rows[first->count - 1].time_ns > time_ns)
+            break;
+        rows_drop_first_chunk(store, series);
+    }
+    if (series->chunk_count > 0) {
+        struct sample_chunk *chunk = chunk_at(store, series, 0);
+        uint32_t gone = 0;
+        while (chunk->rows[gone].time_ns <= time_ns)
+            gone++;
+        chunk->count -= gone;
+        memmove(chunk->rows, chunk->rows + gone, chunk->count * sizeof *chunk->rows);
+        series->sample_count -= gone;
+    }
+    note_tail(store, series);
+    series->revision++;
+}
+
+static void chain_chunks(struct series_store *store, struct rank_series *series) {
+    for (uint32_t i = 0; i < series->chunk_count; i++)
+        chunk_at(store, series, i)->next =
+            i + 1 < series->chunk_count ? series->chunks[i + 1] : TABLE_NO_ROW;
+    if (series->chunk_count > 0)
+        series->head = series->chunks[0];
+}
+
+void rows_remove_flagged(struct series_store *store, struct rank_series *series, uint32_t flags) {
+    uint32_t kept_chunks = 0;
+    for (uint32_t i = 0; i < series->chunk_count; i++) {
+        struct sample_chunk *chunk = chunk_at(store, series, i);
+        uint32_t kept = 0;
+        for (uint32_t j = 0; j < chunk->count; j++)
+            if ((chunk->rows[j].flags & flags) == 0)
+                chunk->rows[kept++] = chunk->rows[j];
+        series->sample_count -= chunk->count - kept;
+        chunk->count = kept;
+        if (kept > 0)
+            series->chunks[kept_chunks++] = series->chunks[i];
+        else
+            table_free(&store->chunks, series->chunks[i]);
+    }
+    series->chunk_count = kept_chunks;
+    chain_chunks(store, series);
+    note_tail(store, series);
+    series->revision++;
+}
+
+static bool chunk_is_whole(const struct series_store *store, const struct sample_chunk *chunk) {
+    if (chunk->count == 0 || chunk->count > SAMPLES_PER_CHUNK)
+        return false;
+    for (uint32_t i = 0; i < chunk->count; i++)
+        if (chunk->rows[i].origin >= store->origins.used)
+            return false;
+    return true;
+}
+
+// Fills the directory; false when the chain is not whole.
+static bool read_chain(const struct series_store *store, struct rank_series *series,
+                       uint32_t count) {
+    uint64_t samples = 0;
+    uint32_t row = series->head;
+    for (uint32_t i = 0; i < count; i++) {
+        if (row >= store->chunks.used)
+            return false;
+        const struct sample_chunk *chunk = table_row(&store->chunks, row);
+        if (!chunk_is_whole(store, chunk))
+            return false;
+        samples += chunk->count;
+        series->chunks[i] = row;
+        row = chunk->next;
+    }
+    return samples == series->sample_count && (count == 0 || row == TABLE_NO_ROW);
+}
+
+bool rows_restore(const struct series_store *store, struct rank_series *series) {
+    uint32_t count = series->chunk_count;
+    series->chunks = NULL;
+    series->chunk_count = series->chunk_capacity = 0;
+    if (count > store->chunks.used)
+        return false;
+    directory_reserve(series, count);
+    if (!read_chain(store, series, count)) {
+        rows_release(series);
+        return false;
+    }
+    series->chunk_count = count;
+    note_tail(store, series);
+    return true;
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do the rows up to now add up to? Each row is counted once, when an evaluation reaches it:
+// how many, the most used, which world size is claimed, which sessions there were, and, in a live
+// pipeline, the intervals between neighbours. Rows that come late or expire are put right one by
+// one.
+#include "base/sort.h"
+#include "processors/rank_group/state.h"
+
+static int compare_entries(const void *left, const void *right) {
+    int32_t a = ((const struct rank_entry *)left)->rank;
+    int32_t b = ((const struct rank_entry *)right)->rank;
+    return (a > b) - (a < b);
+}
+
+void rank_group_sort(struct job_state *job, struct arena *scratch) {
+    if (!job->ranks_sorted)
+        sort_stable(job->ranks, job->rank_count, sizeof *job->ranks, scratch, compare_entries);
+    job->ranks_sorted = true;
+}
+
+struct world_claim *job_claim(struct rank_group *group, struct job_state *job, int64_t world_size) {
+    for (uint32_t i = 0; i < job->claim_count; i++)
+        if (job->claims[i].world_size == world_size)
+            return &job->claims[i];
+    if (job->claim_count == WORLD_CLAIMS_MAX) {
+        group->kept.claims_left_out = true;
+        return NULL;
+    }
+    struct world_claim *claim = &job->claims[job->claim_count++];
+    *claim = (struct world_claim){
+        .world_size = world_size, .first_arrival = UINT64_MAX, .first_named_arrival = UINT64_MAX};
+    return claim;
+}
+
+static struct rank_session *session_at(const struct rank_group *group, uint32_t row) {
+    return table_row(&group->sessions, row);
+}
+
+static struct rank_session *known_session(const struct rank_group *group,
+                                          const struct rank_state *rank, string_id session) {
+    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;
+         row = session_at(group, row)->next)
+        if (session_at(group, row)->session == session)
+            return session_at(group, row);
+    return NULL;
+}
+
+// What was carried along with a sample: it counts for the generation that it names, if the sample
+// is of that generation and not of one before it.
+struct claim {
+    uint32_t generation; // at least
+    uint64_t first_ns;   // UINT64_MAX: unknown
+};
+
+static struct claim claim_with(const struct carried *carried, uint64_t time_ns) {
+    struct claim claim = {.first_ns = UINT64_MAX};
+    if (carried == NULL || carried->first_sample_ns > time_ns)
+        return claim;
+    if (carried->first_sample_ns != 0)
+        claim.first_ns = carried->first_sample_ns;
+    if (carried->generation != 0)
+        claim.generation = carried->generation - 1;
+    return claim;
+}
+
+// When a session began, as far as the sample tells, if it is of this generation or a later one.
+static uint64_t session_begin(const struct claim *claim, uint32_t generation, uint64_t time_ns) {
+    return claim->generation >= generation && claim->first_ns < time_ns ? claim->first_ns : time_ns;
+}
+
+// The session when it was not seen and starts later than the newest; else NULL.
+static struct rank_session *begin_session(struct rank_group *group, struct rank_state *rank,
+                                          string_id session, const struct claim *claim,
+                                          uint64_t time_ns) {
+    if (rank->session_count == RANK_SESSIONS_MAX)
+        return NULL;
+    uint32_t generation = 0;
+    if (rank->newest_session != TABLE_NO_ROW) {
+        const struct rank_session *newest = session_at(group, rank->newest_session);
+        generation = newest->generation + 1;
+        if (session_begin(claim, generation, time_ns) <= newest->first_ns)
+            return NULL;
+    }
+    uint32_t row = table_add(&group->sessions);
+    *session_at(group, row) = (struct rank_session){.session = session,
+                                                    .next = rank->newest_session,
+                                                    .first_ns = time_ns,
+                                                    .generation = generation};
+    rank->newest_session = row;
+    rank->session_count++;
+    return session_at(group, row);
+}
+
+// The generations of the rank's sessions rise by at least one from each to the next newer one, the
+// newest being `depth` steps above `session`, which has just been raised.
+static void raise_newer(const struct rank_group *group, const struct rank_state *rank,
+                        const struct rank_session *session) {
+    uint32_t depth = 0;
+    for (uint32_t row = rank->newest_session; session_at(group, row) != session;
+         row = session_at(group, row)->next)
+        depth++;
+    for (uint32_t row = rank->newest_session; depth > 0; depth--) {
+        struct rank_session *newer = session_at(group, row);
+        if (newer->generation < session->generation + depth)
+            newer->generation = session->generation + depth;
+        row = newer->next;
+    }
+}
+
+// Each session of the rank that begins later than the ones before begins a generation.
+static void note_session(struct rank_group *group, struct rank_state *rank,
+                         const struct origin *origin, uint64_t time_ns) {
+    struct claim claim = claim_with(origin_carried(&group->store, origin), time_ns);
+    struct rank_session *session = NULL;
+    if (origin->session != STRING_NONE) {
+        session = known_session(group, rank, origin->session);
+        if (session == NULL)
+            session = begin_session(group, rank, origin->session, &claim, time_ns);
+    }
+    if (session != NULL) {
+        uint64_t begin_ns = session_begin(&claim, session->generation, time_ns);
+        if (begin_ns < session->first_ns)
+            session->first_ns = begin_ns;
+        if (claim.generation > session->generation) {
+            session->generation = claim.generation;
+            raise_newer(group, rank, session);
+        }
+        claim.generation = session_at(group, rank->newest_session)->generation;
+    }
+    if (claim.generation > rank->generation)
+        rank->generation = claim.generation;
+}
+
+static struct world_claim *claim_of(struct rank_group *group, struct job_state *job,
+                                    const struct origin *origin) {
+    return origin->world_size > 1 ? job_claim(group, job, origin->world_size) : NULL;
+}
+
+static void add_interval(const struct rank_group *group, struct job_state *job, uint64_t from_ns,
+                         uint64_t to_ns) {
+    if (group->live && to_ns > from_ns)
+        order_add(job->intervals, to_ns - from_ns);
+}
+
+static void erase_interval(const struct rank_group *group, struct job_state *job, uint64_t from_ns,
+                           uint64_t to_ns) {
+    if (group->live && to_ns > from_ns)
+        order_erase(job->intervals, to_ns - from_ns);
+}
+
+// What the samples of one origin have in common.
+struct settling {
+    uint32_t origin;
+    struct world_claim *claim;
+};
+
+static void settle_row(struct rank_group *group, struct job_state *job, struct rank_state *rank,
+                       struct settling *settling, const struct sample *row) {
+    if (row->origin != settling->origin) {
+        const struct origin *origin = series_origin(&group->store, row);
+        settling->origin = row->origin;
+        settling->claim = claim_of(group, job, origin);
+        note_session(group, rank, origin, row->time_ns);
+    }
+    if (settling->claim != NULL)
+        settling->claim->count++;
+    if (row->used_bytes > rank->max_used_bytes)
+        rank->max_used_bytes = row->used_bytes;
+    if (rank->settled_count++ > 0)
+        add_interval(group, job, rank->last_ns, row->time_ns);
+    rank->last_ns = row->time_ns;
+}
+
+static void settle_rank(struct rank_group *group, struct job_state *job, struct rank_state *rank,
+                        uint64_t as_of_ns) {
+    struct rank_series *series = &rank->series;
+    struct settling settling = {.origin = TABLE_NO_ROW};
+    uint64_t before = rank->settled_count;
+    const struct sample *rows;
+    uint32_t count;
+    while ((count = series_next_run(&group->store, series, &rank->cursor, as_of_ns, &rows)) > 0)
+        for (uint32_t i = 0; i < count; i++)
+            settle_row(group, job, rank, &settling, &rows[i]);
+    // Rows that are only settled again, in a job whose figures were started again, are not new.
+    if (rank->settled_count != before && rank->last_ns > series->settled_ns)
+        job->active_ns = as_of_ns;
+    job->settled_count += rank->settled_count - before;
+    series->settled_ns = as_of_ns;
+    series->settled_any = true;
+}
+
+void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns) {
+    if (job->had_late)
+        job->active_ns = as_of_ns;
+    job->had_late = false;
+    for (uint32_t i = 0; i < job->rank_count; i++)
+        settle_rank(group, job, rank_at(group, job->ranks[i].row), as_of_ns);
+}
+
+void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
+                            const struct sample *row, const struct row_place *place) {
+    struct job_state *job = job_at(group, rank->job);
+    struct rank_series *series = &rank->series;
+    const struct origin *origin = series_origin(&group->store, row);
+    struct world_claim *claim = claim_of(group, job, origin);
+    if (claim != NULL)
+        claim->count++;
+    note_session(group, rank, origin, row->time_ns);
+    bool after_settled = place->has_after && place->after_ns <= series->settled_ns;
+    if (place->has_before && after_settled)
+        erase_interval(group, job, place->before_ns, place->after_ns);
+    if (place->has_before)
+        add_interval(group, job, place->before_ns, row->time_ns);
+    if (after_settled)
+        add_interval(group, job, row->time_ns, place->after_ns);
+    if (row->used_bytes > rank->max_used_bytes)
+        rank->max_used_bytes = row->used_bytes;
+    if (rank->settled_count == 0 || row->time_ns > rank->last_ns)
+        rank->last_ns = row->time_ns;
+    rank->settled_count++;
+    job->settled_count++;
+    job->had_late = true;
+    rank->cursor = series_seek(&group->store, series, series->settled_ns + 1);
+}
+
+static void free_sessions(struct rank_group *group, struct rank_state *rank) {
+    while (rank->newest_session != TABLE_NO_ROW) {
+        uint32_t row = rank->newest_session;
+        rank->newest_session = session_at(group, row)->next;
+        table_free(&group->sessions, row);
+    }
+    rank->session_count = 0;
+    rank->generation = 0;
+}
+
+void rank_group_free_rank(struct rank_group *group, uint32_t row) {
+    struct rank_state *rank = rank_at(group, row);
+    free_sessions(group, rank);
+    rows_free(&group->store, &rank->series);
+    table_free(&group->ranks, row);
+    rank->job = TABLE_NO_ROW;
+}
+
+void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        struct rank_state *rank = rank_at(group, job->ranks[i].row);
+        free_sessions(group, rank);
+        rank->cursor = series_begin(&rank->series);
+        rank->settled_count = 0;
+        rank->last_ns = 0;
+        rank->max_used_bytes = 0;
+        rank->series.settled_any = false;
+    }
+    for (uint32_t i = 0; i < job->claim_count; i++)
+        job->claims[i].count = 0;
+    job->settled_count = 0;
+    if (job->intervals != NULL)
+        order_release(job->intervals);
+}
+
+// Takes the rows of the first chunk, all of which were settled, out of the figures.
+static void discount_chunk(struct rank_group *group, struct job_state *job, struct rank_state *rank,
+                           const struct sample_chunk *chunk, const struct sample *next) {
+    const struct rank_series *series = &rank->series;
+    for (uint32_t i = 0; i < chunk->count; i++) {
+        const struct sample *row = &chunk->rows[i];
+        const struct sample *after = i + 1 < chunk->count ? row + 1 : next;
+        struct world_claim *claim = claim_of(group, job, series_origin(&group->store, row));
+        if (claim != NULL)
+            claim->count--;
+        if (after->time_ns <= series->settled_ns)
+            erase_interval(group, job, row->time_ns, after->time_ns);
+    }
+    rank->settled_count -= chunk->count;
+    job->settled_count -= chunk->count;
+}
+
+static void expire_rank(struct rank_group *group, struct job_state *job, struct rank_state *rank,
+                        uint64_t before_ns) {
+    struct rank_series *series = &rank->series;
+    const struct sample_chunk *chunk;
+    while ((chunk = rows_expired_chunk(&group->store, series, before_ns)) != NULL) {
+        // Not so when the rank turned up late, or its job's figures were started again.
+        if (series->settled_any)
+            discount_chunk(group, job, rank, chunk, series_chunk(&group->store, series, 1)->rows);
+        rows_drop_first_chunk(&group->store, series);
+    }
+}
+
+void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns) {
+    for (uint32_t i = 0; i < job->rank_count; i++)
+        expire_rank(group, job, rank_at(group, job->ranks[i].row), before_ns);
+}
+
+void rank_group_count_intervals(struct rank_group *group) {
+    if (!group->live)
+        return;
+    for (uint32_t i = 0; i < group->ranks.used; i++) {
+        const struct rank_state *rank = rank_at(group, i);
+        if (rank->job == TABLE_NO_ROW || !rank->series.settled_any)
+            continue;
+        struct job_state *job = job_at(group, rank->job);
+        struct series_cursor cursor = series_begin(&rank->series);
+        const struct sample *row;
+        uint64_t before_ns = UINT64_MAX;
+        while ((row = series_next(&group->store, &rank->series, &cursor,
+                                  rank->series.settled_ns)) != NULL) {
+            if (before_ns != UINT64_MAX)
+                add_interval(group, job, before_ns, row->time_ns);
+            before_ns = row->time_ns;
+        }
+    }
+}

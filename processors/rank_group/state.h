@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rank_group remembers, shared by the files it is made of.
+#pragma once
+
+#include "config/option.h"
+#include "pipeline/component/state.h"
+#include "pipeline/model/batch.h"
+#include "processors/rank_group/order_statistic.h"
+#include "processors/rank_group/rows.h"
+
+enum { ORIGIN_BUCKETS = 16384, RANK_SESSIONS_MAX = 64, WORLD_CLAIMS_MAX = 64 };
+
+// A session of one rank: each that starts later than the one before begins a generation of the
+// rank.
+struct rank_session {
+    uint32_t next; // row of the next older one, or TABLE_NO_ROW
+    string_id session;
+    uint64_t first_ns;
+    uint32_t generation; // of the rank, from 0
+};
+
+struct rank_state {
+    struct rank_series series;
+    uint32_t job;                 // row of the jobs table; TABLE_NO_ROW: this row is free
+    uint64_t first_named_arrival; // of its first row with a job; UINT64_MAX none
+    uint64_t first_ns;            // of its first row ever, here or where it was carried from
+    bool has_first;
+    uint16_t session_count; // read off the settled rows, like what follows; here for its size
+
+    // Read off the rows up to series.settled_ns:
+    struct series_cursor cursor;
+    uint64_t settled_count;
+    uint64_t last_ns;
+    int64_t max_used_bytes;
+    uint32_t newest_session; // row of the sessions table, or TABLE_NO_ROW
+    uint32_t generation;
+};
+
+struct rank_entry {
+    int32_t rank;
+    uint32_t row; // of the ranks table
+};
+
+// How many samples say that the world has this size.
+struct world_claim {
+    int64_t world_size;
+    uint64_t count; // settled
+    uint64_t first_arrival;
+    uint64_t first_named_arrival;
+};
+
+// The samples of one job. The first job is the pool: it takes the samples of the first job that
+// is named and those that name none, until a second job turns up; then the nameless ones are
+// dropped. Under `each` there is no pool: nameless samples are a job of their own. When all jobs
+// were forgotten, the next one is a pool again.
+struct job_state {
+    uint32_t claim_count; // first, where a free row has the chain of free rows
+    string_id job;        // STRING_REFUSED: this row is free
+    bool named;
+    bool ranks_left_out;    // there was no room for some
+    uint64_t first_arrival; // of its first named row
+    uint64_t first_ns;
+    uint64_t settled_count;   // rows in all its ranks
+    uint64_t active_ns;       // the last evaluation that had new rows of it
+    bool had_late;            // rows at or before the last evaluation came since then
+    struct rank_entry *ranks; // ascending once `ranks_sorted`
+    bool ranks_sorted;
+    uint32_t rank_count;
+    uint32_t rank_capacity;
+    struct world_claim claims[WORLD_CLAIMS_MAX];
+    struct order_statistic *intervals; // live only: of the settled rows
+};
+
+// What has to outlive a restart beside the tables.
+struct rank_group_kept {
+    uint64_t arrivals; // samples seen so far
+    uint64_t event_count;
+    uint64_t first_other_ns, first_null_used_ns; // when seen, in event time
+    uint64_t judged_ns;                          // moment of the last evaluation; 0 none yet
+    uint32_t named_jobs;                         // seen since there was none
+    uint32_t pool;                               // row of the jobs table, or TABLE_NO_ROW
+    bool saw_other, saw_null_used;
+    bool jobs_left_out, claims_left_out;
+};
+
+struct rank_group {
+    struct series_store store;
+    struct table ranks;
+    struct table sessions;
+    struct table jobs;
+    uint32_t origin_buckets[ORIGIN_BUCKETS];
+    uint32_t *rank_index; // open addressing over (job row, rank): row of the ranks table
+    uint32_t rank_index_size;
+    uint32_t last_job; // row that matched last
+    struct rank_group_kept kept;
+    bool live;            // evaluated again and again; intervals are kept up to date
+    bool lost;            // rows of a restart did not fit: the other stages have to forget too
+    int64_t retention_ns; // DURATION_SPECIAL: all
+    uint32_t max_ranks;   // of one job
+    struct job_choice choice;
+    bool by_value; // order of equal rows: by value, since arrival is a race
+};
+
+static inline struct job_state *job_at(const struct rank_group *group, uint32_t row) {
+    return table_row(&group->jobs, row);
+}
+static inline struct rank_state *rank_at(const struct rank_group *group, uint32_t row) {
+    return table_row(&group->ranks, row);
+}
+
+static inline struct origin_index origins_of(struct rank_group *group) {
+    return (struct origin_index){group->origin_buckets, ORIGIN_BUCKETS};
+}
+
+// Tables, empty; and all memory given back. The options stay.
+void rank_group_init(struct rank_group *group);
+void rank_group_release(struct rank_group *group);
+// What a job holds beside its row.
+void job_begin(const struct rank_group *group, struct job_state *job);
+void job_release(struct job_state *job);
+// Time of the rank's first row that is held, or what was carried with it when that is earlier.
+uint64_t rank_group_first_held(const struct rank_group *group, const struct rank_state *rank);
+// Takes up all ranks of the table anew, in an index of `size` slots (a power of two).
+void rank_group_index(struct rank_group *group, uint32_t size);
+void job_add_rank(struct job_state *job, int32_t rank, uint32_t row);
+// All of the rank, the entry in its job's list aside.
+void rank_group_free_rank(struct rank_group *group, uint32_t row);
+
+// state.h
+void rank_group_state(void *instance, struct state_list *list);
+void rank_group_restored(void *instance);
+
+// Forgets jobs that had no new row for choice.idle_ns, and says so in the batch.
+void rank_group_forget(struct rank_group *group, struct batch *batch);
+
+// The claim of this size among the job's, made when new; NULL when there are too many.
+struct world_claim *job_claim(struct rank_group *group, struct job_state *job, int64_t world_size);
+
+// Puts the job's ranks in order; O(1) when none was added since. Scratch is taken from the arena.
+void rank_group_sort(struct job_state *job, struct arena *scratch);
+// The intervals between the rows that were settled, from the rows. O(rows).
+void rank_group_count_intervals(struct rank_group *group);
+// Takes the rows up to `as_of_ns` into the figures of their ranks and jobs. O(new rows).
+void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns);
+// A row came in at or before what was settled: puts the figures right.
+void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
+                            const struct sample *row, const struct row_place *place);
+// Starts the figures of the job again from nothing (its rows were changed).
+void rank_group_unsettle(struct rank_group *group, struct job_state *job);
+// Gives back chunks whose rows are all before `before_ns`.
+void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns);
+
+// Adds the evaluations that are due to the batch. O(ranks · log).
+void rank_group_view(struct rank_group *group, struct batch *batch);

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does this event change? First the checks that depend on what came before, in the order that
+// docs/spans.md gives, then the effect: a refused event has none.
+#include "processors/spans/forest.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    REFUSED_LISTED_MAX = 65536, // of a tree
+    POINTS_MAX = 1 << 20,       // of all trees; so the others
+    WORKERS_MAX = 1 << 20,
+    ITEMS_MAX = 1 << 22,
+};
+
+struct applying {
+    struct span_forest *forest;
+    struct span_tree_row *tree;
+    uint32_t tree_row;
+    const struct span_event *event;
+};
+
+static void list_refused(struct applying *apply, uint64_t line, int64_t entry,
+                         enum span_refusal refusal) {
+    struct span_tree_row *tree = apply->tree;
+    struct table *table = &apply->forest->refused;
+    tree->refused++;
+    if (tree->listed == REFUSED_LISTED_MAX)
+        return;
+    tree->listed++;
+    uint32_t row = table_add(table);
+    *(struct span_refused_row *)table_row(table, row) =
+        (struct span_refused_row){TABLE_NO_ROW, refusal, line, entry};
+    if (tree->last_refused == TABLE_NO_ROW)
+        tree->first_refused = row;
+    else
+        ((struct span_refused_row *)table_row(table, tree->last_refused))->next = row;
+    tree->last_refused = row;
+}
+
+// -- threads ------------------------------------------------------------------------------------
+
+static void add_point(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    struct span_tree_row *tree = apply->tree;
+    struct span_point_row point = {TABLE_NO_ROW, tree->point_count, apply->event->time_s,
+                                   tree->threads};
+    if (table_live(&forest->points) >= POINTS_MAX && tree->last_point != TABLE_NO_ROW) {
+        // What it is from now on is known, only not since when.
+        span_point_at(forest, tree->last_point)->threads = tree->threads;
+        tree->points_left_out++;
+        return;
+    }
+    uint32_t row = table_add(&forest->points);
+    *span_point_at(forest, row) = point;
+    if (tree->last_point == TABLE_NO_ROW)
+        tree->first_point = row;
+    else
+        span_point_at(forest, tree->last_point)->next = row;
+    tree->last_point = row;
+    tree->point_count++;
+}
+
+static struct span_worker_row *find_worker(const struct applying *apply) {
+    const struct span_forest *forest = apply->forest;
+    struct span_named_key key = {apply->tree_row,
+                                 span_names_find(&forest->names, apply->event->worker)};
+    return key.name == NAME_NONE ? NULL : keyed_rows_find(&forest->workers, &key);
+}
+
+static enum span_refusal join(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    if (find_worker(apply) != NULL)
+        return SPAN_DUPLICATE_WORKER;
+    if (keyed_rows_count(&forest->workers) >= WORKERS_MAX)
+        return SPAN_LIMIT;
+    struct span_named_key key = {apply->tree_row,
+                                 span_names_take(&forest->names, apply->event->worker)};
+    struct span_worker_row *worker = keyed_rows_add(&forest->workers, &key);
+    worker->threads = apply->event->threads;
+    if (__builtin_add_overflow(apply->tree->threads, worker->threads, &apply->tree->threads))
+        apply->tree->threads = INT64_MAX;
+    add_point(apply);
+    return SPAN_ACCEPTED;
+}
+
+static enum span_refusal leave(struct applying *apply) {
+    struct span_worker_row *worker = find_worker(apply);
+    if (worker == NULL)
+        return SPAN_UNKNOWN_WORKER;
+    apply->tree->threads -= worker->threads;
+    if (apply->tree->threads < 0)
+        apply->tree->threads = 0;
+    span_names_give(&apply->forest->names, worker->key.name);
+    keyed_rows_remove(&apply->forest->workers, worker);
+    add_point(apply);
+    return SPAN_ACCEPTED;
+}
+
+static enum span_refusal start(struct applying *apply) {
+    apply->tree->started = 1;
+    apply->tree->threads = apply->event->threads;
+    add_point(apply);
+    return SPAN_ACCEPTED;
+}
+
+// -- spans --------------------------------------------------------------------------------------
+
+static void append_span(struct applying *apply, struct span_row *span, uint32_t row) {
+    struct span_forest *forest = apply->forest;
+    struct span_tree_row *tree = apply->tree;
+    span->made_before = tree->last_made;
+    span->made_next = SPAN_NONE;
+    if (tree->last_made == SPAN_NONE)
+        tree->first_made = row;
+    else
+        span_at(forest, tree->last_made)->made_next = row;
+    tree->last_made = row;
+    uint32_t *first = &tree->first_root, *last = &tree->last_root;
+    if (span->parent != SPAN_NONE) {
+        first = &span_at(forest, span->parent)->first_child;
+        last = &span_at(forest, span->parent)->last_child;
+    }
+    span->before = *last;
+    span->next = SPAN_NONE;
+    if (*last == SPAN_NONE)
+        *first = row;
+    else
+        span_at(forest, *last)->next = row;
+    *last = row;
+    tree->span_count++;
+}
+
+// `path` is handed over.
+static uint32_t make_span(struct applying *apply, uint32_t parent, uint32_t path, struct slice id) {
+    struct span_forest *forest = apply->forest;
+    struct span_key key = {apply->tree_row, span_names_take(&forest->names, id)};
+    struct span_row *span = keyed_rows_add(&forest->spans, &key);
+    uint32_t row = keyed_rows_number(&forest->spans, span);
+    span->path = path;
+    span->parent = parent;
+    span->first_child = span->last_child = SPAN_NONE;
+    span->first_group = span->last_group = span->folded_group = SPAN_NONE;
+    span->first_item = span->last_item = TABLE_NO_ROW;
+    span->first_text = span->last_text = TABLE_NO_ROW;
+    span->point = apply->tree->last_point;
+    span->enqueued_s = apply->event->time_s;
+    append_span(apply, span, row);
+    const struct span_path_row *name = span_path_at(forest, path);
+    if (name->depth == 1 && span_names_is(&forest->names, name->key.tag, SLICE("default")))
+        apply->tree->newest_default = row;
+    return row;
+}
+
+static uint32_t ensure_span(struct applying *apply, const struct span_annotation *annotation) {
+    struct span_forest *forest = apply->forest;
+    uint32_t span = span_find(forest, apply->tree, annotation->ids[annotation->count - 1]);
+    if (span != SPAN_NONE)
+        return span;
+    uint32_t path = SPAN_NONE;
+    for (uint32_t i = 0; i < annotation->count; i++) {
+        uint32_t parent_path = path, parent = span;
+        path = span_path_take(forest, parent_path, annotation->tags[i]);
+        span_path_give(forest, parent_path);
+        span = span_find(forest, apply->tree, annotation->ids[i]);
+        if (span != SPAN_NONE)
+            continue;
+        span_path_at(forest, path)->keepers++;
+        span = make_span(apply, parent, path, annotation->ids[i]);
+    }
+    span_path_give(forest, path);
+    return span;
+}
+
+static uint32_t default_span(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    struct span_tree_row *tree = apply->tree;
+    if (tree->newest_default != SPAN_NONE && span_at(forest, tree->newest_default)->active > 0)
+        return tree->newest_default;
+    struct slice id = apply->event->default_id;
+    char counted[32];
+    while (id.data == NULL) {
+        int size = snprintf(counted, sizeof counted, "default-%u", ++tree->default_number);
+        id = (struct slice){counted, (size_t)size};
+        if (span_find(forest, tree, id) != SPAN_NONE)
+            id.data = NULL;
+    }
+    return make_span(apply, SPAN_NONE, span_path_take(forest, SPAN_NONE, SLICE("default")), id);
+}
+
+static void add_active(struct span_forest *forest, uint32_t span, int64_t count) {
+    for (; span != SPAN_NONE; span = span_at(forest, span)->parent)
+        span_at(forest, span)->active += (uint64_t)count;
+}
+
+static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span_row) {
+    struct span_group_row *group = span_group_at(forest, group_row);
+    struct span_row *span = span_at(forest, span_row);
+    group->span = span_row;
+    if (span->last_group == SPAN_NONE)
+        span->first_group = group_row;
+    else
+        span_group_at(forest, span->last_group)->next = group_row;
+    span->last_group = group_row;
+    if (group->active > 0)
+        add_active(forest, span_row, group->active);
+}
+
+// -- tasks --------------------------------------------------------------------------------------
+
+static struct span_task_row *make_task(struct applying *apply, const struct span_task *told) {
+    struct span_forest *forest = apply->forest;
+    struct span_named_key name = {apply->tree_row, span_names_take(&forest->names, told->group)};
+    struct span_live_group_row *live = keyed_rows_find(&forest->live_groups, &name);
+    if (live == NULL) {
+        live = keyed_rows_add(&forest->live_groups, &name);
+        live->group = span_group_new(forest, apply->tree_row, name.name);
+    } else {
+        span_names_give(&forest->names, name.name);
+    }
+    struct span_group_row *group = span_group_at(forest, live->group);
+    struct span_named_key key = {apply->tree_row, span_names_take(&forest->names, told->key)};
+    struct span_task_row *task = keyed_rows_add(&forest->tasks, &key);
+    uint32_t row = keyed_rows_number(&forest->tasks, task);
+    task->group = live->group;
+    task->state = TASK_RELEASED;
+    task->nbytes = -1;
+    task->before = SPAN_NONE;
+    task->next = group->first_task;
+    if (task->next != SPAN_NONE)
+        span_task_at(forest, task->next)->before = row;
+    group->first_task = row;
+    group->alive++;
+    group->states[TASK_RELEASED]++;
+    apply->tree->task_count++;
+    return task;
+}
+
+static void set_state(struct span_forest *forest, struct span_task_row *task, enum task_state to) {
+    struct span_group_row *group = span_group_at(forest, task->group);
+    int change = (int)task_state_is_active(to) - (int)task_state_is_active(task->state);
+    group->states[task->state]--;
+    group->states[to]++;
+    task->state = to;
+    if (change != 0) {
+        group->active += (uint32_t)change;
+        add_active(forest, group->span, change);
+    }
+    if (to == TASK_FORGOTTEN)
+        span_task_forget(forest, task);
+}
+
+static void set_bytes(struct span_forest *forest, struct span_task_row *task, int64_t nbytes) {
+    if (nbytes < 0)
+        return;
+    struct span_group_row *group = span_group_at(forest, task->group);
+    group->nbytes += nbytes - (task->nbytes > 0 ? task->nbytes : 0);
+    task->nbytes = nbytes;
+}
+
+// A key of the event that is alive in, or was named earlier in it with, another group.
+static bool groups_differ(const struct applying *apply) {
+    const struct span_forest *forest = apply->forest;
+    const struct span_event *event = apply->event;
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        const struct span_task *told = &event->tasks[i];
+        const struct span_task_row *task = span_find_task(forest, apply->tree, told->key);
+        if (!slice_equal(told->group, event->tasks[told->first].group))
+            return true;
+        if (task != NULL &&
+            !span_names_is(&forest->names, span_group_at(forest, task->group)->name, told->group))
+            return true;
+    }
+    return false;
+}
+
+// Room for all that the event may make, whether it exists already or not.
+static bool has_room(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    const struct span_event *event = apply->event;
+    uint64_t spans = 1;
+    const struct span_annotation *before = NULL;
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        const struct span_annotation *annotation = event->tasks[i].annotation;
+        if (annotation != NULL && annotation != before)
+            spans += annotation->count;
+        before = annotation;
+    }
+    uint32_t most_spans = forest->limits.spans;
+    if (spans > most_spans || event->task_count > forest->limits.tasks)
+        return false;
+    if (keyed_rows_count(&forest->spans) + spans > most_spans &&
+        !span_fold_spans(forest, (uint32_t)spans))
+        return false;
+    if (!span_tasks_fit(forest, event->task_count) && !span_fold_tasks(forest, event->task_count))
+        return false;
+    return forest->names.bytes <= forest->limits.text_bytes ||
+           (span_fold_spans(forest, most_spans / 16 + 1) &&
+            forest->names.bytes <= forest->limits.text_bytes);
+}
+
+static void give_metadata(struct applying *apply, uint32_t span_row) {
+    struct span_forest *forest = apply->forest;
+    struct span_row *span = span_at(forest, span_row);
+    if (apply->event->collections.data == NULL || span->marked == apply->tree->serial)
+        return;
+    span->marked = apply->tree->serial;
+    span->has_metadata = 1;
+    if (apply->event->collections.size == 0)
+        return;
+    uint32_t row = table_add(&forest->texts);
+    struct span_text_row *text = table_row(&forest->texts, row);
+    text->next = TABLE_NO_ROW;
+    text->name = span_names_take(&forest->names, apply->event->collections);
+    if (span->last_text == TABLE_NO_ROW)
+        span->first_text = row;
+    else
+        ((struct span_text_row *)table_row(&forest->texts, span->last_text))->next = row;
+    span->last_text = row;
+}
+
+static enum span_refusal submit(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    const struct span_event *event = apply->event;
+    if (event->default_id.data != NULL &&
+        span_find(forest, apply->tree, event->default_id) != SPAN_NONE)
+        return SPAN_BAD_SPAN;
+    if (!has_room(apply))
+        return SPAN_LIMIT;
+    bool *is_new = arena_zero(&forest->scratch, event->task_count + 1, sizeof *is_new);
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        if (span_find_task(forest, apply->tree, event->tasks[i].key) != NULL)
+            continue;
+        make_task(apply, &event->tasks[i]);
+        is_new[i] = true;
+    }
+    uint32_t code =
+        event->code.data == NULL ? NAME_NONE : span_names_take(&forest->names, event->code);
+    uint32_t opened = SPAN_NONE;
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        const struct span_task *told = &event->tasks[i];
+        uint32_t group = span_find_task(forest, apply->tree, told->key)->group;
+        uint32_t span = span_group_at(forest, group)->span;
+        if (span == SPAN_NONE) {
+            if (is_new[i] && told->annotation != NULL)
+                span = ensure_span(apply, told->annotation);
+            else
+                span = opened = opened != SPAN_NONE ? opened : default_span(apply);
+            attach(forest, group, span);
+        }
+        if (code != NAME_NONE)
+            span_item_add(forest, span, SPAN_ITEM_CODE, code, NULL, false);
+        give_metadata(apply, span);
+    }
+    span_names_give(&forest->names, code);
+    return SPAN_ACCEPTED;
+}
+
+static enum span_refusal place_data(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    if (!has_room(apply))
+        return SPAN_LIMIT;
+    for (uint32_t i = 0; i < apply->event->task_count; i++) {
+        const struct span_task *told = &apply->event->tasks[i];
+        struct span_task_row *task = span_find_task(forest, apply->tree, told->key);
+        if (task == NULL)
+            task = make_task(apply, told);
+        set_bytes(forest, task, told->nbytes);
+        if (task->state != TASK_MEMORY)
+            set_state(forest, task, TASK_MEMORY);
+    }
+    return SPAN_ACCEPTED;
+}
+
+static void act(struct span_forest *forest, uint32_t group_row, const struct span_action *action) {
+    struct span_group_row *group = span_group_at(forest, group_row);
+    double us = nearbyint((action->stop_s - action->start_s) * 1e6);
+    uint32_t name = span_names_take(&forest->names, action->name);
+    span_group_act(forest, group_row, name, us > 0 ? (__int128)us : 0);
+    span_names_give(&forest->names, name);
+    if (!slice_equal(action->name, SLICE("compute")))
+        return;
+    if (action->stop_s > group->stop_s)
+        group->stop_s = action->stop_s;
+    if (group->start_s == 0 || group->start_s > action->start_s)
+        group->start_s = action->start_s;
+}
+
+static enum span_refusal transition(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    const struct span_event *event = apply->event;
+    struct span_task_row *task = span_find_task(forest, apply->tree, event->key);
+    if (task == NULL)
+        return SPAN_UNKNOWN_TASK;
+    if (task->state == (uint32_t)event->to)
+        return SPAN_ACCEPTED;
+    if (keyed_rows_count(&forest->actions) + event->action_count > ITEMS_MAX)
+        return SPAN_LIMIT;
+    for (uint32_t i = 0; i < event->action_count; i++)
+        act(forest, task->group, &event->actions[i]);
+    set_bytes(forest, task, event->nbytes);
+    set_state(forest, task, event->to);
+    return SPAN_ACCEPTED;
+}
+
+static void take_metrics(struct applying *apply, uint64_t line) {
+    struct span_forest *forest = apply->forest;
+    for (uint32_t i = 0; i < apply->event->metric_count; i++) {
+        const struct span_metric *metric = &apply->event->metrics[i];
+        enum span_refusal refusal = metric->refused;
+        uint32_t span = SPAN_NONE;
+        if (refusal == SPAN_ACCEPTED) {
+            span = span_find(forest, apply->tree, metric->span_id);
+            if (span == SPAN_NONE)
+                refusal = SPAN_UNKNOWN_SPAN;
+            else if (keyed_rows_count(&forest->items) >= ITEMS_MAX)
+                refusal = SPAN_LIMIT;
+        }
+        if (refusal != SPAN_ACCEPTED) {
+            list_refused(apply, line, metric->entry, refusal);
+            continue;
+        }
+        struct span_number value = {metric->whole, metric->integer, metric->number};
+        uint32_t name = span_names_take(&forest->names, metric->key);
+        span_item_add(forest, span, SPAN_ITEM_METRIC, name, &value, metric->is_known_time);
+        span_names_give(&forest->names, name);
+    }
+}
+
+static enum span_refusal effect(struct applying *apply) {
+    const struct span_event *event = apply->event;
+    switch (event->kind) {
+    case SPAN_START:
+        return start(apply);
+    case SPAN_JOIN:
+        return join(apply);
+    case SPAN_LEAVE:
+        return leave(apply);
+    case SPAN_THREADS:
+        apply->tree->threads = event->threads;
+        add_point(apply);
+        return SPAN_ACCEPTED;
+    case SPAN_TASKS:
+        return submit(apply);
+    case SPAN_DATA:
+        return place_data(apply);
+    case SPAN_TRANSITION:
+        return transition(apply);
+    case SPAN_METRICS:
+    case SPAN_NO_KIND:
+        break;
+    }
+    return SPAN_ACCEPTED;
+}
+
+static enum span_refusal refusal_of(const struct applying *apply) {
+    const struct span_event *event = apply->event;
+    if (event->refused_early)
+        return event->refused;
+    if (!apply->tree->started && event->kind != SPAN_START)
+        return SPAN_NOT_STARTED;
+    if (apply->tree->started && event->kind == SPAN_START)
+        return SPAN_ALREADY_STARTED;
+    if ((event->kind == SPAN_TASKS || event->kind == SPAN_DATA) && groups_differ(apply))
+        return SPAN_GROUP_MISMATCH;
+    return event->refused;
+}
+
+enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *tree,
+                             const struct span_event *event, uint64_t line) {
+    struct applying apply = {forest, tree, keyed_rows_number(&forest->trees, tree), event};
+    arena_reset(&forest->scratch);
+    tree->serial++;
+    enum span_refusal refusal = refusal_of(&apply);
+    if (refusal == SPAN_ACCEPTED)
+        refusal = effect(&apply);
+    if (refusal != SPAN_ACCEPTED) {
+        list_refused(&apply, line, -1, refusal);
+        return refusal;
+    }
+    tree->accepted++;
+    tree->now_s = event->time_s;
+    if (event->kind == SPAN_METRICS)
+        take_metrics(&apply, line);
+    return SPAN_ACCEPTED;
+}

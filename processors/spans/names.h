@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts that come and go (keys of tasks, ids of spans): one number for each, given back when nobody
+// names it any more.
+//
+// Interned strings (base/intern.h) stay for ever, and a stream names a new task with every line.
+// Equal texts have equal numbers. Only rows, so that it can be kept across a crash. One thread;
+// allocates only when the tables or the chains grow.
+#pragma once
+
+#include "base/arena.h"
+#include "base/table/table.h"
+
+enum { NAME_NONE = TABLE_NO_ROW };
+
+struct span_names {
+    struct table rows;
+    struct table pieces; // of texts that do not fit into a row
+    uint32_t *chains;
+    uint32_t chain_count;
+    uint64_t seed;
+    uint64_t bytes; // of all texts, with upkeep
+};
+
+void span_names_init(struct span_names *names);
+void span_names_release(struct span_names *names);
+void span_names_restored(struct span_names *names); // after its tables were loaded
+
+// The number of this text, which is kept once more; or only looked up (NAME_NONE: not there).
+uint32_t span_names_take(struct span_names *names, struct slice text);
+uint32_t span_names_find(const struct span_names *names, struct slice text);
+// Keeps it once more, or once less.
+void span_names_keep(struct span_names *names, uint32_t name);
+void span_names_give(struct span_names *names, uint32_t name);
+// A copy in the arena; data NULL for NAME_NONE.
+struct slice span_names_text(const struct span_names *names, uint32_t name, struct arena *arena);
+bool span_names_is(const struct span_names *names, uint32_t name, struct slice text);

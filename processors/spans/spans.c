@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where did the job's thread time go? Keeps a tree of spans for each span stream and for each job's
+// phases, and shows them at an evaluation; exporters ask them (pipeline/model/span_report.h).
+// Events of a stream take effect as they come, phase boundaries when their moment is judged.
+#include "processors/spans.h"
+
+#include "processors/spans/phases.h"
+#include "processors/spans/queries.h"
+
+#include <stdio.h>
+
+struct spans_config {
+    int64_t max_spans;
+    int64_t max_tasks;
+    int64_t max_trees;
+    struct byte_size max_text;
+    bool phases;
+    int64_t max_phase_spans;
+    int64_t threads_per_rank;
+    const char *queries;
+};
+
+struct spans {
+    struct span_forest forest;
+    struct span_phases phases;
+    struct span_queries queries;
+    bool takes_phases;
+};
+
+#define FIELD(name) offsetof(struct spans_config, name)
+
+static const struct option OPTIONS[] = {
+    {.name = "max_spans",
+     .type = OPTION_INT,
+     .offset = FIELD(max_spans),
+     .default_value = "100000",
+     .min = 16,
+     .max = 100000000,
+     .help = "spans that are kept at the same time; finished ones beyond are taken up into the "
+             "totals of their parents, the oldest first, and a note says so"},
+    {.name = "max_tasks",
+     .type = OPTION_INT,
+     .offset = FIELD(max_tasks),
+     .default_value = "1000000",
+     .min = 16,
+     .max = 1000000000,
+     .help =
+         "tasks that are kept at the same time; beyond that ended ones of the oldest spans lose "
+         "their keys, and a note says so"},
+    {.name = "max_trees",
+     .type = OPTION_INT,
+     .offset = FIELD(max_trees),
+     .default_value = "64",
+     .min = 1,
+     .max = 65536,
+     .help = "streams and jobs; the one that was told of least recently goes"},
+    {.name = "max_text",
+     .type = OPTION_SIZE,
+     .offset = FIELD(max_text),
+     .default_value = "256MiB",
+     .min = 65536,
+     .max = INT64_C(1) << 40,
+     .help = "bytes of keys, ids, names and code together; events are refused beyond that"},
+    {.name = "phases",
+     .type = OPTION_BOOL,
+     .offset = FIELD(phases),
+     .default_value = "true",
+     .help = "make spans of the phases of training telemetry: ranks are workers"},
+    {.name = "max_phase_spans",
+     .type = OPTION_INT,
+     .offset = FIELD(max_phase_spans),
+     .default_value = "10000",
+     .min = 16,
+     .max = 100000000,
+     .help = "spans of a job's phases that are kept; older ones are taken up into the totals of "
+             "their parents"},
+    {.name = "threads_per_rank",
+     .type = OPTION_INT,
+     .offset = FIELD(threads_per_rank),
+     .default_value = "1",
+     .min = 1,
+     .max = 1000000,
+     .help = "what a rank counts as: with 1 thread time is rank seconds, with the number of its "
+             "GPUs GPU seconds"},
+    {.name = "queries",
+     .type = OPTION_TEXT,
+     .offset = FIELD(queries),
+     .help = "a JSON file of questions to answer, for inputs that end (docs/spans.md)"},
+};
+
+static enum status spans_start(void *instance, const void *config,
+                               const struct component_context *context, struct error *error) {
+    struct spans *self = instance;
+    const struct spans_config *options = config;
+    struct span_limits limits = {.spans = (uint32_t)options->max_spans,
+                                 .tasks = (uint32_t)options->max_tasks,
+                                 .trees = (uint32_t)options->max_trees,
+                                 .text_bytes = (uint64_t)options->max_text.bytes};
+    span_forest_init(&self->forest, &limits);
+    span_phases_init(&self->phases, &self->forest, options->threads_per_rank,
+                     (uint32_t)options->max_phase_spans);
+    self->takes_phases = options->phases;
+    if (options->queries == NULL)
+        return STATUS_OK;
+    if (!context->once)
+        return error_set(error, STATUS_CONFIG,
+                         "queries: is for inputs that end (analyze, run --once); a live pipeline "
+                         "shows its spans at every evaluation");
+    return span_queries_load(&self->queries, options->queries, error);
+}
+
+static void spans_stop(void *instance) {
+    struct spans *self = instance;
+    span_queries_release(&self->queries);
+    span_phases_release(&self->phases);
+    span_forest_release(&self->forest);
+}
+
+static void spans_state(void *instance, struct state_list *list) {
+    struct spans *self = instance;
+    span_forest_state(&self->forest, list);
+    span_phases_state(&self->phases, list);
+}
+
+static void spans_restored(void *instance) {
+    struct spans *self = instance;
+    span_forest_restored(&self->forest);
+    span_phases_restored(&self->phases);
+}
+
+// -- events -------------------------------------------------------------------------------------
+
+static void take_span_event(struct spans *self, const struct event *event) {
+    struct span_tree_key key = {.source = event->source};
+    struct span_tree_row *row = span_forest_tree(&self->forest, key, event->time_ns);
+    struct span_tree tree = {&self->forest, row};
+    if (event->job != STRING_NONE)
+        row->job = event->job;
+    span_queries_reach(&self->queries, &tree, event->position);
+    span_apply(&self->forest, row, event->span, event->position);
+}
+
+static void take_events(struct spans *self, const struct batch *batch) {
+    for (uint32_t i = 0; i < batch->event_count; i++) {
+        const struct event *event = &batch->events[i];
+        if (!batch_selects(batch, i))
+            continue;
+        if (event->kind == EVENT_SPAN)
+            take_span_event(self, event);
+        else if (event->kind == EVENT_TELEMETRY && self->takes_phases &&
+                 event->telemetry->scope != NULL)
+            span_phases_add(&self->phases, event->telemetry);
+    }
+}
+
+// -- reports ------------------------------------------------------------------------------------
+
+static void copy_refused(const struct spans *self, const struct span_tree_row *row,
+                         struct arena *arena, struct span_report *report) {
+    struct span_refused *items = arena_take(arena, row->listed * sizeof *items + 1);
+    for (uint32_t at = row->first_refused; at != TABLE_NO_ROW;) {
+        const struct span_refused_row *refused = table_row(&self->forest.refused, at);
+        items[report->refused_count++] =
+            (struct span_refused){refused->line, refused->entry, refused->refusal};
+        at = refused->next;
+    }
+    report->refused = items;
+    report->refused_not_listed = row->refused - row->listed;
+}
+
+static void copy_history(const struct spans *self, const struct span_tree_row *row,
+                         struct arena *arena, struct span_report *report) {
+    struct span_thread_point *items = arena_take(arena, row->point_count * sizeof *items + 1);
+    for (uint32_t at = row->first_point; at != TABLE_NO_ROW;) {
+        const struct span_point_row *point = span_point_at(&self->forest, at);
+        items[report->history_count++] = (struct span_thread_point){point->time_s, point->threads};
+        at = point->next;
+    }
+    report->history = items;
+}
+
+static void note(struct span_report *report, char *text) {
+    report->notes[report->note_count++] = slice_of(text);
+}
+
+static void add_notes(const struct spans *self, const struct span_tree_row *row,
+                      struct arena *arena, struct span_report *report) {
+    if (row->folded > 0)
+        note(report, arena_format(arena,
+                                  "%llu finished spans were taken up into the totals of their "
+                                  "parents to bound memory (%s).",
+                                  (unsigned long long)row->folded,
+                                  report->from_telemetry ? "max_phase_spans" : "max_spans"));
+    if (row->dropped_tasks > 0)
+        note(report, arena_format(arena,
+                                  "%llu ended tasks lost their keys to bound memory (max_tasks); "
+                                  "what came of them later was refused.",
+                                  (unsigned long long)row->dropped_tasks));
+    if (row->points_left_out > 0)
+        note(report, arena_format(arena,
+                                  "%u changes of the number of threads were joined with the one "
+                                  "before them: there were too many.",
+                                  row->points_left_out));
+    if (report->from_telemetry && self->phases.kept.left_out > 0)
+        note(report, arena_format(arena, "%llu phase boundaries were left out: there was no room.",
+                                  (unsigned long long)self->phases.kept.left_out));
+}
+
+static void answer_queries(struct spans *self, const struct span_tree *tree,
+                           struct span_report *report) {
+    if (self->queries.now_s > 0)
+        report->now_s = self->queries.now_s;
+    span_queries_reach(&self->queries, tree, UINT64_MAX);
+    report->queries = span_queries_answers(&self->queries, tree);
+    report->query_count = self->queries.count;
+}
+
+static void make_report(struct spans *self, struct span_tree_row *row, struct batch *batch,
+                        struct span_report *report) {
+    struct arena *arena = batch->arena;
+    struct span_tree *tree = arena_take(arena, sizeof *tree);
+    *tree = (struct span_tree){&self->forest, row};
+    *report = (struct span_report){.job = row->job,
+                                   .from_telemetry = row->key.source == STRING_NONE,
+                                   .started = row->started != 0,
+                                   .accepted = row->accepted,
+                                   .now_s = row->now_s,
+                                   .span_count = row->span_count,
+                                   .folded = row->folded,
+                                   .task_count = row->task_count,
+                                   .tree = tree,
+                                   .ask = &span_asker};
+    if (!report->from_telemetry)
+        report->source = intern_slice(row->key.source);
+    copy_refused(self, row, arena, report);
+    copy_history(self, row, arena, report);
+    add_notes(self, row, arena, report);
+    report->phases = span_phases_of(&self->phases, row, arena, &report->phase_count);
+    if (batch->last)
+        answer_queries(self, tree, report);
+}
+
+static int compare_trees(const struct span_tree_row *a, const struct span_tree_row *b) {
+    int order = slice_compare(intern_slice(a->key.source), intern_slice(b->key.source));
+    return order != 0 ? order : slice_compare(intern_slice(a->key.job), intern_slice(b->key.job));
+}
+
+static void report_trees(struct spans *self, struct batch *batch) {
+    uint32_t count = 0, most = keyed_rows_count(&self->forest.trees);
+    struct span_tree_row *tree;
+    struct span_tree_row **trees = arena_take(batch->arena, most * sizeof *trees + 1);
+    for (uint32_t at = 0; (tree = keyed_rows_next(&self->forest.trees, &at)) != NULL;) {
+        uint32_t place = count++;
+        for (; place > 0 && compare_trees(trees[place - 1], tree) > 0; place--)
+            trees[place] = trees[place - 1];
+        trees[place] = tree;
+    }
+    struct span_report *reports = arena_take(batch->arena, count * sizeof *reports + 1);
+    for (uint32_t i = 0; i < count; i++)
+        make_report(self, trees[i], batch, &reports[i]);
+    batch->spans = (struct span_report_list){reports, count};
+}
+
+static void spans_consume(void *instance, struct batch *batch) {
+    struct spans *self = instance;
+    take_events(self, batch);
+    if (!batch->evaluate)
+        return;
+    if (batch->forgotten != NULL)
+        span_phases_forget(&self->phases, batch->forgotten);
+    span_phases_judge(&self->phases, batch->as_of_ns);
+    report_trees(self, batch);
+}
+
+const struct component_type processor_spans = {
+    .name = "spans",
+    .summary = "Keeps trees of spans, and says where thread time went and which ranks lag.",
+    .kind = COMPONENT_PROCESSOR,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct spans_config),
+    .instance_size = sizeof(struct spans),
+    .takes = 1u << EVENT_SPAN | 1u << EVENT_TELEMETRY,
+    .gives = FACT_SPANS,
+    .start = spans_start,
+    .stop = spans_stop,
+    .state = spans_state,
+    .restored = spans_restored,
+    .processor = {.consume = spans_consume},
+};

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lows that a rank's memory never went below again: a leak under swings lifts them step by
+// step, though every single rise falls back.
+//
+// A low is a sample that uses no more than the one before. Kept are those that no later sample went
+// to or below, ascending in time and use. Lows closer together than `step_bytes` are thinned out,
+// so that their number is bounded by the range of use over the step. Amortised constant time a
+// sample.
+#pragma once
+
+#include "processors/spike_detect/growth_scan.h"
+
+// One low, in a table of the owner's; newest first.
+struct low_step {
+    uint64_t time_ns;
+    int64_t used_bytes;
+    uint64_t number; // of this low among all lows of the rank
+    uint32_t origin;
+    uint32_t below; // the one before it, or TABLE_NO_ROW
+};
+
+struct low_steps {
+    struct series_cursor cursor;
+    bool has_previous;
+    int64_t previous_bytes;
+    uint64_t lows;   // seen so far
+    uint32_t newest; // row of the table, or TABLE_NO_ROW
+};
+
+void low_steps_begin(struct low_steps *steps, struct table *table, struct series_cursor at);
+void low_steps_advance(struct low_steps *steps, struct table *table,
+                       const struct growth_source *source, int64_t step_bytes);
+// The rise of the lows up to the one that holds from `end_ns` on, and, when it reaches the
+// threshold and has stood for LOWS_TO_STAND lows, the creep: from the last low near the bottom to
+// the first at the threshold.
+enum { LOWS_TO_STAND = 5 };
+struct spike low_steps_creep(const struct low_steps *steps, const struct table *table,
+                             uint64_t end_ns, int64_t threshold_bytes, int64_t *growth_bytes);

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps samples, takes them in order of time, and opens and ends incidents.
+#include "processors/thermal_throttle/window.h"
+
+#include "base/sort.h"
+
+#include <math.h>
+
+enum { GPUS_PER_CHUNK = 32, SAMPLES_PER_CHUNK = 256, INCIDENTS_PER_CHUNK = 16 };
+#define BIT(path)       (1u << (path))
+#define REASON_SOFTWARE UINT64_C(0x20)
+#define REASON_HARDWARE UINT64_C(0x40)
+
+void thermal_window_init(struct thermal_window *window, const struct thermal_rules *rules) {
+    *window = (struct thermal_window){.rules = *rules};
+    keyed_rows_init(&window->gpus, "thermal_throttle.gpus", sizeof(struct thermal_gpu),
+                    sizeof(struct thermal_gpu_key), GPUS_PER_CHUNK);
+    keyed_rows_init(&window->nodes, "thermal_throttle.nodes", sizeof(struct thermal_node),
+                    sizeof(string_id), GPUS_PER_CHUNK);
+    table_init(&window->samples, "thermal_throttle.samples", sizeof(struct thermal_sample),
+               SAMPLES_PER_CHUNK);
+    table_init(&window->incidents, "thermal_throttle.incidents", sizeof(struct thermal_incident),
+               INCIDENTS_PER_CHUNK);
+}
+
+void thermal_window_release(struct thermal_window *window) {
+    keyed_rows_release(&window->gpus);
+    keyed_rows_release(&window->nodes);
+    table_release(&window->samples);
+    table_release(&window->incidents);
+}
+
+void thermal_window_state(struct thermal_window *window, struct state_list *list) {
+    struct state_entry *gpus = state_list_table(list, &window->gpus.table);
+    state_entry_string(gpus, offsetof(struct thermal_gpu, key.node));
+    state_entry_string(gpus, offsetof(struct thermal_gpu, key.uuid));
+    state_entry_string(gpus, offsetof(struct thermal_gpu, uuid));
+    state_entry_string(gpus, offsetof(struct thermal_gpu, model));
+    state_entry_string(gpus, offsetof(struct thermal_gpu, pod));
+    state_entry_string(gpus, offsetof(struct thermal_gpu, namespace));
+    state_entry_string(gpus, offsetof(struct thermal_gpu, job));
+    struct state_entry *nodes = state_list_table(list, &window->nodes.table);
+    state_entry_string(nodes, offsetof(struct thermal_node, node));
+    state_list_table(list, &window->samples);
+    state_list_table(list, &window->incidents);
+}
+
+void thermal_window_restored(struct thermal_window *window) {
+    keyed_rows_restored(&window->gpus);
+    keyed_rows_restored(&window->nodes);
+    window->waiting = 0;
+    for (uint32_t row = 0; row < window->samples.used; row++)
+        window->waiting += thermal_sample_at(window, row)->state == SAMPLE_WAITS;
+}
+
+// -- Samples as they come -------------------------------------------------------------------------
+
+static void take_value(const struct gpu_sample *from, enum gpu_field field,
+                       struct thermal_sample *to, enum thermal_value value, float *place) {
+    // Beyond this it is no temperature and no clock.
+    if ((from->present >> field & 1) == 0 || !(fabs(from->value[field]) < 1e6))
+        return;
+    to->present |= BIT(value);
+    *place = (float)from->value[field];
+}
+
+static bool take_values(const struct gpu_sample *from, struct thermal_sample *to) {
+    static const enum gpu_field LOST[3] = {GPU_THERMAL_VIOLATION_NS, GPU_SW_THERMAL_NS,
+                                           GPU_HW_THERMAL_NS};
+    if ((from->present >> GPU_CLOCK_REASONS & 1) != 0 && from->whole[GPU_CLOCK_REASONS] >= 0) {
+        to->present |= BIT(THERMAL_REASONS);
+        to->reasons = (uint64_t)from->whole[GPU_CLOCK_REASONS];
+    }
+    for (unsigned i = 0; i < 3; i++)
+        if ((from->present >> LOST[i] & 1) != 0) {
+            to->present |= BIT(THERMAL_LOST + i);
+            to->lost_total[i] = from->whole[LOST[i]];
+        }
+    take_value(from, GPU_TEMPERATURE_C, to, THERMAL_CORE, &to->core_c);
+    take_value(from, GPU_MEMORY_TEMPERATURE_C, to, THERMAL_MEMORY, &to->memory_c);
+    take_value(from, GPU_TEMPERATURE_MARGIN_C, to, THERMAL_MARGIN, &to->margin_c);
+    take_value(from, GPU_SLOWDOWN_TEMPERATURE_C, to, THERMAL_SLOWDOWN, &to->slowdown_c);
+    take_value(from, GPU_MEMORY_MAX_TEMPERATURE_C, to, THERMAL_MEMORY_MAX, &to->memory_max_c);
+    take_value(from, GPU_SM_CLOCK_MHZ, to, THERMAL_CLOCK, &to->clock_mhz);
+    return to->present != 0;
+}
+
+// -- Sums over the window -------------------------------------------------------------------------
+
+static void count_sample(struct thermal_gpu *gpu, const struct thermal_sample *sample, bool add) {
+    for (unsigned path = 0; path < PATH_COUNT; path++)
+        if ((sample->paths & BIT(path)) != 0) {
+            gpu->count[path] += add ? 1u : -1u;
+            gpu->held_ns[path] += add ? sample->held_ns : -sample->held_ns;
+        }
+    gpu->lost_ns += add ? sample->lost_ns : -sample->lost_ns;
+}
+
+static void drop_expired(struct thermal_window *window, struct thermal_gpu *gpu, uint64_t now_ns) {
+    while (gpu->first != TABLE_NO_ROW) {
+        uint32_t row = gpu->first;
+        struct thermal_sample *sample = thermal_sample_at(window, row);
+        if (sample->time_ns > now_ns || now_ns - sample->time_ns < window->rules.window_ns)
+            return;
+        count_sample(gpu, sample, false);
+        gpu->first = sample->next;
+        if (gpu->first == TABLE_NO_ROW)
+            gpu->last = TABLE_NO_ROW;
+        thermal_sample_free(window, row);
+    }
+}
+
+static float slowdown_margin(const struct thermal_window *window, const struct thermal_gpu *gpu) {
+    const char *model = gpu->model == STRING_NONE ? "" : intern_slice(gpu->model).data;
+    for (uint32_t i = 0; i < window->rules.model_count; i++)
+        if (strcasestr(model, window->rules.models[i].part) != NULL)
+            return window->rules.models[i].margin_c;
+    return window->rules.slowdown_margin_c;
+}
+
+static uint16_t find_paths(const struct thermal_window *window, const struct thermal_gpu *gpu,
+                           const struct thermal_sample *sample) {
+    unsigned present = sample->present, paths = 0;
+    if ((present & BIT(THERMAL_REASONS)) != 0) {
+        if ((sample->reasons & (REASON_SOFTWARE | REASON_HARDWARE)) != 0)
+            paths |= BIT(PATH_BITS);
+        if ((sample->reasons & REASON_HARDWARE) != 0)
+            paths |= BIT(PATH_HARDWARE);
+    }
+    bool knows_margin = (present & BIT(THERMAL_MARGIN)) != 0;
+    bool uses_margin = knows_margin && sample->margin_c <= slowdown_margin(window, gpu);
+    if (uses_margin)
+        paths |= BIT(PATH_MARGIN);
+    const unsigned memory = BIT(THERMAL_MEMORY) | BIT(THERMAL_MEMORY_MAX);
+    const unsigned core = BIT(THERMAL_CORE) | BIT(THERMAL_SLOWDOWN);
+    bool core_is_cool = knows_margin
+                            ? !uses_margin
+                            : (present & core) == core && sample->core_c < sample->slowdown_c;
+    if ((present & memory) == memory && sample->memory_max_c > 0 &&
+        sample->memory_c >= sample->memory_max_c && core_is_cool)
+        paths |= BIT(PATH_MEMORY);
+    return (uint16_t)paths;
+}
+
+// How much a counter has grown since it was read last: nothing at first, when it fell and after a
+// gap as long as the window, and never more than the time that passed.
+static uint64_t find_growth(struct thermal_gpu *gpu, const struct thermal_sample *sample,
+                            unsigned which, uint64_t gap_max_ns) {
+    if ((sample->present & BIT(THERMAL_LOST + which)) == 0)
+        return 0;
+    uint64_t grown = 0, passed = sample->time_ns - gpu->lost_at_ns[which];
+    int64_t now = sample->lost_total[which], before = gpu->lost_total[which];
+    if ((gpu->has_lost & BIT(which)) != 0 && before >= 0 && now > before && passed < gap_max_ns)
+        grown = (uint64_t)(now - before) < passed ? (uint64_t)(now - before) : passed;
+    gpu->has_lost |= BIT(which);
+    gpu->lost_total[which] = now;
+    gpu->lost_at_ns[which] = sample->time_ns;
+    return grown;
+}
+
+// -- Incidents ------------------------------------------------------------------------------------
+
+static bool path_holds(const struct thermal_window *window, const struct thermal_gpu *gpu,
+                       enum thermal_path path) {
+    return gpu->count[path] >= window->rules.min_samples &&
+           gpu->held_ns[path] >= window->rules.min_time_ns;
+}
+
+// The first of the rules that holds: bits, memory, margin, counter.
+static bool find_rule(const struct thermal_window *window, const struct thermal_gpu *gpu,
+                      enum thermal_path *path) {
+    static const enum thermal_path ORDER[] = {PATH_BITS, PATH_MEMORY, PATH_MARGIN};
+    for (size_t i = 0; i < sizeof ORDER / sizeof *ORDER; i++)
+        if (path_holds(window, gpu, ORDER[i])) {
+            *path = ORDER[i];
+            return true;
+        }
+    *path = PATH_COUNTER;
+    return gpu->lost_ns > 0 &&
+           (double)gpu->lost_ns >= window->rules.counter_share * (double)window->rules.window_ns;
+}
+
+static void count_lost(struct thermal_incident *incident, const struct thermal_sample *sample,
+                       uint64_t before_ns) {
+    if (sample->lost_ns == 0)
+        return;
+    if (incident->lost_first_ns == 0) {
+        incident->lost_first_ns = sample->time_ns;
+        incident->lost_from_ns = before_ns;
+    }
+    incident->lost_last_ns = sample->time_ns;
+    incident->lost_ns += sample->lost_ns;
+    incident->lost_field = (sample->present & BIT(THERMAL_LOST)) != 0 ? GPU_THERMAL_VIOLATION_NS
+                           : (sample->reasons & REASON_HARDWARE) != 0 ? GPU_HW_THERMAL_NS
+                                                                      : GPU_SW_THERMAL_NS;
+}
+
+static void count_in(struct thermal_incident *incident, const struct thermal_sample *sample,
+                     uint64_t before_ns) {
+    incident->samples++;
+    if ((sample->present & BIT(THERMAL_REASONS)) != 0)
+        incident->has_reasons = 1;
+    count_lost(incident, sample, before_ns);
+    if (sample->paths == 0 && sample->lost_ns == 0)
+        return;
+    incident->last_ns = sample->time_ns;
+    for (unsigned path = 0; path < PATH_COUNT; path++) {
+        if ((sample->paths & BIT(path)) == 0)
+            continue;
+        if (incident->count[path]++ == 0)
+            incident->first_ns[path] = sample->time_ns;
+        incident->last_path_ns[path] = sample->time_ns;
+    }
+    if ((sample->paths & BIT(PATH_BITS)) != 0) {
+        if (incident->reasons_ns == 0) {
+            incident->reasons_ns = sample->time_ns;
+            incident->reasons = sample->reasons;
+        }
+        incident->all_reasons |= sample->reasons;
+    }
+    if ((sample->present & BIT(THERMAL_CORE)) != 0 && sample->core_c > incident->core_max_c)
+        incident->core_max_c = sample->core_c;
+    if ((sample->paths & BIT(PATH_MEMORY)) != 0 && sample->memory_c > incident->memory_max_c) {
+        incident->memory_max_c = sample->memory_c;
+        incident->memory_limit_c = sample->memory_max_c;
+    }
+    if ((sample->paths & BIT(PATH_MARGIN)) != 0 &&
+        (incident->count[PATH_MARGIN] == 1 || sample->margin_c < incident->margin_min_c))
+        incident->margin_min_c = sample->margin_c;
+}
+
+// Begins with the first sample of the window that the rule speaks of.
+static void open_incident(struct thermal_window *window, struct thermal_gpu *gpu,
+                          enum thermal_path path) {
+    uint32_t row = table_add(&window->incidents);
+    struct thermal_incident *incident = thermal_incident_at(window, row);
+    *incident = (struct thermal_incident){
+        .live = 1, .gpu = gpu->self, .leader = TABLE_NO_ROW, .start_path = (uint8_t)path};
+    gpu->incident = row;
+    gpu->incident_count++;
+    uint64_t before_ns = 0;
+    for (uint32_t at = gpu->first; at != TABLE_NO_ROW; at = thermal_sample_at(window, at)->next) {
+        const struct thermal_sample *sample = thermal_sample_at(window, at);
+        bool begins = path == PATH_COUNTER ? sample->lost_ns > 0 : (sample->paths & BIT(path)) != 0;
+        if (incident->start_ns == 0 && begins)
+            incident->start_ns = sample->time_ns;
+        if (incident->start_ns != 0)
+            count_in(incident, sample, before_ns);
+        before_ns = sample->time_ns;
+    }
+}
+
+static void judge(struct thermal_window *window, struct thermal_gpu *gpu,
+                  const struct thermal_sample *sample, uint64_t before_ns) {
+    enum thermal_path path;
+    bool holds = find_rule(window, gpu, &path);
+    if (gpu->incident != TABLE_NO_ROW) {
+        struct thermal_incident *incident = thermal_incident_at(window, gpu->incident);
+        if (holds) {
+            count_in(incident, sample, before_ns);
+        } else {
+            incident->ended = 1;
+            gpu->incident = TABLE_NO_ROW;
+        }
+    } else if (holds) {
+        open_incident(window, gpu, path);
+    }
+}
+
+void thermal_incident_forget(struct thermal_window *window, uint32_t row) {
+    struct thermal_incident *incident = thermal_incident_at(window, row);
+    thermal_gpu_at(window, incident->gpu)->incident_count--;
+    incident->live = 0;
+    table_free(&window->incidents, row);
+}
+
+// -- Samples in order of time ---------------------------------------------------------------------
+
+struct waiting {
+    uint64_t time_ns;
+    uint32_t gpu;
+    uint32_t row;
+    const struct thermal_sample *sample;
+};
+
+static int compare_waiting(const void *a, const void *b) {
+    const struct waiting *first = a, *second = b;
+    if (first->time_ns != second->time_ns)
+        return first->time_ns < second->time_ns ? -1 : 1;
+    if (first->gpu != second->gpu)
+        return first->gpu < second->gpu ? -1 : 1;
+    // What two samples of one moment say is joined; where they differ, by value.
+    size_t from = offsetof(struct thermal_sample, reasons);
+    size_t to = offsetof(struct thermal_sample, state);
+    return memcmp((const char *)first->sample + from, (const char *)second->sample + from,
+                  to - from);
+}
+
+static struct waiting *list_waiting(const struct thermal_window *window, uint64_t until_ns,
+                                    struct arena *arena, uint32_t *count) {
+    struct waiting *list = arena_take(arena, (window->samples.used + 1) * sizeof *list);
+    *count = 0;
+    for (uint32_t row = 0; row < window->samples.used; row++) {
+        const struct thermal_sample *sample = thermal_sample_at(window, row);
+        if (sample->state == SAMPLE_WAITS && sample->time_ns <= until_ns)
+            list[(*count)++] = (struct waiting){sample->time_ns, sample->gpu, row, sample};
+    }
+    sort_stable(list, *count, sizeof *list, arena, compare_waiting);
+    return list;
+}
+
+static uint64_t middle_of_waiting(const struct thermal_window *window, struct arena *arena) {
+    uint32_t count;
+    const struct waiting *list = list_waiting(window, UINT64_MAX, arena, &count);
+    return count == 0 ? 0 : list[count / 2].time_ns;
+}
+
+// Takes over what `from` says and `to` does not.
+static void join_samples(struct thermal_sample *to, const struct thermal_sample *from) {
+    unsigned more = from->present & ~to->present;
+    if ((more & BIT(THERMAL_REASONS)) != 0)
+        to->reasons = from->reasons;
+    for (unsigned i = 0; i < 3; i++)
+        if ((more & BIT(THERMAL_LOST + i)) != 0)
+            to->lost_total[i] = from->lost_total[i];
+    float *places[] = {&to->core_c,     &to->memory_c,     &to->margin_c,
+                       &to->slowdown_c, &to->memory_max_c, &to->clock_mhz};
+    const float *values[] = {&from->core_c,     &from->memory_c,     &from->margin_c,
+                             &from->slowdown_c, &from->memory_max_c, &from->clock_mhz};
+    for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
+        if ((more & BIT(THERMAL_CORE + i)) != 0)
+            *places[i] = *values[i];
+    to->present |= more;
+}
+
+// Puts the sample at the end of its GPU's window, with what it adds to the sums.
+static void enter_window(struct thermal_window *window, uint32_t row) {
+    struct thermal_sample *sample = thermal_sample_at(window, row);
+    struct thermal_gpu *gpu = thermal_gpu_at(window, sample->gpu);
+    drop_expired(window, gpu, sample->time_ns);
+    if (gpu->last != TABLE_NO_ROW) {
+        struct thermal_sample *before = thermal_sample_at(window, gpu->last);
+        uint64_t gap = sample->time_ns - before->time_ns;
+        count_sample(gpu, before, false);
+        before->held_ns = gap < window->rules.max_gap_ns ? gap : window->rules.max_gap_ns;
+        count_sample(gpu, before, true);
+        before->next = row;
+    } else {
+        gpu->first = row;
+    }
+    gpu->last = row;
+    sample->next = TABLE_NO_ROW;
+    sample->state = SAMPLE_IN_WINDOW;
+    window->waiting--;
+    sample->paths = find_paths(window, gpu, sample);
+    uint64_t violation = find_growth(gpu, sample, 0, window->rules.window_ns);
+    uint64_t reasons = find_growth(gpu, sample, 1, window->rules.window_ns) +
+                       find_growth(gpu, sample, 2, window->rules.window_ns);
+    sample->lost_ns = (sample->present & BIT(THERMAL_LOST)) != 0 ? violation : reasons;
+    count_sample(gpu, sample, true);
+    if ((sample->present & BIT(THERMAL_CLOCK)) != 0) {
+        gpu->clock_mhz = sample->clock_mhz;
+        gpu->clock_ns = sample->time_ns;
+        gpu->has_clock = 1;
+    }
+}
+
+static int compare_clocks(const void *a, const void *b) {
+    float first = *(const float *)a, second = *(const float *)b;
+    return (first > second) - (first < second);
+}
+
+// The median clock of the node's other GPUs, as far as it is fresh; 0: none.
+static float others_clock(const struct thermal_window *window, const struct thermal_gpu *gpu,
+                          uint64_t now_ns, struct arena *arena) {
+    const struct thermal_node *node = keyed_rows_find(&window->nodes, &gpu->key.node);
+    float *clocks = arena_take(arena, node->gpu_count * sizeof *clocks);
+    uint32_t count = 0;
+    for (uint32_t row = node->first_gpu; row != TABLE_NO_ROW;) {
+        const struct thermal_gpu *other = thermal_gpu_at(window, row);
+        if (other != gpu && other->has_clock &&
+            now_ns - other->clock_ns <= window->rules.max_gap_ns)
+            clocks[count++] = other->clock_mhz;
+        row = other->next_on_node;
+    }
+    if (count == 0)
+        return 0;
+    sort_stable(clocks, count, sizeof *clocks, arena, compare_clocks);
+    return count % 2 == 1 ? clocks[count / 2] : (clocks[count / 2 - 1] + clocks[count / 2]) / 2;
+}
+
+static void compare_clock(struct thermal_window *window, const struct thermal_sample *sample,
+                          struct arena *arena) {
+    const struct thermal_gpu *gpu = thermal_gpu_at(window, sample->gpu);
+    if (gpu->incident == TABLE_NO_ROW || (sample->present & BIT(THERMAL_CLOCK)) == 0 ||
+        (sample->paths == 0 && sample->lost_ns == 0))
+        return;
+    float others = others_clock(window, gpu, sample->time_ns, arena);
+    if (others <= 0 || sample->clock_mhz > others * (float)(1 - window->rules.clock_share))
+        return;
+    struct thermal_incident *incident = thermal_incident_at(window, gpu->incident);
+    incident->clock_ns = sample->time_ns;
+    incident->clock_mhz = sample->clock_mhz;
+    incident->others_mhz = others;
+}
+
+static uint64_t before_of(const struct thermal_window *window, const struct thermal_gpu *gpu) {
+    return gpu->last == TABLE_NO_ROW ? 0 : thermal_sample_at(window, gpu->last)->time_ns;
+}
+
+// All samples of one moment: first all enter, so that GPUs can be compared with one another.
+static uint32_t take_moment(struct thermal_window *window, const struct waiting *list,
+                            uint32_t count, struct arena *arena) {
+    uint32_t end = 0, taken = 0;
+    while (end < count && list[end].time_ns == list[0].time_ns)
+        end++;
+    struct moment {
+        uint32_t row;
+        uint64_t before_ns;
+    } *moments = arena_take(arena, end * sizeof *moments);
+    for (uint32_t i = 0; i < end; i++) {
+        if (taken > 0 && thermal_sample_at(window, moments[taken - 1].row)->gpu == list[i].gpu) {
+            join_samples(thermal_sample_at(window, moments[taken - 1].row), list[i].sample);
+            window->waiting--;
+            thermal_sample_free(window, list[i].row);
+        } else {
+            moments[taken++].row = list[i].row;
+        }
+    }
+    for (uint32_t i = 0; i < taken; i++) {
+        struct thermal_gpu *gpu =
+            thermal_gpu_at(window, thermal_sample_at(window, moments[i].row)->gpu);
+        moments[i].before_ns = before_of(window, gpu);
+        enter_window(window, moments[i].row);
+        gpu->taken_ns = list[0].time_ns;
+    }
+    for (uint32_t i = 0; i < taken; i++) {
+        const struct thermal_sample *sample = thermal_sample_at(window, moments[i].row);
+        judge(window, thermal_gpu_at(window, sample->gpu), sample, moments[i].before_ns);
+        compare_clock(window, sample, arena);
+    }
+    return end;
+}
+
+static void take_until(struct thermal_window *window, uint64_t until_ns, struct arena *arena) {
+    uint32_t count;
+    const struct waiting *list = list_waiting(window, until_ns, arena, &count);
+    for (uint32_t at = 0; at < count;)
+        at += take_moment(window, list + at, count - at, arena);
+}
+
+void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, struct arena *arena) {
+    take_until(window, now_ns, arena);
+    // Without a sample for a whole window nothing is known any more.
+    struct thermal_gpu *gpu;
+    for (uint32_t at = 0; (gpu = keyed_rows_next(&window->gpus, &at)) != NULL;) {
+        if (gpu->taken_ns > now_ns || now_ns - gpu->taken_ns < window->rules.window_ns)
+            continue;
+        drop_expired(window, gpu, now_ns);
+        if (gpu->incident != TABLE_NO_ROW)
+            thermal_incident_at(window, gpu->incident)->ended = 1;
+        gpu->incident = TABLE_NO_ROW;
+    }
+}
+
+void thermal_window_add(struct thermal_window *window, const struct gpu_sample *sample,
+                        string_id job, struct arena *arena) {
+    struct thermal_sample kept = {.time_ns = sample->time_ns, .state = SAMPLE_WAITS};
+    if (sample->time_ns == 0 || !take_values(sample, &kept))
+        return;
+    if (window->waiting >= window->rules.max_samples / 2)
+        take_until(window, middle_of_waiting(window, arena), arena);
+    struct thermal_gpu *gpu = thermal_gpu_find(window, sample, job, arena);
+    if (gpu == NULL)
+        return;
+    if (sample->time_ns <= gpu->taken_ns) {
+        window->late++;
+        return;
+    }
+    if (table_live(&window->samples) >= window->rules.max_samples) {
+        window->evicted++;
+        return;
+    }
+    kept.gpu = gpu->self;
+    uint32_t row = table_add(&window->samples);
+    *thermal_sample_at(window, row) = kept;
+    window->waiting++;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// When was a GPU slowed by heat? Samples are kept until an evaluation reaches them, then taken in
+// order of time: so neither the order of lines nor the size of batches makes a difference.
+//
+// For each GPU the samples of the last `window_ns` are kept with what each adds to the sums; one
+// sample costs O(1) amortised. An incident begins when a rule holds for the window and ends when
+// none does. Memory: 96 bytes a sample, at most `max_samples`; about 250 a GPU.
+#pragma once
+
+#include "base/arena.h"
+#include "base/table/keyed_rows.h"
+#include "pipeline/component/state.h"
+#include "pipeline/model/node_event.h"
+
+struct thermal_rules {
+    uint64_t window_ns;
+    uint64_t min_time_ns;
+    uint64_t max_gap_ns; // a hot sample stands for the time to the next one, but for no longer
+    uint32_t min_samples;
+    double counter_share; // of the window, lost by the counter
+    double clock_share;   // below the median of the others
+    float slowdown_margin_c;
+    const struct thermal_model *models; // other margins, by a part of the model's name
+    uint32_t model_count;
+    uint32_t max_gpus;
+    uint32_t max_samples;
+};
+
+struct thermal_model {
+    const char *part;
+    float margin_c;
+};
+
+// What makes a sample a hot one.
+enum thermal_path {
+    PATH_BITS,     // a thermal bit of the clock reasons
+    PATH_HARDWARE, // of them the hardware's
+    PATH_MEMORY,   // the memory is at its limit, the core is not
+    PATH_MARGIN,   // the margin to slowdown is used up
+    PATH_COUNT,
+    PATH_COUNTER = PATH_COUNT, // time lost, no sample of its own
+};
+
+struct thermal_gpu_key {
+    string_id node;
+    string_id uuid; // where there is no address; else STRING_NONE
+    pci_address device;
+} __attribute__((packed, aligned(4))); // it stands right behind the row's head
+
+struct thermal_gpu {
+    struct row_head head;
+    struct thermal_gpu_key key;
+    uint32_t self;         // row
+    uint32_t next_on_node; // or TABLE_NO_ROW
+    string_id uuid, model, pod, namespace, job;
+    int32_t index;
+    uint32_t first, last;    // samples of the window; TABLE_NO_ROW: none
+    uint32_t incident;       // that is open; TABLE_NO_ROW: none
+    uint32_t incident_count; // rows that name this GPU
+    uint64_t seen_ns;        // of the newest sample that came
+    uint64_t taken_ns;       // of the newest that was taken
+    uint32_t has_lost;       // bit i: lost_total[i] and lost_at were set
+    uint32_t has_clock;
+    int64_t lost_total[3]; // last values of the counters
+    uint64_t lost_at_ns[3];
+    float clock_mhz;
+    uint32_t count[PATH_COUNT]; // sums over the window
+    uint64_t held_ns[PATH_COUNT];
+    uint64_t lost_ns;
+    uint64_t clock_ns; // when clock_mhz was read
+};
+
+struct thermal_node {
+    struct row_head head;
+    string_id node;
+    uint32_t first_gpu;
+    uint32_t gpu_count;
+};
+
+struct thermal_sample {
+    uint32_t next; // of the window
+    uint32_t gpu;
+    uint64_t time_ns;
+    uint64_t held_ns; // until the next sample
+    uint64_t lost_ns; // since the one before, by the counters
+    uint64_t reasons;
+    int64_t lost_total[3]; // thermal violation, software, hardware slowdown
+    float core_c, memory_c, margin_c, slowdown_c, memory_max_c, clock_mhz;
+    uint32_t present; // bit i: the i-th of enum thermal_value
+    uint16_t state;   // 0: freed
+    uint16_t paths;   // bits of enum thermal_path
+};
+
+enum thermal_value {
+    THERMAL_REASONS,
+    THERMAL_LOST, // and the two after it
+    THERMAL_CORE = THERMAL_LOST + 3,
+    THERMAL_MEMORY,
+    THERMAL_MARGIN,
+    THERMAL_SLOWDOWN,
+    THERMAL_MEMORY_MAX,
+    THERMAL_CLOCK,
+    THERMAL_VALUE_COUNT
+};
+
+struct thermal_incident {
+    uint32_t chain; // of freed rows
+    uint32_t live;  // 0: freed
+    uint32_t gpu;
+    uint32_t leader; // incident of the group that this one is in; TABLE_NO_ROW: none
+    uint8_t ended;
+    uint8_t reported;     // put out as a verdict of its own
+    uint8_t has_reasons;  // a sample said what slows the clock
+    uint8_t start_path;   // enum thermal_path
+    uint64_t start_ns;    // first hot sample
+    uint64_t last_ns;     // last hot sample
+    uint64_t reasons;     // of the first sample with a thermal bit
+    uint64_t all_reasons; // of all hot samples
+    uint64_t reasons_ns;  // when; 0: none
+    uint64_t first_ns[PATH_COUNT], last_path_ns[PATH_COUNT];
+    uint32_t count[PATH_COUNT];
+    uint32_t samples;                     // in all since start
+    uint32_t lost_field;                  // which counter: enum gpu_field
+    uint64_t lost_ns;                     // in all since lost_first_ns
+    uint64_t lost_first_ns, lost_last_ns; // samples at which it had grown; 0: none
+    uint64_t lost_from_ns;                // the sample before the first of them
+    uint64_t clock_ns; // last time that the clock was below the others'; 0: never
+    float clock_mhz, others_mhz;
+    float core_max_c, memory_max_c, memory_limit_c, margin_min_c;
+};
+
+struct thermal_window {
+    struct thermal_rules rules;
+    struct keyed_rows gpus;
+    struct keyed_rows nodes;
+    struct table samples;
+    struct table incidents;
+    uint32_t waiting; // samples that were not taken yet
+    uint64_t evicted, late;
+    uint32_t looked_at; // with fewer GPUs there is no use in looking for ones to forget
+};
+
+void thermal_window_init(struct thermal_window *window, const struct thermal_rules *rules);
+void thermal_window_release(struct thermal_window *window);
+void thermal_window_state(struct thermal_window *window, struct state_list *list);
+void thermal_window_restored(struct thermal_window *window);
+
+// Keeps what a sample says of heat. `job`: of the event. O(1), but that samples are taken early
+// when half of `max_samples` wait; the arena is scratch. Late is what comes when a sample of the
+// same GPU and time, or a later one, was taken.
+void thermal_window_add(struct thermal_window *window, const struct gpu_sample *sample,
+                        string_id job, struct arena *arena);
+// Takes all samples up to `now_ns` in order of time; then incidents of GPUs that fell silent end.
+void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, struct arena *arena);
+
+static inline struct thermal_gpu *thermal_gpu_at(const struct thermal_window *window,
+                                                 uint32_t row) {
+    return table_row(&window->gpus.table, row);
+}
+static inline struct thermal_incident *thermal_incident_at(const struct thermal_window *window,
+                                                           uint32_t row) {
+    return table_row(&window->incidents, row);
+}
+static inline struct thermal_sample *thermal_sample_at(const struct thermal_window *window,
+                                                       uint32_t row) {
+    return table_row(&window->samples, row);
+}
+enum { SAMPLE_FREED, SAMPLE_WAITS, SAMPLE_IN_WINDOW };
+void thermal_sample_free(struct thermal_window *window, uint32_t row);
+// The GPU of a sample, made when new, with the names that it has by now; NULL when it has no name.
+struct thermal_gpu *thermal_gpu_find(struct thermal_window *window, const struct gpu_sample *sample,
+                                     string_id job, struct arena *arena);
+// Forgets an incident that has ended and was put out.
+void thermal_incident_forget(struct thermal_window *window, uint32_t row);
+// GPUs of a node that were seen.
+uint32_t thermal_node_gpus(const struct thermal_window *window, string_id node);
+_Static_assert(sizeof(struct thermal_sample) == 96, "as option max_samples says");

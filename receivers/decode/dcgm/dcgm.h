@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVIDIA's DCGM says of GPUs: as one JSON object a line, and as dcgm-exporter's text.
+//
+// Both give EVENT_GPU_SAMPLE. Fields are known by DCGM's old names, its new ones and its numbers;
+// other fields are passed over, and values that mean "blank" are missing ones.
+//
+// JSON: {"timestamp_ns": …, "UUID": …, "pci_bus_id": …, "gpu": …, "modelName": …, "fields": {name:
+// value}}, fields also beside the other keys. Text (Prometheus 0.0.4 or OpenMetrics 1.0): the whole
+// text is one record, with one sample for each GPU and time. A series without a timestamp has the
+// time at which the text was read. Where a series comes twice for the same time, as in scrapes that
+// were appended to one file without timestamps, its last value counts, so that such a file is worth
+// as much as its last scrape.
+#pragma once
+
+#include "pipeline/component/decoder.h"
+#include "pipeline/model/node_event.h"
+
+extern const struct decoder_type decoder_dcgm_json;
+extern const struct decoder_type decoder_dcgm_text;
+
+enum { DCGM_STATE_SIZE = 0 };
+// The tagged form (`source` "dcgm"). `state` is not used.
+enum decode_category dcgm_tagged(void *state, struct slice object, struct arena *arena,
+                                 struct event *event, struct decode_fault *fault);
+
+// The field with this name ("DCGM_FI_DEV_GPU_TEMP") or number ("150"); GPU_FIELD_COUNT: none that
+// is kept.
+enum gpu_field dcgm_field_find(struct slice name);
+// Puts a value, as a decimal number is written, into the sample. Blank values and those that are
+// not finite make the field absent. False when the text is no number.
+bool dcgm_field_set(struct gpu_sample *sample, enum gpu_field field, struct slice number);
+// Sets address and UUID as far as the texts are right; wrong ones are left out.
+void dcgm_identity_set(struct gpu_sample *sample, struct slice uuid, struct slice pci_bus_id,
+                       struct slice index);

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do the metadata say of the device's counters, the phase and the session?
+//
+// One walk over the object picks four keys out and skips the rest. The capability block, some 600
+// bytes that a source repeats on every line, is compared with the last one that was found right;
+// only a new one is taken apart. Source of the rules: stormlog 0.4.3, memory capabilities.
+#include "receivers/decode/telemetry/metadata.h"
+
+#include "pipeline/model/telemetry_event.h"
+#include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/text.h"
+
+static bool key_is(const struct token *key, struct slice name) {
+    if (!key->escaped)
+        return key->size == name.size && memcmp(key->text, name.data, name.size) == 0;
+    return token_equals(key, name);
+}
+
+// Where the value of a key goes: `ignored` when nobody reads it. The
+// shortest of the four names has ten characters, and an escape only makes a key longer.
+static struct token *token_of_key(struct metadata_scan *scan, const struct token *key,
+                                  struct token *ignored, uint32_t *bit) {
+    static const struct slice capabilities_key = {"memory_capabilities", 19};
+    static const struct slice source_key = {"sampling_source", 15};
+    static const struct slice scope_key = {"phase_scope", 11};
+    static const struct slice session_key = {"session_id", 10};
+    *bit = 0;
+    if (key->size < session_key.size)
+        return ignored;
+    if (key_is(key, capabilities_key)) {
+        *bit = METADATA_CAPABILITIES;
+        return &scan->capabilities;
+    }
+    if (key_is(key, scope_key)) {
+        *bit = METADATA_SCOPE;
+        return &scan->scope;
+    }
+    if (key_is(key, session_key)) {
+        *bit = METADATA_SESSION;
+        return &scan->session;
+    }
+    if (key_is(key, source_key)) {
+        *bit = METADATA_SAMPLING_SOURCE;
+        return &scan->sampling_source;
+    }
+    return ignored;
+}
+
+static bool starts_with_memo(const char *at, const char *end, const struct capability_memo *memo) {
+    return memo->size > 0 && (size_t)(end - at) >= memo->size &&
+           memcmp(at, memo->text, memo->size) == 0;
+}
+
+static const char *scan_member(const char *at, const char *end, const struct token *key,
+                               const struct capability_memo *memo, struct metadata_scan *scan,
+                               struct json_fault *fault) {
+    struct token ignored;
+    uint32_t bit;
+    struct token *token = token_of_key(scan, key, &ignored, &bit);
+    scan->seen |= bit;
+    if (bit != METADATA_CAPABILITIES)
+        return json_scan_value(at, end, 2, token, fault);
+    scan->capabilities_known = starts_with_memo(at, end, memo);
+    if (!scan->capabilities_known)
+        return json_scan_value(at, end, 2, token, fault);
+    *token = (struct token){.text = at, .size = memo->size, .kind = TOKEN_OBJECT};
+    return at + memo->size;
+}
+
+const char *metadata_scan(const char *at, const char *end, const struct capability_memo *memo,
+                          struct metadata_scan *scan, struct json_fault *fault) {
+    const char *start = at;
+    scan->seen = 0;
+    struct json_members members = {.first = true};
+    for (;;) {
+        struct token key;
+        at = json_next_member(&members, at, end, &key, fault);
+        if (at == NULL || members.done)
+            break;
+        at = scan_member(at, end, &key, memo, scan, fault);
+        if (at == NULL)
+            break;
+    }
+    if (at != NULL)
+        scan->text = (struct slice){start, (size_t)(at - start)};
+    return at;
+}
+
+enum { CAPABILITY_TEXTS = 3, CAPABILITY_COUNT = 14 };
+
+// In the order in which missing ones are listed: texts, then flags.
+static const struct capability {
+    struct slice name;
+    const char *path;
+    uint32_t counters; // that need this flag
+} capabilities[CAPABILITY_COUNT] = {
+#define CAPABILITY(name, counters)                                                                 \
+    { {name, sizeof(name) - 1}, "metadata.memory_capabilities." name, counters }
+    CAPABILITY("backend", 0),
+    CAPABILITY("telemetry_collector", 0),
+    CAPABILITY("sampling_source", 0),
+    CAPABILITY("supports_allocator_allocated", COUNTER_ALLOCATED | COUNTER_CHANGE),
+    CAPABILITY("supports_allocator_reserved", COUNTER_RESERVED),
+    CAPABILITY("supports_allocator_active", COUNTER_ACTIVE),
+    CAPABILITY("supports_allocator_inactive", COUNTER_INACTIVE),
+    CAPABILITY("supports_device_used", COUNTER_DEVICE_USED),
+    CAPABILITY("supports_device_free", COUNTER_DEVICE_FREE),
+    CAPABILITY("supports_device_total", COUNTER_DEVICE_TOTAL),
+    CAPABILITY("supports_native_allocator_history", 0),
+    CAPABILITY("supports_fragmentation_analysis", 0),
+    CAPABILITY("supports_allocator_attribution", 0),
+    CAPABILITY("supports_bounded_profiling", 0),
+#undef CAPABILITY
+};
+
+static size_t capability_find(const struct token *key) {
+    size_t i = 0;
+    while (i < CAPABILITY_COUNT && !key_is(key, capabilities[i].name))
+        i++;
+    return i;
+}
+
+struct capability_block {
+    struct token tokens[CAPABILITY_COUNT]; // TOKEN_NONE: missing
+    bool unknown;                          // there are other keys
+};
+
+// The block's text was scanned before, so that nothing in it can be wrong JSON here.
+static void read_block(const struct token *text, struct capability_block *block,
+                       struct fault_names *unknown, struct arena *arena) {
+    const char *at = text->text, *end = at + text->size;
+    struct json_members members = {.first = true};
+    struct json_fault fault;
+    for (;;) {
+        struct token key, value;
+        at = json_next_member(&members, at, end, &key, &fault);
+        if (at == NULL || members.done)
+            return;
+        at = json_scan_value(at, end, 3, &value, &fault);
+        if (at == NULL)
+            return;
+        size_t found = capability_find(&key);
+        if (found < CAPABILITY_COUNT)
+            block->tokens[found] = value;
+        else if (unknown != NULL)
+            fault_names_add(unknown, token_decode(&key, arena));
+        else
+            block->unknown = true;
+    }
+}
+
+static enum decode_category refuse_names(const struct token *text,
+                                         const struct capability_block *block, struct arena *arena,
+                                         struct decode_fault *fault) {
+    struct fault_names names = {.count = 0};
+    for (size_t i = 0; i < CAPABILITY_COUNT; i++) {
+        if (block->tokens[i].kind == TOKEN_NONE)
+            names.names[names.count++] = capabilities[i].name;
+    }
+    if (names.count > 0)
+        return fault_names_join(&names, fault, DECODE_MISSING_FIELD,
+                                "metadata.memory_capabilities must have all 14 of its keys");
+    struct capability_block again = {.unknown = false};
+    read_block(text, &again, &names, arena);
+    return fault_names_join(&names, fault, DECODE_UNKNOWN_FIELD,
+                            "metadata.memory_capabilities has keys that its schema does not know");
+}
+
+static enum decode_category check_block(const struct token *text, uint32_t *supported,
+                                        struct arena *arena, struct decode_fault *fault) {
+    struct capability_block block = {.unknown = false};
+    read_block(text, &block, NULL, arena);
+    bool complete = !block.unknown;
+    for (size_t i = 0; i < CAPABILITY_COUNT; i++)
+        complete = complete && block.tokens[i].kind != TOKEN_NONE;
+    if (!complete)
+        return refuse_names(text, &block, arena, fault);
+    *supported = 0;
+    for (size_t i = 0; i < CAPABILITY_COUNT; i++) {
+        const struct token *value = &block.tokens[i];
+        struct slice path = slice_of(capabilities[i].path);
+        if (i < CAPABILITY_TEXTS && (value->kind != TOKEN_STRING || token_is_blank(value)))
+            return fault_text(fault, path, value);
+        if (i < CAPABILITY_TEXTS)
+            continue;
+        if (value->kind != TOKEN_TRUE && value->kind != TOKEN_FALSE)
+            return fault_type(fault, path, value, "true or false");
+        if (value->kind == TOKEN_TRUE)
+            *supported |= capabilities[i].counters;
+    }
+    return DECODE_OK;
+}
+
+// In the order of the checks: the change of the allocator comes last.
+static enum decode_category refuse_counter(uint32_t unsupported, struct decode_fault *fault) {
+    static const struct {
+        uint32_t counter;
+        struct slice name;
+        const char *flag;
+    } counters[] = {
+        {COUNTER_ALLOCATED, {"allocator_allocated_bytes", 25}, "supports_allocator_allocated"},
+        {COUNTER_RESERVED, {"allocator_reserved_bytes", 24}, "supports_allocator_reserved"},
+        {COUNTER_ACTIVE, {"allocator_active_bytes", 22}, "supports_allocator_active"},
+        {COUNTER_INACTIVE, {"allocator_inactive_bytes", 24}, "supports_allocator_inactive"},
+        {COUNTER_DEVICE_USED, {"device_used_bytes", 17}, "supports_device_used"},
+        {COUNTER_DEVICE_FREE, {"device_free_bytes", 17}, "supports_device_free"},
+        {COUNTER_DEVICE_TOTAL, {"device_total_bytes", 18}, "supports_device_total"},
+        {COUNTER_CHANGE, {"allocator_change_bytes", 22}, "supports_allocator_allocated"},
+    };
+    size_t i = 0;
+    while ((unsupported & counters[i].counter) == 0)
+        i++;
+    return fault_set(fault, DECODE_CAPABILITY_CONFLICT, counters[i].name,
+                     "found a number, expected null: metadata.memory_capabilities.%s is not true",
+                     counters[i].flag);
+}
+
+uint32_t metadata_infer_supported(uint32_t present) {
+    uint32_t others = present & ~(uint32_t)COUNTER_CHANGE;
+    return (present & COUNTER_ALLOCATED) != 0 ? others | COUNTER_CHANGE : others;
+}
+
+static enum decode_category infer_capabilities(const struct metadata_scan *scan, uint32_t present,
+                                               uint32_t *supported, struct decode_fault *fault) {
+    *supported = metadata_infer_supported(present);
+    const struct token *source = &scan->sampling_source;
+    if ((scan->seen & METADATA_SAMPLING_SOURCE) != 0 && source->kind == TOKEN_STRING &&
+        token_is_blank(source))
+        return fault_text(fault, SLICE("metadata.memory_capabilities.sampling_source"), source);
+    return DECODE_OK;
+}
+
+static void remember(struct capability_memo *memo, const struct token *text, uint32_t supported) {
+    if (text->size > sizeof memo->text)
+        return;
+    memcpy(memo->text, text->text, text->size);
+    memo->size = (uint32_t)text->size;
+    memo->supported = supported;
+}
+
+enum decode_category metadata_check_capabilities(struct metadata_scan *scan, uint32_t present,
+                                                 struct capability_memo *memo, struct arena *arena,
+                                                 struct decode_fault *fault) {
+    uint32_t supported = memo->supported;
+    enum decode_category category = DECODE_OK;
+    if ((scan->seen & METADATA_CAPABILITIES) == 0) {
+        category = infer_capabilities(scan, present, &supported, fault);
+    } else if (!scan->capabilities_known) {
+        if (scan->capabilities.kind != TOKEN_OBJECT)
+            return fault_type(fault, SLICE("metadata.memory_capabilities"), &scan->capabilities,
+                              "an object");
+        category = check_block(&scan->capabilities, &supported, arena, fault);
+        if (category == DECODE_OK)
+            remember(memo, &scan->capabilities, supported);
+    }
+    if (category != DECODE_OK)
+        return category;
+    scan->supported = supported;
+    uint32_t unsupported = present & ~supported;
+    return unsupported == 0 ? DECODE_OK : refuse_counter(unsupported, fault);
+}

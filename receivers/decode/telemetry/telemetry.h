@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder of stormlog telemetry: one JSON object a record, schema v2, v3, v4 or legacy.
+//
+// Accepts and refuses what the loader of stormlog 0.4.3 does, and names the same first fault, but
+// for culprit's own limits: integers beyond int64 (timestamps: uint64), ranks and world sizes
+// beyond RANK_MAX, and objects nested more than 64 deep.
+#pragma once
+
+#include "pipeline/component/decoder.h"
+
+extern const struct decoder_type decoder_stormlog;

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is this record the same as the ones before it, but for a few values?
+//
+// Runs are compared sixteen bytes at a time; the values between them are read into a copy of the
+// template's. A field is found to change when a general decode shows another value than the
+// template has, and changes from then on. Control flow is the same for each record of a source that
+// fits, which is what makes it fast. A template survives single records of another layout; one that
+// fails often is learnt anew, after a wait that doubles each time, so that a source without order
+// costs no more than the general way. Memory: the text of the runs, at most TEMPLATE_TEXT_MAX.
+#include "receivers/decode/telemetry/template.h"
+
+#include "receivers/decode/json/text.h"
+#include "receivers/decode/telemetry/record.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+enum { DELAY_MAX = 255, SCORE_MAX = 32, SCORE_MISS = 8 };
+
+#define NAME_FIELDS                                                                                \
+    (FIELD_BIT(FIELD_SESSION_ID) | FIELD_BIT(FIELD_EVENT_TYPE) | FIELD_BIT(FIELD_COLLECTOR) |      \
+     FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_JOB_ID))
+
+enum value_class {
+    CLASS_NEVER, // a change is left to the general way
+    CLASS_NUMBER,
+    CLASS_RANK,
+    CLASS_NAME,
+    CLASS_CONTEXT,
+    CLASS_METADATA,
+};
+
+// How the changing value of a field is read.
+struct value_rule {
+    uint8_t class;    // enum value_class
+    uint8_t nullable; // 4: only in schema 4; 1: always
+    uint8_t name;     // enum name_memo
+    uint16_t offset;  // in struct telemetry
+    uint32_t counter; // enum telemetry_counter
+    int64_t min;
+};
+
+#define NUMBER(member, min)                                                                        \
+    { CLASS_NUMBER, 0, 0, (uint16_t)offsetof(struct telemetry, member), 0, min }
+#define RANK(member, min)                                                                          \
+    { CLASS_RANK, 0, 0, (uint16_t)offsetof(struct telemetry, member), 0, min }
+#define COUNTER(member, counter, nullable, min)                                                    \
+    { CLASS_NUMBER, nullable, 0, (uint16_t)offsetof(struct telemetry, member), counter, min }
+#define NAME(member, memo)                                                                         \
+    { CLASS_NAME, 0, memo, (uint16_t)offsetof(struct telemetry, member), 0, 0 }
+
+static const struct value_rule rules[FIELD_COUNT] = {
+    [FIELD_SCHEMA_VERSION] = {CLASS_NEVER, 0, 0, 0, 0, 0},
+    [FIELD_SESSION_ID] = NAME(session, NAME_SESSION),
+    [FIELD_TIMESTAMP_NS] = NUMBER(timestamp_ns, 0),
+    [FIELD_EVENT_TYPE] = NAME(event_type, NAME_EVENT_TYPE),
+    [FIELD_COLLECTOR] = NAME(collector, NAME_COLLECTOR),
+    [FIELD_SAMPLING_INTERVAL_MS] = NUMBER(sampling_interval_ms, 0),
+    [FIELD_PID] = NUMBER(pid, -1),
+    [FIELD_HOST] = NAME(host, NAME_HOST),
+    [FIELD_DEVICE_ID] = NUMBER(device_id, INT64_MIN),
+    [FIELD_ALLOCATED] = COUNTER(allocated_bytes, COUNTER_ALLOCATED, 4, 0),
+    [FIELD_RESERVED] = COUNTER(reserved_bytes, COUNTER_RESERVED, 4, 0),
+    [FIELD_ACTIVE] = COUNTER(active_bytes, COUNTER_ACTIVE, 1, 0),
+    [FIELD_INACTIVE] = COUNTER(inactive_bytes, COUNTER_INACTIVE, 1, 0),
+    [FIELD_CHANGE] = COUNTER(change_bytes, COUNTER_CHANGE, 4, INT64_MIN),
+    [FIELD_DEVICE_USED] = COUNTER(device_used_bytes, COUNTER_DEVICE_USED, 4, 0),
+    [FIELD_DEVICE_FREE] = COUNTER(device_free_bytes, COUNTER_DEVICE_FREE, 1, 0),
+    [FIELD_DEVICE_TOTAL] = COUNTER(device_total_bytes, COUNTER_DEVICE_TOTAL, 1, 0),
+    [FIELD_CONTEXT] = {CLASS_CONTEXT, 0, 0, 0, 0, 0},
+    [FIELD_METADATA] = {CLASS_METADATA, 0, 0, 0, 0, 0},
+    [FIELD_JOB_ID] = NAME(job, NAME_JOB),
+    [FIELD_RANK] = RANK(rank, 0),
+    [FIELD_LOCAL_RANK] = RANK(local_rank, 0),
+    [FIELD_WORLD_SIZE] = RANK(world_size, 1),
+};
+
+// One record on its way through the template.
+struct replay {
+    struct telemetry_state *state;
+    struct arena *arena;
+    struct telemetry *telemetry;
+    const char *end;
+    const char *run_starts[FIELD_COUNT + 1]; // where each run begins in the record
+    struct token names[NAME_MEMO_COUNT];     // texts that get their numbers at the end
+    bool metadata_read;
+};
+
+static inline bool run_matches(const char *at, const char *end, const char *text,
+                               const struct template_run *run) {
+    if (end - at < run->size + JSON_BLOCK)
+        return end - at >= run->size && memcmp(at, text, run->size) == 0;
+    unsigned different = 0;
+    for (unsigned blocks = run->size / JSON_BLOCK; blocks > 0; blocks--) {
+        different |= json_block_differences(at, text);
+        at += JSON_BLOCK;
+        text += JSON_BLOCK;
+    }
+    return (different | (json_block_differences(at, text) & run->rest)) == 0;
+}
+
+static inline const char *read_null(const struct replay *replay, const struct value_rule *rule,
+                                    const char *at) {
+    struct telemetry *telemetry = replay->telemetry;
+    bool nullable = rule->nullable == 1 || rule->nullable == telemetry->schema_version;
+    if (!nullable || memcmp(at, "null", 4) != 0)
+        return NULL;
+    telemetry->null_counters |= rule->counter;
+    memset((char *)telemetry + rule->offset, 0, sizeof(int64_t));
+    return at + 4;
+}
+
+// What follows the digits is not looked at: the next run begins with it, and has followed a number
+// before.
+static inline const char *read_digits(const char *at, bool negative, int64_t *value) {
+    uint64_t magnitude;
+    unsigned count = json_read_digits(at, &magnitude);
+    *value = (int64_t)(negative ? 0 - magnitude : magnitude);
+    return count == 0 || magnitude > INT64_MAX ? NULL : at + count;
+}
+
+// Two calls, so that the digits' place does not wait for the sign to be known.
+static inline const char *read_integer(const char *at, int64_t *value) {
+    if (*at == '-')
+        return read_digits(at + 1, true, value);
+    return read_digits(at, false, value);
+}
+
+static inline const char *read_number(const struct replay *replay, const struct value_rule *rule,
+                                      const char *at) {
+    int64_t value;
+    if (replay->end - at < JSON_NUMBER_ROOM)
+        return NULL;
+    if (*at == 'n')
+        return read_null(replay, rule, at);
+    at = read_integer(at, &value);
+    memcpy((char *)replay->telemetry + rule->offset, &value, sizeof value);
+    return value < rule->min ? NULL : at;
+}
+
+static inline const char *read_rank(const struct replay *replay, const struct value_rule *rule,
+                                    const char *at) {
+    int64_t value;
+    if (replay->end - at < JSON_NUMBER_ROOM)
+        return NULL;
+    at = read_integer(at, &value);
+    int32_t rank = (int32_t)value;
+    memcpy((char *)replay->telemetry + rule->offset, &rank, sizeof rank);
+    return value < rule->min || value > RANK_MAX ? NULL : at;
+}
+
+static inline const char *read_name(struct replay *replay, const struct value_rule *rule,
+                                    const char *at) {
+    struct json_fault ignored;
+    struct token *token = &replay->names[rule->name];
+    if (json_peek(at, replay->end) != '"')
+        return NULL;
+    at = json_scan_string(at + 1, replay->end, token, &ignored);
+    return at == NULL || token_is_blank(token) ? NULL : at;
+}
+
+static const char *read_context(const struct replay *replay, const char *at) {
+    struct json_fault ignored;
+    struct token token;
+    at = json_scan_scalar(at, replay->end, &token, &ignored);
+    if (at == NULL || (token.kind != TOKEN_STRING && token.kind != TOKEN_NULL))
+        return NULL;
+    replay->telemetry->context = (struct slice){NULL, 0};
+    if (token.kind == TOKEN_STRING)
+        replay->telemetry->context = token_decode(&token, replay->arena);
+    return at;
+}
+
+static const char *read_metadata(struct replay *replay, const char *at) {
+    struct json_fault ignored;
+    struct telemetry_state *state = replay->state;
+    if (json_peek(at, replay->end) != '{')
+        return NULL;
+    at = metadata_scan(at, replay->end, &state->capabilities, &state->metadata, &ignored);
+    replay->telemetry->metadata = state->metadata.text;
+    replay->metadata_read = true;
+    if (state->template.session_from_metadata && (state->metadata.seen & METADATA_SESSION) != 0)
+        return NULL;
+    return at;
+}
+
+static inline const char *read_value(struct replay *replay, unsigned field, const char *at) {
+    const struct value_rule *rule = &rules[field];
+    switch ((enum value_class)rule->class) {
+    case CLASS_NUMBER:
+        return read_number(replay, rule, at);
+    case CLASS_RANK:
+        return read_rank(replay, rule, at);
+    case CLASS_NAME:
+        return read_name(replay, rule, at);
+    case CLASS_CONTEXT:
+        return read_context(replay, at);
+    case CLASS_METADATA:
+        return read_metadata(replay, at);
+    case CLASS_NEVER:
+        break;
+    }
+    return NULL;
+}
+
+// Compares the runs and reads the values between them; true when the record ends with the last run.
+static bool walk_runs(struct replay *replay, const char *at) {
+    const struct telemetry_template *template = &replay->state->template;
+    for (unsigned i = 0;; i++) {
+        const struct template_run *run = &template->runs[i];
+        if (!run_matches(at, replay->end, template->text + run->start, run))
+            return false;
+        replay->run_starts[i] = at;
+        at += run->size;
+        if (run->field == FIELD_UNKNOWN)
+            return at == replay->end;
+        at = read_value(replay, run->field, at);
+        if (at == NULL)
+            return false;
+    }
+}
+
+static inline const char *stands_at(const struct replay *replay, enum telemetry_field field) {
+    const struct template_place *place = &replay->state->template.places[field];
+    return replay->run_starts[place->run] + place->offset;
+}
+
+// Texts that did not change point into this record now.
+static void point_texts(const struct replay *replay) {
+    const struct telemetry_template *template = &replay->state->template;
+    struct telemetry *telemetry = replay->telemetry;
+    if ((template->changing & FIELD_BIT(FIELD_CONTEXT)) == 0 && telemetry->context.data != NULL)
+        telemetry->context.data = stands_at(replay, FIELD_CONTEXT) + 1;
+    if ((template->changing & FIELD_BIT(FIELD_METADATA)) == 0)
+        telemetry->metadata.data = stands_at(replay, FIELD_METADATA);
+    if ((template->seen & FIELD_BIT(FIELD_LOCAL_RANK)) == 0)
+        telemetry->local_rank = telemetry->rank;
+}
+
+// What holds between fields; each by itself was looked at when it was read.
+static bool is_consistent(const struct replay *replay) {
+    struct telemetry_state *state = replay->state;
+    const struct telemetry *telemetry = replay->telemetry;
+    bool has_total = (telemetry->null_counters & COUNTER_DEVICE_TOTAL) == 0;
+    bool within = (telemetry->device_used_bytes <= telemetry->device_total_bytes) &
+                  (telemetry->device_free_bytes <= telemetry->device_total_bytes);
+    bool ranks =
+        (telemetry->rank < telemetry->world_size) & (telemetry->local_rank < telemetry->world_size);
+    if (!ranks || (has_total && !within))
+        return false;
+    uint32_t present = COUNTERS_ALL & ~telemetry->null_counters;
+    if (replay->metadata_read) {
+        struct decode_fault ignored;
+        return metadata_check_capabilities(&state->metadata, present, &state->capabilities,
+                                           replay->arena, &ignored) == DECODE_OK;
+    }
+    uint32_t supported = state->template.supported;
+    if (state->template.inferred)
+        supported = metadata_infer_supported(present);
+    return (present & ~supported) == 0;
+}
+
+static bool take_names(const struct replay *replay) {
+    struct telemetry_state *state = replay->state;
+    struct decode_fault ignored;
+    uint32_t names = state->template.changing & state->template.seen & NAME_FIELDS;
+    for (; names != 0; names &= names - 1) {
+        const struct value_rule *rule = &rules[__builtin_ctz(names)];
+        struct slice text = token_decode(&replay->names[rule->name], replay->arena);
+        string_id id;
+        if (telemetry_name(state, rule->name, text, SLICE(""), &id, &ignored) != DECODE_OK)
+            return false;
+        memcpy((char *)replay->telemetry + rule->offset, &id, sizeof id);
+    }
+    return true;
+}
+
+static bool read_phase(const struct replay *replay) {
+    struct telemetry_state *state = replay->state;
+    struct telemetry *telemetry = replay->telemetry;
+    const struct telemetry *learnt = &state->template.values;
+    struct decode_fault ignored;
+    if (telemetry->event_type == learnt->event_type && learnt->type != TELEMETRY_PHASE_ENTER &&
+        learnt->type != TELEMETRY_PHASE_EXIT)
+        return true;
+    if (!replay->metadata_read) {
+        struct json_fault json;
+        const char *at = telemetry->metadata.data;
+        if (metadata_scan(at, at + telemetry->metadata.size, &state->capabilities, &state->metadata,
+                          &json) == NULL)
+            return false;
+    }
+    return telemetry_read_phase(telemetry, intern_slice(telemetry->event_type), &state->metadata,
+                                replay->arena, &ignored) == DECODE_OK;
+}
+
+bool telemetry_template_decode(struct telemetry_state *state, struct slice record,
+                               struct arena *arena, struct telemetry *telemetry) {
+    struct telemetry_template *template = &state->template;
+    if (!template->ready)
+        return false;
+    struct replay replay;
+    replay.state = state;
+    replay.arena = arena;
+    replay.telemetry = telemetry;
+    replay.end = record.data + record.size;
+    replay.metadata_read = false;
+    *telemetry = template->values;
+    bool fits = walk_runs(&replay, record.data);
+    if (fits)
+        point_texts(&replay);
+    fits = fits && is_consistent(&replay) && take_names(&replay) && read_phase(&replay);
+    if (fits && template->score < SCORE_MAX && ++template->score == SCORE_MAX)
+        template->delay = 0;
+    return fits;
+}
+
+// The value of a field as it stands in the record, quotes included.
+static struct slice written_value(const struct telemetry_state *state, enum telemetry_field field) {
+    const struct token *token = &state->tokens[field];
+    if (field == FIELD_METADATA)
+        return state->metadata.text;
+    if (token->kind != TOKEN_STRING)
+        return token_slice(token);
+    return (struct slice){token->text - 1, token->size + 2};
+}
+
+static uint32_t find_changes(const struct telemetry_state *state) {
+    const struct telemetry_template *template = &state->template;
+    uint32_t changing = template->changing;
+    for (uint32_t left = template->seen & state->seen & ~changing; left != 0; left &= left - 1) {
+        unsigned field = (unsigned)__builtin_ctz(left);
+        const struct template_place *place = &template->places[field];
+        const char *text = template->text + template->runs[place->run].start + place->offset;
+        if (!slice_equal(written_value(state, field), (struct slice){text, place->size}))
+            changing |= FIELD_BIT(field);
+    }
+    return changing;
+}
+
+// The fields in the order in which they stand; false when a key came twice.
+static bool list_fields(const struct telemetry_state *state, uint8_t order[FIELD_COUNT],
+                        unsigned *count) {
+    const char *last = NULL;
+    unsigned field = FIELD_START;
+    *count = 0;
+    for (uint32_t left = state->seen; left != 0; left &= ~FIELD_BIT(field)) {
+        field = state->next_field[field];
+        const char *text = written_value(state, field).data;
+        if ((left & FIELD_BIT(field)) == 0 || (last != NULL && text <= last))
+            return false;
+        last = text;
+        order[(*count)++] = (uint8_t)field;
+    }
+    return true;
+}
+
+// Appends a run of text that stays; false when there is no room.
+static bool add_run(struct telemetry_template *template, const char *text, const char *end,
+                    unsigned field, size_t *used) {
+    assert(text != NULL && end >= text);
+    size_t size = (size_t)(end - text);
+    size_t room = (size / JSON_BLOCK + 1) * JSON_BLOCK; // with a block for the rest, if only of 0
+    uint16_t rest = (uint16_t)((1u << size % JSON_BLOCK) - 1);
+    if (*used + room > TEMPLATE_TEXT_MAX)
+        return false;
+    memcpy(template->text + *used, text, size);
+    template->runs[template->run_count++] =
+        (struct template_run){(uint16_t)*used, (uint16_t)size, rest, (uint16_t)field};
+    *used += room;
+    return true;
+}
+
+static bool cut_record(struct telemetry_state *state, struct slice record) {
+    struct telemetry_template *template = &state->template;
+    uint8_t order[FIELD_COUNT];
+    unsigned count;
+    size_t used = 0;
+    const char *run = record.data;
+    if (!list_fields(state, order, &count))
+        return false;
+    template->run_count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned field = order[i];
+        struct slice value = written_value(state, field);
+        size_t offset = (size_t)(value.data - run);
+        if ((template->changing & FIELD_BIT(field)) != 0) {
+            if (!add_run(template, run, value.data, field, &used))
+                return false;
+            run = value.data + value.size;
+        } else {
+            if (offset + value.size > TEMPLATE_TEXT_MAX)
+                return false;
+            template->places[field] = (struct template_place){template->run_count, (uint16_t)offset,
+                                                              (uint16_t)value.size};
+        }
+    }
+    return add_run(template, run, record.data + record.size, FIELD_UNKNOWN, &used);
+}
+
+// Forgets in the copy what a changing field will say again.
+static void clear_changing(struct telemetry_template *template) {
+    for (uint32_t left = template->changing & template->seen; left != 0; left &= left - 1)
+        template->values.null_counters &= ~rules[__builtin_ctz(left)].counter;
+    template->values.scope = NULL;
+}
+
+static bool learn(struct telemetry_state *state, struct slice record,
+                  const struct telemetry *telemetry) {
+    struct telemetry_template *template = &state->template;
+    const struct token *session = &state->tokens[FIELD_SESSION_ID];
+    template->session_from_metadata =
+        (state->seen & FIELD_BIT(FIELD_SESSION_ID)) == 0 || session->kind == TOKEN_NULL;
+    bool metadata_changes = (template->changing & FIELD_BIT(FIELD_METADATA)) != 0;
+    if (template->session_from_metadata && metadata_changes && telemetry->session != STRING_NONE)
+        return false;
+    template->seen = state->seen;
+    template->inferred = (state->metadata.seen & METADATA_CAPABILITIES) == 0;
+    template->supported = state->metadata.supported;
+    template->values = *telemetry;
+    template->score = 0;
+    clear_changing(template);
+    return cut_record(state, record);
+}
+
+// True when learning has to wait: the template is kept in spite of a miss, or given up and the next
+// one is not due yet.
+static bool must_wait(struct telemetry_template *template) {
+    if (template->ready) {
+        template->score -= SCORE_MISS;
+        if (template->score >= 0)
+            return true;
+        template->countdown = template->delay;
+        template->delay = template->delay * 2 + 1 > DELAY_MAX ? DELAY_MAX : template->delay * 2 + 1;
+        template->ready = false;
+    }
+    if (template->countdown == 0)
+        return false;
+    template->countdown--;
+    return true;
+}
+
+void telemetry_template_learn(struct telemetry_state *state, struct slice record,
+                              const struct telemetry *telemetry) {
+    struct telemetry_template *template = &state->template;
+    uint32_t changing = find_changes(state);
+    // More fields that change, in the same layout: that can happen once a field only.
+    bool grown = template->ready && changing != template->changing && state->seen == template->seen;
+    if (!grown && must_wait(template))
+        return;
+    template->changing = changing;
+    // A text with escapes lies decoded in one batch's arena: it has to be read each time.
+    if (state->tokens[FIELD_CONTEXT].kind == TOKEN_STRING && state->tokens[FIELD_CONTEXT].escaped)
+        template->changing |= FIELD_BIT(FIELD_CONTEXT);
+    template->ready = learn(state, record, telemetry);
+    if (!template->ready) {
+        template->seen = 0;
+        template->countdown = DELAY_MAX;
+    }
+}

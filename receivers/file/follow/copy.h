@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is this new file a copy of one that was read already, as log rotation makes them?
+//
+// A copy lies in the same directory, its name begins like the other's up to the first dot
+// (run.jsonl, run.jsonl.1, run-2026.jsonl.gz), it has the same first bytes, and the same bytes
+// before the place that was reached. Only then is it read on from that place instead of from its
+// beginning.
+#pragma once
+
+#include "receivers/file/follow/follow.h"
+
+enum {
+    COPY_WAITS_MAX = 5,       // poll intervals that a copy which does not grow is waited for
+    COPY_CANDIDATES_MAX = 64, // files that begin like the copy and are looked at further
+};
+
+enum copy_answer {
+    COPY_NONE,
+    COPY_FOUND,
+    COPY_UNFINISHED, // the same beginning, but not as long: it may still be growing
+};
+
+struct copy_place {
+    uint64_t bytes;
+    uint64_t lines;
+};
+
+// One file or former generation that a new file may be a copy of.
+struct copy_candidate {
+    struct tracked_file *file; // NULL: it is over, or not begun again yet
+    struct slice path;         // until the table changes
+    struct track_mark head;
+    struct track_mark mark;
+    uint64_t offset;
+    uint64_t lines;
+    bool undecided; // an earlier process read it; what it holds now will be known soon
+};
+
+struct copy_candidates {
+    struct copy_candidate items[COPY_CANDIDATES_MAX]; // the likeliest first
+    uint32_t count;
+    bool more;      // there were more than that
+    bool too_short; // the copy has not enough yet to be told from the one that its name fits
+};
+
+// Those that fit by their names and first bytes. `beginning`: up to TRACK_MARK_MAX bytes of the
+// copy, decompressed.
+void copy_find_candidates(const struct track_table *table, const struct tracked_file *copy,
+                          struct slice beginning, struct copy_candidates *found);
+// The copy is that of this one: it remembers the name.
+void copy_settle(struct track_table *table, struct tracked_file *copy,
+                 const struct copy_candidate *candidate);
+// For a file of plain lines, which is settled when it is a copy. Reads what is left of the original
+// first, so that nothing is read twice. `patient`: it may be waited for; else what cannot be told
+// is noted.
+enum copy_answer copy_find_plain(struct follower *follower, struct tracked_file *copy, bool patient,
+                                 struct copy_place *place);
+// Notes that more files begin like this one than are compared with it.
+void copy_note_more(struct follower *follower, const struct tracked_file *copy,
+                    const struct copy_candidates *found);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one input from its beginning to its end: tells its format, cuts it into records, offers
+// each, says what is wrong with the input as a whole.
+#pragma once
+
+#include "receivers/decode/format.h"
+#include "receivers/file/input.h"
+#include "receivers/file/records.h"
+
+enum { FILE_BLOCK = 256 << 10 }; // bytes of one read
+
+// Bytes of an input that are not used yet. Keeps its memory.
+struct file_window {
+    char *data;
+    size_t capacity;
+    size_t start;
+    size_t end;
+};
+
+static inline struct slice window_rest(const struct file_window *window) {
+    return (struct slice){window->data + window->start, window->end - window->start};
+}
+// Room for at least `size` bytes at the end, by moving the rest to the front and growing.
+void window_reserve(struct file_window *window, size_t size);
+
+// What the inputs of one receiver share.
+struct file_reader {
+    struct record_sink sink;
+    struct file_window window;
+    struct file_input input;
+    enum format_kind forced; // by the option; FORMAT_UNKNOWN: it is found out
+    size_t document_max;     // of an input that is one record
+    bool to_the_end;         // a stop does not cut an input short
+    uint64_t done_bytes;     // of the inputs before this one, for progress
+    uint64_t total_bytes;    // 0: no progress is told
+};
+
+// Where in an input to begin: nothing before it is offered, positions go on counting.
+struct read_start {
+    uint64_t bytes; // of lines, after decompression
+    uint64_t lines; // in those bytes
+    uint64_t items; // of a document
+};
+
+// Reads a file, or "-" for standard input. What cannot be read is noted and no failure: the other
+// inputs go on.
+void file_read_path(struct file_reader *reader, struct slice path);
+// The same of what reader->input has open, as `source`.
+// `stream` says which; its position is that of the last record afterwards.
+void file_read_open(struct file_reader *reader, struct record_stream *stream,
+                    struct read_start start);
+void file_reader_release(struct file_reader *reader);
+
+// Sets the source's decoder, or notes why the input is not read and returns false.
+// `descriptor`: the file, for its age and its end; -1: not known.
+bool file_accept_format(struct file_reader *reader, struct source *source,
+                        struct format_guess guess, int descriptor);

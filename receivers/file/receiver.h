@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the file receiver: its options and its instance.
+#pragma once
+
+#include "pipeline/component/component.h"
+#include "receivers/file/find/find.h"
+#include "receivers/file/read.h"
+#include "receivers/records/options.h"
+
+enum file_start { START_BEGINNING, START_END };
+
+struct file_config {
+    struct text_list include;
+    struct text_list exclude;
+    int start_at; // enum file_start
+    struct byte_size max_line_size;
+    struct byte_size max_document_size;
+    struct record_config records;
+    struct duration poll_interval;
+    int64_t max_sources;
+};
+
+struct file_receiver {
+    const struct file_config *config;
+    const struct component_context *context;
+    bool started;
+    struct arena arena; // patterns
+    struct file_finder finder;
+    struct found_list found;
+    uint32_t notes_said; // of found.notes
+    struct feed_stamp stamp;
+    struct quarantine quarantine;
+    struct file_reader reader;
+};
+
+// Tells what the last search noted; each note once.
+void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed);
+// Makes the feed known to the reader, and the job to the feed.
+void file_receiver_attach(struct file_receiver *receiver, struct feed *feed);

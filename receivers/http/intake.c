@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request after the other: into the journal, into the feed, into the answer.
+//
+// Under one lock, so that the numbers of the journal, the order of the events and the positions of
+// the checkpoint are one order. The journal's rows are submitted before anything is offered: what a
+// checkpoint can hold is in the journal before it. Waiting for the disk happens after the lock is
+// given back, so that many requests share one commit.
+#include "base/clock.h"
+#include "base/memory.h"
+#include "receivers/http/receiver.h"
+
+#include <stdio.h>
+
+enum { ENTRY_RECORDS_MAX = 4096, ENTRY_BYTES_MAX = 4 << 20, RETRY_MAX_S = 10 };
+
+static void set_busy(struct http_fault *fault, uint32_t retry_after_s) {
+    fault->status = 503;
+    fault->code = "busy";
+    fault->retry_after_s = retry_after_s;
+    snprintf(fault->message, sizeof fault->message,
+             "Nothing can be taken right now: try again later.");
+}
+
+static void set_over_share(struct http_fault *fault) {
+    fault->status = 429;
+    fault->code = "too_many_requests";
+    fault->retry_after_s = 1;
+    snprintf(fault->message, sizeof fault->message,
+             "More of this job waits for the disk than there is room left for other jobs: try "
+             "again later.");
+}
+
+bool http_is_blocked(struct http_receiver *receiver, uint32_t *retry_after_s) {
+    struct feed *feed = atomic_load(&receiver->feed);
+    *retry_after_s = 1;
+    if (feed == NULL || feed_stopping(feed) || atomic_load(&receiver->restoring))
+        return true;
+    if (!feed_blocked(feed) && (receiver->store == NULL || !store_full(receiver->store))) {
+        if (atomic_load_explicit(&receiver->blocked_since_ns, memory_order_relaxed) != 0)
+            atomic_store_explicit(&receiver->blocked_since_ns, 0, memory_order_relaxed);
+        return false;
+    }
+    uint64_t now = clock_monotonic_ns();
+    uint64_t since = 0;
+    if (atomic_compare_exchange_strong(&receiver->blocked_since_ns, &since, now))
+        since = now;
+    // The longer it has lasted, the longer it may last.
+    uint64_t wait_s = now < since ? 1 : 1 + (now - since) / 2000000000;
+    *retry_after_s = wait_s > RETRY_MAX_S ? RETRY_MAX_S : (uint32_t)wait_s;
+    return true;
+}
+
+uint32_t http_entry_end(const struct http_work *work, uint32_t first) {
+    uint64_t bytes = 0;
+    uint32_t end = first;
+    while (end < work->count && end - first < ENTRY_RECORDS_MAX &&
+           (end == first || bytes + work->items[end].size <= ENTRY_BYTES_MAX))
+        bytes += work->items[end++].size;
+    return end;
+}
+
+// -- one item -----------------------------------------------------------------------------------
+
+static void keep(struct http_receiver *receiver, const struct http_item *item, uint64_t position) {
+    quarantine_keep(&receiver->quarantine, atomic_load(&receiver->feed), receiver->source, position,
+                    &receiver->fault, (struct slice){item->data, item->size});
+}
+
+static void list_rejection(struct http_receiver *receiver, struct http_work *work, uint32_t index) {
+    work->result.rejected++;
+    if (work->listed == HTTP_LISTED_MAX)
+        return;
+    struct http_rejection *rejection = &work->rejections[work->listed++];
+    rejection->index = index;
+    rejection->category = receiver->fault.category;
+    snprintf(rejection->field, sizeof rejection->field, "%.*s", HTTP_FIELD_MAX - 1,
+             receiver->fault.field);
+    snprintf(rejection->detail, sizeof rejection->detail, "%s", receiver->fault.detail);
+}
+
+static void offer(struct http_receiver *receiver, struct http_work *work, uint32_t index) {
+    const struct http_item *item = &work->items[index];
+    struct feed *feed = atomic_load(&receiver->feed);
+    uint64_t position = ++receiver->records;
+    if (item->refusal == DECODE_OK) {
+        struct slice record = {item->data, item->size};
+        if (feed_offer(feed, receiver->source, record, position, &receiver->fault) == DECODE_OK) {
+            work->result.accepted++;
+            return;
+        }
+    } else {
+        receiver->fault.category = item->refusal;
+        receiver->fault.field[0] = '\0';
+        receiver->fault.offset = 0;
+        snprintf(receiver->fault.detail, sizeof receiver->fault.detail, "%s", item->why);
+        feed_refuse(feed, receiver->source, position, &receiver->fault);
+    }
+    keep(receiver, item, position);
+    list_rejection(receiver, work, index);
+}
+
+// -- one request --------------------------------------------------------------------------------
+
+static void offer_entries(struct http_receiver *receiver, struct http_work *work) {
+    struct feed *feed = atomic_load(&receiver->feed);
+    uint32_t first = 0;
+    do {
+        uint32_t end = http_entry_end(work, first);
+        struct source_position position = {.number = ++receiver->sequence,
+                                           .detail = {receiver->records + (end - first)}};
+        // Without a journal a batch may leave before its entry is whole: it is reached with the
+        // last record only.
+        for (; first + 1 < end; first++)
+            offer(receiver, work, first);
+        feed_source_reached(receiver->source, &position);
+        for (; first < end; first++)
+            offer(receiver, work, first);
+        feed_flush(feed);
+    } while (first < work->count);
+}
+
+// The key with what the request came to. Its row is there since before the request was offered; now
+// it says the result, too.
+static void keep_key(struct http_receiver *receiver, struct http_work *work, uint64_t number,
+                     bool stored) {
+    struct store_batch *batch = stored ? store_batch_new(receiver->store) : NULL;
+    if (batch != NULL)
+        http_repeat_put(receiver, work, batch, number);
+    uint64_t forgotten = repeats_add(&receiver->repeats, work->key, number, 0, work->result);
+    if (batch != NULL) {
+        if (forgotten != 0)
+            store_delete(batch, STORE_REPEATS, receiver->context->id, forgotten, forgotten);
+        work->ticket = store_submit(batch);
+    }
+    repeats_find(&receiver->repeats, work->key)->ticket = work->ticket;
+}
+
+static void take(struct http_receiver *receiver, struct http_work *work) {
+    bool stored = receiver->journaling;
+    uint64_t number = receiver->sequence + 1;
+    if (stored) {
+        struct store_batch *batch = store_batch_new(receiver->store);
+        http_journal_put(receiver, work, batch);
+        if (work->key != NULL) {
+            // Should it end here, this is what a repeat is told: everything is in the journal.
+            work->result.accepted = work->count;
+            http_repeat_put(receiver, work, batch, number);
+            work->result.accepted = 0;
+        }
+        work->ticket = store_submit(batch);
+    }
+    offer_entries(receiver, work);
+    if (work->result.accepted == 0 && work->result.rejected > 0)
+        work->result.status = 400;
+    if (work->key != NULL)
+        keep_key(receiver, work, number, stored);
+}
+
+static struct slice first_record(const struct http_work *work) {
+    return work->count == 0 ? SLICE("") : (struct slice){work->items[0].data, work->items[0].size};
+}
+
+// Only what waits for the disk is bounded by job: without a journal a request is gone when it is
+// answered.
+static bool may_take(struct http_receiver *receiver, uint32_t share) {
+    if (!receiver->journaling)
+        return true;
+    http_shares_settle(&receiver->shares, store_durable(receiver->store));
+    return http_share_is_open(&receiver->shares, share, store_room(receiver->store));
+}
+
+static void count_share(struct http_receiver *receiver, const struct http_work *work,
+                        uint32_t share) {
+    if (!receiver->journaling)
+        return;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < work->count; i++)
+        bytes += work->items[i].size;
+    http_share_add(&receiver->shares, share, bytes, work->ticket);
+}
+
+void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault) {
+    uint32_t retry_after_s = 1;
+    uint32_t share = http_share_of(&receiver->shares, first_record(work));
+    work->result = (struct repeat_result){.status = 200};
+    work->repeated = false;
+    work->ticket = 0;
+    work->listed = 0;
+    pthread_mutex_lock(&receiver->lock);
+    const struct repeat *repeat =
+        work->key == NULL ? NULL : repeats_find(&receiver->repeats, work->key);
+    if (repeat != NULL) {
+        work->repeated = true;
+        work->result = repeat->result;
+        work->ticket = repeat->ticket;
+    } else if (http_is_blocked(receiver, &retry_after_s)) {
+        set_busy(fault, retry_after_s);
+    } else if (!may_take(receiver, share)) {
+        set_over_share(fault);
+    } else {
+        take(receiver, work);
+        count_share(receiver, work, share);
+    }
+    pthread_mutex_unlock(&receiver->lock);
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was acknowledged and no checkpoint holds yet: written, offered again, and deleted.
+//
+// A row is one entry: a version byte, the position of its first record (8 bytes), how many records
+// (4), then each record's size (4) and bytes; numbers little endian. Records that are known to be
+// refused are rows' records of size 0, so that positions stay what they were. On replay a record is
+// first decoded apart, so that one that was refused when it came is not told of and counted twice.
+#include "base/log.h"
+#include "base/memory.h"
+#include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/http/receiver.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { ROW_VERSION = 1, ROW_HEAD = 13, REPEAT_VERSION = 1, REPEAT_HEAD = 19, TEND_ENTRIES = 256 };
+
+static void put_number(struct buffer *out, uint64_t value, unsigned bytes) {
+    for (unsigned i = 0; i < bytes; i++)
+        buffer_append_char(out, (char)(value >> (8 * i)));
+}
+
+static uint64_t get_number(const char *at, unsigned bytes) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        value |= (uint64_t)(unsigned char)at[i] << (8 * i);
+    return value;
+}
+
+// -- writing ------------------------------------------------------------------------------------
+
+void http_journal_put(struct http_receiver *receiver, const struct http_work *work,
+                      struct store_batch *batch) {
+    struct buffer *row = &receiver->row;
+    uint64_t number = receiver->sequence;
+    uint32_t first = 0;
+    do {
+        uint32_t end = http_entry_end(work, first);
+        buffer_reset(row);
+        put_number(row, ROW_VERSION, 1);
+        put_number(row, receiver->records + first + 1, 8);
+        put_number(row, end - first, 4);
+        for (; first < end; first++) {
+            const struct http_item *item = &work->items[first];
+            uint32_t size = item->refusal == DECODE_OK ? item->size : 0;
+            put_number(row, size, 4);
+            buffer_append(row, (struct slice){item->data, size});
+        }
+        assert(!row->failed);
+        store_put(batch, STORE_JOURNAL, receiver->context->id, ++number, buffer_slice(row));
+    } while (first < work->count);
+    receiver->journal_end = number;
+    uint64_t one = 1;
+    ssize_t written = write(receiver->wake, &one, sizeof one);
+    (void)written;
+}
+
+void http_repeat_put(struct http_receiver *receiver, const struct http_work *work,
+                     struct store_batch *batch, uint64_t number) {
+    struct buffer *row = &receiver->row;
+    buffer_reset(row);
+    put_number(row, REPEAT_VERSION, 1);
+    put_number(row, (uint64_t)work->result.status, 2);
+    put_number(row, work->result.accepted, 8);
+    put_number(row, work->result.rejected, 8);
+    buffer_append_text(row, work->key);
+    store_put(batch, STORE_REPEATS, receiver->context->id, number, buffer_slice(row));
+}
+
+// -- offering again -----------------------------------------------------------------------------
+
+struct replay {
+    struct http_receiver *receiver;
+    void *state; // of a decoder apart
+    struct arena arena;
+    uint64_t next; // number of the entry that comes next
+    uint64_t entries;
+    uint64_t left; // how many entries may still be offered
+};
+
+static void offer_again(struct replay *replay, struct slice record, uint64_t position) {
+    struct http_receiver *receiver = replay->receiver;
+    struct event event;
+    arena_reset(&replay->arena);
+    if (record.size > 0 && receiver->decoder->decode(replay->state, record, &replay->arena, &event,
+                                                     &receiver->fault) == DECODE_OK)
+        (void)feed_offer(atomic_load(&receiver->feed), receiver->source, record, position,
+                         &receiver->fault);
+}
+
+// Pipelines take an entry only when they have the one before: where none is in the journal (it was
+// damaged, or deleted before a pipeline was added) they are given an empty one.
+static void fill_gap(struct http_receiver *receiver, uint64_t *next, uint64_t number) {
+    struct source_position reached = {.detail = {receiver->records}};
+    for (; *next < number; ++*next) {
+        reached.number = *next;
+        feed_source_reached(receiver->source, &reached);
+        feed_flush(atomic_load(&receiver->feed));
+    }
+}
+
+static void offer_row(struct replay *replay, uint64_t number, struct slice bytes) {
+    struct http_receiver *receiver = replay->receiver;
+    uint64_t position = get_number(bytes.data + 1, 8);
+    uint64_t count = get_number(bytes.data + 9, 4);
+    uint64_t last = position + count - 1;
+    struct source_position reached = {.number = number, .detail = {last}};
+    const char *at = bytes.data + ROW_HEAD;
+    const char *end = bytes.data + bytes.size;
+    feed_source_reached(receiver->source, &reached);
+    for (uint64_t i = 0; i < count && end - at >= 4; i++) {
+        size_t size = (size_t)get_number(at, 4);
+        at += 4;
+        if (size > (size_t)(end - at))
+            break;
+        offer_again(replay, (struct slice){at, size}, position + i);
+        at += size;
+    }
+    feed_flush(atomic_load(&receiver->feed));
+    if (last > receiver->records)
+        receiver->records = last;
+}
+
+static bool replay_row(void *context, const char *name, uint64_t number, struct slice bytes) {
+    (void)name;
+    struct replay *replay = context;
+    struct http_receiver *receiver = replay->receiver;
+    struct feed *feed = atomic_load(&receiver->feed);
+    if (replay->left == 0 || feed_pausing(feed))
+        return false;
+    replay->left--;
+    if (bytes.size < ROW_HEAD || bytes.data[0] != ROW_VERSION) {
+        log_write(LOG_WARN, (struct log_site){"C2104", receiver->context->site},
+                  "journal entry %llu is not of a kind that is known and was left out",
+                  (unsigned long long)number);
+        return true;
+    }
+    fill_gap(receiver, &replay->next, number);
+    offer_row(replay, number, bytes);
+    replay->next = number + 1;
+    replay->entries++;
+    return true;
+}
+
+static enum status replay_from(struct http_receiver *receiver, uint64_t first, uint64_t most,
+                               uint64_t *entries, struct error *error) {
+    struct replay replay = {.receiver = receiver,
+                            .state = memory_zero(1, receiver->decoder->state_size),
+                            .next = first,
+                            .left = most};
+    arena_init(&replay.arena, 4096);
+    enum status status = store_scan(receiver->store, STORE_JOURNAL, receiver->context->id, first,
+                                    UINT64_MAX, replay_row, &replay, error);
+    arena_release(&replay.arena);
+    memory_give(replay.state);
+    *entries = replay.entries;
+    return status;
+}
+
+// -- at the start -------------------------------------------------------------------------------
+
+static bool read_repeat(void *context, const char *name, uint64_t number, struct slice bytes) {
+    (void)name;
+    struct http_receiver *receiver = context;
+    if (bytes.size <= REPEAT_HEAD || bytes.data[0] != REPEAT_VERSION ||
+        bytes.size > REPEAT_HEAD + HTTP_KEY_MAX)
+        return true;
+    char key[HTTP_KEY_MAX + 1];
+    size_t size = bytes.size - REPEAT_HEAD;
+    memcpy(key, bytes.data + REPEAT_HEAD, size);
+    key[size] = '\0';
+    if (repeats_find(&receiver->repeats, key) != NULL)
+        return true;
+    struct repeat_result result = {.status = (int)get_number(bytes.data + 1, 2),
+                                   .accepted = get_number(bytes.data + 3, 8),
+                                   .rejected = get_number(bytes.data + 11, 8)};
+    (void)repeats_add(&receiver->repeats, key, number, 0, result);
+    return true;
+}
+
+static enum status read_repeats(struct http_receiver *receiver, struct error *error) {
+    const char *id = receiver->context->id;
+    enum status status =
+        store_scan(receiver->store, STORE_REPEATS, id, 0, UINT64_MAX, read_repeat, receiver, error);
+    // With a lower bound than before, the oldest are forgotten.
+    if (status == STATUS_OK && receiver->repeats.count == receiver->repeats.max) {
+        uint64_t oldest = receiver->repeats.ring[receiver->repeats.first].number;
+        if (oldest > 1) {
+            struct store_batch *batch = store_batch_new(receiver->store);
+            store_delete(batch, STORE_REPEATS, id, 0, oldest - 1);
+            (void)store_submit(batch);
+        }
+    }
+    return status;
+}
+
+enum status http_journal_restore(struct http_receiver *receiver, struct error *error) {
+    struct source_position restored = feed_source_restored(receiver->source);
+    receiver->sequence = restored.number;
+    receiver->records = restored.detail[0];
+    if (receiver->store == NULL)
+        return STATUS_OK;
+    const char *id = receiver->context->id;
+    uint64_t journal = store_last_number(receiver->store, STORE_JOURNAL, id);
+    uint64_t repeats = store_last_number(receiver->store, STORE_REPEATS, id);
+    uint64_t last = journal > repeats ? journal : repeats;
+    receiver->journal_end = journal;
+    receiver->journaling = receiver->config->ack == ACK_STORED || journal > restored.number;
+    if (receiver->journaling)
+        feed_keeps_journal(atomic_load(&receiver->feed), receiver->source);
+    enum status status = read_repeats(receiver, error);
+    uint64_t entries = 0;
+    if (status == STATUS_OK && journal > restored.number)
+        status = replay_from(receiver, restored.number + 1, UINT64_MAX, &entries, error);
+    uint64_t next = (journal > restored.number ? journal : restored.number) + 1;
+    if (last + 1 > next && !feed_pausing(atomic_load(&receiver->feed)))
+        fill_gap(receiver, &next, last + 1);
+    receiver->sequence = next - 1;
+    if (entries > 0)
+        log_write(LOG_INFO, (struct log_site){"C2105", receiver->context->site},
+                  "%llu journal entries that no checkpoint held were read again",
+                  (unsigned long long)entries);
+    return status;
+}
+
+// -- meanwhile ----------------------------------------------------------------------------------
+
+bool http_journal_needs_tending(struct http_receiver *receiver) {
+    pthread_mutex_lock(&receiver->lock);
+    bool needs = receiver->store != NULL && receiver->journal_end > receiver->deleted_to;
+    pthread_mutex_unlock(&receiver->lock);
+    return needs;
+}
+
+void http_journal_tend(struct http_receiver *receiver) {
+    struct feed *feed = atomic_load(&receiver->feed);
+    uint64_t safe = feed_source_safe(feed, receiver->source).number;
+    pthread_mutex_lock(&receiver->lock);
+    uint64_t to = safe < receiver->journal_end ? safe : receiver->journal_end;
+    if (to > receiver->deleted_to) {
+        struct store_batch *batch = store_batch_new(receiver->store);
+        store_delete(batch, STORE_JOURNAL, receiver->context->id, 0, to);
+        (void)store_submit(batch);
+        receiver->deleted_to = to;
+    }
+    pthread_mutex_unlock(&receiver->lock);
+    // In pieces, so that requests come in between.
+    for (bool more = true; more && !feed_stopping(feed);) {
+        pthread_mutex_lock(&receiver->lock);
+        uint64_t entries = 0;
+        struct error error;
+        uint64_t lag = feed_lag(feed, receiver->source);
+        if (lag != 0 && replay_from(receiver, lag, TEND_ENTRIES, &entries, &error) != STATUS_OK)
+            log_write(LOG_WARN, (struct log_site){"C2106", receiver->context->site},
+                      "the journal cannot be read: %s", error.message);
+        more = lag != 0 && entries == TEND_ENTRIES;
+        pthread_mutex_unlock(&receiver->lock);
+    }
+}

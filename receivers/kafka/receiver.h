@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the Kafka receiver share. Everything happens on the thread of `run`, but for
+// start and stop, which come before and after it.
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics/metrics.h"
+#include "config/kafka_options.h"
+#include "pipeline/component/component.h"
+#include "pipeline/component/feed.h"
+#include "receivers/decode/split.h"
+#include "receivers/records/options.h"
+
+#include <stdatomic.h>
+
+enum {
+    KAFKA_BATCH_MESSAGES = 1024, // taken from librdkafka's queue before they are handed over …
+    KAFKA_BATCH_BYTES = 4 << 20, // … or this many bytes
+    KAFKA_HELD_MAX = KAFKA_BATCH_MESSAGES + 256,
+    KAFKA_SENDER_MAX = 255, // bytes of a sender's name
+    KAFKA_POLL_MS = 100,
+};
+
+enum kafka_start { KAFKA_START_EARLIEST, KAFKA_START_LATEST };
+
+struct dead_letter_config {
+    const char *topic;
+};
+
+struct kafka_config {
+    struct kafka_connection connection;
+    struct text_list topics;
+    const char *group_id;
+    const char *group_instance_id;
+    int initial_offset; // enum kafka_start
+    struct duration session_timeout;
+    struct duration heartbeat_interval;
+    struct duration max_poll_interval;
+    int strategy;
+    int isolation_level;
+    struct byte_size min_fetch_size;
+    struct duration max_fetch_wait;
+    struct byte_size max_partition_fetch_size;
+    struct byte_size queue_size;
+    struct byte_size max_record_size;
+    struct record_config records;
+    struct duration rewind;
+    int64_t max_senders;
+    struct dead_letter_config dead_letter;
+};
+
+// -- partitions and senders (partitions.c) ------------------------------------------------------
+
+// Entries by hash, open addressing; each begins with its hash.
+struct kafka_index {
+    uint64_t **slots;
+    uint32_t size; // a power of two, or 0
+    uint32_t count;
+};
+
+// One partition of a topic, kept when it goes to somebody else: it may come back.
+struct kafka_partition {
+    uint64_t hash;
+    char *topic;
+    int32_t number;
+    bool assigned;
+    bool unresolved;   // librdkafka itself looks for the committed offset
+    bool behind;       // has not reached what was there when it was assigned
+    bool out_of_range; // where it stands is not there; see kafka_mend_range
+    struct source *source;
+    int64_t next;      // offset of the next record; below it all is done; -1: not known yet
+    int64_t end;       // of what was there when it was assigned; -1: not known yet
+    int64_t time_ms;   // of the newest record that was handed over; 0: none
+    uint64_t asked;    // offset that was committed last, or is under way
+    uint64_t accepted; // offset that the group holds
+    struct kafka_sender *first_sender;
+};
+
+// One sender within one partition.
+struct kafka_sender {
+    uint64_t hash;
+    const struct kafka_partition *partition;
+    struct source *source;
+    uint64_t sequence; // the highest that was handed over
+    struct kafka_sender *next_of_partition;
+    uint32_t size;
+    char name[];
+};
+
+// -- the receiver -------------------------------------------------------------------------------
+
+// A decoder's memory for looking at a record before it is offered.
+struct kafka_trial {
+    void *state;
+    struct arena arena;
+};
+
+struct kafka_dead_letter {
+    struct kafka_client client; // opaque of the producer
+    rd_kafka_t *producer;       // NULL: not made yet
+    bool answered;
+    rd_kafka_resp_err_t answer;
+};
+
+// What keeps the receiver from working, so that it is said once and taken back.
+enum kafka_trouble { KAFKA_WELL, KAFKA_NO_BROKER, KAFKA_REFUSED, KAFKA_UNDELIVERED };
+
+struct kafka_counters {
+    struct metric *repeated, *empty, *dead_letters, *dead_letters_failed;
+};
+
+struct kafka_receiver {
+    struct kafka_client client; // opaque of the consumer; first
+    const struct kafka_library *library;
+    const struct kafka_config *config;
+    const struct component_context *context;
+    struct feed *feed;
+    bool started;
+    bool first; // not a further copy: counts, quarantines and notes
+    const struct decoder_type *decoder;
+    struct feed_stamp stamp;
+    char *group;
+    struct quarantine quarantine;
+    struct kafka_trial trial;
+    struct kafka_dead_letter dead_letter;
+    struct decode_fault fault;
+
+    rd_kafka_t *consumer;
+    uint64_t renew_at_ns; // when the consumer is made anew; 0: it is there
+    uint64_t renew_wait_ns;
+    bool fatal;   // the consumer cannot go on
+    bool closing; // callbacks only let go
+    atomic_bool paused;
+    bool rebalanced; // since the last look at whether it has caught up
+    bool others_left;
+    rd_kafka_message_t *held[KAFKA_HELD_MAX]; // those before `handled` are in the feed's batch
+    uint32_t held_count;
+    uint32_t handled;
+    size_t held_bytes;
+    bool stops_for_long;    // fetching, when the queue is full: see wake_fetching
+    uint64_t unwoken;       // bytes that were taken since it was woken
+    uint32_t unwoken_count; // messages
+
+    struct kafka_index partitions;
+    struct kafka_index senders;
+    bool said_senders;
+    struct kafka_partition *last; // that was looked up
+    uint64_t tended_ns;
+    uint64_t probed_ns;
+    enum kafka_trouble trouble;
+    struct kafka_counters counters;
+};
+
+static inline struct log_site kafka_site(const struct kafka_receiver *receiver, const char *code) {
+    return (struct log_site){code, receiver->context->site};
+}
+
+// consumer.c: the consumer itself.
+enum status kafka_consumer_open(struct kafka_receiver *receiver, struct error *error) MUST_USE;
+// From now on callbacks come, which need the feed.
+enum status kafka_consumer_join(struct kafka_receiver *receiver, struct error *error) MUST_USE;
+// After a fatal error: closes it, and opens another one when it is time.
+void kafka_consumer_renew(struct kafka_receiver *receiver);
+// Leaves the group, unless membership is static; waits up to `budget_ns` for that.
+void kafka_consumer_close(struct kafka_receiver *receiver, uint64_t budget_ns);
+void kafka_pause(struct kafka_receiver *receiver, bool paused);
+// Takes one message of the queue into `held`; false when there is none (errors are seen to).
+bool kafka_take(struct kafka_receiver *receiver, int timeout_ms);
+// Hands the batch over and lets go of the messages that were handled.
+void kafka_flush(struct kafka_receiver *receiver);
+void kafka_say_trouble(struct kafka_receiver *receiver, enum kafka_trouble trouble,
+                       const char *format, ...) PRINTF_LIKE(3, 4);
+void kafka_end_trouble(struct kafka_receiver *receiver, enum kafka_trouble trouble);
+
+// assignment.c: which partitions, from where, and how far they are done.
+void kafka_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t event,
+                     rd_kafka_topic_partition_list_t *partitions, void *opaque);
+void kafka_committed(rd_kafka_t *consumer, rd_kafka_resp_err_t failure,
+                     rd_kafka_topic_partition_list_t *offsets, void *opaque);
+void kafka_commit(struct kafka_receiver *receiver);
+// Partitions whose offset is not there go on where there are records.
+void kafka_mend_range(struct kafka_receiver *receiver);
+// Tells the feed when all partitions have reached what was there at their assignment.
+void kafka_look_whether_caught_up(struct kafka_receiver *receiver);
+void kafka_show_lag(struct kafka_receiver *receiver);
+void kafka_hide_lag(struct kafka_receiver *receiver, const struct kafka_partition *partition);
+
+// partitions.c
+struct kafka_partition *kafka_partition_of(struct kafka_receiver *receiver, const char *topic,
+                                           int32_t number);
+// The one that is known, or NULL.
+struct kafka_partition *kafka_partition_find(struct kafka_receiver *receiver, const char *topic,
+                                             int32_t number);
+// NULL beyond max_senders.
+struct kafka_sender *kafka_sender_of(struct kafka_receiver *receiver,
+                                     struct kafka_partition *partition, struct slice name);
+// The partition begins anew: its source forgets how far it was.
+void kafka_partition_restart(struct kafka_receiver *receiver, struct kafka_partition *partition);
+void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partition *partition);
+// Sources that the checkpoint knew and that are not assigned hold nothing back.
+void kafka_leave_others(struct kafka_receiver *receiver);
+struct kafka_partition *kafka_partition_next(const struct kafka_receiver *receiver,
+                                             uint32_t *at); // NULL at the end
+void kafka_partitions_release(struct kafka_receiver *receiver);
+
+// records.c: one message. False: it is not to be handled now (stopping, or no longer ours).
+bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *message);
+
+// values.c: the records of a value, one after the other.
+struct kafka_items {
+    enum { KAFKA_ONE, KAFKA_LINES, KAFKA_DOCUMENT, KAFKA_NOTHING } kind;
+    struct slice rest;
+    struct slice value;
+    size_t record_max;
+    struct splitter split;
+    bool ended;
+};
+struct kafka_item {
+    struct slice record;
+    enum decode_category refusal; // DECODE_OK: it is for the decoder
+    char why[DECODE_DETAIL_MAX];
+};
+// The value is one record, as it stands.
+void kafka_items_one(struct kafka_items *items, const struct kafka_config *config,
+                     struct slice value);
+void kafka_items_begin(struct kafka_items *items, const struct kafka_config *config,
+                       struct slice value, bool known);
+bool kafka_items_next(struct kafka_items *items, struct kafka_item *item);
+
+// dead_letter.c: waits until the brokers have it. False: not to be handled now.
+bool kafka_dead_letter_send(struct kafka_receiver *receiver, const rd_kafka_message_t *message,
+                            const struct kafka_partition *partition);
+void kafka_dead_letter_close(struct kafka_receiver *receiver);
+
+// kafka_run.c
+enum status kafka_run(void *instance, struct feed *feed, struct error *error);

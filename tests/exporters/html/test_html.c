@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+// The html exporter: when it writes, what it remembers of the stream, and that a crash loses none.
+#include "exporters/html.h"
+#include "exporters/html/verdicts.h"
+#include "exporters/report/page/parts.h"
+#include "tests/exporters/report/page_fixture.h"
+#include "tests/exporters/scratch.h"
+
+#include "base/log.h"
+
+static struct page_notes *notes;
+static struct arena arena;
+static struct telemetry records[512];
+static struct event events[512];
+
+static void setup(void) {
+    page_setup();
+    scratch_make();
+    arena_init(&arena, 1 << 16);
+    notes = page_notes_new();
+}
+
+static void teardown(void) {
+    page_notes_release(notes);
+    arena_release(&arena);
+    scratch_remove();
+    page_teardown();
+}
+
+// -- notes ----------------------------------------------------------------------------------------
+
+static struct event *event_make(uint32_t i, const char *type, int32_t rank, uint64_t time_ns) {
+    records[i] = (struct telemetry){.event_type = intern(slice_of(type)), .rank = rank};
+    events[i] = (struct event){.time_ns = time_ns,
+                               .job = intern(SLICE("llama")),
+                               .node = intern(SLICE("node-a")),
+                               .rank = rank,
+                               .kind = EVENT_TELEMETRY,
+                               .telemetry = &records[i]};
+    return &events[i];
+}
+
+static void note(uint32_t count, uint64_t *selected) {
+    struct batch stream = {
+        .events = events, .event_count = count, .arena = &arena, .selected = selected};
+    page_notes_add(notes, &stream);
+}
+
+static uint32_t kind_count(enum page_alert_kind kind) {
+    const struct page_alert *alerts = page_notes_alerts(notes, &arena);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < page_notes_alert_count(notes); i++)
+        count += alerts[i].kind == (int32_t)kind;
+    return count;
+}
+
+START_TEST(the_newest_alerts_are_kept_in_any_order) {
+    // 400 warnings by 7s around, so that they come in no order.
+    for (uint32_t i = 0; i < 400; i++)
+        event_make(i, "warning", 1, START + (uint64_t)(i * 7 % 400) * MS);
+    note(400, NULL);
+    ck_assert_uint_eq(page_notes_alert_count(notes), PAGE_ALERTS_MAX);
+    ck_assert_uint_eq(page_notes_alert_total(notes), 400);
+    const struct page_alert *alerts = page_notes_alerts(notes, &arena);
+    for (uint32_t i = 0; i < PAGE_ALERTS_MAX; i++)
+        ck_assert_uint_eq(alerts[i].time_ns, START + (uint64_t)(i + 150) * MS);
+}
+END_TEST
+
+START_TEST(peaks_are_no_alerts) {
+    ranks_make(4, 57, -1, -1, SLICE("a"));
+    for (uint32_t i = 0; i < 108; i++)
+        event_make(i, "peak", (int32_t)(i % 4), START + i * MS);
+    note(108, NULL);
+    input.notes = notes;
+    const char *page = page_made();
+    markup_check(page);
+    CONTAINS(page, ">New peaks</h2>");
+    CONTAINS(page, "They are no alerts.");
+    CONTAINS(page, "<details class=\"fold\"><summary>108 new peaks</summary>");
+    LACKS(page, ">Alerts</h2>");
+    event_make(0, "warning", 1, START + 1000 * MS);
+    note(1, NULL);
+    page = page_made();
+    const char *alerts = strstr(page, ">Alerts</h2>");
+    ck_assert(alerts != NULL && strstr(alerts, ">New peaks</h2>") != NULL);
+    CONTAINS(alerts, "<summary>1 alert</summary>");
+}
+END_TEST
+
+START_TEST(peaks_give_way) {
+    for (uint32_t i = 0; i < 240; i++)
+        event_make(i, "peak", 1, START + 1000 * MS + i);
+    for (uint32_t i = 240; i < 300; i++)
+        event_make(i, i % 2 == 0 ? "critical" : "error", 1, START + i);
+    for (uint32_t i = 300; i < 400; i++)
+        event_make(i, "peak", 1, START + 2000 * MS + i);
+    note(400, NULL);
+    ck_assert_uint_eq(kind_count(ALERT_CRITICAL), 30);
+    ck_assert_uint_eq(kind_count(ALERT_ERROR), 30);
+    ck_assert_uint_eq(kind_count(ALERT_PEAK), 190);
+}
+END_TEST
+
+START_TEST(only_what_is_selected_and_an_alert_is_noted) {
+    event_make(0, "warning", 1, START);
+    event_make(1, "warning", 1, START + 1);
+    event_make(2, "start", 1, START + 2);
+    event_make(3, "Warning", 1, START + 3);
+    records[0].device_total_bytes = records[1].device_total_bytes = 100 * MIB;
+    records[1].context = SLICE("80 % \x1b[31m in use");
+    uint64_t selected = 0xe;
+    note(4, &selected);
+    ck_assert_uint_eq(page_notes_alert_count(notes), 1);
+    ck_assert_str_eq(page_notes_alerts(notes, &arena)[0].text, "80 % \\x1b[31m in use");
+}
+END_TEST
+
+static int64_t device_of(const char *job, int32_t rank) {
+    return page_notes_device_bytes(notes, job == NULL ? STRING_NONE : intern(slice_of(job)), rank);
+}
+
+START_TEST(devices_are_known_until_their_job_is_forgotten) {
+    for (uint32_t i = 0; i < 400; i++) {
+        event_make(i, "sample", (int32_t)i, START);
+        records[i].type = TELEMETRY_SAMPLE;
+        records[i].device_total_bytes = (int64_t)(i + 1) * MIB;
+        events[i].job = i % 2 == 0 ? intern(SLICE("even")) : intern(SLICE("odd"));
+    }
+    records[7].null_counters = COUNTER_DEVICE_TOTAL;
+    note(400, NULL);
+    records[3].device_total_bytes = MIB; // the largest that was told counts
+    events[5].job = STRING_NONE;
+    note(8, NULL);
+    ck_assert_int_eq(device_of("even", 398), 399 * MIB);
+    ck_assert_int_eq(device_of("odd", 3), 4 * MIB);
+    ck_assert_int_eq(device_of("odd", 7), 0);
+    ck_assert_int_eq(device_of("odd", 398), 0);
+    ck_assert_int_eq(device_of("another", 5), 6 * MIB); // told without a job
+    struct forgotten_job jobs[] = {{.job = intern(SLICE("odd"))}};
+    struct forgotten forgotten = {.jobs = jobs, .job_count = 1};
+    struct batch stream = {.arena = &arena, .forgotten = &forgotten};
+    page_notes_add(notes, &stream);
+    ck_assert_int_eq(device_of("odd", 3), 0);
+    ck_assert_int_eq(device_of("even", 398), 399 * MIB);
+    forgotten.everything = true;
+    page_notes_add(notes, &stream);
+    ck_assert_int_eq(device_of("even", 398), 0);
+    note(400, NULL);
+    ck_assert_int_eq(device_of("odd", 399), 400 * MIB);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_for_what_is_known) {
+    for (uint32_t i = 0; i < 400; i++) {
+        event_make(i, i % 3 == 0 ? "warning" : "sample", (int32_t)i, START + i);
+        records[i].context = SLICE("some context");
+        records[i].device_total_bytes = 80 * MIB;
+    }
+    note(400, NULL);
+    uint64_t before = memory_figures().allocations;
+    for (int round = 0; round < 10; round++)
+        note(400, NULL);
+    ck_assert_uint_eq(memory_figures().allocations, before);
+}
+END_TEST
+
+// -- verdicts
+// ---------------------------------------------------------------------------------------
+
+static struct verdict verdict_numbered(uint32_t number, enum verdict_state state) {
+    static char headline[64];
+    static struct entity entity = {"rank", {"2", 1}, ROLE_SUSPECT};
+    static struct evidence evidence = {
+        {"sample:1", 8}, {"rank 2 grew", 11}, START, true, EVIDENCE_EFFECT};
+    static struct related related = {"node_fault:00000000000000ab", RELATION_CAUSES};
+    static struct attribute attribute = {"culprit.rank", {"2", 1}};
+    snprintf(headline, sizeof headline, "finding %u", number);
+    struct verdict verdict = {
+        .pattern = "node_fault",
+        .kind = "xid",
+        .job = intern(SLICE("llama")),
+        .state = state,
+        .severity = SEVERITY_CRITICAL,
+        .partial = true,
+        .confidence = 60,
+        .headline = slice_of(headline),
+        .remediation = SLICE("Drain the node."),
+        .action = "drain_node",
+        .start_ns = START,
+        .end_ns = START + 5,
+        .entities = &entity,
+        .entity_count = 1,
+        .entities_dropped = 3,
+        .evidence = &evidence,
+        .evidence_count = 1,
+        .evidence_dropped = 4,
+        .attributes = &attribute,
+        .attribute_count = 1,
+        .related = &related,
+        .related_count = 1,
+    };
+    snprintf(verdict.id, sizeof verdict.id, "node_fault:%016u", number);
+    return verdict;
+}
+
+static void check_same(const struct verdict *got, const struct verdict *wanted) {
+    struct buffer a, b;
+    buffer_init(&a, 1 << 20);
+    buffer_init(&b, 1 << 20);
+    verdict_encode(got, &a);
+    verdict_encode(wanted, &b);
+    ck_assert_msg(slice_equal(buffer_slice(&a), buffer_slice(&b)), "%.*s\n%.*s", (int)a.size,
+                  a.data, (int)b.size, b.data);
+    buffer_release(&a);
+    buffer_release(&b);
+}
+
+START_TEST(verdicts_are_kept_whole) {
+    struct kept_verdicts kept;
+    kept_verdicts_init(&kept);
+    struct verdict first = verdict_numbered(1, VERDICT_OPEN);
+    kept_verdicts_put(&kept, &first);
+    // A long one, over many chunks, and its end on a chunk's.
+    static char text[5000];
+    memset(text, 'x', sizeof text);
+    for (size_t size = 0; size < sizeof text; size += 127) {
+        struct verdict second = verdict_numbered(2, VERDICT_UPDATED);
+        second.remediation = (struct slice){text, size};
+        kept_verdicts_put(&kept, &second);
+        uint32_t count = 0;
+        const struct verdict *all = kept_verdicts_all(&kept, &arena, &count);
+        ck_assert_uint_eq(count, 2);
+        check_same(&all[1], &second);
+    }
+    first = verdict_numbered(1, VERDICT_OPEN);
+    uint32_t count = 0;
+    check_same(kept_verdicts_all(&kept, &arena, &count), &first);
+    // What was replaced is used again.
+    ck_assert_uint_lt(kept.chunks.used, 16);
+    kept_verdicts_release(&kept);
+}
+END_TEST
+
+static bool is_kept(const struct kept_verdicts *kept, uint32_t number) {
+    char headline[64];
+    snprintf(headline, sizeof headline, "finding %u", number);
+    uint32_t count = 0;
+    const struct verdict *all = kept_verdicts_all(kept, &arena, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (slice_equal(all[i].headline, slice_of(headline)))
+            return true;
+    return false;
+}
+
+START_TEST(with_too_many_the_oldest_that_is_over_goes) {
+    struct kept_verdicts kept;
+    kept_verdicts_init(&kept);
+    for (uint32_t i = 0; i < KEPT_VERDICTS_MAX; i++) {
+        struct verdict verdict =
+            verdict_numbered(i, i == 500 || i == 700 ? VERDICT_RESOLVED : VERDICT_OPEN);
+        kept_verdicts_put(&kept, &verdict);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        struct verdict verdict = verdict_numbered(KEPT_VERDICTS_MAX + i, VERDICT_OPEN);
+        kept_verdicts_put(&kept, &verdict);
+    }
+    uint32_t count = 0;
+    (void)kept_verdicts_all(&kept, &arena, &count);
+    ck_assert_uint_eq(count, KEPT_VERDICTS_MAX);
+    ck_assert(!is_kept(&kept, 500) && !is_kept(&kept, 700) && !is_kept(&kept, 0));
+    ck_assert(is_kept(&kept, 1) && is_kept(&kept, KEPT_VERDICTS_MAX + 2));
+    kept_verdicts_release(&kept);
+}
+END_TEST
+
+// -- the exporter
+// -----------------------------------------------------------------------------------
+
+struct config_of_html {
+    const char *path, *title;
+    int64_t max_points, max_ranks;
+    struct sending_config sending;
+};
+
+static void *instance;
+static struct buffer piece;
+
+static void exporter_start(const char *name) {
+    static struct config_of_html config;
+    static char path[160];
+    snprintf(path, sizeof path, "%s", scratch_path(name));
+    config = (struct config_of_html){.path = path, .max_points = 100, .max_ranks = 8};
+    ck_assert_uint_eq(exporter_html.config_size, sizeof config);
+    struct component_context context = {.id = "html", .site = "exporter/html"};
+    struct error error = {0};
+    instance = memory_zero(1, exporter_html.instance_size);
+    ck_assert_msg(exporter_html.start(instance, &config, &context, &error) == STATUS_OK, "%s",
+                  error.message);
+    buffer_init(&piece, 1 << 24);
+}
+
+static void exporter_stop(void) {
+    exporter_html.stop(instance);
+    memory_give(instance);
+    buffer_release(&piece);
+}
+
+// Encodes, sends what there is, and returns whether there was something.
+static bool export_batch(struct batch *stream) {
+    buffer_reset(&piece);
+    exporter_html.exporter.encode(instance, stream, &piece);
+    if (piece.size == 0)
+        return false;
+    struct request request = {.bytes = buffer_slice(&piece), .complete = true};
+    struct send_outcome outcome = {0};
+    struct error error = {0};
+    ck_assert_int_eq(exporter_html.exporter.send(instance, &request, &outcome, &error), STATUS_OK);
+    return true;
+}
+
+static struct batch live_batch(struct verdict *verdicts, uint32_t count) {
+    struct batch stream = sample_batch(&sample);
+    stream.last = false;
+    stream.verdicts = (struct verdict_list){verdicts, count, count};
+    return stream;
+}
+
+START_TEST(live_it_is_written_when_a_verdict_changes) {
+    exporter_start("page.html");
+    leak_make(4, 57, SLICE("node-b"));
+    struct batch stream = live_batch(NULL, 0);
+    ck_assert(!export_batch(&stream));
+    struct verdict verdict = verdict_numbered(1, VERDICT_OPEN);
+    stream = live_batch(&verdict, 1);
+    ck_assert(export_batch(&stream));
+    const char *page = scratch_read("page.html");
+    markup_check(page);
+    CONTAINS(page, "finding 1");
+    stream = live_batch(NULL, 0);
+    ck_assert(!export_batch(&stream));
+    // At the end once more, with what stands; the job of this finding is not in that evaluation.
+    stream.last = true;
+    sample.evaluation.job = intern(SLICE("another"));
+    ck_assert(export_batch(&stream));
+    page = scratch_read("page.html");
+    CONTAINS(page, "<h1>Memory of job another</h1>");
+    CONTAINS(page, "Other jobs");
+    CONTAINS(page, "finding 1");
+    ck_assert_ptr_null(scratch_read("page.html.tmp"));
+    exporter_stop();
+}
+END_TEST
+
+START_TEST(utilisation_and_alerts_come_from_the_stream) {
+    exporter_start("page.html");
+    leak_make(4, 57, SLICE("node-b"));
+    event_make(0, "critical", 2, START + 3000 * MS)->telemetry = &records[0];
+    records[0].device_total_bytes = 2048 * MIB;
+    records[0].context = SLICE("allocation <failed>");
+    struct batch stream = {.events = events, .event_count = 1, .arena = &sample.arena};
+    ck_assert(!export_batch(&stream));
+    struct batch end = sample_batch(&sample);
+    ck_assert(export_batch(&end));
+    const char *page = scratch_read("page.html");
+    markup_check(page);
+    CONTAINS(page, "Utilisation of each device");
+    CONTAINS(page,
+             "<title>critical, rank 2, 2026-11-21 08:06:55.232 UTC: allocation "
+             "&lt;failed&gt;</title>");
+    CONTAINS(page, "<td>allocation &lt;failed&gt;\n");
+    ck_assert_uint_eq(count_of(page, "<path id=\"j0u"), 1);
+    exporter_stop();
+}
+END_TEST
+
+START_TEST(a_place_that_cannot_be_written_is_found_at_the_start) {
+    struct config_of_html config = {.path = "/nonexistent/page.html"};
+    struct component_context context = {.id = "html", .site = "exporter/html"};
+    struct error error = {0};
+    instance = memory_zero(1, exporter_html.instance_size);
+    ck_assert_int_ne(exporter_html.start(instance, &config, &context, &error), STATUS_OK);
+    ck_assert_ptr_nonnull(strstr(error.message, "/nonexistent/page.html"));
+    exporter_html.stop(instance);
+    memory_give(instance);
+}
+END_TEST
+
+// -- kept across a crash
+// ------------------------------------------------------------------------------
+
+// What was remembered, put into a new instance as a store would; `leave_out` is lost.
+static void state_move(void *from, void *to, const char *leave_out) {
+    struct state_list old = {0}, new = {0};
+    exporter_html.state(from, &old);
+    exporter_html.state(to, &new);
+    ck_assert_uint_eq(old.count, new.count);
+    for (uint32_t i = 0; i < old.count; i++) {
+        ck_assert_str_eq(old.entries[i].name, new.entries[i].name);
+        struct table *source = old.entries[i].table, *target = new.entries[i].table;
+        if (leave_out != NULL && strcmp(old.entries[i].name, leave_out) == 0)
+            continue;
+        if (source == NULL) {
+            memcpy(new.entries[i].bytes, old.entries[i].bytes, old.entries[i].size);
+            continue;
+        }
+        table_load(target, source->used, source->free_head, source->free_count);
+        for (uint32_t page = 0; page < table_page_count(source); page++) {
+            size_t size;
+            const void *bytes = table_page(source, page, &size);
+            memcpy(table_page(target, page, &size), bytes, size);
+        }
+    }
+    exporter_html.restored(to);
+}
+
+static void story_tell(void) {
+    leak_make(4, 57, SLICE("node-b"));
+    for (uint32_t i = 0; i < 300; i++) {
+        event_make(i, i % 2 == 0 ? "peak" : "warning", (int32_t)(i % 4),
+                   START + (uint64_t)(i * 37 % 300) * 10 * MS);
+        records[i].device_total_bytes = 2048 * MIB;
+        records[i].context = SLICE("so it was");
+    }
+    struct batch stream = {.events = events, .event_count = 300, .arena = &sample.arena};
+    struct verdict verdicts[] = {verdict_numbered(1, VERDICT_OPEN),
+                                 verdict_numbered(2, VERDICT_RESOLVED)};
+    (void)export_batch(&stream);
+    stream = live_batch(verdicts, 2);
+    (void)export_batch(&stream);
+}
+
+START_TEST(a_crash_changes_nothing) {
+    exporter_start("before.html");
+    story_tell();
+    struct batch end = sample_batch(&sample);
+    ck_assert(export_batch(&end));
+    char *before = strdup(scratch_read("before.html"));
+    void *first = instance;
+    buffer_release(&piece);
+    exporter_start("after.html");
+    state_move(first, instance, NULL);
+    ck_assert(export_batch(&end));
+    ck_assert_str_eq(scratch_read("after.html"), before);
+    free(before);
+    exporter_stop();
+    exporter_html.stop(first);
+    memory_give(first);
+}
+END_TEST
+
+START_TEST(part_of_the_state_is_no_trap) {
+    static const char *const lost[] = {"html.verdicts", "html.texts", "page.alerts",
+                                       "page.devices"};
+    exporter_start("before.html");
+    story_tell();
+    void *first = instance;
+    buffer_release(&piece);
+    exporter_start("after.html");
+    state_move(first, instance, lost[_i]);
+    struct batch end = sample_batch(&sample);
+    ck_assert(export_batch(&end));
+    const char *page = scratch_read("after.html");
+    markup_check(page);
+    ck_assert_uint_eq(count_of(page, "finding ") > 0, _i >= 2);
+    // And it goes on from there.
+    struct verdict verdict = verdict_numbered(1, VERDICT_UPDATED);
+    end.verdicts = (struct verdict_list){&verdict, 1, 1};
+    ck_assert(export_batch(&end));
+    CONTAINS(scratch_read("after.html"), "finding 1");
+    exporter_stop();
+    exporter_html.stop(first);
+    memory_give(first);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("html");
+    TCase *cases = tcase_create("html");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, the_newest_alerts_are_kept_in_any_order);
+    tcase_add_test(cases, peaks_are_no_alerts);
+    tcase_add_test(cases, peaks_give_way);
+    tcase_add_test(cases, only_what_is_selected_and_an_alert_is_noted);
+    tcase_add_test(cases, devices_are_known_until_their_job_is_forgotten);
+    tcase_add_test(cases, nothing_is_allocated_for_what_is_known);
+    tcase_add_test(cases, verdicts_are_kept_whole);
+    tcase_add_test(cases, with_too_many_the_oldest_that_is_over_goes);
+    tcase_add_test(cases, live_it_is_written_when_a_verdict_changes);
+    tcase_add_test(cases, utilisation_and_alerts_come_from_the_stream);
+    tcase_add_test(cases, a_place_that_cannot_be_written_is_found_at_the_start);
+    tcase_add_test(cases, a_crash_changes_nothing);
+    tcase_add_loop_test(cases, part_of_the_state_is_no_trap, 0, 4);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

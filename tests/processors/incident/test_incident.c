@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which verdicts are joined, which is the root, and when it is said again.
+#include "processors/incident.h"
+
+#include "pipeline/model/node_event.h"
+#include "tests/processors/state_copy.h"
+
+#include <check.h>
+
+static const uint64_t BEGIN = UINT64_C(1794992400) * 1000000000;
+
+static void *incident;
+static struct arena arena;
+static struct batch batch;
+static struct verdict found[16];
+static struct entity entities[16][4];
+static struct event events[8];
+static struct rank_place ranks[8];
+
+struct config {
+    struct duration window, skew;
+};
+
+static void start(void) {
+    static struct config config = {{600 * INT64_C(1000000000)}, {1000000000}};
+    struct component_context context = {.id = "incident", .site = "processor/incident"};
+    struct error error = {0};
+    incident = memory_zero(1, processor_incident.instance_size);
+    ck_assert_int_eq(processor_incident.start(incident, &config, &context, &error), STATUS_OK);
+}
+
+static void setup(void) {
+    arena_init(&arena, 4096);
+    start();
+    batch = (struct batch){.arena = &arena};
+}
+
+// Another instance goes on with what this one remembers, and knows nothing else.
+static void restart(void) {
+    struct state_copy copy = {0};
+    struct state_list list = {0};
+    processor_incident.state(incident, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_save(&copy, &list.entries[i]);
+    processor_incident.stop(incident);
+    memory_give(incident);
+    start();
+    list = (struct state_list){0};
+    processor_incident.state(incident, &list);
+    for (uint32_t i = 0; i < list.count; i++)
+        entry_load(&copy, &copy.entries[i], &list.entries[i]);
+    processor_incident.restored(incident);
+    state_copy_release(&copy);
+}
+
+static void teardown(void) {
+    processor_incident.stop(incident);
+    memory_give(incident);
+    arena_release(&arena);
+    intern_release();
+}
+
+// A verdict on one entity that begins `at` seconds after BEGIN; `as` numbers it.
+static struct verdict *say(int as, const char *pattern, const char *kind, double at,
+                           const char *entity_kind, const char *name) {
+    struct verdict *verdict = &found[as];
+    char key[8];
+    snprintf(key, sizeof key, "%d", as);
+    struct slice part = slice_of(key);
+    entities[as][0] = (struct entity){entity_kind, slice_of(name), ROLE_CULPRIT};
+    *verdict = (struct verdict){.pattern = pattern,
+                                .kind = kind,
+                                .severity = SEVERITY_ERROR,
+                                .action = "monitor",
+                                .headline = SLICE("h"),
+                                .remediation = SLICE("r"),
+                                .confidence = 80,
+                                .start_ns = BEGIN + (uint64_t)(int64_t)(at * 1e9),
+                                .end_ns = BEGIN + (uint64_t)(int64_t)(at * 1e9),
+                                .entities = entities[as],
+                                .entity_count = 1};
+    verdict_set_id(verdict, pattern, &part, 1);
+    return verdict;
+}
+
+// What stands, as the detectors tell it.
+static void evaluate(const int *said, int count) {
+    batch = (struct batch){.arena = &arena, .evaluate = true, .as_of_ns = BEGIN + 700 * SECOND};
+    for (int i = 0; i < count; i++)
+        batch_append_verdict(&batch, &found[said[i]]);
+    processor_incident.processor.consume(incident, &batch);
+}
+
+static const struct verdict *out(int as) {
+    for (uint32_t i = 0; i < batch.verdicts.count; i++)
+        if (strcmp(batch.verdicts.items[i].id, found[as].id) == 0)
+            return &batch.verdicts.items[i];
+    ck_abort_msg("verdict %d is not there", as);
+    return NULL;
+}
+
+static bool is_root(int as) {
+    const struct verdict *verdict = out(as);
+    for (uint32_t i = 0; i < verdict->attribute_count; i++)
+        if (strcmp(verdict->attributes[i].key, "culprit.root") == 0)
+            return slice_equal(verdict->attributes[i].value, SLICE("true"));
+    ck_abort_msg("verdict %d has no culprit.root", as);
+    return false;
+}
+
+// -1: not related.
+static int relation(int as, int other) {
+    const struct verdict *verdict = out(as);
+    for (uint32_t i = 0; i < verdict->related_count; i++)
+        if (strcmp(verdict->related[i].id, found[other].id) == 0)
+            return (int)verdict->related[i].relation;
+    return -1;
+}
+
+static void map_rank(int rank, const char *node, const char *address) {
+    pci_address pci = PCI_NONE;
+    if (address != NULL)
+        ck_assert(pci_parse(slice_of(address), &pci));
+    ranks[0] = (struct rank_place){.rank = rank, .node = intern(slice_of(node)), .address = pci};
+    events[0] =
+        (struct event){.time_ns = BEGIN, .rank = rank, .kind = EVENT_RANK_MAP, .place = &ranks[0]};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    processor_incident.processor.consume(incident, &told);
+}
+
+START_TEST(a_fault_lies_behind_a_hang) {
+    map_rank(6, "node-b", "00000000:45:00.0");
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(1));
+    ck_assert(!is_root(0));
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(1, 0), RELATION_CAUSES);
+    // In order of their begin.
+    ck_assert_str_eq(batch.verdicts.items[0].id, found[1].id);
+}
+END_TEST
+
+START_TEST(another_gpu_of_the_node_is_no_cause) {
+    map_rank(6, "node-b", "0000:1b:00.0");
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+    ck_assert_int_eq(relation(0, 1), -1);
+}
+END_TEST
+
+START_TEST(the_node_decides_where_the_gpu_is_not_known) {
+    map_rank(6, "node-b", NULL);
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "hbm_ecc", "uncorrectable", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+}
+END_TEST
+
+START_TEST(window_and_skew) {
+    static const struct {
+        double cause_at;
+        bool joined;
+    } cases[] = {{5.9, true}, {6.1, false}, {-594.9, true}, {-595.1, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        teardown();
+        setup();
+        map_rank(6, "node-b", NULL);
+        say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+        say(1, "pcie_aer", "uncorrectable_fatal", cases[i].cause_at, "gpu", "node-b/0000:45:00");
+        evaluate((int[]){0, 1}, 2);
+        ck_assert_msg((relation(0, 1) >= 0) == cases[i].joined, "at %g", cases[i].cause_at);
+    }
+}
+END_TEST
+
+START_TEST(heat_never_hangs_and_a_swing_explains_nothing) {
+    map_rank(6, "node-b", NULL);
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "thermal_throttle", "hw_thermal", 3, "gpu", "node-b/0000:45:00");
+    say(2, "memory_first_cause", "swing", 3, "rank", "6");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert(is_root(0) && is_root(1) && is_root(2));
+    say(2, "memory_first_cause", "leak", 3, "rank", "6");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert_int_eq(relation(0, 2), RELATION_CAUSED_BY);
+}
+END_TEST
+
+START_TEST(one_root_of_a_chain) {
+    map_rank(6, "node-b", NULL);
+    say(0, "pcie_aer", "uncorrectable_fatal", 1, "gpu", "node-b/0000:45:00");
+    say(1, "xid_correlation", "xid_then_eviction", 2, "gpu", "node-b/0000:45:00");
+    say(2, "nccl_hang", "missing_rank", 3, "rank", "6");
+    say(3, "hbm_ecc", "uncorrectable", 2, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){3, 2, 1, 0}, 4);
+    int roots = 0;
+    for (int i = 0; i < 4; i++)
+        roots += is_root(i);
+    ck_assert_int_eq(roots, 1);
+    ck_assert(is_root(0));
+    ck_assert_int_eq(relation(2, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(1, 2), RELATION_CAUSES);
+}
+END_TEST
+
+START_TEST(said_again_when_what_is_related_changed) {
+    map_rank(6, "node-b", NULL);
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    evaluate((int[]){0}, 1);
+    ck_assert(is_root(0));
+    found[0].unchanged = true;
+    evaluate((int[]){0}, 1);
+    ck_assert(out(0)->unchanged);
+    // Its cause becomes known later.
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(!out(0)->unchanged);
+    ck_assert_int_eq(out(0)->state, VERDICT_UPDATED);
+    ck_assert(!is_root(0));
+    found[1].unchanged = true;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(out(0)->unchanged && out(1)->unchanged);
+    // What is over explains nothing any more.
+    found[1].unchanged = false;
+    found[1].state = VERDICT_RESOLVED;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(!out(0)->unchanged);
+    ck_assert(is_root(0));
+    ck_assert_int_eq(relation(0, 1), -1);
+}
+END_TEST
+
+START_TEST(what_is_known_of_places_and_verdicts_outlives_a_restart) {
+    map_rank(6, "node-b", "00000000:45:00.0");
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){1}, 1);
+    restart();
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    // The fault stands, and was not said again.
+    evaluate((int[]){0}, 1);
+    ck_assert(!is_root(0));
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+}
+END_TEST
+
+// What stands is bounded: the verdicts that began first are looked at no more, newer ones are
+// joined.
+START_TEST(the_oldest_make_room) {
+    enum { MANY = 5000 };
+    for (int from = 0; from < MANY; from += 1000) {
+        struct verdict verdict =
+            *say(0, "thermal_throttle", "hw_thermal", from, "gpu", "n/0000:10:00");
+        batch = (struct batch){.arena = &arena, .evaluate = true, .as_of_ns = BEGIN};
+        for (int i = from; i < from + 1000; i++) {
+            char key[16];
+            snprintf(key, sizeof key, "many %d", i);
+            struct slice part = slice_of(key);
+            verdict.start_ns = verdict.end_ns = BEGIN + (uint64_t)i * SECOND;
+            verdict_set_id(&verdict, "thermal_throttle", &part, 1);
+            batch_append_verdict(&batch, &verdict);
+        }
+        processor_incident.processor.consume(incident, &batch);
+        arena_reset(&arena);
+    }
+    uint64_t before = memory_figures().live_bytes;
+    say(1, "pcie_aer", "fatal", MANY, "gpu", "node-x/0000:10:00");
+    say(2, "xid_correlation", "off_the_bus", MANY + 5, "gpu", "node-x/0000:10:00");
+    int both[] = {1, 2};
+    evaluate(both, 2);
+    ck_assert(is_root(1));
+    ck_assert(!is_root(2));
+    ck_assert_uint_lt(memory_figures().live_bytes, before + (1 << 20));
+}
+END_TEST
+
+// Places of ranks are bounded: beyond that the rank that was spoken of least recently goes.
+START_TEST(the_oldest_ranks_make_room) {
+    enum { MOST = 65536, BEYOND = 3 };
+    pci_address address;
+    ck_assert(pci_parse(SLICE("00000000:45:00.0"), &address));
+    ranks[0] = (struct rank_place){.node = intern(SLICE("node-b")), .address = address};
+    events[0] = (struct event){.kind = EVENT_RANK_MAP, .place = &ranks[0]};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    for (int32_t rank = 0; rank < MOST + BEYOND; rank++) {
+        ranks[0].rank = events[0].rank = rank;
+        events[0].time_ns = BEGIN + (uint64_t)rank;
+        processor_incident.processor.consume(incident, &told);
+    }
+    say(0, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    say(1, "nccl_hang", "missing_rank", 5, "rank", "2");
+    say(2, "nccl_hang", "missing_rank", 6, "rank", "3");
+    say(3, "nccl_hang", "missing_rank", 7, "rank", "65538");
+    evaluate((int[]){0, 1, 2, 3}, 4);
+    ck_assert_int_eq(relation(1, 0), -1);
+    ck_assert_int_eq(relation(2, 0), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(3, 0), RELATION_CAUSED_BY);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("incident");
+    TCase *cases = tcase_create("incident");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_fault_lies_behind_a_hang);
+    tcase_add_test(cases, another_gpu_of_the_node_is_no_cause);
+    tcase_add_test(cases, the_node_decides_where_the_gpu_is_not_known);
+    tcase_add_test(cases, window_and_skew);
+    tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
+    tcase_add_test(cases, one_root_of_a_chain);
+    tcase_add_test(cases, said_again_when_what_is_related_changed);
+    tcase_add_test(cases, what_is_known_of_places_and_verdicts_outlives_a_restart);
+    tcase_add_test(cases, the_oldest_make_room);
+    tcase_add_test(cases, the_oldest_ranks_make_room);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
