@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory in a chain of blocks; what is taken lies behind what was taken before.
 #include "base/arena.h"
 
 #include "base/memory.h"
+#include "base/text/number.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 struct arena_block {
@@ -15,6 +16,7 @@ struct arena_block {
 };
 
 void arena_init(struct arena *arena, size_t block_size) {
+    assert(block_size > 0);
     *arena = (struct arena){.block_size = block_size};
 }
 
@@ -36,6 +38,7 @@ void arena_release(struct arena *arena) {
 
 // The next block with room for `size`; what comes after `current` is empty after a reset.
 static struct arena_block *block_with_room(struct arena *arena, size_t size) {
+    assert(arena->block_size > 0 && "arena_init comes first");
     struct arena_block *last = arena->current;
     while (last != NULL && last->capacity - last->used < size && last->next != NULL)
         last = last->next;
@@ -59,6 +62,7 @@ void *arena_take(struct arena *arena, size_t size) {
         block = arena->current = block_with_room(arena, size);
     void *taken = block->bytes + block->used;
     block->used += size;
+    assert(block->used <= block->capacity);
     return taken;
 }
 
@@ -70,11 +74,21 @@ void *arena_zero(struct arena *arena, size_t count, size_t size) {
     return taken;
 }
 
+void *arena_enlarge(struct arena *arena, const void *items, size_t count, size_t capacity,
+                    size_t item_size) {
+    assert(count <= capacity && capacity <= SIZE_MAX / item_size);
+    void *larger = arena_take(arena, capacity * item_size);
+    if (count > 0)
+        memcpy(larger, items, count * item_size);
+    return larger;
+}
+
 struct slice arena_copy(struct arena *arena, struct slice text) {
     return (struct slice){arena_text(arena, text), text.size};
 }
 
 char *arena_text(struct arena *arena, struct slice text) {
+    assert(text.data != NULL || text.size == 0);
     char *copy = arena_take(arena, text.size + 1);
     if (text.size > 0)
         memcpy(copy, text.data, text.size);
@@ -82,18 +96,27 @@ char *arena_text(struct arena *arena, struct slice text) {
     return copy;
 }
 
-char *arena_format(struct arena *arena, const char *format, ...) {
+char *arena_format_list(struct arena *arena, const char *format, va_list arguments) {
     assert(format != NULL);
-    va_list arguments;
-    va_start(arguments, format);
     va_list again;
     va_copy(again, arguments);
-    char probe[1];
-    int length = vsnprintf(probe, sizeof probe, format, arguments);
-    va_end(arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     assert(length >= 0);
     char *text = arena_take(arena, (size_t)length + 1);
-    vsnprintf(text, (size_t)length + 1, format, again);
-    va_end(again);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
     return text;
+}
+
+char *arena_format(struct arena *arena, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = arena_format_list(arena, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+char *arena_number(struct arena *arena, __int128 value) {
+    char digits[NUMBER_TEXT_MAX];
+    return arena_text(arena, number_text(value, digits));
 }

@@ -6,6 +6,7 @@
 
 #include "base/slice.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 
 struct arena_block;
@@ -24,8 +25,14 @@ void arena_release(struct arena *arena);
 // Aligned to 16 bytes, not zeroed; valid until reset or release. Never NULL.
 void *arena_take(struct arena *arena, size_t size);
 void *arena_zero(struct arena *arena, size_t count, size_t size);
+// A copy of `count` items with room for `capacity`: for arrays that grow.
+void *arena_enlarge(struct arena *arena, const void *items, size_t count, size_t capacity,
+                    size_t item_size);
 struct slice arena_copy(struct arena *arena, struct slice text);
 // With a terminating zero.
 char *arena_text(struct arena *arena, struct slice text);
 char *arena_format(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+char *arena_format_list(struct arena *arena, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+char *arena_number(struct arena *arena, __int128 value); // its decimal digits

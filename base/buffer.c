@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bytes in one block that doubles up to its maximum. Appending is O(bytes), amortised.
 #include "base/buffer.h"
 
 #include "base/memory.h"
+#include "base/text/number.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -15,6 +17,7 @@ void buffer_init(struct buffer *buffer, size_t max) {
 }
 
 void buffer_init_drained(struct buffer *buffer, size_t block, buffer_drain *drain, void *context) {
+    assert(drain != NULL);
     buffer_init(buffer, block);
     buffer->drain = drain;
     buffer->drain_context = context;
@@ -32,6 +35,7 @@ void buffer_release(struct buffer *buffer) {
 }
 
 static void buffer_drain_all(struct buffer *buffer) {
+    assert(buffer->drain != NULL);
     if (buffer->size == 0 || buffer->failed)
         return;
     if (!buffer->drain(buffer->drain_context, buffer_slice(buffer)))
@@ -47,6 +51,7 @@ bool buffer_finish(struct buffer *buffer) {
 
 // Makes room for `more` bytes, or fails the buffer.
 static bool buffer_reserve(struct buffer *buffer, size_t more) {
+    assert(buffer->size <= buffer->capacity && buffer->capacity <= buffer->max);
     if (buffer->failed)
         return false;
     if (buffer->capacity - buffer->size >= more)
@@ -69,6 +74,7 @@ static bool buffer_reserve(struct buffer *buffer, size_t more) {
 void buffer_append(struct buffer *buffer, struct slice bytes) {
     if (bytes.size == 0)
         return;
+    assert(bytes.data != NULL);
     if (buffer->drain != NULL && bytes.size > buffer->max - buffer->size) {
         buffer_drain_all(buffer);
         if (bytes.size > buffer->max) {
@@ -91,15 +97,6 @@ void buffer_append_char(struct buffer *buffer, char c) {
     buffer_append(buffer, (struct slice){&c, 1});
 }
 
-// Writes the digits of `value` so that they end at `end`; returns where they begin.
-static char *digits_before(char *end, unsigned __int128 value) {
-    do {
-        *--end = (char)('0' + (int)(value % 10));
-        value /= 10;
-    } while (value != 0);
-    return end;
-}
-
 void buffer_append_uint(struct buffer *buffer, uint64_t value) {
     char digits[20];
     char *end = digits + sizeof digits;
@@ -118,17 +115,12 @@ void buffer_append_int(struct buffer *buffer, int64_t value) {
 }
 
 void buffer_append_int128(struct buffer *buffer, __int128 value) {
-    char digits[40];
-    char *end = digits + sizeof digits;
-    unsigned __int128 magnitude =
-        value < 0 ? 0 - (unsigned __int128)value : (unsigned __int128)value;
-    char *begin = digits_before(end, magnitude);
-    if (value < 0)
-        *--begin = '-';
-    buffer_append(buffer, (struct slice){begin, (size_t)(end - begin)});
+    char digits[NUMBER_TEXT_MAX];
+    buffer_append(buffer, number_text(value, digits));
 }
 
 void buffer_append_format(struct buffer *buffer, const char *format, ...) {
+    assert(format != NULL);
     char small[512];
     va_list arguments;
     va_start(arguments, format);

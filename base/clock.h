@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clocks. Only receivers, the runner and logs look at one; no stage does.
+// The clocks. Receivers, the runner, exporters that send and logs look at one; no stage does.
 #pragma once
 
 #include <stdint.h>

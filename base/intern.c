@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number stands for this string?
+// Numbers for strings: a hash table that readers need no lock for.
 //
 // Entries live in blocks that never move. A table of entry pointers is probed linearly without a
 // lock; inserting takes a mutex. A table half full is replaced by one twice its size, and the old
@@ -49,6 +49,7 @@ static struct {
 } interned = {.mutex = PTHREAD_MUTEX_INITIALIZER, .max_bytes = UINT64_C(256) << 20};
 
 void intern_set_max_bytes(uint64_t max_bytes) {
+    assert(max_bytes > 0);
     interned.max_bytes = max_bytes;
 }
 
@@ -65,6 +66,7 @@ static struct intern_entry *table_find(struct intern_table *table, struct slice 
 }
 
 static void table_put(struct intern_table *table, struct intern_entry *entry) {
+    assert(entry->id != STRING_NONE && entry->id != STRING_REFUSED);
     size_t at = entry->hash & table->mask;
     while (atomic_load_explicit(&table->slots[at], memory_order_relaxed) != NULL)
         at = (at + 1) & table->mask;
@@ -90,6 +92,7 @@ struct intern_place {
 };
 
 static inline struct intern_place id_place(string_id id) {
+    assert(id != STRING_NONE);
     uint64_t shifted = (uint64_t)id - 1 + INTERN_FIRST_IDS;
     unsigned chunk = 63u - (unsigned)__builtin_clzll(shifted) - 10;
     return (struct intern_place){chunk, shifted - ((uint64_t)INTERN_FIRST_IDS << chunk)};
@@ -106,6 +109,7 @@ static void directory_put(struct intern_entry *entry) {
         atomic_store_explicit(&interned.directory[place.chunk], chunk, memory_order_release);
         return;
     }
+    assert(chunk[place.index] == NULL && "an id is given once");
     // Nobody has this id yet; who gets it got it after this store.
     chunk[place.index] = entry;
 }
@@ -113,6 +117,7 @@ static void directory_put(struct intern_entry *entry) {
 // A table for twice the strings, published; the one before stays for those who still read it.
 static struct intern_table *table_grow(struct intern_table *old) {
     size_t slots = old == NULL ? INTERN_FIRST_SLOTS : (old->mask + 1) * 2;
+    assert((slots & (slots - 1)) == 0);
     struct intern_table *table = memory_zero(1, sizeof *table + slots * sizeof table->slots[0]);
     table->older = old;
     table->mask = slots - 1;
@@ -141,6 +146,7 @@ static string_id insert_locked(struct slice text) {
     if (text.size >= UINT32_MAX || count + 1 >= STRING_REFUSED ||
         interned.bytes + text.size + INTERN_UPKEEP > interned.max_bytes)
         return STRING_REFUSED;
+    assert(count < table->mask + 1 && "the table is never full");
     interned.bytes += text.size + INTERN_UPKEEP;
     entry = arena_take(&interned.arena, sizeof *entry + text.size + 1);
     *entry = (struct intern_entry){hash, (string_id)(count + 1), (uint32_t)text.size};
@@ -156,6 +162,7 @@ static string_id insert_locked(struct slice text) {
 }
 
 string_id intern(struct slice text) {
+    assert(text.data != NULL || text.size == 0);
     string_id id = intern_find(text);
     if (id != STRING_NONE)
         return id;
@@ -173,6 +180,7 @@ struct slice intern_slice(string_id id) {
     struct intern_entry **chunk =
         atomic_load_explicit(&interned.directory[place.chunk], memory_order_acquire);
     const struct intern_entry *entry = chunk[place.index];
+    assert(entry->id == id);
     return (struct slice){entry->bytes, entry->size};
 }
 

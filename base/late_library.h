@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct late_symbol {
@@ -15,8 +16,17 @@ struct late_symbol {
     void **place;
 };
 
-// Loads `soname` ("librdkafka.so.1") for the life of the process and fills all places. Repeating it
-// is cheap. STATUS_NOT_FOUND names the library, what it is for and the Debian package. Any thread.
-enum status late_library_load(const char *soname, const char *package, const char *purpose,
-                              const struct late_symbol *symbols, size_t count,
-                              struct error *error) MUST_USE;
+struct late_library {
+    const char *soname;  // "librdkafka.so.1"
+    const char *package; // of Debian
+    const char *purpose; // "Kafka"
+    const struct late_symbol *symbols;
+    size_t symbol_count;
+    // What the library's own state needs before its first use; NULL: nothing. Must not load others.
+    enum status (*set_up)(struct error *error);
+    bool loaded;
+};
+
+// Loads it for the life of the process, fills all places and sets it up. Repeating it is cheap.
+// STATUS_NOT_FOUND names the library, what it is for and the Debian package. Any thread.
+enum status late_library_load(struct late_library *library, struct error *error) MUST_USE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does culprit say of its own running, and how often?
+// Culprit's log, with repeats of a message held back.
 //
 // One mutex, one line, one write. A window of 10 s for each (code, component): the first message
 // passes, later ones are counted and the last one kept, and said when the window has ended. Windows
@@ -13,8 +13,9 @@
 #include "base/text/json_write.h"
 #include "base/text/redact.h"
 #include "base/text/utf8.h"
+#include "base/thread.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,21 +42,21 @@ struct log_window {
 };
 
 static struct {
-    pthread_mutex_t mutex;
+    struct lock lock;
     enum log_level level;
     enum log_encoding encoding;
     uint64_t (*monotonic_ns)(void);
     struct log_window windows[LOG_WINDOWS]; // in order of their start
     size_t window_count;
-} state = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_INFO, .encoding = LOG_AUTO};
+} state = {.lock = LOCK_INITIALIZER, .level = LOG_INFO, .encoding = LOG_AUTO};
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
 void log_configure(enum log_level level, enum log_encoding encoding) {
-    pthread_mutex_lock(&state.mutex);
+    lock_take(&state.lock);
     __atomic_store_n(&state.level, level, __ATOMIC_RELAXED);
     state.encoding = encoding;
-    pthread_mutex_unlock(&state.mutex);
+    lock_release(&state.lock);
 }
 
 void log_use_clock(uint64_t (*monotonic_ns)(void)) {
@@ -78,28 +79,24 @@ struct log_line {
     const char *component; // NULL: none
     const char *message;
     uint64_t suppressed;
+    const struct log_field *fields;
+    size_t field_count;
 };
 
 static void line_append_json(struct buffer *out, const char *time, const struct log_line *line) {
     struct json_writer json;
     json_begin(&json, out, 0);
     json_object_open(&json);
-    json_key(&json, "ts");
-    json_text(&json, time);
-    json_key(&json, "level");
-    json_text(&json, level_names[line->level]);
-    json_key(&json, "code");
-    json_text(&json, line->code);
-    json_key(&json, "msg");
-    json_text(&json, line->message);
-    if (line->component != NULL) {
-        json_key(&json, "component");
-        json_text(&json, line->component);
-    }
-    if (line->suppressed > 0) {
-        json_key(&json, "suppressed");
-        json_uint(&json, line->suppressed);
-    }
+    json_field_text(&json, "ts", time);
+    json_field_text(&json, "level", level_names[line->level]);
+    json_field_text(&json, "code", line->code);
+    json_field_text(&json, "msg", line->message);
+    if (line->component != NULL)
+        json_field_text(&json, "component", line->component);
+    if (line->suppressed > 0)
+        json_field_uint(&json, "suppressed", line->suppressed);
+    for (size_t i = 0; i < line->field_count; i++)
+        json_field_text(&json, line->fields[i].key, line->fields[i].value);
     json_object_close(&json);
 }
 
@@ -126,6 +123,8 @@ static void bytes_write(struct slice bytes) {
 }
 
 static void line_write(const struct log_line *line) {
+    assert(lock_is_held(&state.lock));
+    assert(line->code != NULL);
     char time[CLOCK_RFC3339_MAX];
     clock_format_rfc3339(clock_unix_ns(), time);
     struct buffer out;
@@ -143,13 +142,17 @@ static void line_write(const struct log_line *line) {
 // Closes the windows that began before `until_ns`, and says what they kept back.
 static void windows_close(uint64_t until_ns) {
     size_t closed = 0;
+    assert(lock_is_held(&state.lock));
     while (closed < state.window_count && state.windows[closed].start_ns < until_ns) {
         const struct log_window *window = &state.windows[closed++];
         if (window->suppressed == 0)
             continue;
-        line_write(&(struct log_line){window->level, window->code,
-                                      window->component[0] == '\0' ? NULL : window->component,
-                                      window->message, window->suppressed});
+        line_write(
+            &(struct log_line){.level = window->level,
+                               .code = window->code,
+                               .component = window->component[0] == '\0' ? NULL : window->component,
+                               .message = window->message,
+                               .suppressed = window->suppressed});
     }
     state.window_count -= closed;
     memmove(state.windows, state.windows + closed, state.window_count * sizeof state.windows[0]);
@@ -175,6 +178,7 @@ static void text_keep(char *kept, size_t max, const char *text) {
 }
 
 static struct log_window *window_find(struct log_site site) {
+    assert(lock_is_held(&state.lock));
     char code[LOG_CODE_MAX], component[LOG_COMPONENT_MAX];
     text_keep(code, sizeof code, site.code);
     text_keep(component, sizeof component, site.component);
@@ -186,8 +190,10 @@ static struct log_window *window_find(struct log_site site) {
 }
 
 static void window_open(struct log_site site, uint64_t now_ns) {
+    assert(lock_is_held(&state.lock));
     if (state.window_count == LOG_WINDOWS)
         windows_close(state.windows[0].start_ns + 1);
+    assert(state.window_count < LOG_WINDOWS);
     struct log_window *window = &state.windows[state.window_count++];
     window->start_ns = now_ns;
     window->suppressed = 0;
@@ -205,6 +211,7 @@ static void windows_close_ended(uint64_t now_ns) {
 }
 
 static void message_write(enum log_level level, struct log_site site, const char *message) {
+    assert(lock_is_held(&state.lock));
     uint64_t now_ns = now_of_windows();
     windows_close_ended(now_ns);
     struct log_window *window = window_find(site);
@@ -215,7 +222,8 @@ static void message_write(enum log_level level, struct log_site site, const char
         return;
     }
     window_open(site, now_ns);
-    line_write(&(struct log_line){level, site.code, site.component, message, 0});
+    line_write(&(struct log_line){
+        .level = level, .code = site.code, .component = site.component, .message = message});
 }
 
 void log_write(enum log_level level, struct log_site site, const char *format, ...) {
@@ -232,19 +240,29 @@ void log_write(enum log_level level, struct log_site site, const char *format, .
         strcat(message, "...");
     }
     redact_urls(message, sizeof message);
-    pthread_mutex_lock(&state.mutex);
+    lock_take(&state.lock);
     message_write(level, site, message);
-    pthread_mutex_unlock(&state.mutex);
+    lock_release(&state.lock);
+}
+
+void log_record(enum log_level level, struct log_site site, const char *message,
+                const struct log_field *fields, size_t field_count) {
+    if (!log_enabled(level))
+        return;
+    lock_take(&state.lock);
+    line_write(
+        &(struct log_line){level, site.code, site.component, message, 0, fields, field_count});
+    lock_release(&state.lock);
 }
 
 void log_look(void) {
-    pthread_mutex_lock(&state.mutex);
+    lock_take(&state.lock);
     windows_close_ended(now_of_windows());
-    pthread_mutex_unlock(&state.mutex);
+    lock_release(&state.lock);
 }
 
 void log_flush(void) {
-    pthread_mutex_lock(&state.mutex);
+    lock_take(&state.lock);
     windows_close(UINT64_MAX);
-    pthread_mutex_unlock(&state.mutex);
+    lock_release(&state.lock);
 }

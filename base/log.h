@@ -11,6 +11,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
@@ -26,6 +27,14 @@ bool log_enabled(enum log_level level);
 // Any thread. The message is a sentence without the component's name; never a secret.
 void log_write(enum log_level level, struct log_site site, const char *format, ...)
     PRINTF_LIKE(3, 4);
+// A record that is no message of culprit's own running, such as a finding: each one is written,
+// however many there are. `fields` become keys of the JSON form; the console form has only the
+// message. Any thread.
+struct log_field {
+    const char *key, *value;
+};
+void log_record(enum log_level level, struct log_site site, const char *message,
+                const struct log_field *fields, size_t field_count);
 // Says what windows that have ended kept back: called now and then by who runs for long.
 void log_look(void);
 // Says what was suppressed and forgets the windows: at exit and between tests.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// malloc with three counters, each of them relaxed: they are read for reports and bounds.
 #include "base/memory.h"
 
+#include <assert.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,7 +36,9 @@ static void *count_in(void *block, size_t asked) {
 }
 
 static void count_out(void *block) {
-    atomic_fetch_sub_explicit(&live_bytes, malloc_usable_size(block), memory_order_relaxed);
+    uint64_t size = malloc_usable_size(block);
+    uint64_t before = atomic_fetch_sub_explicit(&live_bytes, size, memory_order_relaxed);
+    assert(before >= size && "a block that was not taken here, or given back twice");
 }
 
 void *memory_take(size_t size) {
@@ -42,6 +46,7 @@ void *memory_take(size_t size) {
 }
 
 void *memory_zero(size_t count, size_t size) {
+    assert(size == 0 || count <= SIZE_MAX / size);
     return count_in(calloc(count == 0 ? 1 : count, size == 0 ? 1 : size), count * size);
 }
 
@@ -49,6 +54,26 @@ void *memory_resize(void *block, size_t size) {
     if (block != NULL)
         count_out(block);
     return count_in(realloc(block, size == 0 ? 1 : size), size);
+}
+
+void *memory_room(void *items, uint32_t *capacity, uint32_t count, size_t item_size) {
+    assert(count <= *capacity && *capacity <= UINT32_MAX / 2);
+    if (count < *capacity)
+        return items;
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    return memory_resize(items, *capacity * item_size);
+}
+
+void *memory_ring_room(void *ring, uint32_t *capacity, uint32_t first, uint32_t count,
+                       size_t item_size) {
+    assert(first == 0 || first < *capacity);
+    if (count < *capacity)
+        return ring;
+    uint32_t before = *capacity;
+    char *items = memory_room(ring, capacity, count, item_size);
+    // Those that stood before the oldest one come behind the others.
+    memcpy(items + before * item_size, items, first * item_size);
+    return items;
 }
 
 void memory_give(void *block) {
@@ -59,6 +84,7 @@ void memory_give(void *block) {
 }
 
 char *memory_copy_text(const char *data, size_t size) {
+    assert((data != NULL || size == 0) && size < SIZE_MAX);
     char *copy = memory_take(size + 1);
     if (size > 0)
         memcpy(copy, data, size);

@@ -13,6 +13,12 @@
 void *memory_take(size_t size);
 void *memory_zero(size_t count, size_t size);
 void *memory_resize(void *block, size_t size);
+// An array's block with room for one more than its `count` items: the same, or larger by doubling.
+void *memory_room(void *items, uint32_t *capacity, uint32_t count, size_t item_size);
+// The same for a ring whose oldest item is at `first`: its order stays, numbers of items may
+// change.
+void *memory_ring_room(void *ring, uint32_t *capacity, uint32_t first, uint32_t count,
+                       size_t item_size);
 void memory_give(void *block);                         // NULL is fine
 char *memory_copy_text(const char *data, size_t size); // adds a terminating zero
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do two paths name the same file, whether it is there yet or not?
+// Tells whether two paths name the same file, whether it exists yet or not.
 //
 // What is there is told by device and inode. What is not is told by those of its directory and by
 // its name, after links that point to nothing yet have been followed. Where not even the directory

@@ -2,6 +2,32 @@
 // Merge sort from the bottom up, between the items and the scratch.
 #include "base/sort.h"
 
+#include <assert.h>
+
+int compare_by_u32(const void *left, const void *right) {
+    return COMPARE(*(const uint32_t *)left, *(const uint32_t *)right);
+}
+
+int compare_by_i32(const void *left, const void *right) {
+    return COMPARE(*(const int32_t *)left, *(const int32_t *)right);
+}
+
+int compare_by_u64(const void *left, const void *right) {
+    return COMPARE(*(const uint64_t *)left, *(const uint64_t *)right);
+}
+
+int compare_by_i64(const void *left, const void *right) {
+    return COMPARE(*(const int64_t *)left, *(const int64_t *)right);
+}
+
+int compare_by_double(const void *left, const void *right) {
+    return COMPARE(*(const double *)left, *(const double *)right);
+}
+
+int compare_by_slice(const void *left, const void *right) {
+    return slice_compare(*(const struct slice *)left, *(const struct slice *)right);
+}
+
 struct sort {
     size_t item_size;
     int (*compare)(const void *, const void *);
@@ -10,6 +36,7 @@ struct sort {
 // Merges [begin, middle) and [middle, end) of `from` into `to`; the left one wins a tie.
 static void merge(const struct sort *sort, const char *from, char *to, size_t begin, size_t middle,
                   size_t end) {
+    assert(begin <= middle && middle <= end);
     size_t size = sort->item_size;
     size_t left = begin;
     size_t right = middle;
@@ -22,8 +49,10 @@ static void merge(const struct sort *sort, const char *from, char *to, size_t be
 
 void sort_stable(void *items, size_t count, size_t item_size, struct arena *scratch,
                  int (*compare)(const void *, const void *)) {
+    assert(compare != NULL && item_size > 0);
     if (count < 2)
         return;
+    assert(items != NULL && scratch != NULL && count <= SIZE_MAX / item_size);
     const struct sort sort = {item_size, compare};
     char *from = items;
     char *to = arena_take(scratch, count * item_size);

@@ -2,11 +2,13 @@
 #include "base/status.h"
 #include "base/text/redact.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 enum status error_set(struct error *error, enum status status, const char *format, ...) {
+    assert(format != NULL);
     if (error == NULL)
         return status;
     error->status = status;
@@ -33,6 +35,7 @@ static enum status status_of_errno(int os_error, enum status otherwise) {
 
 enum status error_set_os(struct error *error, enum status status, int os_error, const char *format,
                          ...) {
+    assert(status != STATUS_OK);
     status = status_of_errno(os_error, status);
     if (error == NULL)
         return status;
@@ -49,33 +52,15 @@ enum status error_set_os(struct error *error, enum status status, int os_error, 
 }
 
 int status_exit_code(enum status status) {
-    switch (status) {
-    case STATUS_OK:
-    case STATUS_STOPPED:
-        return 0;
-    case STATUS_DIFFERS:
-        return 1;
-    case STATUS_USAGE:
-        return 64;
-    case STATUS_BAD_DATA:
-    case STATUS_LIMIT:
-        return 65;
-    case STATUS_NOT_FOUND:
-        return 66;
-    case STATUS_BUG:
-        return 70;
-    case STATUS_OS:
-        return 71;
-    case STATUS_CANNOT_CREATE:
-        return 73;
-    case STATUS_IO:
-        return 74;
-    case STATUS_AGAIN:
-        return 75;
-    case STATUS_DENIED:
-        return 77;
-    case STATUS_CONFIG:
-        return 78;
-    }
-    return 70;
+    static const unsigned char CODES[] = {
+        [STATUS_OK] = 0,         [STATUS_STOPPED] = 0,
+        [STATUS_DIFFERS] = 1,    [STATUS_USAGE] = 64,
+        [STATUS_BAD_DATA] = 65,  [STATUS_LIMIT] = 65,
+        [STATUS_NOT_FOUND] = 66, [STATUS_BUG] = 70,
+        [STATUS_OS] = 71,        [STATUS_CANNOT_CREATE] = 73,
+        [STATUS_IO] = 74,        [STATUS_AGAIN] = 75,
+        [STATUS_DENIED] = 77,    [STATUS_CONFIG] = 78,
+    };
+    assert(status <= STATUS_BUG);
+    return CODES[status];
 }

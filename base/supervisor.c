@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a service manager hear of us?
+// Notifies the service manager (sd_notify).
 //
 // The environment is asked each time: words are few, and a test can change it.
 #include "base/supervisor.h"

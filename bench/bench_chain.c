@@ -83,8 +83,8 @@ static void start_stages(struct bench_chain *chain) {
         struct error error = {0};
         chain->types[i] = component->type;
         chain->instances[i] = memory_zero(1, component->type->instance_size);
-        if (component->type->start(chain->instances[i], component->config, &context, &error) !=
-            STATUS_OK)
+        if (component_start(component->type, chain->instances[i], component->config, &context,
+                            &error) != STATUS_OK)
             give_up(error.message);
         chain->stage_count++;
     }
@@ -108,8 +108,7 @@ void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool onc
 
 void bench_chain_stop(struct bench_chain *chain) {
     for (uint32_t i = 0; i < chain->stage_count; i++) {
-        if (chain->types[i]->stop != NULL)
-            chain->types[i]->stop(chain->instances[i]);
+        component_stop(chain->types[i], chain->instances[i]);
         memory_give(chain->instances[i]);
     }
     memory_give(chain->decoder_state);

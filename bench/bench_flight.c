@@ -7,7 +7,7 @@
 // timed, in CPU time of one thread: a world group, a tensor and a data parallel group a rank, all
 // ended but one all_reduce that rank 7 never calls.
 #include "base/memory.h"
-#include "processors/nccl_hang.h"
+#include "cli/component_list.h"
 #include "receivers/decode/flight_recorder/flight_recorder.h"
 
 #include <inttypes.h>
@@ -99,7 +99,7 @@ static void *start_detector(void **config) {
     void *instance = memory_zero(1, type->instance_size);
     struct component_context context = {.id = type->name, .site = type->name, .once = true};
     struct error error = {0};
-    if (type->start(instance, *config, &context, &error) != STATUS_OK)
+    if (component_start(type, instance, *config, &context, &error) != STATUS_OK)
         abort();
     return instance;
 }
@@ -170,7 +170,7 @@ int main(int argc, char **argv) {
     printf("all      %.3f s; peak %.1f MB, %" PRIu64 " allocations\n", decoding + taking + judging,
            (double)after.peak_bytes * 1e-6, after.allocations - before.allocations);
     arena_release(&arena);
-    processor_nccl_hang.stop(instance);
+    component_stop(&processor_nccl_hang, instance);
     memory_give(instance);
     memory_give(config);
     memory_give(state);

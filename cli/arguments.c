@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did the user type?
+// Parses the command line.
 //
 // One walk over the words; each option is looked up in its command's rows. Memory: the lists of
 // words, in the caller's arena; cost linear in the words typed times the rows.
@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ROWS_MAX = 32, HELP_COLUMN = 28, HELP_WIDTH = 100 };
+enum { ROWS_MAX = 32, HELP_COLUMN = 28, HELP_WIDTH = 100, CHOICES_WIDTH_MAX = 90 };
 
 struct parser {
     const struct argument *rows;
@@ -27,6 +27,7 @@ struct parser {
 
 // Room for all words is taken at the first one, so that a list never grows.
 static void word_append(struct word_list *list, const struct parser *parser, const char *word) {
+    assert(list != NULL && word != NULL);
     if (list->items == NULL)
         list->items = arena_zero(parser->arena, (size_t)parser->argc, sizeof *list->items);
     assert(list->count < (uint32_t)parser->argc);
@@ -41,13 +42,14 @@ static enum status unknown_option(struct parser *parser, struct slice name) {
     const char *given = arena_text(parser->arena, name);
     const char *nearest = option_nearest(given, names, parser->row_count + 1);
     if (nearest != NULL)
-        return error_set(parser->error, STATUS_USAGE, "there is no option --%s; did you mean --%s?",
+        return error_set(parser->error, STATUS_USAGE, "unknown option --%s; did you mean --%s?",
                          given, nearest);
-    return error_set(parser->error, STATUS_USAGE, "there is no option --%s", given);
+    return error_set(parser->error, STATUS_USAGE, "unknown option --%s", given);
 }
 
 static enum status put_choice(struct parser *parser, const struct argument *row,
                               const char *value) {
+    assert(row->type == ARGUMENT_CHOICE && value != NULL);
     struct buffer known;
     buffer_init(&known, 512);
     size_t count = 0;
@@ -88,33 +90,36 @@ static enum status put_value(struct parser *parser, const struct argument *row, 
     return error_set(parser->error, STATUS_BUG, "--%s has a row of unknown type", row->name);
 }
 
-// "FILE", or "text|json" for a choice.
-static void print_value_name(struct buffer *out, const struct argument *row) {
-    if (row->type != ARGUMENT_CHOICE) {
-        buffer_append_text(out, row->value_name);
-        return;
-    }
-    for (size_t i = 0; row->choices[i] != NULL; i++) {
-        if (i > 0)
-            buffer_append_char(out, '|');
-        buffer_append_text(out, row->choices[i]);
-    }
+void argument_print(struct buffer *out, const struct argument *row) {
+    assert(row->name != NULL);
+    buffer_append_format(out, "--%s", row->name);
+    size_t choices = 0, width = 0;
+    for (; row->type == ARGUMENT_CHOICE && row->choices[choices] != NULL; choices++)
+        width += strlen(row->choices[choices]) + 1;
+    if (width > CHOICES_WIDTH_MAX) // the help names them
+        buffer_append_format(out, " %s", row->value_name == NULL ? "NAME" : row->value_name);
+    else if (row->type == ARGUMENT_CHOICE)
+        for (size_t i = 0; row->choices[i] != NULL; i++)
+            buffer_append_format(out, "%c%s", i == 0 ? ' ' : '|', row->choices[i]);
+    else if (row->type != ARGUMENT_FLAG)
+        buffer_append_format(out, " %s", row->value_name);
 }
 
 static enum status value_missing(const struct parser *parser, const struct argument *row) {
-    struct buffer value;
-    buffer_init(&value, 512);
-    print_value_name(&value, row);
+    struct buffer written;
+    buffer_init(&written, 512);
+    argument_print(&written, row);
     bool given = parser->given[row - parser->rows];
-    error_set(parser->error, STATUS_USAGE, "--%s %s: write --%s %.*s", row->name,
-              given ? "needs a value" : "is missing", row->name, (int)value.size, value.data);
-    buffer_release(&value);
+    error_set(parser->error, STATUS_USAGE, "--%s %s: write %.*s", row->name,
+              given ? "needs a value" : "is missing", (int)written.size, written.data);
+    buffer_release(&written);
     return STATUS_USAGE;
 }
 
 // `inline_value` is what stood after "=", or NULL.
 static enum status take_option(struct parser *parser, const struct argument *row,
                                const char *inline_value) {
+    assert(row >= parser->rows && row < parser->rows + parser->row_count);
     parser->given[row - parser->rows] = true;
     if (row->type == ARGUMENT_FLAG && inline_value != NULL)
         return error_set(parser->error, STATUS_USAGE, "--%s takes no value, but \"%s\" was given",
@@ -148,7 +153,7 @@ static enum status take_letter(struct parser *parser, const char *text) {
     }
     if (strcmp(text, "h") != 0)
         return error_set(parser->error, STATUS_USAGE,
-                         "there is no option -%s; long options begin with two dashes", text);
+                         "unknown option -%s; long options begin with two dashes", text);
     parser->arguments->help_wanted = true;
     return STATUS_OK;
 }
@@ -174,10 +179,22 @@ static enum status check_required(const struct parser *parser) {
     return STATUS_OK;
 }
 
+// The rows are constants of ours.
+static void rows_check(const struct argument *rows, size_t row_count) {
+    assert(row_count <= ROWS_MAX && (rows != NULL || row_count == 0));
+    for (size_t i = 0; i < row_count; i++) {
+        bool choice = rows[i].type == ARGUMENT_CHOICE, flag = rows[i].type == ARGUMENT_FLAG;
+        assert(rows[i].name != NULL && rows[i].help != NULL);
+        assert(choice == (rows[i].choices != NULL));
+        assert((choice || flag) == (rows[i].value_name == NULL));
+    }
+}
+
 enum status arguments_parse(struct arguments *arguments, void *options, const struct argument *rows,
                             size_t row_count, int argc, char *const *argv, struct arena *arena,
                             struct error *error) {
-    assert(row_count <= ROWS_MAX);
+    assert(arguments != NULL && arena != NULL && argc >= 0);
+    rows_check(rows, row_count);
     *arguments = (struct arguments){0};
     struct parser parser = {.rows = rows,
                             .row_count = row_count,
@@ -196,9 +213,20 @@ enum status arguments_parse(struct arguments *arguments, void *options, const st
     return arguments->help_wanted ? STATUS_OK : check_required(&parser);
 }
 
+struct word_list word_list_join(struct arena *arena, const struct word_list *a,
+                                const struct word_list *b) {
+    const char **items = arena_zero(arena, a->count + b->count + 1, sizeof *items);
+    for (uint32_t i = 0; i < a->count; i++)
+        items[i] = a->items[i];
+    for (uint32_t i = 0; i < b->count; i++)
+        items[a->count + i] = b->items[i];
+    return (struct word_list){items, a->count + b->count};
+}
+
 // -- help ---------------------------------------------------------------------------------------
 
 static void pad_to(struct buffer *out, size_t line_start, size_t column) {
+    assert(line_start <= out->size);
     while (out->size - line_start < column)
         buffer_append_char(out, ' ');
 }
@@ -227,13 +255,10 @@ static void print_row(struct buffer *out, const struct argument *row) {
     struct buffer line;
     buffer_init(&line, 4096);
     if (row->letter != 0)
-        buffer_append_format(&line, "  -%c, --%s", row->letter, row->name);
+        buffer_append_format(&line, "  -%c, ", row->letter);
     else
-        buffer_append_format(&line, "      --%s", row->name);
-    if (row->type != ARGUMENT_FLAG) {
-        buffer_append_char(&line, ' ');
-        print_value_name(&line, row);
-    }
+        buffer_append_text(&line, "      ");
+    argument_print(&line, row);
     size_t line_start = 0;
     if (line.size + 2 > HELP_COLUMN) {
         buffer_append_char(&line, '\n');
@@ -257,8 +282,8 @@ void arguments_print_required(struct buffer *out, const struct argument *rows, s
     for (size_t i = 0; i < row_count; i++) {
         if (!rows[i].required)
             continue;
-        buffer_append_format(out, " --%s ", rows[i].name);
-        print_value_name(out, &rows[i]);
+        buffer_append_char(out, ' ');
+        argument_print(out, &rows[i]);
         if (rows[i].type == ARGUMENT_LIST)
             buffer_append_text(out, "…");
     }

@@ -38,6 +38,10 @@ struct argument {
     const char *help; // a clause, no trailing full stop
 };
 
+// A row: ARGUMENT("fail-on", struct x_options, fail_on, ARGUMENT_CHOICE, .choices = …, .help = …).
+#define ARGUMENT(option_name, owner, field, kind, ...)                                             \
+    { .name = (option_name), .type = (kind), .offset = offsetof(owner, field), __VA_ARGS__ }
+
 // What was typed after the command's name.
 struct arguments {
     struct word_list operands; // as typed, in order
@@ -49,7 +53,12 @@ struct arguments {
 enum status arguments_parse(struct arguments *arguments, void *options, const struct argument *rows,
                             size_t row_count, int argc, char *const *argv, struct arena *arena,
                             struct error *error) MUST_USE;
+// The words of both, in order.
+struct word_list word_list_join(struct arena *arena, const struct word_list *a,
+                                const struct word_list *b);
 // The table of options for help: two columns, the right one wrapped at 100 columns.
 void arguments_print(struct buffer *out, const struct argument *rows, size_t row_count);
 // " --config FILE…": what must be given, for the usage line.
 void arguments_print_required(struct buffer *out, const struct argument *rows, size_t row_count);
+// "--output text|summary": an option as it is written, without its letter.
+void argument_print(struct buffer *out, const struct argument *row);

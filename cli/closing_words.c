@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of the input?
+// Reports what became of the input.
 //
 // A person who asked for an answer must see on which part of the files it rests. The first few
 // refusals are named one by one; the rest is counted.
@@ -8,7 +8,10 @@
 #include "base/memory.h"
 #include "base/text/display.h"
 #include "cli/figures.h"
+#include "pipeline/component/decoder.h"
+#include "pipeline/model/observation.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -50,6 +53,7 @@ static void append_read(struct buffer *out, const struct report *report) {
 }
 
 static void append_refusal(struct buffer *out, const struct report_refusal *refusal) {
+    assert(refusal->fault.category < DECODE_CATEGORY_COUNT);
     buffer_append_text(out, "  ");
     append_path(out, refusal->path);
     buffer_append_format(out, ":%" PRIu64 ": ", refusal->position);
@@ -90,6 +94,74 @@ static void append_refused(struct buffer *out, const struct report *report) {
     append_more(out, report->refused - shown);
 }
 
+// Counts of each kind over all sources, of those that some or no processor looks at.
+static void count_kinds(const struct report *report, bool taken, uint64_t counts[]) {
+    memset(counts, 0, EVENT_CLASS_COUNT * sizeof *counts);
+    for (uint32_t i = 0; i < report->source_count; i++) {
+        const struct report_source *source = &report->sources[i];
+        for (uint32_t class = 0; source->figures.by_class != NULL && class < EVENT_CLASS_COUNT;
+             class ++)
+            if ((source->taken == NULL || source->taken[class]) == taken)
+                counts[class] += source->figures.by_class[class];
+    }
+}
+
+// "xid 3, telemetry 1,200", the most frequent first; false when there is none.
+static bool append_counts(struct buffer *out, const char *before, uint64_t counts[]) {
+    bool any = false;
+    for (;; any = true) {
+        uint32_t most = 0;
+        for (uint32_t class = 1; class < EVENT_CLASS_COUNT; class ++)
+            if (counts[class] > counts[most])
+                most = class;
+        if (counts[most] == 0)
+            return any;
+        buffer_append_text(out, any ? ", " : before);
+        buffer_append_text(out, event_class_name(most));
+        buffer_append_char(out, ' ');
+        buffer_append_format(out, "%" PRIu64, counts[most]);
+        counts[most] = 0;
+    }
+}
+
+// What was read and looked at by nobody, and what was of no interest.
+static void append_left(struct buffer *out, const struct report *report) {
+    uint64_t counts[EVENT_CLASS_COUNT], other = 0;
+    count_kinds(report, false, counts);
+    if (append_counts(out, "read, and no processor of the pipeline looks at them: ", counts))
+        buffer_append_char(out, '\n');
+    for (uint32_t i = 0; i < report->source_count; i++)
+        other += report->sources[i].figures.other;
+    if (other == 0)
+        return;
+    figures_append_count(out, other, "line");
+    buffer_append_text(out, other == 1 ? " is of no interest\n" : " are of no interest\n");
+}
+
+static bool is_nothing(const struct report_source *source) {
+    return source->figures.accepted == 0 && source->figures.refused == 0 &&
+           source->figures.other > 0 && source->figures.format != NULL &&
+           strcmp(source->figures.format, "log") == 0;
+}
+
+// Files that were taken for logs, since they look like nothing else.
+static void append_nothing(struct buffer *out, const struct report *report) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < report->source_count; i++) {
+        const struct report_source *source = &report->sources[i];
+        if (!is_nothing(source) || count++ >= NOTES_SHOWN)
+            continue;
+        append_path(out, source->path);
+        buffer_append_text(out, ": read as lines of a log, of which ");
+        buffer_append_text(out, source->figures.other == 1 ? "the only one" : "none");
+        buffer_append_text(out,
+                           source->figures.other == 1 ? " is of no interest" : " is of interest");
+        buffer_append_text(out, "; if it is something else, name that with --format\n");
+    }
+    if (count > NOTES_SHOWN)
+        append_more(out, count - NOTES_SHOWN);
+}
+
 static void append_notes(struct buffer *out, const struct report *report) {
     uint32_t shown = report->note_count < NOTES_SHOWN ? report->note_count : NOTES_SHOWN;
     for (uint32_t i = 0; i < shown; i++) {
@@ -100,9 +172,12 @@ static void append_notes(struct buffer *out, const struct report *report) {
 }
 
 void closing_words_append(struct buffer *out, const struct report *report) {
+    assert(out != NULL && report->refusal_count <= report->refused);
     append_read(out, report);
     if (report->refused > 0)
         append_refused(out, report);
+    append_left(out, report);
+    append_nothing(out, report);
     append_notes(out, report);
 }
 
@@ -117,7 +192,7 @@ static bool is_denied(struct slice path) {
 static int read_exit_code(const struct report *report, bool any_denied) {
     bool all_unread = true, any_bytes = false;
     for (uint32_t i = 0; i < report->source_count; i++) {
-        all_unread &= report->sources[i].figures.unread;
+        all_unread &= report->sources[i].figures.unread || is_nothing(&report->sources[i]);
         any_bytes |= report->sources[i].figures.bytes > 0;
     }
     if (report->accepted > 0)
@@ -130,6 +205,7 @@ static int read_exit_code(const struct report *report, bool any_denied) {
 }
 
 int closing_exit_code(const struct report *report, bool ignore_missing) {
+    assert(report->source_count == 0 || report->sources != NULL);
     bool any_denied = false;
     for (uint32_t i = 0; i < report->source_count; i++) {
         const struct report_source *source = &report->sources[i];

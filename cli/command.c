@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE table of commands, and what all of them say in the same way.
+// The table of commands, and the messages that all of them print alike.
 #include "cli/command.h"
 
 #include "base/text/display.h"
 #include "config/option.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static bool name_matches(const char *name, int argc, char *const *argv, int *wor
 }
 
 const struct command *command_find(int argc, char *const *argv, int *words) {
+    assert(words != NULL && (argc == 0 || argv != NULL));
     for (size_t i = 0; argc > 0 && i < COMMAND_COUNT; i++)
         if (name_matches(commands[i]->name, argc, argv, words))
             return commands[i];
@@ -46,6 +48,11 @@ const char *command_nearest(const char *given) {
     return option_nearest(given, names, COMMAND_COUNT);
 }
 
+void command_words(struct buffer *out) {
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        buffer_append_format(out, "%s\t%s\n", commands[i]->name, commands[i]->summary);
+}
+
 bool command_is_group(const char *word) {
     size_t length = strlen(word);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
@@ -55,17 +62,18 @@ bool command_is_group(const char *word) {
 }
 
 void invocation_say(struct invocation *invocation) {
+    assert(invocation->err != NULL);
     if (!buffer_finish(invocation->err))
         buffer_reset(invocation->err); // nobody is left to be told
 }
 
 int invocation_fail(struct invocation *invocation, const struct error *error) {
+    assert(invocation->command != NULL && error->status != STATUS_OK);
     buffer_append_format(invocation->err, "culprit %s: ", invocation->command->name);
     display_append(invocation->err, slice_of(error->message), 0);
     buffer_append_char(invocation->err, '\n');
     if (error->status == STATUS_USAGE)
-        buffer_append_format(invocation->err, "culprit help %s: how it is used\n",
-                             invocation->command->name);
+        buffer_append_format(invocation->err, "see culprit help %s\n", invocation->command->name);
     invocation_say(invocation);
     return status_exit_code(error->status);
 }

@@ -20,8 +20,8 @@ struct command {
     const char *summary;  // one line for the list of commands, no full stop
     const char *operands; // "PATH…" in the usage line; NULL: it takes none
     uint32_t operand_max; // 0 with operands: any number
-    // What an operand may be, for shells that complete it: appends words, each with a newline
-    // behind. NULL: operands are files.
+    // What an operand may be, for shells that complete it: appends lines, each of the word or words
+    // and, behind a tab, what it means. NULL: operands are files.
     void (*operand_words)(struct buffer *out);
     const char *description;
     const struct argument *rows;
@@ -31,6 +31,10 @@ struct command {
     const char *exit_codes; // lines, indented by two
     int (*run)(struct invocation *invocation);
 };
+
+#define COMMAND_OPTIONS(rows_, options_type)                                                       \
+    .rows = (rows_), .row_count = sizeof(rows_) / sizeof((rows_)[0]),                              \
+    .options_size = sizeof(options_type)
 
 struct command_list {
     const struct command *const *items;
@@ -43,6 +47,8 @@ struct command_list command_list(void);
 const struct command *command_find(int argc, char *const *argv, int *words);
 // The nearest name of a command, or NULL.
 const char *command_nearest(const char *given);
+// A line "NAME\tSUMMARY" for each command.
+void command_words(struct buffer *out);
 // The first words that begin commands of two ("config").
 bool command_is_group(const char *word);
 
@@ -74,5 +80,7 @@ int invocation_misused(struct invocation *invocation, const char *format, ...) P
 void help_print_commands(struct buffer *out);
 void help_print_group(struct buffer *out, const char *word);
 void help_print_command(struct buffer *out, const struct command *command);
+// "culprit analyze [OPTION…] PATH…"
+void help_print_usage(struct buffer *out, const struct command *command);
 // "  CODE  meaning" a line: the exit codes of all commands.
 const char *help_exit_codes(void);

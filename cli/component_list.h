@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE list of components of this build: a new one is one line in component_list.c.
+// The components of this build (components.def), declared, and as one set.
 #pragma once
 
 #include "pipeline/component/component.h"
+
+#define COMPONENT(kind, name) extern const struct component_type kind##_##name;
+#include "cli/components.def"
+#undef COMPONENT
 
 struct component_set component_list(void);

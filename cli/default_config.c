@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pipeline does analyze run when nobody wrote one?
+// The pipeline that analyze runs without --config.
 #include "cli/default_config.h"
 
 #include "base/text/display.h"
 #include "base/text/utf8.h"
+
+#include <assert.h>
 
 static const char head[] =
     "# The pipeline of culprit analyze. Save it, change it, then use it:\n"
@@ -20,7 +22,7 @@ static const char middle[] =
     "    start_at: beginning\n"
     "\n"
     "processors:\n"
-    "  # Judges over all input. Beside a job that runs for days give times, such as 30m.\n"
+    "  # Evaluates all input. Beside a job that runs for days, give times such as 30m.\n"
     "  rank_group:\n"
     "    retention: all\n"
     "  phase_attribution:\n"
@@ -34,20 +36,12 @@ static const char tail[] =
     "  pipelines:\n"
     "    verdicts:\n"
     "      receivers: [file]\n"
-    "      # memory: job_filter, rank_group, align, spike_detect, first_cause, phase_attribution;\n"
-    "      # spans, which says where thread time went;\n"
-    "      # nodes: nccl_hang, xid_correlation, pod_evicted, hbm_ecc, thermal_throttle, pcie_aer;\n"
-    "      # and incident, which joins what they find\n"
+    "      # all processors; memory: those that find who started the growth of memory\n"
+    "      # (culprit components lists them)\n"
     "      preset: all\n";
 
-static const char *const exporter_ids[] = {"text", "json", "json", "json", "json"};
-static const char *const exporter_options[] = {
-    "  text: {}\n",
-    "  json:\n    content: summary\n",
-    "  json:\n    content: timeline\n",
-    "  json:\n    content: verdicts\n",
-    "  json:\n    content: spans\n",
-};
+// What json writes for each output but text.
+static const char *const contents[] = {NULL, "summary", "timeline", "verdicts", "spans"};
 
 static bool needs_escape(uint32_t code_point) {
     return code_point < 0x20 || (code_point >= 0x7f && code_point <= 0xa0) ||
@@ -76,7 +70,14 @@ bool yaml_append_quoted(struct buffer *out, struct slice text) {
     return true;
 }
 
-static enum status refuse_path(const char *path, struct error *error) {
+// A line of `before` and the path.
+static enum status append_path(struct buffer *out, const char *before, const char *path,
+                               struct error *error) {
+    buffer_append_text(out, before);
+    if (yaml_append_quoted(out, slice_of(path))) {
+        buffer_append_char(out, '\n');
+        return STATUS_OK;
+    }
     struct buffer shown;
     buffer_init(&shown, ERROR_MESSAGE_MAX);
     display_append(&shown, slice_of(path), ERROR_MESSAGE_MAX / 2);
@@ -90,34 +91,25 @@ static enum status refuse_path(const char *path, struct error *error) {
 
 enum status default_config_write(struct buffer *out, enum analyze_output output, const char *html,
                                  const char *queries, struct word_list paths, struct error *error) {
+    assert(output <= ANALYZE_SPANS);
+    _Static_assert(sizeof contents / sizeof contents[0] == ANALYZE_SPANS + 1, "a content each");
+    enum status status = STATUS_OK;
     buffer_append_text(out, head);
-    if (paths.count == 0)
-        buffer_append_text(out, placeholder);
-    else
-        buffer_append_text(out, "    include:\n");
-    for (uint32_t i = 0; i < paths.count; i++) {
-        buffer_append_text(out, "      - ");
-        if (!yaml_append_quoted(out, slice_of(paths.items[i])))
-            return refuse_path(paths.items[i], error);
-        buffer_append_char(out, '\n');
-    }
+    buffer_append_text(out, paths.count == 0 ? placeholder : "    include:\n");
+    for (uint32_t i = 0; i < paths.count && status == STATUS_OK; i++)
+        status = append_path(out, "      - ", paths.items[i], error);
     buffer_append_text(out, middle);
-    if (queries != NULL) {
-        buffer_append_text(out, "  spans:\n    queries: ");
-        if (!yaml_append_quoted(out, slice_of(queries)))
-            return refuse_path(queries, error);
-        buffer_append_char(out, '\n');
-    }
+    if (queries != NULL && status == STATUS_OK)
+        status = append_path(out, "  spans:\n    queries: ", queries, error);
     buffer_append_text(out, exporters);
-    buffer_append_text(out, exporter_options[output]);
-    if (html != NULL) {
-        buffer_append_text(out, "  html:\n    path: ");
-        if (!yaml_append_quoted(out, slice_of(html)))
-            return refuse_path(html, error);
-        buffer_append_char(out, '\n');
-    }
+    if (output == ANALYZE_TEXT)
+        buffer_append_text(out, "  text: {}\n");
+    else
+        buffer_append_format(out, "  json:\n    content: %s\n", contents[output]);
+    if (html != NULL && status == STATUS_OK)
+        status = append_path(out, "  html:\n    path: ", html, error);
     buffer_append_text(out, tail);
-    buffer_append_format(out, "      exporters: [%s%s]\n", exporter_ids[output],
+    buffer_append_format(out, "      exporters: [%s%s]\n", output == ANALYZE_TEXT ? "text" : "json",
                          html == NULL ? "" : ", html");
-    return STATUS_OK;
+    return status;
 }

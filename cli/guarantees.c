@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to my data, and what is left after a crash?
+// Describes what a configuration guarantees: what happens to data, and what is left after a crash.
 //
-// Said from what the plan lists and from the options that decide it, so that it cannot differ from
-// what runs.
+// The sentences come from the plan and the options that decide it, so they match what runs.
 #include "cli/guarantees.h"
 
 #include "base/memory.h"
 #include "cli/figures.h"
+#include "config/option.h"
+#include "pipeline/component/component.h"
+#include "pipeline/component/sending.h"
+#include "pipeline/model/observation.h"
 
+#include <assert.h>
 #include <string.h>
 
-enum { TEXT_MAX = 64 * 1024 };
+enum { TEXT_MAX = 64 * 1024, ARENA_BLOCK = 16 * 1024 };
 
 static void append_ids(struct buffer *out, const struct plan *plan, const uint32_t *indices,
                        uint32_t count, const char *between) {
+    assert(count == 0 || indices != NULL);
     for (uint32_t i = 0; i < count; i++)
         buffer_append_format(out, "%s%s", i == 0 ? "" : between, plan->components[indices[i]].id);
 }
@@ -33,6 +38,18 @@ void pipeline_describe(struct buffer *out, const struct plan *plan,
     option_format_duration(pipeline->timing.allowed_lateness, duration);
     buffer_append_text(out, duration);
     buffer_append_text(out, " for late events");
+}
+
+void pipeline_kinds(struct buffer *out, const struct plan *plan,
+                    const struct plan_pipeline *pipeline, const char *between) {
+    const char *before = "";
+    for (uint32_t class = 0; class < EVENT_CLASS_COUNT; class ++) {
+        const char *name = event_class_name(class);
+        if (name == NULL || !plan_pipeline_takes(plan, pipeline, class))
+            continue;
+        buffer_append_format(out, "%s%s", before, name);
+        before = between;
+    }
 }
 
 static bool has_store(const struct plan *plan) {
@@ -69,94 +86,73 @@ static void exporter_guarantee(struct buffer *out, const struct plan_component *
                          store ? ", and no other's" : "");
 }
 
-// The sentence of one component, under the name `id`; it begins with a space.
-static void component_guarantee(struct buffer *out, const struct plan_component *component,
-                                const char *id, bool store) {
+// The sentence of one component, under the name `id`, without the blank that it begins with. In the
+// arena.
+static const char *sentence_of(const struct plan_component *component, const char *id, bool store,
+                               struct arena *arena) {
+    struct buffer text;
+    buffer_init(&text, TEXT_MAX);
     if (component->type->kind == COMPONENT_EXPORTER)
-        exporter_guarantee(out, component, id, store);
+        exporter_guarantee(&text, component, id, store);
     else if (component->type->receiver.guarantee != NULL)
-        component->type->receiver.guarantee(component->config, id, store, out);
+        component->type->receiver.guarantee(component->config, id, store, &text);
+    struct slice said = buffer_slice(&text);
+    if (said.size > 0)
+        said = (struct slice){said.data + 1, said.size - 1};
+    const char *sentence = arena_text(arena, said);
+    buffer_release(&text);
+    return sentence;
 }
 
-// Components of one kind, and which of them have had their say.
-struct speakers {
-    const struct plan *plan;
-    const uint32_t *indices;
-    uint32_t count;
-    bool *said;
-    bool store;
-};
-
-static bool same_words(const struct plan_component *a, const struct plan_component *b, bool store) {
-    struct buffer one, other;
-    buffer_init(&one, TEXT_MAX);
-    buffer_init(&other, TEXT_MAX);
-    component_guarantee(&one, a, "", store);
-    component_guarantee(&other, b, "", store);
-    bool same = slice_equal(buffer_slice(&one), buffer_slice(&other));
-    buffer_release(&one);
-    buffer_release(&other);
-    return same;
-}
-
-// "file", or "each of file/a, file/b and file/c": all that say the same as the one at `first`.
-static void append_speakers(struct buffer *out, struct speakers *speakers, uint32_t first) {
-    const struct plan_component *all = speakers->plan->components;
-    const struct plan_component *component = &all[speakers->indices[first]];
-    uint32_t same = 0, at = 0;
-    for (uint32_t i = first; i < speakers->count; i++) {
-        bool joins = !speakers->said[i] &&
-                     same_words(component, &all[speakers->indices[i]], speakers->store);
-        same += joins;
-    }
-    if (same > 1)
-        buffer_append_text(out,
-                           component->type->kind == COMPONENT_EXPORTER ? "one of " : "each of ");
-    for (uint32_t i = first; i < speakers->count; i++) {
-        const struct plan_component *other = &all[speakers->indices[i]];
-        if (speakers->said[i] || !same_words(component, other, speakers->store))
+// "file", or "each of file/a, file/b and file/c": the component at `first` and those behind it of
+// which the same is said, whose texts are then NULL.
+static const char *names_of(const struct plan *plan, const uint32_t *indices, uint32_t count,
+                            uint32_t first, const char **texts, struct arena *arena) {
+    assert(first < count && texts[first] != NULL);
+    const struct plan_component *one = &plan->components[indices[first]];
+    const char *text = texts[first], *names = one->id, *last = NULL;
+    for (uint32_t i = first + 1; i < count; i++) {
+        if (texts[i] == NULL || strcmp(texts[i], text) != 0)
             continue;
-        speakers->said[i] = true;
-        buffer_append_text(out, at == 0 ? "" : at + 1 == same ? " and " : ", ");
-        buffer_append_text(out, other->id);
-        at++;
+        texts[i] = NULL;
+        names = last == NULL ? names : arena_format(arena, "%s, %s", names, last);
+        last = plan->components[indices[i]].id;
     }
+    if (last == NULL)
+        return names;
+    return arena_format(arena, "%s of %s and %s",
+                        one->type->kind == COMPONENT_EXPORTER ? "one" : "each", names, last);
 }
 
 // Each sentence once, with all whom it is about; `between` goes before each.
-static void append_sentences(struct buffer *out, struct speakers *speakers, const char *between) {
-    speakers->said = memory_zero(speakers->count, sizeof *speakers->said);
-    for (uint32_t i = 0; i < speakers->count; i++) {
-        if (speakers->said[i])
+static void append_sentences(struct buffer *out, const struct plan *plan, const uint32_t *indices,
+                             uint32_t count, const char *between) {
+    bool store = has_store(plan);
+    struct arena arena;
+    arena_init(&arena, ARENA_BLOCK);
+    const char **texts = arena_zero(&arena, count + 1, sizeof *texts);
+    for (uint32_t i = 0; i < count; i++)
+        texts[i] = sentence_of(&plan->components[indices[i]], "", store, &arena);
+    for (uint32_t i = 0; i < count; i++) {
+        if (texts[i] == NULL || texts[i][0] == '\0')
             continue;
-        const struct plan_component *component = &speakers->plan->components[speakers->indices[i]];
-        struct buffer names, sentence;
-        buffer_init(&names, TEXT_MAX);
-        buffer_init(&sentence, TEXT_MAX);
-        append_speakers(&names, speakers, i);
-        buffer_append_char(&names, '\0');
-        component_guarantee(&sentence, component, names.data, speakers->store);
-        if (sentence.size > 1) {
-            if (strncmp(sentence.data + 1, "each of ", 8) == 0)
-                sentence.data[1] = 'E';
-            buffer_append_text(out, between);
-            buffer_append(out, (struct slice){sentence.data + 1, sentence.size - 1});
-        }
-        buffer_release(&names);
-        buffer_release(&sentence);
+        const char *names = names_of(plan, indices, count, i, texts, &arena);
+        const char *text = sentence_of(&plan->components[indices[i]], names, store, &arena);
+        bool each = strncmp(text, "each of ", 8) == 0;
+        buffer_append_format(out, "%s%s%s", between, each ? "E" : "", text + each);
     }
-    memory_give(speakers->said);
+    arena_release(&arena);
 }
 
 static void append_state(struct buffer *out, const struct plan *plan, bool store) {
     char interval[OPTION_VALUE_MAX];
-    option_format_duration(plan->checkpoint_interval, interval);
+    option_format_duration(plan->settings.checkpoint_interval, interval);
     if (store)
         buffer_append_format(out,
-                             "State, what waits to be delivered, and how far each input was read "
+                             "State, output that waits for delivery, and the offset of each input "
                              "are written to the store together, every %s while they change; after "
-                             "a crash all goes on from there, and verdicts come out once, with the "
-                             "same bytes.",
+                             "a crash culprit continues from there, and each verdict is written "
+                             "once, with the same bytes.",
                              interval);
     else
         buffer_append_text(out, "State is kept in memory only (no file_storage extension).");
@@ -164,22 +160,19 @@ static void append_state(struct buffer *out, const struct plan *plan, bool store
 
 void pipeline_guarantees(struct buffer *out, const struct plan *plan,
                          const struct plan_pipeline *pipeline) {
-    bool store = has_store(plan);
-    struct speakers receivers = {plan, pipeline->receivers, pipeline->receiver_count, NULL, store};
-    struct speakers exporters = {plan, pipeline->exporters, pipeline->exporter_count, NULL, store};
-    append_state(out, plan, store);
-    append_sentences(out, &receivers, " ");
-    append_sentences(out, &exporters, " ");
+    assert(pipeline->receiver_count > 0 && pipeline->exporter_count > 0);
+    append_state(out, plan, has_store(plan));
+    append_sentences(out, plan, pipeline->receivers, pipeline->receiver_count, " ");
+    append_sentences(out, plan, pipeline->exporters, pipeline->exporter_count, " ");
 }
 
 static void append_kind(struct buffer *out, const struct plan *plan, enum component_kind kind,
                         const char *between) {
-    uint32_t *indices = memory_zero(plan->component_count, sizeof *indices);
-    struct speakers speakers = {.plan = plan, .indices = indices, .store = has_store(plan)};
+    uint32_t *indices = memory_zero(plan->component_count, sizeof *indices), count = 0;
     for (uint32_t i = 0; i < plan->component_count; i++)
         if (plan->components[i].used && plan->components[i].type->kind == kind)
-            indices[speakers.count++] = i;
-    append_sentences(out, &speakers, between);
+            indices[count++] = i;
+    append_sentences(out, plan, indices, count, between);
     memory_give(indices);
 }
 

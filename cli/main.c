@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which command was asked for?
+// Runs the command that was asked for.
 //
 // The first word (or two) names a command; its rows parse the rest. Output goes through two buffers
 // that drain to the descriptors; a reader that went away is no error.
@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct sink {
 
 static bool sink_write(void *context, struct slice bytes) {
     struct sink *sink = context;
+    assert(sink->descriptor >= 0);
     while (bytes.size > 0) {
         ssize_t written = write(sink->descriptor, bytes.data, bytes.size);
         if (written < 0 && errno == EINTR)
@@ -43,10 +45,10 @@ static int check_operands(struct invocation *invocation) {
     const struct command *command = invocation->command;
     uint32_t count = invocation->operands.count;
     if (command->operands == NULL && count > 0)
-        return invocation_misused(invocation, "\"%s\" is one word too many: %s takes options only",
+        return invocation_misused(invocation, "unexpected argument \"%s\": %s takes options only",
                                   invocation->operands.items[0], command->name);
     if (command->operand_max > 0 && count > command->operand_max)
-        return invocation_misused(invocation, "\"%s\" is one word too many: %s takes %s",
+        return invocation_misused(invocation, "unexpected argument \"%s\": %s takes %s",
                                   invocation->operands.items[command->operand_max], command->name,
                                   command->operands);
     return 0;
@@ -54,6 +56,7 @@ static int check_operands(struct invocation *invocation) {
 
 static int run_command(struct invocation *invocation, int argc, char *const *argv) {
     const struct command *command = invocation->command;
+    assert(command->run != NULL && argc >= 0);
     size_t options_size = command->options_size == 0 ? 1 : command->options_size;
     void *options = arena_zero(invocation->arena, 1, options_size);
     struct arguments arguments;
@@ -75,12 +78,11 @@ static int unknown_command(struct invocation *invocation, const char *word) {
     const char *nearest = command_nearest(word);
     if (nearest != NULL)
         buffer_append_format(invocation->err,
-                             "culprit: there is no command \"%s\"; did you mean \"%s\"?\n", word,
+                             "culprit: unknown command \"%s\"; did you mean \"%s\"?\n", word,
                              nearest);
     else
         buffer_append_format(invocation->err,
-                             "culprit: there is no command \"%s\"; culprit help lists them\n",
-                             word);
+                             "culprit: unknown command \"%s\"; culprit help lists them\n", word);
     invocation_say(invocation);
     return 64;
 }
@@ -115,9 +117,10 @@ static int dispatch(struct invocation *invocation, int argc, char *const *argv) 
 
 // Exit code once everything is written. A reader that has read enough is no failure.
 static int finish_output(struct invocation *invocation, const struct sink *out, int code) {
+    assert(code >= 0 && code < 256);
     if (buffer_finish(invocation->out) || out->os_error == EPIPE)
         return code;
-    buffer_append_format(invocation->err, "culprit: standard output could not be written: %s\n",
+    buffer_append_format(invocation->err, "culprit: cannot write standard output: %s\n",
                          strerror(out->os_error));
     invocation_say(invocation);
     return code == 0 ? status_exit_code(STATUS_IO) : code;

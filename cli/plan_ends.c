@@ -1,38 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pipeline runs, over what, and where does it write?
+// Chooses the pipeline that runs, its inputs and its outputs.
 //
 // plan_build does the checking. What analyze and replay change afterwards is put into the built
 // plan, not into YAML text: a path may hold any byte, and none of them means anything there.
 #include "cli/plan_ends.h"
+
+#include "config/option.h"
+#include "pipeline/component/component.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum { CONFIG_TEXT_MAX = 64 * 1024 };
 
-// The field of `option` in the component's config, which the plan's arena holds.
-static void *option_field(const struct plan_component *component, const char *option,
-                          enum option_type type) {
+static const struct option *option_row(const struct plan_component *component, const char *option) {
     const struct option *row = component->type->options;
     const struct option *end = row + component->type->option_count;
-    while (row < end && (strcmp(row->name, option) != 0 || row->type != type))
+    while (row < end && strcmp(row->name, option) != 0)
         row++;
-    assert(row < end);
-    return (char *)(uintptr_t)component->config + row->offset;
+    assert(row < end &&
+           (row->type == OPTION_TEXT || row->type == OPTION_TEXT_LIST || row->type == OPTION_BOOL));
+    return row;
 }
 
-bool plan_set_type_text(struct plan *plan, enum component_kind kind, const char *type,
-                        const char *option, const char *value) {
+bool plan_set(struct plan *plan, enum component_kind kind, const char *type, const char *option,
+              struct word_list words) {
+    assert(option != NULL);
     bool any = false;
     for (uint32_t i = 0; i < plan->component_count; i++) {
         const struct plan_component *component = &plan->components[i];
         if (component->type->kind != kind || !component->used ||
-            strcmp(component->type->name, type) != 0)
+            (type != NULL && strcmp(component->type->name, type) != 0))
             continue;
-        *(const char **)option_field(component, option, OPTION_TEXT) = value;
+        const struct option *row = option_row(component, option);
+        assert(row->type == OPTION_BOOL || words.count > 0);
+        void *field = (char *)(uintptr_t)component->config + row->offset;
+        if (row->type == OPTION_BOOL)
+            *(bool *)field = true;
+        else if (row->type == OPTION_TEXT_LIST)
+            *(struct text_list *)field = (struct text_list){words.items, words.count};
+        else
+            *(const char **)field = words.items[0];
         any = true;
     }
     return any;
+}
+
+bool plan_set_text(struct plan *plan, enum component_kind kind, const char *type,
+                   const char *option, const char *text) {
+    return plan_set(plan, kind, type, option, (struct word_list){&text, 1});
 }
 
 int plan_load_default(struct plan *plan, enum analyze_output output, const char *html,
@@ -49,9 +65,9 @@ int plan_load_default(struct plan *plan, enum analyze_output output, const char 
     buffer_release(&text);
     int code = plan_load(plan, &request, invocation);
     if (code == 0 && html != NULL)
-        plan_set_type_text(plan, COMPONENT_EXPORTER, "html", "path", html);
+        plan_set_text(plan, COMPONENT_EXPORTER, "html", "path", html);
     if (code == 0 && queries != NULL)
-        plan_set_type_text(plan, COMPONENT_PROCESSOR, "spans", "queries", queries);
+        plan_set_text(plan, COMPONENT_PROCESSOR, "spans", "queries", queries);
     return code;
 }
 
@@ -61,6 +77,7 @@ static void name_pipelines(const struct plan *plan, struct buffer *out) {
 }
 
 static enum status keep_pipeline(struct plan *plan, const char *name, struct error *error) {
+    assert(plan->pipeline_count > 0);
     uint32_t kept = 0;
     while (name != NULL && kept < plan->pipeline_count &&
            strcmp(plan->pipelines[kept].name, name) != 0)
@@ -69,7 +86,7 @@ static enum status keep_pipeline(struct plan *plan, const char *name, struct err
         struct buffer names;
         buffer_init(&names, ERROR_MESSAGE_MAX);
         name_pipelines(plan, &names);
-        error_set(error, STATUS_USAGE, "there is no pipeline \"%s\"; there is %.*s",
+        error_set(error, STATUS_USAGE, "unknown pipeline \"%s\"; the configuration has %.*s",
                   name == NULL ? "" : name, (int)names.size, names.data);
         buffer_release(&names);
         return STATUS_USAGE;
@@ -112,10 +129,21 @@ static const uint32_t *moved_indices(struct plan *plan, const uint32_t *from, ui
     return moved;
 }
 
-// Marks what the pipelines that are left list.
-static void mark_used(struct plan *plan, const uint32_t *indices, uint32_t count) {
+static void mark(struct plan *plan, const uint32_t *indices, uint32_t count) {
+    assert(count == 0 || indices != NULL);
     for (uint32_t i = 0; i < count; i++)
         plan->components[indices[i]].used = true;
+}
+
+void plan_mark_used(struct plan *plan) {
+    for (uint32_t i = 0; i < plan->component_count; i++)
+        plan->components[i].used = false;
+    for (uint32_t i = 0; i < plan->pipeline_count; i++) {
+        const struct plan_pipeline *pipeline = &plan->pipelines[i];
+        mark(plan, pipeline->receivers, pipeline->receiver_count);
+        mark(plan, pipeline->processors, pipeline->processor_count);
+        mark(plan, pipeline->exporters, pipeline->exporter_count);
+    }
 }
 
 static enum status replace_ends(struct plan *plan, const struct plan *ends, struct error *error) {
@@ -135,32 +163,8 @@ static enum status replace_ends(struct plan *plan, const struct plan *ends, stru
     pipeline->exporters = moved_indices(plan, from->exporters, from->exporter_count, offset);
     pipeline->exporter_count = from->exporter_count;
 
-    for (uint32_t i = 0; i < plan->component_count; i++)
-        plan->components[i].used = false;
-    mark_used(plan, pipeline->receivers, pipeline->receiver_count);
-    mark_used(plan, pipeline->processors, pipeline->processor_count);
-    mark_used(plan, pipeline->exporters, pipeline->exporter_count);
+    plan_mark_used(plan);
     return check_needs(plan, error);
-}
-
-void plan_set_list(struct plan *plan, enum component_kind kind, const char *option,
-                   struct word_list words) {
-    for (uint32_t i = 0; i < plan->component_count; i++) {
-        const struct plan_component *component = &plan->components[i];
-        if (component->type->kind != kind || !component->used)
-            continue;
-        struct text_list *field = option_field(component, option, OPTION_TEXT_LIST);
-        *field = (struct text_list){words.items, words.count};
-    }
-}
-
-void plan_set_text(struct plan *plan, enum component_kind kind, const char *option,
-                   const char *text) {
-    for (uint32_t i = 0; i < plan->component_count; i++) {
-        const struct plan_component *component = &plan->components[i];
-        if (component->type->kind == kind && component->used)
-            *(const char **)option_field(component, option, OPTION_TEXT) = text;
-    }
 }
 
 int plan_load_between(struct plan *plan, const struct plan *ends,

@@ -4,6 +4,7 @@
 
 #include "cli/default_config.h"
 #include "cli/plan_load.h"
+#include "pipeline/component/component.h"
 
 // The embedded pipeline of analyze with the exporter for `output`, one for a page in the file
 // `html` unless that is NULL, and the questions of the file `queries` unless that is NULL. 0, or an
@@ -19,13 +20,13 @@ int plan_load_between(struct plan *plan, const struct plan *ends,
                       const struct plan_request *request, const char *pipeline,
                       struct invocation *invocation);
 
-// Sets an option of every component of this kind that is in use, as a value: nothing in it is
-// expanded or parsed. The words must outlive the plan. The option must exist and have that type.
-void plan_set_list(struct plan *plan, enum component_kind kind, const char *option,
-                   struct word_list words);
-void plan_set_text(struct plan *plan, enum component_kind kind, const char *option,
-                   const char *text);
-// Sets an option of the components of this kind and type that are in use, as a value: it may hold
-// any byte. False: there is none.
-bool plan_set_type_text(struct plan *plan, enum component_kind kind, const char *type,
-                        const char *option, const char *value);
+// Sets an option, a text, a list of texts or a flag (to true), of the components of this kind and
+// type (NULL: any) that are in use: nothing in the words is expanded or parsed. They must outlive
+// the plan. False: there is no such component. The option must exist.
+bool plan_set(struct plan *plan, enum component_kind kind, const char *type, const char *option,
+              struct word_list words);
+bool plan_set_text(struct plan *plan, enum component_kind kind, const char *type,
+                   const char *option, const char *text);
+
+// Marks what the pipelines list, and nothing else, as used.
+void plan_mark_used(struct plan *plan);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the configuration right, and if not, what is all that is wrong with it?
+// Loads a configuration and reports everything that is wrong with it.
 #include "cli/plan_load.h"
 
 #include "cli/component_list.h"
+#include "config/problem.h"
+#include "pipeline/plan/print.h"
+
+#include <assert.h>
 
 enum { PROBLEM_ARENA_BLOCK = 16 * 1024 };
 
 enum status plan_load_quietly(struct plan *plan, const struct plan_request *request,
-                              struct problem_list *problems, struct problem_list *warnings,
-                              struct error *error) {
+                              struct findings *findings) {
+    assert(plan != NULL && (request->files.count == 0) != (request->text == NULL));
     struct plan_input input = {.components = component_list(),
                                .files = request->files.items,
                                .file_count = request->files.count,
@@ -19,25 +23,40 @@ enum status plan_load_quietly(struct plan *plan, const struct plan_request *requ
                                .no_environment = request->no_environment,
                                .check_places = request->check_places,
                                .ends_unused = request->ends_unused};
-    return plan_build(plan, &input, problems, warnings, error);
+    *findings = (struct findings){0};
+    arena_init(&findings->arena, PROBLEM_ARENA_BLOCK);
+    problem_list_init(&findings->problems, &findings->arena);
+    problem_list_init(&findings->warnings, &findings->arena);
+    findings->status =
+        plan_build(plan, &input, &findings->problems, &findings->warnings, &findings->error);
+    return findings->status;
+}
+
+void findings_release(struct findings *findings) {
+    arena_release(&findings->arena);
 }
 
 int plan_load(struct plan *plan, const struct plan_request *request,
               struct invocation *invocation) {
-    struct arena arena;
-    arena_init(&arena, PROBLEM_ARENA_BLOCK);
-    struct problem_list problems, warnings;
-    problem_list_init(&problems, &arena);
-    problem_list_init(&warnings, &arena);
-    struct error error = {0};
-    enum status status = plan_load_quietly(plan, request, &problems, &warnings, &error);
-    problem_list_print(&problems, invocation->err);
+    struct findings findings;
+    enum status status = plan_load_quietly(plan, request, &findings);
+    problem_list_print(&findings.problems, invocation->err);
     if (!request->quiet)
-        problem_list_print(&warnings, invocation->err);
+        problem_list_print(&findings.warnings, invocation->err);
     int code = status_exit_code(status);
-    if (status != STATUS_OK && problems.count == 0)
-        code = invocation_fail(invocation, &error);
+    if (status != STATUS_OK && findings.problems.count == 0)
+        code = invocation_fail(invocation, &findings.error);
     invocation_say(invocation);
-    arena_release(&arena);
+    findings_release(&findings);
     return code;
+}
+
+int plan_load_and_print(const struct plan_request *request, struct invocation *invocation) {
+    struct plan plan;
+    int code = plan_load(&plan, request, invocation);
+    if (code != 0)
+        return code;
+    plan_print(&plan, invocation->out);
+    plan_release(&plan);
+    return 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "config/problem.h"
 #include "pipeline/plan/plan.h"
 
 struct plan_request {
@@ -16,10 +17,24 @@ struct plan_request {
     bool quiet; // warnings are not said
 };
 
+#define SET_ARGUMENT(owner)                                                                        \
+    ARGUMENT("set", owner, sets, ARGUMENT_LIST, .value_name = "KEY=VALUE",                         \
+             .help = "override one key, such as processors.spike_detect.min_growth=128MiB")
+
 // 0 and a plan that the caller releases, or an exit code, with every problem on standard error.
 int plan_load(struct plan *plan, const struct plan_request *request, struct invocation *invocation);
-// The same without a word: what is wrong is in `problems` and `warnings`, or, when the
-// configuration could not even be read, in `error`.
+// All that is wrong with a configuration.
+struct findings {
+    enum status status; // of plan_build
+    struct problem_list problems;
+    struct problem_list warnings;
+    struct error error; // when it could not even be read
+    struct arena arena;
+};
+
+// The same, but prints nothing. The caller calls findings_release, whatever the status.
 enum status plan_load_quietly(struct plan *plan, const struct plan_request *request,
-                              struct problem_list *problems, struct problem_list *warnings,
-                              struct error *error) MUST_USE;
+                              struct findings *findings);
+void findings_release(struct findings *findings);
+// Prints the plan as it takes effect to standard output. 0, or an exit code as plan_load.
+int plan_load_and_print(const struct plan_request *request, struct invocation *invocation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far has it come?
+// Shows how far a long read has come.
 //
 // A thread that sleeps on a condition: a second before the first line, a fifth of one between the
 // others. It asks the service for two counters that it keeps anyway.
@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "cli/figures.h"
 
-#include <time.h>
+#include <assert.h>
 #include <unistd.h>
 
 static const uint64_t first_after_ns = UINT64_C(1000000000);
 static const uint64_t every_ns = UINT64_C(200000000);
+enum { PROGRESS_MAGIC = 0x50524f47 };
 static const char line_begin[] = "\r\033[K";
 
 void progress_format(struct buffer *out, uint64_t done_bytes, uint64_t total_bytes,
@@ -46,6 +47,7 @@ static void write_terminal(struct slice text) {
 }
 
 static void draw(struct progress *progress, uint64_t elapsed_ns) {
+    assert(progress->service != NULL);
     uint64_t done_bytes = 0, total_bytes = 0;
     service_progress(progress->service, &done_bytes, &total_bytes);
     struct buffer line;
@@ -57,57 +59,48 @@ static void draw(struct progress *progress, uint64_t elapsed_ns) {
     buffer_release(&line);
 }
 
-static struct timespec deadline_of(uint64_t monotonic_ns) {
-    return (struct timespec){.tv_sec = (time_t)(monotonic_ns / 1000000000),
-                             .tv_nsec = (long)(monotonic_ns % 1000000000)};
-}
-
 static void *progress_run(void *context) {
     struct progress *progress = context;
+    assert(progress->magic == PROGRESS_MAGIC);
     uint64_t start_ns = clock_monotonic_ns();
     uint64_t next_ns = start_ns + first_after_ns;
     bool drawn = false;
-    pthread_mutex_lock(&progress->mutex);
+    lock_take(&progress->lock);
     while (!progress->ended) {
-        struct timespec deadline = deadline_of(next_ns);
-        pthread_cond_timedwait(&progress->ended_changed, &progress->mutex, &deadline);
-        if (progress->ended || clock_monotonic_ns() < next_ns)
+        if (cond_wait_until(&progress->ended_changed, &progress->lock, next_ns) || progress->ended)
             continue;
-        pthread_mutex_unlock(&progress->mutex);
+        lock_release(&progress->lock);
         draw(progress, clock_monotonic_ns() - start_ns);
         drawn = true;
         next_ns = clock_monotonic_ns() + every_ns;
-        pthread_mutex_lock(&progress->mutex);
+        lock_take(&progress->lock);
     }
-    pthread_mutex_unlock(&progress->mutex);
+    lock_release(&progress->lock);
     if (drawn)
         write_terminal(slice_of(line_begin));
     return NULL;
 }
 
 void progress_start(struct progress *progress, struct service *service, bool wanted) {
-    *progress = (struct progress){.service = service};
+    *progress = (struct progress){.magic = PROGRESS_MAGIC, .service = service};
     if (!wanted || isatty(STDERR_FILENO) == 0)
         return;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&progress->ended_changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&progress->mutex, NULL);
+    cond_init(&progress->ended_changed);
+    lock_init(&progress->lock);
     // Without a thread there is no progress line; the work goes on.
     progress->running = pthread_create(&progress->thread, NULL, progress_run, progress) == 0;
 }
 
 void progress_stop(struct progress *progress) {
+    assert(progress->magic == PROGRESS_MAGIC);
     if (!progress->running)
         return;
-    pthread_mutex_lock(&progress->mutex);
+    lock_take(&progress->lock);
     progress->ended = true;
     pthread_cond_signal(&progress->ended_changed);
-    pthread_mutex_unlock(&progress->mutex);
+    lock_release(&progress->lock);
     pthread_join(progress->thread, NULL);
     pthread_cond_destroy(&progress->ended_changed);
-    pthread_mutex_destroy(&progress->mutex);
+    lock_destroy(&progress->lock);
     progress->running = false;
 }

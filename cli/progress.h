@@ -4,17 +4,17 @@
 // terminal; wiped when the work is done.
 #pragma once
 
+#include "base/thread.h"
 #include "pipeline/runtime/service.h"
 
-#include <pthread.h>
-
 struct progress {
+    uint32_t magic; // of a thread that was started: checked where it comes back
     struct service *service;
     pthread_t thread;
-    pthread_mutex_t mutex;
+    struct lock lock;
     pthread_cond_t ended_changed;
     bool running; // the thread was started
-    bool ended;
+    bool ended;   // under the lock
 };
 
 // Does nothing when `wanted` is false or standard error is no terminal.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is asked to stop, and how firmly?
+// Handles the signals that stop, reload and dump.
 //
 // All signals are taken by one thread through a signalfd, so that nothing runs in the middle of
 // something else and a message can be logged. An eventfd ends that thread.
@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +15,8 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+enum { SIGNALS_MAGIC = 0x5349474e };
 
 static sigset_t watched_signals(void) {
     sigset_t set;
@@ -26,17 +29,19 @@ static sigset_t watched_signals(void) {
 }
 
 static void take_stop(struct stop_signals *signals, int number) {
+    assert(lock_is_held(&signals->lock));
     if (signals->stop_asked)
         _exit(128 + number);
     signals->stop_asked = true;
     if (signals->service != NULL)
         service_ask_stop(signals->service);
     log_write(LOG_INFO, (struct log_site){.code = "C1002"},
-              "SIG%s: stopping; what has been read is finished first", sigabbrev_np(number));
+              "SIG%s: stopping after processing what has been read", sigabbrev_np(number));
 }
 
 static void take_signal(struct stop_signals *signals, int number) {
-    pthread_mutex_lock(&signals->lock);
+    assert(number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGUSR2);
+    lock_take(&signals->lock);
     if (number == SIGHUP) {
         if (signals->service != NULL)
             service_ask_reload(signals->service);
@@ -48,11 +53,12 @@ static void take_signal(struct stop_signals *signals, int number) {
     } else {
         take_stop(signals, number);
     }
-    pthread_mutex_unlock(&signals->lock);
+    lock_release(&signals->lock);
 }
 
 static void *watch(void *context) {
     struct stop_signals *signals = context;
+    assert(signals->magic == SIGNALS_MAGIC);
     struct pollfd events[] = {{.fd = signals->signal_descriptor, .events = POLLIN},
                               {.fd = signals->end_descriptor, .events = POLLIN}};
     while (poll(events, 2, -1) >= 0 || errno == EINTR) {
@@ -68,8 +74,8 @@ static void *watch(void *context) {
 
 enum status stop_signals_start(struct stop_signals *signals, struct error *error) {
     sigset_t set = watched_signals();
-    *signals = (struct stop_signals){.service = NULL};
-    pthread_mutex_init(&signals->lock, NULL);
+    *signals = (struct stop_signals){.magic = SIGNALS_MAGIC};
+    lock_init(&signals->lock);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signals->signal_descriptor = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     signals->end_descriptor = eventfd(0, EFD_CLOEXEC);
@@ -84,12 +90,13 @@ enum status stop_signals_start(struct stop_signals *signals, struct error *error
     if (signals->end_descriptor >= 0)
         close(signals->end_descriptor);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    pthread_mutex_destroy(&signals->lock);
-    return error_set_os(error, STATUS_OS, os_error, "signals cannot be watched");
+    lock_destroy(&signals->lock);
+    return error_set_os(error, STATUS_OS, os_error, "cannot watch signals");
 }
 
 void stop_signals_watch(struct stop_signals *signals, struct service *service) {
-    pthread_mutex_lock(&signals->lock);
+    assert(signals->magic == SIGNALS_MAGIC);
+    lock_take(&signals->lock);
     signals->service = service;
     if (signals->stop_asked && service != NULL)
         service_ask_stop(service);
@@ -97,13 +104,14 @@ void stop_signals_watch(struct stop_signals *signals, struct service *service) {
         signals->reload_asked = false;
         service_ask_reload(service);
     }
-    pthread_mutex_unlock(&signals->lock);
+    lock_release(&signals->lock);
 }
 
 void stop_signals_end(struct stop_signals *signals) {
+    assert(signals->magic == SIGNALS_MAGIC);
     eventfd_write(signals->end_descriptor, 1);
     pthread_join(signals->thread, NULL);
     close(signals->signal_descriptor);
     close(signals->end_descriptor);
-    pthread_mutex_destroy(&signals->lock);
+    lock_destroy(&signals->lock);
 }

@@ -3,12 +3,12 @@
 // SIGHUP asks the service for a reload, SIGUSR2 for its state in the log.
 #pragma once
 
+#include "base/thread.h"
 #include "pipeline/runtime/service.h"
 
-#include <pthread.h>
-
 struct stop_signals {
-    pthread_mutex_t lock;
+    uint32_t magic;          // checked where the thread gets it back
+    struct lock lock;        // of the three below
     struct service *service; // NULL while it starts
     bool stop_asked;
     bool reload_asked; // while there was no service to ask

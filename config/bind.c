@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which keys are there, which should be?
+// Binds a map of the configuration to option rows: which keys are there, and which should be.
 //
 // One pass over the keys (what is unknown) and one over the rows (defaults, values, what is
 // missing). Groups are rows below rows: the recursion follows our tables, not the input.
 #include "config/bind.h"
-
-#include "config/bind_value.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@ static const char *path_join(const struct binder *binder, const char *path, cons
 static bool bind_group(const struct binder *binder, const struct option *row,
                        const struct node_entry *entry, const char *key,
                        const struct bind_source *above, void *field) {
+    assert(row->type == OPTION_GROUP && row->row_count <= ROWS_MAX);
     struct bind_source source = {
         .key = key, .where = above->where, .optional = above->optional || !row->required};
     if (entry != NULL) {
@@ -31,6 +30,7 @@ static bool bind_group(const struct binder *binder, const struct option *row,
 
 static bool bind_row(const struct binder *binder, const struct option *row,
                      const struct bind_source *source, void *field) {
+    assert(row->name != NULL && (!row->required || row->help != NULL));
     const struct node_entry *entry = node_entry_find(source->node, row->name);
     const char *key = path_join(binder, source->key, row->name);
     if (row->type == OPTION_GROUP)
@@ -140,6 +140,7 @@ static void option_keys_check(const struct binder *binder, const struct option *
 
 bool bind_options(const struct binder *binder, const struct option *rows, size_t count,
                   const struct bind_source *source, void *config) {
+    assert(config != NULL && source->key != NULL && (rows != NULL || count == 0));
     struct bind_source from = *source;
     bool good = true;
     if (from.node != NULL && from.node->type == NODE_NULL) {

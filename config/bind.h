@@ -3,14 +3,7 @@
 // problem at once, each with its place, its key path and what would be right.
 #pragma once
 
-#include "config/option.h"
-#include "config/yaml/document.h"
-
-struct binder {
-    struct arena *arena; // holds texts and lists of the config struct
-    struct problem_list *problems;
-    struct problem_list *warnings; // a secret written out
-};
+#include "config/bind_value.h"
 
 struct bind_source {
     const struct node *node; // a map; NULL or empty: defaults only

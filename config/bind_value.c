@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does this text mean for that option?
+// Converts texts to the type of their option.
 //
 // One reader for each type; each gives either the value or a clause that says what is wrong. The
 // text shown is the one that was written: what a reference stands for may be a secret.
@@ -22,6 +22,7 @@ struct reading {
 };
 
 static void shown_set(struct reading *reading, const char *written) {
+    assert(written != NULL);
     size_t length = strnlen(written, SHOWN_MAX + 1);
     bool cut = length > SHOWN_MAX;
     length = cut ? SHOWN_MAX : length;
@@ -32,6 +33,7 @@ static void shown_set(struct reading *reading, const char *written) {
 }
 
 static struct reading reading_of(const struct node *node) {
+    assert(node->type == NODE_TEXT);
     struct reading reading = {
         .text = node->text, .quoted = node->quoted && !node->expanded, .hidden = node->expanded};
     shown_set(&reading, node->written);
@@ -39,6 +41,7 @@ static struct reading reading_of(const struct node *node) {
 }
 
 static bool wrong(char why[WHY_MAX], const struct reading *reading, const char *clause) {
+    assert(why != NULL);
     snprintf(why, WHY_MAX, "%s %s", reading->shown, clause);
     return false;
 }
@@ -52,12 +55,12 @@ static bool range_wrong(char why[WHY_MAX], const struct reading *reading,
 }
 
 static bool in_range(const struct option *row, double value) {
+    assert(row->min <= row->max);
     return (row->min == 0 && row->max == 0) || (value >= row->min && value <= row->max);
 }
 
 static bool quoted_wrong(char why[WHY_MAX], const struct reading *reading, const char *what) {
-    snprintf(why, WHY_MAX, "%s is a text in quotes; write the %s without them", reading->shown,
-             what);
+    snprintf(why, WHY_MAX, "%s is quoted; write the %s without quotes", reading->shown, what);
     return false;
 }
 
@@ -75,7 +78,7 @@ static bool read_int(const struct option *row, const struct reading *reading, in
                      char why[WHY_MAX]) {
     const char *digits = reading->text + (*reading->text == '-');
     if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits))
-        return wrong(why, reading, "is no whole number");
+        return wrong(why, reading, "is not a whole number");
     if (reading->quoted)
         return quoted_wrong(why, reading, "number");
     errno = 0;
@@ -95,9 +98,9 @@ static bool read_ratio(const struct option *row, const struct reading *reading, 
     double value = strtod(text, &end);
     bool number = *text != '\0' && strspn(text, "0123456789+-.eE") == strlen(text);
     if (!number && end != text && strcmp(end, "%") == 0)
-        return wrong(why, reading, "is no number; write 0.25 for 25%");
+        return wrong(why, reading, "is not a number; write 0.25 for 25%");
     if (!number || *end != '\0' || end == text)
-        return wrong(why, reading, "is no number");
+        return wrong(why, reading, "is not a number");
     if (reading->quoted)
         return quoted_wrong(why, reading, "number");
     if (!in_range(row, value))
@@ -145,6 +148,7 @@ static bool read_size(const struct option *row, const struct reading *reading,
 
 static bool read_choice(const struct option *row, const struct reading *reading, int *out,
                         char why[WHY_MAX]) {
+    assert(row->choices != NULL);
     size_t count = 0;
     for (; row->choices[count] != NULL; count++) {
         if (strcmp(row->choices[count], reading->text) == 0) {
@@ -195,6 +199,7 @@ static bool read_text(const struct binder *binder, const struct option *row,
 
 // The items of "[a, b]", or the one text; what stands between them is dropped.
 static void default_list(const struct binder *binder, const char *text, struct text_list *out) {
+    assert(text != NULL);
     const char **items = arena_take(binder->arena, (strlen(text) + 1) * sizeof *items);
     uint32_t count = 0;
     for (const char *at = text + strspn(text, "[], \""); *at != '\0'; at += strspn(at, "[], \"")) {
@@ -206,6 +211,7 @@ static void default_list(const struct binder *binder, const char *text, struct t
 }
 
 void bind_default(const struct binder *binder, const struct option *row, void *field) {
+    assert(field != NULL && row->type != OPTION_GROUP);
     if (row->default_value == NULL)
         return;
     if (row->type == OPTION_TEXT_LIST) {
@@ -222,6 +228,7 @@ void bind_default(const struct binder *binder, const struct option *row, void *f
 
 static bool bind_list(const struct binder *binder, const struct node *list, const char *key,
                       struct text_list *out) {
+    assert(list->type == NODE_LIST);
     const char **items = arena_take(binder->arena, (list->count + 1) * sizeof *items);
     bool good = true;
     for (uint32_t i = 0; i < list->count; i++) {
@@ -242,7 +249,7 @@ static bool bind_list(const struct binder *binder, const struct node *list, cons
 static void secret_warn(const struct binder *binder, const struct node *node, const char *key) {
     if (!node->expanded)
         problem_add_at(binder->warnings, node->where, key,
-                       "a secret written out; prefer ${file:/path/to/it} or ${env:NAME}");
+                       "a secret in plain text; prefer ${file:/path/to/it} or ${env:NAME}");
 }
 
 // A text that was not looked up stands for itself where any text will do; numbers keep their
@@ -258,6 +265,7 @@ static bool bind_unknown(const struct binder *binder, const struct option *row,
 
 bool bind_value(const struct binder *binder, const struct option *row, const struct node *node,
                 struct location key_where, const char *key, void *field) {
+    assert(field != NULL && row->type != OPTION_GROUP);
     if (node->type == NODE_NULL) {
         problem_add_at(binder->problems, key_where, key, "is empty; give it a %s or remove the key",
                        option_type_name(row->type));

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One value of one option: see bind.h.
+// Puts the value of one option into its field of a config struct.
 #pragma once
 
-#include "config/bind.h"
+#include "config/option.h"
+#include "config/yaml/document.h"
+
+// What the readers of one configuration share.
+struct binder {
+    struct arena *arena; // holds texts and lists of the config struct
+    struct problem_list *problems;
+    struct problem_list *warnings; // a secret written out
+};
 
 // Puts the row's default, if any, into its field. The row is ours: a default that cannot be read is
 // our mistake.

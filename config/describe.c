@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options are there, in columns and tables?
+// Writes option rows as columns, Markdown tables and entries of a manual page.
 //
 // Groups are flattened into dotted names, in the order of the rows; nothing is kept between calls.
 // The column widths need one walk over the rows before the one that writes.
@@ -28,6 +28,7 @@ static const char *default_shown(const struct option *row) {
 
 static void line_make(const struct option *row, const char *name, void *context,
                       line_write *write) {
+    assert(row->type != OPTION_GROUP);
     char range[OPTION_RANGE_MAX];
     option_range(row, range);
     const struct line line = {
@@ -44,6 +45,7 @@ struct level {
 };
 
 static void lines_write(const struct option *rows, size_t count, void *context, line_write *write) {
+    assert(rows != NULL || count == 0);
     struct level levels[GROUP_DEPTH_MAX] = {{rows, count, 0}};
     size_t depth = 1;
     char name[NAME_MAX_BYTES];
@@ -88,6 +90,7 @@ static void column_write(void *context, const struct line *line) {
 }
 
 void describe_options_text(const struct option *rows, size_t count, struct buffer *out) {
+    assert(out != NULL);
     static const struct line HEAD = {.columns = {"name", "type", "default", "range"},
                                      .help = "what it does"};
     struct columns columns = {.out = out};

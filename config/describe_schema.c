@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would an editor have to know?
+// Writes option rows as a JSON schema for editors.
 //
 // JSON Schema draft 2020-12. Every value may also be a text with ${…}, so types that are not texts
 // are an alternative of the two. Ranges of durations and sizes cannot be said in a schema; they
 // stand in the description. Groups nest, so the recursion follows our tables.
 #include "config/describe.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void member_text(struct json_writer *json, const char *key, const char *text) {
-    json_key(json, key);
-    json_text(json, text);
-}
 
 static void reference_write(struct json_writer *json, const char *name) {
     char reference[64];
     snprintf(reference, sizeof reference, "#/$defs/%s", name);
     json_object_open(json);
-    member_text(json, "$ref", reference);
+    json_field_text(json, "$ref", reference);
     json_object_close(json);
 }
 
 static void constant_write(struct json_writer *json, const char *text) {
     json_object_open(json);
-    member_text(json, "const", text);
+    json_field_text(json, "const", text);
     json_object_close(json);
 }
 
@@ -39,7 +35,7 @@ static void bound_write(struct json_writer *json, const char *key, double bound)
 
 static void number_write(struct json_writer *json, const struct option *row, const char *type) {
     json_object_open(json);
-    member_text(json, "type", type);
+    json_field_text(json, "type", type);
     if (row->min != 0 || row->max != 0) {
         if (row->min > -9.2e18)
             bound_write(json, "minimum", row->min);
@@ -50,9 +46,9 @@ static void number_write(struct json_writer *json, const struct option *row, con
 }
 
 static void choices_write(struct json_writer *json, const struct option *row) {
+    assert(row->choices != NULL);
     json_object_open(json);
-    json_key(json, "enum");
-    json_array_open(json);
+    json_field_array_open(json, "enum");
     for (size_t i = 0; row->choices[i] != NULL; i++)
         json_text(json, row->choices[i]);
     json_array_close(json);
@@ -61,7 +57,7 @@ static void choices_write(struct json_writer *json, const struct option *row) {
 
 static void texts_write(struct json_writer *json) {
     json_object_open(json);
-    member_text(json, "type", "array");
+    json_field_text(json, "type", "array");
     json_key(json, "items");
     reference_write(json, "text");
     json_object_close(json);
@@ -72,7 +68,7 @@ static void alternatives_write(struct json_writer *json, const struct option *ro
     switch (row->type) {
     case OPTION_BOOL:
         json_object_open(json);
-        member_text(json, "type", "boolean");
+        json_field_text(json, "type", "boolean");
         json_object_close(json);
         break;
     case OPTION_INT:
@@ -113,7 +109,7 @@ static void description_write(struct json_writer *json, const struct option *row
     else
         snprintf(text, sizeof text, "%.500s (%s)", row->help == NULL ? "" : row->help, range);
     if (text[0] != '\0')
-        member_text(json, "description", text);
+        json_field_text(json, "description", text);
 }
 
 static void default_list_write(struct json_writer *json, const char *text) {
@@ -143,6 +139,7 @@ static void default_write(struct json_writer *json, const struct option *row) {
 }
 
 static void option_write(struct json_writer *json, const struct option *row) {
+    assert(row->name != NULL);
     json_key(json, row->name);
     if (row->type == OPTION_GROUP) {
         describe_options_schema(json, row->help, row->rows, row->row_count);
@@ -152,10 +149,9 @@ static void option_write(struct json_writer *json, const struct option *row) {
     description_write(json, row);
     default_write(json, row);
     if (row->type == OPTION_TEXT || row->type == OPTION_SECRET) {
-        member_text(json, "$ref", "#/$defs/text");
+        json_field_text(json, "$ref", "#/$defs/text");
     } else {
-        json_key(json, "anyOf");
-        json_array_open(json);
+        json_field_array_open(json, "anyOf");
         alternatives_write(json, row);
         json_array_close(json);
     }
@@ -168,8 +164,7 @@ static void required_write(struct json_writer *json, const struct option *rows, 
         required += rows[i].required;
     if (required == 0)
         return;
-    json_key(json, "required");
-    json_array_open(json);
+    json_field_array_open(json, "required");
     for (size_t i = 0; i < count; i++)
         if (rows[i].required)
             json_text(json, rows[i].name);
@@ -178,14 +173,13 @@ static void required_write(struct json_writer *json, const struct option *rows, 
 
 void describe_options_schema_open(struct json_writer *json, const char *description,
                                   const struct option *rows, size_t count) {
+    assert(rows != NULL || count == 0);
     if (description != NULL && *description != '\0')
-        member_text(json, "description", description);
-    member_text(json, "type", "object");
-    json_key(json, "additionalProperties");
-    json_bool(json, false);
+        json_field_text(json, "description", description);
+    json_field_text(json, "type", "object");
+    json_field_bool(json, "additionalProperties", false);
     required_write(json, rows, count);
-    json_key(json, "properties");
-    json_object_open(json);
+    json_field_object_open(json, "properties");
     for (size_t i = 0; i < count; i++)
         option_write(json, &rows[i]);
 }
@@ -200,11 +194,10 @@ void describe_options_schema(struct json_writer *json, const char *description,
 
 static void pattern_definition(struct json_writer *json, const char *name, const char *description,
                                const char *pattern) {
-    json_key(json, name);
-    json_object_open(json);
-    member_text(json, "description", description);
-    member_text(json, "type", "string");
-    member_text(json, "pattern", pattern);
+    json_field_object_open(json, name);
+    json_field_text(json, "description", description);
+    json_field_text(json, "type", "string");
+    json_field_text(json, "pattern", pattern);
     json_object_close(json);
 }
 
@@ -216,11 +209,10 @@ void describe_schema_definitions(struct json_writer *json) {
                        "^(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+$");
     pattern_definition(json, "size", "a number with a binary unit: 512B, 64KiB, 20MiB",
                        "^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(B|KiB|MiB|GiB|TiB)$");
-    json_key(json, "text");
-    json_object_open(json);
-    member_text(json, "description", "any text; numbers and true or false are taken as written");
-    json_key(json, "type");
-    json_array_open(json);
+    json_field_object_open(json, "text");
+    json_field_text(json, "description",
+                    "any text; numbers and true or false are taken as written");
+    json_field_array_open(json, "type");
     json_text(json, "string");
     json_text(json, "number");
     json_text(json, "boolean");

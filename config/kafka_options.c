@@ -4,115 +4,106 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 static const char *const mechanisms[] = {"none", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", NULL};
 
 const struct option kafka_sasl_rows[3] = {
-    {.name = "mechanism",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct kafka_sasl, mechanism),
-     .default_value = "none",
-     .choices = mechanisms,
-     .help = "how the name and password are shown; others are set under librdkafka"},
-    {.name = "username",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct kafka_sasl, username),
-     .help = "name"},
-    {.name = "password",
-     .type = OPTION_SECRET,
-     .offset = offsetof(struct kafka_sasl, password),
-     .help = "password"},
+    OPTION(struct kafka_sasl, mechanism, OPTION_CHOICE, .default_value = "none",
+           .choices = mechanisms,
+           .help = "how the name and password are shown; others are set under librdkafka"),
+    OPTION(struct kafka_sasl, username, OPTION_TEXT, .help = "name"),
+    OPTION(struct kafka_sasl, password, OPTION_SECRET, .help = "password"),
 };
 
 const struct option kafka_tls_rows[5] = {
-    {.name = "enabled",
-     .type = OPTION_BOOL,
-     .offset = offsetof(struct kafka_tls, enabled),
-     .default_value = "false",
-     .help = "encrypt; naming one of the files does so, too"},
-    {.name = "ca_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct kafka_tls, ca_file),
-     .help = "certificates of those who may vouch for a broker, PEM; the system's without it"},
-    {.name = "cert_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct kafka_tls, cert_file),
-     .help = "culprit's own certificate, PEM"},
-    {.name = "key_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct kafka_tls, key_file),
-     .help = "its private key, PEM"},
-    {.name = "unsafe_skip_verify",
-     .type = OPTION_BOOL,
-     .offset = offsetof(struct kafka_tls, unsafe_skip_verify),
-     .default_value = "false",
-     .help = "believe any certificate: whoever is in between can read and change everything"},
+    OPTION(struct kafka_tls, enabled, OPTION_BOOL, .default_value = "false",
+           .help = "encrypt; naming one of the files does so, too"),
+    OPTION(struct kafka_tls, ca_file, OPTION_TEXT,
+           .help =
+               "certificates of those who may vouch for a broker, PEM; the system's without it"),
+    OPTION(struct kafka_tls, cert_file, OPTION_TEXT, .help = "culprit's own certificate, PEM"),
+    OPTION(struct kafka_tls, key_file, OPTION_TEXT, .help = "its private key, PEM"),
+    OPTION(struct kafka_tls, unsafe_skip_verify, OPTION_BOOL, .default_value = "false",
+           .help = "believe any certificate: whoever is in between can read and change everything"),
 };
 
 // -- what is refused ----------------------------------------------------------------------------
 
-struct refused_setting {
+// Settings that culprit sets itself, so that nothing is lost or counted twice.
+static const char *const own_settings[] = {"acks",
+                                           "auto.commit.enable",
+                                           "auto.commit.interval.ms",
+                                           "delivery.timeout.ms",
+                                           "enable.auto.commit",
+                                           "enable.auto.offset.store",
+                                           "enable.gapless.guarantee",
+                                           "enable.idempotence",
+                                           "enable.partition.eof",
+                                           "max.in.flight",
+                                           "max.in.flight.requests.per.connection",
+                                           "message.send.max.retries",
+                                           "message.timeout.ms",
+                                           "offset.store.method",
+                                           "partitioner",
+                                           "request.required.acks",
+                                           "retries",
+                                           "transactional.id"};
+
+// Settings that an option sets.
+static const struct {
     const char *key;
-    const char *why;
-};
+    const char *option;
+} option_settings[] = {{"auto.offset.reset", "initial_offset"},
+                       {"bootstrap.servers", "brokers"},
+                       {"client.id", "client_id"},
+                       {"compression.codec", "compression"},
+                       {"compression.type", "compression"},
+                       {"group.id", "group_id"},
+                       {"group.instance.id", "group_instance_id"},
+                       {"heartbeat.interval.ms", "heartbeat_interval"},
+                       {"isolation.level", "isolation_level"},
+                       {"linger.ms", "linger"},
+                       {"max.partition.fetch.bytes", "max_partition_fetch_size"},
+                       {"fetch.message.max.bytes", "max_partition_fetch_size"},
+                       {"fetch.min.bytes", "min_fetch_size"},
+                       {"fetch.wait.max.ms", "max_fetch_wait"},
+                       {"max.poll.interval.ms", "max_poll_interval"},
+                       {"message.max.bytes", "max_message_size"},
+                       {"metadata.broker.list", "brokers"},
+                       {"partition.assignment.strategy", "group_rebalance_strategy"},
+                       {"queue.buffering.max.ms", "linger"},
+                       {"queued.max.messages.kbytes", "queue_size"},
+                       {"sasl.username", "sasl.username"},
+                       {"session.timeout.ms", "session_timeout"},
+                       {"ssl.ca.location", "tls.ca_file"},
+                       {"ssl.certificate.location", "tls.cert_file"},
+                       {"ssl.key.location", "tls.key_file"},
+                       {"enable.ssl.certificate.verification", "tls.unsafe_skip_verify"}};
 
-#define HAS_OPTION(name) "the option " name " sets it"
-#define ITS_OWN          "culprit sets it itself, so that nothing is lost or counted twice"
-
-static const struct refused_setting refused[] = {
-    {"acks", ITS_OWN},
-    {"auto.commit.enable", ITS_OWN},
-    {"auto.commit.interval.ms", ITS_OWN},
-    {"auto.offset.reset", HAS_OPTION("initial_offset")},
-    {"bootstrap.servers", HAS_OPTION("brokers")},
-    {"client.id", HAS_OPTION("client_id")},
-    {"compression.codec", HAS_OPTION("compression")},
-    {"compression.type", HAS_OPTION("compression")},
-    {"delivery.timeout.ms", ITS_OWN},
-    {"enable.auto.commit", ITS_OWN},
-    {"enable.auto.offset.store", ITS_OWN},
-    {"enable.gapless.guarantee", ITS_OWN},
-    {"enable.idempotence", ITS_OWN},
-    {"enable.partition.eof", ITS_OWN},
-    {"group.id", HAS_OPTION("group_id")},
-    {"group.instance.id", HAS_OPTION("group_instance_id")},
-    {"heartbeat.interval.ms", HAS_OPTION("heartbeat_interval")},
-    {"isolation.level", HAS_OPTION("isolation_level")},
-    {"linger.ms", HAS_OPTION("linger")},
-    {"max.in.flight", ITS_OWN},
-    {"max.in.flight.requests.per.connection", ITS_OWN},
-    {"max.partition.fetch.bytes", HAS_OPTION("max_partition_fetch_size")},
-    {"fetch.message.max.bytes", HAS_OPTION("max_partition_fetch_size")},
-    {"fetch.min.bytes", HAS_OPTION("min_fetch_size")},
-    {"fetch.wait.max.ms", HAS_OPTION("max_fetch_wait")},
-    {"max.poll.interval.ms", HAS_OPTION("max_poll_interval")},
-    {"message.max.bytes", HAS_OPTION("max_message_size")},
-    {"message.send.max.retries", ITS_OWN},
-    {"message.timeout.ms", ITS_OWN},
-    {"metadata.broker.list", HAS_OPTION("brokers")},
-    {"offset.store.method", ITS_OWN},
-    {"partition.assignment.strategy", HAS_OPTION("group_rebalance_strategy")},
-    {"partitioner", ITS_OWN},
-    {"plugin.library.paths", "culprit loads no code that a configuration names"},
-    {"queue.buffering.max.ms", HAS_OPTION("linger")},
-    {"queued.max.messages.kbytes", HAS_OPTION("queue_size")},
-    {"request.required.acks", ITS_OWN},
-    {"retries", ITS_OWN},
-    {"sasl.username", HAS_OPTION("sasl.username")},
-    {"session.timeout.ms", HAS_OPTION("session_timeout")},
-    {"ssl.ca.location", HAS_OPTION("tls.ca_file")},
-    {"ssl.certificate.location", HAS_OPTION("tls.cert_file")},
-    {"ssl.key.location", HAS_OPTION("tls.key_file")},
-    {"enable.ssl.certificate.verification", HAS_OPTION("tls.unsafe_skip_verify")},
-    {"transactional.id", ITS_OWN},
-};
+static void check_key(struct slice key, struct problem_list *problems) {
+    for (size_t i = 0; i < sizeof own_settings / sizeof own_settings[0]; i++)
+        if (slice_equal(key, slice_of(own_settings[i])))
+            problem_add(problems, "librdkafka",
+                        "%s cannot be set here: culprit sets it itself, so that nothing is lost or "
+                        "counted twice",
+                        own_settings[i]);
+    for (size_t i = 0; i < sizeof option_settings / sizeof option_settings[0]; i++)
+        if (slice_equal(key, slice_of(option_settings[i].key)))
+            problem_add(problems, "librdkafka", "%s cannot be set here: the option %s sets it",
+                        option_settings[i].key, option_settings[i].option);
+    if (slice_equal(key, SLICE("plugin.library.paths")))
+        problem_add(problems, "librdkafka",
+                    "plugin.library.paths cannot be set here: culprit loads no code that a "
+                    "configuration names");
+}
 
 static void check_setting(const char *entry, struct problem_list *problems) {
     const char *equals = strchr(entry, '=');
     if (equals == NULL || equals == entry) {
-        problem_add(problems, "librdkafka", "\"%s\" is no key=value", entry);
+        problem_add(problems, "librdkafka", "\"%s\" is not of the form key=value", entry);
         return;
     }
     struct slice key = {entry, (size_t)(equals - entry)};
@@ -123,10 +114,7 @@ static void check_setting(const char *entry, struct problem_list *problems) {
                     "%.*s cannot be set here, where it would be shown: use sasl.password, and a "
                     "key file without a password",
                     (int)key.size, key.data);
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        if (slice_equal(key, slice_of(refused[i].key)))
-            problem_add(problems, "librdkafka", "%s cannot be set here: %s", refused[i].key,
-                        refused[i].why);
+    check_key(key, problems);
 }
 
 void kafka_connection_check(const struct kafka_connection *connection,
@@ -136,8 +124,8 @@ void kafka_connection_check(const struct kafka_connection *connection,
     for (uint32_t i = 0; i < connection->brokers.count; i++) {
         const char *broker = connection->brokers.items[i];
         if (broker[0] == '\0' || strpbrk(broker, ", \t\n") != NULL)
-            problem_add(problems, "brokers", "\"%s\" is no broker: write HOST:PORT, one an entry",
-                        broker);
+            problem_add(problems, "brokers",
+                        "\"%s\" is not a valid broker: write HOST:PORT, one in each entry", broker);
     }
     const struct kafka_sasl *sasl = &connection->sasl;
     bool named = sasl->username != NULL || secret_reveal(sasl->password) != NULL;
@@ -169,8 +157,8 @@ bool kafka_topic_is_valid(const char *topic) {
 
 enum { REASON_MAX = 400 };
 
-enum status kafka_conf_set(const struct kafka_library *library, rd_kafka_conf_t *conf,
-                           const char *key, const char *value, struct error *error) {
+static enum status set(const struct kafka_library *library, rd_kafka_conf_t *conf, const char *key,
+                       const char *value, struct error *error) {
     char reason[REASON_MAX] = "";
     if (library->conf_set(conf, key, value, reason, sizeof reason) == RD_KAFKA_CONF_OK)
         return STATUS_OK;
@@ -182,7 +170,8 @@ enum status kafka_conf_set_all(const struct kafka_library *library, rd_kafka_con
                                struct error *error) {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = kafka_conf_set(library, conf, settings[i].key, settings[i].value, error);
+        if (settings[i].value != NULL)
+            status = set(library, conf, settings[i].key, settings[i].value, error);
     return status;
 }
 
@@ -190,7 +179,7 @@ enum status kafka_conf_set_number(const struct kafka_library *library, rd_kafka_
                                   const char *key, uint64_t value, struct error *error) {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, value);
-    return kafka_conf_set(library, conf, key, text, error);
+    return set(library, conf, key, text, error);
 }
 
 enum status kafka_conf_set_duration(const struct kafka_library *library, rd_kafka_conf_t *conf,
@@ -207,6 +196,7 @@ static void say(const rd_kafka_t *handle, int level, const char *facility, const
     if (kafka_library_load(&library, NULL) != STATUS_OK)
         return; // it was loaded before there was a handle
     const struct kafka_client *client = library->opaque(handle);
+    assert(client->magic == KAFKA_CLIENT_MAGIC);
     enum log_level as = idle                     ? LOG_DEBUG
                         : level < SYSLOG_WARNING ? LOG_WARN
                         : level < SYSLOG_NOTICE  ? LOG_INFO
@@ -233,11 +223,7 @@ static enum status set_security(const struct kafka_library *library, rd_kafka_co
         {"ssl.key.location", tls->key_file},
         {"enable.ssl.certificate.verification", tls->unsafe_skip_verify ? "false" : NULL},
     };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0] && status == STATUS_OK; i++)
-        if (settings[i].value != NULL)
-            status = kafka_conf_set(library, conf, settings[i].key, settings[i].value, error);
-    return status;
+    return kafka_conf_set_all(library, conf, settings, sizeof settings / sizeof settings[0], error);
 }
 
 static enum status set_brokers(const struct kafka_library *library, rd_kafka_conf_t *conf,
@@ -252,37 +238,30 @@ static enum status set_brokers(const struct kafka_library *library, rd_kafka_con
     buffer_append_char(&list, '\0');
     enum status status =
         buffer_finish(&list)
-            ? kafka_conf_set(library, conf, "bootstrap.servers", list.data, error)
+            ? set(library, conf, "bootstrap.servers", list.data, error)
             : error_set(error, STATUS_CONFIG, "the list of brokers is longer than 1 MiB");
     buffer_release(&list);
     return status;
 }
 
-enum status kafka_conf_begin(struct kafka_client *client, const struct kafka_connection *connection,
-                             rd_kafka_conf_t **out, struct error *error) {
-    const struct kafka_library *library = client->library;
-    rd_kafka_conf_t *conf = library->conf_new();
-    library->conf_set_opaque(conf, client);
-    library->conf_set_log_cb(conf, say);
+static enum status set_common(const struct kafka_library *library, rd_kafka_conf_t *conf,
+                              const struct kafka_connection *connection, struct error *error) {
     const struct kafka_setting settings[] = {
         {"client.id", connection->client_id},
         {"client.software.name", "culprit"},
         {"log.connection.close", "false"}, // brokers close idle connections
     };
+    library->conf_set_log_cb(conf, say);
     enum status status = set_brokers(library, conf, connection, error);
     if (status == STATUS_OK)
         status = kafka_conf_set_all(library, conf, settings, 3, error);
     if (status == STATUS_OK)
         status = set_security(library, conf, connection, error);
-    if (status == STATUS_OK)
-        *out = conf;
-    else
-        library->conf_destroy(conf);
     return status;
 }
 
-enum status kafka_conf_finish(const struct kafka_library *library, rd_kafka_conf_t *conf,
-                              const struct kafka_connection *connection, struct error *error) {
+static enum status set_given(const struct kafka_library *library, rd_kafka_conf_t *conf,
+                             const struct kafka_connection *connection, struct error *error) {
     enum { KEY_MAX = 128 };
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < connection->librdkafka.count && status == STATUS_OK; i++) {
@@ -293,17 +272,31 @@ enum status kafka_conf_finish(const struct kafka_library *library, rd_kafka_conf
         char key[KEY_MAX];
         memcpy(key, entry, size);
         key[size] = '\0';
-        status = kafka_conf_set(library, conf, key, entry + size + 1, error);
+        status = set(library, conf, key, entry + size + 1, error);
     }
     return status;
 }
 
-enum status kafka_client_new(const struct kafka_library *library, rd_kafka_type_t type,
-                             rd_kafka_conf_t *conf, rd_kafka_t **handle, struct error *error) {
+enum status kafka_client_open(struct kafka_client *client,
+                              const struct kafka_connection *connection, rd_kafka_type_t type,
+                              kafka_set_up *set_up, rd_kafka_t **handle, struct error *error) {
+    const struct kafka_library *library = client->library;
+    assert(library != NULL && *handle == NULL);
+    client->magic = KAFKA_CLIENT_MAGIC;
+    rd_kafka_conf_t *conf = library->conf_new();
+    library->conf_set_opaque(conf, client);
+    enum status status = set_common(library, conf, connection, error);
+    if (status == STATUS_OK)
+        status = set_up(client, conf, error);
+    if (status == STATUS_OK)
+        status = set_given(library, conf, connection, error);
     char reason[REASON_MAX] = "";
-    *handle = library->new (type, conf, reason, sizeof reason);
-    if (*handle != NULL)
-        return STATUS_OK;
+    if (status == STATUS_OK) {
+        *handle = library->new (type, conf, reason, sizeof reason);
+        if (*handle != NULL)
+            return STATUS_OK; // it has taken `conf`
+        status = error_set(error, STATUS_CONFIG, "librdkafka cannot be set up: %s", reason);
+    }
     library->conf_destroy(conf);
-    return error_set(error, STATUS_CONFIG, "librdkafka cannot be set up: %s", reason);
+    return status;
 }

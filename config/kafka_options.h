@@ -33,60 +33,50 @@ struct kafka_connection {
 extern const struct option kafka_sasl_rows[3];
 extern const struct option kafka_tls_rows[5];
 
-// The rows for a `struct kafka_connection` that is the field `field` of `owner`.
+// The rows for a `struct kafka_connection` that is the field `group` of `owner`.
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
-#define KAFKA_CONNECTION_OPTIONS(owner, field)                                                     \
-    {.name = "brokers",                                                                            \
-     .type = OPTION_TEXT_LIST,                                                                     \
-     .offset = offsetof(owner, field.brokers),                                                     \
-     .default_value = "localhost:9092",                                                            \
-     .address = true,                                                                              \
-     .help = "brokers to ask first, HOST:PORT each"},                                              \
-        {.name = "client_id",                                                                      \
-         .type = OPTION_TEXT,                                                                      \
-         .offset = offsetof(owner, field.client_id),                                               \
-         .default_value = "culprit",                                                               \
-         .help = "what brokers call this client in their logs and quotas"},                        \
-        {.name = "sasl",                                                                           \
-         .type = OPTION_GROUP,                                                                     \
-         .offset = offsetof(owner, field.sasl),                                                    \
-         .rows = kafka_sasl_rows,                                                                  \
-         .row_count = OPTION_COUNT(kafka_sasl_rows),                                               \
-         .help = "who culprit is to the brokers"},                                                 \
-        {.name = "tls",                                                                            \
-         .type = OPTION_GROUP,                                                                     \
-         .offset = offsetof(owner, field.tls),                                                     \
-         .rows = kafka_tls_rows,                                                                   \
-         .row_count = OPTION_COUNT(kafka_tls_rows),                                                \
-         .help = "encryption; without it plain text"},                                             \
-    {                                                                                              \
-        .name = "librdkafka", .type = OPTION_TEXT_LIST,                                            \
-        .offset = offsetof(owner, field.librdkafka),                                               \
-        .help = "settings of librdkafka as key=value, for what has no option here"                 \
-    }
+#define KAFKA_CONNECTION_OPTIONS(owner, group)                                                     \
+    OPTION_IN(owner, group, brokers, OPTION_TEXT_LIST, .default_value = "localhost:9092",          \
+              .address = true, .help = "brokers to ask first, HOST:PORT each"),                    \
+        OPTION_IN(owner, group, client_id, OPTION_TEXT, .default_value = "culprit",                \
+                  .help = "what brokers call this client in their logs and quotas"),               \
+        OPTION_IN(owner, group, sasl, OPTION_GROUP, .rows = kafka_sasl_rows,                       \
+                  .row_count = OPTION_COUNT(kafka_sasl_rows),                                      \
+                  .help = "who culprit is to the brokers"),                                        \
+        OPTION_IN(owner, group, tls, OPTION_GROUP, .rows = kafka_tls_rows,                         \
+                  .row_count = OPTION_COUNT(kafka_tls_rows),                                       \
+                  .help = "encryption; without it plain text"),                                    \
+        OPTION_IN(owner, group, librdkafka, OPTION_TEXT_LIST,                                      \
+                  .help = "settings of librdkafka as key=value, for what has no option here")
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Rules between them, and settings that would break what culprit promises.
 void kafka_connection_check(const struct kafka_connection *connection,
                             struct problem_list *problems);
 
+enum { KAFKA_CLIENT_MAGIC = 0x6b636c69 };
+
 // What every callback of librdkafka is given: the first member of the opaque's struct.
 struct kafka_client {
+    uint32_t magic; // KAFKA_CLIENT_MAGIC once kafka_client_open was called
     const struct kafka_library *library;
     const char *site; // for logs
 };
 
-// A configuration with the connection, the log and `client` as opaque in it. It belongs to the
-// caller until rd_kafka_new takes it. The settings under `librdkafka` are put in by
-// kafka_conf_finish, which comes last.
-enum status kafka_conf_begin(struct kafka_client *client, const struct kafka_connection *connection,
-                             rd_kafka_conf_t **conf, struct error *error) MUST_USE;
-enum status kafka_conf_set(const struct kafka_library *library, rd_kafka_conf_t *conf,
-                           const char *key, const char *value, struct error *error) MUST_USE;
+// Puts the settings and callbacks of one kind of client into `conf`.
+typedef enum status kafka_set_up(struct kafka_client *client, rd_kafka_conf_t *conf,
+                                 struct error *error);
+// Makes a client with the connection, the log, `client` as opaque, what `set_up` puts in, and last
+// the settings under `librdkafka`. client->library is set.
+enum status kafka_client_open(struct kafka_client *client,
+                              const struct kafka_connection *connection, rd_kafka_type_t type,
+                              kafka_set_up *set_up, rd_kafka_t **handle,
+                              struct error *error) MUST_USE;
 struct kafka_setting {
     const char *key;
     const char *value;
 };
+// Leaves out those whose value is NULL.
 enum status kafka_conf_set_all(const struct kafka_library *library, rd_kafka_conf_t *conf,
                                const struct kafka_setting *settings, size_t count,
                                struct error *error) MUST_USE;
@@ -96,12 +86,5 @@ enum status kafka_conf_set_number(const struct kafka_library *library, rd_kafka_
 enum status kafka_conf_set_duration(const struct kafka_library *library, rd_kafka_conf_t *conf,
                                     const char *key, struct duration value,
                                     struct error *error) MUST_USE;
-enum status kafka_conf_finish(const struct kafka_library *library, rd_kafka_conf_t *conf,
-                              const struct kafka_connection *connection,
-                              struct error *error) MUST_USE;
-// Takes `conf` in any case.
-enum status kafka_client_new(const struct kafka_library *library, rd_kafka_type_t type,
-                             rd_kafka_conf_t *conf, rd_kafka_t **handle,
-                             struct error *error) MUST_USE;
 // A topic's name as Kafka allows it: 1 to 249 of [a-zA-Z0-9._-].
 bool kafka_topic_is_valid(const char *topic);

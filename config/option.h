@@ -70,9 +70,19 @@ struct option {
     size_t row_count;           // GROUP
     bool required;
     bool address;            // TEXT, TEXT_LIST: user and password in it are never printed
+    bool hidden;             // TEXT, TEXT_LIST: may hold secrets, so it is never printed
     enum option_claim claim; // TEXT
     const char *help;        // one sentence or clause, no trailing full stop
 };
+
+// A row whose key is the name of its field: OPTION(struct config, burst, OPTION_DURATION, .help =
+// …).
+#define OPTION(owner, field, kind, ...)                                                            \
+    { .name = #field, .type = (kind), .offset = offsetof(owner, field), __VA_ARGS__ }
+// The same for a field of the struct `group` within `owner`, whose rows stand beside the owner's
+// own.
+#define OPTION_IN(owner, group, field, kind, ...)                                                  \
+    { .name = #field, .type = (kind), .offset = offsetof(owner, group.field), __VA_ARGS__ }
 
 #define OPTION_COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 

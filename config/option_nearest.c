@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which name was meant?
+// Finds the name that was probably meant.
 //
 // Edit distance with swapped neighbours (the restricted form of Damerau's distance), in three rows.
 // A third of the letters, at least one, may be wrong; else a name that begins the other will do
@@ -7,6 +7,7 @@
 // Cost: O(count * length^2), no heap.
 #include "config/option.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { NAME_LENGTH_MAX = 64, PREFIX_MIN = 3 };
@@ -17,6 +18,7 @@ static unsigned min2(unsigned a, unsigned b) {
 
 // Both at most NAME_LENGTH_MAX bytes.
 static unsigned edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+    assert(a_length <= NAME_LENGTH_MAX && b_length <= NAME_LENGTH_MAX);
     unsigned rows[3][NAME_LENGTH_MAX + 1];
     unsigned *before = rows[0], *last = rows[1], *now = rows[2];
     for (unsigned j = 0; j <= b_length; j++)
@@ -43,6 +45,7 @@ static bool begins_other(const char *a, size_t a_length, const char *b, size_t b
 }
 
 const char *option_nearest(const char *given, const char *const *names, size_t count) {
+    assert(given != NULL);
     size_t length = strlen(given);
     if (length == 0 || length > NAME_LENGTH_MAX)
         return NULL;

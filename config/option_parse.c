@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a duration or a size mean, and how is one written?
+// Parses and formats durations and sizes.
 //
 // Durations follow the grammar of Go's time.ParseDuration without signs: numbers with a unit each,
 // added up. Sizes are one number with a binary unit. Everything is counted in 128-bit integers, so
 // that fractions are exact to the nanosecond or byte and an overflow is seen.
 #include "config/option.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -20,9 +21,9 @@ struct unit {
 
 static const struct unit DURATION_UNITS[] = {
     {"ns", 1},
-    {"us", 1000},
     {"\u00b5s", 1000},
     {"\u03bcs", 1000},
+    {"us", 1000}, // the last of its worth is the one that is written
     {"ms", 1000000},
     {"s", UINT64_C(1000000000)},
     {"m", UINT64_C(60000000000)},
@@ -79,6 +80,7 @@ static size_t unit_length(const char *text) {
 
 static const struct unit *unit_find(const struct unit *units, size_t count, const char *name,
                                     size_t length) {
+    assert(name != NULL);
     for (size_t i = 0; i < count; i++)
         if (strlen(units[i].name) == length && memcmp(units[i].name, name, length) == 0)
             return &units[i];
@@ -88,12 +90,13 @@ static const struct unit *unit_find(const struct unit *units, size_t count, cons
 // Adds quantity * unit to `*sum`; false when the result is over `max`.
 static bool sum_add(unsigned __int128 *sum, struct quantity quantity, const struct unit *unit,
                     uint64_t max) {
+    assert(quantity.scale > 0);
     *sum += (unsigned __int128)quantity.digits * unit->worth / quantity.scale;
     return *sum <= max;
 }
 
-static bool no_duration(const char *text, char *why, const char *hint) {
-    snprintf(why, WHY_MAX, "'%.40s' is no duration; %s", text, hint);
+static bool no_value(const char *text, const char *what, char *why, const char *hint) {
+    snprintf(why, WHY_MAX, "'%.40s' is not a valid %s; %s", text, what, hint);
     return false;
 }
 
@@ -103,35 +106,31 @@ static bool duration_unit_missing(const char *text, const char *unit, char *why)
         return false;
     }
     if (*unit == 'd' || *unit == 'w')
-        return no_duration(text, why, "the largest unit is h: a day is 24h");
-    return no_duration(text, why, "write it like 300ms, 5s or 1h30m");
+        return no_value(text, "duration", why, "the largest unit is h: a day is 24h");
+    return no_value(text, "duration", why, "write it like 300ms, 5s or 1h30m");
 }
 
 bool option_parse_duration(const char *text, struct duration *out, char *why) {
+    assert(text != NULL && why != NULL);
     if (*text == '\0')
-        return no_duration(text, why, "write it like 300ms, 5s or 1h30m");
+        return no_value(text, "duration", why, "write it like 300ms, 5s or 1h30m");
     if (*text == '-')
-        return no_duration(text, why, "it cannot be negative");
+        return no_value(text, "duration", why, "it cannot be negative");
     unsigned __int128 sum = 0;
     for (const char *at = text; *at != '\0';) {
         struct quantity quantity;
         if (!take_quantity(&at, &quantity))
-            return no_duration(text, why, "write it like 300ms, 5s or 1h30m");
+            return no_value(text, "duration", why, "write it like 300ms, 5s or 1h30m");
         size_t length = unit_length(at);
         const struct unit *unit = unit_find(DURATION_UNITS, UNIT_COUNT(DURATION_UNITS), at, length);
         if (unit == NULL)
             return duration_unit_missing(text, at, why);
         if (!sum_add(&sum, quantity, unit, INT64_MAX - 1))
-            return no_duration(text, why, "the longest one is 2562047h");
+            return no_value(text, "duration", why, "the longest one is 2562047h");
         at += length;
     }
     out->ns = (int64_t)sum;
     return true;
-}
-
-static bool no_size(const char *text, char *why, const char *hint) {
-    snprintf(why, WHY_MAX, "'%.40s' is no size; %s", text, hint);
-    return false;
 }
 
 // Says which unit was meant by kB, MB, M, Mi, mib and the like.
@@ -149,7 +148,7 @@ static bool size_unit_missing(const char *text, const char *unit, size_t length,
                  (length < 2 || strncasecmp(unit + 1, "ib", length - 1) == 0 ||
                   strncasecmp(unit + 1, "b", length) == 0);
     if (!known || number > 20)
-        return no_size(text, why, "write it like 512B, 64KiB, 20MiB or 2GiB");
+        return no_value(text, "size", why, "write it like 512B, 64KiB, 20MiB or 2GiB");
     const char *meant = SIZE_UNITS[letter - LETTERS + 1].name;
     snprintf(why, WHY_MAX, "'%.40s' has a unit that is not used here; use %s: %.*s%s", text, meant,
              number, text, meant);
@@ -157,19 +156,20 @@ static bool size_unit_missing(const char *text, const char *unit, size_t length,
 }
 
 bool option_parse_size(const char *text, struct byte_size *out, char *why) {
+    assert(text != NULL && why != NULL);
     const char *at = text;
     struct quantity quantity;
     if (*text == '-')
-        return no_size(text, why, "it cannot be negative");
+        return no_value(text, "size", why, "it cannot be negative");
     if (!take_quantity(&at, &quantity))
-        return no_size(text, why, "write it like 512B, 64KiB, 20MiB or 2GiB");
+        return no_value(text, "size", why, "write it like 512B, 64KiB, 20MiB or 2GiB");
     size_t length = strlen(at);
     const struct unit *unit = unit_find(SIZE_UNITS, UNIT_COUNT(SIZE_UNITS), at, length);
     if (unit == NULL)
         return size_unit_missing(text, at, length, why);
     unsigned __int128 sum = 0;
     if (!sum_add(&sum, quantity, unit, INT64_MAX))
-        return no_size(text, why, "the largest one is 8388607TiB");
+        return no_value(text, "size", why, "the largest one is 8388607TiB");
     out->bytes = (uint64_t)sum;
     return true;
 }
@@ -189,24 +189,17 @@ void option_format_size(struct byte_size size, char out[OPTION_VALUE_MAX]) {
 }
 
 void option_format_duration(struct duration duration, char out[OPTION_VALUE_MAX]) {
-    static const struct unit SHOWN[] = {
-        {"h", UINT64_C(3600000000000)},
-        {"m", UINT64_C(60000000000)},
-        {"s", UINT64_C(1000000000)},
-        {"ms", 1000000},
-        {"us", 1000},
-        {"ns", 1},
-    };
+    assert(duration.ns != DURATION_SPECIAL);
     uint64_t left = duration.ns < 0 ? 0 : (uint64_t)duration.ns;
     size_t used = 0;
     if (left == 0)
         snprintf(out, OPTION_VALUE_MAX, "0s");
-    for (size_t i = 0; i < UNIT_COUNT(SHOWN) && left > 0; i++) {
-        uint64_t whole = left / SHOWN[i].worth;
+    for (size_t i = UNIT_COUNT(DURATION_UNITS); i-- > 0 && left > 0;) {
+        uint64_t whole = left / DURATION_UNITS[i].worth;
         if (whole == 0)
             continue;
-        left %= SHOWN[i].worth;
+        left %= DURATION_UNITS[i].worth;
         used += (size_t)snprintf(out + used, OPTION_VALUE_MAX - used, "%llu%s",
-                                 (unsigned long long)whole, SHOWN[i].name);
+                                 (unsigned long long)whole, DURATION_UNITS[i].name);
     }
 }

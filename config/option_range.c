@@ -1,39 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values does an option take, in words?
+// Describes the values that an option takes.
 //
 // Bounds are doubles in the row's unit: exact for integers below 2^53. A bound at or above what the
 // type can hold is none.
 #include "config/option.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { BOUND_MAX = 64 };
 
 const char *option_type_name(enum option_type type) {
-    switch (type) {
-    case OPTION_BOOL:
-        return "true or false";
-    case OPTION_INT:
-        return "whole number";
-    case OPTION_RATIO:
-        return "number";
-    case OPTION_DURATION:
-        return "duration";
-    case OPTION_SIZE:
-        return "size";
-    case OPTION_TEXT:
-        return "text";
-    case OPTION_CHOICE:
-        return "choice";
-    case OPTION_SECRET:
-        return "secret";
-    case OPTION_TEXT_LIST:
-        return "list of texts";
-    case OPTION_GROUP:
-        return "group";
-    }
-    return "";
+    static const char *const NAMES[] = {"true or false", "whole number", "number", "duration",
+                                        "size",          "text",         "choice", "secret",
+                                        "list of texts", "group"};
+    assert(type <= OPTION_GROUP);
+    return NAMES[type];
 }
 
 // A bound is for reading: one that no large unit divides is rounded to four digits.
@@ -71,6 +54,7 @@ static double type_ceiling(enum option_type type) {
 }
 
 static void bounds_range(const struct option *row, char out[OPTION_RANGE_MAX]) {
+    assert(row->min <= row->max);
     char low[BOUND_MAX], high[BOUND_MAX];
     bool has_low = row->type == OPTION_INT || row->type == OPTION_RATIO
                        ? row->min > -type_ceiling(row->type)
@@ -93,6 +77,7 @@ static void bounds_range(const struct option *row, char out[OPTION_RANGE_MAX]) {
 }
 
 static void choices_range(const struct option *row, char out[OPTION_RANGE_MAX]) {
+    assert(row->choices != NULL);
     size_t used = 0;
     for (size_t i = 0; row->choices[i] != NULL && used < OPTION_RANGE_MAX; i++) {
         const char *joint = i == 0 ? "" : row->choices[i + 1] == NULL ? " or " : ", ";
@@ -104,23 +89,10 @@ static void choices_range(const struct option *row, char out[OPTION_RANGE_MAX]) 
 void option_range(const struct option *row, char out[OPTION_RANGE_MAX]) {
     out[0] = '\0';
     bool bounded = row->min != 0 || row->max != 0;
-    switch (row->type) {
-    case OPTION_CHOICE:
+    if (row->type == OPTION_CHOICE)
         choices_range(row, out);
-        break;
-    case OPTION_DURATION:
-        if (!bounded && row->special != NULL)
-            snprintf(out, OPTION_RANGE_MAX, "any, or %s", row->special);
-        else if (bounded)
-            bounds_range(row, out);
-        break;
-    case OPTION_INT:
-    case OPTION_RATIO:
-    case OPTION_SIZE:
-        if (bounded)
-            bounds_range(row, out);
-        break;
-    default:
-        break;
-    }
+    else if (bounded && row->type <= OPTION_SIZE)
+        bounds_range(row, out);
+    else if (row->type == OPTION_DURATION && row->special != NULL)
+        snprintf(out, OPTION_RANGE_MAX, "any, or %s", row->special);
 }

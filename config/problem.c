@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a configuration, and where?
+// Collects what is wrong with a configuration, and where.
 //
 // Problems are kept in order of arrival and sorted once, when they are printed. At most
 // PROBLEMS_MAX are kept; the last of them then says that there are more. Everything lies in the
 // list's arena, so there is nothing to release.
 #include "config/problem.h"
 
+#include "base/sort.h"
 #include "base/text/display.h"
 #include "base/text/redact.h"
 
@@ -17,6 +18,7 @@
 enum { PROBLEMS_MAX = 200, PROBLEM_TEXT_MAX = 1024 };
 
 void problem_list_init(struct problem_list *list, struct arena *arena) {
+    assert(arena != NULL);
     *list = (struct problem_list){.arena = arena};
 }
 
@@ -25,6 +27,7 @@ bool problem_list_full(const struct problem_list *list) {
 }
 
 bool problem_list_names(const struct problem_list *list, const char *key) {
+    assert(key != NULL);
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i].key, key) == 0)
             return true;
@@ -32,13 +35,11 @@ bool problem_list_names(const struct problem_list *list, const char *key) {
 }
 
 static struct problem *list_grow(struct problem_list *list) {
+    assert(list->count <= list->capacity && list->count < PROBLEMS_MAX);
     if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-        struct problem *items = arena_take(list->arena, capacity * sizeof *items);
-        if (list->count > 0)
-            memcpy(items, list->items, list->count * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
+        list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+        list->items = arena_enlarge(list->arena, list->items, list->count, list->capacity,
+                                    sizeof *list->items);
     }
     return &list->items[list->count++];
 }
@@ -57,13 +58,14 @@ static const char *kept_file(const struct problem_list *list, const char *file) 
 
 static void list_append(struct problem_list *list, struct location where, const char *key,
                         const char *format, va_list arguments) {
+    assert(list->arena != NULL && key != NULL);
     if (problem_list_full(list))
         return;
     char text[PROBLEM_TEXT_MAX];
     vsnprintf(text, sizeof text, format, arguments);
     redact_urls(text, sizeof text);
     bool full = list->count == PROBLEMS_MAX - 1;
-    const char *kept = full ? "and more from here on; mend what is listed first" : text;
+    const char *kept = full ? "and more from here on; fix these first" : text;
     where.file = kept_file(list, where.file);
     struct problem problem = {.where = where,
                               .key = arena_text(list->arena, slice_of(full ? "" : key)),
@@ -93,14 +95,10 @@ void problem_add_at(struct problem_list *list, struct location where, const char
 
 // The command line comes last, as it is applied last.
 static int location_compare(struct location a, struct location b) {
-    if ((a.file == NULL) != (b.file == NULL))
-        return a.file == NULL ? 1 : -1;
-    int order = a.file == NULL ? 0 : strcmp(a.file, b.file);
-    if (order != 0)
-        return order;
-    if (a.line != b.line)
-        return a.line < b.line ? -1 : 1;
-    return (a.column > b.column) - (a.column < b.column);
+    if (a.file == NULL || b.file == NULL)
+        return COMPARE(a.file == NULL, b.file == NULL);
+    return COMPARE_KEYS(strcmp(a.file, b.file), COMPARE(a.line, b.line),
+                        COMPARE(a.column, b.column));
 }
 
 // Insertion sort: stable, and the list is short.
@@ -124,6 +122,7 @@ static void location_print(struct location where, struct buffer *out) {
 }
 
 void problem_list_print(struct problem_list *list, struct buffer *out) {
+    assert(out != NULL);
     list_sort(list);
     for (uint32_t i = 0; i < list->count; i++) {
         const struct problem *problem = &list->items[i];

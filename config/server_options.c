@@ -6,31 +6,24 @@
 #include <string.h>
 
 const struct option tls_server_rows[3] = {
-    {.name = "cert_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct tls_server_config, cert_file),
-     .help = "PEM file with the server's certificate and those between it and the root"},
-    {.name = "key_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct tls_server_config, key_file),
-     .help = "PEM file with its private key"},
-    {.name = "client_ca_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct tls_server_config, client_ca_file),
-     .help = "PEM file with authorities; clients must show a certificate that one of them signed"},
+    OPTION(struct tls_server_config, cert_file, OPTION_TEXT,
+           .help = "PEM file with the server's certificate and those between it and the root"),
+    OPTION(struct tls_server_config, key_file, OPTION_TEXT,
+           .help = "PEM file with its private key"),
+    OPTION(
+        struct tls_server_config, client_ca_file, OPTION_TEXT,
+        .help =
+            "PEM file with authorities; clients must show a certificate that one of them signed"),
 };
 
 const struct option auth_server_rows[2] = {
-    {.name = "bearer_token",
-     .type = OPTION_SECRET,
-     .offset = offsetof(struct auth_server_config, bearer_token),
-     .help =
-         "clients must send `Authorization: Bearer` and this text; write `${file:/path}` rather "
-         "than the text itself"},
-    {.name = "bearer_token_file",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct auth_server_config, bearer_token_file),
-     .help = "the same, in a file that is read again when it changes"},
+    OPTION(
+        struct auth_server_config, bearer_token, OPTION_SECRET,
+        .help =
+            "clients must send `Authorization: Bearer` and this text; write `${file:/path}` rather "
+            "than the text itself"),
+    OPTION(struct auth_server_config, bearer_token_file, OPTION_TEXT,
+           .help = "the same, in a file that is read again when it changes"),
 };
 
 void endpoint_check(const char *endpoint, const char *key, struct problem_list *problems) {

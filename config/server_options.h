@@ -20,17 +20,11 @@ extern const struct option auth_server_rows[2];
 
 // Rows for fields `tls` and `auth` of these types in the struct `config`.
 #define SERVER_SECURITY_OPTIONS(config)                                                            \
-    {.name = "tls",                                                                                \
-     .type = OPTION_GROUP,                                                                         \
-     .offset = offsetof(config, tls),                                                              \
-     .rows = tls_server_rows,                                                                      \
-     .row_count = OPTION_COUNT(tls_server_rows),                                                   \
-     .help = "serve HTTPS; without it plain HTTP"},                                                \
-    {                                                                                              \
-        .name = "auth", .type = OPTION_GROUP, .offset = offsetof(config, auth),                    \
-        .rows = auth_server_rows, .row_count = OPTION_COUNT(auth_server_rows),                     \
-        .help = "what clients must show"                                                           \
-    }
+    OPTION(config, tls, OPTION_GROUP, .rows = tls_server_rows,                                     \
+           .row_count = OPTION_COUNT(tls_server_rows),                                             \
+           .help = "serve HTTPS; without it plain HTTP"),                                          \
+        OPTION(config, auth, OPTION_GROUP, .rows = auth_server_rows,                               \
+               .row_count = OPTION_COUNT(auth_server_rows), .help = "what clients must show")
 
 // Adds a problem under `key` when `endpoint` is none ("HOST:PORT", "[V6]:PORT", "unix:/PATH").
 void endpoint_check(const char *endpoint, const char *key, struct problem_list *problems);

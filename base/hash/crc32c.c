@@ -5,6 +5,7 @@
 // of 256 (8 KiB, made once), which also take eight bytes at a time.
 #include "base/hash/crc32c.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #define POLYNOMIAL 0x82f63b78u
@@ -30,6 +31,7 @@ static uint32_t little_endian(const unsigned char *at) {
 
 uint32_t crc32c_by_tables(uint32_t crc, struct slice bytes) {
     pthread_once(&tables_once, tables_fill);
+    assert(bytes.data != NULL || bytes.size == 0);
     const unsigned char *at = (const unsigned char *)bytes.data;
     size_t left = bytes.size;
     crc = ~crc;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Digests by libnettle, written as lower-case hexadecimal digits.
 #include "base/hash/digest.h"
 
+#include <assert.h>
 #include <nettle/sha1.h>
 #include <nettle/sha2.h>
 
 static const char hex_digits[] = "0123456789abcdef";
 
 static void hex_write(const uint8_t *bytes, size_t count, char *out) {
+    assert(count <= SHA256_DIGEST_SIZE);
     for (size_t i = 0; i < count; i++) {
         out[2 * i] = hex_digits[bytes[i] >> 4];
         out[2 * i + 1] = hex_digits[bytes[i] & 15];
@@ -14,6 +17,7 @@ static void hex_write(const uint8_t *bytes, size_t count, char *out) {
 }
 
 void digest_id(const struct slice *parts, size_t count, char out[DIGEST_ID_SIZE]) {
+    assert(parts != NULL || count == 0);
     struct sha256_ctx hash;
     sha256_init(&hash);
     for (size_t i = 0; i < count; i++) {

@@ -3,6 +3,7 @@
 // nothing past the end is read.
 #include "base/hash/seeded_hash.h"
 
+#include <assert.h>
 #include <sys/random.h>
 
 static uint64_t bytes_load8(const char *bytes) {
@@ -36,6 +37,7 @@ uint64_t hash_seed(void) {
 }
 
 uint64_t hash_seeded(struct slice text, uint64_t seed) {
+    assert(text.data != NULL || text.size == 0);
     const char *at = text.data;
     size_t size = text.size;
     uint64_t a = 0, b = 0, hash = seed ^ size * HASH_K2;

@@ -3,12 +3,7 @@
 
 #include "base/late_library.h"
 
-#include <pthread.h>
-#include <stdbool.h>
-
 static struct curl_library curl;
-static bool loaded;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const struct late_symbol symbols[] = {
 #define CURL_PLACE(name) {"curl_" #name, (void **)(void *)&curl.name},
@@ -16,17 +11,21 @@ static const struct late_symbol symbols[] = {
 #undef CURL_PLACE
 };
 
+static enum status set_up(struct error *error) {
+    if (curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        return STATUS_OK;
+    return error_set(error, STATUS_OS, "libcurl cannot set itself up");
+}
+
+static struct late_library late = {"libcurl.so.4",
+                                   "libcurl4",
+                                   "sending over HTTP",
+                                   symbols,
+                                   .symbol_count = sizeof symbols / sizeof symbols[0],
+                                   .set_up = set_up};
+
 enum status curl_library_load(const struct curl_library **library, struct error *error) {
-    pthread_mutex_lock(&lock);
-    enum status status = STATUS_OK;
-    if (!loaded)
-        status = late_library_load("libcurl.so.4", "libcurl4", "Weights & Biases", symbols,
-                                   sizeof symbols / sizeof symbols[0], error);
-    // Its own state is made once, under the lock; it stays until the process ends.
-    if (!loaded && status == STATUS_OK && curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        status = error_set(error, STATUS_OS, "libcurl cannot set itself up");
-    loaded = loaded || status == STATUS_OK;
-    pthread_mutex_unlock(&lock);
+    enum status status = late_library_load(&late, error);
     if (status == STATUS_OK)
         *library = &curl;
     return status;

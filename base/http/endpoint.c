@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// The sockets of this process stand in one table under one lock.
 #include "base/http/endpoint.h"
 
 #include "base/memory.h"
 #include "base/slice.h"
+#include "base/thread.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -19,7 +22,7 @@
 enum { BACKLOG = 1024, SOCKETS_MAX = 64 };
 
 // The listening sockets of this process: those in use, and those that are kept.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 static struct own_socket {
     char *text; // NULL: a free place
     int descriptor;
@@ -29,17 +32,14 @@ static struct own_socket {
 // -- the text -----------------------------------------------------------------------------------
 
 static const char *parse_port(const char *text, uint16_t *port) {
+    size_t digits = strspn(text, "0123456789");
     if (text[0] == '\0')
         return "the port is missing; write HOST:PORT, [IPV6]:PORT or unix:/PATH";
-    uint32_t value = 0;
-    for (const char *at = text; *at != '\0'; at++) {
-        if (*at < '0' || *at > '9' || at - text >= 5)
-            return "the port must be a number from 0 to 65535";
-        value = value * 10 + (uint32_t)(*at - '0');
-    }
+    unsigned long value = digits > 5 || text[digits] != '\0' ? ULONG_MAX : strtoul(text, NULL, 10);
     if (value > UINT16_MAX)
         return "the port must be a number from 0 to 65535";
     *port = (uint16_t)value;
+    assert(digits > 0);
     return NULL;
 }
 
@@ -100,54 +100,69 @@ bool endpoint_is_loopback(const struct endpoint *endpoint) {
            strncmp(endpoint->host, "127.", 4) == 0 || strcmp(endpoint->host, "::1") == 0;
 }
 
-enum host_kind { HOST_NAME, HOST_LOCAL, HOST_V4, HOST_V6, HOST_ALL_V4, HOST_ALL };
+// -- addresses ----------------------------------------------------------------------------------
 
-struct host {
-    enum host_kind kind;
-    unsigned char address[sizeof(struct in6_addr)];
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_storage storage;
 };
 
-// Also the short forms of IPv4 that the system takes ("127.1", "0").
-static struct host host_of(const char *text) {
-    struct host host = {.kind = HOST_NAME};
-    struct in_addr v4;
-    if (strcmp(text, "localhost") == 0) {
-        host.kind = HOST_LOCAL;
-    } else if (inet_aton(text, &v4) != 0) {
-        host.kind = v4.s_addr == htonl(INADDR_ANY) ? HOST_ALL_V4 : HOST_V4;
-        memcpy(host.address, &v4, sizeof v4);
-    } else if (inet_pton(AF_INET6, text, host.address) == 1) {
-        static const struct in6_addr any = IN6ADDR_ANY_INIT;
-        host.kind = memcmp(host.address, &any, sizeof any) == 0 ? HOST_ALL : HOST_V6;
-    }
-    return host;
+static uint16_t address_port(const union address *address) {
+    return address->any.sa_family == AF_INET    ? ntohs(address->v4.sin_port)
+           : address->any.sa_family == AF_INET6 ? ntohs(address->v6.sin6_port)
+                                                : 0;
 }
 
-// `one` is of the later kind.
-static bool kinds_overlap(const struct host *one, const struct host *other) {
-    // A socket on :: takes IPv4, too.
-    if (one->kind == HOST_ALL)
-        return true;
-    if (one->kind == HOST_ALL_V4)
-        return other->kind != HOST_V6;
-    return one->kind == other->kind && one->kind != HOST_NAME &&
-           memcmp(one->address, other->address, sizeof one->address) == 0;
+static bool is_any(const union address *address) {
+    return address->any.sa_family == AF_INET ? address->v4.sin_addr.s_addr == htonl(INADDR_ANY)
+                                             : IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr);
 }
 
-static bool hosts_overlap(const struct endpoint *a, const struct endpoint *b) {
-    struct host one = host_of(a->host), other = host_of(b->host);
-    if (strcmp(a->host, b->host) == 0)
+// Whether a socket on one keeps the other from being bound.
+static bool addresses_overlap(const union address *a, const union address *b) {
+    if (address_port(a) == 0 || address_port(a) != address_port(b))
+        return false;
+    if (a->any.sa_family != b->any.sa_family)
+        return is_any(a->any.sa_family == AF_INET6 ? a : b); // a socket on :: takes IPv4, too
+    if (is_any(a) || is_any(b))
         return true;
-    if (one.kind == HOST_LOCAL || other.kind == HOST_LOCAL)
-        if (endpoint_is_loopback(a) && endpoint_is_loopback(b))
-            return true;
-    return one.kind < other.kind ? kinds_overlap(&other, &one) : kinds_overlap(&one, &other);
+    return a->any.sa_family == AF_INET ? a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr
+                                       : IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
+}
+
+// The addresses that the text says without being looked up, none for a name. Also the short forms
+// of IPv4 that the system takes ("127.1", "0").
+static int addresses_of(const struct endpoint *endpoint, union address out[2]) {
+    bool local = strcmp(endpoint->host, "localhost") == 0;
+    int count = 0;
+    memset(out, 0, 2 * sizeof *out);
+    out[0].v4.sin_port = htons(endpoint->port);
+    out[0].any.sa_family = AF_INET;
+    count += inet_aton(local ? "127.0.0.1" : endpoint->host, &out[0].v4.sin_addr) != 0;
+    out[count].any.sa_family = AF_INET6;
+    out[count].v6.sin6_port = htons(endpoint->port);
+    count += inet_pton(AF_INET6, local ? "::1" : endpoint->host, &out[count].v6.sin6_addr) == 1;
+    return count;
 }
 
 bool endpoint_overlaps(const struct endpoint *a, const struct endpoint *b) {
+    bool same = strcmp(a->host, b->host) == 0;
     if (a->is_unix || b->is_unix)
-        return a->is_unix && b->is_unix && strcmp(a->host, b->host) == 0;
-    return a->port == b->port && a->port != 0 && hosts_overlap(a, b);
+        return a->is_unix && b->is_unix && same;
+    if (a->port != b->port || a->port == 0 || same)
+        return a->port == b->port && a->port != 0;
+    union address ours[2], theirs[2];
+    int our_count = addresses_of(a, ours), their_count = addresses_of(b, theirs);
+    // A name may be any address.
+    if (our_count == 0 || their_count == 0)
+        return (our_count > 0 && is_any(&ours[0])) || (their_count > 0 && is_any(&theirs[0]));
+    for (int i = 0; i < our_count; i++)
+        for (int j = 0; j < their_count; j++)
+            if (addresses_overlap(&ours[i], &theirs[j]))
+                return true;
+    return false;
 }
 
 // -- sockets ------------------------------------------------------------------------------------
@@ -155,6 +170,7 @@ bool endpoint_overlaps(const struct endpoint *a, const struct endpoint *b) {
 static enum status say_taken(const char *text, int os_error, const char *own, struct error *error) {
     struct endpoint endpoint;
     (void)endpoint_parse(text, &endpoint);
+    assert(os_error != 0);
     if (os_error == EADDRINUSE && own[0] != '\0')
         return error_set(error, STATUS_CANNOT_CREATE,
                          "endpoint %s cannot be used: this culprit itself listens there already, "
@@ -172,44 +188,11 @@ static enum status say_taken(const char *text, int os_error, const char *own, st
     return error_set_os(error, STATUS_CANNOT_CREATE, os_error, "endpoint %s cannot be used", text);
 }
 
-static uint16_t address_port(const struct sockaddr *address) {
-    if (address->sa_family == AF_INET)
-        return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
-    if (address->sa_family == AF_INET6)
-        return ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
-    return 0;
-}
-
-static bool is_any(const struct sockaddr *address) {
-    if (address->sa_family == AF_INET)
-        return ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr == INADDR_ANY;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-    return IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
-}
-
-// Whether a socket on one keeps the other from being bound.
-static bool addresses_overlap(const struct sockaddr *a, const struct sockaddr *b) {
-    if (address_port(a) == 0 || address_port(a) != address_port(b))
-        return false;
-    if (a->sa_family != b->sa_family)
-        return is_any(a->sa_family == AF_INET6 ? a : b); // a socket on :: takes IPv4, too
-    if (is_any(a) || is_any(b))
-        return true;
-    if (a->sa_family == AF_INET)
-        return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
-               ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
-    return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
-                  &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
-                  sizeof(struct in6_addr)) == 0;
-}
-
-static bool socket_is_at(const struct own_socket *own, const struct sockaddr *address) {
-    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
-    socklen_t size = sizeof bound;
-    return own->text != NULL &&
-           getsockname(own->descriptor, (struct sockaddr *)(void *)&bound, &size) == 0 &&
-           (bound.ss_family == AF_INET || bound.ss_family == AF_INET6) &&
-           addresses_overlap((const struct sockaddr *)(const void *)&bound, address);
+static bool get_bound(int descriptor, union address *bound) {
+    socklen_t size = sizeof *bound;
+    bound->any.sa_family = AF_UNSPEC;
+    return getsockname(descriptor, &bound->any, &size) == 0 &&
+           (bound->any.sa_family == AF_INET || bound->any.sa_family == AF_INET6);
 }
 
 static void close_for_good(const char *text, int descriptor) {
@@ -220,6 +203,7 @@ static void close_for_good(const char *text, int descriptor) {
 }
 
 static void forget(struct own_socket *own) {
+    assert(lock_is_held(&lock) && !own->in_use);
     memory_give(own->text);
     *own = (struct own_socket){.text = NULL};
 }
@@ -227,11 +211,15 @@ static void forget(struct own_socket *own) {
 // What of this process stands in the way: kept sockets are closed, for a new configuration may put
 // another endpoint in their place. The text of one that is in use goes to `own`, "" when there is
 // none. True when something was closed.
-static bool make_way(const struct sockaddr *address, char own[ENDPOINT_HOST_MAX]) {
+static bool make_way(const struct addrinfo *wanted, char own[ENDPOINT_HOST_MAX]) {
     bool closed = false;
-    pthread_mutex_lock(&lock);
+    union address address, bound;
+    assert(wanted->ai_addrlen <= sizeof address);
+    memcpy(&address, wanted->ai_addr, wanted->ai_addrlen);
+    lock_take(&lock);
     for (int i = 0; i < SOCKETS_MAX; i++) {
-        if (!socket_is_at(&sockets[i], address))
+        if (sockets[i].text == NULL || !get_bound(sockets[i].descriptor, &bound) ||
+            !addresses_overlap(&bound, &address))
             continue;
         if (sockets[i].in_use) {
             snprintf(own, ENDPOINT_HOST_MAX, "%s", sockets[i].text);
@@ -241,7 +229,7 @@ static bool make_way(const struct sockaddr *address, char own[ENDPOINT_HOST_MAX]
         forget(&sockets[i]);
         closed = true;
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&lock);
     return closed;
 }
 
@@ -260,59 +248,48 @@ static bool is_stale(const struct sockaddr_un *address) {
     return refused;
 }
 
-static int listen_unix(const char *path, int *os_error) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    // endpoint_parse has seen to it that it fits.
-    memcpy(address.sun_path, path, strnlen(path, sizeof address.sun_path - 1));
-    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor < 0) {
-        *os_error = errno;
-        return -1;
-    }
-    if (is_stale(&address))
-        (void)unlink(path);
+// A socket that listens, -1 with the reason when that is not possible. `path`: of a unix socket.
+static int listen_at(const struct sockaddr *address, socklen_t size, const char *path,
+                     int *os_error) {
+    int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+    if (descriptor >= 0 && path == NULL)
+        (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     // Nobody can connect before listen, so there is no moment in which others may.
-    if (bind(descriptor, (struct sockaddr *)(void *)&address, sizeof address) != 0 ||
-        chmod(path, 0660) != 0 || listen(descriptor, BACKLOG) != 0) {
-        *os_error = errno;
+    if (descriptor >= 0 && bind(descriptor, address, size) == 0 &&
+        (path == NULL || chmod(path, 0660) == 0) && listen(descriptor, BACKLOG) == 0)
+        return descriptor;
+    *os_error = errno;
+    if (descriptor >= 0)
         close(descriptor);
-        return -1;
-    }
-    return descriptor;
+    return -1;
 }
 
-static int bind_address(const struct addrinfo *address, int *os_error) {
-    int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor < 0) {
-        *os_error = errno;
-        return -1;
-    }
-    int on = 1;
-    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(descriptor, address->ai_addr, address->ai_addrlen) != 0 ||
-        listen(descriptor, BACKLOG) != 0) {
-        *os_error = errno;
-        close(descriptor);
-        return -1;
-    }
-    return descriptor;
+static int listen_unix(const char *path, int *os_error) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    assert(strlen(path) < sizeof address.sun_path); // endpoint_parse has seen to it
+    memcpy(address.sun_path, path, strlen(path));
+    if (is_stale(&address))
+        (void)unlink(path);
+    return listen_at((const struct sockaddr *)(const void *)&address, sizeof address, path,
+                     os_error);
 }
 
 static int listen_address(const struct addrinfo *address, int *os_error,
                           char own[ENDPOINT_HOST_MAX]) {
-    int descriptor = bind_address(address, os_error);
-    if (descriptor < 0 && *os_error == EADDRINUSE && make_way(address->ai_addr, own))
-        descriptor = bind_address(address, os_error);
+    int descriptor = listen_at(address->ai_addr, address->ai_addrlen, NULL, os_error);
+    if (descriptor < 0 && *os_error == EADDRINUSE && make_way(address, own))
+        descriptor = listen_at(address->ai_addr, address->ai_addrlen, NULL, os_error);
     return descriptor;
 }
 
 // Whether a listener of this process has the unix socket.
 static bool is_own_unix(const char *text) {
     bool found = false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (int i = 0; i < SOCKETS_MAX && !found; i++)
         found = sockets[i].text != NULL && strcmp(sockets[i].text, text) == 0;
-    pthread_mutex_unlock(&lock);
+    lock_release(&lock);
     return found;
 }
 
@@ -348,17 +325,9 @@ static enum status listen_new(const char *text, const struct endpoint *endpoint,
     return *descriptor >= 0 ? STATUS_OK : say_taken(text, first_error, own, error);
 }
 
-static uint16_t bound_port(int descriptor) {
-    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    socklen_t size = sizeof address;
-    if (getsockname(descriptor, (struct sockaddr *)(void *)&address, &size) != 0)
-        return 0;
-    return address_port((const struct sockaddr *)(const void *)&address);
-}
-
 static int take_kept(const char *text) {
     int descriptor = -1;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (int i = 0; i < SOCKETS_MAX && descriptor < 0; i++) {
         struct own_socket *own = &sockets[i];
         if (own->text == NULL || own->in_use || strcmp(own->text, text) != 0)
@@ -366,20 +335,21 @@ static int take_kept(const char *text) {
         own->in_use = true;
         descriptor = own->descriptor;
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&lock);
     return descriptor;
 }
 
 // Without a free place it works as well: then nobody can be told that it is ours.
 static void remember(const char *text, int descriptor) {
-    pthread_mutex_lock(&lock);
+    assert(text[0] != '\0' && descriptor >= 0);
+    lock_take(&lock);
     int place = 0;
     while (place < SOCKETS_MAX && sockets[place].text != NULL)
         place++;
     if (place < SOCKETS_MAX)
         sockets[place] =
             (struct own_socket){memory_copy_text(text, strlen(text)), descriptor, true};
-    pthread_mutex_unlock(&lock);
+    lock_release(&lock);
 }
 
 enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port,
@@ -395,35 +365,38 @@ enum status endpoint_listen(const char *text, int *descriptor, uint16_t *port,
             return status;
         remember(text, found);
     }
-    *port = bound_port(found);
+    union address bound;
+    *port = get_bound(found, &bound) ? address_port(&bound) : 0;
     *descriptor = found;
     return STATUS_OK;
 }
 
 void endpoint_return(const char *text, int descriptor, bool keep) {
+    assert(text != NULL && descriptor >= 0);
     bool known = false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (int i = 0; i < SOCKETS_MAX && !known; i++) {
         struct own_socket *own = &sockets[i];
         if (own->text == NULL || own->descriptor != descriptor)
             continue;
         known = true;
+        assert(own->in_use);
         own->in_use = false;
         if (!keep)
             forget(own);
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&lock);
     if (!keep || !known)
         close_for_good(text, descriptor);
 }
 
 void endpoint_drop_kept(void) {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (int i = 0; i < SOCKETS_MAX; i++) {
         if (sockets[i].text == NULL || sockets[i].in_use)
             continue;
         close_for_good(sockets[i].text, sockets[i].descriptor);
         forget(&sockets[i]);
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&lock);
 }

@@ -8,20 +8,26 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
+// Every function of libmicrohttpd that culprit calls, without its prefix `MHD_`.
+#define HTTP_FUNCTIONS(X)                                                                          \
+    X(start_daemon)                                                                                \
+    X(quiesce_daemon)                                                                              \
+    X(stop_daemon)                                                                                 \
+    X(is_feature_supported)                                                                        \
+    X(get_connection_info)                                                                         \
+    X(lookup_connection_value)                                                                     \
+    X(get_connection_values)                                                                       \
+    X(suspend_connection)                                                                          \
+    X(resume_connection)                                                                           \
+    X(create_response_from_buffer)                                                                 \
+    X(add_response_header)                                                                         \
+    X(queue_response)                                                                              \
+    X(destroy_response)
+
 struct http_library {
-    __typeof__(&MHD_start_daemon) start_daemon;
-    __typeof__(&MHD_quiesce_daemon) quiesce_daemon;
-    __typeof__(&MHD_stop_daemon) stop_daemon;
-    __typeof__(&MHD_is_feature_supported) is_feature_supported;
-    __typeof__(&MHD_get_connection_info) get_connection_info;
-    __typeof__(&MHD_lookup_connection_value) lookup_connection_value;
-    __typeof__(&MHD_get_connection_values) get_connection_values;
-    __typeof__(&MHD_suspend_connection) suspend_connection;
-    __typeof__(&MHD_resume_connection) resume_connection;
-    __typeof__(&MHD_create_response_from_buffer) create_response_from_buffer;
-    __typeof__(&MHD_add_response_header) add_response_header;
-    __typeof__(&MHD_queue_response) queue_response;
-    __typeof__(&MHD_destroy_response) destroy_response;
+#define HTTP_MEMBER(name) __typeof__ (&MHD_##name)(name);
+    HTTP_FUNCTIONS(HTTP_MEMBER)
+#undef HTTP_MEMBER
 };
 
 // Sessions are opaque here, so that GnuTLS' headers are not needed.

@@ -105,14 +105,6 @@ struct http_server_options {
     const char *site; // for logs, "receiver/http"
 };
 
-// Counters since the start, for metrics; any thread.
-struct http_server_figures {
-    uint64_t requests;
-    uint64_t responses_2xx, responses_4xx, responses_5xx;
-    uint64_t received_bytes; // bodies as sent
-    uint64_t connections;    // open now
-};
-
 // Listens and answers until it is stopped. The listening socket of an endpoint is kept when the
 // server stops with `keep` and taken up by the next server of that endpoint, so that a reload
 // refuses nobody. STATUS_CANNOT_CREATE when the port is taken (the message names it), STATUS_CONFIG
@@ -122,7 +114,7 @@ enum status http_server_start(struct http_server **server,
                               struct error *error) MUST_USE;
 // The port that was chosen for ":0"; 0 for a unix socket.
 uint16_t http_server_port(const struct http_server *server);
-void http_server_figures(const struct http_server *server, struct http_server_figures *figures);
+uint64_t http_server_connections(const struct http_server *server); // open now; any thread
 // Accepts nothing new; requests under way get up to `grace_ns` to end. NULL is fine.
 void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep);
 // From now until http_server_drop_kept, a server that is started goes on with the certificate, the

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/text/json_write.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -12,27 +13,22 @@ static const char type_text[] = "text/plain; charset=utf-8";
 static const char type_json[] = "application/json";
 
 void http_error(struct http_response *response, int status, const char *code, const char *message) {
+    assert(status >= 400 && status <= 599 && code != NULL && message != NULL);
     response->status = status;
     response->content_type = type_json;
     struct json_writer json;
     json_begin(&json, &response->body, 0);
     json_object_open(&json);
-    json_key(&json, "error");
-    json_object_open(&json);
-    json_key(&json, "code");
-    json_text(&json, code);
-    json_key(&json, "message");
-    json_text(&json, message);
+    json_field_object_open(&json, "error");
+    json_field_text(&json, "code", code);
+    json_field_text(&json, "message", message);
     json_object_close(&json);
     json_object_close(&json);
     buffer_append_char(&response->body, '\n');
 }
 
 void answer_count(struct http_server *server, int status) {
-    atomic_uint_fast64_t *group = status >= 500   ? &server->responses_5xx
-                                  : status >= 400 ? &server->responses_4xx
-                                                  : &server->responses_2xx;
-    atomic_fetch_add_explicit(group, 1, memory_order_relaxed);
+    assert(server->magic == SERVER_MAGIC && status >= 200 && status <= 599);
     if (server->options.answered != NULL)
         server->options.answered(server->options.answered_context, status);
 }
@@ -63,6 +59,7 @@ static bool takes_gzip(const struct http_exchange *exchange) {
 static void write_refusal(struct http_exchange *exchange) {
     struct http_response *response = &exchange->response;
     const struct http_refusal *refusal = &exchange->refusal;
+    assert(refusal->status >= 400 && refusal->code != NULL);
     response->status = refusal->status;
     response->compress = false;
     buffer_reset(&response->body);
@@ -97,6 +94,7 @@ static struct MHD_Response *make(struct http_exchange *exchange) {
 }
 
 static void add_headers(struct http_exchange *exchange, struct MHD_Response *made) {
+    assert(made != NULL && exchange->response.status >= 200);
     const struct http_library *library = exchange->server->library;
     const struct http_response *response = &exchange->response;
     library->add_response_header(
@@ -109,12 +107,11 @@ static void add_headers(struct http_exchange *exchange, struct MHD_Response *mad
     if (response->status == 401)
         library->add_response_header(made, "WWW-Authenticate", "Bearer realm=\"culprit\"");
     if (response->status == 405 && exchange->path != NULL) {
-        char allow[64];
-        snprintf(allow, sizeof allow, "%s", exchange->path->methods);
         // "GET HEAD" to "GET, HEAD": each space becomes a comma and a space.
         char listed[128];
         size_t used = 0;
-        for (const char *at = allow; *at != '\0' && used + 2 < sizeof listed; at++) {
+        for (const char *at = exchange->path->methods; *at != '\0' && used + 2 < sizeof listed;
+             at++) {
             if (*at == ' ')
                 listed[used++] = ',';
             listed[used++] = *at;
@@ -130,6 +127,7 @@ static void add_headers(struct http_exchange *exchange, struct MHD_Response *mad
 
 enum MHD_Result exchange_send(struct http_exchange *exchange) {
     struct http_server *server = exchange->server;
+    assert(exchange->magic == EXCHANGE_MAGIC && exchange->native != NULL);
     if (exchange->refusal.status != 0)
         write_refusal(exchange);
     if (exchange->response.status == 0)

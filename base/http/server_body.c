@@ -7,6 +7,8 @@
 #include "base/http/server_parts.h"
 #include "base/memory.h"
 
+#include <assert.h>
+
 enum { FIRST_CAPACITY = 16 << 10, KEPT_CAPACITY = 1 << 20, DEFLATE_MIN = 512 };
 enum { GZIP_WINDOW = 15 + 16 }; // zlib's number for gzip with the largest window
 
@@ -18,6 +20,7 @@ static bool reserve(struct http_server *server, struct http_bytes *bytes, size_t
     size_t capacity = bytes->capacity == 0 ? FIRST_CAPACITY : bytes->capacity;
     while (capacity < needed)
         capacity *= 2;
+    assert(bytes->size <= bytes->capacity && capacity >= needed);
     size_t more = capacity - bytes->capacity;
     if (atomic_fetch_add(&server->pending_bytes, more) + more > server->options.max_pending_bytes) {
         atomic_fetch_sub(&server->pending_bytes, more);
@@ -29,6 +32,7 @@ static bool reserve(struct http_server *server, struct http_bytes *bytes, size_t
 }
 
 bool body_append(struct http_exchange *exchange, const char *data, size_t size) {
+    assert(exchange->magic == EXCHANGE_MAGIC && exchange->sent.size <= exchange->sent.capacity);
     struct http_bytes *sent = &exchange->sent;
     if (size == 0)
         return true;
@@ -40,7 +44,8 @@ bool body_append(struct http_exchange *exchange, const char *data, size_t size) 
 }
 
 static void give(struct http_server *server, struct http_bytes *bytes) {
-    atomic_fetch_sub(&server->pending_bytes, bytes->capacity);
+    uint64_t before = atomic_fetch_sub(&server->pending_bytes, bytes->capacity);
+    assert(before >= bytes->capacity);
     memory_give(bytes->data);
     *bytes = (struct http_bytes){.data = NULL};
 }
@@ -84,6 +89,7 @@ static z_stream *stream_new(void) {
 }
 
 void body_release(struct http_exchange *exchange) {
+    assert(exchange->magic == EXCHANGE_MAGIC);
     give(exchange->server, &exchange->sent);
     give(exchange->server, &exchange->decoded);
     if (exchange->inflater != NULL)
@@ -107,8 +113,9 @@ static void begin_inflate(struct http_exchange *exchange) {
 }
 
 static void refuse_inflated(struct http_exchange *exchange) {
+    assert(exchange->decoded.size > exchange->server->options.max_request_bytes);
     exchange_refuse(exchange, 413, "too_large",
-                    "The body is larger than %llu bytes once gzip is taken off: send less in one "
+                    "The body is larger than %llu bytes after decompression: send less in one "
                     "request.",
                     (unsigned long long)exchange->server->options.max_request_bytes);
     exchange->refusal.close = true;
@@ -140,6 +147,7 @@ void body_inflate(struct http_exchange *exchange) {
                         "The body cannot be read as gzip: it ends too early.");
         return;
     }
+    assert(exchange->refusal.status == 0);
     begin_inflate(exchange);
     z_stream *stream = exchange->inflater;
     struct http_bytes *out = &exchange->decoded;
@@ -170,7 +178,7 @@ void body_inflate(struct http_exchange *exchange) {
 char *body_deflate(struct http_server *server, struct slice body, size_t *size) {
     if (body.size < DEFLATE_MIN || body.size > UINT32_MAX)
         return NULL;
-    pthread_mutex_lock(&server->lock);
+    lock_take(&server->lock);
     if (server->deflater == NULL) {
         server->deflater = stream_new();
         int result = deflateInit2(server->deflater, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8,
@@ -188,8 +196,9 @@ char *body_deflate(struct http_server *server, struct slice body, size_t *size) 
     stream->next_out = (unsigned char *)out;
     stream->avail_out = (unsigned)capacity;
     int result = deflate(stream, Z_FINISH);
+    assert(stream->avail_out <= capacity);
     *size = capacity - stream->avail_out;
-    pthread_mutex_unlock(&server->lock);
+    lock_release(&server->lock);
     if (result == Z_STREAM_END)
         return out;
     memory_give(out);

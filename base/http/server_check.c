@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a request, told by its headers alone?
+// Refuses requests by their headers alone.
 //
 // In this order: where the body ends, client certificate, token, path, method, content type,
 // content encoding, length, and what the owner of the listener says (`admit`).
 #include "base/http/server_parts.h"
+#include "base/text/cut.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 void exchange_refuse(struct http_exchange *exchange, int status, const char *code,
                      const char *format, ...) {
+    assert(status >= 400 && code != NULL);
     exchange->refusal.status = status;
     exchange->refusal.code = code;
     va_list arguments;
@@ -24,6 +26,7 @@ void exchange_refuse(struct http_exchange *exchange, int status, const char *cod
 
 const char *http_request_header(const struct http_request *request, const char *name) {
     struct http_exchange *exchange = request->exchange;
+    assert(exchange->magic == EXCHANGE_MAGIC && exchange->native != NULL);
     return exchange->server->library->lookup_connection_value(exchange->native, MHD_HEADER_KIND,
                                                               name);
 }
@@ -129,7 +132,8 @@ static bool is_listed(const char *list, struct slice word) {
     return false;
 }
 
-static void check_path(struct http_exchange *exchange, const char *url) {
+static void check_path(struct http_exchange *exchange) {
+    const char *url = exchange->request.path;
     const struct http_server_options *options = &exchange->server->options;
     const struct http_path *rest = NULL;
     for (uint32_t i = 0; i < options->path_count && exchange->path == NULL; i++) {
@@ -144,7 +148,9 @@ static void check_path(struct http_exchange *exchange, const char *url) {
         exchange_refuse(exchange, 404, "not_found", "There is nothing at this path.");
 }
 
-static void check_method(struct http_exchange *exchange, const char *method) {
+static void check_method(struct http_exchange *exchange) {
+    const char *method = exchange->request.method;
+    assert(exchange->path != NULL);
     const char *methods = exchange->path->methods;
     bool is_head = strcmp(method, "HEAD") == 0;
     if (!is_listed(methods, slice_of(method)) && !(is_head && is_listed(methods, SLICE("GET"))))
@@ -154,14 +160,7 @@ static void check_method(struct http_exchange *exchange, const char *method) {
 
 // "application/json; charset=utf-8" without what follows the semicolon and the spaces around.
 static struct slice media_type(const char *text) {
-    struct slice type = {text, strcspn(text, ";")};
-    while (type.size > 0 && (type.data[0] == ' ' || type.data[0] == '\t')) {
-        type.data++;
-        type.size--;
-    }
-    while (type.size > 0 && (type.data[type.size - 1] == ' ' || type.data[type.size - 1] == '\t'))
-        type.size--;
-    return type;
+    return text_trim(text_until(slice_of(text), ';'));
 }
 
 enum { NAMED_MAX = 80 }; // bytes of what a client wrote, in its answer
@@ -213,23 +212,20 @@ static void check_length(struct http_exchange *exchange) {
     exchange->response.retry_after_s = retry_after_s;
 }
 
-void exchange_check(struct http_exchange *exchange, const char *url, const char *method) {
-    check_framing(exchange);
-    if (exchange->refusal.status == 0)
-        check_client(exchange);
-    if (exchange->refusal.status == 0)
-        check_token(exchange);
-    // Known already when something is refused, so that the answer can be of the path's own kind.
-    struct http_refusal before = exchange->refusal;
-    check_path(exchange, url);
-    if (before.status != 0) {
-        exchange->refusal = before;
-        return;
-    }
-    if (exchange->refusal.status == 0)
-        check_method(exchange, method);
-    if (exchange->refusal.status == 0)
-        check_content(exchange);
-    if (exchange->refusal.status == 0)
-        check_length(exchange);
+void exchange_check(struct http_exchange *exchange) {
+    static void (*const before[])(struct http_exchange *) = {check_framing, check_client,
+                                                             check_token};
+    static void (*const after[])(struct http_exchange *) = {check_method, check_content,
+                                                            check_length};
+    struct http_refusal *refusal = &exchange->refusal;
+    assert(refusal->status == 0 && exchange->path == NULL);
+    for (int i = 0; i < 3 && refusal->status == 0; i++)
+        before[i](exchange);
+    // The path is known also when something is refused, so that the answer can be of its kind.
+    struct http_refusal first = *refusal;
+    check_path(exchange);
+    if (first.status != 0)
+        *refusal = first;
+    for (int i = 0; i < 3 && refusal->status == 0; i++)
+        after[i](exchange);
 }

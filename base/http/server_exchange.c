@@ -8,6 +8,7 @@
 #include "base/http/server_parts.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <strings.h>
 
 enum {
@@ -20,14 +21,15 @@ enum {
 // -- exchanges ----------------------------------------------------------------------------------
 
 static struct http_exchange *take(struct http_server *server) {
-    pthread_mutex_lock(&server->lock);
+    lock_take(&server->lock);
     struct http_exchange *exchange = server->spare;
     if (exchange != NULL)
         server->spare = exchange->next;
     server->active++;
-    pthread_mutex_unlock(&server->lock);
+    lock_release(&server->lock);
     if (exchange == NULL) {
         exchange = memory_zero(1, sizeof *exchange);
+        exchange->magic = EXCHANGE_MAGIC;
         exchange->server = server;
         buffer_init(&exchange->response.body, RESPONSE_MAX);
     }
@@ -35,8 +37,10 @@ static struct http_exchange *take(struct http_server *server) {
 }
 
 void exchange_free(struct http_exchange *exchange) {
+    assert(exchange->magic == EXCHANGE_MAGIC);
     body_release(exchange);
     buffer_release(&exchange->response.body);
+    exchange->magic = 0;
     memory_give(exchange);
 }
 
@@ -48,58 +52,55 @@ static void clear(struct http_exchange *exchange) {
         buffer_init(&body, RESPONSE_MAX);
     }
     buffer_reset(&body);
-    exchange->response = (struct http_response){.body = body};
-    exchange->request = (struct http_request){.body = {NULL, 0}};
-    exchange->refusal.status = 0;
-    exchange->refusal.close = false;
-    exchange->state = EXCHANGE_NEW;
-    exchange->path = NULL;
-    exchange->gzip = exchange->later = false;
-    exchange->discarded = 0;
-    exchange->connection = NULL;
-    exchange->native = NULL;
+    *exchange = (struct http_exchange){.magic = EXCHANGE_MAGIC,
+                                       .server = exchange->server,
+                                       .response.body = body,
+                                       .sent = exchange->sent,
+                                       .decoded = exchange->decoded,
+                                       .inflater = exchange->inflater};
 }
 
 static void put_back(struct http_exchange *exchange) {
     struct http_server *server = exchange->server;
     clear(exchange);
-    pthread_mutex_lock(&server->lock);
+    lock_take(&server->lock);
     uint32_t spare = 0;
     for (const struct http_exchange *at = server->spare; at != NULL; at = at->next)
         spare++;
-    bool keep = spare < SPARE_MAX;
-    if (keep) {
+    if (spare < SPARE_MAX) {
         exchange->next = server->spare;
         server->spare = exchange;
-    }
-    pthread_mutex_unlock(&server->lock);
-    if (!keep)
+    } else {
         exchange_free(exchange);
+    }
     // Last: the server may go once nothing is active.
-    pthread_mutex_lock(&server->lock);
+    assert(server->active > 0);
     server->active--;
     pthread_cond_broadcast(&server->quieter);
-    pthread_mutex_unlock(&server->lock);
+    lock_release(&server->lock);
 }
 
 static struct http_connection *connection_of(const struct http_server *server,
                                              struct MHD_Connection *native) {
     const union MHD_ConnectionInfo *info =
         server->library->get_connection_info(native, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info == NULL ? NULL : info->socket_context;
+    struct http_connection *connection = info == NULL ? NULL : info->socket_context;
+    assert(connection == NULL || connection->magic == CONNECTION_MAGIC);
+    return connection;
 }
 
 void *exchange_begin(void *context, const char *uri, struct MHD_Connection *native) {
     struct http_server *server = context;
+    assert(server->magic == SERVER_MAGIC);
     struct http_exchange *exchange = take(server);
     exchange->native = native;
     exchange->connection = connection_of(server, native);
     const char *query = strchr(uri, '?');
     query = query == NULL ? "" : query + 1;
-    size_t size = strnlen(query, sizeof exchange->query - 1);
+    size_t size = strlen(query);
+    size = size < sizeof exchange->query ? size : sizeof exchange->query - 1;
     memcpy(exchange->query, query, size);
     exchange->query[size] = '\0';
-    atomic_fetch_add_explicit(&server->requests, 1, memory_order_relaxed);
     if (exchange->connection != NULL)
         (void)watch_enter(exchange->connection, PHASE_HEADERS, server->options.header_timeout_ns);
     return exchange;
@@ -114,6 +115,7 @@ void exchange_completed(void *context, struct MHD_Connection *native, void **pla
     *place = NULL;
     if (exchange == NULL)
         return;
+    assert(exchange->magic == EXCHANGE_MAGIC && exchange->server == server);
     if (exchange->connection != NULL)
         (void)watch_enter(exchange->connection, PHASE_IDLE, server->options.idle_timeout_ns);
     put_back(exchange);
@@ -124,6 +126,7 @@ void exchange_completed(void *context, struct MHD_Connection *native, void **pla
 static enum MHD_Result take_headers(struct http_exchange *exchange, const char *url,
                                     const char *method) {
     struct http_server *server = exchange->server;
+    assert(exchange->state == EXCHANGE_NEW && exchange->refusal.status == 0);
     exchange->request = (struct http_request){.exchange = exchange,
                                               .method = method,
                                               .path = url,
@@ -131,7 +134,7 @@ static enum MHD_Result take_headers(struct http_exchange *exchange, const char *
                                               .body = {"", 0}};
     if (!watch_enter(exchange->connection, PHASE_BODY, server->options.body_timeout_ns))
         return MHD_NO;
-    exchange_check(exchange, url, method);
+    exchange_check(exchange);
     if (exchange->refusal.status == 0) {
         exchange->state = EXCHANGE_READING;
         return MHD_YES;
@@ -150,8 +153,8 @@ static enum MHD_Result take_headers(struct http_exchange *exchange, const char *
 }
 
 static enum MHD_Result take_piece(struct http_exchange *exchange, const char *data, size_t size) {
+    assert(data != NULL && size > 0);
     const struct http_server_options *options = &exchange->server->options;
-    atomic_fetch_add_explicit(&exchange->server->received_bytes, size, memory_order_relaxed);
     if (exchange->state == EXCHANGE_READING) {
         if (exchange->sent.size + size > options->max_request_bytes) {
             exchange_refuse(exchange, 413, "too_large",
@@ -183,6 +186,7 @@ static enum MHD_Result handle(struct http_exchange *exchange) {
         body_inflate(exchange);
     if (exchange->refusal.status != 0)
         return exchange_send(exchange);
+    assert(exchange->path != NULL && exchange->state == EXCHANGE_READING);
     exchange->state = EXCHANGE_ANSWERED;
     exchange->path->handler(exchange->path->context, &exchange->request, &exchange->response);
     // With `later` somebody else has it now; this function is called again when it is answered.
@@ -197,10 +201,12 @@ enum MHD_Result exchange_access(void *context, struct MHD_Connection *native, co
                                 size_t *data_size, void **place) {
     (void)context;
     (void)native;
+    assert(((const struct http_server *)context)->magic == SERVER_MAGIC);
     (void)version;
     struct http_exchange *exchange = *place;
     if (exchange == NULL || exchange->connection == NULL)
         return MHD_NO;
+    assert(exchange->magic == EXCHANGE_MAGIC);
     switch (exchange->state) {
     case EXCHANGE_NEW:
         return take_headers(exchange, url, method);
@@ -222,19 +228,22 @@ enum MHD_Result exchange_access(void *context, struct MHD_Connection *native, co
 
 void http_answer_later(const struct http_request *request) {
     struct http_exchange *exchange = request->exchange;
+    assert(exchange->magic == EXCHANGE_MAGIC && !exchange->later);
     struct http_server *server = exchange->server;
     exchange->later = true;
-    pthread_mutex_lock(&server->lock);
+    lock_take(&server->lock);
     server->waiting++;
-    pthread_mutex_unlock(&server->lock);
+    lock_release(&server->lock);
     server->library->suspend_connection(exchange->native);
 }
 
 void http_answer(struct http_exchange *exchange) {
+    assert(exchange->magic == EXCHANGE_MAGIC && exchange->later);
     struct http_server *server = exchange->server;
     server->library->resume_connection(exchange->native);
-    pthread_mutex_lock(&server->lock);
+    lock_take(&server->lock);
+    assert(server->waiting > 0);
     server->waiting--;
     pthread_cond_broadcast(&server->quieter);
-    pthread_mutex_unlock(&server->lock);
+    lock_release(&server->lock);
 }

@@ -3,7 +3,7 @@
 //
 // libmicrohttpd gets epoll threads (poll with TLS), never one a connection, a duplicate of our own
 // listening socket, and every bound that it knows. Its own timeout, by the second and for silence
-// only, is a second net under the deadlines of http_server_watch.c.
+// only, is a second net under the deadlines of server_watch.c.
 #include "base/http/server.h"
 
 #include "base/clock.h"
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,6 +36,7 @@ static const char priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 static void say(void *context, const char *format, va_list arguments) {
     const struct http_server *server = context;
+    assert(server->magic == SERVER_MAGIC);
     if (!log_enabled(LOG_DEBUG))
         return;
     char text[512];
@@ -62,7 +64,7 @@ static enum status read_pem(const char *path, const char *what, char **text, str
     close(descriptor);
     *text = bytes;
     if (got <= 0 || (size_t)got != size || strstr(bytes, "-----BEGIN ") == NULL)
-        return error_set(error, STATUS_CONFIG, "the %s %s is no PEM file of up to 1 MiB", what,
+        return error_set(error, STATUS_CONFIG, "the %s %s is not a PEM file of at most 1 MiB", what,
                          path);
     return STATUS_OK;
 }
@@ -73,14 +75,16 @@ static enum status read_tls(struct http_server *server, bool kept, struct error 
         return STATUS_OK;
     if (server->library->is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return error_set(error, STATUS_CONFIG, "this libmicrohttpd was built without TLS");
+    const struct {
+        const char *path;
+        const char *what;
+        char **text;
+    } files[] = {{tls->cert_file, "certificate", &server->cert_text},
+                 {tls->key_file, "private key", &server->key_text},
+                 {tls->client_ca_file, "client certificate authority", &server->client_ca_text}};
     enum status status = STATUS_OK;
-    if (!kept)
-        status = read_pem(tls->cert_file, "certificate", &server->cert_text, error);
-    if (status == STATUS_OK && !kept)
-        status = read_pem(tls->key_file, "private key", &server->key_text, error);
-    if (status == STATUS_OK && !kept)
-        status = read_pem(tls->client_ca_file, "client certificate authority",
-                          &server->client_ca_text, error);
+    for (int i = 0; i < 3 && status == STATUS_OK && !kept; i++)
+        status = read_pem(files[i].path, files[i].what, files[i].text, error);
     if (status == STATUS_OK && tls->client_ca_file != NULL)
         status = tls_library_load(&server->tls, error);
     return status;
@@ -93,6 +97,7 @@ enum { GNUTLS_CERTIFICATE_REQUIRED = 2 }; // GNUTLS_CERT_REQUIRE
 static void notice_connection(void *context, struct MHD_Connection *native, void **place,
                               enum MHD_ConnectionNotificationCode what) {
     struct http_server *server = context;
+    assert(server->magic == SERVER_MAGIC);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (*place != NULL)
             watch_disconnect(*place);
@@ -116,17 +121,13 @@ static void notice_connection(void *context, struct MHD_Connection *native, void
 
 // -- start --------------------------------------------------------------------------------------
 
-static unsigned seconds_of(uint64_t ns) {
-    return (unsigned)((ns + 999999999) / 1000000000);
-}
-
 static unsigned net_timeout_s(const struct http_server_options *options) {
     uint64_t most = options->header_timeout_ns;
     const uint64_t others[] = {options->body_timeout_ns, options->write_timeout_ns,
                                options->idle_timeout_ns};
     for (int i = 0; i < 3; i++)
         most = others[i] > most ? others[i] : most;
-    return most == 0 ? 0 : seconds_of(most) + NET_SLACK_S;
+    return most == 0 ? 0 : (unsigned)((most + 999999999) / 1000000000) + NET_SLACK_S;
 }
 
 static enum status start_daemon(struct http_server *server, struct error *error) {
@@ -184,6 +185,7 @@ static enum status start_daemon(struct http_server *server, struct error *error)
 }
 
 static void release(struct http_server *server) {
+    assert(server->active == 0 && server->waiting == 0);
     while (server->spare != NULL) {
         struct http_exchange *exchange = server->spare;
         server->spare = exchange->next;
@@ -197,7 +199,8 @@ static void release(struct http_server *server) {
     memory_give(server->cert_text);
     memory_give(server->client_ca_text);
     pthread_cond_destroy(&server->quieter);
-    pthread_mutex_destroy(&server->lock);
+    lock_destroy(&server->lock);
+    server->magic = 0;
     memory_give(server);
 }
 
@@ -230,18 +233,16 @@ static enum status open_all(struct http_server *server, struct error *error) {
 enum status http_server_start(struct http_server **out, const struct http_server_options *options,
                               struct error *error) {
     struct http_server *server = memory_zero(1, sizeof *server);
+    assert(options->path_count <= HTTP_PATHS_MAX && options->max_connections > 0);
+    server->magic = SERVER_MAGIC;
     server->options = *options;
     // libmicrohttpd divides the connections among the threads: none may be left without.
     if (server->options.threads > server->options.max_connections)
         server->options.threads = server->options.max_connections;
     if (server->options.max_pending_bytes == 0)
         server->options.max_pending_bytes = 4 * options->max_request_bytes + (1 << 20);
-    pthread_mutex_init(&server->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->quieter, &attributes);
-    pthread_condattr_destroy(&attributes);
+    lock_init(&server->lock);
+    cond_init(&server->quieter);
     enum status status = open_all(server, error);
     if (status != STATUS_OK) {
         release(server);
@@ -257,15 +258,8 @@ uint16_t http_server_port(const struct http_server *server) {
     return server->port;
 }
 
-void http_server_figures(const struct http_server *server, struct http_server_figures *figures) {
-    *figures = (struct http_server_figures){
-        .requests = atomic_load(&server->requests),
-        .responses_2xx = atomic_load(&server->responses_2xx),
-        .responses_4xx = atomic_load(&server->responses_4xx),
-        .responses_5xx = atomic_load(&server->responses_5xx),
-        .received_bytes = atomic_load(&server->received_bytes),
-        .connections = atomic_load(&server->connections),
-    };
+uint64_t http_server_connections(const struct http_server *server) {
+    return atomic_load(&server->connections);
 }
 
 // Waits for requests under way, but for answers that others owe without end: libmicrohttpd cannot
@@ -277,20 +271,18 @@ static void wait_quiet(struct http_server *server, uint64_t grace_ns) {
     while (watch_expects_request(server) && clock_monotonic_ns() < until_ns &&
            clock_monotonic_ns() < begun_ns + ARRIVAL_NS)
         clock_sleep_ns(ARRIVAL_LOOK_NS);
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
-                             .tv_nsec = (long)(until_ns % 1000000000)};
-    pthread_mutex_lock(&server->lock);
-    int late = 0;
-    while (server->active > 0 && late == 0)
-        late = pthread_cond_timedwait(&server->quieter, &server->lock, &until);
+    lock_take(&server->lock);
+    while (server->active > 0 && cond_wait_until(&server->quieter, &server->lock, until_ns))
+        continue;
     while (server->waiting > 0)
-        pthread_cond_wait(&server->quieter, &server->lock);
-    pthread_mutex_unlock(&server->lock);
+        cond_wait(&server->quieter, &server->lock);
+    lock_release(&server->lock);
 }
 
 void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep) {
     if (server == NULL)
         return;
+    assert(server->magic == SERVER_MAGIC && !atomic_load(&server->stopping));
     atomic_store(&server->stopping, true);
     MHD_socket given = server->library->quiesce_daemon(server->daemon);
     endpoint_return(server->options.endpoint, server->descriptor, keep);

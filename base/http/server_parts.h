@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside the HTTP listener: what a server, a connection and an exchange (one request with its
-// answer) are, and how the files that make it up share the work.
+// Inside the HTTP listener: a server, a connection, an exchange (one request with its answer), and
+// what each of the files that make it up does.
 //
 // A connection is used by one thread of libmicrohttpd at a time, and its deadline by the watch
 // thread through one atomic. An exchange belongs to its connection's thread, or between
@@ -9,12 +9,16 @@
 
 #include "base/http/library.h"
 #include "base/http/server.h"
+#include "base/http/token_file.h"
+#include "base/thread.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <zlib.h>
 
-enum { HTTP_QUERY_MAX = 1024, HTTP_MESSAGE_MAX = 320, HTTP_TOKEN_MAX = 4096 };
+enum { HTTP_QUERY_MAX = 1024, HTTP_MESSAGE_MAX = 320 };
+
+// What comes back from libmicrohttpd as a void * begins with one of these.
+enum { SERVER_MAGIC = 0x48535256, CONNECTION_MAGIC = 0x48434f4e, EXCHANGE_MAGIC = 0x48455843 };
 
 // -- one connection -----------------------------------------------------------------------------
 
@@ -29,6 +33,7 @@ enum connection_phase {
 };
 
 struct http_connection {
+    uint32_t magic; // CONNECTION_MAGIC
     struct http_server *server;
     struct http_connection *previous, *next; // of the watch, under its lock
     int descriptor;
@@ -61,6 +66,7 @@ enum exchange_state {
 };
 
 struct http_exchange {
+    uint32_t magic;             // EXCHANGE_MAGIC
     struct http_exchange *next; // in the list of those that are not in use
     struct http_server *server;
     struct http_connection *connection;
@@ -82,20 +88,15 @@ struct http_exchange {
 // -- the server ---------------------------------------------------------------------------------
 
 struct token_watch {
-    pthread_mutex_t lock;
-    const char *file; // NULL: `text` is all
-    char text[HTTP_TOKEN_MAX];
-    size_t size; // 0: no token is asked for
-    uint64_t checked_ns;
-    int64_t modified_ns; // of the file as it was read
-    uint64_t file_size;
-    uint64_t inode;
+    struct lock lock;
+    bool asked;             // clients must show it
+    struct token_file file; // `path` NULL: the text is all
 };
 
 enum { LINGER_MAX = 64 };
 
 struct connection_watch {
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t changed;
     pthread_t thread;
     bool running;
@@ -110,6 +111,7 @@ struct connection_watch {
 };
 
 struct http_server {
+    uint32_t magic; // SERVER_MAGIC
     struct http_server_options options;
     const struct http_library *library;
     const struct tls_library *tls; // NULL: no client certificates are asked for
@@ -121,7 +123,7 @@ struct http_server {
     struct connection_watch watch;
     char *key_text, *cert_text, *client_ca_text;
 
-    pthread_mutex_t lock; // of what follows
+    struct lock lock; // of what follows
     pthread_cond_t quieter;
     struct http_exchange *spare;
     uint32_t active;  // exchanges in use
@@ -129,11 +131,10 @@ struct http_server {
     z_stream *deflater;
 
     atomic_uint_fast64_t pending_bytes; // capacity of all bodies
-    atomic_uint_fast64_t requests, received_bytes, connections;
-    atomic_uint_fast64_t responses_2xx, responses_4xx, responses_5xx;
+    atomic_uint_fast64_t connections;   // open now
 };
 
-// http_server_exchange.c: what libmicrohttpd calls.
+// server_exchange.c: what libmicrohttpd calls.
 enum MHD_Result exchange_access(void *context, struct MHD_Connection *native, const char *url,
                                 const char *method, const char *version, const char *data,
                                 size_t *data_size, void **exchange);
@@ -142,18 +143,18 @@ void exchange_completed(void *context, struct MHD_Connection *native, void **exc
                         enum MHD_RequestTerminationCode reason);
 void exchange_free(struct http_exchange *exchange);
 
-// http_server_check.c: refusals that need no body. Fills exchange->refusal, or leaves it.
-void exchange_check(struct http_exchange *exchange, const char *url, const char *method);
+// server_check.c: refusals that need no body. Fills exchange->refusal, or leaves it.
+void exchange_check(struct http_exchange *exchange);
 void exchange_refuse(struct http_exchange *exchange, int status, const char *code,
                      const char *format, ...) PRINTF_LIKE(4, 5);
 // Length that the request claims; `chunked`: it does not say.
 uint64_t exchange_claimed_length(const struct http_exchange *exchange, bool *chunked);
 
-// http_server_answer.c: sends what exchange->response or exchange->refusal holds.
+// server_answer.c: sends what exchange->response or exchange->refusal holds.
 enum MHD_Result exchange_send(struct http_exchange *exchange);
 void answer_count(struct http_server *server, int status);
 
-// http_server_body.c
+// server_body.c
 // False when too many bodies are in memory.
 bool body_append(struct http_exchange *exchange, const char *data, size_t size);
 // Takes gzip off into exchange->decoded, or refuses.
@@ -167,21 +168,21 @@ void body_drop(struct http_exchange *exchange);
 char *body_deflate(struct http_server *server, struct slice body, size_t *size);
 void body_deflater_release(struct http_server *server);
 
-// http_server_token.c
+// server_token.c
 enum status token_open(struct token_watch *token, const char *text, const char *file,
                        struct error *error) MUST_USE;
 // Whether `given` (the Authorization header, or NULL) shows the token.
 bool token_shown(struct token_watch *token, const char *given, const char *site);
 void token_close(struct token_watch *token);
 
-// http_server_kept.c
+// server_kept.c
 // Leaves what was read from files to the next server of this endpoint.
 void kept_files_leave(struct http_server *server);
 // Gives it back after http_server_fall_back; false when there is none.
 bool kept_files_take(struct http_server *server);
 void kept_files_drop(void);
 
-// http_server_watch.c: closes connections whose time is over.
+// server_watch.c: closes connections whose time is over.
 enum status watch_start(struct http_server *server, struct error *error) MUST_USE;
 void watch_stop(struct http_server *server);
 // Whether a connection has yet to send its first request, or the rest of one.

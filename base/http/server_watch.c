@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose time is over?
+// Closes connections whose time is over.
 //
 // libmicrohttpd only knows how long nothing came, so a client that sends a byte now and then could
 // hold a connection for ever. Here each phase of a connection has a deadline. One thread sleeps
@@ -12,6 +12,7 @@
 #include "base/http/server_parts.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -38,6 +39,7 @@ static void say_too_slow(int descriptor) {
 }
 
 static void expire(struct http_server *server, struct http_connection *connection, uint64_t seen) {
+    assert(connection->magic == CONNECTION_MAGIC && connection->server == server);
     if (!atomic_compare_exchange_strong(&connection->phase, &seen, PHASE_EXPIRED))
         return;
     enum connection_phase phase = (enum connection_phase)(seen & PHASE_MASK);
@@ -50,8 +52,9 @@ static void expire(struct http_server *server, struct http_connection *connectio
     (void)shutdown(connection->descriptor, SHUT_RDWR);
 }
 
-// Returns the earliest deadline that is left.
+// Returns the earliest deadline that is left. The watch's lock is held.
 static uint64_t look_at_connections(struct http_server *server, uint64_t now) {
+    assert(lock_is_held(&server->watch.lock));
     uint64_t next = UINT64_MAX;
     struct http_connection *at = server->watch.first;
     for (; at != NULL; at = at->next) {
@@ -80,6 +83,7 @@ static bool is_read_empty(int descriptor) {
 }
 
 static uint64_t look_at_lingering(struct connection_watch *watch, uint64_t now) {
+    assert(lock_is_held(&watch->lock) && watch->linger_count <= LINGER_MAX);
     for (uint32_t i = 0; i < watch->linger_count;) {
         if (now < watch->linger[i].until_ns && !watch->ending &&
             !is_read_empty(watch->linger[i].descriptor)) {
@@ -94,8 +98,9 @@ static uint64_t look_at_lingering(struct connection_watch *watch, uint64_t now) 
 
 static void *run(void *context) {
     struct http_server *server = context;
+    assert(server->magic == SERVER_MAGIC);
     struct connection_watch *watch = &server->watch;
-    pthread_mutex_lock(&watch->lock);
+    lock_take(&watch->lock);
     for (;;) {
         // Whoever sets an earlier deadline from here on signals, and waits for the lock to do so.
         atomic_store(&watch->next_ns, UINT64_MAX);
@@ -106,26 +111,17 @@ static void *run(void *context) {
         if (watch->ending)
             break;
         atomic_store(&watch->next_ns, next);
-        if (next == UINT64_MAX) {
-            pthread_cond_wait(&watch->changed, &watch->lock);
-        } else {
-            struct timespec until = {.tv_sec = (time_t)(next / 1000000000),
-                                     .tv_nsec = (long)(next % 1000000000)};
-            pthread_cond_timedwait(&watch->changed, &watch->lock, &until);
-        }
+        (void)cond_wait_until(&watch->changed, &watch->lock, next);
     }
-    pthread_mutex_unlock(&watch->lock);
+    lock_release(&watch->lock);
     return NULL;
 }
 
 enum status watch_start(struct http_server *server, struct error *error) {
+    assert(!server->watch.running && server->watch.first == NULL);
     struct connection_watch *watch = &server->watch;
-    pthread_mutex_init(&watch->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    lock_init(&watch->lock);
+    cond_init(&watch->changed);
     atomic_store(&watch->next_ns, UINT64_MAX);
     sigset_t all, before;
     sigfillset(&all);
@@ -142,49 +138,54 @@ enum status watch_start(struct http_server *server, struct error *error) {
 void watch_stop(struct http_server *server) {
     struct connection_watch *watch = &server->watch;
     if (watch->running) {
-        pthread_mutex_lock(&watch->lock);
+        lock_take(&watch->lock);
         watch->ending = true;
         pthread_cond_signal(&watch->changed);
-        pthread_mutex_unlock(&watch->lock);
+        lock_release(&watch->lock);
         pthread_join(watch->thread, NULL);
         watch->running = false;
     }
     pthread_cond_destroy(&watch->changed);
-    pthread_mutex_destroy(&watch->lock);
+    assert(watch->linger_count == 0);
+    lock_destroy(&watch->lock);
 }
 
 bool watch_expects_request(struct http_server *server) {
     bool expects = false;
-    pthread_mutex_lock(&server->watch.lock);
+    lock_take(&server->watch.lock);
     for (const struct http_connection *at = server->watch.first; at != NULL; at = at->next) {
         uint64_t phase = atomic_load(&at->phase) & PHASE_MASK;
         expects = expects || phase == PHASE_HEADERS || phase == PHASE_BODY;
     }
-    pthread_mutex_unlock(&server->watch.lock);
+    lock_release(&server->watch.lock);
     return expects;
 }
 
 struct http_connection *watch_connect(struct http_server *server, int descriptor) {
+    assert(server->magic == SERVER_MAGIC && descriptor >= 0);
     struct http_connection *connection = memory_zero(1, sizeof *connection);
+    connection->magic = CONNECTION_MAGIC;
     connection->server = server;
     connection->descriptor = descriptor;
     struct connection_watch *watch = &server->watch;
-    pthread_mutex_lock(&watch->lock);
+    lock_take(&watch->lock);
     connection->next = watch->first;
     if (watch->first != NULL)
         watch->first->previous = connection;
     watch->first = connection;
-    pthread_mutex_unlock(&watch->lock);
+    lock_release(&watch->lock);
     (void)watch_enter(connection, PHASE_HEADERS, server->options.header_timeout_ns);
     return connection;
 }
 
 void watch_disconnect(struct http_connection *connection) {
+    assert(connection->magic == CONNECTION_MAGIC);
     struct connection_watch *watch = &connection->server->watch;
     int lingering = -1;
     if (connection->linger)
         lingering = fcntl(connection->descriptor, F_DUPFD_CLOEXEC, 3);
-    pthread_mutex_lock(&watch->lock);
+    lock_take(&watch->lock);
+    assert(connection->previous != NULL || watch->first == connection);
     if (connection->previous != NULL)
         connection->previous->next = connection->next;
     else
@@ -197,9 +198,10 @@ void watch_disconnect(struct http_connection *connection) {
         lingering = -1;
         pthread_cond_signal(&watch->changed);
     }
-    pthread_mutex_unlock(&watch->lock);
+    lock_release(&watch->lock);
     if (lingering >= 0)
         close(lingering);
+    connection->magic = 0;
     memory_give(connection);
 }
 
@@ -207,6 +209,7 @@ bool watch_enter(struct http_connection *connection, enum connection_phase phase
                  uint64_t timeout_ns) {
     uint64_t deadline = timeout_ns == 0 ? 0 : clock_monotonic_ns() + timeout_ns;
     uint64_t wanted = deadline << PHASE_BITS | phase;
+    assert(connection->magic == CONNECTION_MAGIC && deadline <= UINT64_MAX >> PHASE_BITS);
     uint64_t seen = atomic_load(&connection->phase);
     do {
         if ((seen & PHASE_MASK) == PHASE_EXPIRED)
@@ -214,9 +217,9 @@ bool watch_enter(struct http_connection *connection, enum connection_phase phase
     } while (!atomic_compare_exchange_weak(&connection->phase, &seen, wanted));
     struct connection_watch *watch = &connection->server->watch;
     if (deadline != 0 && deadline < atomic_load(&watch->next_ns)) {
-        pthread_mutex_lock(&watch->lock);
+        lock_take(&watch->lock);
         pthread_cond_signal(&watch->changed);
-        pthread_mutex_unlock(&watch->lock);
+        lock_release(&watch->lock);
     }
     return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a family of metrics look on the wire?
+// Writes families of metrics.
 //
 // The two formats differ in the family's name on HELP and TYPE lines, in escapes of the help, in
 // the bounds of histograms (OpenMetrics writes 1 as 1.0), exemplars and the end mark. Labels are
@@ -63,6 +63,7 @@ static void append_escaped(struct buffer *out, struct slice text, bool quotes) {
 
 // The character at `at` as it is shown; *at moves behind it.
 static struct slice take_character(struct slice text, size_t *at) {
+    assert(*at < text.size);
     uint32_t code_point = 0;
     size_t length = utf8_decode(text, *at, &code_point);
     struct slice character = {text.data + *at, length};
@@ -95,11 +96,13 @@ struct slice exposition_label_value(struct slice value, char room[EXPOSITION_LAB
         memcpy(room + size, shown.data, shown.size);
         size += shown.size;
     }
+    assert(size <= EXPOSITION_LABEL_MAX);
     return (struct slice){room, size};
 }
 
 void exposition_begin(struct exposition *exposition, struct buffer *out,
                       enum exposition_format format) {
+    assert(out != NULL && format <= EXPOSITION_OPENMETRICS);
     *exposition = (struct exposition){.out = out, .format = format};
 }
 
@@ -126,6 +129,7 @@ void exposition_family(struct exposition *exposition, const char *name, const ch
     static const char *const types[] = {"counter", "gauge", "histogram", "info"};
     struct buffer *out = exposition->out;
     bool openmetrics = exposition->format == EXPOSITION_OPENMETRICS;
+    assert(name[0] != '\0' && help != NULL && type <= EXPOSITION_INFO);
     exposition->family = name;
     exposition->type = type;
     struct slice shown = family_name(exposition);
@@ -141,6 +145,7 @@ void exposition_family(struct exposition *exposition, const char *name, const ch
 }
 
 static void append_label(struct buffer *out, const char *name, struct slice value, bool *opened) {
+    assert(name[0] != '\0' && value.size > 0);
     buffer_append_char(out, *opened ? ',' : '{');
     *opened = true;
     buffer_append_text(out, name);
@@ -167,6 +172,7 @@ static void append_series(struct exposition *exposition, const char *ending,
                           const double *bound) {
     struct buffer *out = exposition->out;
     bool opened = false;
+    assert(exposition->family != NULL); // exposition_family comes first
     buffer_append_text(out, exposition->family);
     buffer_append_text(out, ending);
     for (uint32_t i = 0; i < label_count; i++)
@@ -220,6 +226,7 @@ void exposition_histogram(struct exposition *exposition, const struct exposition
     assert(exposition->type == EXPOSITION_HISTOGRAM);
     for (uint32_t i = 0; i <= bound_count; i++) {
         double bound = i < bound_count ? bounds[i] : INFINITY;
+        assert(i == 0 || bounds[i - 1] < bound);
         total += counts[i];
         append_series(exposition, "_bucket", labels, label_count, &bound);
         buffer_append_uint(out, total);

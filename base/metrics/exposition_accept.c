@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the two formats does a scraper like best?
+// Chooses the format that a scraper prefers.
 //
 // Reads the media ranges of an Accept header (RFC 9110, 12.5.1) with their versions and weights, in
 // one pass over the header, without memory. OpenMetrics is written only for who names it.
 #include "base/metrics/exposition.h"
 
+#include "base/text/cut.h"
+
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -14,14 +17,6 @@ struct wish {
     int text; // the most specific range that text/plain fits, and how specific that was
     int text_rank;
 };
-
-static struct slice trim(struct slice text) {
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = (struct slice){text.data + 1, text.size - 1};
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
 
 // Takes off what stands before the next `mark` outside of quotes.
 static struct slice take_until(struct slice *rest, char mark) {
@@ -34,9 +29,9 @@ static struct slice take_until(struct slice *rest, char mark) {
             quoted = !quoted;
     }
     struct slice part = {rest->data, at};
-    size_t used = at < rest->size ? at + 1 : at;
-    *rest = (struct slice){rest->data + used, rest->size - used};
-    return trim(part);
+    assert(!quoted || at == rest->size);
+    *rest = text_from(*rest, at < rest->size ? at + 1 : at);
+    return text_trim(part);
 }
 
 static bool is(struct slice text, const char *word) {
@@ -55,6 +50,7 @@ static int weight_of(struct slice text) {
         weight += (text.data[i] - '0') * unit;
         unit /= 10;
     }
+    assert(weight >= 0 && weight < 1000);
     return weight;
 }
 
@@ -72,9 +68,9 @@ static void read_range(struct slice range, struct wish *wish) {
         struct slice value = take_until(&range, ';');
         struct slice name = take_until(&value, '=');
         if (is(name, "q"))
-            weight = weight_of(trim(value));
+            weight = weight_of(text_trim(value));
         else if (is(name, "version"))
-            version = unquoted(trim(value));
+            version = unquoted(text_trim(value));
     }
     if (is(type, "application/openmetrics-text") && (version.size == 0 || is(version, "1.0.0"))) {
         if (weight > wish->openmetrics)

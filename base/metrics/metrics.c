@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which counters and gauges are there, and what do they say now?
+// Keeps the counters and gauges of the process and writes them out.
 //
 // Families in an array by name, the series of each in an array by labels, so that finding is two
 // binary searches and exposing a walk. A series is one block of memory and never moves or goes:
@@ -9,9 +9,9 @@
 
 #include "base/memory.h"
 #include "base/metrics/process.h"
+#include "base/thread.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
 
 struct series {
@@ -34,15 +34,15 @@ struct collector {
 };
 
 static struct {
-    pthread_mutex_t lock;         // of what follows
-    pthread_mutex_t collect_lock; // of the collectors; held while they run, taken before `lock`
+    struct lock lock;         // of what follows
+    struct lock collect_lock; // of the collectors; held while they run, taken before `lock`
     struct family *families;
     uint32_t family_count;
     uint32_t series_count;
     struct metric left_out; // what those get who come too late
     struct collector collectors[METRIC_COLLECTORS_MAX];
     uint32_t collector_count;
-} registry = {.lock = PTHREAD_MUTEX_INITIALIZER, .collect_lock = PTHREAD_MUTEX_INITIALIZER};
+} registry = {.lock = LOCK_INITIALIZER, .collect_lock = LOCK_INITIALIZER};
 
 static const struct metric_family BUILD = {
     .name = "culprit_build_info",
@@ -53,6 +53,23 @@ static const struct metric_family LEFT_OUT = {
     .name = "culprit_metric_series_left_out_total",
     .help = "Asked-for series of culprit's own metrics that there was no room for.",
     .type = METRIC_COUNTER,
+};
+
+enum { NANOSECONDS = 1000000000 };
+
+static const struct metric_family PROCESS[PROCESS_FIGURES] = {
+    [PROCESS_CPU_NS] = {"process_cpu_seconds_total",
+                        "Processor time spent, by user and system together.", METRIC_COUNTER,
+                        NANOSECONDS},
+    [PROCESS_MAX_FDS] = {"process_max_fds", "File descriptors that may be open at once.",
+                         METRIC_GAUGE, 0},
+    [PROCESS_OPEN_FDS] = {"process_open_fds", "File descriptors that are open.", METRIC_GAUGE, 0},
+    [PROCESS_RESIDENT_BYTES] = {"process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE,
+                                0},
+    [PROCESS_START_NS] = {"process_start_time_seconds", "When the process started, in Unix time.",
+                          METRIC_GAUGE, NANOSECONDS},
+    [PROCESS_THREADS] = {"process_threads", "Threads of the process.", METRIC_GAUGE, 0},
+    [PROCESS_VIRTUAL_BYTES] = {"process_virtual_memory_bytes", "Virtual memory.", METRIC_GAUGE, 0},
 };
 
 enum { KEY_MAX = METRIC_LABELS_MAX * (64 + EXPOSITION_LABEL_MAX + 2) };
@@ -83,26 +100,39 @@ static void key_make(struct key *key, const char *const *labels) {
             key->bytes[key->size++] = '\0';
         }
     }
+    assert(key->size <= KEY_MAX);
 }
 
-// Where the family of this name is, or would be.
-static bool family_place(const char *name, uint32_t *place) {
-    uint32_t low = 0;
-    uint32_t high = registry.family_count;
+// Whether one of `count` things in order, which `compare` compares with `wanted`, is it; `*place`:
+// where it is, or would be.
+static bool place_find(uint32_t count,
+                       int (*compare)(const void *in, uint32_t at, const void *wanted),
+                       const void *in, const void *wanted, uint32_t *place) {
+    uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = strcmp(registry.families[middle].facts->name, name);
-        if (order == 0) {
-            *place = middle;
+        int order = compare(in, middle, wanted);
+        *place = middle;
+        if (order == 0)
             return true;
-        }
         if (order < 0)
             low = middle + 1;
         else
             high = middle;
     }
+    assert(low == high && low <= count);
     *place = low;
     return false;
+}
+
+static int family_compare(const void *in, uint32_t at, const void *wanted) {
+    const struct family *families = in;
+    return strcmp(families[at].facts->name, wanted);
+}
+
+static bool family_place(const char *name, uint32_t *place) {
+    assert(lock_is_held(&registry.lock));
+    return place_find(registry.family_count, family_compare, registry.families, name, place);
 }
 
 static struct family *family_find(const struct metric_family *facts) {
@@ -112,6 +142,7 @@ static struct family *family_find(const struct metric_family *facts) {
         if (registry.families == NULL)
             registry.families = memory_take(METRIC_FAMILIES_MAX * sizeof *registry.families);
         struct family *at = &registry.families[place];
+        assert(place <= registry.family_count);
         memmove(at + 1, at, (registry.family_count - place) * sizeof *at);
         *at = (struct family){.facts = facts};
         registry.family_count++;
@@ -120,31 +151,18 @@ static struct family *family_find(const struct metric_family *facts) {
     return &registry.families[place];
 }
 
-static struct series *series_find(const struct family *family, const struct key *key,
-                                  uint32_t *place) {
-    struct slice wanted = {key->bytes, key->size};
-    uint32_t low = 0;
-    uint32_t high = family->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct series *series = family->series[middle];
-        int order = slice_compare((struct slice){series->labels, series->size}, wanted);
-        if (order == 0)
-            return series;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *place = low;
-    return NULL;
+static int series_compare(const void *in, uint32_t at, const void *wanted) {
+    const struct family *family = in;
+    const struct key *key = wanted;
+    const struct series *series = family->series[at];
+    return slice_compare((struct slice){series->labels, series->size},
+                         (struct slice){key->bytes, key->size});
 }
 
 static struct series *series_insert(struct family *family, const struct key *key, uint32_t place) {
-    if (family->count == family->capacity) {
-        family->capacity = family->capacity == 0 ? 4 : family->capacity * 2;
-        family->series = memory_resize(family->series, family->capacity * sizeof(struct series *));
-    }
+    assert(place <= family->count && registry.series_count < METRIC_SERIES_MAX);
+    family->series =
+        memory_room(family->series, &family->capacity, family->count, sizeof(struct series *));
     struct series *series = memory_zero(1, sizeof *series + key->size);
     series->size = key->size;
     if (key->size > 0)
@@ -154,13 +172,16 @@ static struct series *series_insert(struct family *family, const struct key *key
     family->series[place] = series;
     family->count++;
     registry.series_count++;
+    assert(family->count <= family->capacity && registry.series_count <= METRIC_SERIES_MAX);
     return series;
 }
 
 static struct metric *find_locked(const struct metric_family *facts, const struct key *key) {
+    assert(lock_is_held(&registry.lock));
     struct family *family = family_find(facts);
     uint32_t place = 0;
-    struct series *series = series_find(family, key, &place);
+    bool there = place_find(family->count, series_compare, family, key, &place);
+    struct series *series = there ? family->series[place] : NULL;
     if (series != NULL && series->hidden) {
         series->hidden = false;
         if (facts->type == METRIC_GAUGE)
@@ -172,13 +193,14 @@ static struct metric *find_locked(const struct metric_family *facts, const struc
 }
 
 struct metric *metric_find(const struct metric_family *family, const char *const *labels) {
+    assert(family->name != NULL && labels != NULL);
     struct key key;
     static const struct key none; // no labels
     key_make(&key, labels);
-    pthread_mutex_lock(&registry.lock);
+    lock_take(&registry.lock);
     struct metric *left_out = find_locked(&LEFT_OUT, &none); // made first, so that it has a place
     struct metric *metric = find_locked(family, &key);
-    pthread_mutex_unlock(&registry.lock);
+    lock_release(&registry.lock);
     if (metric != NULL)
         return metric;
     metric_add(left_out, 1);
@@ -198,26 +220,28 @@ static bool has_label(const struct series *series, const char *label, const char
 }
 
 void metric_remove(const struct metric_family *family, const char *label, const char *value) {
+    assert(family->name != NULL && label != NULL && value != NULL);
     uint32_t place;
-    pthread_mutex_lock(&registry.lock);
+    lock_take(&registry.lock);
     if (family_place(family->name, &place)) {
         const struct family *found = &registry.families[place];
         for (uint32_t i = 0; i < found->count; i++)
             if (has_label(found->series[i], label, value))
                 found->series[i]->hidden = true;
     }
-    pthread_mutex_unlock(&registry.lock);
+    lock_release(&registry.lock);
 }
 
 void metrics_on_collect(void (*collect)(void *context), void *context) {
-    pthread_mutex_lock(&registry.collect_lock);
+    assert(collect != NULL);
+    lock_take(&registry.collect_lock);
     assert(registry.collector_count < METRIC_COLLECTORS_MAX);
     registry.collectors[registry.collector_count++] = (struct collector){collect, context};
-    pthread_mutex_unlock(&registry.collect_lock);
+    lock_release(&registry.collect_lock);
 }
 
 void metrics_remove_collect(void (*collect)(void *context), void *context) {
-    pthread_mutex_lock(&registry.collect_lock);
+    lock_take(&registry.collect_lock);
     for (uint32_t i = 0; i < registry.collector_count; i++) {
         struct collector *at = &registry.collectors[i];
         if (at->collect != collect || at->context != context)
@@ -226,7 +250,7 @@ void metrics_remove_collect(void (*collect)(void *context), void *context) {
         registry.collector_count--;
         break;
     }
-    pthread_mutex_unlock(&registry.collect_lock);
+    lock_release(&registry.collect_lock);
 }
 
 static void expose_series(struct exposition *exposition, const struct metric_family *facts,
@@ -234,6 +258,7 @@ static void expose_series(struct exposition *exposition, const struct metric_fam
     struct exposition_label labels[METRIC_LABELS_MAX];
     uint32_t count = 0;
     for (const char *at = series->labels; at < series->labels + series->size;) {
+        assert(count < METRIC_LABELS_MAX);
         labels[count].name = at;
         labels[count].value = slice_of(at + strlen(at) + 1);
         at = labels[count].value.data + labels[count].value.size + 1;
@@ -251,6 +276,7 @@ static void expose_series(struct exposition *exposition, const struct metric_fam
 }
 
 static void expose_family(struct exposition *exposition, const struct family *family) {
+    assert(lock_is_held(&registry.lock) && family->count <= family->capacity);
     static const enum exposition_type types[] = {[METRIC_COUNTER] = EXPOSITION_COUNTER,
                                                  [METRIC_GAUGE] = EXPOSITION_GAUGE,
                                                  [METRIC_INFO] = EXPOSITION_INFO};
@@ -266,19 +292,32 @@ static void expose_family(struct exposition *exposition, const struct family *fa
     }
 }
 
+static void collect_process(void) {
+    assert(lock_is_held(&registry.collect_lock));
+    struct process_figures figures;
+    process_figures_read(&figures);
+    for (uint32_t i = 0; i < PROCESS_FIGURES; i++) {
+        struct metric *metric = figures.known[i] ? METRIC_PLAIN(&PROCESS[i]) : NULL;
+        // The time of day may be set later; what was worked out first stays.
+        if (metric != NULL && (i != PROCESS_START_NS || metric_value(metric) == 0))
+            metric_set(metric, figures.values[i]);
+    }
+}
+
 void metrics_expose(struct exposition *exposition) {
-    pthread_mutex_lock(&registry.collect_lock);
-    metrics_collect_process();
+    lock_take(&registry.collect_lock);
+    collect_process();
     for (uint32_t i = 0; i < registry.collector_count; i++)
         registry.collectors[i].collect(registry.collectors[i].context);
-    pthread_mutex_lock(&registry.lock);
+    lock_take(&registry.lock);
     for (uint32_t i = 0; i < registry.family_count; i++)
         expose_family(exposition, &registry.families[i]);
-    pthread_mutex_unlock(&registry.lock);
-    pthread_mutex_unlock(&registry.collect_lock);
+    lock_release(&registry.lock);
+    lock_release(&registry.collect_lock);
 }
 
 void metrics_set_build(const char *version, const char *revision) {
+    assert(version != NULL && revision != NULL);
 #ifdef __clang__
     static const char compiler[] = "clang";
 #else

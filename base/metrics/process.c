@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the process itself cost?
+// Reads what the process itself costs.
 //
 // One read of /proc/self/stat gives times, threads and memory; the descriptors are counted by the
 // size of /proc/self/fd, which Linux tells since 6.2, before that by listing it. Source: proc(5);
@@ -7,12 +7,13 @@
 #include "base/metrics/process.h"
 
 #include "base/clock.h"
-#include "base/metrics/metrics.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,64 +21,26 @@
 
 enum { NANOSECONDS = 1000000000 };
 
-static const struct metric_family CPU = {
-    .name = "process_cpu_seconds_total",
-    .help = "Processor time spent, by user and system together.",
-    .type = METRIC_COUNTER,
-    .divisor = NANOSECONDS,
-};
-static const struct metric_family MAX_FDS = {
-    .name = "process_max_fds",
-    .help = "File descriptors that may be open at once.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_family OPEN_FDS = {
-    .name = "process_open_fds",
-    .help = "File descriptors that are open.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_family RESIDENT = {
-    .name = "process_resident_memory_bytes",
-    .help = "Resident memory.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_family START = {
-    .name = "process_start_time_seconds",
-    .help = "When the process started, in Unix time.",
-    .type = METRIC_GAUGE,
-    .divisor = NANOSECONDS,
-};
-static const struct metric_family THREADS = {
-    .name = "process_threads",
-    .help = "Threads of the process.",
-    .type = METRIC_GAUGE,
-};
-static const struct metric_family VIRTUAL = {
-    .name = "process_virtual_memory_bytes",
-    .help = "Virtual memory.",
-    .type = METRIC_GAUGE,
-};
-
-static void put(const struct metric_family *family, uint64_t value) {
-    metric_set(METRIC_PLAIN(family), value);
+static void put(struct process_figures *figures, enum process_figure figure, uint64_t value) {
+    assert(figure < PROCESS_FIGURES && !figures->known[figure]);
+    figures->values[figure] = value;
+    figures->known[figure] = true;
 }
 
 // Fields of /proc/self/stat as proc(5) numbers them, from 3, which comes first behind the name.
 enum { FIELD_FIRST = 3, FIELD_THREADS = 20, FIELD_START = 22, FIELD_VIRTUAL, FIELD_RESIDENT };
 
-static void put_start(uint64_t start_ticks) {
+static void put_start(struct process_figures *figures, uint64_t start_ticks) {
     struct timespec boot;
     long per_second = sysconf(_SC_CLK_TCK);
-    // The time of day may be set later; what was worked out first stays.
-    if (per_second <= 0 || metric_value(METRIC_PLAIN(&START)) != 0 ||
-        clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+    if (per_second <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
         return;
     uint64_t up_ns = (uint64_t)boot.tv_sec * NANOSECONDS + (uint64_t)boot.tv_nsec;
     uint64_t start_ns = start_ticks * (NANOSECONDS / (uint64_t)per_second);
-    put(&START, clock_unix_ns() - (up_ns > start_ns ? up_ns - start_ns : 0));
+    put(figures, PROCESS_START_NS, clock_unix_ns() - (up_ns > start_ns ? up_ns - start_ns : 0));
 }
 
-static void put_stat(char *text) {
+static void put_stat(struct process_figures *figures, char *text) {
     char *rest = strrchr(text, ')'); // the name before it may hold anything
     char *word;
     if (rest == NULL)
@@ -88,18 +51,18 @@ static void put_stat(char *text) {
             continue;
         uint64_t value = strtoull(word, NULL, 10);
         if (field == FIELD_THREADS)
-            put(&THREADS, value);
+            put(figures, PROCESS_THREADS, value);
         else if (field == FIELD_START)
-            put_start(value);
+            put_start(figures, value);
         else if (field == FIELD_VIRTUAL)
-            put(&VIRTUAL, value);
+            put(figures, PROCESS_VIRTUAL_BYTES, value);
         else if (field == FIELD_RESIDENT)
-            put(&RESIDENT, value * (uint64_t)sysconf(_SC_PAGESIZE));
+            put(figures, PROCESS_RESIDENT_BYTES, value * (uint64_t)sysconf(_SC_PAGESIZE));
         field++;
     }
 }
 
-static void read_stat(void) {
+static void read_stat(struct process_figures *figures) {
     char text[2048];
     int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -109,13 +72,13 @@ static void read_stat(void) {
     if (size <= 0)
         return;
     text[size] = '\0';
-    put_stat(text);
+    put_stat(figures, text);
 }
 
-static void count_descriptors(void) {
+static void count_descriptors(struct process_figures *figures) {
     struct stat status;
     if (stat("/proc/self/fd", &status) == 0 && status.st_size > 0) {
-        put(&OPEN_FDS, (uint64_t)status.st_size);
+        put(figures, PROCESS_OPEN_FDS, (uint64_t)status.st_size);
         return;
     }
     DIR *folder = opendir("/proc/self/fd");
@@ -125,16 +88,17 @@ static void count_descriptors(void) {
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
         count += entry->d_name[0] != '.';
     closedir(folder);
-    put(&OPEN_FDS, count > 0 ? count - 1 : 0); // without the listing's own
+    put(figures, PROCESS_OPEN_FDS, count > 0 ? count - 1 : 0); // without the listing's own
 }
 
-void metrics_collect_process(void) {
+void process_figures_read(struct process_figures *figures) {
     struct timespec used;
     struct rlimit limit;
+    *figures = (struct process_figures){0};
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
-        put(&CPU, (uint64_t)used.tv_sec * NANOSECONDS + (uint64_t)used.tv_nsec);
+        put(figures, PROCESS_CPU_NS, (uint64_t)used.tv_sec * NANOSECONDS + (uint64_t)used.tv_nsec);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        put(&MAX_FDS, limit.rlim_cur);
-    read_stat();
-    count_descriptors();
+        put(figures, PROCESS_MAX_FDS, limit.rlim_cur);
+    read_stat(figures);
+    count_descriptors(figures);
 }

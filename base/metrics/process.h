@@ -1,6 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard figures of a process, process_*, as metrics.
+// The standard figures of a process, as Prometheus names them.
 #pragma once
 
-// Sets them to what holds now: three reads below /proc/self. What cannot be read stays as it was.
-void metrics_collect_process(void);
+#include <stdbool.h>
+#include <stdint.h>
+
+enum process_figure {
+    PROCESS_CPU_NS,
+    PROCESS_MAX_FDS,
+    PROCESS_OPEN_FDS,
+    PROCESS_RESIDENT_BYTES,
+    PROCESS_START_NS, // Unix
+    PROCESS_THREADS,
+    PROCESS_VIRTUAL_BYTES,
+    PROCESS_FIGURES
+};
+
+struct process_figures {
+    uint64_t values[PROCESS_FIGURES];
+    bool known[PROCESS_FIGURES]; // false: it could not be read
+};
+
+// Three reads below /proc/self. Any thread.
+void process_figures_read(struct process_figures *figures);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is the row of this key?
+// Finds rows by their keys.
 //
 // Separate chaining through the rows' heads, chains doubled when there are as many rows: FNV-1a
 // over at most 60 bytes and about one comparison. 4 bytes a row besides the row.
@@ -8,14 +8,15 @@
 #include "base/hash/hash.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { CHAINS_FIRST = 16 };
 
-void keyed_rows_init(struct keyed_rows *rows, const char *name, size_t row_size, size_t key_size,
-                     uint32_t rows_per_chunk) {
-    *rows = (struct keyed_rows){.key_size = key_size};
-    table_init(&rows->table, name, row_size, rows_per_chunk);
+void keyed_rows_start(struct keyed_rows *rows, const char *name, const struct row_type *type) {
+    assert(type->key_size > 0 && type->size >= sizeof(struct row_head) + type->key_size);
+    *rows = (struct keyed_rows){.key_size = type->key_size};
+    table_start(&rows->table, name, type);
 }
 
 void keyed_rows_release(struct keyed_rows *rows) {
@@ -38,10 +39,12 @@ static struct row_head *head_at(const struct keyed_rows *rows, uint32_t row) {
 }
 
 static uint32_t *chain_of(const struct keyed_rows *rows, uint32_t hash) {
+    assert(rows->chain_count > 0);
     return &rows->chains[hash & (rows->chain_count - 1)];
 }
 
 static void make_chains(struct keyed_rows *rows, uint32_t count) {
+    assert(count >= CHAINS_FIRST && (count & (count - 1)) == 0);
     if (count != rows->chain_count) {
         memory_give(rows->chains);
         rows->chains = memory_take(count * sizeof *rows->chains);
@@ -59,6 +62,7 @@ static void make_chains(struct keyed_rows *rows, uint32_t count) {
 }
 
 void *keyed_rows_find(const struct keyed_rows *rows, const void *key) {
+    assert(rows->key_size > 0 && key != NULL);
     if (rows->chain_count == 0)
         return NULL;
     uint32_t hash = hash_key(key, rows->key_size);
@@ -72,6 +76,7 @@ void *keyed_rows_find(const struct keyed_rows *rows, const void *key) {
 }
 
 void *keyed_rows_add(struct keyed_rows *rows, const void *key) {
+    assert(rows->key_size > 0 && key != NULL);
     if (keyed_rows_count(rows) >= rows->chain_count)
         make_chains(rows, rows->chain_count == 0 ? CHAINS_FIRST : rows->chain_count * 2);
     uint32_t row = table_add(&rows->table);
@@ -85,7 +90,14 @@ void *keyed_rows_add(struct keyed_rows *rows, const void *key) {
     return head;
 }
 
+void *keyed_rows_get(struct keyed_rows *rows, const void *key, bool *is_new) {
+    void *row = keyed_rows_find(rows, key);
+    *is_new = row == NULL;
+    return row != NULL ? row : keyed_rows_add(rows, key);
+}
+
 uint32_t keyed_rows_number(const struct keyed_rows *rows, const void *row) {
+    assert(row != NULL && ((const struct row_head *)row)->live != 0);
     uint32_t number = *chain_of(rows, ((const struct row_head *)row)->hash);
     while (head_at(rows, number) != row)
         number = head_at(rows, number)->next;
@@ -94,6 +106,7 @@ uint32_t keyed_rows_number(const struct keyed_rows *rows, const void *row) {
 
 void keyed_rows_remove(struct keyed_rows *rows, void *row) {
     struct row_head *head = row;
+    assert(row != NULL && head->live != 0);
     uint32_t *link = chain_of(rows, head->hash);
     while (head_at(rows, *link) != head)
         link = &head_at(rows, *link)->next;

@@ -19,6 +19,15 @@ struct row_head {
     _Static_assert(offsetof(row_type, key_field) == sizeof(struct row_head),                       \
                    "the key stands right behind the head")
 
+// ROW_TYPE with a key, which is the field `key`.
+#define KEYED_ROW_TYPE(row, key, chunk, ...)                                                       \
+    {                                                                                              \
+        .size = sizeof(row), .key_size = sizeof(((row *)NULL)->key), .rows_per_chunk = (chunk),    \
+        .strings = {                                                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
 struct keyed_rows {
     struct table table;
     size_t key_size;
@@ -26,13 +35,14 @@ struct keyed_rows {
     uint32_t chain_count; // a power of two
 };
 
-void keyed_rows_init(struct keyed_rows *rows, const char *name, size_t row_size, size_t key_size,
-                     uint32_t rows_per_chunk);
+void keyed_rows_start(struct keyed_rows *rows, const char *name, const struct row_type *type);
 void keyed_rows_release(struct keyed_rows *rows);
-// The row with this key, or NULL.
+// The row with this key, or NULL. O(1) on average, like all but the walks.
 void *keyed_rows_find(const struct keyed_rows *rows, const void *key);
 // A zeroed row with this key, which none has yet.
 void *keyed_rows_add(struct keyed_rows *rows, const void *key);
+// The row with this key, added (then `*is_new`) when none has it.
+void *keyed_rows_get(struct keyed_rows *rows, const void *key, bool *is_new);
 // The number of this row of it, by which other rows may name it. O(1).
 uint32_t keyed_rows_number(const struct keyed_rows *rows, const void *row);
 void keyed_rows_remove(struct keyed_rows *rows, void *row);

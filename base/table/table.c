@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Chunks of rows behind one list of pointers, and a chain of freed rows. O(1) a call but for
+// loading.
 #include "base/table/table.h"
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 void table_init(struct table *table, const char *name, size_t row_size, uint32_t rows_per_chunk) {
@@ -12,6 +15,12 @@ void table_init(struct table *table, const char *name, size_t row_size, uint32_t
     while ((UINT32_C(1) << table->chunk_shift) < rows_per_chunk)
         table->chunk_shift++;
     table->rows_per_chunk = UINT32_C(1) << table->chunk_shift;
+}
+
+void table_start(struct table *table, const char *name, const struct row_type *type) {
+    assert(name != NULL && type->size >= type->key_size);
+    table_init(table, name, type->size, type->rows_per_chunk);
+    table->type = type;
 }
 
 void table_release(struct table *table) {
@@ -24,6 +33,7 @@ void table_release(struct table *table) {
 }
 
 static void table_add_chunk(struct table *table) {
+    assert(table->rows_per_chunk > 0 && "table_init comes first");
     if (table->chunk_count == table->chunk_capacity) {
         table->chunk_capacity = table->chunk_capacity == 0 ? 16 : table->chunk_capacity * 2;
         table->chunks = memory_resize(table->chunks, table->chunk_capacity * sizeof(char *));
@@ -47,16 +57,69 @@ uint32_t table_add(struct table *table) {
 }
 
 void table_free(struct table *table, uint32_t row) {
+    assert(table->free_count < table->used && table->free_head != row);
     memcpy(table_row(table, row), &table->free_head, sizeof table->free_head);
     table->free_head = row;
     table->free_count++;
 }
 
+static void *field_at(const struct table *table, size_t offset, uint32_t row) {
+    assert(offset % sizeof(uint32_t) == 0 && offset + sizeof(uint32_t) <= table->row_size);
+    return (char *)table_row(table, row) + offset;
+}
+
+static uint32_t *next_at(const struct table *table, size_t next_offset, uint32_t row) {
+    return field_at(table, next_offset, row);
+}
+
+void table_append(struct table *table, size_t next_offset, struct row_list *list, uint32_t row) {
+    assert((list->first == TABLE_NO_ROW) == (list->last == TABLE_NO_ROW));
+    *next_at(table, next_offset, row) = TABLE_NO_ROW;
+    if (list->last == TABLE_NO_ROW)
+        list->first = row;
+    else
+        *next_at(table, next_offset, list->last) = row;
+    list->last = row;
+}
+
+void table_free_list(struct table *table, size_t next_offset, uint32_t *first) {
+    while (*first != TABLE_NO_ROW) {
+        uint32_t row = *first;
+        *first = *next_at(table, next_offset, row);
+        table_free(table, row);
+    }
+}
+
+static struct row_link *link_at(const struct table *table, size_t link_offset, uint32_t row) {
+    return field_at(table, link_offset, row);
+}
+
+void table_link(struct table *table, size_t link_offset, struct row_list *list, uint32_t row) {
+    link_at(table, link_offset, row)->before = list->last;
+    table_append(table, link_offset + offsetof(struct row_link, next), list, row);
+}
+
+void table_unlink(struct table *table, size_t link_offset, struct row_list *list, uint32_t row) {
+    struct row_link link = *link_at(table, link_offset, row);
+    assert((link.before == TABLE_NO_ROW) == (list->first == row));
+    assert((link.next == TABLE_NO_ROW) == (list->last == row));
+    if (link.before == TABLE_NO_ROW)
+        list->first = link.next;
+    else
+        link_at(table, link_offset, link.before)->next = link.next;
+    if (link.next == TABLE_NO_ROW)
+        list->last = link.before;
+    else
+        link_at(table, link_offset, link.next)->before = link.before;
+}
+
 uint32_t table_live(const struct table *table) {
+    assert(table->free_count <= table->used);
     return table->used - table->free_count;
 }
 
 uint32_t table_rows_per_page(const struct table *table) {
+    assert(table->row_size > 0);
     uint32_t rows = 1;
     while (rows < table->rows_per_chunk && (size_t)rows * 2 * table->row_size <= TABLE_PAGE_BYTES)
         rows *= 2;
@@ -78,6 +141,7 @@ void *table_page(const struct table *table, uint32_t page, size_t *bytes) {
 }
 
 void table_load(struct table *table, uint32_t used, uint32_t free_head, uint32_t free_count) {
+    assert(table->row_size > 0 && table->rows_per_chunk > 0);
     table_release(table);
     while ((uint64_t)table->chunk_count << table->chunk_shift < used)
         table_add_chunk(table);
@@ -109,6 +173,7 @@ bool table_chain_is_whole(const struct table *table) {
 }
 
 void table_mark_free(const struct table *table, unsigned char *is_free) {
+    assert(is_free != NULL || table->used == 0);
     memset(is_free, 0, table->used);
     for (uint32_t row = table->free_head; row != TABLE_NO_ROW; row = next_free(table, row))
         is_free[row] = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is text that somebody else wrote shown without letting it do anything?
+// Shows text that somebody else wrote without letting it do anything.
 //
 // Character by character: harmless ones pass, all others are spelled out. No memory of its own;
 // linear in the text.
@@ -57,6 +57,7 @@ struct shown {
 
 // What stands for the character at `at`.
 static struct shown character_shown(struct slice text, size_t at) {
+    assert(at < text.size);
     struct shown shown = {0};
     uint32_t code_point = 0;
     size_t length = utf8_decode(text, at, &code_point);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text/human.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 void human_bytes(int64_t bytes, char out[HUMAN_MAX]) {
+    assert(out != NULL);
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
     unsigned unit = 0;
@@ -22,6 +24,7 @@ void human_bytes(int64_t bytes, char out[HUMAN_MAX]) {
 }
 
 void human_duration(__int128 duration_ns, char out[HUMAN_MAX]) {
+    assert(out != NULL);
     const char *sign = duration_ns < 0 ? "-" : "";
     double seconds = (double)(duration_ns < 0 ? -duration_ns : duration_ns) / 1e9;
     if (duration_ns == 0)

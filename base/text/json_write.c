@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a JSON document laid out byte for byte as Python does it?
+// Lays JSON documents out byte for byte as Python does.
 //
 // The writer knows its depth and whether the container at hand has items; a separator is put before
 // each item, a newline before a closing bracket only when there were items. Strings are copied in
@@ -15,10 +15,12 @@
 #include <stdlib.h>
 
 void json_begin(struct json_writer *json, struct buffer *out, unsigned indent) {
+    assert(out != NULL && indent <= 8);
     *json = (struct json_writer){.out = out, .indent = indent};
 }
 
 static void newline_append(struct json_writer *json, unsigned depth) {
+    assert(depth <= JSON_DEPTH_MAX);
     if (json->indent == 0)
         return;
     buffer_append_char(json->out, '\n');
@@ -28,6 +30,7 @@ static void newline_append(struct json_writer *json, unsigned depth) {
 
 // What goes before a key, or before a value that has none.
 static void separator_append(struct json_writer *json) {
+    assert(json->depth <= JSON_DEPTH_MAX && !json->after_key);
     if (json->depth == 0)
         return;
     if (json->has_items[json->depth - 1])
@@ -167,6 +170,7 @@ void json_raw(struct json_writer *json, struct slice json_text) {
 }
 
 static void unit_append(struct buffer *out, uint32_t unit) {
+    assert(unit <= 0xffff);
     static const char digits[] = "0123456789abcdef";
     char escape[6] = {'\\', 'u'};
     for (unsigned i = 0; i < 4; i++)
@@ -175,6 +179,7 @@ static void unit_append(struct buffer *out, uint32_t unit) {
 }
 
 static void escape_append(struct buffer *out, uint32_t code_point) {
+    assert(code_point <= 0x10ffff);
     static const char short_from[] = "\"\\\b\f\n\r\t", short_to[] = "\"\\bfnrt";
     const char *found =
         code_point == 0 || code_point > 0x7f ? NULL : strchr(short_from, (int)code_point);

@@ -40,5 +40,47 @@ void json_int128(struct json_writer *json, __int128 value);
 void json_double(struct json_writer *json, double value);
 void json_raw(struct json_writer *json, struct slice json_text); // already JSON
 
+// A key with its value.
+static inline void json_field_text(struct json_writer *json, const char *key, const char *value) {
+    json_key(json, key);
+    json_text(json, value);
+}
+static inline void json_field_slice(struct json_writer *json, const char *key, struct slice value) {
+    json_key(json, key);
+    json_slice(json, value);
+}
+static inline void json_field_null(struct json_writer *json, const char *key) {
+    json_key(json, key);
+    json_put_null(json);
+}
+static inline void json_field_bool(struct json_writer *json, const char *key, bool value) {
+    json_key(json, key);
+    json_bool(json, value);
+}
+static inline void json_field_int(struct json_writer *json, const char *key, int64_t value) {
+    json_key(json, key);
+    json_int(json, value);
+}
+static inline void json_field_uint(struct json_writer *json, const char *key, uint64_t value) {
+    json_key(json, key);
+    json_uint(json, value);
+}
+static inline void json_field_int128(struct json_writer *json, const char *key, __int128 value) {
+    json_key(json, key);
+    json_int128(json, value);
+}
+static inline void json_field_double(struct json_writer *json, const char *key, double value) {
+    json_key(json, key);
+    json_double(json, value);
+}
+static inline void json_field_object_open(struct json_writer *json, const char *key) {
+    json_key(json, key);
+    json_object_open(json);
+}
+static inline void json_field_array_open(struct json_writer *json, const char *key) {
+    json_key(json, key);
+    json_array_open(json);
+}
+
 // One string with its quotes, outside any writer.
 void json_append_string(struct buffer *out, struct slice text);

@@ -4,6 +4,7 @@
 // all up to the last @ goes.
 #include "base/text/redact.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { PIECE_MIN = 8 };
@@ -36,6 +37,7 @@ static size_t user_size(const char *text, size_t size) {
 }
 
 bool redact_find(struct slice text, bool bare, size_t *at, struct slice *user) {
+    assert(at != NULL && *at <= text.size && user != NULL);
     if (bare && *at == 0 && memmem(text.data, text.size, "://", 3) == NULL) {
         size_t size = text.size == 0 ? 0 : user_size(text.data, text.size);
         *user = (struct slice){text.data, size};
@@ -59,6 +61,7 @@ bool redact_find(struct slice text, bool bare, size_t *at, struct slice *user) {
 
 // Puts REDACTED in the place of `size` bytes at `at`; gives the place behind it.
 static size_t replace(char *text, size_t capacity, size_t at, size_t size) {
+    assert(at + size <= strlen(text));
     static const char word[] = REDACTED;
     size_t length = strlen(text), behind = at + sizeof word - 1;
     if (behind >= capacity) {
@@ -76,6 +79,7 @@ static size_t replace(char *text, size_t capacity, size_t at, size_t size) {
 }
 
 void redact_urls(char *text, size_t capacity) {
+    assert(capacity > 0 && strlen(text) < capacity);
     size_t at = 0;
     struct slice user;
     while (redact_find(slice_of(text), false, &at, &user)) {
@@ -95,6 +99,7 @@ static size_t common_prefix(const char *a, const char *b) {
 }
 
 void redact_secret(char *text, size_t capacity, const char *secret) {
+    assert(capacity > 0 && strlen(text) < capacity);
     size_t length = secret == NULL ? 0 : strlen(secret);
     if (length == 0)
         return;

@@ -1,42 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which moment does a written date-time name, and how is a moment written?
+// Reads and writes date-times.
 //
 // Days are counted over 400-year cycles that begin in March, so that a leap day is the last one of
 // its year. Constant time, no memory. Source: RFC 3339, section 5.6; the proleptic Gregorian
 // calendar.
 #include "base/text/rfc3339.h"
 
+#include "base/text/cut.h"
+
+#include <assert.h>
 #include <stdio.h>
 
 enum { NS_DIGITS = 9 };
 static const uint64_t NS_PER_SECOND = 1000000000;
 
-// Cuts `count` digits off the front; false when they are not there.
-static bool take_digits(struct slice *rest, unsigned count, int64_t *value) {
-    if (rest->size < count)
-        return false;
-    *value = 0;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned digit = (unsigned)((unsigned char)rest->data[i] - '0');
-        if (digit > 9)
-            return false;
-        *value = *value * 10 + (int64_t)digit;
-    }
-    *rest = (struct slice){rest->data + count, rest->size - count};
-    return true;
-}
-
-static bool take_char(struct slice *rest, const char *any) {
-    if (rest->size == 0 || rest->data[0] == '\0' || strchr(any, rest->data[0]) == NULL)
-        return false;
-    *rest = (struct slice){rest->data + 1, rest->size - 1};
-    return true;
-}
-
-static int64_t days_in_month(int64_t year, int64_t month) {
-    static const char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+static bool is_date(uint64_t year, uint64_t month, uint64_t day) {
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return month == 2 && leap ? 29 : days[month - 1];
+    return month >= 1 && month <= 12 && day >= 1 &&
+           day <= (month == 2 && leap ? 29u : days[month - 1]);
 }
 
 // Days from 1970-01-01, negative before it.
@@ -49,67 +31,73 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day) {
     return cycle * 146097 + days - 719468;
 }
 
-static bool take_date(struct slice *rest, int64_t *seconds) {
-    int64_t year, month, day;
-    if (!take_digits(rest, 4, &year) || !take_char(rest, "-") || !take_digits(rest, 2, &month) ||
-        !take_char(rest, "-") || !take_digits(rest, 2, &day))
+bool rfc3339_date(uint64_t year, uint64_t month, uint64_t day, int64_t *seconds) {
+    assert(year <= 9999);
+    if (!is_date(year, month, day))
         return false;
-    if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
-        return false;
-    *seconds = days_of(year, month, day) * 86400;
+    *seconds = days_of((int64_t)year, (int64_t)month, (int64_t)day) * 86400;
     return true;
 }
 
-static bool take_time(struct slice *rest, int64_t *seconds) {
-    int64_t hour, minute, second;
-    if (!take_char(rest, "Tt ") || !take_digits(rest, 2, &hour) || !take_char(rest, ":") ||
-        !take_digits(rest, 2, &minute) || !take_char(rest, ":") || !take_digits(rest, 2, &second))
+bool rfc3339_take_clock(struct slice *text, int64_t *seconds) {
+    struct slice rest = *text;
+    uint64_t hour, minute, second;
+    if (!text_take_number(&rest, 2, 2, &hour) || !text_skip_char(&rest, ':') ||
+        !text_take_number(&rest, 2, 2, &minute) || !text_skip_char(&rest, ':') ||
+        !text_take_number(&rest, 2, 2, &second) || hour > 23 || minute > 59 || second > 60)
         return false;
-    *seconds += hour * 3600 + minute * 60 + second;
-    return hour < 24 && minute < 60 && second <= 60;
+    *seconds += (int64_t)(hour * 3600 + minute * 60 + second);
+    *text = rest;
+    return true;
 }
 
-static bool take_fraction(struct slice *rest, int64_t *fraction_ns, bool *has_fraction) {
+static bool take_date(struct slice *rest, int64_t *seconds) {
+    uint64_t year, month, day;
+    return text_take_number(rest, 4, 4, &year) && text_skip_char(rest, '-') &&
+           text_take_number(rest, 2, 2, &month) && text_skip_char(rest, '-') &&
+           text_take_number(rest, 2, 2, &day) && rfc3339_date(year, month, day, seconds) &&
+           (text_skip_char(rest, 'T') || text_skip_char(rest, 't') || text_skip_char(rest, ' '));
+}
+
+static bool take_fraction(struct slice *rest, uint64_t *fraction_ns, bool *has_fraction) {
     *fraction_ns = 0;
-    *has_fraction = take_char(rest, ".");
-    if (!*has_fraction)
-        return true;
-    int64_t digit;
-    unsigned count = 0;
-    for (; take_digits(rest, 1, &digit); count++)
-        if (count < NS_DIGITS)
-            *fraction_ns = *fraction_ns * 10 + digit;
-    for (unsigned i = count; i < NS_DIGITS; i++)
-        *fraction_ns *= 10;
-    return count > 0;
+    *has_fraction = text_skip_char(rest, '.');
+    uint64_t digit, unit = NS_PER_SECOND / 10;
+    size_t size = rest->size;
+    for (; *has_fraction && text_take_number(rest, 1, 1, &digit); unit /= 10)
+        *fraction_ns += digit * unit;
+    return !*has_fraction || rest->size < size;
 }
 
 static bool take_offset(struct slice *rest, int64_t *seconds) {
-    int64_t hours, minutes;
-    if (take_char(rest, "Zz"))
+    uint64_t hours, minutes;
+    if (text_skip_char(rest, 'Z') || text_skip_char(rest, 'z'))
         return true;
-    bool behind = rest->size > 0 && rest->data[0] == '-';
-    if (!take_char(rest, "+-") || !take_digits(rest, 2, &hours) || !take_char(rest, ":") ||
-        !take_digits(rest, 2, &minutes) || hours > 23 || minutes > 59)
+    bool ahead = text_skip_char(rest, '+');
+    if ((!ahead && !text_skip_char(rest, '-')) || !text_take_number(rest, 2, 2, &hours) ||
+        !text_skip_char(rest, ':') || !text_take_number(rest, 2, 2, &minutes) || hours > 23 ||
+        minutes > 59)
         return false;
-    int64_t offset = hours * 3600 + minutes * 60;
-    *seconds += behind ? offset : -offset;
+    int64_t offset = (int64_t)(hours * 3600 + minutes * 60);
+    *seconds -= ahead ? offset : -offset;
     return true;
 }
 
 enum rfc3339_result rfc3339_parse(struct slice text, uint64_t *unix_ns, bool *has_fraction) {
-    int64_t seconds, fraction_ns;
+    assert(unix_ns != NULL);
+    int64_t seconds;
+    uint64_t fraction_ns;
     bool fraction;
     *unix_ns = 0;
     if (has_fraction != NULL)
         *has_fraction = false;
-    if (!take_date(&text, &seconds) || !take_time(&text, &seconds) ||
+    if (!take_date(&text, &seconds) || !rfc3339_take_clock(&text, &seconds) ||
         !take_fraction(&text, &fraction_ns, &fraction) || !take_offset(&text, &seconds) ||
         text.size != 0)
         return RFC3339_WRONG;
     uint64_t whole_ns;
     if (seconds < 0 || __builtin_mul_overflow((uint64_t)seconds, NS_PER_SECOND, &whole_ns) ||
-        __builtin_add_overflow(whole_ns, (uint64_t)fraction_ns, unix_ns)) {
+        __builtin_add_overflow(whole_ns, fraction_ns, unix_ns)) {
         *unix_ns = 0;
         return RFC3339_OUTSIDE;
     }

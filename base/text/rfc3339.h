@@ -17,6 +17,12 @@ enum rfc3339_result {
 // case and a space for the T are fine, as the RFC allows.
 enum rfc3339_result rfc3339_parse(struct slice text, uint64_t *unix_ns, bool *has_fraction);
 
+// For formats that write the same parts in another order. Seconds from 1970 to a date in UTC,
+// negative before it; false when there is no such date. The year has four digits at most.
+bool rfc3339_date(uint64_t year, uint64_t month, uint64_t day, int64_t *seconds);
+// Takes "09:15:04" off the front and adds it to `seconds`; false, and nothing done, for none.
+bool rfc3339_take_clock(struct slice *text, int64_t *seconds);
+
 // "2026-01-31T09:15:04Z", or with as many digits of a fraction as it takes. Any uint64 is fine.
 enum { RFC3339_TEXT_MAX = 32 };
 void rfc3339_format(uint64_t unix_ns, char out[RFC3339_TEXT_MAX]);

@@ -11,7 +11,3 @@ void roff_text(struct buffer *out, const char *text);
 void roff_code(struct buffer *out, const char *text);
 // One line ".NAME "TEXT"", such as roff_macro(out, "SH", "OPTIONS").
 void roff_macro(struct buffer *out, const char *name, const char *text);
-
-// Appends the page `page` with no line longer than 80 bytes where a blank allows that: text is
-// broken between words, what must stay one line (a tag, a line of code) by a continued line.
-void roff_wrap(struct buffer *out, struct slice page);

@@ -32,3 +32,14 @@ static inline size_t utf8_decode(struct slice text, size_t at, uint32_t *code_po
     *code_point = value;
     return length;
 }
+
+// The first `max` characters; a byte that begins none counts as one.
+static inline struct slice utf8_cut(struct slice text, size_t max) {
+    size_t at = 0;
+    for (size_t left = max; left > 0 && at < text.size; left--) {
+        uint32_t code_point;
+        size_t length = utf8_decode(text, at, &code_point);
+        at += length == 0 ? 1 : length;
+    }
+    return (struct slice){text.data, at};
+}

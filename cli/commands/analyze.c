@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who broke the job? One run over files that are there, one answer on standard output.
+// Runs once over files and prints one answer: who broke the job.
 //
 // The embedded pipeline, or one of the user's with its receivers and exporters replaced, is run
 // once. The answer goes to standard output through the exporter only; all else goes to standard
 // error.
+#include "base/log.h"
 #include "base/text/display.h"
+#include "cli/arguments.h"
 #include "cli/closing_words.h"
 #include "cli/command.h"
+#include "cli/default_config.h"
 #include "cli/plan_ends.h"
+#include "cli/plan_load.h"
 #include "cli/progress.h"
-#include "pipeline/plan/print.h"
+#include "cli/stats.h"
+#include "pipeline/component/component.h"
+#include "pipeline/model/verdict.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/runtime/run_report.h"
+#include "pipeline/runtime/service.h"
+#include "receivers/decode/formats.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -24,10 +35,13 @@ struct analyze_options {
     const char *html;    // NULL: no page
     const char *explain; // NULL: all verdicts
     const char *queries; // NULL: none
+    const char *stats;   // NULL: none
+    int format;          // place in format_choices; 0: auto
     const char *pipeline;
     int fail_on; // 0: never, else enum severity + 1
     bool print_config;
     bool ignore_missing;
+    bool verbose;
     bool quiet;
 };
 
@@ -35,85 +49,82 @@ static const char *const outputs[] = {"text", "summary", "timeline", "verdicts",
 static const char *const fail_ons[] = {"never", "info", "warning", "error", "critical", NULL};
 
 static const struct argument rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .type = ARGUMENT_CHOICE,
-     .offset = offsetof(struct analyze_options, output),
-     .choices = outputs,
-     .help =
-         "what to print: text is for people (the default), summary and timeline are JSON "
-         "documents, verdicts are JSON Lines with the last state of each verdict, spans is what "
-         "each tree of spans answers, a JSON document on a line of its own"},
-    {.name = "queries",
-     .type = ARGUMENT_TEXT,
-     .offset = offsetof(struct analyze_options, queries),
-     .value_name = "FILE",
-     .help = "with --output spans: questions for each tree, a JSON document {\"queries\": [...]}; "
-             "the answers stand in what is printed"},
-    {.name = "explain",
-     .type = ARGUMENT_TEXT,
-     .offset = offsetof(struct analyze_options, explain),
-     .value_name = "ID",
-     .help = "print one verdict with each piece of its evidence, and where that stands in the "
-             "input; the beginning of its id is enough"},
-    {.name = "html",
-     .type = ARGUMENT_TEXT,
-     .offset = offsetof(struct analyze_options, html),
-     .value_name = "FILE",
-     .help = "write the report as an HTML page with charts and evidence to this file as well; it "
-             "is replaced whole"},
-    {.name = "config",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct analyze_options, configs),
-     .value_name = "FILE",
-     .help = "use the processors of this configuration; its receivers are replaced by PATH and its "
-             "exporters by --output and --html, so the variables and secrets of those need not be "
-             "there. Given again: joined, the last one wins"},
-    {.name = "pipeline",
-     .type = ARGUMENT_TEXT,
-     .offset = offsetof(struct analyze_options, pipeline),
-     .value_name = "NAME",
-     .help = "which pipeline of --config (default: the first one)"},
-    {.name = "set",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct analyze_options, sets),
-     .value_name = "KEY=VALUE",
-     .help = "override one key, such as processors.spike_detect.min_growth=128MiB"},
-    {.name = "fail-on",
-     .type = ARGUMENT_CHOICE,
-     .offset = offsetof(struct analyze_options, fail_on),
-     .choices = fail_ons,
-     .help = "exit with 2 when a verdict is at least this severe (default: never)"},
-    {.name = "ignore-missing",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct analyze_options, ignore_missing),
-     .help = "exit with 0 although a PATH was not there or could not be read, when others could; "
-             "the answer says what it does without"},
-    {.name = "print-config",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct analyze_options, print_config),
-     .help = "print the pipeline as YAML and exit; PATH is put into it"},
-    {.name = "quiet",
-     .letter = 'q',
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct analyze_options, quiet),
-     .help = "say nothing about what was read, refused and left out; errors only"},
+    ARGUMENT(
+        "output", struct analyze_options, output, ARGUMENT_CHOICE, .letter = 'o',
+        .choices = outputs,
+        .help =
+            "what to print: text is for people (the default), summary and timeline are JSON "
+            "documents, verdicts are JSON Lines with the last state of each verdict, spans is what "
+            "each tree of spans answers, a JSON document on a line of its own"),
+    ARGUMENT(
+        "queries", struct analyze_options, queries, ARGUMENT_TEXT, .value_name = "FILE",
+        .help =
+            "with --output spans: questions for each tree, a JSON document {\"queries\": [...]}; "
+            "the answers stand in what is printed"),
+    ARGUMENT("format", struct analyze_options, format, ARGUMENT_CHOICE, .choices = format_choices,
+             .help =
+                 "what all files are; with auto, the default, each record is told by itself, and a "
+                 "file may hold several kinds; the names are those of the receivers' option format "
+                 "(culprit components file)"),
+    ARGUMENT(
+        "stats", struct analyze_options, stats, ARGUMENT_TEXT, .value_name = "FILE",
+        .help =
+            "write to this file, as a JSON document, how many lines of each input became events, "
+            "were refused, or are of no interest; - is standard output"),
+    ARGUMENT("explain", struct analyze_options, explain, ARGUMENT_TEXT, .value_name = "ID",
+             .help =
+                 "print one verdict with each piece of its evidence, and where that stands in the "
+                 "input; the beginning of its id is enough"),
+    ARGUMENT(
+        "html", struct analyze_options, html, ARGUMENT_TEXT, .value_name = "FILE",
+        .help =
+            "write the report as an HTML page with charts and evidence to this file as well; it "
+            "is replaced whole"),
+    ARGUMENT(
+        "config", struct analyze_options, configs, ARGUMENT_LIST, .value_name = "FILE",
+        .help =
+            "use the processors of this configuration; its receivers are replaced by PATH and its "
+            "exporters by --output and --html, so the variables and secrets of those need not be "
+            "there. Given again: joined, the last one wins"),
+    ARGUMENT("pipeline", struct analyze_options, pipeline, ARGUMENT_TEXT, .value_name = "NAME",
+             .help = "which pipeline of --config (default: the first one)"),
+    SET_ARGUMENT(struct analyze_options),
+    ARGUMENT("fail-on", struct analyze_options, fail_on, ARGUMENT_CHOICE, .choices = fail_ons,
+             .help = "exit with 2 when a verdict is at least this severe (default: never)"),
+    ARGUMENT("ignore-missing", struct analyze_options, ignore_missing, ARGUMENT_FLAG,
+             .help =
+                 "exit with 0 although a PATH is missing or unreadable, when others could be read; "
+                 "the answer says what is missing"),
+    ARGUMENT("print-config", struct analyze_options, print_config, ARGUMENT_FLAG,
+             .help = "print the pipeline as YAML and exit; PATH is put into it"),
+    ARGUMENT("verbose", struct analyze_options, verbose, ARGUMENT_FLAG, .letter = 'v',
+             .help = "print all details also where nothing was found, and how to add evidence that "
+                     "was absent"),
+    ARGUMENT("quiet", struct analyze_options, quiet, ARGUMENT_FLAG, .letter = 'q',
+             .help = "do not report what was read, refused and left out; errors only"),
 };
+
+// The overrides, and --format as one more.
+static struct word_list with_format(struct invocation *invocation, struct word_list sets) {
+    const struct analyze_options *options = invocation->options;
+    if (options->format == 0)
+        return sets;
+    const char **words = arena_zero(invocation->arena, sets.count + 1, sizeof *words);
+    if (sets.count > 0)
+        memcpy(words, sets.items, sets.count * sizeof *words);
+    words[sets.count] = arena_format(invocation->arena, "receivers.file.format=%s",
+                                     format_choices[options->format]);
+    return (struct word_list){words, sets.count + 1};
+}
 
 // As it takes effect, with the overrides in their places.
 static int print_overridden(struct invocation *invocation, struct slice text) {
     const struct analyze_options *options = invocation->options;
     struct plan_request request = {.text = arena_text(invocation->arena, text),
                                    .text_name = "(default)",
-                                   .sets = options->sets,
+                                   .sets = with_format(invocation, options->sets),
                                    .quiet = options->quiet};
-    struct plan plan;
-    int code = plan_load(&plan, &request, invocation);
-    if (code != 0)
-        return code;
-    plan_print(&plan, invocation->out);
-    plan_release(&plan);
-    return 0;
+    return plan_load_and_print(&request, invocation);
 }
 
 static int print_config(struct invocation *invocation) {
@@ -129,7 +140,7 @@ static int print_config(struct invocation *invocation) {
     if (default_config_write(&text, (enum analyze_output)options->output, options->html,
                              options->queries, invocation->operands, &error) != STATUS_OK)
         code = invocation_fail(invocation, &error);
-    else if (options->sets.count > 0)
+    else if (options->sets.count > 0 || options->format != 0)
         code = print_overridden(invocation, buffer_slice(&text));
     else
         buffer_append(invocation->out, buffer_slice(&text));
@@ -145,6 +156,7 @@ static bool reader_is_gone(void) {
 
 static uint64_t verdicts_from(const struct report *report, enum severity severity) {
     uint64_t count = 0;
+    assert(severity <= SEVERITY_CRITICAL);
     for (int i = (int)severity; i <= (int)SEVERITY_CRITICAL; i++)
         count += report->verdict_count[i];
     return count;
@@ -152,6 +164,7 @@ static uint64_t verdicts_from(const struct report *report, enum severity severit
 
 static uint32_t titles_like(const struct report *report, const char *id, bool *exact) {
     uint32_t count = 0;
+    assert(id != NULL && (report->title_count == 0 || report->verdicts != NULL));
     *exact = false;
     for (uint32_t i = 0; i < report->title_count; i++) {
         count += strncmp(report->verdicts[i].id, id, strlen(id)) == 0;
@@ -171,9 +184,11 @@ static int check_explained(struct invocation *invocation, const struct report *r
         return 0;
     struct buffer *err = invocation->err;
     buffer_append_format(err, "culprit analyze: --explain: ");
-    buffer_append_text(err, count == 0 ? "there is no verdict " : "several verdicts begin with ");
+    buffer_append_text(err,
+                       count == 0 ? "no verdict begins with " : "several verdicts begin with ");
     display_append(err, slice_of(options->explain), EXPLAIN_SHOWN_MAX);
-    buffer_append_text(err, report->title_count == 0 ? "; nothing was found\n" : "; there are:\n");
+    buffer_append_text(err, report->title_count == 0 ? "; nothing was found\n"
+                                                     : "; these were found:\n");
     for (uint32_t i = 0; i < report->title_count; i++) {
         buffer_append_format(err, "  %s  ", report->verdicts[i].id);
         display_append(err, slice_of(report->verdicts[i].headline), 0);
@@ -198,12 +213,16 @@ static int close_run(struct invocation *invocation, struct service *service) {
         verdicts_from(&report, (enum severity)(options->fail_on - 1)) > 0)
         code = 2;
     invocation_say(invocation);
+    struct error error = {0};
+    if (options->stats != NULL && stats_write(options->stats, &report, &error) != STATUS_OK)
+        code = invocation_fail(invocation, &error);
     report_release(&report);
     return code;
 }
 
 static int run_plan(struct invocation *invocation, const struct plan *plan) {
     const struct analyze_options *options = invocation->options;
+    assert(plan->pipeline_count == 1); // the answer is of one
     struct service *service = NULL;
     struct error error = {0};
     // What a component would log is said at the end, once and in order.
@@ -227,15 +246,15 @@ static int run_plan(struct invocation *invocation, const struct plan *plan) {
 static int check_options(struct invocation *invocation) {
     const struct analyze_options *options = invocation->options;
     if (options->html != NULL && (options->html[0] == '\0' || strcmp(options->html, "-") == 0))
-        return invocation_misused(invocation,
-                                  "--html needs the path of a file: standard output "
-                                  "has what --output says");
+        return invocation_misused(
+            invocation, "--html needs the path of a file; standard output is for --output");
     if (options->explain != NULL && (options->output != ANALYZE_TEXT || options->print_config))
         return invocation_misused(invocation, "--explain prints text: leave out %s",
                                   options->print_config ? "--print-config" : "--output");
+    if (options->verbose && (options->output != ANALYZE_TEXT || options->print_config))
+        return invocation_misused(invocation, "--verbose is for --output text");
     if (options->queries != NULL && options->output != ANALYZE_SPANS)
-        return invocation_misused(invocation,
-                                  "--queries asks trees of spans: write --output spans with it");
+        return invocation_misused(invocation, "--queries needs --output spans");
     if (options->queries != NULL && options->queries[0] == '\0')
         return invocation_misused(invocation, "--queries needs the path of a file");
     if (options->queries != NULL && !options->print_config && access(options->queries, R_OK) != 0) {
@@ -244,13 +263,12 @@ static int check_options(struct invocation *invocation) {
         return invocation_fail(invocation, &error);
     }
     if (!options->print_config && invocation->operands.count == 0)
-        return invocation_misused(invocation,
-                                  "no PATH was given; write the files or directories "
-                                  "of all ranks, or - for standard input");
+        return invocation_misused(
+            invocation,
+            "no PATH given; name the files or directories of all ranks, or - for "
+            "standard input");
     if (options->pipeline != NULL && options->configs.count == 0)
-        return invocation_misused(invocation,
-                                  "--pipeline chooses a pipeline of --config, which "
-                                  "was not given");
+        return invocation_misused(invocation, "--pipeline needs --config");
     return 0;
 }
 
@@ -263,20 +281,22 @@ static int analyze_run(struct invocation *invocation) {
         return print_config(invocation);
     bool own = options->configs.count > 0;
     struct plan ends, user;
-    int code = plan_load_default(&ends, (enum analyze_output)options->output, options->html,
-                                 own ? NULL : options->queries,
-                                 own ? (struct word_list){0} : options->sets, invocation);
+    int code = plan_load_default(
+        &ends, (enum analyze_output)options->output, options->html, own ? NULL : options->queries,
+        with_format(invocation, own ? (struct word_list){0} : options->sets), invocation);
     if (code != 0)
         return code;
-    plan_set_list(&ends, COMPONENT_RECEIVER, "include", invocation->operands);
+    plan_set(&ends, COMPONENT_RECEIVER, NULL, "include", invocation->operands);
     if (options->explain != NULL)
-        plan_set_type_text(&ends, COMPONENT_EXPORTER, "text", "verdict", options->explain);
+        plan_set_text(&ends, COMPONENT_EXPORTER, "text", "verdict", options->explain);
+    if (options->verbose)
+        plan_set(&ends, COMPONENT_EXPORTER, "text", "verbose", (struct word_list){0});
     struct plan_request request = {
         .files = options->configs, .sets = options->sets, .quiet = options->quiet};
     if (own)
         code = plan_load_between(&user, &ends, &request, options->pipeline, invocation);
     if (code == 0 && own && options->queries != NULL)
-        plan_set_type_text(&user, COMPONENT_PROCESSOR, "spans", "queries", options->queries);
+        plan_set_text(&user, COMPONENT_PROCESSOR, "spans", "queries", options->queries);
     if (code == 0) {
         code = run_plan(invocation, own ? &user : &ends);
         if (own)
@@ -291,14 +311,14 @@ const struct command command_analyze = {
     .summary = "who broke the job: reads files, prints one answer",
     .operands = "PATH…",
     .description =
-        "Reads the telemetry of all ranks of a job and says which rank started it, when, by how\n"
-        "much, in which phase, and how sure that is. PATH is a file, a directory (telemetry sinks\n"
-        "and OOM dumps in it are found), or - for standard input. What gzip compressed is read\n"
-        "too. What was read, refused and left out is said on standard error. A PATH that is not\n"
-        "there is named in the answer, too, in verdicts as the attribute culprit.missing_inputs.",
-    .rows = rows,
-    .row_count = sizeof(rows) / sizeof(rows[0]),
-    .options_size = sizeof(struct analyze_options),
+        "Reads what the ranks of a job, its nodes and its cluster wrote (telemetry, dumps, logs,\n"
+        "counters) and says which rank, GPU or node started it, when, and how sure that is. PATH\n"
+        "is a file, a directory (what is input in it is known by its name), or - for standard\n"
+        "input. Files may be compressed by gzip; each record is recognised by its content.\n"
+        "What was read, refused and left out is reported on standard error. A PATH that is "
+        "missing\n"
+        "is named in the answer, too, in verdicts as the attribute culprit.missing_inputs.",
+    COMMAND_OPTIONS(rows, struct analyze_options),
     .examples =
         "  culprit analyze /telemetry\n"
         "  culprit analyze --output summary rank0.jsonl rank1.jsonl\n"
@@ -307,13 +327,14 @@ const struct command command_analyze = {
         "  culprit analyze --output verdicts --fail-on error /telemetry\n"
         "  culprit analyze --output spans --queries queries.json tasks.jsonl\n"
         "  zcat ranks.jsonl.gz | culprit analyze -\n"
+        "  culprit analyze --stats tally.json /telemetry kern.log slurm-123.out\n"
         "  culprit analyze --print-config /telemetry > culprit.yaml\n",
     .exit_codes =
         "  0   something was read, or the input is empty\n"
         "  2   a verdict at or above --fail-on\n"
         "  64  the command line is wrong, or --explain names no verdict that was found\n"
-        "  65  every record was refused, or the file of --queries is wrong\n"
-        "  66  a PATH or the file of --queries is not there; see --ignore-missing\n"
+        "  65  no record could be used, or the file of --queries is wrong\n"
+        "  66  a PATH or the file of --queries is missing; see --ignore-missing\n"
         "  74  reading or writing failed\n"
         "  77  no permission to read a file\n"
         "  78  the configuration is wrong\n",

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which components does this build have, and how is each one configured?
+// Lists the components of this build, and how each one is configured.
 //
 // All of it is made from struct component_type and its option rows: nothing here knows a component
 // by name.
 #include "base/text/json_write.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/component_list.h"
 #include "config/describe.h"
+#include "config/option.h"
+#include "pipeline/component/component.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct components_flags {
@@ -16,19 +20,61 @@ struct components_flags {
 };
 
 static const struct argument rows[] = {
-    {.name = "markdown",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct components_flags, markdown),
-     .help = "as a Markdown table: of the components, or of one component's options"},
-    {.name = "json",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct components_flags, json),
-     .help = "as a JSON document, with the options as JSON schemas"},
+    ARGUMENT("markdown", struct components_flags, markdown, ARGUMENT_FLAG,
+             .help = "as a Markdown table: of the components, or of one component's options"),
+    ARGUMENT("json", struct components_flags, json, ARGUMENT_FLAG,
+             .help = "as a JSON document, with the options as JSON schemas"),
 };
 
 static const char *stability_name(enum stability stability) {
+    assert(stability <= STABILITY_STABLE);
     static const char *const names[] = {"alpha", "beta", "stable"};
     return names[stability];
+}
+
+// -- what a component says of itself ------------------------------------------------------------
+
+static const char *fact_word(uint32_t bit) {
+    return stage_fact_name((enum stage_fact)(1u << bit));
+}
+
+static const char *preset_word(uint32_t bit) {
+    assert(PRESET_NAMES[bit] != NULL);
+    return PRESET_NAMES[bit];
+}
+
+// A set of bits, each of which has a word.
+struct word_set {
+    const char *key, *label;
+    uint32_t bits;
+    const char *(*word)(uint32_t bit);
+};
+enum { WORD_SETS = 3 };
+
+static void word_sets_of(const struct component_type *type, struct word_set sets[WORD_SETS]) {
+    sets[0] = (struct word_set){"needs", "Needs before it: ", type->needs, fact_word};
+    sets[1] = (struct word_set){"gives", "Gives: ", type->gives, fact_word};
+    sets[2] = (struct word_set){"presets", "Presets with it: ", type->presets, preset_word};
+}
+
+static void word_set_text(struct buffer *out, const struct word_set *set) {
+    const char *between = set->label;
+    assert(between != NULL && set->word != NULL);
+    for (uint32_t bit = 0; bit < 32; bit++) {
+        if ((set->bits >> bit & 1) == 0)
+            continue;
+        buffer_append_format(out, "%s%s", between, set->word(bit));
+        between = ", ";
+    }
+    buffer_append_text(out, set->bits == 0 ? "" : "\n");
+}
+
+static void word_set_json(struct json_writer *json, const struct word_set *set) {
+    json_field_array_open(json, set->key);
+    for (uint32_t bit = 0; bit < 32; bit++)
+        if ((set->bits >> bit & 1) != 0)
+            json_text(json, set->word(bit));
+    json_array_close(json);
 }
 
 // -- all of them --------------------------------------------------------------------------------
@@ -41,29 +87,26 @@ static void list_text(struct buffer *out, struct component_set set) {
                              set.types[i]->summary);
 }
 
+// With links, from the root of the source, to the page of each.
 static void list_markdown(struct buffer *out, struct component_set set) {
-    buffer_append_text(out, "| kind | name | stability | what it does |\n|---|---|---|---|\n");
-    for (size_t i = 0; i < set.count; i++)
-        buffer_append_format(out, "| %s | `%s` | %s | %s |\n",
-                             component_kind_name(set.types[i]->kind), set.types[i]->name,
-                             stability_name(set.types[i]->stability), set.types[i]->summary);
+    buffer_append_text(out,
+                       "| kind | name | stability | presets | what it does |\n"
+                       "|---|---|---|---|---|\n");
+    for (size_t i = 0; i < set.count; i++) {
+        const struct component_type *type = set.types[i];
+        const char *kind = component_kind_name(type->kind);
+        struct word_set sets[WORD_SETS];
+        word_sets_of(type, sets);
+        sets[2].label = "";
+        buffer_append_format(out, "| %s | [`%s`](%ss/%s/README.md) | %s | ", kind, type->name, kind,
+                             type->name, stability_name(type->stability));
+        word_set_text(out, &sets[2]);
+        out->size -= sets[2].bits != 0; // its line end
+        buffer_append_format(out, " | %s |\n", type->summary);
+    }
 }
 
 // -- one of them --------------------------------------------------------------------------------
-
-static void facts_text(struct buffer *out, const char *label, uint32_t facts) {
-    if (facts == 0)
-        return;
-    buffer_append_text(out, label);
-    const char *between = "";
-    for (uint32_t bit = 1; bit != 0 && bit <= facts; bit <<= 1) {
-        if ((facts & bit) == 0)
-            continue;
-        buffer_append_format(out, "%s%s", between, stage_fact_name((enum stage_fact)bit));
-        between = ", ";
-    }
-    buffer_append_char(out, '\n');
-}
 
 // A value that can stand in YAML: the default, or for a required option one that shows its shape.
 static void example_value(struct buffer *out, const struct option *row) {
@@ -93,9 +136,11 @@ static void example_text(struct buffer *out, const struct component_type *type) 
 static void component_text(struct buffer *out, const struct component_type *type) {
     buffer_append_format(out, "%s (%s, %s)\n  %s\n\n", type->name, component_kind_name(type->kind),
                          stability_name(type->stability), type->summary);
-    facts_text(out, "Needs before it: ", type->needs);
-    facts_text(out, "Gives: ", type->gives);
-    if (type->needs != 0 || type->gives != 0)
+    struct word_set sets[WORD_SETS];
+    word_sets_of(type, sets);
+    for (size_t i = 0; i < WORD_SETS; i++)
+        word_set_text(out, &sets[i]);
+    if ((type->needs | type->gives | type->presets) != 0)
         buffer_append_char(out, '\n');
     buffer_append_text(out, type->option_count == 0 ? "It has no options.\n" : "Options:\n");
     describe_options_text(type->options, type->option_count, out);
@@ -111,27 +156,22 @@ static void component_markdown(struct buffer *out, const struct component_type *
 
 // -- JSON ---------------------------------------------------------------------------------------
 
-static void facts_json(struct json_writer *json, const char *key, uint32_t facts) {
-    json_key(json, key);
-    json_array_open(json);
-    for (uint32_t bit = 1; bit != 0 && bit <= facts; bit <<= 1)
-        if ((facts & bit) != 0)
-            json_text(json, stage_fact_name((enum stage_fact)bit));
-    json_array_close(json);
-}
-
 static void component_json(struct json_writer *json, const struct component_type *type) {
+    assert(type->summary != NULL && (type->option_count == 0 || type->options != NULL));
+    assert(type->pattern_count == 0 || type->patterns != NULL);
     json_object_open(json);
-    json_key(json, "kind");
-    json_text(json, component_kind_name(type->kind));
-    json_key(json, "name");
-    json_text(json, type->name);
-    json_key(json, "stability");
-    json_text(json, stability_name(type->stability));
-    json_key(json, "summary");
-    json_text(json, type->summary);
-    facts_json(json, "needs", type->needs);
-    facts_json(json, "gives", type->gives);
+    json_field_text(json, "kind", component_kind_name(type->kind));
+    json_field_text(json, "name", type->name);
+    json_field_text(json, "stability", stability_name(type->stability));
+    json_field_text(json, "summary", type->summary);
+    struct word_set sets[WORD_SETS];
+    word_sets_of(type, sets);
+    for (size_t i = 0; i < WORD_SETS; i++)
+        word_set_json(json, &sets[i]);
+    json_field_array_open(json, "patterns");
+    for (size_t i = 0; i < type->pattern_count; i++)
+        json_text(json, type->patterns[i].name);
+    json_array_close(json);
     json_key(json, "options");
     describe_options_schema(json, type->summary, type->options, type->option_count);
     json_object_close(json);
@@ -142,8 +182,7 @@ static void print_json(struct buffer *out, const struct component_type *const *t
     struct json_writer json;
     json_begin(&json, out, 2);
     json_object_open(&json);
-    json_key(&json, "components");
-    json_array_open(&json);
+    json_field_array_open(&json, "components");
     for (size_t i = 0; i < count; i++)
         component_json(&json, types[i]);
     json_array_close(&json);
@@ -163,41 +202,28 @@ static int unknown_component(struct invocation *invocation, struct component_set
         names[i] = set.types[i]->name;
     const char *nearest = option_nearest(name, names, set.count);
     if (nearest != NULL)
-        return invocation_misused(invocation, "there is no component \"%s\"; did you mean \"%s\"?",
+        return invocation_misused(invocation, "unknown component \"%s\"; did you mean \"%s\"?",
                                   name, nearest);
-    return invocation_misused(invocation,
-                              "there is no component \"%s\"; culprit components lists them", name);
+    return invocation_misused(invocation, "unknown component \"%s\"; culprit components lists them",
+                              name);
 }
 
-static void print_components(struct invocation *invocation, struct component_set set) {
+// All of them (`one` NULL), or one.
+static void print(struct invocation *invocation, const struct component_type *one) {
     const struct components_flags *flags = invocation->options;
+    struct component_set set = component_list();
     if (flags->json)
-        print_json(invocation->out, set.types, set.count);
-    else if (flags->markdown)
-        list_markdown(invocation->out, set);
+        print_json(invocation->out, one == NULL ? set.types : &one, one == NULL ? set.count : 1);
+    else if (one == NULL)
+        (flags->markdown ? list_markdown : list_text)(invocation->out, set);
     else
-        list_text(invocation->out, set);
-}
-
-static void print_component(struct invocation *invocation, const struct component_type *type) {
-    const struct components_flags *flags = invocation->options;
-    if (flags->json)
-        print_json(invocation->out, &type, 1);
-    else if (flags->markdown)
-        component_markdown(invocation->out, type);
-    else
-        component_text(invocation->out, type);
+        (flags->markdown ? component_markdown : component_text)(invocation->out, one);
 }
 
 static void component_words(struct buffer *out) {
     struct component_set set = component_list();
-    for (size_t i = 0; i < set.count; i++) {
-        bool before = false; // a receiver and an exporter may have one name
-        for (size_t j = 0; j < i; j++)
-            before = before || strcmp(set.types[j]->name, set.types[i]->name) == 0;
-        if (!before)
-            buffer_append_format(out, "%s\n", set.types[i]->name);
-    }
+    for (size_t i = 0; i < set.count; i++)
+        buffer_append_format(out, "%s\t%s\n", set.types[i]->name, set.types[i]->summary);
 }
 
 static int components_run(struct invocation *invocation) {
@@ -206,7 +232,7 @@ static int components_run(struct invocation *invocation) {
     if (flags->json && flags->markdown)
         return invocation_misused(invocation, "--json and --markdown exclude each other");
     if (invocation->operands.count == 0) {
-        print_components(invocation, set);
+        print(invocation, NULL);
         return 0;
     }
     const char *name = invocation->operands.items[0];
@@ -214,7 +240,7 @@ static int components_run(struct invocation *invocation) {
     for (size_t i = 0; i < set.count; i++) {
         if (strcmp(set.types[i]->name, name) != 0)
             continue;
-        print_component(invocation, set.types[i]);
+        print(invocation, set.types[i]);
         found = true;
     }
     return found ? 0 : unknown_component(invocation, set, name);
@@ -229,9 +255,7 @@ const struct command command_components = {
     .description =
         "Lists the components of this build. With NAME: the options of that component, what it\n"
         "needs from the stages before it and what it gives to those after it.",
-    .rows = rows,
-    .row_count = sizeof(rows) / sizeof(rows[0]),
-    .options_size = sizeof(struct components_flags),
+    COMMAND_OPTIONS(rows, struct components_flags),
     .examples =
         "  culprit components\n"
         "  culprit components file\n"

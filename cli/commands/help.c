@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is culprit used? The pages are made from the commands' own rows.
+// Prints help, generated from the rows of the commands.
+#include "cli/arguments.h"
 #include "cli/command.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char all_exit_codes[] =
@@ -9,11 +11,11 @@ static const char all_exit_codes[] =
     "  1        replay: the verdicts differ from the expected ones\n"
     "  2        analyze: a verdict at or above --fail-on\n"
     "  64       the command line is wrong\n"
-    "  65       the input is not what it should be\n"
+    "  65       the input is not valid\n"
     "  66       no input was found\n"
     "  70       a bug of culprit\n"
     "  71       the system refused something (memory, threads, descriptors)\n"
-    "  73       an output cannot be made\n"
+    "  73       an output cannot be created\n"
     "  74       reading or writing failed\n"
     "  75       stopped before all was delivered; the store keeps it for the next start\n"
     "  77       no permission\n"
@@ -41,32 +43,35 @@ void help_print_commands(struct buffer *out) {
                        "culprit names the rank, phase, GPU or node that broke a distributed "
                        "training job.\n\nUsage: culprit COMMAND [OPTION…]\n\nCommands:\n");
     print_command_rows(out, NULL);
-    buffer_append_text(out,
-                       "\nculprit help COMMAND or culprit COMMAND --help tells more.\n\nExample:\n"
-                       "  culprit analyze /telemetry\n\nExit codes:\n");
+    buffer_append_text(
+        out,
+        "\nFor a command: culprit help COMMAND, or culprit COMMAND --help.\n\nExample:\n"
+        "  culprit analyze /telemetry\n\nExit codes:\n");
     buffer_append_text(out, all_exit_codes);
 }
 
 void help_print_group(struct buffer *out, const char *word) {
+    assert(command_is_group(word));
     buffer_append_format(out, "Usage: culprit %s COMMAND [OPTION…]\n\nCommands:\n", word);
     print_command_rows(out, word);
 }
 
-void help_print_command(struct buffer *out, const struct command *command) {
-    buffer_append_format(out, "Usage: culprit %s [OPTION…]", command->name);
+void help_print_usage(struct buffer *out, const struct command *command) {
+    buffer_append_format(out, "culprit %s [OPTION…]", command->name);
     arguments_print_required(out, command->rows, command->row_count);
     if (command->operands != NULL)
         buffer_append_format(out, " %s", command->operands);
+}
+
+void help_print_command(struct buffer *out, const struct command *command) {
+    assert(command->description != NULL && command->examples != NULL);
+    assert(command->exit_codes != NULL);
+    buffer_append_text(out, "Usage: ");
+    help_print_usage(out, command);
     buffer_append_format(out, "\n\n%s\n\nOptions:\n", command->description);
     arguments_print(out, command->rows, command->row_count);
     buffer_append_format(out, "\nExamples:\n%s\nExit codes:\n%s", command->examples,
                          command->exit_codes);
-}
-
-static void command_words(struct buffer *out) {
-    struct command_list list = command_list();
-    for (size_t i = 0; i < list.count; i++)
-        buffer_append_format(out, "%s\n", list.items[i]->name);
 }
 
 static int help_run(struct invocation *invocation) {
@@ -89,15 +94,14 @@ static int help_run(struct invocation *invocation) {
     const char *wrong = words->items[command == NULL ? 0 : (uint32_t)used];
     const char *nearest = command_nearest(wrong);
     if (nearest != NULL)
-        return invocation_misused(invocation, "there is no command \"%s\"; did you mean \"%s\"?",
-                                  wrong, nearest);
-    return invocation_misused(invocation, "there is no command \"%s\"; culprit help lists them",
-                              wrong);
+        return invocation_misused(invocation, "unknown command \"%s\"; did you mean \"%s\"?", wrong,
+                                  nearest);
+    return invocation_misused(invocation, "unknown command \"%s\"; culprit help lists them", wrong);
 }
 
 const struct command command_help = {
     .name = "help",
-    .summary = "how culprit or one of its commands is used",
+    .summary = "help on culprit or one of its commands",
     .operands = "[COMMAND]",
     .operand_max = 2,
     .operand_words = command_words,

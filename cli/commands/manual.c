@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manual pages culprit(1) and culprit.yaml(5), made from the rows of the commands and of the
-// components' options: what they say of either cannot be stale.
+// Prints the manual pages culprit(1) and culprit.yaml(5), generated from the rows of the commands
+// and of the components' options.
 #include "base/text/roff.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/commands/version.h"
 #include "cli/component_list.h"
 #include "config/describe.h"
+#include "pipeline/component/component.h"
 #include "pipeline/plan/rows.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 512, PAGE_MAX_BYTES = 4 << 20 };
+enum { LINE_MAX_BYTES = 512, PLAIN_MAX_BYTES = 4096 };
 
 static void page_begin(struct buffer *out, const char *title, const char *section,
                        const char *summary) {
@@ -25,6 +27,7 @@ static void page_begin(struct buffer *out, const char *title, const char *sectio
 
 // Takes the next line of `*text`, without the blanks before it; false at the end.
 static bool line_take(const char **text, char line[LINE_MAX_BYTES]) {
+    assert(*text != NULL);
     const char *at = *text + strspn(*text, " ");
     size_t length = strcspn(at, "\n");
     size_t kept = length < LINE_MAX_BYTES ? length : LINE_MAX_BYTES - 1;
@@ -62,71 +65,44 @@ static void exit_code_lines(struct buffer *out, const char *text) {
 
 // -- culprit(1) ---------------------------------------------------------------------------------
 
-static void value_name(struct buffer *out, const struct argument *row) {
-    buffer_append_text(out, " \\fI");
-    if (row->type == ARGUMENT_CHOICE) {
-        for (size_t i = 0; row->choices[i] != NULL; i++) {
-            buffer_append_text(out, i == 0 ? "" : "\\fP|\\fI");
-            roff_code(out, row->choices[i]);
-        }
-    } else {
-        roff_code(out, row->value_name);
-    }
-    buffer_append_text(out, "\\fP");
-}
-
-static void option_name(struct buffer *out, const struct argument *row) {
-    buffer_append_text(out, "\\fB\\-\\-");
-    roff_code(out, row->name);
-    buffer_append_text(out, "\\fP");
-    if (row->type != ARGUMENT_FLAG)
-        value_name(out, row);
-}
-
-static void command_usage(struct buffer *out, const struct command *command) {
-    buffer_append_text(out, "\\fBculprit ");
-    roff_code(out, command->name);
-    buffer_append_text(out, "\\fP [\\fIoption\\fP\\[u2026]]");
-    for (size_t i = 0; i < command->row_count; i++) {
-        if (!command->rows[i].required)
-            continue;
-        buffer_append_char(out, ' ');
-        option_name(out, &command->rows[i]);
-        if (command->rows[i].type == ARGUMENT_LIST)
-            buffer_append_text(out, "\\[u2026]");
-    }
-    if (command->operands != NULL) {
-        buffer_append_text(out, " \\fI");
-        roff_code(out, command->operands);
-        buffer_append_text(out, "\\fP");
-    }
-    buffer_append_char(out, '\n');
+// A line of bold text, taken from `plain`.
+static void plain_bold(struct buffer *out, struct buffer *plain) {
+    buffer_append_char(plain, '\0');
+    assert(!plain->failed);
+    buffer_append_text(out, "\\fB");
+    roff_code(out, plain->data);
+    buffer_append_text(out, "\\fP\n");
+    buffer_reset(plain);
 }
 
 static void command_section(struct buffer *out, const struct command *command) {
+    struct buffer plain;
+    buffer_init(&plain, PLAIN_MAX_BYTES);
     roff_macro(out, "SS", command->name);
-    command_usage(out, command);
+    help_print_usage(&plain, command);
+    plain_bold(out, &plain);
     buffer_append_text(out, ".PP\n");
     roff_text(out, command->description);
     buffer_append_char(out, '\n');
     for (size_t i = 0; i < command->row_count; i++) {
         buffer_append_text(out, ".TP\n");
         if (command->rows[i].letter != 0)
-            buffer_append_format(out, "\\fB\\-%c\\fP, ", command->rows[i].letter);
-        option_name(out, &command->rows[i]);
-        buffer_append_char(out, '\n');
+            buffer_append_format(&plain, "-%c, ", command->rows[i].letter);
+        argument_print(&plain, &command->rows[i]);
+        plain_bold(out, &plain);
         roff_text(out, command->rows[i].help);
         buffer_append_text(out, ".\n");
     }
     buffer_append_text(out, ".PP\nExamples:\n");
     code_lines(out, command->examples);
+    buffer_release(&plain);
 }
 
 static const char culprit_description[] =
     "\\fBculprit\\fP names the rank and the phase, GPU or node that broke a distributed training\n"
     "job. It reads the telemetry that every rank wrote, Flight Recorder dumps, kernel logs, GPU\n"
     "counters and Kubernetes events: once, with \\fBculprit analyze\\fP, or for days beside the\n"
-    "job, with \\fBculprit run\\fP and a configuration that \\fBculprit.yaml\\fP(5) tells of.\n"
+    "job, with \\fBculprit run\\fP and a configuration that \\fBculprit.yaml\\fP(5) describes.\n"
     ".PP\n"
     "Options and operands of a command may stand in any order, \\fB\\-\\-\\fP ends the options,\n"
     "and names of options are not abbreviated. Every command knows \\fB\\-h\\fP and\n"
@@ -135,7 +111,7 @@ static const char culprit_description[] =
 static const char culprit_end[] =
     ".SH SIGNALS\n"
     ".TP\n.BR SIGTERM \", \" SIGINT\n"
-    "What has been read is judged and delivered, within \\fBservice.shutdown_timeout\\fP; a "
+    "What has been read is evaluated and delivered, within \\fBservice.shutdown_timeout\\fP; a "
     "second\n"
     "one ends culprit at once.\n"
     ".TP\n.B SIGHUP\n"
@@ -148,9 +124,8 @@ static const char culprit_end[] =
     ".TP\n.B NO_COLOR\n"
     "Reports on a terminal have no colours.\n"
     ".TP\n.B NOTIFY_SOCKET\n"
-    "Where \\fBsystemd\\fP(1) is told that culprit is ready, takes a new configuration, stops, "
-    "and\n"
-    "is alive.\n"
+    "The socket by which \\fBsystemd\\fP(1) learns that culprit is ready, reloads, stops and is\n"
+    "alive.\n"
     ".SH FILES\n"
     ".TP\n.I /etc/culprit/culprit.yaml\n"
     "The configuration of the service.\n"
@@ -187,7 +162,7 @@ static const char yaml_description[] =
     "id, which is the name of a component or that name, a slash and a name of one's own\n"
     "(\\fIfile/node7\\fP), and wires them under \\fBservice\\fP. What is listed and not used is "
     "not\n"
-    "started. \\fBculprit validate\\fP tells every mistake with its place and says what the\n"
+    "started. \\fBculprit validate\\fP reports every mistake with its position and says what the\n"
     "configuration guarantees; \\fBculprit config print\\fP shows it as it takes effect.\n"
     ".PP\n.nf\n.RS\n"
     "receivers:\n"
@@ -250,7 +225,7 @@ static void manual_yaml(struct buffer *out) {
     page_begin(out, "CULPRIT.YAML", "5", "culprit.yaml - configuration of culprit");
     roff_macro(out, "SH", "DESCRIPTION");
     buffer_append_text(out, yaml_description);
-    struct option_rows service = plan_service_rows(), pipeline = plan_pipeline_rows();
+    const struct option_rows service = PLAN_SERVICE_ROWS, pipeline = PLAN_PIPELINE_ROWS;
     roff_macro(out, "SH", "SERVICE");
     buffer_append_text(out, "What runs, under the key \\fBservice\\fP.\n");
     describe_options_roff(service.rows, service.count, out);
@@ -283,17 +258,12 @@ static int manual_run(struct invocation *invocation) {
     const char *wanted = words->count == 0 ? pages[0].name : words->items[0];
     for (size_t i = 0; i < PAGE_COUNT; i++) {
         if (strcmp(wanted, pages[i].name) == 0) {
-            struct buffer page;
-            buffer_init(&page, PAGE_MAX_BYTES);
-            pages[i].write(&page);
-            assert(!page.failed);
-            roff_wrap(invocation->out, buffer_slice(&page));
-            buffer_release(&page);
+            pages[i].write(invocation->out);
             return 0;
         }
     }
     return invocation_misused(
-        invocation, "there is no manual page \"%s\"; there are culprit and culprit.yaml", wanted);
+        invocation, "unknown manual page \"%s\"; the pages are culprit and culprit.yaml", wanted);
 }
 
 const struct command command_manual = {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a configuration can be run once, over inputs that end?
+// Reduces a configuration to what can run once, over inputs that end.
 //
-// The same file serves the sidecar and a look at what is there: files are read to their end, and
-// what has no end is left out, each said once. Linear in what the pipelines list.
+// The same file serves the sidecar and a single run over what is there: files are read to their
+// end, and what has no end is left out, each logged once. Linear in what the pipelines list.
 #include "cli/commands/plan_once.h"
 
 #include "base/log.h"
+#include "cli/plan_ends.h"
+#include "pipeline/component/component.h"
+#include "pipeline/plan/plan.h"
+
+#include <assert.h>
 
 typedef bool component_rule(const struct component_type *type);
 
@@ -20,6 +25,7 @@ static bool exporter_delivers(const struct component_type *type) {
 // A copy of the list with those that keep to the rule.
 static const uint32_t *kept_components(struct plan *plan, const uint32_t *indices, uint32_t *count,
                                        component_rule *rule) {
+    assert(count != NULL && rule != NULL);
     uint32_t *kept = arena_zero(&plan->arena, *count, sizeof *kept);
     uint32_t kept_count = 0;
     for (uint32_t i = 0; i < *count; i++)
@@ -30,24 +36,24 @@ static const uint32_t *kept_components(struct plan *plan, const uint32_t *indice
 }
 
 // The log counts what repeats of one component, so each is said under its own name.
-static void say_left_out(struct plan *plan, const struct plan_component *component,
+static void log_left_out(struct plan *plan, const struct plan_component *component,
                          const char *why) {
     const char *site = arena_format(&plan->arena, "%s/%s",
                                     component_kind_name(component->type->kind), component->id);
     log_write(LOG_INFO, (struct log_site){"C1020", site}, "left out: %s", why);
 }
 
-static void say_components(struct plan *plan) {
+static void log_components(struct plan *plan) {
     for (uint32_t i = 0; i < plan->component_count; i++) {
         const struct plan_component *component = &plan->components[i];
         const struct component_type *type = component->type;
         if (!component->used)
             continue;
         if (type->kind == COMPONENT_RECEIVER && !receiver_ends(type))
-            say_left_out(plan, component,
+            log_left_out(plan, component,
                          "its input has no end, and --once reads inputs to their end");
         if (type->kind == COMPONENT_EXPORTER && !exporter_delivers(type))
-            say_left_out(plan, component, "it only answers while culprit runs");
+            log_left_out(plan, component, "it only answers while culprit runs");
     }
 }
 
@@ -79,21 +85,6 @@ static enum status nothing_left(const struct plan *plan, struct error *error) {
     return STATUS_CONFIG;
 }
 
-// What the pipelines that are left list, and nothing else: extensions serve what goes on.
-static void mark_used(struct plan *plan) {
-    for (uint32_t i = 0; i < plan->component_count; i++)
-        plan->components[i].used = false;
-    for (uint32_t i = 0; i < plan->pipeline_count; i++) {
-        const struct plan_pipeline *pipeline = &plan->pipelines[i];
-        for (uint32_t j = 0; j < pipeline->receiver_count; j++)
-            plan->components[pipeline->receivers[j]].used = true;
-        for (uint32_t j = 0; j < pipeline->processor_count; j++)
-            plan->components[pipeline->processors[j]].used = true;
-        for (uint32_t j = 0; j < pipeline->exporter_count; j++)
-            plan->components[pipeline->exporters[j]].used = true;
-    }
-}
-
 enum status plan_keep_finite(struct plan *plan, struct error *error) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < plan->pipeline_count; i++) {
@@ -114,7 +105,7 @@ enum status plan_keep_finite(struct plan *plan, struct error *error) {
     if (kept == 0)
         return nothing_left(plan, error);
     plan->pipeline_count = kept;
-    say_components(plan);
-    mark_used(plan);
+    log_components(plan);
+    plan_mark_used(plan); // no extension: those serve what goes on
     return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a configuration can be run once, over inputs that end?
+// Reduces a configuration to what can run once, over inputs that end.
 #pragma once
 
 #include "cli/plan_load.h"

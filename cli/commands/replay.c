@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a configuration still say what it said? A recorded input, one run, the verdicts compared
-// byte for byte with those that were kept.
+// Runs a configuration over recorded input and compares the verdicts byte for byte with those that
+// are expected.
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/commands/verdict_diff.h"
+#include "cli/default_config.h"
 #include "cli/figures.h"
 #include "cli/plan_ends.h"
+#include "cli/plan_load.h"
+#include "pipeline/component/component.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/runtime/run_report.h"
 #include "pipeline/runtime/service.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,35 +31,21 @@ struct replay_options {
 };
 
 static const struct argument rows[] = {
-    {.name = "config",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct replay_options, configs),
-     .value_name = "FILE",
-     .required = true,
-     .help = "the configuration; its receivers are replaced by --input and its exporters are left "
-             "out. Given again: joined, the last one wins"},
-    {.name = "input",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct replay_options, inputs),
-     .value_name = "FILE",
-     .required = true,
-     .help = "what is read: a file or a directory; more of them may follow it"},
-    {.name = "expect",
-     .type = ARGUMENT_TEXT,
-     .offset = offsetof(struct replay_options, expect),
-     .value_name = "VERDICTS",
-     .required = true,
-     .help = "the verdicts that must come out, as analyze --output verdicts prints them"},
-    {.name = "pipeline",
-     .type = ARGUMENT_TEXT,
-     .offset = offsetof(struct replay_options, pipeline),
-     .value_name = "NAME",
-     .help = "which pipeline of --config (default: the first one)"},
-    {.name = "set",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct replay_options, sets),
-     .value_name = "KEY=VALUE",
-     .help = "override one key of the configuration"},
+    ARGUMENT(
+        "config", struct replay_options, configs, ARGUMENT_LIST, .value_name = "FILE",
+        .required = true,
+        .help =
+            "the configuration; its receivers are replaced by --input and its exporters are left "
+            "out. Given again: joined, the last one wins"),
+    ARGUMENT("input", struct replay_options, inputs, ARGUMENT_LIST, .value_name = "FILE",
+             .required = true,
+             .help = "what is read: a file or a directory; more of them may follow it"),
+    ARGUMENT("expect", struct replay_options, expect, ARGUMENT_TEXT, .value_name = "VERDICTS",
+             .required = true,
+             .help = "the verdicts that must come out, as analyze --output verdicts prints them"),
+    ARGUMENT("pipeline", struct replay_options, pipeline, ARGUMENT_TEXT, .value_name = "NAME",
+             .help = "which pipeline of --config (default: the first one)"),
+    SET_ARGUMENT(struct replay_options),
 };
 
 enum { DIFF_BLOCK = 64 * 1024, PATH_SIZE = 4096 };
@@ -99,7 +92,7 @@ static enum status run_once(const struct plan *plan, struct error *error) {
         service_report(service, &report);
         if (!anything_read(&report))
             status = error_set(error, STATUS_NOT_FOUND,
-                               "nothing of --input could be read; culprit analyze tells why");
+                               "no file of --input could be read; culprit analyze says why");
         report_release(&report);
     }
     service_free(service);
@@ -108,6 +101,7 @@ static enum status run_once(const struct plan *plan, struct error *error) {
 
 static int compare(struct invocation *invocation, struct slice got) {
     const struct replay_options *options = invocation->options;
+    assert(options->expect != NULL);
     struct slice expected;
     struct error error = {0};
     if (file_read(options->expect, &expected, &error) != STATUS_OK)
@@ -132,7 +126,7 @@ static int compare(struct invocation *invocation, struct slice got) {
 // `path` is where the verdicts go; the file may come to be or not.
 static int replay_into(struct invocation *invocation, struct plan *plan, const char *path) {
     struct error error = {0};
-    plan_set_text(plan, COMPONENT_EXPORTER, "path", path);
+    plan_set_text(plan, COMPONENT_EXPORTER, NULL, "path", path);
     log_configure(LOG_ERROR, LOG_CONSOLE);
     if (run_once(plan, &error) != STATUS_OK)
         return invocation_fail(invocation, &error);
@@ -146,12 +140,13 @@ static int replay_into(struct invocation *invocation, struct plan *plan, const c
 }
 
 static int replay_plan(struct invocation *invocation, struct plan *plan) {
+    assert(plan->pipeline_count == 1 && plan->pipelines[0].exporter_count == 1);
     const char *parent = getenv("TMPDIR");
     char *folder = arena_format(invocation->arena, "%s/culprit-replay-XXXXXX",
                                 parent == NULL || parent[0] == '\0' ? "/tmp" : parent);
     if (mkdtemp(folder) == NULL) {
         struct error error = {0};
-        error_set_os(&error, STATUS_CANNOT_CREATE, errno, "the folder %s cannot be made", folder);
+        error_set_os(&error, STATUS_CANNOT_CREATE, errno, "cannot create the directory %s", folder);
         return invocation_fail(invocation, &error);
     }
     const char *path = arena_format(invocation->arena, "%s/verdicts.jsonl", folder);
@@ -161,19 +156,6 @@ static int replay_plan(struct invocation *invocation, struct plan *plan) {
     return code;
 }
 
-// What stands behind --input and further files that follow it: a shell writes them so for a
-// pattern.
-static struct word_list all_inputs(const struct invocation *invocation) {
-    const struct replay_options *options = invocation->options;
-    const struct word_list *more = &invocation->operands;
-    uint32_t count = options->inputs.count + more->count;
-    const char **items = arena_take(invocation->arena, count * sizeof *items);
-    for (uint32_t i = 0; i < count; i++)
-        items[i] = i < options->inputs.count ? options->inputs.items[i]
-                                             : more->items[i - options->inputs.count];
-    return (struct word_list){items, count};
-}
-
 static int replay_run(struct invocation *invocation) {
     const struct replay_options *options = invocation->options;
     struct plan ends, plan;
@@ -181,7 +163,9 @@ static int replay_run(struct invocation *invocation) {
         plan_load_default(&ends, ANALYZE_VERDICTS, NULL, NULL, (struct word_list){0}, invocation);
     if (code != 0)
         return code;
-    plan_set_list(&ends, COMPONENT_RECEIVER, "include", all_inputs(invocation));
+    // A shell writes several files for a pattern: those behind the first are operands.
+    plan_set(&ends, COMPONENT_RECEIVER, NULL, "include",
+             word_list_join(invocation->arena, &options->inputs, &invocation->operands));
     struct plan_request request = {.files = options->configs, .sets = options->sets};
     code = plan_load_between(&plan, &ends, &request, options->pipeline, invocation);
     if (code == 0) {
@@ -200,9 +184,7 @@ const struct command command_replay = {
         "Runs one pipeline of a configuration once over recorded input and compares the verdicts,\n"
         "byte for byte and in order, with those that are expected. What differs is printed, field\n"
         "by field: - is what was expected, + is what came out.",
-    .rows = rows,
-    .row_count = sizeof(rows) / sizeof(rows[0]),
-    .options_size = sizeof(struct replay_options),
+    COMMAND_OPTIONS(rows, struct replay_options),
     .examples =
         "  culprit analyze --config c.yaml --output verdicts run7/ > run7.verdicts.jsonl\n"
         "  culprit replay --config c.yaml --input run7/ --expect run7.verdicts.jsonl\n",
@@ -211,7 +193,7 @@ const struct command command_replay = {
         "  1   they differ\n"
         "  64  the command line is wrong\n"
         "  65  the expected verdicts are not JSON Lines\n"
-        "  66  a file is not there\n"
+        "  66  a file is missing\n"
         "  78  the configuration is wrong\n",
     .run = replay_run,
 };

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration that runs beside the job until it is told to stop, or once over what is there.
+// Runs a configuration beside the job until it is stopped, or once over what is there.
 #include "base/log.h"
 #include "base/metrics/metrics.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/commands/plan_once.h"
 #include "cli/commands/run_live.h"
 #include "cli/commands/validate.h"
 #include "cli/commands/version.h"
 #include "cli/stop_signals.h"
+#include "pipeline/plan/plan.h"
+
+#include <assert.h>
 
 struct run_options {
     struct word_list configs;
@@ -20,30 +24,18 @@ struct run_options {
 static const char *const log_levels[] = {"configured", "debug", "info", "warn", "error", NULL};
 
 static const struct argument rows[] = {
-    {.name = "config",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct run_options, configs),
-     .value_name = "FILE",
-     .help = "the configuration. Given again: joined, the last one wins"},
-    {.name = "set",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct run_options, sets),
-     .value_name = "KEY=VALUE",
-     .help = "override one key, such as service.telemetry.logs.level=debug"},
-    {.name = "once",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct run_options, once),
-     .help = "read the files to their end, evaluate once, write, and exit; receivers whose input "
-             "has no end, exporters that only answer requests, and extensions are left out"},
-    {.name = "dry-run",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct run_options, dry_run),
-     .help = "check the configuration and exit, as culprit validate does"},
-    {.name = "log-level",
-     .type = ARGUMENT_CHOICE,
-     .offset = offsetof(struct run_options, log_level),
-     .choices = log_levels,
-     .help = "what is logged at least (default: what service.telemetry.logs.level says)"},
+    ARGUMENT("config", struct run_options, configs, ARGUMENT_LIST, .value_name = "FILE",
+             .help = "the configuration. Given again: joined, the last one wins"),
+    SET_ARGUMENT(struct run_options),
+    ARGUMENT(
+        "once", struct run_options, once, ARGUMENT_FLAG,
+        .help =
+            "read the files to their end, evaluate once, write, and exit; receivers whose input "
+            "has no end, exporters that only answer requests, and extensions are left out"),
+    ARGUMENT("dry-run", struct run_options, dry_run, ARGUMENT_FLAG,
+             .help = "check the configuration and exit, as culprit validate does"),
+    ARGUMENT("log-level", struct run_options, log_level, ARGUMENT_CHOICE, .choices = log_levels,
+             .help = "what is logged at least (default: what service.telemetry.logs.level says)"),
 };
 
 enum { NAMES_MAX = 512 };
@@ -64,17 +56,20 @@ static void log_start(const struct plan *plan, bool once) {
 static int run_plan(struct invocation *invocation, struct plan *plan,
                     const struct plan_request *request) {
     const struct run_options *options = invocation->options;
-    enum log_level level =
-        options->log_level == 0 ? plan->log_level : (enum log_level)(options->log_level - 1);
-    log_configure(level, plan->log_encoding);
+    assert(options->log_level >= 0 && options->log_level <= LOG_ERROR + 1);
+    enum log_level level = options->log_level == 0
+                               ? (enum log_level)plan->settings.telemetry.logs.level
+                               : (enum log_level)(options->log_level - 1);
+    log_configure(level, (enum log_encoding)plan->settings.telemetry.logs.encoding);
     struct stop_signals signals;
     struct error error = {0};
-    if (stop_signals_start(&signals, &error) != STATUS_OK) {
-        plan_release(plan);
-        return invocation_fail(invocation, &error);
-    }
-    if (options->once && plan_keep_finite(plan, &error) != STATUS_OK) {
-        stop_signals_end(&signals);
+    enum status status = stop_signals_start(&signals, &error);
+    bool watched = status == STATUS_OK;
+    if (watched && options->once)
+        status = plan_keep_finite(plan, &error);
+    if (status != STATUS_OK) {
+        if (watched)
+            stop_signals_end(&signals);
         plan_release(plan);
         return invocation_fail(invocation, &error);
     }
@@ -85,7 +80,7 @@ static int run_plan(struct invocation *invocation, struct plan *plan,
                            .signals = &signals,
                            .once = options->once,
                            .level_given = options->log_level != 0};
-    enum status status = live_run(&run, plan, &started, &error);
+    status = live_run(&run, plan, &started, &error);
     stop_signals_end(&signals);
     log_flush();
     if (status == STATUS_OK || status == STATUS_STOPPED)
@@ -97,9 +92,10 @@ static int run_plan(struct invocation *invocation, struct plan *plan,
 static int run_run(struct invocation *invocation) {
     const struct run_options *options = invocation->options;
     if (options->configs.count == 0)
-        return invocation_misused(invocation,
-                                  "no --config FILE was given, and nothing runs without one; "
-                                  "culprit analyze --print-config prints one to start from");
+        return invocation_misused(
+            invocation,
+            "no --config FILE given; culprit analyze --print-config prints one to "
+            "start from");
     struct plan_request request = {
         .files = options->configs, .sets = options->sets, .check_places = options->dry_run};
     if (options->dry_run)
@@ -113,16 +109,14 @@ static int run_run(struct invocation *invocation) {
 
 const struct command command_run = {
     .name = "run",
-    .summary = "runs the pipelines of a configuration until told to stop",
+    .summary = "runs the pipelines of a configuration until stopped",
     .description =
         "Runs the pipelines of a configuration beside the job. SIGTERM and SIGINT stop it: what\n"
-        "has been read is judged and written first. A second signal ends it at once. SIGHUP loads\n"
-        "the configuration again; one with mistakes changes nothing, and the log says why. "
+        "has been read is evaluated and written first. A second signal ends it at once. SIGHUP\n"
+        "reloads the configuration; one with mistakes changes nothing, and the log says why. "
         "SIGUSR2\n"
         "writes the state of every component to the log.",
-    .rows = rows,
-    .row_count = sizeof(rows) / sizeof(rows[0]),
-    .options_size = sizeof(struct run_options),
+    COMMAND_OPTIONS(rows, struct run_options),
     .examples =
         "  culprit run --config /etc/culprit/culprit.yaml\n"
         "  culprit run --config culprit.yaml --once\n"
@@ -131,10 +125,10 @@ const struct command command_run = {
     .exit_codes =
         "  0      a clean stop\n"
         "  64     the command line is wrong, or there is no --config\n"
-        "  66     a configuration file is not there\n"
+        "  66     a configuration file is missing\n"
         "  71     the system refused something\n"
-        "  73     an output cannot be made\n"
-        "  74     reading or writing failed; at a stop: what was not delivered or stored is lost\n"
+        "  73     an output cannot be created\n"
+        "  74     reading or writing failed; at a stop: output was neither delivered nor stored\n"
         "  75     stopped before all was delivered; the store keeps it for the next start\n"
         "  77     no permission\n"
         "  78     the configuration is wrong\n"

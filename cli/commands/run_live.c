@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a new configuration take over from the one that runs?
+// Runs a service and replaces it on a reload.
 //
-// It is read and checked while the old one still works; with a mistake in it, nothing else happens.
-// Then receivers stop where they are, all state goes over in memory, and the new service takes it
-// up: what has the same options goes on. When it cannot start, the old one is started again with
-// that state.
+// The new configuration is read and checked while the old one still works; with a mistake in it,
+// nothing else happens. Then receivers stop where they are, all state is kept in memory, and the
+// new service starts from it: what has the same options continues. When it cannot start, the old
+// one is started again with that state.
 #include "cli/commands/run_live.h"
 
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/supervisor.h"
+#include "pipeline/plan/plan.h"
 #include "pipeline/runtime/checkpoint.h"
+#include "pipeline/runtime/run_report.h"
+#include "pipeline/runtime/service.h"
+#include "pipeline/runtime/snapshot.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 // What this service took is added to what those before it took.
@@ -35,8 +40,9 @@ static void log_end(struct live_run *run, struct service *service) {
               run->refused == 1 ? "" : "s");
 }
 
-static void say_refused(const struct problem_list *problems, const struct error *error,
-                        struct service *service) {
+static void report_refused(const struct problem_list *problems, const struct error *error,
+                           struct service *service) {
+    assert(problems->count > 0 || error->status != STATUS_OK);
     char first[256] = "";
     for (uint32_t i = 0; i < problems->count; i++) {
         const struct problem *problem = &problems->items[i];
@@ -51,27 +57,21 @@ static void say_refused(const struct problem_list *problems, const struct error 
     if (problems->count == 0)
         snprintf(first, sizeof first, "%.250s", error->message);
     log_write(LOG_ERROR, (struct log_site){.code = "C1003"},
-              "the new configuration is not taken, the old one stays: %s%s",
-              problems->count > 1 ? "several mistakes, the first is " : "", first);
+              "reload failed, the current configuration stays in use: %s%s",
+              problems->count > 1 ? "several problems, the first: " : "", first);
     service_note_reload(service, false, first);
 }
 
 // The new plan, or NULL with everything said.
 static struct plan *load_again(const struct live_run *run, struct service *service) {
     struct plan *plan = memory_zero(1, sizeof *plan);
-    struct arena arena;
-    arena_init(&arena, 16 * 1024);
-    struct problem_list problems, warnings;
-    problem_list_init(&problems, &arena);
-    problem_list_init(&warnings, &arena);
-    struct error error = {0};
-    enum status status = plan_load_quietly(plan, run->request, &problems, &warnings, &error);
-    if (status != STATUS_OK) {
-        say_refused(&problems, &error, service);
+    struct findings findings;
+    if (plan_load_quietly(plan, run->request, &findings) != STATUS_OK) {
+        report_refused(&findings.problems, &findings.error, service);
         memory_give(plan);
         plan = NULL;
     }
-    arena_release(&arena);
+    findings_release(&findings);
     return plan;
 }
 
@@ -83,32 +83,35 @@ static void plan_give(struct plan *plan) {
 // Exchanges the service and its plan; on failure both are what they were, but started anew.
 static enum status take_over(struct live_run *run, struct service **service, struct plan **plan,
                              struct plan *next, struct error *error) {
-    struct image *image = NULL;
+    assert(*service != NULL && *plan != NULL && next != NULL);
+    struct snapshot *snapshot = NULL;
     struct error refused = {0};
-    if (service_pause(*service, &image, &refused) != STATUS_OK)
+    if (service_pause(*service, &snapshot, &refused) != STATUS_OK)
         log_write(LOG_WARN, (struct log_site){.code = "C1011"}, "%s", refused.message);
     uint32_t sources = 0;
     count_in(run, *service, &sources);
     service_free(*service);
-    enum status status = service_start(service, next, false, image, &refused);
+    enum status status = service_start(service, next, false, snapshot, &refused);
     if (status == STATUS_OK) {
         plan_give(*plan);
         *plan = next;
         if (!run->level_given)
-            log_configure(next->log_level, next->log_encoding);
+            log_configure((enum log_level)next->settings.telemetry.logs.level,
+                          (enum log_encoding)next->settings.telemetry.logs.encoding);
         log_write(LOG_INFO, (struct log_site){.code = "C1012"},
-                  "the new configuration is taken: %u pipeline%s", next->pipeline_count,
+                  "configuration reloaded: %u pipeline%s", next->pipeline_count,
                   next->pipeline_count == 1 ? "" : "s");
     } else {
         plan_give(next);
         log_write(LOG_ERROR, (struct log_site){.code = "C1013"},
-                  "the new configuration cannot start, the old one goes on: %s", refused.message);
+                  "the new configuration failed to start, the previous one continues: %s",
+                  refused.message);
         http_server_fall_back();
-        status = service_start(service, *plan, false, image, error);
+        status = service_start(service, *plan, false, snapshot, error);
         if (status == STATUS_OK)
             service_note_reload(*service, false, refused.message);
     }
-    image_free(image);
+    snapshot_free(snapshot);
     http_server_drop_kept();
     if (status == STATUS_OK)
         stop_signals_watch(run->signals, *service);
@@ -138,6 +141,7 @@ static enum status run_until_stopped(struct live_run *run, struct service **serv
 }
 
 enum status live_run(struct live_run *run, struct plan *given, bool *started, struct error *error) {
+    assert(given != NULL && started != NULL && run->signals != NULL);
     struct plan *plan = memory_take(sizeof *plan);
     *plan = *given;
     struct service *service = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan until it is told to stop, and takes another configuration when asked to.
+// Runs a plan until it is stopped, and reloads the configuration when asked to.
 #pragma once
 
 #include "cli/plan_load.h"

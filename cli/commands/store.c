@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a store whole, and what is in it?
+// `culprit store check` and `culprit store dump`.
 //
-// Both commands read it by pipeline/store.h's store_inspect, also while another culprit uses it.
-#include "pipeline/store.h"
+// Both commands read it by store_inspect, also while another culprit uses it.
+#include "extensions/file_storage/store.h"
 #include "base/text/display.h"
 #include "base/text/human.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "config/option.h"
+#include "pipeline/component/storage.h"
 
 struct store_flags {
     const char *space;
@@ -17,7 +19,7 @@ struct store_flags {
 struct store_reader {
     struct invocation *invocation;
     const struct store_flags *flags;
-    enum store_space space; // being read
+    int space; // only this one; -1: all
     uint64_t blobs, size;
     uint32_t complaints;
 };
@@ -38,8 +40,9 @@ static void complain(void *context, const char *sentence) {
 
 // -- check --------------------------------------------------------------------------------------
 
-static bool count_blob(void *context, const char *name, uint64_t number, struct slice bytes) {
-    (void)name, (void)number;
+static bool count_blob(void *context, enum storage_space space, const char *name, uint64_t number,
+                       struct slice bytes) {
+    (void)space, (void)name, (void)number;
     struct store_reader *reader = context;
     reader->blobs++;
     reader->size += bytes.size;
@@ -52,8 +55,7 @@ static int check_run(struct invocation *invocation) {
         return invocation_misused(invocation, "name the store's DIRECTORY");
     struct error error = {0};
     struct store_reader reader = {.invocation = invocation};
-    if (store_inspect(directory, STORE_SPACE_COUNT, count_blob, complain, &reader, &error) !=
-        STATUS_OK)
+    if (store_inspect(directory, count_blob, complain, &reader, &error) != STATUS_OK)
         return invocation_fail(invocation, &error);
     char size[HUMAN_MAX];
     human_bytes((int64_t)reader.size, size);
@@ -82,12 +84,15 @@ const struct command command_store_check = {
 
 // -- dump ---------------------------------------------------------------------------------------
 
-static bool print_blob(void *context, const char *name, uint64_t number, struct slice bytes) {
+static bool print_blob(void *context, enum storage_space space, const char *name, uint64_t number,
+                       struct slice bytes) {
     struct store_reader *reader = context;
+    if (reader->space >= 0 && reader->space != (int)space)
+        return true;
     if (reader->flags->name != NULL && strcmp(name, reader->flags->name) != 0)
         return true;
     struct buffer *out = reader->invocation->out;
-    buffer_append_format(out, "%s\t", store_space_name(reader->space));
+    buffer_append_format(out, "%s\t", storage_space_name(space));
     display_append(out, slice_of(name), 0);
     buffer_append_format(out, "\t%llu\t%zu", (unsigned long long)number, bytes.size);
     if (reader->flags->bytes) {
@@ -101,8 +106,8 @@ static bool print_blob(void *context, const char *name, uint64_t number, struct 
 }
 
 static int space_of(const char *name) {
-    for (int space = 0; space < STORE_SPACE_COUNT; space++)
-        if (strcmp(store_space_name((enum store_space)space), name) == 0)
+    for (int space = 0; space < STORAGE_SPACE_COUNT; space++)
+        if (strcmp(storage_space_name((enum storage_space)space), name) == 0)
             return space;
     return -1;
 }
@@ -119,17 +124,9 @@ static int dump_run(struct invocation *invocation) {
                                   "queue, journal and repeats",
                                   flags->space);
     struct error error = {0};
-    struct store_reader reader = {.invocation = invocation, .flags = flags};
-    // The first look tells all that is wrong; the others would say it again.
-    for (int space = 0; space < STORE_SPACE_COUNT; space++) {
-        if (wanted >= 0 && space != wanted)
-            continue;
-        reader.space = (enum store_space)space;
-        uint32_t before = reader.complaints;
-        if (store_inspect(directory, reader.space, print_blob, before == 0 ? complain : NULL,
-                          &reader, &error) != STATUS_OK)
-            return invocation_fail(invocation, &error);
-    }
+    struct store_reader reader = {.invocation = invocation, .flags = flags, .space = wanted};
+    if (store_inspect(directory, print_blob, complain, &reader, &error) != STATUS_OK)
+        return invocation_fail(invocation, &error);
     return reader.complaints == 0 ? 0 : 1;
 }
 

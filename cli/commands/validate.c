@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Will this configuration run, and what does it promise?
+// Checks a configuration and prints what it guarantees.
 #include "cli/commands/validate.h"
 
+#include "base/text/cut.h"
 #include "base/text/json_write.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
 #include "cli/guarantees.h"
+#include "config/problem.h"
+#include "pipeline/plan/plan.h"
+
+#include <assert.h>
 
 struct validate_options {
     struct word_list configs;
@@ -15,36 +22,19 @@ struct validate_options {
 static const char *const formats[] = {"text", "json", NULL};
 
 static const struct argument rows[] = {
-    {.name = "config",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct validate_options, configs),
-     .value_name = "FILE",
-     .help = "the same as FILE. Given again: joined, the last one wins"},
-    {.name = "set",
-     .type = ARGUMENT_LIST,
-     .offset = offsetof(struct validate_options, sets),
-     .value_name = "KEY=VALUE",
-     .help = "override one key"},
-    {.name = "no-environment",
-     .type = ARGUMENT_FLAG,
-     .offset = offsetof(struct validate_options, no_environment),
-     .help = "do not look up ${env:NAME} and ${file:PATH}, nor whether directories are there: for "
-             "checks away from the machine it will run on"},
-    {.name = "format",
-     .type = ARGUMENT_CHOICE,
-     .offset = offsetof(struct validate_options, format),
-     .choices = formats,
-     .help = "text is for people (the default), json is one document on standard output"},
+    ARGUMENT("config", struct validate_options, configs, ARGUMENT_LIST, .value_name = "FILE",
+             .help = "the same as FILE. Given again: joined, the last one wins"),
+    SET_ARGUMENT(struct validate_options),
+    ARGUMENT(
+        "no-environment", struct validate_options, no_environment, ARGUMENT_FLAG,
+        .help =
+            "do not look up ${env:NAME} and ${file:PATH}, nor whether directories are there: for "
+            "checks away from the machine it will run on"),
+    ARGUMENT("format", struct validate_options, format, ARGUMENT_CHOICE, .choices = formats,
+             .help = "text is for people (the default), json is one document on standard output"),
 };
 
-enum { TEXT_MAX = 16 * 1024 * 1024, ARENA_BLOCK = 16 * 1024 };
-
-struct findings {
-    enum status status;
-    struct problem_list problems;
-    struct problem_list warnings;
-    struct error error;
-};
+enum { TEXT_MAX = 16 * 1024 * 1024 };
 
 static void print_pipelines(struct buffer *out, const struct plan *plan) {
     buffer_append_text(out, "valid\n");
@@ -52,6 +42,8 @@ static void print_pipelines(struct buffer *out, const struct plan *plan) {
         const struct plan_pipeline *pipeline = &plan->pipelines[i];
         buffer_append_format(out, "pipeline %s: ", pipeline->name);
         pipeline_describe(out, plan, pipeline);
+        buffer_append_text(out, "\n  takes: ");
+        pipeline_kinds(out, plan, pipeline, ", ");
         buffer_append_char(out, '\n');
     }
     buffer_append_text(out, "guarantees:");
@@ -59,62 +51,47 @@ static void print_pipelines(struct buffer *out, const struct plan *plan) {
     buffer_append_char(out, '\n');
 }
 
-static int report_text(struct invocation *invocation, const struct plan *plan,
-                       struct findings *findings) {
-    problem_list_print(&findings->problems, invocation->err);
-    problem_list_print(&findings->warnings, invocation->err);
-    invocation_say(invocation);
-    if (findings->status == STATUS_OK)
-        print_pipelines(invocation->out, plan);
-    else if (findings->problems.count == 0)
-        return invocation_fail(invocation, &findings->error);
-    return status_exit_code(findings->status);
-}
-
-static void json_problem(struct json_writer *json, const struct problem *problem) {
-    json_object_open(json);
-    json_key(json, "file");
-    if (problem->where.file == NULL)
-        json_put_null(json);
-    else
-        json_text(json, problem->where.file);
-    json_key(json, "line");
-    json_uint(json, problem->where.line);
-    json_key(json, "column");
-    json_uint(json, problem->where.column);
-    json_key(json, "key");
-    json_text(json, problem->key == NULL ? "" : problem->key);
-    json_key(json, "text");
-    json_text(json, problem->text);
-    json_object_close(json);
-}
-
 static void json_problems(struct json_writer *json, const char *key,
                           const struct problem_list *list) {
-    json_key(json, key);
-    json_array_open(json);
-    for (uint32_t i = 0; i < list->count; i++)
-        json_problem(json, &list->items[i]);
+    json_field_array_open(json, key);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct problem *problem = &list->items[i];
+        json_object_open(json);
+        if (problem->where.file == NULL)
+            json_field_null(json, "file");
+        else
+            json_field_text(json, "file", problem->where.file);
+        json_field_uint(json, "line", problem->where.line);
+        json_field_uint(json, "column", problem->where.column);
+        json_field_text(json, "key", problem->key == NULL ? "" : problem->key);
+        json_field_text(json, "text", problem->text);
+        json_object_close(json);
+    }
     json_array_close(json);
 }
 
 static void json_pipelines(struct json_writer *json, const struct plan *plan) {
     struct buffer text;
     buffer_init(&text, TEXT_MAX);
-    json_key(json, "pipelines");
-    json_array_open(json);
+    json_field_array_open(json, "pipelines");
     for (uint32_t i = 0; i < plan->pipeline_count; i++) {
         json_object_open(json);
-        json_key(json, "name");
-        json_text(json, plan->pipelines[i].name);
+        json_field_text(json, "name", plan->pipelines[i].name);
         buffer_reset(&text);
         pipeline_describe(&text, plan, &plan->pipelines[i]);
-        json_key(json, "does");
-        json_slice(json, buffer_slice(&text));
+        json_field_slice(json, "does", buffer_slice(&text));
+        buffer_reset(&text);
+        pipeline_kinds(&text, plan, &plan->pipelines[i], " ");
+        json_field_array_open(json, "takes");
+        for (struct slice rest = buffer_slice(&text); rest.size > 0;) {
+            struct slice kind = text_until(rest, ' ');
+            json_slice(json, kind);
+            rest = text_from(rest, kind.size + (kind.size < rest.size));
+        }
+        json_array_close(json);
         buffer_reset(&text);
         pipeline_guarantees(&text, plan, &plan->pipelines[i]);
-        json_key(json, "guarantees");
-        json_slice(json, buffer_slice(&text));
+        json_field_slice(json, "guarantees", buffer_slice(&text));
         json_object_close(json);
     }
     json_array_close(json);
@@ -129,64 +106,51 @@ static void sort_problems(struct problem_list *list) {
     buffer_release(&text);
 }
 
-static int report_json(struct invocation *invocation, const struct plan *plan,
-                       struct findings *findings) {
-    sort_problems(&findings->problems);
-    sort_problems(&findings->warnings);
-    if (findings->status != STATUS_OK && findings->problems.count == 0)
-        problem_add_at(&findings->problems, (struct location){0}, "", "%s",
-                       findings->error.message);
+static int report_json(struct invocation *invocation, const struct plan_request *request) {
+    struct plan plan;
+    struct findings findings;
+    enum status status = plan_load_quietly(&plan, request, &findings);
+    sort_problems(&findings.problems);
+    sort_problems(&findings.warnings);
+    if (status != STATUS_OK && findings.problems.count == 0)
+        problem_add_at(&findings.problems, (struct location){0}, "", "%s", findings.error.message);
     struct json_writer json;
     json_begin(&json, invocation->out, 2);
     json_object_open(&json);
-    json_key(&json, "valid");
-    json_bool(&json, findings->status == STATUS_OK);
-    json_problems(&json, "problems", &findings->problems);
-    json_problems(&json, "warnings", &findings->warnings);
-    if (findings->status == STATUS_OK)
-        json_pipelines(&json, plan);
+    json_field_bool(&json, "valid", status == STATUS_OK);
+    json_problems(&json, "problems", &findings.problems);
+    json_problems(&json, "warnings", &findings.warnings);
+    if (status == STATUS_OK) {
+        json_pipelines(&json, &plan);
+        plan_release(&plan);
+    }
     json_object_close(&json);
     buffer_append_char(invocation->out, '\n');
-    return status_exit_code(findings->status);
+    findings_release(&findings);
+    return status_exit_code(status);
 }
 
 int validate_config(struct invocation *invocation, const struct plan_request *request,
                     enum validate_format format) {
-    struct arena arena;
-    arena_init(&arena, ARENA_BLOCK);
-    struct findings findings = {0};
-    problem_list_init(&findings.problems, &arena);
-    problem_list_init(&findings.warnings, &arena);
+    assert(!request->quiet);
+    if (format == VALIDATE_JSON)
+        return report_json(invocation, request);
     struct plan plan;
-    findings.status =
-        plan_load_quietly(&plan, request, &findings.problems, &findings.warnings, &findings.error);
-    int code = format == VALIDATE_JSON ? report_json(invocation, &plan, &findings)
-                                       : report_text(invocation, &plan, &findings);
-    if (findings.status == STATUS_OK)
-        plan_release(&plan);
-    arena_release(&arena);
-    return code;
-}
-
-// What --config names, then the operands.
-static struct word_list all_files(const struct invocation *invocation) {
-    const struct validate_options *options = invocation->options;
-    const struct word_list *more = &invocation->operands;
-    uint32_t count = options->configs.count + more->count;
-    const char **items = arena_take(invocation->arena, (count + 1) * sizeof *items);
-    for (uint32_t i = 0; i < count; i++)
-        items[i] = i < options->configs.count ? options->configs.items[i]
-                                              : more->items[i - options->configs.count];
-    return (struct word_list){items, count};
+    int code = plan_load(&plan, request, invocation);
+    if (code != 0)
+        return code;
+    print_pipelines(invocation->out, &plan);
+    plan_release(&plan);
+    return 0;
 }
 
 static int validate_run(struct invocation *invocation) {
     const struct validate_options *options = invocation->options;
-    struct word_list files = all_files(invocation);
+    struct word_list files =
+        word_list_join(invocation->arena, &options->configs, &invocation->operands);
     if (files.count == 0)
-        return invocation_misused(invocation,
-                                  "no FILE was given; name the configuration, alone or behind "
-                                  "--config");
+        return invocation_misused(
+            invocation, "no FILE given; name the configuration, with or without --config");
     struct plan_request request = {.files = files,
                                    .sets = options->sets,
                                    .check_places = true,
@@ -205,16 +169,14 @@ const struct command command_validate = {
         "there is none, the first line is \"valid\"; then each pipeline is described, and what "
         "all\n"
         "of them guarantee. Several FILEs are joined, behind those of --config; the last one wins.",
-    .rows = rows,
-    .row_count = sizeof(rows) / sizeof(rows[0]),
-    .options_size = sizeof(struct validate_options),
+    COMMAND_OPTIONS(rows, struct validate_options),
     .examples =
         "  culprit validate culprit.yaml\n"
         "  culprit validate --config culprit.yaml --no-environment --format json\n",
     .exit_codes =
         "  0   the configuration is right\n"
         "  64  the command line is wrong\n"
-        "  66  a configuration file is not there\n"
+        "  66  a configuration file is missing\n"
         "  77  no permission to read it\n"
         "  78  the configuration is wrong\n",
     .run = validate_run,

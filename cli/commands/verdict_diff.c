@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do these verdicts say what was expected?
+// Compares two lists of verdicts, line by line and field by field.
 //
 // Lines are parsed, sorted by (id, line) on both sides and walked together, so the cost is
 // n log n in the lines. The fields of a pair are compared by their compact JSON text; a list is
@@ -7,8 +7,11 @@
 #include "cli/commands/verdict_diff.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/text/display.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -20,21 +23,13 @@ struct verdict_line {
     json_t *json;
     const char *id; // in `json`
     uint32_t nth;   // of the lines with this id
-    bool paired;
 };
 
 struct verdict_lines {
     struct verdict_line *items;
     uint32_t count;
+    uint32_t capacity;
 };
-
-static void *json_take(size_t size) {
-    return memory_take(size);
-}
-
-static void json_give(void *block) {
-    memory_give(block);
-}
 
 static void lines_release(struct verdict_lines *lines) {
     for (uint32_t i = 0; i < lines->count; i++)
@@ -42,57 +37,39 @@ static void lines_release(struct verdict_lines *lines) {
     memory_give(lines->items);
 }
 
-static uint32_t line_count(struct slice text) {
-    uint32_t count = 0;
-    for (const char *at = text.data, *end = text.data + text.size; at < end; count++) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        at = newline == NULL ? end : newline + 1;
-        if (count > VERDICT_LINES_MAX)
-            break;
-    }
-    return count;
-}
-
 static enum status line_parse(struct verdict_line *line, const char *name, struct error *error) {
     json_error_t json_error;
     line->json = json_loadb(line->text.data, line->text.size, JSON_ALLOW_NUL, &json_error);
     if (line->json == NULL)
-        return error_set(error, STATUS_BAD_DATA, "%s:%u: this is not JSON: %s", name, line->number,
+        return error_set(error, STATUS_BAD_DATA, "%s:%u: not valid JSON: %s", name, line->number,
                          json_error.text);
     line->id = json_string_value(json_object_get(line->json, "id"));
     if (line->id == NULL)
         return error_set(error, STATUS_BAD_DATA,
-                         "%s:%u: this is no verdict: an object with an id is needed", name,
-                         line->number);
+                         "%s:%u: not a verdict: expected an object with an id", name, line->number);
     return STATUS_OK;
 }
 
 static int by_id_then_number(const void *a, const void *b) {
     const struct verdict_line *left = a, *right = b;
-    int order = strcmp(left->id, right->id);
-    return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
+    return COMPARE_KEYS(strcmp(left->id, right->id), COMPARE(left->number, right->number));
 }
 
 // Blank lines are passed over; the lines come out sorted by (id, number).
 static enum status lines_parse(struct verdict_lines *lines, struct slice text, const char *name,
                                struct error *error) {
     *lines = (struct verdict_lines){0};
-    uint32_t count = line_count(text);
-    if (count > VERDICT_LINES_MAX)
-        return error_set(error, STATUS_LIMIT, "%s has more than %d lines", name,
-                         (int)VERDICT_LINES_MAX);
-    lines->items = memory_zero(count + 1, sizeof *lines->items);
-    size_t at = 0;
-    for (uint32_t number = 1; number <= count; number++) {
-        const char *begin = text.data + at;
-        const char *newline = memchr(begin, '\n', text.size - at);
-        size_t size = newline == NULL ? text.size - at : (size_t)(newline - begin);
-        at += size + 1;
-        if (size == 0)
+    for (uint32_t number = 1; text.size > 0; number++) {
+        if (number > VERDICT_LINES_MAX)
+            return error_set(error, STATUS_LIMIT, "%s has more than %d lines", name,
+                             (int)VERDICT_LINES_MAX);
+        struct slice line = text_take_line(&text);
+        if (line.size == 0)
             continue;
-        struct verdict_line *line = &lines->items[lines->count++];
-        *line = (struct verdict_line){.text = {begin, size}, .number = number};
-        enum status status = line_parse(line, name, error);
+        lines->items =
+            memory_room(lines->items, &lines->capacity, lines->count, sizeof *lines->items);
+        lines->items[lines->count] = (struct verdict_line){.text = line, .number = number};
+        enum status status = line_parse(&lines->items[lines->count++], name, error);
         if (status != STATUS_OK)
             return status;
     }
@@ -118,7 +95,7 @@ static void print_side(struct buffer *out, char sign, const char *path, size_t i
     buffer_append_text(out, ": ");
     display_append(out, slice_of(text == NULL ? "" : text), VALUE_SHOWN_MAX);
     buffer_append_char(out, '\n');
-    json_give(text);
+    memory_give(text);
 }
 
 static bool diff_value(struct buffer *out, const char *path, size_t index, const json_t *expected,
@@ -188,6 +165,7 @@ static void print_alone(struct buffer *out, const char *what, char sign,
 
 static void diff_pair(struct verdict_diff *diff, struct buffer *out,
                       const struct verdict_line *expected, const struct verdict_line *got) {
+    assert(strcmp(expected->id, got->id) == 0 && expected->nth == got->nth);
     if (slice_equal(expected->text, got->text))
         return;
     diff->differing++;
@@ -199,8 +177,8 @@ static void diff_pair(struct verdict_diff *diff, struct buffer *out,
 // -- both lists ---------------------------------------------------------------------------------
 
 static int compare_lines(const struct verdict_line *a, const struct verdict_line *b) {
-    int order = strcmp(a->id, b->id);
-    return order != 0 ? order : (a->nth > b->nth) - (a->nth < b->nth);
+    assert(a->id != NULL && b->id != NULL);
+    return COMPARE_KEYS(strcmp(a->id, b->id), COMPARE(a->nth, b->nth));
 }
 
 static void diff_lines(struct verdict_diff *diff, struct buffer *out,
@@ -225,7 +203,7 @@ static void diff_lines(struct verdict_diff *diff, struct buffer *out,
 enum status verdict_diff_compare(struct verdict_diff *diff, struct buffer *out,
                                  struct slice expected, const char *expected_name, struct slice got,
                                  struct error *error) {
-    json_set_alloc_funcs(json_take, json_give);
+    json_set_alloc_funcs(memory_take, memory_give);
     struct verdict_lines wanted = {0}, found = {0};
     *diff = (struct verdict_diff){0};
     enum status status = lines_parse(&wanted, expected, expected_name, error);

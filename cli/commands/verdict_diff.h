@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two lists of verdicts, as JSON Lines: are they the same bytes, and if not, which verdict differs
-// in which field?
+// Compares two lists of verdicts, as JSON Lines: whether they are the same bytes, and if not, which
+// verdict differs in which field.
 #pragma once
 
 #include "base/buffer.h"

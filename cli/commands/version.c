@@ -10,7 +10,7 @@ static int version_run(struct invocation *invocation) {
 
 const struct command command_version = {
     .name = "version",
-    .summary = "which culprit this is",
+    .summary = "the version of culprit",
     .description = "Prints the version and the revision of the source it was built from.",
     .examples = "  culprit version\n  culprit --version\n",
     .exit_codes = "  0   printed\n",

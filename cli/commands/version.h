@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which culprit this is. The build writes culprit_version.h; a build without it says so.
+// The version of culprit. The build writes culprit_version.h; a build without it says so.
 #pragma once
 
 #if __has_include("culprit_version.h")
@@ -7,7 +7,7 @@
 #endif
 
 #ifndef CULPRIT_VERSION
-#define CULPRIT_VERSION "0.1.0"
+#define CULPRIT_VERSION "0.2.0"
 #endif
 #ifndef CULPRIT_REVISION
 #define CULPRIT_REVISION "unknown revision"

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in the tree is it?
+// Finds values in the tree by key and by path.
 //
 // Maps are short, so keys are found by looking at each. A path is followed greedily: at each map,
 // the longest key that begins the rest of it.
 #include "config/yaml/document.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *node_type_name(enum node_type type) {
+    assert((unsigned)type <= NODE_MAP);
     static const char *const NAMES[] = {"empty", "text", "list", "map"};
     return NAMES[type];
 }
@@ -28,6 +30,7 @@ const struct node *node_child(const struct node *map, const char *key) {
 }
 
 static const struct node_entry *map_step(const struct node *map, const char **path) {
+    assert(map->type == NODE_MAP);
     const struct node_entry *best = NULL;
     size_t best_length = 0;
     for (uint32_t i = 0; i < map->count; i++) {
@@ -44,6 +47,7 @@ static const struct node_entry *map_step(const struct node *map, const char **pa
 }
 
 static const struct node_entry *list_step(const struct node *list, const char **path) {
+    assert(list->type == NODE_LIST && **path == '[');
     char *end;
     unsigned long index = strtoul(*path + 1, &end, 10);
     if (*end != ']' || index >= list->count)
@@ -64,6 +68,7 @@ static const struct node_entry *path_step(const struct node *node, const char **
 }
 
 const struct node *document_find(const struct node *root, const char *path) {
+    assert(path != NULL);
     const struct node *node = root;
     while (node != NULL && *path != '\0') {
         const struct node_entry *entry = path_step(node, &path);
@@ -73,6 +78,7 @@ const struct node *document_find(const struct node *root, const char *path) {
 }
 
 struct location document_locate(const struct node *root, const char *path) {
+    assert(path != NULL);
     if (root == NULL)
         return (struct location){0};
     const struct node *node = root;

@@ -75,14 +75,11 @@ struct node *document_set(struct arena *arena, struct node *base, const char *as
 
 // Fills in ${env:NAME}, ${env:NAME:-default}, ${file:/path} and $$ in all texts, once; what was
 // filled in is never read as YAML. With `no_environment` nothing is looked up: such texts are
-// marked `unknown` and stay as written, but for those with a default.
-void document_expand(struct node *root, struct arena *arena, bool no_environment,
-                     struct problem_list *problems);
-// The same, but below those top-level keys that are in `unused` (NULL-terminated) nothing is looked
-// up: for parts that something else takes the place of. A value that an alias shares with another
-// part is looked up.
-void document_expand_used(struct node *root, struct arena *arena, const char *const *unused,
-                          struct problem_list *problems);
+// marked `unknown` and stay as written, but for those with a default; nor is anything below those
+// top-level keys that are in `unused` (NULL-terminated; NULL: none), for parts that something else
+// takes the place of. A value that an alias shares with another part is looked up.
+void document_expand(struct node *root, struct arena *arena, const char *const *unused,
+                     bool no_environment, struct problem_list *problems);
 
 // The value at a key path ("exporters.json.rotation.max_size", "brokers[1]"), or NULL. A key that
 // holds dots is found too.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do ${env:NAME} and ${file:/path} stand for?
+// Fills in ${env:NAME} and ${file:/path}.
 //
 // One walk over the tree with a list of nodes still to be seen. A text without '$' is left alone;
 // another is copied once, its references filled in. Nothing filled in is looked at again, so no
@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -71,13 +72,14 @@ static int shown(size_t size) {
 }
 
 static void variable_append(struct expansion *expansion, struct slice body) {
+    assert(expansion->node != NULL);
     size_t length = name_length(body.data);
     const char *rest = body.data + length;
     size_t rest_size = body.size - length;
     bool has_default = rest_size >= 2 && rest[0] == ':' && rest[1] == '-';
     if (length == 0 || (rest_size > 0 && !has_default)) {
         EXPANSION_PROBLEM(expansion,
-                          "'${env:%.*s}' names no variable; write ${env:NAME} or "
+                          "'${env:%.*s}' does not name a variable; write ${env:NAME} or "
                           "${env:NAME:-default}",
                           shown(body.size), body.data);
         return;
@@ -121,7 +123,7 @@ static void file_text_append(struct expansion *expansion, const char *path, stru
     if (text.size > 0 && text.data[text.size - 1] == '\n')
         text.size -= text.size > 1 && text.data[text.size - 2] == '\r' ? 2 : 1;
     if (memchr(text.data, '\0', text.size) != NULL)
-        EXPANSION_PROBLEM(expansion, "file '%.200s' holds a zero byte; it should be a text", path);
+        EXPANSION_PROBLEM(expansion, "file '%.200s' holds a zero byte; it must be text", path);
     else
         buffer_append(&expansion->out, text);
 }
@@ -147,9 +149,11 @@ static void file_append(struct expansion *expansion, const char *path) {
 }
 
 static void file_reference(struct expansion *expansion, struct slice body) {
+    assert(expansion->node != NULL);
     expansion->node->from_file = true;
     if (body.size == 0 || body.data[0] != '/')
-        EXPANSION_PROBLEM(expansion, "'${file:%.*s}' needs a whole path; write ${file:/path/to/it}",
+        EXPANSION_PROBLEM(expansion,
+                          "'${file:%.*s}' needs an absolute path; write ${file:/path/to/it}",
                           shown(body.size), body.data);
     else if (expansion->no_environment)
         expansion->node->unknown = true;
@@ -166,13 +170,13 @@ static const char *reference_append(struct expansion *expansion, const char *tex
     }
     struct slice body = {text, (size_t)(end - text)};
     if (memmem(body.data, body.size, "${", 2) != NULL)
-        EXPANSION_PROBLEM(expansion, "a reference inside a reference is not filled in; use one");
+        EXPANSION_PROBLEM(expansion, "a reference inside a reference is not expanded; use one");
     else if (strncmp(text, "env:", 4) == 0)
         variable_append(expansion, (struct slice){text + 4, body.size - 4});
     else if (strncmp(text, "file:", 5) == 0)
         file_reference(expansion, (struct slice){text + 5, body.size - 5});
     else if (name_length(text) == body.size && body.size > 0)
-        EXPANSION_PROBLEM(expansion, "'${%.*s}' is not filled in; write ${env:%.*s}",
+        EXPANSION_PROBLEM(expansion, "'${%.*s}' is not expanded; write ${env:%.*s}",
                           shown(body.size), text, shown(body.size), text);
     else
         EXPANSION_PROBLEM(expansion,
@@ -191,16 +195,17 @@ static const char *dollar_append(struct expansion *expansion, const char *text) 
     size_t length = name_length(text + 1);
     if (length > 0)
         EXPANSION_PROBLEM(expansion,
-                          "'$%.*s' is not filled in; write ${env:%.*s}, or $$%.*s for a dollar "
+                          "'$%.*s' is not expanded; write ${env:%.*s}, or $$%.*s for a dollar "
                           "sign",
                           shown(length), text + 1, shown(length), text + 1, shown(length),
                           text + 1);
     else
-        EXPANSION_PROBLEM(expansion, "a dollar sign alone; write $$ for one");
+        EXPANSION_PROBLEM(expansion, "a single dollar sign; write $$ for one");
     return NULL;
 }
 
 static void node_expand(struct expansion *expansion) {
+    assert(expansion->node->type == NODE_TEXT);
     struct node *node = expansion->node;
     if (strchr(node->written, '$') == NULL || node->expanded)
         return;
@@ -214,8 +219,7 @@ static void node_expand(struct expansion *expansion) {
     }
     expansion->total += expansion->out.size;
     if (expansion->out.failed || expansion->total > EXPANDED_MAX)
-        EXPANSION_PROBLEM(expansion, "all values filled in have over %d bytes together",
-                          EXPANDED_MAX);
+        EXPANSION_PROBLEM(expansion, "all expanded values together exceed %d bytes", EXPANDED_MAX);
     if (expansion->bad)
         node->unknown = true; // said already; what is missing must not be said again
     if (!node->unknown)
@@ -243,6 +247,7 @@ static bool walk_enters(const struct walk *walk, const char *key) {
 }
 
 static void walk_expand(struct expansion *expansion, struct node *root, const struct walk *walk) {
+    assert(root != NULL);
     struct visit *visits = arena_take(expansion->arena, sizeof *visits);
     *visits = (struct visit){.node = root};
     while (visits != NULL) {
@@ -265,20 +270,14 @@ static void walk_expand(struct expansion *expansion, struct node *root, const st
     }
 }
 
-static const char *const NO_KEYS[] = {NULL};
-
-void document_expand(struct node *root, struct arena *arena, bool no_environment,
-                     struct problem_list *problems) {
+void document_expand(struct node *root, struct arena *arena, const char *const *unused,
+                     bool no_environment, struct problem_list *problems) {
+    static const char *const NO_KEYS[] = {NULL};
     struct expansion expansion = {
         .arena = arena, .problems = problems, .no_environment = no_environment};
-    walk_expand(&expansion, root, &(struct walk){.keys = NO_KEYS});
-}
-
-void document_expand_used(struct node *root, struct arena *arena, const char *const *unused,
-                          struct problem_list *problems) {
-    struct expansion expansion = {.arena = arena, .problems = problems};
-    walk_expand(&expansion, root, &(struct walk){.keys = unused});
+    struct walk walk = {.keys = unused == NULL ? NO_KEYS : unused};
+    walk_expand(&expansion, root, &walk);
     // A text that was seen already is left alone.
-    expansion.no_environment = true;
-    walk_expand(&expansion, root, &(struct walk){.keys = unused, .within = true});
+    expansion.no_environment = walk.within = true;
+    walk_expand(&expansion, root, &walk);
 }

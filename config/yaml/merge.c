@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds when several documents speak?
+// Merges documents, and applies --set.
 //
 // Maps that both have are joined into a new map, all else is shared: with a list of the joins still
 // to be made instead of recursion. Cost: O(keys * keys) a map, bounded by DOCUMENT_KEYS_MAX for
 // each document.
 #include "config/yaml/document.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct join {
@@ -27,6 +28,7 @@ static struct node_entry *entry_in(struct node *map, const char *key) {
 
 // A map holds what its parts hold; a place where both speak keeps the one that spoke first.
 static void join_make(struct arena *arena, const struct join *join, struct join **joins) {
+    assert(join->base->type == NODE_MAP && join->over->type == NODE_MAP);
     const struct node *base = join->base, *over = join->over;
     struct node *joined = arena_take(arena, sizeof *joined);
     *joined = *base;
@@ -66,6 +68,7 @@ struct node *document_merge(struct arena *arena, struct node *base, struct node 
 
 // The next key of a path, its "\." made dots; NULL when it is empty. Stops at '.' or the end.
 static const char *path_key(struct arena *arena, const char **path, const char *end) {
+    assert(*path <= end);
     char *key = arena_take(arena, (size_t)(end - *path) + 1);
     size_t length = 0;
     const char *at = *path;
@@ -81,6 +84,7 @@ static const char *path_key(struct arena *arena, const char **path, const char *
 
 // A map that holds one key.
 static struct node *map_around(struct arena *arena, const char *key, struct node *value) {
+    assert(key != NULL && value != NULL);
     struct node *map = arena_zero(arena, 1, sizeof *map);
     struct node_entry *entry = arena_zero(arena, 1, sizeof *entry);
     *entry = (struct node_entry){.key = key, .value = value};
@@ -94,6 +98,7 @@ static struct node *map_around(struct arena *arena, const char *key, struct node
 
 struct node *document_set(struct arena *arena, struct node *base, const char *assignment,
                           uint32_t ordinal, struct problem_list *problems) {
+    assert(assignment != NULL && ordinal > 0);
     static const struct location COMMAND_LINE = {0};
     const char *equals = strchr(assignment, '=');
     if (equals == NULL) {

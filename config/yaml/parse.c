@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tree does this YAML text stand for?
+// Parses YAML text into a tree.
 //
 // libfyaml gives events, an explicit stack makes nodes of them: no recursion, and every bound is
 // checked as the nodes come. Closed containers move from the stack of entries to the arena, so an
@@ -73,6 +73,7 @@ static const char *token_copy(struct reader *reader, struct fy_token *token) {
 }
 
 static void anchor_add(struct reader *reader, const char *name, struct node *node) {
+    assert(node != NULL);
     if (name == NULL)
         return;
     if (reader->anchor_count == DOCUMENT_ALIASES_MAX) {
@@ -91,16 +92,16 @@ static struct node *anchor_find(const struct reader *reader, const char *name) {
 }
 
 static void entry_push(struct reader *reader, struct node_entry entry) {
-    if (reader->entry_count == reader->entry_capacity) {
-        uint32_t capacity = reader->entry_capacity == 0 ? 64 : reader->entry_capacity * 2;
-        reader->entries = memory_resize(reader->entries, capacity * sizeof *reader->entries);
-        reader->entry_capacity = capacity;
-    }
+    assert(entry.value != NULL);
+    reader->entries = memory_room(reader->entries, &reader->entry_capacity, reader->entry_count,
+                                  sizeof *reader->entries);
     reader->entries[reader->entry_count++] = entry;
 }
 
 // Puts a finished node where it belongs: the root, a list's end, or under the key at hand.
 static void node_deliver(struct reader *reader, struct node *node) {
+    assert(reader->depth <= DOCUMENT_DEPTH_MAX);
+    assert(node->depth > 0 && node->weight > 0);
     reader->node_count += node->weight;
     if (reader->node_count > DOCUMENT_NODES_MAX) {
         reader_fail(reader, "more than %d values, with aliases counted as what they stand for",
@@ -147,6 +148,7 @@ static const char *path_here(const struct reader *reader) {
 
 // Bounds a map's keys, and sees whether this one was there before.
 static void key_take(struct reader *reader, const char *key) {
+    assert(reader->depth > 0);
     struct frame *frame = reader_top(reader);
     uint32_t count = reader->entry_count - frame->first_entry;
     if (*key == '\0' || strlen(key) > DOCUMENT_KEY_LENGTH_MAX) {
@@ -402,6 +404,7 @@ static struct node *root_check(struct reader *reader) {
 
 struct node *document_parse(struct arena *arena, const char *name, struct slice text,
                             struct problem_list *problems) {
+    assert(arena != NULL && problems != NULL);
     struct reader *reader = memory_zero(1, sizeof *reader);
     reader->arena = arena;
     reader->problems = problems;

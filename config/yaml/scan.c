@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May the YAML parser see this text at all?
+// Checks the bytes of a text before the YAML parser sees it.
 //
 // One pass over the bytes: valid UTF-8, no control characters, spaces before a line's first
 // character. Line starts are kept so that any offset has a place in O(log lines). 4 bytes a line.
@@ -7,6 +7,7 @@
 
 #include "base/text/utf8.h"
 
+#include <assert.h>
 #include <string.h>
 
 static struct location nowhere(const struct document_text *document) {
@@ -15,6 +16,7 @@ static struct location nowhere(const struct document_text *document) {
 }
 
 struct location document_place(const struct document_text *document, size_t offset) {
+    assert(document->line_count == 0 || document->line_starts != NULL);
     if (document->name == NULL || document->line_count == 0)
         return nowhere(document);
     uint32_t low = 0, high = document->line_count;
@@ -31,6 +33,7 @@ struct location document_place(const struct document_text *document, size_t offs
 
 struct location document_place_of(const struct document_text *document, uint32_t line,
                                   uint32_t character) {
+    assert(line == 0 || document->line_count == 0 || document->line_starts != NULL);
     if (document->name == NULL || document->line_count == 0 || line == 0)
         return nowhere(document);
     if (line > document->line_count)
@@ -124,6 +127,7 @@ static bool characters_check(const struct document_text *document, struct proble
 
 bool document_scan(struct document_text *out, struct arena *arena, const char *name,
                    struct slice text, struct problem_list *problems) {
+    assert(problems != NULL);
     static const struct slice MARK = {"\xef\xbb\xbf", 3};
     if (text.size >= MARK.size && memcmp(text.data, MARK.data, MARK.size) == 0)
         text = (struct slice){text.data + MARK.size, text.size - MARK.size};

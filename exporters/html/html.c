@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// When is the page written, and what is on it?
+// The HTML exporter: when the page is written, and what is on it.
 //
 // At the last evaluation, and to a file also at each evaluation in which a verdict changed. It
 // shows the jobs of that evaluation, and the verdicts on others as they stood last. Memory: the
 // verdicts, the newest alerts and the size of each rank's device; the page leaves as it is made.
-#include "exporters/html.h"
+#include "pipeline/component/component.h"
 
 #include "exporters/html/verdicts.h"
 #include "exporters/output/output.h"
 #include "exporters/report/page/page.h"
+
+#include <assert.h>
 
 struct html_config {
     const char *path;
@@ -19,48 +21,35 @@ struct html_config {
 };
 
 struct html_exporter {
-    const struct html_config *config;
     struct output output;
+    const struct html_config *config;
     struct page_notes *notes;
     struct kept_verdicts verdicts;
 };
+OUTPUT_COMES_FIRST(struct html_exporter);
 
 static const struct option OPTIONS[] = {
-    {.name = "path",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct html_config, path),
-     .claim = CLAIM_FILE,
-     .required = true,
-     .help = "file to write, or - for standard output, which gets the page once, at the end"},
-    {.name = "title",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct html_config, title),
-     .help = "heading of the page (default: made from the job's name)"},
-    {.name = "max_points",
-     .type = OPTION_INT,
-     .offset = offsetof(struct html_config, max_points),
-     .default_value = "600",
-     .min = 2,
-     .max = 10000,
-     .help = "points of one line; of a longer series the least and the most of each stretch are "
-             "drawn. With many lines each has fewer, so that the page stays small"},
-    {.name = "max_ranks",
-     .type = OPTION_INT,
-     .offset = offsetof(struct html_config, max_ranks),
-     .default_value = "64",
-     .min = 0,
-     .max = 2000,
-     .help = "ranks of a job that have a line of their own beside the suspects; the others are "
-             "drawn together, as a band from the least to the most of them"},
+    OPTION(struct html_config, path, OPTION_TEXT, .claim = CLAIM_FILE, .required = true,
+           .help = "file to write, or - for standard output, which gets the page once, at the end"),
+    OPTION(struct html_config, title, OPTION_TEXT,
+           .help = "heading of the page (default: made from the job's name)"),
+    OPTION(
+        struct html_config, max_points, OPTION_INT, .default_value = "600", .min = 2, .max = 10000,
+        .help = "points of one line; of a longer series the least and the most of each stretch are "
+                "drawn. With many lines each has fewer, so that the page stays small"),
+    OPTION(struct html_config, max_ranks, OPTION_INT, .default_value = "64", .min = 0, .max = 2000,
+           .help =
+               "ranks of a job that have a line of their own beside the suspects; the others are "
+               "drawn together, as a band from the least to the most of them"),
     SENDING_OPTIONS(struct html_config, sending, "5s"),
 };
 
 static enum status html_start(void *instance, const void *config,
                               const struct component_context *context, struct error *error) {
     struct html_exporter *self = instance;
+    assert(self->notes == NULL);
     self->config = config;
     self->notes = page_notes_new();
-    kept_verdicts_init(&self->verdicts);
     struct output_options options = {
         .path = self->config->path,
         .mode = OUTPUT_DOCUMENT,
@@ -74,10 +63,10 @@ static void html_stop(void *instance) {
     struct html_exporter *self = instance;
     output_close(&self->output);
     page_notes_release(self->notes);
-    kept_verdicts_release(&self->verdicts);
 }
 
 static void page_append(struct html_exporter *self, const struct batch *batch, struct buffer *out) {
+    assert(self->notes != NULL && batch->evaluate);
     uint32_t count = 0;
     const struct verdict *verdicts = kept_verdicts_all(&self->verdicts, batch->arena, &count);
     struct page_input input = {
@@ -103,27 +92,22 @@ static void html_encode(void *instance, const struct batch *batch, struct buffer
         page_append(self, batch, out);
 }
 
-static enum status html_send(void *instance, const struct request *request,
-                             struct send_outcome *outcome, struct error *error) {
-    struct html_exporter *self = instance;
-    return output_send(&self->output, request, outcome, error);
-}
-
 static void html_state(void *instance, struct state_list *list) {
     struct html_exporter *self = instance;
     page_notes_state(self->notes, list);
-    kept_verdicts_state(&self->verdicts, list);
 }
 
 static void html_restored(void *instance) {
     struct html_exporter *self = instance;
     page_notes_restored(self->notes);
-    kept_verdicts_restored(&self->verdicts);
 }
 
 static const struct sending_config *html_sending(const void *config) {
     return &((const struct html_config *)config)->sending;
 }
+
+static const struct state_row STATE[] = {
+    STATE_PART(struct html_exporter, verdicts, "html.verdicts", kept_verdicts_part)};
 
 const struct component_type exporter_html = {
     .name = "html",
@@ -137,7 +121,9 @@ const struct component_type exporter_html = {
     .needs = FACT_VERDICTS,
     .start = html_start,
     .stop = html_stop,
+    .state_rows = STATE,
+    .state_row_count = OPTION_COUNT(STATE),
     .state = html_state,
     .restored = html_restored,
-    .exporter = {.encode = html_encode, .send = html_send, .sending = html_sending},
+    .exporter = {.encode = html_encode, .send = output_send, .sending = html_sending},
 };

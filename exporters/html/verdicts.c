@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are verdicts kept when their batch is gone, so that a crash does not lose them?
+// Keeps verdicts when their batch is gone, so that a crash does not lose them.
 //
 // Each is written as one run of bytes, numbers as they are and texts behind their sizes, and cut
 // into chunks that are rows of a table. Reading it back checks every size: what does not fit is
 // left out. Putting one costs a search over those that are kept, which are few and change seldom.
 #include "exporters/html/verdicts.h"
 
-#include "base/memory.h"
+#include <assert.h>
 
 enum {
     CHUNK_BYTES = 1016,
@@ -30,76 +30,143 @@ struct kept_verdict {
     char id[VERDICT_ID_SIZE];
 };
 
-void kept_verdicts_init(struct kept_verdicts *kept) {
-    *kept = (struct kept_verdicts){0};
-    table_init(&kept->rows, "html.verdicts", sizeof(struct kept_verdict), ROWS_PER_CHUNK);
-    table_init(&kept->chunks, "html.texts", sizeof(struct chunk), ROWS_PER_CHUNK);
-    buffer_init(&kept->scratch, VERDICT_BYTES_MAX);
-}
-
-void kept_verdicts_release(struct kept_verdicts *kept) {
-    table_release(&kept->rows);
-    table_release(&kept->chunks);
-    buffer_release(&kept->scratch);
-}
+static const struct row_type verdict_rows = {
+    .size = sizeof(struct kept_verdict),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct kept_verdict, job)},
+};
+static const struct row_type text_rows = {.size = sizeof(struct chunk),
+                                          .rows_per_chunk = ROWS_PER_CHUNK};
 
 static struct kept_verdict *kept_at(const struct kept_verdicts *kept, uint32_t row) {
     return table_row(&kept->rows, row);
 }
 
-// -- writing --------------------------------------------------------------------------------------
+// -- a verdict as bytes ---------------------------------------------------------------------------
 
-static void put_number(struct buffer *out, uint64_t number) {
-    buffer_append(out, (struct slice){(const char *)&number, sizeof number});
+// One walk over a verdict that writes it or reads it. Numbers have eight bytes in the machine's
+// order; a text stands behind its size.
+struct codec {
+    struct buffer *out; // NULL: reads from `left`
+    struct slice left;
+    struct arena *arena; // of what is read, but for texts, which stay where they are
+    bool failed;
+};
+
+static void take(struct codec *codec, void *into, uint64_t size) {
+    codec->failed |= size > codec->left.size;
+    if (codec->failed)
+        return;
+    memcpy(into, codec->left.data, size);
+    codec->left.data += size;
+    codec->left.size -= size;
 }
 
-static void put_text(struct buffer *out, struct slice text) {
-    put_number(out, text.size);
-    buffer_append(out, text);
+static void code_number(struct codec *codec, uint64_t *number) {
+    if (codec->out != NULL)
+        buffer_append(codec->out, (struct slice){(const char *)number, sizeof *number});
+    else
+        take(codec, number, sizeof *number);
 }
 
-static void verdict_write(const struct verdict *verdict, struct buffer *out) {
-    put_text(out, slice_of(verdict->pattern));
-    put_text(out, slice_of(verdict->kind));
-    put_text(out, slice_of(verdict->action));
-    put_text(out, verdict->headline);
-    put_text(out, verdict->remediation);
-    const uint64_t numbers[] = {
-        verdict->state,
-        verdict->severity,
-        verdict->partial,
-        (uint64_t)verdict->confidence,
-        verdict->start_ns,
-        verdict->end_ns,
-        verdict->entities_dropped,
-        verdict->evidence_dropped,
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        put_number(out, numbers[i]);
-    put_number(out, verdict->entity_count);
+// A number up to `max`; what is read beyond fails, and is 0.
+static uint32_t code_count(struct codec *codec, uint64_t count, uint32_t max) {
+    assert(codec->out == NULL || count <= max);
+    count = codec->out == NULL ? 0 : count;
+    code_number(codec, &count);
+    codec->failed |= count > max;
+    return codec->failed ? 0 : (uint32_t)count;
+}
+
+static void code_text(struct codec *codec, struct slice *text) {
+    uint64_t size = text->size;
+    if (codec->out != NULL) {
+        code_number(codec, &size);
+        buffer_append(codec->out, *text);
+        return;
+    }
+    size = 0;
+    code_number(codec, &size);
+    codec->failed |= size > codec->left.size;
+    *text = codec->failed ? (struct slice){"", 0} : (struct slice){codec->left.data, (size_t)size};
+    codec->left.data += text->size;
+    codec->left.size -= text->size;
+}
+
+static void code_name(struct codec *codec, const char **name) {
+    struct slice text = codec->out == NULL ? (struct slice){"", 0} : slice_of(*name);
+    code_text(codec, &text);
+    if (codec->out == NULL)
+        *name = arena_text(codec->arena, text);
+}
+
+// The number of items, and room for those that are read.
+static void *code_array(struct codec *codec, void *items, uint32_t *count, uint32_t max,
+                        size_t size) {
+    *count = code_count(codec, *count, max);
+    return codec->out != NULL ? items : arena_zero(codec->arena, *count, size);
+}
+
+static void code_lists(struct codec *codec, struct verdict *verdict) {
+    verdict->entities = code_array(codec, verdict->entities, &verdict->entity_count,
+                                   VERDICT_ENTITIES_MAX, sizeof *verdict->entities);
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
-        put_text(out, slice_of(verdict->entities[i].kind));
-        put_text(out, verdict->entities[i].name);
-        put_number(out, verdict->entities[i].role);
+        struct entity *entity = &verdict->entities[i];
+        code_name(codec, &entity->kind);
+        code_text(codec, &entity->name);
+        entity->role = (enum entity_role)code_count(codec, entity->role, ROLE_VICTIM);
     }
-    put_number(out, verdict->evidence_count);
+    verdict->evidence = code_array(codec, verdict->evidence, &verdict->evidence_count,
+                                   VERDICT_EVIDENCE_MAX, sizeof *verdict->evidence);
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
-        put_text(out, verdict->evidence[i].uid);
-        put_text(out, verdict->evidence[i].description);
-        put_number(out, verdict->evidence[i].time_ns);
-        put_number(out, (uint64_t)verdict->evidence[i].role << 1 | verdict->evidence[i].has_time);
+        struct evidence *evidence = &verdict->evidence[i];
+        code_text(codec, &evidence->uid);
+        code_text(codec, &evidence->description);
+        code_number(codec, &evidence->time_ns);
+        uint32_t bits = code_count(codec, (uint64_t)evidence->role << 1 | evidence->has_time,
+                                   EVIDENCE_CONTEXT << 1 | 1);
+        evidence->role = (enum evidence_role)(bits >> 1);
+        evidence->has_time = (bits & 1) != 0;
     }
-    put_number(out, verdict->attribute_count);
+    verdict->attributes = code_array(codec, verdict->attributes, &verdict->attribute_count,
+                                     VERDICT_ATTRIBUTES_MAX, sizeof *verdict->attributes);
     for (uint32_t i = 0; i < verdict->attribute_count; i++) {
-        put_text(out, slice_of(verdict->attributes[i].key));
-        put_text(out, verdict->attributes[i].value);
+        code_name(codec, &verdict->attributes[i].key);
+        code_text(codec, &verdict->attributes[i].value);
     }
-    put_number(out, verdict->related_count);
+    verdict->related = code_array(codec, verdict->related, &verdict->related_count,
+                                  VERDICT_RELATED_MAX, sizeof *verdict->related);
     for (uint32_t i = 0; i < verdict->related_count; i++) {
-        put_text(out, slice_of(verdict->related[i].id));
-        put_number(out, verdict->related[i].relation);
+        struct related *related = &verdict->related[i];
+        struct slice id = slice_of(related->id);
+        code_text(codec, &id);
+        codec->failed |= id.size >= sizeof related->id;
+        if (!codec->failed)
+            memmove(related->id, id.data, id.size);
+        related->relation =
+            (enum relation)code_count(codec, related->relation, RELATION_SAME_INCIDENT);
     }
 }
+
+// All but job and id. Written, it stays as it is.
+static void code_verdict(struct codec *codec, struct verdict *verdict) {
+    code_name(codec, &verdict->pattern);
+    code_name(codec, &verdict->kind);
+    code_name(codec, &verdict->action);
+    code_text(codec, &verdict->headline);
+    code_text(codec, &verdict->remediation);
+    verdict->state = (enum verdict_state)code_count(codec, verdict->state, VERDICT_RESOLVED);
+    verdict->severity = (enum severity)code_count(codec, verdict->severity, SEVERITY_CRITICAL);
+    verdict->partial = code_count(codec, verdict->partial, 1) != 0;
+    verdict->confidence = (int)code_count(codec, (uint64_t)verdict->confidence, 100);
+    code_number(codec, &verdict->start_ns);
+    code_number(codec, &verdict->end_ns);
+    verdict->entities_dropped = code_count(codec, verdict->entities_dropped, UINT32_MAX);
+    verdict->evidence_dropped = code_count(codec, verdict->evidence_dropped, UINT32_MAX);
+    code_lists(codec, verdict);
+}
+
+// -- keeping --------------------------------------------------------------------------------------
 
 static void chunks_free(struct kept_verdicts *kept, const struct kept_verdict *row) {
     uint32_t at = row->chunk;
@@ -113,6 +180,7 @@ static void chunks_free(struct kept_verdicts *kept, const struct kept_verdict *r
 
 // From the last chunk to the first, so that each knows the next.
 static uint32_t chunks_write(struct kept_verdicts *kept, struct slice bytes) {
+    assert(bytes.size > 0);
     uint32_t next = TABLE_NO_ROW;
     for (size_t end = bytes.size; end > 0;) {
         size_t size = end % CHUNK_BYTES == 0 ? CHUNK_BYTES : end % CHUNK_BYTES;
@@ -128,6 +196,7 @@ static uint32_t chunks_write(struct kept_verdicts *kept, struct slice bytes) {
 
 // Who goes when there is no room: a verdict that is over before one that stands, then by age.
 static struct kept_verdict *least_wanted(const struct kept_verdicts *kept) {
+    assert(kept->rows.used > 0);
     struct kept_verdict *least = kept_at(kept, 0);
     for (uint32_t i = 1; i < kept->rows.used; i++) {
         struct kept_verdict *row = kept_at(kept, i);
@@ -148,133 +217,26 @@ static struct kept_verdict *row_for(struct kept_verdicts *kept, const char *id) 
 }
 
 void kept_verdicts_put(struct kept_verdicts *kept, const struct verdict *verdict) {
-    buffer_reset(&kept->scratch);
-    verdict_write(verdict, &kept->scratch);
-    assert(!kept->scratch.failed); // the schema's limits
+    assert(verdict->id[0] != '\0');
+    struct verdict copy = *verdict;
+    struct buffer bytes;
+    buffer_init(&bytes, VERDICT_BYTES_MAX);
+    code_verdict(&(struct codec){.out = &bytes}, &copy);
+    assert(!bytes.failed); // the schema's limits
     struct kept_verdict *row = row_for(kept, verdict->id);
     chunks_free(kept, row);
     *row = (struct kept_verdict){
-        .chunk = chunks_write(kept, buffer_slice(&kept->scratch)),
+        .chunk = chunks_write(kept, buffer_slice(&bytes)),
         .job = verdict->job,
-        .size = (uint32_t)kept->scratch.size,
+        .size = (uint32_t)bytes.size,
         .over = verdict->state == VERDICT_RESOLVED,
         .change = ++kept->changes,
     };
     memcpy(row->id, verdict->id, sizeof row->id);
+    buffer_release(&bytes);
 }
 
 // -- reading --------------------------------------------------------------------------------------
-
-struct reader {
-    struct slice left;
-    struct arena *arena;
-    bool failed;
-};
-
-static uint64_t get_number(struct reader *reader) {
-    uint64_t number = 0;
-    if (reader->left.size < sizeof number) {
-        reader->failed = true;
-        return 0;
-    }
-    memcpy(&number, reader->left.data, sizeof number);
-    reader->left.data += sizeof number;
-    reader->left.size -= sizeof number;
-    return number;
-}
-
-static struct slice get_text(struct reader *reader) {
-    uint64_t size = get_number(reader);
-    if (size > reader->left.size) {
-        reader->failed = true;
-        return (struct slice){"", 0};
-    }
-    struct slice text = {reader->left.data, (size_t)size};
-    reader->left.data += size;
-    reader->left.size -= (size_t)size;
-    return text;
-}
-
-static const char *get_name(struct reader *reader) {
-    return arena_text(reader->arena, get_text(reader));
-}
-
-// A number up to `max`; else it fails.
-static uint32_t get_count(struct reader *reader, uint32_t max) {
-    uint64_t count = get_number(reader);
-    if (count > max)
-        reader->failed = true;
-    return reader->failed ? 0 : (uint32_t)count;
-}
-
-static void entities_read(struct reader *reader, struct verdict *verdict) {
-    verdict->entity_count = get_count(reader, VERDICT_ENTITIES_MAX);
-    verdict->entities = arena_zero(reader->arena, verdict->entity_count, sizeof *verdict->entities);
-    for (uint32_t i = 0; i < verdict->entity_count; i++) {
-        verdict->entities[i].kind = get_name(reader);
-        verdict->entities[i].name = get_text(reader);
-        verdict->entities[i].role = (enum entity_role)get_count(reader, ROLE_VICTIM);
-    }
-}
-
-static void evidence_read(struct reader *reader, struct verdict *verdict) {
-    verdict->evidence_count = get_count(reader, VERDICT_EVIDENCE_MAX);
-    verdict->evidence =
-        arena_zero(reader->arena, verdict->evidence_count, sizeof *verdict->evidence);
-    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
-        struct evidence *evidence = &verdict->evidence[i];
-        evidence->uid = get_text(reader);
-        evidence->description = get_text(reader);
-        evidence->time_ns = get_number(reader);
-        uint32_t bits = get_count(reader, EVIDENCE_CONTEXT << 1 | 1);
-        evidence->role = (enum evidence_role)(bits >> 1);
-        evidence->has_time = (bits & 1) != 0;
-    }
-}
-
-static void attributes_read(struct reader *reader, struct verdict *verdict) {
-    verdict->attribute_count = get_count(reader, VERDICT_ATTRIBUTES_MAX);
-    verdict->attributes =
-        arena_zero(reader->arena, verdict->attribute_count, sizeof *verdict->attributes);
-    for (uint32_t i = 0; i < verdict->attribute_count; i++) {
-        verdict->attributes[i].key = get_name(reader);
-        verdict->attributes[i].value = get_text(reader);
-    }
-}
-
-static void related_read(struct reader *reader, struct verdict *verdict) {
-    verdict->related_count = get_count(reader, VERDICT_RELATED_MAX);
-    verdict->related = arena_zero(reader->arena, verdict->related_count, sizeof *verdict->related);
-    for (uint32_t i = 0; i < verdict->related_count; i++) {
-        struct slice id = get_text(reader);
-        if (id.size >= sizeof verdict->related[i].id)
-            reader->failed = true;
-        else if (id.size > 0)
-            memcpy(verdict->related[i].id, id.data, id.size);
-        verdict->related[i].relation = (enum relation)get_count(reader, RELATION_SAME_INCIDENT);
-    }
-}
-
-static bool verdict_read(struct reader *reader, struct verdict *verdict) {
-    verdict->pattern = get_name(reader);
-    verdict->kind = get_name(reader);
-    verdict->action = get_name(reader);
-    verdict->headline = get_text(reader);
-    verdict->remediation = get_text(reader);
-    verdict->state = (enum verdict_state)get_count(reader, VERDICT_RESOLVED);
-    verdict->severity = (enum severity)get_count(reader, SEVERITY_CRITICAL);
-    verdict->partial = get_count(reader, 1) != 0;
-    verdict->confidence = (int)get_count(reader, 100);
-    verdict->start_ns = get_number(reader);
-    verdict->end_ns = get_number(reader);
-    verdict->entities_dropped = get_count(reader, UINT32_MAX);
-    verdict->evidence_dropped = get_count(reader, UINT32_MAX);
-    entities_read(reader, verdict);
-    evidence_read(reader, verdict);
-    attributes_read(reader, verdict);
-    related_read(reader, verdict);
-    return !reader->failed && reader->left.size == 0;
-}
 
 static struct slice chunks_read(const struct kept_verdicts *kept, const struct kept_verdict *row,
                                 struct arena *arena) {
@@ -296,9 +258,10 @@ const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct
     *count = 0;
     for (uint32_t i = 0; i < kept->rows.used; i++) {
         const struct kept_verdict *row = kept_at(kept, i);
-        struct reader reader = {.left = chunks_read(kept, row, arena), .arena = arena};
+        struct codec codec = {.left = chunks_read(kept, row, arena), .arena = arena};
         struct verdict *verdict = &all[*count];
-        if (!verdict_read(&reader, verdict))
+        code_verdict(&codec, verdict);
+        if (codec.failed || codec.left.size > 0)
             continue;
         verdict->job = row->job;
         memcpy(verdict->id, row->id, sizeof verdict->id);
@@ -307,15 +270,7 @@ const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct
     return all;
 }
 
-// -- kept across a crash
-// ----------------------------------------------------------------------------
-
-void kept_verdicts_state(struct kept_verdicts *kept, struct state_list *list) {
-    struct state_entry *rows = state_list_table(list, &kept->rows);
-    state_entry_string(rows, offsetof(struct kept_verdict, job));
-    state_list_table(list, &kept->chunks);
-    state_list_struct(list, "html.changes", &kept->changes, sizeof kept->changes);
-}
+// -- after a load ---------------------------------------------------------------------------------
 
 static bool chunks_are_whole(const struct kept_verdicts *kept, const struct kept_verdict *row) {
     uint32_t at = row->chunk;
@@ -329,7 +284,8 @@ static bool chunks_are_whole(const struct kept_verdicts *kept, const struct kept
 }
 
 // When only one of the two tables was found, its rows are of no use.
-void kept_verdicts_restored(struct kept_verdicts *kept) {
+static void kept_restored(void *part) {
+    struct kept_verdicts *kept = part;
     if (kept->rows.used == 0)
         table_load(&kept->chunks, 0, TABLE_NO_ROW, 0);
     for (uint32_t i = 0; i < kept->rows.used; i++) {
@@ -339,3 +295,12 @@ void kept_verdicts_restored(struct kept_verdicts *kept) {
             row->size = 0;
     }
 }
+
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct kept_verdicts, rows, "html.verdicts", verdict_rows),
+    STATE_ROWS(struct kept_verdicts, chunks, "html.texts", text_rows),
+    STATE_STRUCT(struct kept_verdicts, changes, "html.changes"),
+};
+
+const struct state_part kept_verdicts_part = {
+    .rows = STATE, .row_count = STATE_ROW_COUNT(STATE), .restored = kept_restored};

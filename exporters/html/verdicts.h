@@ -12,18 +12,15 @@
 enum { KEPT_VERDICTS_MAX = 1000 };
 
 struct kept_verdicts {
-    struct table rows;   // struct kept_verdict (html_verdicts.c), never freed
+    struct table rows;   // struct kept_verdict (verdicts.c), never freed
     struct table chunks; // of their texts
     uint64_t changes;
-    struct buffer scratch;
 };
 
-void kept_verdicts_init(struct kept_verdicts *kept);
-void kept_verdicts_release(struct kept_verdicts *kept); // fine when zeroed
+// For a state row of the owner.
+extern const struct state_part kept_verdicts_part;
+
 void kept_verdicts_put(struct kept_verdicts *kept, const struct verdict *verdict);
 // Copies of all, in the arena.
 const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct arena *arena,
                                         uint32_t *count);
-// For the owner's `state` and `restored` (state.h).
-void kept_verdicts_state(struct kept_verdicts *kept, struct state_list *list);
-void kept_verdicts_restored(struct kept_verdicts *kept);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is put out as JSON, and when?
+// The JSON exporter: what it writes, and when.
 //
 // Verdicts: a line each, as they come. Summary: a document for each job at every evaluation.
 // Timeline: a document for each job at the last one. Spans: a document for each tree, on a line of
@@ -8,8 +8,10 @@
 // and with every job by itself one summary a job.
 #include "exporters/json/json.h"
 
+#include "base/sort.h"
 #include "exporters/json/span_document.h"
 #include "exporters/output/output.h"
+#include "exporters/report/story.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -48,14 +50,14 @@ struct told_spans {
 };
 
 struct json_exporter {
-    enum json_content content;
-    uint64_t interval_ns; // 0: at the end only
     struct output output;
+    const struct json_config *config;
     struct buffer line; // one verdict
     struct summary_cache summaries;
     struct last_verdict last;
     struct told_spans told;
 };
+OUTPUT_COMES_FIRST(struct json_exporter);
 
 // No line is longer than this: the schema's limits, every character as two escapes.
 enum { JSON_LINE_MAX = 16 * 1024 * 1024 };
@@ -64,74 +66,49 @@ static const char *const CONTENTS[] = {"verdicts",     "summary", "timeline",
                                        "last_verdict", "spans",   NULL};
 
 static const struct option ROTATION_OPTIONS[] = {
-    {.name = "max_size",
-     .type = OPTION_SIZE,
-     .offset = offsetof(struct rotation_config, max_size),
-     .default_value = "100MiB",
-     .min = 1024,
-     .max = 1e15,
-     .help = "verdicts: a file that would grow beyond this is renamed and a new one begun"},
-    {.name = "max_backups",
-     .type = OPTION_INT,
-     .offset = offsetof(struct rotation_config, max_backups),
-     .default_value = "100",
-     .min = 0,
-     .max = 100000,
-     .help = "verdicts: renamed files that are kept, path.1 the newest"},
+    OPTION(struct rotation_config, max_size, OPTION_SIZE, .default_value = "100MiB", .min = 1024,
+           .max = 1e15,
+           .help = "verdicts: a file that would grow beyond this is renamed and a new one begun"),
+    OPTION(struct rotation_config, max_backups, OPTION_INT, .default_value = "100", .min = 0,
+           .max = 100000, .help = "verdicts: renamed files that are kept, path.1 the newest"),
 };
 
 static const struct option OPTIONS[] = {
-    {.name = "path",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct json_config, path),
-     .claim = CLAIM_FILE,
-     .default_value = "-",
-     .help = "file to write, or - for standard output"},
-    {.name = "content",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct json_config, content),
-     .default_value = "verdicts",
-     .choices = CONTENTS,
-     .help = "verdicts: a line for each finding and each change of one; summary: the cross-rank "
-             "summary of each job; timeline: all samples of each job in order of aligned time; "
-             "last_verdict: one line of at most 4096 bytes with the gravest finding, written over "
-             "the one before, for a termination log; spans: what each tree of spans answers, one "
-             "line a tree"},
-    {.name = "interval",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct json_config, interval),
-     .default_value = "1m",
-     .min = 0.01,
-     .max = 31536000,
-     .special = "never",
-     .help = "spans: how often they are written while the input goes on, in event time; never: at "
-             "the end only. The end is always told"},
-    {.name = "rotation",
-     .type = OPTION_GROUP,
-     .offset = offsetof(struct json_config, rotation),
-     .rows = ROTATION_OPTIONS,
-     .row_count = OPTION_COUNT(ROTATION_OPTIONS),
-     .help = "how a file of verdicts is kept from growing without end"},
-    {.name = "fsync",
-     .type = OPTION_BOOL,
-     .offset = offsetof(struct json_config, fsync),
-     .default_value = "true",
-     .help = "wait until what was written to a file is safe on the disk"},
+    OPTION(struct json_config, path, OPTION_TEXT, .claim = CLAIM_FILE, .default_value = "-",
+           .help = "file to write, or - for standard output"),
+    OPTION(
+        struct json_config, content, OPTION_CHOICE, .default_value = "verdicts",
+        .choices = CONTENTS,
+        .help =
+            "verdicts: a line for each finding and each change of one; summary: the cross-rank "
+            "summary of each job; timeline: all samples of each job in order of aligned time; "
+            "last_verdict: one line of at most 4096 bytes with the gravest finding, written over "
+            "the one before, for a termination log; spans: what each tree of spans answers, one "
+            "line a tree"),
+    OPTION(
+        struct json_config, interval, OPTION_DURATION, .default_value = "1m", .min = 0.01,
+        .max = 31536000, .special = "never",
+        .help =
+            "spans: how often they are written while the input goes on, in event time; never: at "
+            "the end only. The end is always told"),
+    OPTION(struct json_config, rotation, OPTION_GROUP, .rows = ROTATION_OPTIONS,
+           .row_count = OPTION_COUNT(ROTATION_OPTIONS),
+           .help = "how a file of verdicts is kept from growing without end"),
+    OPTION(struct json_config, fsync, OPTION_BOOL, .default_value = "true",
+           .help = "wait until what was written to a file is safe on the disk"),
     SENDING_OPTIONS(struct json_config, sending, "5s"),
 };
 
 static enum status json_start(void *instance, const void *config,
                               const struct component_context *context, struct error *error) {
     struct json_exporter *self = instance;
-    const struct json_config *given = config;
-    self->content = (enum json_content)given->content;
-    self->interval_ns = given->interval.ns == DURATION_SPECIAL ? 0 : (uint64_t)given->interval.ns;
+    const struct json_config *given = self->config = config;
     buffer_init(&self->line, JSON_LINE_MAX);
     struct output_options options = {
         .path = given->path,
-        .mode = self->content == CONTENT_VERDICTS       ? OUTPUT_LINES
-                : self->content == CONTENT_LAST_VERDICT ? OUTPUT_SLOT
-                                                        : OUTPUT_DOCUMENT,
+        .mode = given->content == CONTENT_VERDICTS       ? OUTPUT_LINES
+                : given->content == CONTENT_LAST_VERDICT ? OUTPUT_SLOT
+                                                         : OUTPUT_DOCUMENT,
         .max_size = given->rotation.max_size.bytes,
         .max_backups = given->rotation.max_backups,
         .sync = given->fsync,
@@ -147,15 +124,20 @@ static void json_stop(void *instance) {
     summary_cache_release(&self->summaries);
 }
 
-// Each line goes out in one piece, so that no request ends inside one.
+// In the order of the reports: each incident from its root on. Each line goes out in one piece, so
+// that no request ends inside one.
 static void verdicts_encode(struct json_exporter *self, const struct batch *batch,
                             struct buffer *out) {
-    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
-        buffer_reset(&self->line);
-        verdict_encode(&batch->verdicts.items[i], &self->line);
-        assert(!self->line.failed);
-        buffer_append(out, buffer_slice(&self->line));
-    }
+    struct story_list stories = {.count = 0};
+    if (batch->verdicts.count > 0)
+        stories = stories_make(batch->verdicts.items, batch->verdicts.count, batch->arena);
+    for (uint32_t i = 0; i < stories.count; i++)
+        for (uint32_t j = 0; j < stories.items[i].count; j++) {
+            buffer_reset(&self->line);
+            verdict_encode(stories.items[i].steps[j], &self->line);
+            assert(!self->line.failed);
+            buffer_append(out, buffer_slice(&self->line));
+        }
 }
 
 // Evidence is left out, and what else is needed for the line to fit.
@@ -192,18 +174,11 @@ static void last_verdict_encode(struct json_exporter *self, const struct batch *
     }
 }
 
-static void json_state(void *instance, struct state_list *list) {
-    struct json_exporter *self = instance;
-    state_list_struct(list, "last_verdict", &self->last, sizeof self->last);
-    state_list_struct(list, "told_spans", &self->told, sizeof self->told);
-}
-
 static int job_compare(const void *left, const void *right) {
     const struct evaluation *a = *(const struct evaluation *const *)left;
     const struct evaluation *b = *(const struct evaluation *const *)right;
-    if (a->job == STRING_NONE || b->job == STRING_NONE)
-        return (a->job != STRING_NONE) - (b->job != STRING_NONE);
-    return slice_compare(intern_slice(a->job), intern_slice(b->job));
+    return COMPARE_KEYS(COMPARE(a->job != STRING_NONE, b->job != STRING_NONE),
+                        slice_compare(intern_slice(a->job), intern_slice(b->job)));
 }
 
 // The batch's evaluations by the bytes of the job's name, the nameless first.
@@ -247,9 +222,9 @@ static void timelines_encode(struct json_exporter *self, const struct batch *bat
 static bool spans_are_due(struct json_exporter *self, const struct batch *batch) {
     if (batch->last)
         return true;
-    if (self->interval_ns == 0)
+    if (self->config->interval.ns == DURATION_SPECIAL)
         return false;
-    uint64_t round = batch->as_of_ns / self->interval_ns;
+    uint64_t round = batch->as_of_ns / (uint64_t)self->config->interval.ns;
     if (round <= self->told.round)
         return false;
     self->told.round = round;
@@ -267,15 +242,16 @@ static void spans_encode(struct json_exporter *self, const struct batch *batch,
 
 static void json_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct json_exporter *self = instance;
-    if (self->content == CONTENT_VERDICTS)
+    int content = self->config->content;
+    if (content == CONTENT_VERDICTS)
         verdicts_encode(self, batch, out);
-    else if (self->content == CONTENT_LAST_VERDICT)
+    else if (content == CONTENT_LAST_VERDICT)
         last_verdict_encode(self, batch, out);
-    else if (self->content == CONTENT_SUMMARY && batch->evaluate)
+    else if (content == CONTENT_SUMMARY && batch->evaluate)
         summaries_encode(self, batch, out);
-    else if (self->content == CONTENT_TIMELINE && batch->last)
+    else if (content == CONTENT_TIMELINE && batch->last)
         timelines_encode(self, batch, out);
-    else if (self->content == CONTENT_SPANS && batch->evaluate)
+    else if (content == CONTENT_SPANS && batch->evaluate)
         spans_encode(self, batch, out);
 }
 
@@ -284,23 +260,14 @@ static uint32_t json_needs(const void *config) {
     return spans ? FACT_SPANS : FACT_VERDICTS;
 }
 
-static enum status json_send(void *instance, const struct request *request,
-                             struct send_outcome *outcome, struct error *error) {
-    struct json_exporter *self = instance;
-    return output_send(&self->output, request, outcome, error);
-}
-
-static void json_delivered(void *instance, struct buffer *out) {
-    output_delivered(&((struct json_exporter *)instance)->output, out);
-}
-
-static enum status json_resume(void *instance, struct slice delivered, struct error *error) {
-    return output_resume(&((struct json_exporter *)instance)->output, delivered, error);
-}
-
 static const struct sending_config *json_sending(const void *config) {
     return &((const struct json_config *)config)->sending;
 }
+
+static const struct state_row STATE[] = {
+    STATE_STRUCT(struct json_exporter, last, "last_verdict"),
+    STATE_STRUCT(struct json_exporter, told, "told_spans"),
+};
 
 const struct component_type exporter_json = {
     .name = "json",
@@ -314,11 +281,12 @@ const struct component_type exporter_json = {
     .needs = FACT_VERDICTS,
     .start = json_start,
     .stop = json_stop,
-    .state = json_state,
+    .state_rows = STATE,
+    .state_row_count = OPTION_COUNT(STATE),
     .exporter = {.needs = json_needs,
                  .encode = json_encode,
-                 .send = json_send,
-                 .delivered = json_delivered,
-                 .resume = json_resume,
+                 .send = output_send,
+                 .delivered = output_delivered,
+                 .resume = output_resume,
                  .sending = json_sending},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was last said of each job?
+// The newest summary of each job.
 //
 // With every job by itself, an evaluation holds only the jobs that changed, but a file that is
 // replaced whole must hold all of them. So the newest text of each job is kept, sorted by the job's
@@ -40,6 +40,7 @@ static uint32_t cache_place(const struct summary_cache *cache, string_id job, bo
 }
 
 static void cache_drop_oldest(struct summary_cache *cache) {
+    assert(cache->count > 0);
     uint32_t oldest = 0;
     for (uint32_t i = 1; i < cache->count; i++)
         if (cache->items[i].updated < cache->items[oldest].updated)
@@ -52,12 +53,11 @@ static void cache_drop_oldest(struct summary_cache *cache) {
 
 static struct cached_summary *cache_add(struct summary_cache *cache, string_id job,
                                         uint32_t max_jobs) {
+    assert(max_jobs > 0);
     while (cache->count > 0 && cache->count >= max_jobs)
         cache_drop_oldest(cache);
-    if (cache->count == cache->capacity) {
-        cache->capacity = cache->capacity == 0 ? 8 : cache->capacity * 2;
-        cache->items = memory_resize(cache->items, cache->capacity * sizeof cache->items[0]);
-    }
+    cache->items =
+        memory_room(cache->items, &cache->capacity, cache->count, sizeof cache->items[0]);
     bool found;
     uint32_t at = cache_place(cache, job, &found);
     memmove(cache->items + at + 1, cache->items + at, (cache->count - at) * sizeof cache->items[0]);

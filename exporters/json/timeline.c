@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did every rank use, in one order?
+// The samples of all ranks in one order.
 //
 // The ranks' series are in time order already; a heap with one entry a rank merges them by (aligned
 // time, rank). Nothing is copied but the row at hand: O(log ranks) a sample.
 #include "exporters/json/json.h"
+#include "pipeline/model/series.h"
+
+#include <assert.h>
 
 struct timeline_source {
     __int128 aligned_ns; // of the row at hand
@@ -17,6 +20,7 @@ static bool source_before(const struct timeline_source *a, const struct timeline
 }
 
 static void heap_sink(struct timeline_source *heap, uint32_t count, uint32_t at) {
+    assert(at < count);
     struct timeline_source moving = heap[at];
     for (uint32_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
         if (child + 1 < count && source_before(&heap[child + 1], &heap[child]))
@@ -30,6 +34,7 @@ static void heap_sink(struct timeline_source *heap, uint32_t count, uint32_t at)
 }
 
 static bool source_advance(const struct evaluation *evaluation, struct timeline_source *source) {
+    assert(source->index < evaluation->rank_count);
     source->row = series_next(evaluation->store, evaluation->ranks[source->index].series,
                               &source->cursor, evaluation->as_of_ns);
     if (source->row == NULL)

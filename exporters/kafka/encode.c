@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a record of the topic hold?
+// What a record of the topic holds.
 //
 // An event: the record as it came, with headers that say whose it is, its number, and what a
 // gateway must know from before (first sample and generation of the rank). A verdict: its line of
@@ -7,6 +7,7 @@
 // record has a number that rises by one, kept with the checkpoint: what is sent again after a crash
 // has the number it had. Without a checkpoint the counting begins anew under another name.
 #include "base/clock.h"
+#include "base/text/number.h"
 #include "exporters/kafka/exporter.h"
 #include "pipeline/component/decoder.h"
 
@@ -14,29 +15,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NUMBER_MAX = 24 };
-
 // The texts of numbers, for as long as a frame is being made.
 struct numbers {
-    char sequence[NUMBER_MAX];
-    char generation[NUMBER_MAX];
-    char first_sample[NUMBER_MAX];
+    char sequence[NUMBER_TEXT_MAX];
+    char generation[NUMBER_TEXT_MAX];
+    char first_sample[NUMBER_TEXT_MAX];
 };
-
-static struct slice number_text(char text[NUMBER_MAX], uint64_t number) {
-    char *first = text + NUMBER_MAX;
-    do
-        *--first = (char)('0' + number % 10);
-    while ((number /= 10) != 0);
-    return (struct slice){first, (size_t)(text + NUMBER_MAX - first)};
-}
 
 static void add(struct kafka_frame *frame, struct slice name, struct slice value) {
     assert(frame->header_count < KAFKA_HEADERS_MAX);
     frame->headers[frame->header_count++] = (struct kafka_header){name, value};
 }
 
-void kafka_name_sender(struct kafka_exporter *self) {
+// Before the first record: the name under which they are sent.
+static void name_sender(struct kafka_exporter *self) {
     if (self->sender_name[0] != '\0')
         return;
     struct kafka_counter *counter = &self->counter;
@@ -48,10 +40,11 @@ void kafka_name_sender(struct kafka_exporter *self) {
 
 static void begin(struct kafka_exporter *self, struct kafka_frame *frame, struct numbers *numbers,
                   struct slice schema) {
+    assert(self->sender_name[0] != '\0');
     *frame = (struct kafka_frame){.sequence = ++self->counter.sequence};
     add(frame, SLICE("culprit-schema"), schema);
     add(frame, SLICE("culprit-sender"), slice_of(self->sender_name));
-    add(frame, SLICE("culprit-sequence"), number_text(numbers->sequence, frame->sequence));
+    add(frame, SLICE("culprit-sequence"), number_text(frame->sequence, numbers->sequence));
 }
 
 static void encode_event(struct kafka_exporter *self, const struct event *event,
@@ -73,10 +66,10 @@ static void encode_event(struct kafka_exporter *self, const struct event *event,
     }
     if (carried.generation != 0)
         add(&frame, SLICE("culprit-generation"),
-            number_text(numbers.generation, carried.generation));
+            number_text(carried.generation, numbers.generation));
     if (carried.first_sample_ns != 0)
         add(&frame, SLICE("culprit-first-sample"),
-            number_text(numbers.first_sample, carried.first_sample_ns));
+            number_text(carried.first_sample_ns, numbers.first_sample));
     frame.value = event->raw;
     kafka_frame_write(&frame, out);
 }
@@ -100,7 +93,7 @@ static void encode_verdict(struct kafka_exporter *self, const struct verdict *ve
 
 void kafka_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct kafka_exporter *self = instance;
-    kafka_name_sender(self);
+    name_sender(self);
     if (self->config->payload == KAFKA_VERDICTS) {
         for (uint32_t i = 0; i < batch->verdicts.count; i++)
             encode_verdict(self, &batch->verdicts.items[i], batch->arena, out);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/metrics/metrics.h"
+#include "base/table/row_index.h"
 #include "config/kafka_options.h"
 #include "pipeline/component/component.h"
 
@@ -21,6 +22,8 @@ enum {
     KAFKA_BLOCKS_MAX = 64,
 };
 
+extern const char *const kafka_compressions[]; // ended by NULL
+
 struct kafka_exporter_config {
     struct kafka_connection connection;
     const char *topic;
@@ -33,7 +36,7 @@ struct kafka_exporter_config {
     struct sending_config sending;
 };
 
-// -- frames (kafka_frame.c): records as they wait in the sender's blocks ------------------------
+// -- frames (frame.c): records as they wait in the sender's blocks ------------------------
 
 struct kafka_header {
     struct slice name;
@@ -54,7 +57,7 @@ bool kafka_frame_read(struct slice *bytes, struct kafka_frame *frame);
 // Likewise, without looking into it.
 bool kafka_frame_skip(struct slice *bytes);
 
-// -- first samples and generations (kafka_ranks.c) ----------------------------------------------
+// -- first samples and generations (ranks.c) ----------------------------------------------
 
 struct kafka_session {
     uint32_t next;     // row of the next older one, or TABLE_NO_ROW
@@ -64,7 +67,7 @@ struct kafka_session {
 };
 
 struct kafka_rank {
-    uint32_t next; // in its bucket, or TABLE_NO_ROW
+    uint32_t reserved; // of free rows the next one
     string_id job;
     int32_t rank; // RANK_NONE: this row is free
     uint32_t newest_session;
@@ -76,15 +79,13 @@ struct kafka_rank {
 struct kafka_ranks {
     struct table ranks;
     struct table sessions;
-    uint32_t *buckets;
-    uint32_t bucket_count;
-    uint64_t newest_ns; // of all samples
-    uint64_t looked_ns; // when room was looked for, in event time
+    struct row_index index; // of ranks
+    uint64_t newest_ns;     // of all samples
+    uint64_t looked_ns;     // when room was looked for, in event time
 };
 
-void kafka_ranks_init(struct kafka_ranks *ranks);
-void kafka_ranks_release(struct kafka_ranks *ranks);
-void kafka_ranks_state(struct kafka_ranks *ranks, struct state_list *list);
+extern const struct row_type kafka_rank_rows, kafka_session_rows;
+
 // After a load: sets up what is derived; begins anew when the rows make no sense.
 void kafka_ranks_restored(struct kafka_ranks *ranks);
 // What goes along with this event; zeros: nothing. `full` is set when there is no room for a rank.
@@ -129,7 +130,6 @@ struct kafka_exporter {
     const struct kafka_library *library;
     const struct kafka_exporter_config *config;
     const char *site;
-    bool started;
     struct kafka_counter counter;
     char *sender; // without the incarnation
     char sender_name[KAFKA_SENDER_MAX + 1];
@@ -143,10 +143,8 @@ struct kafka_exporter {
 };
 
 void kafka_encode(void *instance, const struct batch *batch, struct buffer *out);
-// Before the first record: the name under which they are sent.
-void kafka_name_sender(struct kafka_exporter *self);
 
-// kafka_send.c
+// send.c
 enum status kafka_producer_open(struct kafka_exporter *self, struct error *error) MUST_USE;
 void kafka_producer_close(struct kafka_exporter *self);
 enum status kafka_send(void *instance, const struct request *request, struct send_outcome *outcome,

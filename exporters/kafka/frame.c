@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a record wait between encoding and sending?
+// Records as they wait between encoding and sending.
 //
-// As a frame: its size, its number, key, headers and value, each with its length. Numbers are in
+// A frame is its size, its number, key, headers and value, each with its length. Numbers are in
 // the machine's order: blocks are read by the process that wrote them, or by one that loaded them
 // from the store of the same machine.
 #include "exporters/kafka/exporter.h"
+
+#include <assert.h>
 
 static void put_size(struct buffer *out, size_t size) {
     uint32_t number = (uint32_t)size;
@@ -20,6 +22,7 @@ static void put(struct buffer *out, struct slice bytes) {
 enum { NO_KEY = -1 };
 
 void kafka_frame_write(const struct kafka_frame *frame, struct buffer *out) {
+    assert(frame->sequence > 0 && frame->header_count <= KAFKA_HEADERS_MAX);
     size_t size = sizeof(uint64_t) + sizeof(uint32_t) * 3 + frame->key.size + frame->value.size;
     for (uint32_t i = 0; i < frame->header_count; i++)
         size += sizeof(uint32_t) * 2 + frame->headers[i].name.size + frame->headers[i].value.size;
@@ -63,20 +66,14 @@ static bool take_slice(struct slice *bytes, struct slice *out) {
 }
 
 bool kafka_frame_skip(struct slice *bytes) {
-    uint32_t size;
-    if (!take(bytes, &size, sizeof size) || size > bytes->size)
-        return false;
-    bytes->data += size;
-    bytes->size -= size;
-    return true;
+    struct slice body;
+    return take_slice(bytes, &body) && body.data != NULL;
 }
 
 bool kafka_frame_read(struct slice *bytes, struct kafka_frame *frame) {
-    uint32_t size;
-    if (!take(bytes, &size, sizeof size) || size > bytes->size)
-        return false;
-    struct slice rest = {bytes->data, size};
-    if (!take(&rest, &frame->sequence, sizeof frame->sequence) || !take_slice(&rest, &frame->key) ||
+    struct slice left = *bytes, rest;
+    if (!take_slice(&left, &rest) || rest.data == NULL ||
+        !take(&rest, &frame->sequence, sizeof frame->sequence) || !take_slice(&rest, &frame->key) ||
         !take(&rest, &frame->header_count, sizeof frame->header_count) ||
         frame->header_count > KAFKA_HEADERS_MAX)
         return false;
@@ -86,7 +83,6 @@ bool kafka_frame_read(struct slice *bytes, struct kafka_frame *frame) {
             return false;
     if (!take_slice(&rest, &frame->value) || rest.size != 0)
         return false;
-    bytes->data += size;
-    bytes->size -= size;
+    *bytes = left;
     return true;
 }

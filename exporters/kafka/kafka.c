@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Kafka exporter as a component: its options and its life. Start waits for no broker.
-#include "exporters/kafka.h"
+#include "pipeline/component/component.h"
 
+#include "base/kafka/library.h"
 #include "base/memory.h"
+#include "config/problem.h"
 #include "exporters/kafka/exporter.h"
 
 #include <limits.h>
@@ -11,55 +13,30 @@
 
 static const char *const payloads[] = {"verdicts", "events", NULL};
 static const char *const keys[] = {"job_id", "none", NULL};
-static const char *const compression_choices[] = {"none", "gzip", "snappy", "lz4", "zstd", NULL};
-
-#define AT(field) offsetof(struct kafka_exporter_config, field)
+const char *const kafka_compressions[] = {"none", "gzip", "snappy", "lz4", "zstd", NULL};
 
 static const struct option options[] = {
     KAFKA_CONNECTION_OPTIONS(struct kafka_exporter_config, connection),
-    {.name = "topic",
-     .type = OPTION_TEXT,
-     .offset = AT(topic),
-     .required = true,
-     .help = "topic to write to"},
-    {.name = "payload",
-     .type = OPTION_CHOICE,
-     .offset = AT(payload),
-     .default_value = "verdicts",
-     .choices = payloads,
-     .help = "verdicts: each finding and each change of one; events: every event as it came, for "
-             "another culprit"},
-    {.name = "key",
-     .type = OPTION_CHOICE,
-     .offset = AT(key),
-     .default_value = "job_id",
-     .choices = keys,
-     .help = "job_id: all events of a job are in one partition; verdicts have JOB/ID"},
-    {.name = "compression",
-     .type = OPTION_CHOICE,
-     .offset = AT(compression),
-     .default_value = "lz4",
-     .choices = compression_choices,
-     .help = "how records are compressed"},
-    {.name = "linger",
-     .type = OPTION_DURATION,
-     .offset = AT(linger),
-     .default_value = "10ms",
-     .min = 0,
-     .max = 900,
-     .help = "how long a record waits for others to go with it"},
-    {.name = "max_message_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_message_size),
-     .default_value = "1000000B",
-     .min = 1024,
-     .max = 100e6,
-     .help = "a larger record is left out; not more than the topic's max.message.bytes"},
-    {.name = "sender",
-     .type = OPTION_TEXT,
-     .offset = AT(sender),
-     .help = "name under which records are numbered, so that repeats are told; without it "
-             "HOST/EXPORTER"},
+    OPTION(struct kafka_exporter_config, topic, OPTION_TEXT, .required = true,
+           .help = "topic to write to"),
+    OPTION(struct kafka_exporter_config, payload, OPTION_CHOICE, .default_value = "verdicts",
+           .choices = payloads,
+           .help =
+               "verdicts: each finding and each change of one; events: every event as it came, for "
+               "another culprit"),
+    OPTION(struct kafka_exporter_config, key, OPTION_CHOICE, .default_value = "job_id",
+           .choices = keys,
+           .help = "job_id: all events of a job are in one partition; verdicts have JOB/ID"),
+    OPTION(struct kafka_exporter_config, compression, OPTION_CHOICE, .default_value = "lz4",
+           .choices = kafka_compressions, .help = "how records are compressed"),
+    OPTION(struct kafka_exporter_config, linger, OPTION_DURATION, .default_value = "10ms", .min = 0,
+           .max = 900, .help = "how long a record waits for others to go with it"),
+    OPTION(struct kafka_exporter_config, max_message_size, OPTION_SIZE, .default_value = "1000000B",
+           .min = 1024, .max = 100e6,
+           .help = "a larger record is left out; not more than the topic's max.message.bytes"),
+    OPTION(struct kafka_exporter_config, sender, OPTION_TEXT,
+           .help = "name under which records are numbered, so that receivers drop repeats; default "
+                   "HOST/EXPORTER"),
     SENDING_OPTIONS(struct kafka_exporter_config, sending, "5s"),
 };
 
@@ -68,11 +45,12 @@ static void kafka_validate(const void *given, struct problem_list *problems) {
     kafka_connection_check(&config->connection, problems);
     if (config->topic != NULL && !kafka_topic_is_valid(config->topic))
         problem_add(problems, "topic",
-                    "\"%s\" is no topic: 1 to 249 letters, digits, dots, dashes and underscores",
+                    "\"%s\" is not a valid topic name: 1 to 249 letters, digits, dots, dashes and "
+                    "underscores",
                     config->topic);
     size_t size = config->sender == NULL ? 1 : strlen(config->sender);
     if (size == 0 || size > KAFKA_SENDER_MAX - 17)
-        problem_add(problems, "sender", "it has %zu bytes; 1 to %d are right", size,
+        problem_add(problems, "sender", "it has %zu bytes; write 1 to %d", size,
                     KAFKA_SENDER_MAX - 17);
 }
 
@@ -97,11 +75,9 @@ static enum status kafka_start(void *instance, const void *config,
     struct kafka_exporter *self = instance;
     self->config = config;
     self->site = self->client.site = context->site;
-    self->started = true;
     self->sender = self->config->sender == NULL
                        ? default_sender(context->id)
                        : memory_copy_text(self->config->sender, strlen(self->config->sender));
-    kafka_ranks_init(&self->ranks);
     buffer_init(&self->value, KAFKA_FRAME_MAX);
     self->undeliverable = METRIC(&undeliverable, "exporter", context->id);
     enum status status = kafka_library_load(&self->library, error);
@@ -111,22 +87,19 @@ static enum status kafka_start(void *instance, const void *config,
 
 static void kafka_stop(void *instance) {
     struct kafka_exporter *self = instance;
-    if (!self->started)
-        return;
-    self->started = false;
     kafka_producer_close(self);
-    kafka_ranks_release(&self->ranks);
+    row_index_release(&self->ranks.index);
     buffer_release(&self->value);
     for (uint32_t i = 0; i < KAFKA_BLOCKS_MAX; i++)
         memory_give(self->delivery.blocks[i].fates);
     memory_give(self->sender);
 }
 
-static void kafka_state(void *instance, struct state_list *list) {
-    struct kafka_exporter *self = instance;
-    state_list_struct(list, "kafka.counter", &self->counter, sizeof self->counter);
-    kafka_ranks_state(&self->ranks, list);
-}
+static const struct state_row STATE[] = {
+    STATE_STRUCT(struct kafka_exporter, counter, "kafka.counter"),
+    STATE_ROWS(struct kafka_exporter, ranks.ranks, "kafka.ranks", kafka_rank_rows),
+    STATE_ROWS(struct kafka_exporter, ranks.sessions, "kafka.sessions", kafka_session_rows),
+};
 
 static void kafka_restored(void *instance) {
     struct kafka_exporter *self = instance;
@@ -156,7 +129,8 @@ const struct component_type exporter_kafka = {
     .validate = kafka_validate,
     .start = kafka_start,
     .stop = kafka_stop,
-    .state = kafka_state,
+    .state_rows = STATE,
+    .state_row_count = OPTION_COUNT(STATE),
     .restored = kafka_restored,
     .exporter = {.takes_events = kafka_takes_events,
                  .encode = kafka_encode,

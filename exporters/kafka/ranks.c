@@ -1,45 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Since when is this rank there, and in which generation?
+// The first sample and the generation of each rank.
 //
 // A gateway that takes over may begin to read long after a rank's first sample, which it needs to
 // align ranks: so each sample carries it. A session of a rank that begins later than the ones
 // before begins a generation, as in the pipeline itself. What is carried names the sample's own
 // session; without sessions there is one generation. At most 65,536 ranks and 64 sessions each;
 // ranks without a sample for a day make room, the further ones carry nothing.
-#include "base/memory.h"
 #include "exporters/kafka/exporter.h"
 #include "pipeline/model/telemetry_event.h"
 
-enum { ROWS_PER_CHUNK = 256, FIRST_BUCKETS = 256 };
+#include <assert.h>
+
+enum { ROWS_PER_CHUNK = 256 };
 
 static const uint64_t HOUR_NS = UINT64_C(3600) * 1000000000;
 static const uint64_t DAY_NS = UINT64_C(86400) * 1000000000;
-
-void kafka_ranks_init(struct kafka_ranks *ranks) {
-    *ranks = (struct kafka_ranks){0};
-    table_init(&ranks->ranks, "kafka.ranks", sizeof(struct kafka_rank), ROWS_PER_CHUNK);
-    table_init(&ranks->sessions, "kafka.sessions", sizeof(struct kafka_session), ROWS_PER_CHUNK);
-}
-
-void kafka_ranks_release(struct kafka_ranks *ranks) {
-    table_release(&ranks->ranks);
-    table_release(&ranks->sessions);
-    memory_give(ranks->buckets);
-    ranks->buckets = NULL;
-    ranks->bucket_count = 0;
-}
 
 static bool rank_in_use(const void *row) {
     return ((const struct kafka_rank *)row)->rank != RANK_NONE;
 }
 
-void kafka_ranks_state(struct kafka_ranks *ranks, struct state_list *list) {
-    struct state_entry *rows = state_list_table(list, &ranks->ranks);
-    rows->row_has_strings = rank_in_use;
-    state_entry_string(rows, offsetof(struct kafka_rank, job));
-    state_entry_string(state_list_table(list, &ranks->sessions),
-                       offsetof(struct kafka_session, session));
-}
+const struct row_type kafka_rank_rows = {
+    .size = sizeof(struct kafka_rank),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct kafka_rank, job)},
+    .has_strings = rank_in_use,
+};
+const struct row_type kafka_session_rows = {
+    .size = sizeof(struct kafka_session),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct kafka_session, session)},
+};
 
 static struct kafka_rank *rank_at(const struct kafka_ranks *ranks, uint32_t row) {
     return table_row(&ranks->ranks, row);
@@ -51,28 +42,12 @@ static struct kafka_session *session_at(const struct kafka_ranks *ranks, uint32_
 
 // -- finding ------------------------------------------------------------------------------------
 
-static uint32_t *bucket_of(const struct kafka_ranks *ranks, string_id job, int32_t rank) {
-    uint64_t mixed = ((uint64_t)job << 32 | (uint32_t)rank) * UINT64_C(0x9e3779b97f4a7c15);
-    mixed ^= mixed >> 29;
-    return &ranks->buckets[(uint32_t)(mixed >> 32) & (ranks->bucket_count - 1)];
-}
-
-static void index_all(struct kafka_ranks *ranks, uint32_t bucket_count) {
-    memory_give(ranks->buckets);
-    ranks->bucket_count = bucket_count;
-    ranks->buckets = memory_take(bucket_count * sizeof *ranks->buckets);
-    memset(ranks->buckets, 0xff, bucket_count * sizeof *ranks->buckets);
-    for (uint32_t row = 0; row < ranks->ranks.used; row++) {
-        struct kafka_rank *rank = rank_at(ranks, row);
-        if (rank->rank == RANK_NONE)
-            continue;
-        uint32_t *bucket = bucket_of(ranks, rank->job, rank->rank);
-        rank->next = *bucket;
-        *bucket = row;
-    }
+static uint32_t hash_of(const struct kafka_rank *rank) {
+    return row_hash(rank->job, (uint32_t)rank->rank);
 }
 
 static void free_rank(struct kafka_ranks *ranks, uint32_t row) {
+    assert(rank_at(ranks, row)->rank != RANK_NONE);
     struct kafka_rank *rank = rank_at(ranks, row);
     for (uint32_t at = rank->newest_session; at != TABLE_NO_ROW;) {
         uint32_t next = session_at(ranks, at)->next;
@@ -80,6 +55,7 @@ static void free_rank(struct kafka_ranks *ranks, uint32_t row) {
         session_at(ranks, at)->session = STRING_NONE;
         at = next;
     }
+    row_index_remove(&ranks->index, hash_of(rank), row);
     table_free(&ranks->ranks, row);
     rank->rank = RANK_NONE;
 }
@@ -94,30 +70,22 @@ static bool make_room(struct kafka_ranks *ranks) {
         if (rank->rank != RANK_NONE && rank->last_ns + DAY_NS < ranks->newest_ns)
             free_rank(ranks, row);
     }
-    index_all(ranks, ranks->bucket_count);
     return table_live(&ranks->ranks) < KAFKA_RANKS_MAX;
 }
 
 // NULL: there is no room.
 static struct kafka_rank *find_rank(struct kafka_ranks *ranks, string_id job, int32_t number) {
-    if (ranks->bucket_count == 0)
-        index_all(ranks, FIRST_BUCKETS);
-    for (uint32_t row = *bucket_of(ranks, job, number); row != TABLE_NO_ROW;
-         row = rank_at(ranks, row)->next)
+    uint32_t hash = row_hash(job, (uint32_t)number), at = 0, row;
+    while ((row = row_index_next(&ranks->index, hash, &at)) != TABLE_NO_ROW)
         if (rank_at(ranks, row)->job == job && rank_at(ranks, row)->rank == number)
             return rank_at(ranks, row);
     if (table_live(&ranks->ranks) >= KAFKA_RANKS_MAX && !make_room(ranks))
         return NULL;
-    if (table_live(&ranks->ranks) >= ranks->bucket_count)
-        index_all(ranks, ranks->bucket_count * 2);
-    uint32_t row = table_add(&ranks->ranks);
-    uint32_t *bucket = bucket_of(ranks, job, number);
-    *rank_at(ranks, row) = (struct kafka_rank){.next = *bucket,
-                                               .job = job,
-                                               .rank = number,
-                                               .newest_session = TABLE_NO_ROW,
-                                               .first_ns = UINT64_MAX};
-    *bucket = row;
+    row = table_add(&ranks->ranks);
+    *rank_at(ranks, row) = (struct kafka_rank){
+        .job = job, .rank = number, .newest_session = TABLE_NO_ROW, .first_ns = UINT64_MAX};
+    row_index_put(&ranks->index, hash, row);
+    assert(ranks->index.count == table_live(&ranks->ranks));
     return rank_at(ranks, row);
 }
 
@@ -201,16 +169,18 @@ static bool is_whole(const struct kafka_ranks *ranks) {
 
 void kafka_ranks_restored(struct kafka_ranks *ranks) {
     if (!is_whole(ranks)) {
-        kafka_ranks_release(ranks);
-        kafka_ranks_init(ranks);
-        return;
+        table_load(&ranks->ranks, 0, TABLE_NO_ROW, 0);
+        table_load(&ranks->sessions, 0, TABLE_NO_ROW, 0);
     }
-    uint32_t bucket_count = FIRST_BUCKETS;
-    while (bucket_count < table_live(&ranks->ranks))
-        bucket_count *= 2;
-    index_all(ranks, bucket_count);
+    row_index_clear(&ranks->index);
     ranks->newest_ns = 0;
-    for (uint32_t i = 0; i < ranks->ranks.used; i++)
-        if (rank_at(ranks, i)->rank != RANK_NONE && rank_at(ranks, i)->last_ns > ranks->newest_ns)
-            ranks->newest_ns = rank_at(ranks, i)->last_ns;
+    for (uint32_t row = 0; row < ranks->ranks.used; row++) {
+        const struct kafka_rank *rank = rank_at(ranks, row);
+        if (rank->rank == RANK_NONE)
+            continue;
+        row_index_put(&ranks->index, hash_of(rank), row);
+        if (rank->last_ns > ranks->newest_ns)
+            ranks->newest_ns = rank->last_ns;
+    }
+    assert(ranks->index.count == table_live(&ranks->ranks));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the records of a request get to the brokers, each once and in order?
+// Delivers the records of a request to the brokers, each once and in order.
 //
 // An idempotent producer that never gives a record up by itself: what is under way when an attempt
 // times out stays under way, and the next attempt waits for it. Requests that will follow are
@@ -13,12 +13,11 @@
 #include "base/memory.h"
 #include "exporters/kafka/exporter.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 enum { WAIT_MS = 20, BUFFERED_KBYTES = 65536 };
-
-static const char *const compressions[] = {"none", "gzip", "snappy", "lz4", "zstd"};
 
 // -- the producer -------------------------------------------------------------------------------
 
@@ -36,6 +35,7 @@ static void *message_mark(const struct kafka_block *block, uint32_t index) {
 }
 
 static struct kafka_block *block_at(struct kafka_delivery *delivery, uint32_t index) {
+    assert(index < KAFKA_BLOCKS_MAX);
     return &delivery->blocks[(delivery->first + index) % KAFKA_BLOCKS_MAX];
 }
 
@@ -50,6 +50,8 @@ static void note_answer(rd_kafka_t *producer, const rd_kafka_message_t *message,
     if (place >= delivery->block_count || index >= block_at(delivery, place)->count)
         return;
     struct kafka_block *block = block_at(delivery, place);
+    assert(block->fates[index] == KAFKA_UNDER_WAY && block->under_way > 0 &&
+           delivery->under_way > 0);
     block->under_way--;
     delivery->under_way--;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -75,7 +77,8 @@ static void note_error(rd_kafka_t *producer, int code, const char *reason, void 
     log_write(LOG_INFO, (struct log_site){"C7102", self->site}, "%s", reason);
 }
 
-static enum status set_up(struct kafka_exporter *self, rd_kafka_conf_t *conf, struct error *error) {
+static enum status set_up(struct kafka_client *client, rd_kafka_conf_t *conf, struct error *error) {
+    const struct kafka_exporter *self = (const struct kafka_exporter *)(void *)client;
     const struct kafka_library *library = self->library;
     const struct kafka_exporter_config *config = self->config;
     const struct kafka_setting settings[] = {
@@ -84,7 +87,7 @@ static enum status set_up(struct kafka_exporter *self, rd_kafka_conf_t *conf, st
         {"acks", "all"},
         {"message.timeout.ms", "0"},
         {"partitioner", "murmur2_random"},
-        {"compression.codec", compressions[config->compression]},
+        {"compression.codec", kafka_compressions[config->compression]},
     };
     library->conf_set_dr_msg_cb(conf, note_answer);
     library->conf_set_error_cb(conf, note_error);
@@ -99,23 +102,13 @@ static enum status set_up(struct kafka_exporter *self, rd_kafka_conf_t *conf, st
         status =
             kafka_conf_set_number(library, conf, "queue.buffering.max.kbytes",
                                   BUFFERED_KBYTES + config->max_message_size.bytes / 1024, error);
-    if (status == STATUS_OK)
-        status = kafka_conf_finish(library, conf, &config->connection, error);
     return status;
 }
 
 enum status kafka_producer_open(struct kafka_exporter *self, struct error *error) {
-    rd_kafka_conf_t *conf;
-    enum status status = kafka_conf_begin(&self->client, &self->config->connection, &conf, error);
-    if (status != STATUS_OK)
-        return status;
-    status = set_up(self, conf, error);
-    if (status != STATUS_OK) {
-        self->library->conf_destroy(conf);
-        return status;
-    }
     self->delivery.fatal = false;
-    status = kafka_client_new(self->library, RD_KAFKA_PRODUCER, conf, &self->producer, error);
+    enum status status = kafka_client_open(&self->client, &self->config->connection,
+                                           RD_KAFKA_PRODUCER, set_up, &self->producer, error);
     if (status != STATUS_OK)
         return status;
     // Asks for its leaders at once; with its first record that would be done up to a second later.
@@ -123,8 +116,7 @@ enum status kafka_producer_open(struct kafka_exporter *self, struct error *error
     if (self->topic != NULL)
         return STATUS_OK;
     kafka_producer_close(self);
-    return error_set(error, STATUS_CONFIG, "librdkafka does not take the topic %s",
-                     self->config->topic);
+    return error_set(error, STATUS_CONFIG, "librdkafka rejected the topic %s", self->config->topic);
 }
 
 void kafka_producer_close(struct kafka_exporter *self) {
@@ -147,12 +139,14 @@ static uint64_t first_sequence(struct slice bytes) {
 }
 
 static void drop_first(struct kafka_delivery *delivery) {
+    assert(delivery->block_count > 0);
     delivery->under_way -= block_at(delivery, 0)->under_way;
     delivery->first = (delivery->first + 1) % KAFKA_BLOCKS_MAX;
     delivery->block_count--;
 }
 
 static void add_block(struct kafka_delivery *delivery, uint64_t sequence) {
+    assert(delivery->block_count < KAFKA_BLOCKS_MAX);
     struct kafka_block *block = block_at(delivery, delivery->block_count++);
     *block = (struct kafka_block){.number = delivery->next_number++,
                                   .first_sequence = sequence,
@@ -170,10 +164,7 @@ static bool count_records(struct kafka_block *block, struct slice bytes) {
             return false;
         if (count < block->count)
             continue;
-        if (block->count == block->capacity) {
-            block->capacity = block->capacity == 0 ? 256 : block->capacity * 2;
-            block->fates = memory_resize(block->fates, block->capacity);
-        }
+        block->fates = memory_room(block->fates, &block->capacity, block->count, 1);
         block->fates[block->count++] = KAFKA_WAITING;
         block->waiting++;
         block->undelivered++;
@@ -184,6 +175,7 @@ static bool count_records(struct kafka_block *block, struct slice bytes) {
 
 // The bytes of the block at `index`.
 static struct slice bytes_of(const struct request *request, uint32_t index) {
+    assert(index <= request->ahead_count);
     return index == 0 ? request->bytes : request->ahead[index - 1];
 }
 
@@ -222,6 +214,7 @@ static rd_kafka_headers_t *make_headers(const struct kafka_exporter *self,
 
 static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct kafka_frame *frame,
                                    struct kafka_block *block, uint32_t index) {
+    assert(block->fates[index] == KAFKA_WAITING && block->waiting > 0);
     rd_kafka_headers_t *headers = make_headers(self, frame);
     // The bytes are the sender's; a record may be under way longer than this attempt.
     rd_kafka_resp_err_t failure = self->library->producev(
@@ -242,8 +235,9 @@ static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct kaf
 
 static void leave_out(struct kafka_exporter *self, const struct kafka_frame *frame,
                       struct kafka_block *block, uint32_t index, rd_kafka_resp_err_t failure) {
+    assert(block->fates[index] == KAFKA_WAITING && block->undelivered > 0);
     log_write(LOG_ERROR, (struct log_site){"C7103", self->site},
-              "record %" PRIu64 " (%zu bytes) can never be delivered and is left out: %s",
+              "record %" PRIu64 " (%zu bytes) can never be delivered and is dropped: %s",
               frame->sequence, frame->value.size, self->library->err2str(failure));
     metric_add(self->undeliverable, 1);
     block->fates[index] = KAFKA_DELIVERED;
@@ -333,6 +327,7 @@ static void attempt(struct kafka_exporter *self, const struct request *request, 
 
 // After a failure nothing that was handed over may still arrive, behind or before what comes again.
 static void start_over(struct kafka_exporter *self) {
+    assert(self->delivery.block_count <= KAFKA_BLOCKS_MAX);
     struct kafka_delivery *delivery = &self->delivery;
     kafka_producer_close(self);
     for (uint32_t i = 0; i < delivery->block_count; i++) {
@@ -354,8 +349,7 @@ static enum status say_failed(const struct kafka_exporter *self, struct error *e
         return error_set(error, STATUS_IO,
                          "the brokers did not acknowledge %u of %u records for %s in time%s%s",
                          block->undelivered, block->count, topic,
-                         self->broker_error[0] == '\0' ? "" : "; the last thing that went wrong: ",
-                         self->broker_error);
+                         self->broker_error[0] == '\0' ? "" : "; last error: ", self->broker_error);
     bool denied = delivery->failure == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
                   delivery->failure == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
     return error_set(error, denied ? STATUS_DENIED : STATUS_IO,
@@ -388,7 +382,7 @@ enum status kafka_send(void *instance, const struct request *request, struct sen
             break;
     }
     if (delivery->damaged)
-        return error_set(error, STATUS_BUG, "the records that wait are damaged");
+        return error_set(error, STATUS_BUG, "the queued records are damaged");
     if (block_at(delivery, 0)->undelivered > 0)
         return say_failed(self, error);
     self->broker_error[0] = '\0';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a file replaced so that a reader never sees half of it?
+// A file that is replaced whole, so that a reader never sees half of it.
 //
 // The pieces of a document are written to PATH.tmp; with the last one it is synced and renamed over
 // PATH. A piece that fails is cut off again, so that it can be sent once more. While a sink fails,
@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ void output_begin_document(const struct output *output, struct buffer *out) {
 }
 
 static enum status temporary_open(struct output *output, struct error *error) {
+    assert(output->temporary != NULL && output->descriptor < 0);
     output->descriptor = open(
         output->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (output->descriptor < 0)
@@ -34,6 +36,7 @@ static enum status temporary_open(struct output *output, struct error *error) {
 }
 
 static void temporary_drop(struct output *output) {
+    assert(output->descriptor >= 0);
     close(output->descriptor);
     output->descriptor = -1;
     unlink(output->temporary);
@@ -77,6 +80,7 @@ static enum status piece_write(struct output *output, struct slice piece, bool c
 
 enum status document_send(struct output *output, const struct request *request,
                           struct error *error) {
+    assert(output->options.mode == OUTPUT_DOCUMENT);
     struct slice piece = request->bytes;
     const char *mark = piece.size == 0 ? NULL : memrchr(piece.data, DOCUMENT_MARK, piece.size);
     if (mark != NULL) {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a file of lines grow without ever holding part of one for long?
+// A file of lines that grows without ever holding part of one for long.
 //
 // Lines are appended and synced; a failure cuts the file back to where it stood. Before a line that
 // would pass max_size the file is renamed to PATH.1, PATH.1 to PATH.2 and so on, and a new one is
-// begun. What of a failed request went into files for good is remembered, so that sending it again
-// goes on from there.
+// begun. What of a failed request went into files for good is told as taken.
 #include "exporters/output/parts.h"
 
-#include "base/hash/hash.h"
 #include "base/log.h"
-#include "base/memory.h"
+#include "base/text/cut.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,6 +18,7 @@
 
 // Where the last whole line of the open file ends.
 static int lines_end(int descriptor, uint64_t size, uint64_t *end) {
+    assert(descriptor >= 0);
     char block[4096];
     uint64_t at = size;
     while (at > 0) {
@@ -67,58 +66,50 @@ static enum status torn_line_cut(struct output *output, struct error *error) {
                             "path: cannot find the end of the last line of %s", output->path);
     if (end < size)
         log_write(LOG_WARN, (struct log_site){"C3101", output->options.site},
-                  "%s: its last line was torn; %llu bytes were cut off.", output->path,
+                  "%s: its last line was incomplete; %llu bytes were cut off.", output->path,
                   (unsigned long long)(size - end));
     return STATUS_OK;
 }
 
-static enum status file_open(struct output *output, struct error *error) {
-    output->descriptor = open(output->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (output->descriptor < 0)
-        return error_set_os(error, STATUS_CANNOT_CREATE, errno, "path: cannot write to %s",
-                            output->path);
-    return STATUS_OK;
+static enum status lines_reopen(struct output *output, struct error *error) {
+    return file_open(output, O_RDWR | O_APPEND, error);
 }
 
 enum status lines_open(struct output *output, struct error *error) {
-    enum status status = file_open(output, error);
+    enum status status = lines_reopen(output, error);
     if (status != STATUS_OK)
         return status;
     directory_sync(output, output->path);
     return torn_line_cut(output, error);
 }
 
-char *backup_path(const struct output *output, int64_t number) {
+const char *backup_path(const struct output *output, int64_t number, char path[BACKUP_PATH_MAX]) {
+    assert(number >= 0 && output->path != NULL);
     if (number == 0)
-        return memory_copy_text(output->path, strlen(output->path));
-    size_t size = strlen(output->path) + 24;
-    char *path = memory_take(size);
-    snprintf(path, size, "%s.%lld", output->path, (long long)number);
+        snprintf(path, BACKUP_PATH_MAX, "%s", output->path);
+    else
+        snprintf(path, BACKUP_PATH_MAX, "%s.%lld", output->path, (long long)number);
     return path;
 }
 
 // Renames PATH.N to PATH.N+1; with the highest number the older one is overwritten.
 static int backup_shift(const struct output *output, int64_t number) {
-    char *from = backup_path(output, number);
-    char *to = backup_path(output, number + 1);
-    int failure = rename(from, to) == 0 || errno == ENOENT ? 0 : errno;
-    memory_give(from);
-    memory_give(to);
-    return failure;
+    char from[BACKUP_PATH_MAX], to[BACKUP_PATH_MAX];
+    int renamed = rename(backup_path(output, number, from), backup_path(output, number + 1, to));
+    return renamed == 0 || errno == ENOENT ? 0 : errno;
 }
 
 static int64_t backups_highest(const struct output *output) {
+    char path[BACKUP_PATH_MAX];
     int64_t number = 0;
-    for (bool exists = true; exists && number < output->options.max_backups;) {
-        char *path = backup_path(output, number + 1);
-        exists = access(path, F_OK) == 0;
-        memory_give(path);
-        number += exists;
-    }
+    while (number < output->options.max_backups &&
+           access(backup_path(output, number + 1, path), F_OK) == 0)
+        number++;
     return number;
 }
 
 static enum status lines_rotate(struct output *output, struct error *error) {
+    assert(output->descriptor >= 0);
     int failure = 0;
     if (output->options.max_backups == 0) {
         failure = unlink(output->path) == 0 || errno == ENOENT ? 0 : errno;
@@ -133,7 +124,7 @@ static enum status lines_rotate(struct output *output, struct error *error) {
         return error_set_os(error, STATUS_IO, failure, "rotating %s", output->path);
     close(output->descriptor);
     output->descriptor = -1;
-    enum status status = file_open(output, error);
+    enum status status = lines_reopen(output, error);
     if (status == STATUS_OK)
         directory_sync(output, output->path);
     return status;
@@ -156,7 +147,7 @@ static enum status lines_append(struct output *output, struct slice bytes, size_
                                 struct error *error) {
     *taken = 0;
     struct stat about;
-    enum status status = output->descriptor < 0 ? file_open(output, error) : STATUS_OK;
+    enum status status = output->descriptor < 0 ? lines_reopen(output, error) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     if (output->cut_pending)
@@ -183,27 +174,11 @@ static enum status lines_append(struct output *output, struct slice bytes, size_
     return STATUS_OK;
 }
 
-static size_t lines_kept(const struct output *output, struct slice bytes) {
-    size_t size = output->kept_size;
-    if (size == 0 || size > bytes.size ||
-        hash_slice((struct slice){bytes.data, size}) != output->kept_hash)
-        return 0;
-    return size;
-}
-
-enum status lines_send(struct output *output, struct slice bytes, struct error *error) {
-    size_t done = lines_kept(output, bytes);
-    output->kept_size = 0;
-    while (done < bytes.size) {
-        size_t taken;
-        enum status status = lines_append(
-            output, (struct slice){bytes.data + done, bytes.size - done}, &taken, error);
-        if (status != STATUS_OK) {
-            output->kept_size = done;
-            output->kept_hash = hash_slice((struct slice){bytes.data, done});
-            return status;
-        }
-        done += taken;
-    }
-    return STATUS_OK;
+enum status lines_send(struct output *output, struct slice bytes, size_t *taken,
+                       struct error *error) {
+    assert(*taken == 0 && output->options.mode == OUTPUT_LINES);
+    enum status status = STATUS_OK;
+    for (size_t part; status == STATUS_OK && *taken < bytes.size; *taken += part)
+        status = lines_append(output, text_from(bytes, *taken), &part, error);
+    return status;
 }

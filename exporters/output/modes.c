@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do an exporter's bytes go, and how are they got there whole?
+// Opens an output, sends to it and closes it, each mode in its way.
 //
-// Three ways: a stream (standard output, pipe, device) takes bytes as they come; lines are appended
-// (output_lines.c); a document is replaced (output_document.c). Nothing is buffered here.
+// A stream (standard output, pipe, device) takes bytes as they come; lines are appended
+// (lines.c); a document is replaced (document.c). Nothing is buffered here.
 #include "exporters/output/parts.h"
 
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 int descriptor_write(int descriptor, struct slice bytes) {
+    assert(descriptor >= 0);
     while (bytes.size > 0) {
         ssize_t written = write(descriptor, bytes.data, bytes.size);
         if (written > 0) {
@@ -41,14 +43,14 @@ void directory_sync(const struct output *output, const char *path) {
     int failure = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
     if (failure != 0)
         log_write(LOG_WARN, (struct log_site){"C3102", output->options.site},
-                  "%s: its directory could not be made safe on the disk: %s", path,
-                  strerror(failure));
+                  "%s: its directory could not be synced to the disk: %s", path, strerror(failure));
     if (descriptor >= 0)
         close(descriptor);
     memory_give(directory);
 }
 
 void descriptor_cut(struct output *output, uint64_t size) {
+    assert(output->descriptor >= 0);
     output->cut_size = size;
     output->cut_pending = ftruncate(output->descriptor, (off_t)size) != 0;
 }
@@ -80,8 +82,9 @@ static enum status stream_open(struct output *output, struct error *error) {
     return STATUS_OK;
 }
 
-static enum status slot_open(struct output *output, struct error *error) {
-    output->descriptor = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+enum status file_open(struct output *output, int flags, struct error *error) {
+    assert(output->path != NULL && output->descriptor < 0);
+    output->descriptor = open(output->path, O_CREAT | O_CLOEXEC | flags, 0666);
     if (output->descriptor < 0)
         return error_set_os(error, STATUS_CANNOT_CREATE, errno, "path: cannot write to %s",
                             output->path);
@@ -90,7 +93,7 @@ static enum status slot_open(struct output *output, struct error *error) {
 
 enum status output_open(struct output *output, const struct output_options *options,
                         struct error *error) {
-    *output = (struct output){.options = *options, .descriptor = -1};
+    *output = (struct output){.magic = OUTPUT_MAGIC, .options = *options, .descriptor = -1};
     if (options->path == NULL || strcmp(options->path, "-") == 0) {
         output->descriptor = STDOUT_FILENO;
         output->is_stream = true;
@@ -104,12 +107,13 @@ enum status output_open(struct output *output, const struct output_options *opti
     if (path_is_stream(output->path))
         return stream_open(output, error);
     if (options->mode == OUTPUT_SLOT)
-        return slot_open(output, error);
+        return file_open(output, O_WRONLY, error);
     return options->mode == OUTPUT_LINES ? lines_open(output, error) : document_open(output, error);
 }
 
 // The last line of the request takes the place of what is there.
 static enum status slot_send(struct output *output, struct slice bytes, struct error *error) {
+    assert(output->options.mode == OUTPUT_SLOT);
     if (bytes.size == 0)
         return STATUS_OK;
     const char *before = memrchr(bytes.data, '\n', bytes.size - 1);
@@ -129,31 +133,31 @@ static enum status slot_send(struct output *output, struct slice bytes, struct e
 
 static enum status stream_send(struct output *output, struct slice bytes,
                                struct send_outcome *outcome, struct error *error) {
+    assert(output->is_stream && output->descriptor >= 0);
     const char *name = output->path == NULL ? "standard output" : output->path;
-    outcome->permanent = true;
+    outcome->sink_dead = output->broken;
     if (output->broken)
-        return error_set(error, STATUS_IO, "%s failed before; nothing more is written to it.",
-                         name);
+        return error_set(error, STATUS_IO, "%s failed before; nothing more is written to it", name);
     int failure = descriptor_write(output->descriptor, bytes);
     // A part may be out already: sending the same again would double it, so there is no retry.
-    output->broken = failure != 0;
+    outcome->sink_dead = output->broken = failure != 0;
     if (failure == EPIPE)
         return error_set(error, STATUS_STOPPED, "%s was closed by its reader.", name);
     if (failure != 0)
         return error_set_os(error, STATUS_IO, failure, "writing to %s", name);
-    outcome->permanent = false;
     return STATUS_OK;
 }
 
-enum status output_send(struct output *output, const struct request *request,
-                        struct send_outcome *outcome, struct error *error) {
-    outcome->permanent = false;
+enum status output_send(void *instance, const struct request *request, struct send_outcome *outcome,
+                        struct error *error) {
+    struct output *output = output_of(instance);
+    assert(outcome->taken == 0 && !outcome->sink_dead);
     if (output->is_stream)
         return stream_send(output, request->bytes, outcome, error);
     if (output->options.mode == OUTPUT_SLOT)
         return slot_send(output, request->bytes, error);
     if (output->options.mode == OUTPUT_LINES)
-        return lines_send(output, request->bytes, error);
+        return lines_send(output, request->bytes, &outcome->taken, error);
     return document_send(output, request, error);
 }
 

@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of output.h share among themselves.
+// What the modes of output.h share among themselves.
 #pragma once
 
 #include "exporters/output/output.h"
+
+#include <assert.h>
+#include <limits.h>
+
+enum { OUTPUT_MAGIC = 0x4f555450 };
+
+// The output that an exporter's instance begins with.
+static inline struct output *output_of(void *instance) {
+    struct output *output = instance;
+    assert(output != NULL && output->magic == OUTPUT_MAGIC);
+    return output;
+}
 
 // Writes all bytes; 0 or the errno value. Waits when a pipe is full.
 int descriptor_write(int descriptor, struct slice bytes);
@@ -12,15 +24,21 @@ void directory_sync(const struct output *output, const char *path);
 // Takes everything after `size` off the open file again; when that fails it is remembered.
 void descriptor_cut(struct output *output, uint64_t size);
 
+// Opens the output's file, which is made when it is not there, with these flags of open(2).
+enum status file_open(struct output *output, int flags, struct error *error);
+
 // How each line begins that is ours.
 #define OUTPUT_LINE_BEGIN "{\"schema\":\"culprit."
 
-// output_lines.c
-// "PATH.3", or PATH itself for 0; the caller gives it back.
-char *backup_path(const struct output *output, int64_t number);
+// lines.c
+// "PATH.3", or PATH itself for 0, in `path`, which is returned.
+enum { BACKUP_PATH_MAX = PATH_MAX + 24 };
+const char *backup_path(const struct output *output, int64_t number, char path[BACKUP_PATH_MAX]);
 enum status lines_open(struct output *output, struct error *error);
-enum status lines_send(struct output *output, struct slice bytes, struct error *error);
-// output_document.c
+// Adds to `*taken` the bytes that are in files for good, also when it fails.
+enum status lines_send(struct output *output, struct slice bytes, size_t *taken,
+                       struct error *error);
+// document.c
 enum status document_open(struct output *output, struct error *error);
 enum status document_send(struct output *output, const struct request *request,
                           struct error *error);

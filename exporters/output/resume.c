@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a file of lines was there at the last checkpoint, and how is the rest taken off again?
+// Cuts a file of lines back to what was in it at the last checkpoint.
 //
 // What is sent after a checkpoint comes once more after a crash. So the checkpoint keeps which file
 // it was (device and inode), how long it was, and a checksum of its last bytes, since inodes are
@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +26,10 @@ struct mark {
     uint64_t device, inode, size;
 };
 
+_Static_assert(sizeof(struct mark) == 32, "it lies in stores");
+
 static bool read_at(int descriptor, char *into, size_t size, uint64_t at) {
+    assert(descriptor >= 0);
     while (size > 0) {
         ssize_t got = pread(descriptor, into, size, (off_t)at);
         if (got < 0 && errno == EINTR)
@@ -48,7 +52,8 @@ static bool tail_crc(int descriptor, uint64_t size, uint32_t *crc) {
     return true;
 }
 
-void output_delivered(const struct output *output, struct buffer *out) {
+void output_delivered(void *instance, struct buffer *out) {
+    const struct output *output = output_of(instance);
     struct stat about;
     struct mark mark = {.version = MARK_VERSION};
     if (output->is_stream || output->options.mode != OUTPUT_LINES || output->descriptor < 0 ||
@@ -105,13 +110,10 @@ static bool is_marked(const struct stat *about, const struct mark *mark) {
 // Which backup it is now: 0 for PATH itself, -1 when it is nowhere.
 static int64_t marked_number(const struct output *output, const struct mark *mark) {
     struct stat about;
-    for (int64_t number = 0; number <= output->options.max_backups; number++) {
-        char *path = backup_path(output, number);
-        bool found = stat(path, &about) == 0 && is_marked(&about, mark);
-        memory_give(path);
-        if (found)
+    char path[BACKUP_PATH_MAX];
+    for (int64_t number = 0; number <= output->options.max_backups; number++)
+        if (stat(backup_path(output, number, path), &about) == 0 && is_marked(&about, mark))
             return number;
-    }
     return -1;
 }
 
@@ -126,7 +128,7 @@ static void leave(const struct output *output, enum log_level level, const char 
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     log_write(level, (struct log_site){code, output->options.site},
-              "%s: %s; verdicts since the last checkpoint may be there twice.", output->path, text);
+              "%s: %s; verdicts since the last checkpoint may be duplicated.", output->path, text);
 }
 
 enum verdict_of_file { FILE_TO_CUT, FILE_IS_RIGHT, FILE_IS_OTHER };
@@ -151,7 +153,7 @@ static enum verdict_of_file file_judge(const struct output *output, int descript
     if (size == mark->size)
         return FILE_IS_RIGHT;
     if (!lines_are_ours(descriptor, mark->size, size)) {
-        leave(output, LOG_WARN, "C3105", "what follows the last checkpoint is not all of verdicts");
+        leave(output, LOG_WARN, "C3105", "what follows the last checkpoint is not only verdicts");
         return FILE_IS_OTHER;
     }
     return FILE_TO_CUT;
@@ -165,85 +167,73 @@ static int file_cut(const struct output *output, int descriptor, uint64_t size) 
 
 // Renames the backups so that they are numbered from 1 without gaps, in their order.
 static int backups_close_gaps(const struct output *output) {
+    char from[BACKUP_PATH_MAX], to[BACKUP_PATH_MAX];
     int64_t next = 1;
-    int failure = 0;
-    for (int64_t number = 1; number <= output->options.max_backups && failure == 0; number++) {
-        char *from = backup_path(output, number), *to = backup_path(output, next);
-        if (access(from, F_OK) == 0) {
-            failure = number == next || rename(from, to) == 0 ? 0 : errno;
-            next++;
-        }
-        memory_give(from);
-        memory_give(to);
+    for (int64_t number = 1; number <= output->options.max_backups; number++) {
+        if (access(backup_path(output, number, from), F_OK) != 0)
+            continue;
+        if (number != next && rename(from, backup_path(output, next, to)) != 0)
+            return errno;
+        next++;
     }
-    return failure;
+    return 0;
 }
 
 static bool newer_are_ours(const struct output *output, int64_t number) {
-    bool ours = true;
-    for (int64_t i = 0; i < number && ours; i++) {
-        char *path = backup_path(output, i);
-        ours = file_is_ours(path);
-        memory_give(path);
-    }
-    return ours;
+    char path[BACKUP_PATH_MAX];
+    for (int64_t i = 0; i < number; i++)
+        if (!file_is_ours(backup_path(output, i, path)))
+            return false;
+    return true;
 }
 
 // Removes what is newer than backup `number` and gives that its place. A crash in between is made
 // good by the next resume.
 static int newer_remove(const struct output *output, int64_t number) {
-    int failure = 0;
-    for (int64_t i = 0; i < number && failure == 0; i++) {
-        char *path = backup_path(output, i);
-        failure = unlink(path) == 0 || errno == ENOENT ? 0 : errno;
-        memory_give(path);
-    }
-    char *path = backup_path(output, number);
-    if (failure == 0 && rename(path, output->path) != 0)
-        failure = errno;
-    memory_give(path);
-    return failure;
+    char path[BACKUP_PATH_MAX];
+    for (int64_t i = 0; i < number; i++)
+        if (unlink(backup_path(output, i, path)) != 0 && errno != ENOENT)
+            return errno;
+    return rename(backup_path(output, number, path), output->path) == 0 ? 0 : errno;
 }
 
-static enum status rotated_resume(struct output *output, const struct mark *mark, int64_t number,
-                                  struct error *error) {
-    char *path = backup_path(output, number);
-    int descriptor = open(path, O_RDWR | O_CLOEXEC | O_APPEND);
+// Cuts the file that is backup `number` now (0: PATH itself) back to the mark, and gives it its
+// place again. 0, or the errno value.
+static int file_resume(struct output *output, const struct mark *mark, int64_t number) {
+    assert(number >= 0 && number <= output->options.max_backups);
+    char path[BACKUP_PATH_MAX];
+    backup_path(output, number, path);
+    int descriptor = number == 0 ? output->descriptor : open(path, O_RDWR | O_CLOEXEC | O_APPEND);
     enum verdict_of_file verdict =
         descriptor < 0 ? FILE_IS_OTHER : file_judge(output, descriptor, mark);
     if (verdict != FILE_IS_OTHER && !newer_are_ours(output, number)) {
         leave(output, LOG_WARN, "C3105",
-              "a newer file than %.150s holds something else than "
-              "verdicts",
-              path);
+              "a newer file than %.150s holds something else than verdicts", path);
         verdict = FILE_IS_OTHER;
     }
-    int failure = 0;
-    if (verdict == FILE_TO_CUT)
-        failure = file_cut(output, descriptor, mark->size);
+    int failure = verdict == FILE_TO_CUT ? file_cut(output, descriptor, mark->size) : 0;
+    if (number == 0)
+        return failure != 0 ? failure : backups_close_gaps(output);
     if (verdict != FILE_IS_OTHER && failure == 0)
         failure = newer_remove(output, number);
-    memory_give(path);
     if (verdict == FILE_IS_OTHER || failure != 0) {
         if (descriptor >= 0)
             close(descriptor);
-    } else {
-        close(output->descriptor);
-        output->descriptor = descriptor;
-        failure = backups_close_gaps(output);
-        directory_sync(output, output->path);
+        return failure;
     }
-    return failure == 0 ? STATUS_OK
-                        : error_set_os(error, STATUS_IO, failure,
-                                       "cutting %s back to the last checkpoint", output->path);
+    close(output->descriptor);
+    output->descriptor = descriptor;
+    failure = backups_close_gaps(output);
+    directory_sync(output, output->path);
+    return failure;
 }
 
-enum status output_resume(struct output *output, struct slice delivered, struct error *error) {
+enum status output_resume(void *instance, struct slice delivered, struct error *error) {
+    struct output *output = output_of(instance);
     struct mark mark;
-    if (output->is_stream || output->options.mode != OUTPUT_LINES || delivered.size == 0)
+    // Another size: another mode wrote it.
+    if (output->is_stream || output->options.mode != OUTPUT_LINES || delivered.size != sizeof mark)
         return STATUS_OK;
-    if (delivered.size != sizeof mark)
-        return STATUS_OK; // another mode wrote it
     memcpy(&mark, delivered.data, sizeof mark);
     if (mark.version != MARK_VERSION)
         return STATUS_OK;
@@ -252,13 +242,7 @@ enum status output_resume(struct output *output, struct slice delivered, struct 
         leave(output, LOG_INFO, "C3103", "the file of the last checkpoint was moved away");
         return STATUS_OK;
     }
-    if (number > 0)
-        return rotated_resume(output, &mark, number, error);
-    int failure = 0;
-    if (file_judge(output, output->descriptor, &mark) == FILE_TO_CUT)
-        failure = file_cut(output, output->descriptor, mark.size);
-    if (failure == 0)
-        failure = backups_close_gaps(output);
+    int failure = file_resume(output, &mark, number);
     return failure == 0 ? STATUS_OK
                         : error_set_os(error, STATUS_IO, failure,
                                        "cutting %s back to the last checkpoint", output->path);

@@ -1,33 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is on the board, how much room is left, and when does something leave it?
+// Keeps the board within its bounds, and removes what is over.
 //
 // Jobs are looked through at each evaluation; those that are over go with all their rows, in one
 // pass over these. Rows name texts by id and one another by key, so that they can be kept across a
 // restart. Memory: 80 bytes a rank, 128 a verdict that stands, 1.2 KiB a pattern.
+#include "exporters/prometheus/board.h"
+
 #include "exporters/prometheus/board_parts.h"
 
 #include "base/memory.h"
 
 #include <stdlib.h>
 
+static const struct row_type jobs_type = {.size = sizeof(struct job_row),
+                                          .key_size = sizeof(string_id),
+                                          .rows_per_chunk = 16,
+                                          .strings = {offsetof(struct job_row, job)}};
+static const struct row_type counters_type = {.size = sizeof(struct counter_row),
+                                              .key_size = sizeof(struct counter_key),
+                                              .rows_per_chunk = 64,
+                                              .strings = {offsetof(struct counter_row, key.job),
+                                                          offsetof(struct counter_row, key.pattern),
+                                                          offsetof(struct counter_row, key.kind)}};
+static const struct row_type open_type = {
+    .size = sizeof(struct open_row),
+    .key_size = BOARD_ID_SIZE,
+    .rows_per_chunk = 32,
+    .strings = {offsetof(struct open_row, job), offsetof(struct open_row, pattern),
+                offsetof(struct open_row, kind), offsetof(struct open_row, rank),
+                offsetof(struct open_row, node), offsetof(struct open_row, phase)}};
+static const struct row_type ranks_type = {.size = sizeof(struct rank_row),
+                                           .key_size = sizeof(struct rank_key),
+                                           .rows_per_chunk = 64,
+                                           .strings = {offsetof(struct rank_row, key.job)}};
+static const struct row_type patterns_type = {.size = sizeof(struct pattern_row),
+                                              .key_size = sizeof(string_id),
+                                              .rows_per_chunk = 4,
+                                              .strings = {offsetof(struct pattern_row, pattern)}};
+
+const struct state_row board_state_rows[BOARD_STATE_ROWS] = {
+    STATE_ROWS(struct board, jobs, "prometheus.jobs", jobs_type),
+    STATE_ROWS(struct board, counters, "prometheus.counters", counters_type),
+    STATE_ROWS(struct board, open, "prometheus.open", open_type),
+    STATE_ROWS(struct board, ranks, "prometheus.ranks", ranks_type),
+    STATE_ROWS(struct board, patterns, "prometheus.patterns", patterns_type),
+    STATE_STRUCT(struct board, folded, "prometheus.folded"),
+};
+
 void board_init(struct board *board, uint32_t max_series, uint64_t expiration_ns, bool live) {
-    *board = (struct board){.max_series = max_series, .expiration_ns = expiration_ns, .live = live};
-    keyed_rows_init(&board->jobs, "prometheus.jobs", sizeof(struct job_row), sizeof(string_id), 16);
-    keyed_rows_init(&board->counters, "prometheus.counters", sizeof(struct counter_row),
-                    sizeof(struct counter_key), 64);
-    keyed_rows_init(&board->open, "prometheus.open", sizeof(struct open_row), BOARD_ID_SIZE, 32);
-    keyed_rows_init(&board->ranks, "prometheus.ranks", sizeof(struct rank_row),
-                    sizeof(struct rank_key), 64);
-    keyed_rows_init(&board->patterns, "prometheus.patterns", sizeof(struct pattern_row),
-                    sizeof(string_id), 4);
+    assert(board->jobs.table.row_size == sizeof(struct job_row));
+    board->max_series = max_series;
+    board->expiration_ns = expiration_ns;
+    board->live = live;
 }
 
 void board_release(struct board *board) {
-    keyed_rows_release(&board->jobs);
-    keyed_rows_release(&board->counters);
-    keyed_rows_release(&board->open);
-    keyed_rows_release(&board->ranks);
-    keyed_rows_release(&board->patterns);
     board_spans_release(board);
     memory_give(board->sorted_jobs);
     memory_give(board->sorted_counters);
@@ -36,30 +63,10 @@ void board_release(struct board *board) {
     memory_give(board->sorted_patterns);
 }
 
-void board_state(struct board *board, struct state_list *list) {
-    struct state_entry *jobs = state_list_table(list, &board->jobs.table);
-    state_entry_string(jobs, offsetof(struct job_row, job));
-    struct state_entry *counters = state_list_table(list, &board->counters.table);
-    state_entry_string(counters, offsetof(struct counter_row, key.job));
-    state_entry_string(counters, offsetof(struct counter_row, key.pattern));
-    state_entry_string(counters, offsetof(struct counter_row, key.kind));
-    struct state_entry *open = state_list_table(list, &board->open.table);
-    state_entry_string(open, offsetof(struct open_row, job));
-    state_entry_string(open, offsetof(struct open_row, pattern));
-    state_entry_string(open, offsetof(struct open_row, kind));
-    state_entry_string(open, offsetof(struct open_row, rank));
-    state_entry_string(open, offsetof(struct open_row, node));
-    state_entry_string(open, offsetof(struct open_row, phase));
-    struct state_entry *ranks = state_list_table(list, &board->ranks.table);
-    state_entry_string(ranks, offsetof(struct rank_row, key.job));
-    struct state_entry *patterns = state_list_table(list, &board->patterns.table);
-    state_entry_string(patterns, offsetof(struct pattern_row, pattern));
-    state_list_struct(list, "prometheus.folded", &board->folded, sizeof board->folded);
-}
-
 // -- room ----------------------------------------------------------------------------------------
 
 bool board_take_series(struct board *board, uint32_t count) {
+    assert(board->series_count <= board->max_series);
     if (count > board->max_series || board->series_count > board->max_series - count)
         return false;
     board->series_count += count;
@@ -73,10 +80,12 @@ bool board_take_rank(struct board *board) {
     if (taken + BOARD_RANK_SERIES > most || !board_take_series(board, BOARD_RANK_SERIES))
         return false;
     board->rank_series_count += BOARD_RANK_SERIES;
+    assert(board->rank_series_count <= board->series_count);
     return true;
 }
 
 void board_give_series(struct board *board, uint32_t count) {
+    assert(count <= board->series_count);
     board->series_count -= count;
     board->sorted = false;
 }
@@ -109,11 +118,6 @@ static void restore_room(struct board *board) {
 }
 
 void board_restored(struct board *board, uint64_t monotonic_ns) {
-    keyed_rows_restored(&board->jobs);
-    keyed_rows_restored(&board->counters);
-    keyed_rows_restored(&board->open);
-    keyed_rows_restored(&board->ranks);
-    keyed_rows_restored(&board->patterns);
     uint32_t at = 0;
     for (struct job_row *job; (job = keyed_rows_next(&board->jobs, &at)) != NULL;) {
         job->touched_ns = monotonic_ns; // that clock began anew
@@ -161,9 +165,11 @@ struct job_row *board_job(struct board *board, string_id name, uint64_t monotoni
 }
 
 void board_close(struct board *board, struct open_row *row) {
+    assert(row->head.live);
     if (row->admitted)
         board_give_series(board, BOARD_OPEN_SERIES);
     struct job_row *job = row->counted ? keyed_rows_find(&board->jobs, &row->job) : NULL;
+    assert(job == NULL || job->open > 0);
     if (job != NULL)
         job->open--;
     keyed_rows_remove(&board->open, row);
@@ -171,6 +177,7 @@ void board_close(struct board *board, struct open_row *row) {
 }
 
 void board_drop_job(struct board *board, struct job_row *job, bool counters) {
+    assert(job->head.live);
     string_id name = job->job;
     uint32_t at = 0;
     for (struct open_row *row; (row = keyed_rows_next(&board->open, &at)) != NULL;)
@@ -229,6 +236,7 @@ static void forget(struct board *board, const struct forgotten *forgotten) {
 }
 
 void board_update(struct board *board, const struct batch *batch, struct board_moment now) {
+    assert(board->series_count <= board->max_series);
     if (batch->evaluate && batch->forgotten != NULL)
         forget(board, batch->forgotten);
     expire(board, now.monotonic_ns);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the board look to a scraper?
+// Writes the board as metric families.
 //
 // Rows are sorted when some came or went since the last time, by text, ranks by number; each family
 // is one walk. Verdicts with the same labels (of two generations of a job) are one series: the
 // surer confidence, the earlier time. What was folded follows as one series a family: sums of what
 // counts, else the worst of them. Cost: some 0.3 µs a series.
+#include "exporters/prometheus/board.h"
+
 #include "exporters/prometheus/board_parts.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
+#include "base/text/number.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 // -- order ---------------------------------------------------------------------------------------
@@ -18,8 +21,11 @@ static int compare_text(string_id a, string_id b) {
     return a == b ? 0 : slice_compare(intern_slice(a), intern_slice(b));
 }
 
-static int compare_number(int64_t a, int64_t b) {
-    return (a > b) - (a < b);
+static int compare_texts(const string_id *a, const string_id *b, uint32_t count) {
+    int order = 0;
+    for (uint32_t i = 0; i < count && order == 0; i++)
+        order = compare_text(a[i], b[i]);
+    return order;
 }
 
 static int compare_jobs(const void *left, const void *right) {
@@ -30,31 +36,23 @@ static int compare_jobs(const void *left, const void *right) {
 static int compare_counters(const void *left, const void *right) {
     const struct counter_key *a = &(*(struct counter_row *const *)left)->key;
     const struct counter_key *b = &(*(struct counter_row *const *)right)->key;
-    int order = compare_text(a->job, b->job);
-    if (order == 0)
-        order = compare_text(a->pattern, b->pattern);
-    if (order == 0)
-        order = compare_text(a->kind, b->kind);
-    return order != 0 ? order : compare_number(a->severity, b->severity);
+    return COMPARE_KEYS(compare_texts((string_id[]){a->job, a->pattern, a->kind},
+                                      (string_id[]){b->job, b->pattern, b->kind}, 3),
+                        COMPARE(a->severity, b->severity));
 }
 
-// Those with the same subject stand together, and among them those with the same labels.
-static int compare_subject(const struct open_row *a, const struct open_row *b) {
-    int order = compare_text(a->job, b->job);
-    if (order == 0)
-        order = compare_text(a->pattern, b->pattern);
-    if (order == 0)
-        order = compare_text(a->rank, b->rank);
-    return order != 0 ? order : compare_text(a->node, b->node);
+// The first SUBJECT_TEXTS name the subject. Verdicts of one subject stand together, and among them
+// those with the same labels.
+enum { SUBJECT_TEXTS = 4, OPEN_TEXTS = 6 };
+
+static int compare_open_texts(const struct open_row *a, const struct open_row *b, uint32_t count) {
+    return compare_texts((string_id[]){a->job, a->pattern, a->rank, a->node, a->kind, a->phase},
+                         (string_id[]){b->job, b->pattern, b->rank, b->node, b->kind, b->phase},
+                         count);
 }
 
 static int compare_rows(const struct open_row *a, const struct open_row *b) {
-    int order = compare_subject(a, b);
-    if (order == 0)
-        order = compare_text(a->kind, b->kind);
-    if (order == 0)
-        order = compare_text(a->phase, b->phase);
-    return order != 0 ? order : compare_number(a->severity, b->severity);
+    return COMPARE_KEYS(compare_open_texts(a, b, OPEN_TEXTS), COMPARE(a->severity, b->severity));
 }
 
 static int compare_open(const void *left, const void *right) {
@@ -64,8 +62,7 @@ static int compare_open(const void *left, const void *right) {
 static int compare_ranks(const void *left, const void *right) {
     const struct rank_key *a = &(*(struct rank_row *const *)left)->key;
     const struct rank_key *b = &(*(struct rank_row *const *)right)->key;
-    int order = compare_text(a->job, b->job);
-    return order != 0 ? order : compare_number(a->rank, b->rank);
+    return COMPARE_KEYS(compare_text(a->job, b->job), COMPARE(a->rank, b->rank));
 }
 
 static int compare_patterns(const void *left, const void *right) {
@@ -83,6 +80,7 @@ static void *sort_rows(const struct keyed_rows *rows, void *former,
         sorted[i] = keyed_rows_next(rows, &at);
     if (count > 1)
         qsort(sorted, count, sizeof *sorted, compare);
+    assert(keyed_rows_next(rows, &at) == NULL);
     return sorted;
 }
 
@@ -104,17 +102,16 @@ struct page {
     const struct board *board;
     struct exposition *exposition;
     uint64_t now_ns;
-    const char *name;
-    const char *help;
+    const char *name, *help;
     enum exposition_type type;
     bool begun;
     string_id job; // asked for last
-    bool job_gone;
-    bool job_known;
+    bool job_gone, job_known;
 };
 
 static void family(struct page *page, const char *name, enum exposition_type type,
                    const char *help) {
+    assert(name[0] != '\0' && help != NULL);
     page->name = name;
     page->help = help;
     page->type = type;
@@ -122,6 +119,7 @@ static void family(struct page *page, const char *name, enum exposition_type typ
 }
 
 static void begin(struct page *page) {
+    assert(page->name != NULL);
     if (!page->begun)
         exposition_family(page->exposition, page->name, page->help, page->type);
     page->begun = true;
@@ -153,9 +151,9 @@ static struct exposition_label text_label(const char *name, string_id text) {
     return (struct exposition_label){name, intern_slice(text)};
 }
 
-static struct exposition_label number_label(const char *name, int64_t number, char room[24]) {
-    int size = snprintf(room, 24, "%lld", (long long)number);
-    return (struct exposition_label){name, {room, (size_t)size}};
+static struct exposition_label number_label(const char *name, int64_t number,
+                                            char room[NUMBER_TEXT_MAX]) {
+    return (struct exposition_label){name, number_text(number, room)};
 }
 
 static double seconds(uint64_t ns) {
@@ -173,8 +171,7 @@ static void expose_jobs(struct page *page) {
         folded += !job->admitted;
         if (!job->admitted)
             continue;
-        char world_size[24];
-        char generation[24];
+        char world_size[NUMBER_TEXT_MAX], generation[NUMBER_TEXT_MAX];
         struct exposition_label labels[] = {
             text_label("training_job", job->job),
             number_label("world_size", job->world_size, world_size),
@@ -187,6 +184,7 @@ static void expose_jobs(struct page *page) {
 }
 
 static void expose_counters(struct page *page) {
+    assert(page->board->sorted);
     const struct board *board = page->board;
     family(page, "culprit_verdicts_total", EXPOSITION_COUNTER,
            "Verdicts that opened, by their severity then.");
@@ -208,6 +206,7 @@ static void expose_counters(struct page *page) {
 }
 
 static void expose_open(struct page *page) {
+    assert(page->board->sorted);
     const struct board *board = page->board;
     const struct open_row *last = NULL;
     uint64_t folded = 0;
@@ -253,7 +252,8 @@ static void expose_subjects(struct page *page, double (*figure_of)(const struct 
         const struct open_row *subject = board->sorted_open[i];
         bool any = false;
         double best = 0;
-        for (; i < count && compare_subject(subject, board->sorted_open[i]) == 0; i++) {
+        for (; i < count && compare_open_texts(subject, board->sorted_open[i], SUBJECT_TEXTS) == 0;
+             i++) {
             const struct open_row *row = board->sorted_open[i];
             double figure = figure_of(row);
             double *into = row->admitted ? &best : &folded;
@@ -277,6 +277,7 @@ static void expose_subjects(struct page *page, double (*figure_of)(const struct 
 
 static void expose_latency(struct page *page, const struct exposition_label *label,
                            const struct latency *latency) {
+    assert(latency != NULL);
     struct exemplar exemplars[BOARD_BUCKETS + 1];
     for (uint32_t i = 0; i <= BOARD_BUCKETS; i++) {
         const struct latency_exemplar *from = &latency->exemplars[i];
@@ -305,114 +306,45 @@ static void expose_latencies(struct page *page) {
 
 // -- ranks ---------------------------------------------------------------------------------------
 
-// One figure of a rank, and of those that were folded together.
-struct rank_family {
-    const char *name;
-    const char *help;
-    enum exposition_type type;
-    bool (*of_rank)(const struct rank_row *row, double *value);
-    // Adds one job's to *value, which is the `first` one or has others in it.
-    bool (*of_fold)(const struct rank_fold *fold, bool first, double *value);
-};
-
-static double larger(bool first, double have, double more) {
-    return first || more > have ? more : have;
+static double figure_shown(const struct rank_family *of, int64_t figure) {
+    return of->figure == RANK_LAST_NS ? seconds((uint64_t)figure) : (double)figure;
 }
-
-static bool rank_last(const struct rank_row *row, double *value) {
-    *value = seconds(row->last_ns);
-    return true;
-}
-static bool fold_last(const struct rank_fold *fold, bool first, double *value) {
-    *value = -larger(first, -*value, -seconds(fold->last_ns));
-    return true;
-}
-
-static bool rank_samples(const struct rank_row *row, double *value) {
-    *value = (double)row->samples;
-    return true;
-}
-static bool fold_samples(const struct rank_fold *fold, bool first, double *value) {
-    *value = (first ? 0 : *value) + (double)fold->samples;
-    return true;
-}
-
-static bool rank_used(const struct rank_row *row, double *value) {
-    *value = (double)row->used_bytes;
-    return row->has_memory != 0;
-}
-static bool fold_used(const struct rank_fold *fold, bool first, double *value) {
-    if (fold->has_memory)
-        *value = larger(first, *value, (double)fold->used_bytes);
-    return fold->has_memory != 0;
-}
-
-static bool rank_peak(const struct rank_row *row, double *value) {
-    *value = (double)row->peak_bytes;
-    return row->has_memory != 0;
-}
-static bool fold_peak(const struct rank_fold *fold, bool first, double *value) {
-    if (fold->has_memory)
-        *value = larger(first, *value, (double)fold->peak_bytes);
-    return fold->has_memory != 0;
-}
-
-static bool rank_growth(const struct rank_row *row, double *value) {
-    *value = (double)row->growth_bytes;
-    return row->has_growth != 0;
-}
-static bool fold_growth(const struct rank_fold *fold, bool first, double *value) {
-    if (fold->has_growth)
-        *value = larger(first, *value, (double)fold->growth_bytes);
-    return fold->has_growth != 0;
-}
-
-static const struct rank_family RANK_FAMILIES[BOARD_RANK_SERIES] = {
-    {"culprit_rank_device_memory_peak_bytes",
-     "Most device memory that a rank was ever seen to use.", EXPOSITION_GAUGE, rank_peak,
-     fold_peak},
-    {"culprit_rank_device_memory_used_bytes", "Device memory in use at a rank's newest sample.",
-     EXPOSITION_GAUGE, rank_used, fold_used},
-    {"culprit_rank_last_event_timestamp_seconds", "Time of the newest event of a rank.",
-     EXPOSITION_GAUGE, rank_last, fold_last},
-    {"culprit_rank_memory_growth_bytes",
-     "How far the lows of a rank's memory have risen since its job's generation began.",
-     EXPOSITION_GAUGE, rank_growth, fold_growth},
-    {"culprit_rank_samples_total", "Samples that were taken in of a rank.", EXPOSITION_COUNTER,
-     rank_samples, fold_samples},
-};
 
 static void expose_rank_family(struct page *page, const struct rank_family *of) {
     const struct board *board = page->board;
-    double value = 0;
+    int64_t folded = 0;
     bool any_folded = false;
     family(page, of->name, of->type, of->help);
     for (uint32_t i = 0; i < keyed_rows_count(&board->ranks); i++) {
         const struct rank_row *row = board->sorted_ranks[i];
-        if (gone(page, row->key.job) || !of->of_rank(row, &value))
+        if (gone(page, row->key.job) || (of->group != RANK_ALWAYS && !row->has[of->group]))
             continue;
-        char rank[24];
+        char rank[NUMBER_TEXT_MAX];
         struct exposition_label labels[] = {
             text_label("training_job", row->key.job),
             number_label("rank", row->key.rank, rank),
         };
-        sample(page, labels, 2, value);
+        sample(page, labels, 2, figure_shown(of, row->figures[of->figure]));
     }
     for (uint32_t i = 0; i < keyed_rows_count(&board->jobs); i++) {
         const struct job_row *job = board->sorted_jobs[i];
-        if (job->fold.count > 0 && !gone(page, job->job) &&
-            of->of_fold(&job->fold, !any_folded, &value))
-            any_folded = true;
+        const struct rank_fold *fold = &job->fold;
+        if (fold->count == 0 || gone(page, job->job) ||
+            (of->group != RANK_ALWAYS && !fold->has[of->group]))
+            continue;
+        folded = rank_fold_value(of->rule, !any_folded, folded, fold->figures[of->figure]);
+        any_folded = true;
     }
     if (any_folded)
-        sample_folded(page, value);
+        sample_folded(page, figure_shown(of, folded));
 }
 
 void board_expose(struct board *board, struct exposition *exposition, uint64_t monotonic_ns) {
+    assert(board->series_count <= board->max_series);
     struct page page = {.board = board, .exposition = exposition, .now_ns = monotonic_ns};
     sort_board(board);
     for (uint32_t i = 0; i < BOARD_RANK_SERIES; i++)
-        expose_rank_family(&page, &RANK_FAMILIES[i]);
+        expose_rank_family(&page, &rank_families[i]);
     board_spans_expose(board, exposition, monotonic_ns);
     expose_jobs(&page);
     family(&page, "culprit_verdict_confidence_ratio", EXPOSITION_GAUGE,

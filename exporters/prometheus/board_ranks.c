@@ -1,47 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is each rank of a job?
+// Records the figures of each rank on the board.
 //
 // Every evaluation shows all ranks of its job, so a rank without a series is folded into its job's
 // figures, which are made anew each time: nothing is kept of it, and it gets a series as soon as
 // there is room. O(ranks), each with one look-up by hash and one of its last sample.
 #include "exporters/prometheus/board_parts.h"
+#include "pipeline/model/series.h"
 
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
+// By name, as they are written.
+const struct rank_family rank_families[BOARD_RANK_SERIES] = {
+    {"culprit_rank_device_memory_peak_bytes",
+     "Most device memory that a rank was ever seen to use.", EXPOSITION_GAUGE, RANK_PEAK_BYTES,
+     RANK_MEMORY, FOLD_LARGEST},
+    {"culprit_rank_device_memory_used_bytes", "Device memory in use at a rank's newest sample.",
+     EXPOSITION_GAUGE, RANK_USED_BYTES, RANK_MEMORY, FOLD_LARGEST},
+    {"culprit_rank_last_event_timestamp_seconds", "Time of the newest event of a rank.",
+     EXPOSITION_GAUGE, RANK_LAST_NS, RANK_ALWAYS, FOLD_SMALLEST},
+    {"culprit_rank_memory_growth_bytes",
+     "How far the lows of a rank's memory have risen since its job's generation began.",
+     EXPOSITION_GAUGE, RANK_GROWTH_BYTES, RANK_GROWTH, FOLD_LARGEST},
+    {"culprit_rank_samples_total", "Samples that were taken in of a rank.", EXPOSITION_COUNTER,
+     RANK_SAMPLES, RANK_ALWAYS, FOLD_SUM},
+};
+
+int64_t rank_fold_value(enum fold_rule rule, bool first, int64_t have, int64_t more) {
+    assert(rule <= FOLD_SMALLEST);
+    if (first)
+        return more;
+    if (rule == FOLD_SUM)
+        return have + more;
+    return (more > have) == (rule == FOLD_LARGEST) ? more : have;
 }
 
 static void fold(struct rank_fold *into, const struct rank_row *rank) {
-    if (into->count == 0 || rank->last_ns < into->last_ns)
-        into->last_ns = rank->last_ns;
+    for (uint32_t i = 0; i < BOARD_RANK_SERIES; i++) {
+        const struct rank_family *of = &rank_families[i];
+        bool always = of->group == RANK_ALWAYS;
+        bool first = always ? into->count == 0 : into->has[of->group] == 0;
+        int64_t *figure = &into->figures[of->figure];
+        if (always || rank->has[of->group])
+            *figure = rank_fold_value(of->rule, first, *figure, rank->figures[of->figure]);
+    }
     into->count++;
-    into->samples += rank->samples;
-    if (rank->has_memory) {
-        into->used_bytes =
-            into->has_memory ? larger(into->used_bytes, rank->used_bytes) : rank->used_bytes;
-        into->peak_bytes =
-            into->has_memory ? larger(into->peak_bytes, rank->peak_bytes) : rank->peak_bytes;
-        into->has_memory = 1;
-    }
-    if (rank->has_growth) {
-        into->growth_bytes =
-            into->has_growth ? larger(into->growth_bytes, rank->growth_bytes) : rank->growth_bytes;
-        into->has_growth = 1;
-    }
+    for (uint32_t i = 0; i < RANK_GROUPS; i++)
+        into->has[i] |= rank->has[i];
 }
 
 static void measure(struct rank_row *row, const struct evaluation *evaluation, uint32_t index) {
     const struct rank_view *view = &evaluation->ranks[index];
+    assert(index < evaluation->rank_count);
     const struct sample *last = series_at_or_before(evaluation->store, view->series, view->last_ns);
-    row->last_ns = view->last_ns;
-    row->samples = view->sample_count;
+    row->figures[RANK_LAST_NS] = (int64_t)view->last_ns;
+    row->figures[RANK_SAMPLES] = (int64_t)view->sample_count;
     if (last != NULL) {
-        row->has_memory = 1;
-        row->used_bytes = last->used_bytes;
-        row->peak_bytes = larger(view->max_used_bytes, last->used_bytes);
+        row->has[RANK_MEMORY] = 1;
+        row->figures[RANK_USED_BYTES] = last->used_bytes;
+        row->figures[RANK_PEAK_BYTES] =
+            rank_fold_value(FOLD_LARGEST, false, view->max_used_bytes, last->used_bytes);
     }
-    row->has_growth = evaluation->spikes != NULL;
-    if (row->has_growth)
-        row->growth_bytes = evaluation->spikes[index].low_growth_bytes;
+    row->has[RANK_GROWTH] = evaluation->spikes != NULL;
+    if (evaluation->spikes != NULL)
+        row->figures[RANK_GROWTH_BYTES] = evaluation->spikes[index].low_growth_bytes;
 }
 
 void board_evaluation(struct board *board, const struct evaluation *evaluation,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do trees of spans and phases look as time series?
+// Shows trees of spans and phases as time series.
 //
 // Each evaluation shows all trees, so a tree's samples are made anew each time; what has no room is
 // summed into one series a family, which is also made anew. Spans are told by the last part of
@@ -8,10 +8,12 @@
 #include "exporters/prometheus/board_parts.h"
 #include "exporters/report/span_outline.h"
 #include "exporters/report/span_words.h"
+#include "pipeline/model/span_event.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
+#include "base/text/number.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { SPANS_ASKED_MAX = 20000, LAGGARDS_SHOWN = 3, LABELS_MAX = 3 };
@@ -38,70 +40,39 @@ static_assert((int)FAMILY_COUNT == (int)BOARD_SPAN_FAMILIES, "board.h");
 enum { SERIES_OF_NAME = 5, SERIES_OF_PHASE = 5 };
 
 struct family {
-    const char *name;
-    const char *help;
-    enum exposition_type type;
-    const char *labels[LABELS_MAX];
+    const char *name, *help;
+    const char *label; // behind that of the stream or job; NULL: none
 };
 
-// Sorted by name.
+// Sorted by name; one that ends in _total is a counter.
 static const struct family FAMILIES[FAMILY_COUNT] = {
-    {"culprit_span_busy_seconds",
-     "What the actions of the tasks in spans of this name took.",
-     EXPOSITION_GAUGE,
-     {"source", "span"}},
+    {"culprit_span_busy_seconds", "What the actions of the tasks in spans of this name took.",
+     "span"},
     {"culprit_span_bytes",
      "Bytes that the tasks in spans of this name left; falls when finished spans are folded.",
-     EXPOSITION_GAUGE,
-     {"source", "span"}},
-    {"culprit_span_folded_total",
-     "Finished spans that were taken up into their parents' totals.",
-     EXPOSITION_COUNTER,
-     {"source"}},
+     "span"},
+    {"culprit_span_folded_total", "Finished spans that were taken up into their parents' totals.",
+     NULL},
     {"culprit_span_idle_seconds",
-     "Thread time of spans of this name that no metric of their workers explains.",
-     EXPOSITION_GAUGE,
-     {"source", "span"}},
-    {"culprit_span_phase_busy_seconds_total",
-     "Time that the ranks of a job were inside a phase.",
-     EXPOSITION_COUNTER,
-     {"training_job", "phase"}},
+     "Thread time of spans of this name that no metric of their workers explains.", "span"},
+    {"culprit_span_phase_busy_seconds_total", "Time that the ranks of a job were inside a phase.",
+     "phase"},
     {"culprit_span_phase_idle_seconds",
-     "Thread time of a phase in which ranks waited or were elsewhere.",
-     EXPOSITION_GAUGE,
-     {"training_job", "phase"}},
+     "Thread time of a phase in which ranks waited or were elsewhere.", "phase"},
     {"culprit_span_phase_lag_seconds",
      "How much longer than the median of the ranks this one was in the phase; those that lag most.",
-     EXPOSITION_GAUGE,
-     {"training_job", "phase", "rank"}},
-    {"culprit_span_phase_openings_total",
-     "How often the ranks of a job entered a phase together.",
-     EXPOSITION_COUNTER,
-     {"training_job", "phase"}},
-    {"culprit_span_phase_ranks_inside",
-     "Ranks that are in the phase now.",
-     EXPOSITION_GAUGE,
-     {"training_job", "phase"}},
+     "phase"},
+    {"culprit_span_phase_openings_total", "How often the ranks of a job entered a phase together.",
+     "phase"},
+    {"culprit_span_phase_ranks_inside", "Ranks that are in the phase now.", "phase"},
     {"culprit_span_phase_thread_seconds_total",
-     "Thread time of a phase, from the first rank that enters to the last that leaves.",
-     EXPOSITION_COUNTER,
-     {"training_job", "phase"}},
-    {"culprit_span_refused_total",
-     "Lines of a stream of spans, and entries, that were refused.",
-     EXPOSITION_COUNTER,
-     {"source", "code"}},
-    {"culprit_span_running",
-     "Spans of this name that are not done.",
-     EXPOSITION_GAUGE,
-     {"source", "span"}},
-    {"culprit_span_tasks",
-     "Tasks of all spans of a stream, by state.",
-     EXPOSITION_GAUGE,
-     {"source", "state"}},
+     "Thread time of a phase, from the first rank that enters to the last that leaves.", "phase"},
+    {"culprit_span_refused_total", "Lines of a stream of spans, and entries, that were refused.",
+     "code"},
+    {"culprit_span_running", "Spans of this name that are not done.", "span"},
+    {"culprit_span_tasks", "Tasks of all spans of a stream, by state.", "state"},
     {"culprit_span_thread_seconds",
-     "Thread time that spans of this name had; falls when finished spans are folded.",
-     EXPOSITION_GAUGE,
-     {"source", "span"}},
+     "Thread time that spans of this name had; falls when finished spans are folded.", "span"},
 };
 
 // -- making samples -------------------------------------------------------------------------------
@@ -112,25 +83,25 @@ struct maker {
     uint32_t room; // samples that the block may still have
 };
 
-// False: it was folded.
-static bool put(struct maker *maker, enum span_family family, string_id text, int32_t rank,
-                double value) {
+static void put_of_rank(struct maker *maker, enum span_family family, string_id text, int32_t rank,
+                        double value) {
+    assert(family < FAMILY_COUNT);
     struct span_block *block = maker->block;
     if (maker->room == 0) {
         block->folded[family] += value;
         block->has_folded |= 1u << family;
         maker->board->overflow_count++;
-        return false;
+        return;
     }
     maker->room--;
-    if (block->sample_count == block->sample_capacity) {
-        block->sample_capacity = block->sample_capacity == 0 ? 32 : block->sample_capacity * 2;
-        block->samples =
-            memory_resize(block->samples, block->sample_capacity * sizeof *block->samples);
-    }
+    block->samples = memory_room(block->samples, &block->sample_capacity, block->sample_count,
+                                 sizeof *block->samples);
     block->samples[block->sample_count++] =
         (struct span_sample){.family = family, .text = text, .rank = rank, .value = value};
-    return true;
+}
+
+static void put(struct maker *maker, enum span_family family, string_id text, double value) {
+    put_of_rank(maker, family, text, RANK_NONE, value);
 }
 
 // -- the tree of a stream -------------------------------------------------------------------------
@@ -147,15 +118,12 @@ struct name_row {
 
 static int stem_compare(const void *left, const void *right) {
     const struct name_row *a = left, *b = right;
-    int order = slice_compare(a->stem, b->stem);
-    return order != 0 ? order : (a->order > b->order) - (a->order < b->order);
+    return COMPARE_KEYS(slice_compare(a->stem, b->stem), COMPARE(a->order, b->order));
 }
 
 static int time_compare(const void *left, const void *right) {
     const struct name_row *a = left, *b = right;
-    if (a->thread_s != b->thread_s)
-        return a->thread_s > b->thread_s ? -1 : 1;
-    return slice_compare(a->stem, b->stem);
+    return COMPARE_KEYS(COMPARE(b->thread_s, a->thread_s), slice_compare(a->stem, b->stem));
 }
 
 static struct name_row *rows_gather(const struct span_report *report, struct arena *work,
@@ -171,10 +139,7 @@ static struct name_row *rows_gather(const struct span_report *report, struct are
         struct span_answer answer;
         arena_reset(&scratch);
         report->ask->answer(report->tree, span, report->now_s, &scratch, &answer);
-        if (*count == capacity) {
-            capacity = capacity == 0 ? 64 : capacity * 2;
-            rows = memory_resize(rows, capacity * sizeof *rows);
-        }
+        rows = memory_room(rows, &capacity, *count, sizeof *rows);
         struct slice name =
             answer.name_count > 0 ? answer.name[answer.name_count - 1] : (struct slice){"", 0};
         rows[*count] = (struct name_row){
@@ -195,6 +160,7 @@ static struct name_row *rows_gather(const struct span_report *report, struct are
 
 // Rows of one stem become one; spans[first..first + count) are its spans.
 static uint32_t rows_join(struct name_row *rows, uint32_t count, uint32_t *spans) {
+    assert(count == 0 || (rows != NULL && spans != NULL));
     uint32_t kept = 0;
     if (count > 1)
         qsort(rows, count, sizeof *rows, stem_compare);
@@ -219,16 +185,17 @@ static uint32_t rows_join(struct name_row *rows, uint32_t count, uint32_t *spans
 }
 
 static void put_name(struct maker *maker, const struct name_row *row, string_id name) {
-    put(maker, FAMILY_BUSY, name, RANK_NONE, row->busy_s);
-    put(maker, FAMILY_BYTES, name, RANK_NONE, row->nbytes);
-    put(maker, FAMILY_IDLE, name, RANK_NONE, row->idle_s);
-    put(maker, FAMILY_RUNNING, name, RANK_NONE, (double)row->running);
-    put(maker, FAMILY_THREADS, name, RANK_NONE, row->thread_s);
+    put(maker, FAMILY_BUSY, name, row->busy_s);
+    put(maker, FAMILY_BYTES, name, row->nbytes);
+    put(maker, FAMILY_IDLE, name, row->idle_s);
+    put(maker, FAMILY_RUNNING, name, (double)row->running);
+    put(maker, FAMILY_THREADS, name, row->thread_s);
 }
 
 // Together they had less thread time than by themselves, where they overlapped.
 static void row_merge(const struct span_report *report, const uint32_t *spans,
                       struct name_row *row) {
+    assert(row->count > 0);
     if (row->count < 2)
         return;
     struct arena scratch;
@@ -279,25 +246,23 @@ static void tasks_put(struct maker *maker, const struct span_report *report) {
     arena_release(&scratch);
     for (int i = 0; i < TASK_STATE_COUNT; i++)
         put(maker, FAMILY_TASKS, board_label(slice_of(task_state_name((enum task_state)i))),
-            RANK_NONE, (double)states[i]);
+            (double)states[i]);
 }
 
 static void refusals_put(struct maker *maker, const struct span_report *report) {
-    uint64_t counts[SPAN_REFUSAL_COUNT] = {0};
+    uint64_t counts[SPAN_REFUSAL_COUNT + 1] = {[SPAN_REFUSAL_COUNT] = report->refused_not_listed};
     for (uint32_t i = 0; i < report->refused_count; i++)
         counts[report->refused[i].refusal]++;
-    for (int i = 0; i < SPAN_REFUSAL_COUNT; i++)
+    for (int i = 0; i <= SPAN_REFUSAL_COUNT; i++) {
+        const char *name =
+            i < SPAN_REFUSAL_COUNT ? span_refusal_name((enum span_refusal)i) : "not-listed";
         if (counts[i] > 0)
-            put(maker, FAMILY_REFUSED,
-                board_label(slice_of(span_refusal_name((enum span_refusal)i))), RANK_NONE,
-                (double)counts[i]);
-    if (report->refused_not_listed > 0)
-        put(maker, FAMILY_REFUSED, board_label(SLICE("not-listed")), RANK_NONE,
-            (double)report->refused_not_listed);
+            put(maker, FAMILY_REFUSED, board_label(slice_of(name)), (double)counts[i]);
+    }
 }
 
 static void stream_put(struct maker *maker, const struct span_report *report) {
-    put(maker, FAMILY_FOLDED, STRING_NONE, RANK_NONE, (double)report->folded);
+    put(maker, FAMILY_FOLDED, STRING_NONE, (double)report->folded);
     tasks_put(maker, report);
     refusals_put(maker, report);
     names_put(maker, report);
@@ -312,13 +277,13 @@ static void phase_put(struct maker *maker, const struct span_phase *phase) {
     if (maker->room < SERIES_OF_PHASE + laggards)
         maker->room = 0;
     string_id label = maker->room == 0 ? STRING_NONE : board_label(phase->label);
-    put(maker, FAMILY_PHASE_BUSY, label, RANK_NONE, phase->busy_s);
-    put(maker, FAMILY_PHASE_IDLE, label, RANK_NONE, phase->idle_s);
-    put(maker, FAMILY_PHASE_OPENINGS, label, RANK_NONE, (double)phase->openings);
-    put(maker, FAMILY_PHASE_INSIDE, label, RANK_NONE, inside);
-    put(maker, FAMILY_PHASE_THREADS, label, RANK_NONE, phase->thread_s);
+    put(maker, FAMILY_PHASE_BUSY, label, phase->busy_s);
+    put(maker, FAMILY_PHASE_IDLE, label, phase->idle_s);
+    put(maker, FAMILY_PHASE_OPENINGS, label, (double)phase->openings);
+    put(maker, FAMILY_PHASE_INSIDE, label, inside);
+    put(maker, FAMILY_PHASE_THREADS, label, phase->thread_s);
     for (uint32_t i = 0; i < laggards; i++)
-        put(maker, FAMILY_PHASE_LAG, label, phase->ranks[i].rank, phase->ranks[i].lag_s);
+        put_of_rank(maker, FAMILY_PHASE_LAG, label, phase->ranks[i].rank, phase->ranks[i].lag_s);
 }
 
 static void phases_put(struct maker *maker, const struct span_report *report, struct arena *arena) {
@@ -335,6 +300,7 @@ static void phases_put(struct maker *maker, const struct span_report *report, st
 // -- blocks ---------------------------------------------------------------------------------------
 
 static void block_clear(struct board *board, struct span_block *block) {
+    assert(block->sample_count <= board->span_series_count);
     board_give_series(board, block->sample_count);
     board->span_series_count -= block->sample_count;
     block->sample_count = 0;
@@ -342,13 +308,17 @@ static void block_clear(struct board *board, struct span_block *block) {
     memset(block->folded, 0, sizeof block->folded);
 }
 
-static struct span_block *block_find(struct board *board, string_id source, string_id job) {
+// The block of a report, made when new if `adds`; NULL: there is none.
+static struct span_block *block_find(struct board *board, const struct span_report *report,
+                                     bool adds) {
+    string_id source = report->source.data == NULL ? STRING_NONE : board_label(report->source);
+    string_id job = report->from_telemetry ? board_label_id(report->job) : STRING_NONE;
     for (uint32_t i = 0; i < board->span_block_count; i++) {
         struct span_block *block = &board->span_blocks[i];
         if (block->source == source && block->job == job)
             return block;
     }
-    if (board->span_block_count == BOARD_SPAN_BLOCKS_MAX)
+    if (!adds || board->span_block_count == BOARD_SPAN_BLOCKS_MAX)
         return NULL;
     struct span_block *block = &board->span_blocks[board->span_block_count++];
     *block = (struct span_block){.source = source, .job = job};
@@ -400,9 +370,7 @@ static uint32_t spans_room(const struct board *board) {
 
 static void report_put(struct board *board, const struct span_report *report, uint32_t share,
                        struct arena *arena, uint64_t monotonic_ns) {
-    string_id source = report->source.data == NULL ? STRING_NONE : board_label(report->source);
-    string_id job = report->from_telemetry ? board_label_id(report->job) : STRING_NONE;
-    struct span_block *block = block_find(board, source, job);
+    struct span_block *block = block_find(board, report, true);
     if (block == NULL) {
         board->overflow_count++;
         return;
@@ -420,6 +388,7 @@ static void report_put(struct board *board, const struct span_report *report, ui
     assert(taken);
     (void)taken;
     board->span_series_count += block->sample_count;
+    assert(board->span_series_count <= board->series_count);
 }
 
 void board_spans(struct board *board, const struct batch *batch, uint64_t monotonic_ns) {
@@ -427,15 +396,11 @@ void board_spans(struct board *board, const struct batch *batch, uint64_t monoto
     if (count == 0)
         return;
     // What these had is given back first, so that all have the same share.
-    for (uint32_t i = 0; i < board->span_block_count; i++)
-        for (uint32_t j = 0; j < count; j++) {
-            const struct span_report *report = &batch->spans.items[j];
-            string_id source =
-                report->source.data == NULL ? STRING_NONE : board_label(report->source);
-            string_id job = report->from_telemetry ? board_label_id(report->job) : STRING_NONE;
-            if (board->span_blocks[i].source == source && board->span_blocks[i].job == job)
-                block_clear(board, &board->span_blocks[i]);
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        struct span_block *block = block_find(board, &batch->spans.items[i], false);
+        if (block != NULL)
+            block_clear(board, block);
+    }
     uint32_t room = spans_room(board);
     uint32_t left = room > board->span_series_count ? room - board->span_series_count : 0;
     uint32_t share = left / (count < BOARD_SPAN_BLOCKS_MAX ? count : BOARD_SPAN_BLOCKS_MAX);
@@ -445,19 +410,26 @@ void board_spans(struct board *board, const struct batch *batch, uint64_t monoto
 
 // -- writing --------------------------------------------------------------------------------------
 
+static void family_begin(struct exposition *exposition, const struct family *family, bool *begun) {
+    size_t size = strlen(family->name);
+    bool is_total = size > 6 && strcmp(family->name + size - 6, "_total") == 0;
+    if (!*begun)
+        exposition_family(exposition, family->name, family->help,
+                          is_total ? EXPOSITION_COUNTER : EXPOSITION_GAUGE);
+    *begun = true;
+}
+
 static void sample_write(struct exposition *exposition, const struct family *family,
                          const struct span_block *block, const struct span_sample *sample) {
-    struct exposition_label labels[LABELS_MAX];
-    char room[24];
-    uint32_t count = 0;
-    string_id owner = block->telemetry ? block->job : block->source;
-    labels[count++] = (struct exposition_label){family->labels[0], intern_slice(owner)};
-    if (family->labels[1] != NULL)
-        labels[count++] = (struct exposition_label){family->labels[1], intern_slice(sample->text)};
-    if (family->labels[2] != NULL) {
-        int size = snprintf(room, sizeof room, "%d", (int)sample->rank);
-        labels[count++] = (struct exposition_label){family->labels[2], {room, (size_t)size}};
-    }
+    char room[NUMBER_TEXT_MAX];
+    uint32_t count = 1;
+    struct exposition_label labels[LABELS_MAX] = {
+        block->telemetry ? (struct exposition_label){"training_job", intern_slice(block->job)}
+                         : (struct exposition_label){"source", intern_slice(block->source)}};
+    if (family->label != NULL)
+        labels[count++] = (struct exposition_label){family->label, intern_slice(sample->text)};
+    if (sample->family == FAMILY_PHASE_LAG)
+        labels[count++] = (struct exposition_label){"rank", number_text(sample->rank, room)};
     exposition_sample(exposition, labels, count, sample->value);
 }
 
@@ -470,31 +442,26 @@ static void family_write(const struct board *board, struct exposition *expositio
         const struct span_block *block = &board->span_blocks[i];
         if (is_over(board, block, monotonic_ns))
             continue;
-        if ((block->has_folded & 1u << number) != 0) {
-            folded = true;
-            sum += block->folded[number];
-        }
+        folded = folded || (block->has_folded & 1u << number) != 0;
+        sum += block->folded[number];
         for (uint32_t j = 0; j < block->sample_count; j++) {
             if (block->samples[j].family != number)
                 continue;
-            if (!begun)
-                exposition_family(exposition, family->name, family->help, family->type);
-            begun = true;
+            family_begin(exposition, family, &begun);
             sample_write(exposition, family, block, &block->samples[j]);
         }
     }
     if (!folded)
         return;
-    if (!begun)
-        exposition_family(exposition, family->name, family->help, family->type);
+    family_begin(exposition, family, &begun);
     struct exposition_label overflow = {"otel_metric_overflow", SLICE("true")};
     exposition_sample(exposition, &overflow, 1, sum);
 }
 
 static int block_compare(const void *left, const void *right) {
     const struct span_block *a = left, *b = right;
-    int order = slice_compare(intern_slice(a->source), intern_slice(b->source));
-    return order != 0 ? order : slice_compare(intern_slice(a->job), intern_slice(b->job));
+    return COMPARE_KEYS(slice_compare(intern_slice(a->source), intern_slice(b->source)),
+                        slice_compare(intern_slice(a->job), intern_slice(b->job)));
 }
 
 void board_spans_expose(struct board *board, struct exposition *exposition, uint64_t monotonic_ns) {

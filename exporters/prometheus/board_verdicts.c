@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a verdict change on the board?
+// Records verdicts on the board.
 //
 // The first word of one that was not open counts it and measures its latency; later ones put its
 // labels and figures right; resolved, its row goes. A verdict that finds no room is remembered
@@ -72,6 +72,7 @@ static void observe(struct board *board, const struct verdict *verdict, uint64_t
     uint32_t bucket = 0;
     while (bucket < BOARD_BUCKETS && value_s > board_bounds[bucket])
         bucket++;
+    assert(bucket <= BOARD_BUCKETS && value_s >= 0);
     latency->counts[bucket]++;
     latency->sum_s += value_s;
     struct latency_exemplar *exemplar = &latency->exemplars[bucket];
@@ -83,6 +84,7 @@ static void observe(struct board *board, const struct verdict *verdict, uint64_t
 // Fills in what may change while it is open, and says whether its labels did.
 static void describe(struct board *board, struct open_row *row, const struct verdict *verdict) {
     struct open_row before = *row;
+    assert(row->head.live);
     row->pattern = board_label(slice_of(verdict->pattern));
     row->kind = board_label(slice_of(verdict->kind));
     row->rank = board_label(blamed(verdict, "rank"));
@@ -101,6 +103,7 @@ static void move_to_job(struct board *board, struct open_row *row, struct job_ro
     if (row->counted && row->job == name)
         return;
     struct job_row *former = row->counted ? keyed_rows_find(&board->jobs, &row->job) : NULL;
+    assert(former == NULL || former->open > 0);
     if (former != NULL)
         former->open--;
     row->job = name;
@@ -149,4 +152,5 @@ void board_unfold(struct board *board) {
     for (struct open_row *row; (row = keyed_rows_next(&board->open, &at)) != NULL;)
         if (!row->admitted && row->counted)
             row->admitted = board_take_series(board, BOARD_OPEN_SERIES);
+    assert(board->series_count <= board->max_series);
 }

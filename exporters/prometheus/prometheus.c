@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may see the board, and when?
+// Serves the board to scrapers.
 //
 // Batches change it and scrapes write it out, each under the exporter's lock: a scrape is one
 // moment between two batches. What is over is told by the clock of the scrape, and its memory is
 // given back by the next batch, so that nothing has to wake up for it. Memory: the board
 // (prometheus/board.h), and the body of each scrape under way, about 80 bytes a series.
-#include "exporters/prometheus/prometheus.h"
+#include "pipeline/component/component.h"
 
 #include "base/clock.h"
 #include "base/http/endpoint.h"
@@ -27,9 +27,9 @@ struct prometheus_config {
 };
 
 struct prometheus_exporter {
-    pthread_mutex_t lock;
-    bool locking; // the lock was made
-    struct board board;
+    struct board board;   // first, for board_state_rows
+    pthread_mutex_t lock; // of all that follows and the board
+    bool locking;         // the lock was made
     // Nothing is shown before the first batch or a load: until then the tables belong to whoever
     // loads them.
     bool filled;
@@ -38,6 +38,8 @@ struct prometheus_exporter {
     bool self_metrics;
     struct http_server *server;
 };
+
+_Static_assert(offsetof(struct prometheus_exporter, board) == 0, "board_state_rows");
 
 enum { CONNECTIONS_MAX = 16, REQUEST_BYTES_MAX = 4096 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
@@ -49,35 +51,20 @@ static const struct metric_family OVERFLOW = {
 };
 
 static const struct option OPTIONS[] = {
-    {.name = "endpoint",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct prometheus_config, endpoint),
-     .claim = CLAIM_ENDPOINT,
-     .address = true,
-     .default_value = "127.0.0.1:9464",
-     .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH; metrics are at /metrics"},
-    {.name = "max_series",
-     .type = OPTION_INT,
-     .offset = offsetof(struct prometheus_config, max_series),
-     .default_value = "2000",
-     .min = 50,
-     .max = 200000,
-     .help = "series of all families together, of which ranks get three quarters; what comes later "
-             "is folded into one series a family, with the label otel_metric_overflow"},
-    {.name = "metric_expiration",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct prometheus_config, metric_expiration),
-     .default_value = "5m",
-     .min = 1,
-     .max = 31536000,
-     .special = "never",
-     .help = "how long a job of which nothing comes any more is shown; one with an open verdict "
-             "stays"},
-    {.name = "self_metrics",
-     .type = OPTION_BOOL,
-     .offset = offsetof(struct prometheus_config, self_metrics),
-     .default_value = "false",
-     .help = "show culprit's own metrics on the same page, for who scrapes one port only"},
+    OPTION(struct prometheus_config, endpoint, OPTION_TEXT, .claim = CLAIM_ENDPOINT,
+           .address = true, .default_value = "127.0.0.1:9464",
+           .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH; metrics are at /metrics"),
+    OPTION(struct prometheus_config, max_series, OPTION_INT, .default_value = "2000", .min = 50,
+           .max = 200000,
+           .help = "series of all families together; ranks get at most three quarters. What "
+                   "exceeds it is folded into one series a family, with the label "
+                   "otel_metric_overflow"),
+    OPTION(struct prometheus_config, metric_expiration, OPTION_DURATION, .default_value = "5m",
+           .min = 1, .max = 31536000, .special = "never",
+           .help = "how long a silent job is shown; a job with an open verdict stays"),
+    OPTION(struct prometheus_config, self_metrics, OPTION_BOOL, .default_value = "false",
+           .help =
+               "show culprit's own metrics on the same page, for scrapers that read one port only"),
     SERVER_SECURITY_OPTIONS(struct prometheus_config),
 };
 
@@ -155,11 +142,6 @@ static void prometheus_stop(void *instance) {
     self->locking = false;
 }
 
-static void prometheus_state(void *instance, struct state_list *list) {
-    struct prometheus_exporter *self = instance;
-    board_state(&self->board, list);
-}
-
 static void prometheus_restored(void *instance) {
     struct prometheus_exporter *self = instance;
     pthread_mutex_lock(&self->lock);
@@ -197,7 +179,8 @@ const struct component_type exporter_prometheus = {
     .validate = prometheus_validate,
     .start = prometheus_start,
     .stop = prometheus_stop,
-    .state = prometheus_state,
+    .state_rows = board_state_rows,
+    .state_row_count = BOARD_STATE_ROWS,
     .restored = prometheus_restored,
     .exporter = {.encode = prometheus_encode},
 };

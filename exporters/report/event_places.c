@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which event does a piece of evidence speak of?
+// Finds the event that a piece of evidence names.
 //
 // Its uid begins with the kind of thing (fr:, xid:, dcgm: …) and names rank or node; its time is
 // the event's. Events are sorted once by kind and time, then each piece is one search.
 #include "exporters/report/event_places.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/text/utf8.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 void event_places_release(struct event_places *places) {
     memory_give(places->items);
-    *places = (struct event_places){.items = NULL};
+    *places = (struct event_places){.components = places->components};
 }
 
 void event_places_note(struct event_places *places, const struct batch *batch) {
+    assert(places->count <= places->capacity && places->count <= EVENT_PLACES_MAX);
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
         if (places->count == EVENT_PLACES_MAX) {
             places->left_out++;
             continue;
         }
-        if (places->count == places->capacity) {
-            places->capacity = places->capacity == 0 ? 1024 : places->capacity * 2;
-            places->items = memory_resize(places->items, places->capacity * sizeof *places->items);
-        }
+        places->items =
+            memory_room(places->items, &places->capacity, places->count, sizeof *places->items);
         places->items[places->count++] = (struct event_place){.time_ns = event->time_ns,
                                                               .position = event->position,
                                                               .source = event->source,
@@ -40,47 +42,31 @@ void event_places_note(struct event_places *places, const struct batch *batch) {
 static int compare_places(const void *left, const void *right) {
     const struct event_place *a = left;
     const struct event_place *b = right;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    if (a->position != b->position)
-        return a->position < b->position ? -1 : 1;
-    return (a->source > b->source) - (a->source < b->source);
+    return COMPARE_KEYS(COMPARE(a->kind, b->kind), COMPARE(a->time_ns, b->time_ns),
+                        COMPARE(a->position, b->position), COMPARE(a->source, b->source));
 }
 
-static enum event_kind kind_of(struct slice uid) {
-    static const struct {
-        struct slice start;
-        enum event_kind kind;
-    } kinds[] = {{{"fr:", 3}, EVENT_FLIGHT},
-                 {{"xid:", 4}, EVENT_KERNEL},
-                 {{"aer:", 4}, EVENT_KERNEL},
-                 {{"sysfs:", 6}, EVENT_AER_COUNTERS},
-                 {{"dcgm:", 5}, EVENT_GPU_SAMPLE},
-                 {{"k8s-event:", 10}, EVENT_KUBERNETES},
-                 {{"node-condition:", 15}, EVENT_KUBERNETES}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (uid.size > kinds[i].start.size &&
-            memcmp(uid.data, kinds[i].start.data, kinds[i].start.size) == 0)
-            return kinds[i].kind;
+// By the prefix that a component says its evidence has; without one it is telemetry.
+static enum event_kind kind_of(struct component_set set, struct slice uid) {
+    for (size_t i = 0; i < set.count; i++)
+        for (size_t k = 0; k < set.types[i]->evidence_count; k++)
+            if (text_begins(uid, slice_of(set.types[i]->evidence[k].prefix)))
+                return (enum event_kind)set.types[i]->evidence[k].event;
     return EVENT_TELEMETRY;
 }
 
 // The number behind the last colon; RANK_NONE: none.
 static int32_t last_number(struct slice uid) {
     const char *colon = memrchr(uid.data, ':', uid.size);
-    char digits[16];
-    size_t size = colon == NULL ? 0 : (size_t)(uid.data + uid.size - colon - 1);
-    if (size == 0 || size >= sizeof digits)
+    uint64_t number;
+    if (colon == NULL || !text_number(text_from(uid, (size_t)(colon + 1 - uid.data)), 9, &number))
         return RANK_NONE;
-    memcpy(digits, colon + 1, size);
-    digits[size] = '\0';
-    return (int32_t)strtol(digits, NULL, 10);
+    return (int32_t)number;
 }
 
 static uint32_t first_of(const struct event_places *places, enum event_kind kind,
                          uint64_t time_ns) {
+    assert(places->sorted);
     uint32_t low = 0, high = places->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -105,7 +91,7 @@ static const struct event_place *find_dump(const struct event_places *places, in
 
 const struct event_place *event_places_find(struct event_places *places,
                                             const struct evidence *evidence) {
-    enum event_kind kind = kind_of(evidence->uid);
+    enum event_kind kind = kind_of(places->components, evidence->uid);
     if (!places->sorted && places->count > 1)
         qsort(places->items, places->count, sizeof *places->items, compare_places);
     places->sorted = true;
@@ -162,6 +148,7 @@ static struct slice line_cut(struct slice line, struct arena *arena, size_t max)
 }
 
 struct slice event_place_line(const struct event_place *place, struct arena *arena, size_t max) {
+    assert(arena != NULL && max > 0);
     struct slice path = intern_slice(place->source);
     char *line = NULL;
     size_t capacity = 0;

@@ -5,7 +5,7 @@
 // for days.
 #pragma once
 
-#include "pipeline/model/batch.h"
+#include "pipeline/component/component.h"
 
 enum { EVENT_PLACES_MAX = 1 << 24 };
 
@@ -19,6 +19,7 @@ struct event_place {
 };
 
 struct event_places {
+    struct component_set components; // tell what their evidence names
     struct event_place *items;
     uint32_t count;
     uint32_t capacity;

@@ -1,70 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
-// What evidence was absent, and how is it switched on?
+// A table of the kinds of evidence: what goes unchecked without each, and how to switch it on.
 #include "exporters/report/seen.h"
 
+#include "pipeline/component/component.h"
 #include "pipeline/model/node_event.h"
+
+#include <assert.h>
 
 #define KIND(kind)   (1u << (kind))
 #define FIELD(field) (UINT64_C(1) << (field))
 
-enum { ABSENT_MAX = 8 };
+void seen_begin(struct seen *seen, const struct component_set *components) {
+    *seen = (struct seen){0};
+    for (size_t i = 0; components != NULL && i < components->count; i++)
+        for (uint32_t class = 0; class < EVENT_CLASS_COUNT; class ++)
+            if (components->types[i]->kind == COMPONENT_PROCESSOR &&
+                event_class_name(class) != NULL &&
+                component_takes(components->types[i], NULL, class))
+                seen->looked_at[class / 64] |= UINT64_C(1) << class % 64;
+}
+
+// Those that may be told although no detector names a cause.
+static bool is_failure(const struct event *event) {
+    if (event->kind != EVENT_OBSERVATION)
+        return false;
+    switch ((enum observation_kind)event->observation->kind) {
+    case OBSERVATION_WATCHDOG_END:
+    case OBSERVATION_WATCHDOG_TERMINATED:
+    case OBSERVATION_NCCL_PEER_CLOSED:
+    case OBSERVATION_PEER_CLOSED:
+    case OBSERVATION_COLLECTIVE_TIMEOUT:
+    case OBSERVATION_RENDEZVOUS_TIMEOUT:
+    case OBSERVATION_ERROR_FILE:
+    case OBSERVATION_LAUNCHER_FAILED:
+    case OBSERVATION_LAUNCHER_SUMMARY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_unread(const struct seen *seen, const struct event *event) {
+    if (event->kind != EVENT_OBSERVATION && event->kind != EVENT_APP_LINE)
+        return false;
+    uint32_t class = event_class(event);
+    return (seen->looked_at[class / 64] >> class % 64 & 1) == 0;
+}
 
 void seen_note(struct seen *seen, const struct batch *batch) {
+    assert(batch->event_count == 0 || batch->events != NULL);
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
         seen->kinds |= KIND(event->kind);
+        seen->unread |= is_unread(seen, event);
+        seen->failed |= is_failure(event);
         if (event->kind == EVENT_KUBERNETES)
             seen->kubernetes |= KIND(event->kubernetes->kind);
         for (uint32_t j = 0; event->kind == EVENT_GPU_SAMPLE && j < event->gpus->count; j++)
             seen->gpu_fields |= event->gpus->samples[j].present;
+        if (event->timeless)
+            continue;
+        if (seen->first_ns == 0 || event->time_ns < seen->first_ns)
+            seen->first_ns = event->time_ns;
+        if (event->time_ns > seen->last_ns)
+            seen->last_ns = event->time_ns;
     }
+    seen->event_count += batch->event_count;
 }
 
-static bool lacks_fields(const struct seen *seen, uint64_t any_of) {
-    return (seen->kinds & KIND(EVENT_GPU_SAMPLE)) != 0 && (seen->gpu_fields & any_of) == 0;
-}
+// Absent where something of `with` came (0: always), but nothing of `any_of`; both are bits of the
+// same set.
+struct rule {
+    enum { OF_KINDS, OF_KUBERNETES, OF_GPU_FIELDS } of;
+    uint64_t with, any_of;
+    struct absence absence;
+};
 
 // Sources: PyTorch, Flight Recorder; NVIDIA dcgm-exporter, default-counters.csv; the kernel's
 // Documentation/ABI/testing/dev-kmsg.
-const char *seen_absent(const struct seen *seen, uint32_t index) {
-    const char *texts[ABSENT_MAX];
+static const struct rule rules[SEEN_ABSENT_MAX] = {
+    {OF_KINDS,
+     0,
+     KIND(EVENT_TELEMETRY),
+     {"memory of ranks (no telemetry)",
+      "No telemetry of ranks, so growth of memory is not seen: write it with stormlog's telemetry "
+      "sink."}},
+    {OF_KINDS,
+     0,
+     KIND(EVENT_FLIGHT),
+     {"hangs (no Flight Recorder dumps)",
+      "No Flight Recorder dumps, so a hang is not seen: set TORCH_FR_BUFFER_SIZE=2000, "
+      "TORCH_FR_DUMP_ON_TIMEOUT=1 and TORCH_FR_DUMP_TEMP_FILE to a path that is kept; in older "
+      "PyTorch TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT and "
+      "TORCH_NCCL_DEBUG_INFO_TEMP_FILE."}},
+    {OF_KINDS,
+     0,
+     KIND(EVENT_KERNEL),
+     {"Xid and PCIe errors (no kernel log)",
+      "No kernel log, so Xid and PCIe errors are known by counters at best: add /dev/kmsg of the "
+      "node, or the output of `journalctl -k -o json`."}},
+    {OF_KINDS,
+     0,
+     KIND(EVENT_GPU_SAMPLE),
+     {"GPU health (no GPU counters)", "No GPU counters: scrape dcgm-exporter, and add its text."}},
+    {OF_GPU_FIELDS,
+     UINT64_MAX,
+     FIELD(GPU_CLOCK_REASONS) | FIELD(GPU_THERMAL_VIOLATION_NS),
+     {"thermal throttling (no clock reasons)",
+      "No clock reasons and no time lost to heat: add DCGM_FI_DEV_CLOCK_THROTTLE_REASONS and "
+      "DCGM_FI_DEV_THERMAL_VIOLATION to dcgm-exporter's counters.csv; its default has neither."}},
+    {OF_GPU_FIELDS,
+     UINT64_MAX,
+     FIELD(GPU_ECC_UNCORRECTED_VOLATILE) | FIELD(GPU_REMAP_PENDING),
+     {"GPU memory errors (no ECC counters)",
+      "No ECC totals and no pending row remaps: add DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, "
+      "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL and DCGM_FI_DEV_ROW_REMAP_PENDING to dcgm-exporter's "
+      "counters.csv."}},
+    {OF_KINDS,
+     0,
+     KIND(EVENT_KUBERNETES),
+     {"evicted pods (no Kubernetes events)",
+      "No Kubernetes events, so evicted pods are not seen: watch events, pods and nodes."}},
+    {OF_KUBERNETES,
+     KIND(KUBERNETES_EVENT),
+     KIND(KUBERNETES_POD),
+     {"nodes of evicted pods (no Pod objects)",
+      "No Pod objects, so the node of an evicted pod is not known: watch pods as well as "
+      "events."}},
+    {OF_KUBERNETES,
+     KIND(KUBERNETES_EVENT),
+     KIND(KUBERNETES_NODE),
+     {"pressure on nodes (no Node objects)",
+      "No Node objects, so pressure on a node is not seen: watch nodes too."}},
+    {OF_KINDS,
+     KIND(EVENT_KERNEL) | KIND(EVENT_GPU_SAMPLE),
+     KIND(EVENT_RANK_MAP),
+     {"ranks of faulty GPUs (no rank map)",
+      "No rank map, so faults of GPUs are joined with ranks by node only: write one line a rank "
+      "with rank, k8s.node.name, pci_bus_id and process.pid."}},
+};
+
+uint32_t seen_absent(const struct seen *seen, const struct absence *absent[SEEN_ABSENT_MAX]) {
+    const uint64_t sets[] = {seen->kinds, seen->kubernetes, seen->gpu_fields};
     uint32_t count = 0;
-    if (!seen_nodes(seen))
-        return NULL;
-    if ((seen->kinds & KIND(EVENT_FLIGHT)) == 0)
-        texts[count++] =
-            "No Flight Recorder dumps, so a hang is not seen: set TORCH_FR_BUFFER_SIZE=2000, "
-            "TORCH_FR_DUMP_ON_TIMEOUT=1 and TORCH_FR_DUMP_TEMP_FILE to a path that is kept; in "
-            "older PyTorch TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT and "
-            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE.";
-    if ((seen->kinds & KIND(EVENT_KERNEL)) == 0)
-        texts[count++] =
-            "No kernel log, so Xids and PCIe errors are known by counters at best: give /dev/kmsg "
-            "of the node, or what `journalctl -k -o json` prints.";
-    if ((seen->kinds & KIND(EVENT_GPU_SAMPLE)) == 0)
-        texts[count++] = "No GPU counters: scrape dcgm-exporter, and give its text.";
-    if (lacks_fields(seen, FIELD(GPU_CLOCK_REASONS) | FIELD(GPU_THERMAL_VIOLATION_NS)))
-        texts[count++] =
-            "No clock reasons and no time lost to heat: add DCGM_FI_DEV_CLOCK_THROTTLE_REASONS "
-            "and DCGM_FI_DEV_THERMAL_VIOLATION to dcgm-exporter's counters.csv; its default has "
-            "neither.";
-    if (lacks_fields(seen, FIELD(GPU_ECC_UNCORRECTED_VOLATILE) | FIELD(GPU_REMAP_PENDING)))
-        texts[count++] =
-            "No ECC totals and no pending row remaps: add DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, "
-            "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL and DCGM_FI_DEV_ROW_REMAP_PENDING to dcgm-exporter's "
-            "counters.csv.";
-    if ((seen->kubernetes & KIND(KUBERNETES_EVENT)) != 0 &&
-        (seen->kubernetes & KIND(KUBERNETES_POD)) == 0)
-        texts[count++] =
-            "No Pod objects, so the node of an evicted pod is not known: watch pods as well as "
-            "events.";
-    if ((seen->kubernetes & KIND(KUBERNETES_EVENT)) != 0 &&
-        (seen->kubernetes & KIND(KUBERNETES_NODE)) == 0)
-        texts[count++] = "No Node objects, so pressure on a node is not seen: watch nodes too.";
-    if ((seen->kinds & KIND(EVENT_RANK_MAP)) == 0 &&
-        (seen->kinds & (KIND(EVENT_KERNEL) | KIND(EVENT_GPU_SAMPLE))) != 0)
-        texts[count++] =
-            "No rank map, so faults of GPUs are joined with ranks by node only: write one line a "
-            "rank with rank, k8s.node.name, pci_bus_id and process.pid.";
-    return index < count ? texts[index] : NULL;
+    for (size_t i = 0; i < SEEN_ABSENT_MAX; i++)
+        if ((rules[i].with == 0 || (sets[rules[i].of] & rules[i].with) != 0) &&
+            (sets[rules[i].of] & rules[i].any_of) == 0)
+            absent[count++] = &rules[i].absence;
+    return count;
 }

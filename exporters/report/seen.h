@@ -1,22 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kinds of evidence came, and which of those that were missing would have said more.
+// Which kinds of evidence came, how much of it, and what its absence leaves unchecked.
 //
-// A few bits; nothing is allocated.
+// A few bits and counts; nothing is allocated.
 #pragma once
 
 #include "pipeline/model/batch.h"
+#include "pipeline/model/observation.h"
+
+enum { SEEN_CLASS_WORDS = (EVENT_CLASS_COUNT + 63) / 64 };
 
 struct seen {
-    uint32_t kinds;      // 1 << enum event_kind
-    uint32_t kubernetes; // 1 << enum kubernetes_kind
-    uint64_t gpu_fields; // 1 << enum gpu_field: any GPU had it
+    uint64_t looked_at[SEEN_CLASS_WORDS]; // bit event_class: a processor of this build takes such
+    bool failed;                          // a log told of ranks that failed
+    bool unread;                          // a log told of what no processor takes
+    uint64_t gpu_fields;                  // 1 << enum gpu_field: any GPU had it
+    uint32_t kinds;                       // 1 << enum event_kind
+    uint32_t kubernetes;                  // 1 << enum kubernetes_kind
+    uint64_t event_count;
+    uint64_t first_ns, last_ns; // of the events that have a time of their own; both 0: none has
 };
 
-// Whether anything came beside what training processes and schedulers of tasks say of themselves.
+struct component_set;
+
+// What was not checked for want of evidence.
+struct absence {
+    const char *what;   // "hangs (no Flight Recorder dumps)"
+    const char *advice; // how to switch that evidence on: sentences
+};
+
+enum { SEEN_ABSENT_MAX = 10 };
+
+// Whether anything came beside the reports of training processes and of task schedulers.
 static inline bool seen_nodes(const struct seen *seen) {
-    return seen != NULL && (seen->kinds & ~(1u << EVENT_TELEMETRY | 1u << EVENT_SPAN)) != 0;
+    return (seen->kinds & ~(1u << EVENT_TELEMETRY | 1u << EVENT_SPAN)) != 0;
 }
+// Before the first batch. `components`: those of this build; NULL: none.
+void seen_begin(struct seen *seen, const struct component_set *components);
 void seen_note(struct seen *seen, const struct batch *batch);
-// What was absent, and how to switch it on, one text after another; NULL behind the last. Nothing
-// when there was only telemetry of processes: then nobody looks at nodes.
-const char *seen_absent(const struct seen *seen, uint32_t index);
+// Fills `absent`, and returns how many there are.
+uint32_t seen_absent(const struct seen *seen, const struct absence *absent[SEEN_ABSENT_MAX]);

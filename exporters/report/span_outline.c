@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which spans of a tree are worth a line?
+// Chooses the spans of a tree that are worth a line.
 //
 // A node is one span, or siblings told together. The node with the most thread time among those
 // that were not opened yet is opened next, as long as there are lines left, so that room goes where
@@ -8,15 +8,20 @@
 #include "exporters/report/span_outline.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
+#include "base/text/cut.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { ANSWER_BYTES = 64 << 10, WORK_BYTES = 64 << 10, ALIKE_MIN = 4 };
 
 struct node {
-    struct span_line line;
+    struct span_line line; // its names are copied for good when it is sure to have a line
+    struct slice stem;
     const uint32_t *spans; // [span_count], in order
     uint32_t span_count;
+    uint32_t order; // among its siblings
     bool opened;
     struct node *first; // its children, in order; the one for the rest is last
     struct node *next;
@@ -32,35 +37,20 @@ struct maker {
     uint32_t node_count;
 };
 
-// A span, or several that were joined, while it is found out which of them have lines.
-struct candidate {
-    enum span_line_kind kind;
-    uint32_t order; // among its siblings
-    uint32_t span_count;
-    uint32_t span;         // of one
-    const uint32_t *spans; // of several
-    struct slice name, stem, last_name, longest;
-    double thread_s, seconds, longest_s;
-    uint64_t below;
-};
-
+// Siblings, while it is found out which of them have lines.
 struct family {
-    struct candidate *items; // in order
+    struct node *items; // in order
     uint32_t count;
     uint32_t capacity;
 };
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
 
 struct slice span_stem(struct arena *arena, struct slice name) {
     char *stem = arena_take(arena, name.size + 1);
     size_t size = 0;
     for (size_t i = 0; i < name.size; i++) {
-        if (!is_digit(name.data[i]))
+        if (!text_is_digit(name.data[i]))
             stem[size++] = name.data[i];
-        else if (i == 0 || !is_digit(name.data[i - 1]))
+        else if (i == 0 || !text_is_digit(name.data[i - 1]))
             stem[size++] = '#';
     }
     return (struct slice){stem, size};
@@ -75,7 +65,18 @@ static double open_seconds(const struct span_answer *answer) {
     return answer->interval_count > 0 ? seconds : answer->stop_s - answer->enqueued_s;
 }
 
-static void read_figures(const struct span_answer *answer, struct span_line *line) {
+// Asks for the figures of the node's spans; `answer` is good until the next one.
+static void figures_ask(struct maker *maker, struct node *node, struct span_answer *answer) {
+    assert(node->span_count > 0 && (node->line.kind != SPAN_LINE_ONE || node->span_count == 1));
+    const struct span_report *report = maker->report;
+    struct span_line *line = &node->line;
+    arena_reset(&maker->scratch);
+    if (line->kind == SPAN_LINE_ONE)
+        report->ask->answer(report->tree, node->spans[0], report->now_s, &maker->scratch, answer);
+    else
+        report->ask->merge(report->tree, node->spans, node->span_count, report->now_s,
+                           &maker->scratch, answer);
+    line->count = node->span_count;
     line->seconds = open_seconds(answer);
     line->thread_s = answer->active_cpu_s;
     line->idle_s = answer->idle_s;
@@ -83,7 +84,6 @@ static void read_figures(const struct span_answer *answer, struct span_line *lin
     line->busy_s = answer->duration_s;
     line->nbytes = answer->nbytes_total;
     line->done = answer->done;
-    line->folded = answer->folded;
     memcpy(line->states, answer->states, sizeof line->states);
 }
 
@@ -91,94 +91,67 @@ static struct slice last_tag(const struct span_answer *answer) {
     return answer->name_count > 0 ? answer->name[answer->name_count - 1] : (struct slice){"", 0};
 }
 
-static void ask(struct maker *maker, const uint32_t *spans, uint32_t count, bool together,
-                struct span_answer *answer) {
-    const struct span_report *report = maker->report;
-    arena_reset(&maker->scratch);
-    if (together)
-        report->ask->merge(report->tree, spans, count, report->now_s, &maker->scratch, answer);
-    else
-        report->ask->answer(report->tree, spans[0], report->now_s, &maker->scratch, answer);
-}
-
 // -- siblings -------------------------------------------------------------------------------------
 
 static void family_add(struct maker *maker, struct family *family, uint32_t span) {
     struct span_answer answer;
-    ask(maker, &span, 1, false, &answer);
-    if (family->count == family->capacity) {
-        family->capacity = family->capacity == 0 ? 16 : family->capacity * 2;
-        family->items = memory_resize(family->items, family->capacity * sizeof *family->items);
-    }
-    struct slice name = arena_copy(&maker->work, last_tag(&answer));
-    family->items[family->count] = (struct candidate){
-        .kind = SPAN_LINE_ONE,
-        .order = family->count,
-        .span_count = 1,
-        .span = span,
-        .name = name,
-        .stem = span_stem(&maker->work, name),
-        .thread_s = answer.active_cpu_s,
-        .seconds = open_seconds(&answer),
-        .below = answer.child_count,
-    };
-    family->count++;
+    uint32_t *own = arena_take(&maker->work, sizeof *own);
+    *own = span;
+    family->items =
+        memory_room(family->items, &family->capacity, family->count, sizeof *family->items);
+    struct node *node = &family->items[family->count];
+    *node = (struct node){.spans = own, .span_count = 1, .order = family->count++};
+    figures_ask(maker, node, &answer);
+    node->line.name = arena_copy(&maker->work, last_tag(&answer));
+    node->line.below = answer.child_count;
+    node->stem = span_stem(&maker->work, node->line.name);
 }
 
 static int order_compare(const void *left, const void *right) {
-    const struct candidate *a = left, *b = right;
-    return (a->order > b->order) - (a->order < b->order);
+    const struct node *a = left, *b = right;
+    return COMPARE(a->order, b->order);
 }
 
 static int stem_compare(const void *left, const void *right) {
-    const struct candidate *a = left, *b = right;
-    int order = slice_compare(a->stem, b->stem);
-    return order != 0 ? order : order_compare(left, right);
+    const struct node *a = left, *b = right;
+    return COMPARE_KEYS(slice_compare(a->stem, b->stem), COMPARE(a->order, b->order));
 }
 
 static int time_compare(const void *left, const void *right) {
-    const struct candidate *a = left, *b = right;
-    if (a->thread_s != b->thread_s)
-        return a->thread_s > b->thread_s ? -1 : 1;
-    if (a->seconds != b->seconds)
-        return a->seconds > b->seconds ? -1 : 1;
-    return order_compare(left, right);
+    const struct node *a = left, *b = right;
+    return COMPARE_KEYS(COMPARE(b->line.thread_s, a->line.thread_s),
+                        COMPARE(b->line.seconds, a->line.seconds), COMPARE(a->order, b->order));
 }
 
-// Makes the first of `count` candidates one for all of them.
-static void join(struct maker *maker, struct candidate *items, uint32_t count,
+// Makes the first of `count` siblings one for all of them.
+static void join(struct maker *maker, struct node *items, uint32_t count,
                  enum span_line_kind kind) {
-    struct candidate joined = items[0];
-    joined.kind = kind;
-    joined.longest_s = -1;
-    joined.span_count = 0;
-    joined.below = 0;
+    assert(count > 0 && kind != SPAN_LINE_ONE);
+    struct node joined = {.line = {.kind = kind, .name = items[0].line.name, .longest_s = -1},
+                          .order = items[0].order};
     for (uint32_t i = 0; i < count; i++)
         joined.span_count += items[i].span_count;
     uint32_t *spans = arena_take(&maker->work, joined.span_count * sizeof *spans);
     joined.spans = spans;
     for (uint32_t i = 0; i < count; i++) {
-        const struct candidate *item = &items[i];
-        memcpy(spans, item->spans != NULL ? item->spans : &item->span,
-               item->span_count * sizeof *spans);
-        spans += item->span_count;
-        joined.below += item->below;
-        joined.last_name = item->name;
-        if (item->seconds > joined.longest_s) {
-            joined.longest_s = item->seconds;
-            joined.longest = item->name;
+        const struct span_line *line = &items[i].line;
+        memcpy(spans, items[i].spans, items[i].span_count * sizeof *spans);
+        spans += items[i].span_count;
+        joined.line.below += line->below;
+        joined.line.last_name = line->name;
+        if (line->seconds > joined.line.longest_s) {
+            joined.line.longest_s = line->seconds;
+            joined.line.longest = line->name;
         }
     }
     struct span_answer answer;
-    ask(maker, joined.spans, joined.span_count, true, &answer);
-    joined.thread_s = answer.active_cpu_s;
-    joined.seconds = open_seconds(&answer);
+    figures_ask(maker, &joined, &answer);
     items[0] = joined;
 }
 
 // Those with one stem become one when there are `least` of them or more.
 static void join_alike(struct maker *maker, struct family *family, uint32_t least) {
-    struct candidate *items = family->items;
+    struct node *items = family->items;
     if (family->count < 2)
         return;
     qsort(items, family->count, sizeof *items, stem_compare);
@@ -199,7 +172,7 @@ static void join_alike(struct maker *maker, struct family *family, uint32_t leas
 
 // Behind the `kept` with the most thread time all are told in one line, the last.
 static void join_rest(struct maker *maker, struct family *family, uint32_t kept) {
-    struct candidate *items = family->items;
+    struct node *items = family->items;
     if (family->count <= kept + 1)
         return; // a line for one is that one's
     qsort(items, family->count, sizeof *items, time_compare);
@@ -211,33 +184,19 @@ static void join_rest(struct maker *maker, struct family *family, uint32_t kept)
 
 // -- the tree -------------------------------------------------------------------------------------
 
-static struct node *node_make(struct maker *maker, const struct candidate *from, uint32_t depth) {
-    struct node *node = arena_zero(&maker->work, 1, sizeof *node);
-    uint32_t *own = arena_take(&maker->work, sizeof *own);
-    *own = from->span;
-    node->spans = from->spans != NULL ? from->spans : own;
-    node->span_count = from->span_count;
-    node->opened = from->kind == SPAN_LINE_REST;
-    struct span_answer answer;
-    ask(maker, node->spans, node->span_count, from->kind != SPAN_LINE_ONE, &answer);
-    read_figures(&answer, &node->line);
-    node->line.kind = from->kind;
-    node->line.depth = depth;
-    node->line.count = from->span_count;
-    node->line.name = arena_copy(maker->arena, from->name);
-    node->line.last_name = arena_copy(maker->arena, from->last_name);
-    node->line.longest = arena_copy(maker->arena, from->longest);
-    node->line.longest_s = from->longest_s;
-    node->line.below = from->below;
-    maker->nodes[maker->node_count++] = node;
-    return node;
-}
-
+// The family has its lines; returns the first of them.
 static struct node *family_end(struct maker *maker, struct family *family, uint32_t depth) {
+    assert(maker->node_count + family->count <= maker->limits->lines);
     struct node *first = NULL, **at = &first;
-    for (uint32_t i = 0; i < family->count; i++) {
-        *at = node_make(maker, &family->items[i], depth);
-        at = &(*at)->next;
+    for (uint32_t i = 0; i < family->count; i++, at = &(*at)->next) {
+        struct node *node = *at = arena_take(&maker->work, sizeof *node);
+        *node = family->items[i];
+        node->opened = node->line.kind == SPAN_LINE_REST;
+        node->line.depth = depth;
+        node->line.name = arena_copy(maker->arena, node->line.name);
+        node->line.last_name = arena_copy(maker->arena, node->line.last_name);
+        node->line.longest = arena_copy(maker->arena, node->line.longest);
+        maker->nodes[maker->node_count++] = node;
     }
     memory_give(family->items);
     return first;
@@ -245,12 +204,14 @@ static struct node *family_end(struct maker *maker, struct family *family, uint3
 
 // How many siblings may have lines, beside one for the others.
 static uint32_t room(const struct maker *maker) {
+    assert(maker->node_count < maker->limits->lines);
     uint32_t left = maker->limits->lines - maker->node_count - 1;
     return left > maker->limits->children ? maker->limits->children : left;
 }
 
 // Children of one span may be few and alike and are still told one by one; those of many are not.
 static void open_node(struct maker *maker, struct node *node) {
+    assert(!node->opened && node->span_count > 0);
     struct family family = {0};
     node->opened = true;
     for (uint32_t i = 0; i < node->span_count; i++) {
@@ -294,9 +255,10 @@ static struct node *roots_open(struct maker *maker, struct span_outline *outline
         return NULL;
     uint32_t *roots = arena_take(&maker->work, family.count * sizeof *roots);
     for (uint32_t i = 0; i < family.count; i++)
-        roots[i] = family.items[i].span;
+        roots[i] = family.items[i].spans[0];
+    struct node all = {.line.kind = SPAN_LINE_MANY, .spans = roots, .span_count = family.count};
     struct span_answer answer;
-    ask(maker, roots, family.count, true, &answer);
+    figures_ask(maker, &all, &answer);
     outline->thread_s = answer.active_cpu_s;
     outline->begin_s = answer.enqueued_s;
     outline->end_s = answer.stop_s;

@@ -4,10 +4,11 @@
 //
 // Bounded by its limits, whatever the tree: of many children those with the most thread time have
 // lines and the others share one; deeper spans are counted. Cost: what it takes to ask every span
-// that lies below an opened line, twice; memory on the way: some 150 bytes for each of them.
+// that lies below an opened line; memory on the way: some 350 bytes for each child of one line.
 #pragma once
 
 #include "base/arena.h"
+#include "pipeline/model/span_event.h"
 #include "pipeline/model/span_report.h"
 
 struct span_outline_limits {
@@ -40,7 +41,6 @@ struct span_line {
     bool done;
     uint64_t states[TASK_STATE_COUNT];
     uint64_t below; // direct children that are not shown
-    uint64_t folded;
 };
 
 struct span_outline {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are spans and phases put into words?
+// Spans and phases in words.
 #include "exporters/report/span_words.h"
 
+#include "base/sort.h"
+#include "pipeline/model/span_event.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -62,6 +66,7 @@ const char *span_label(struct text_page *page, const struct span_line *line, siz
 }
 
 bool span_tells_state(const struct span_outline *outline, uint32_t index) {
+    assert(index < outline->count);
     const struct span_line *line = &outline->lines[index];
     bool running = !line->done, erred = line->states[TASK_ERRED] > 0;
     for (uint32_t i = index + 1; i < outline->count && outline->lines[i].depth > line->depth; i++) {
@@ -105,10 +110,10 @@ static int64_t most_threads(const struct span_report *report) {
 const char *span_summary(struct text_page *page, const struct span_report *report,
                          const struct span_outline *outline) {
     if (!report->started)
-        return "Nothing was taken in: no line starts the stream.";
+        return "No events were accepted: no line starts the stream.";
     if (outline->count == 0)
-        return arena_format(page->arena, "No span was made; %" PRIu64 " line%s taken in.",
-                            report->accepted, report->accepted == 1 ? " was" : "s were");
+        return arena_format(page->arena, "No spans; %" PRIu64 " line%s accepted.", report->accepted,
+                            report->accepted == 1 ? " was" : "s were");
     int64_t threads = most_threads(report);
     return arena_format(page->arena,
                         "%s of thread time in %s, at most %" PRId64 " thread%s; %" PRIu64
@@ -146,15 +151,12 @@ const char *span_refusals(struct text_page *page, const struct span_report *repo
 static int phase_time_compare(const void *left, const void *right) {
     const struct span_phase *a = *(const struct span_phase *const *)left;
     const struct span_phase *b = *(const struct span_phase *const *)right;
-    if (a->thread_s != b->thread_s)
-        return a->thread_s > b->thread_s ? -1 : 1;
-    return (a > b) - (a < b);
+    return COMPARE_KEYS(COMPARE(b->thread_s, a->thread_s), COMPARE(a, b));
 }
 
 static int phase_place_compare(const void *left, const void *right) {
-    const struct span_phase *a = *(const struct span_phase *const *)left;
-    const struct span_phase *b = *(const struct span_phase *const *)right;
-    return (a > b) - (a < b);
+    return COMPARE(*(const struct span_phase *const *)left,
+                   *(const struct span_phase *const *)right);
 }
 
 uint32_t span_phases_choose(const struct span_report *report, uint32_t max, struct arena *arena,
@@ -165,6 +167,7 @@ uint32_t span_phases_choose(const struct span_report *report, uint32_t max, stru
         all[i] = &report->phases[i];
     *chosen = all;
     if (count > max) {
+        assert(report->phases != NULL);
         qsort(all, count, sizeof *all, phase_time_compare);
         qsort(all, max, sizeof *all, phase_place_compare);
     }
@@ -189,11 +192,6 @@ const char *span_slowest(struct arena *arena, const struct span_phase_rank *rank
     return arena_format(arena, "slowest in %" PRIu64 " of %" PRIu64, rank->slowest, rank->openings);
 }
 
-static int rank_compare(const void *left, const void *right) {
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    return (a > b) - (a < b);
-}
-
 uint32_t span_inside(const struct span_phase *phase, struct arena *arena, int32_t **ranks) {
     *ranks = arena_take(arena, (phase->rank_count + 1) * sizeof **ranks);
     uint32_t count = 0;
@@ -201,6 +199,6 @@ uint32_t span_inside(const struct span_phase *phase, struct arena *arena, int32_
         if (phase->ranks[i].inside)
             (*ranks)[count++] = phase->ranks[i].rank;
     if (count > 1)
-        qsort(*ranks, count, sizeof **ranks, rank_compare);
+        qsort(*ranks, count, sizeof **ranks, compare_by_i32);
     return count;
 }

@@ -4,6 +4,7 @@
 
 #include "exporters/report/span_outline.h"
 #include "exporters/report/text/layout.h"
+#include "pipeline/model/span_event.h"
 
 // Seconds as the reports' nanoseconds; what no clock shows is cut to some 300 years.
 __int128 span_nanoseconds(double seconds);

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the report get to a person?
+// The text exporter: how the report gets to a person.
 //
 // The style is found out once, at the start: colours and width from the terminal, UTF-8 from the
 // locale. The report is made at the last evaluation and goes out whole.
-#include "exporters/text.h"
+#include "pipeline/component/component.h"
 
 #include "base/log.h"
+#include "config/problem.h"
 #include "exporters/output/output.h"
+#include "exporters/report/event_places.h"
+#include "exporters/report/seen.h"
+#include "exporters/report/text/layout.h"
 #include "exporters/report/text/parts.h"
+#include "exporters/report/text/report.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,43 +28,35 @@ struct text_config {
     const char *verdict;
     int color; // enum color_choice
     int64_t width;
+    bool verbose;
 };
 
 struct text_exporter {
-    struct text_style style;
     struct output output;
+    struct text_style style;
     struct seen seen;
     const char *verdict; // NULL: the report
     struct event_places places;
 };
+OUTPUT_COMES_FIRST(struct text_exporter);
 
 static const char *const COLORS[] = {"auto", "always", "never", NULL};
 
 static const struct option OPTIONS[] = {
-    {.name = "path",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct text_config, path),
-     .claim = CLAIM_FILE,
-     .default_value = "-",
-     .help = "file to write, or - for standard output"},
-    {.name = "verdict",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct text_config, verdict),
-     .help = "only the verdict with this id, or the beginning of one: each piece of its evidence, "
-             "and where it stands in the input; 32 bytes an event are kept for that"},
-    {.name = "color",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct text_config, color),
-     .default_value = "auto",
-     .choices = COLORS,
-     .help = "auto: on a terminal, unless NO_COLOR is set or TERM is dumb"},
-    {.name = "width",
-     .type = OPTION_INT,
-     .offset = offsetof(struct text_config, width),
-     .default_value = "0",
-     .min = 0,
-     .max = WIDTH_MAX,
-     .help = "columns of a line, 40 to 400; 0: the terminal's, or 80"},
+    OPTION(struct text_config, path, OPTION_TEXT, .claim = CLAIM_FILE, .default_value = "-",
+           .help = "file to write, or - for standard output"),
+    OPTION(
+        struct text_config, verdict, OPTION_TEXT,
+        .help =
+            "only the verdict with this id, or the beginning of one: each piece of its evidence, "
+            "and where it stands in the input; 32 bytes an event are kept for that"),
+    OPTION(struct text_config, color, OPTION_CHOICE, .default_value = "auto", .choices = COLORS,
+           .help = "auto: on a terminal, unless NO_COLOR is set or TERM is dumb"),
+    OPTION(struct text_config, width, OPTION_INT, .default_value = "0", .min = 0, .max = WIDTH_MAX,
+           .help = "columns of a line, 40 to 400; 0: the terminal's, or 80"),
+    OPTION(struct text_config, verbose, OPTION_BOOL, .default_value = "false",
+           .help =
+               "all details also where nothing was found, and how to add evidence that was absent"),
 };
 
 static void text_validate(const void *config, struct problem_list *problems) {
@@ -112,6 +110,9 @@ static enum status text_start(void *instance, const void *config,
         .site = context->site,
     };
     self->verdict = given->verdict;
+    seen_begin(&self->seen, context->components);
+    if (context->components != NULL)
+        self->places.components = *context->components;
     enum status status = output_open(&self->output, &options, error);
     if (status != STATUS_OK)
         return status;
@@ -120,7 +121,9 @@ static enum status text_start(void *instance, const void *config,
         .color = color_wanted((enum color_choice)given->color, terminal),
         .utf8 = locale_is_utf8(),
         .width = page_width(given->width, terminal),
+        .verbose = given->verbose,
     };
+    assert(self->style.width >= WIDTH_MIN && self->style.width <= WIDTH_MAX);
     return STATUS_OK;
 }
 
@@ -132,6 +135,7 @@ static void text_stop(void *instance) {
 
 static void text_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct text_exporter *self = instance;
+    assert(self->style.width >= WIDTH_MIN); // it was started
     seen_note(&self->seen, batch);
     if (self->verdict != NULL)
         event_places_note(&self->places, batch);
@@ -147,12 +151,6 @@ static void text_encode(void *instance, const struct batch *batch, struct buffer
                   self->verdict);
 }
 
-static enum status text_send(void *instance, const struct request *request,
-                             struct send_outcome *outcome, struct error *error) {
-    struct text_exporter *self = instance;
-    return output_send(&self->output, request, outcome, error);
-}
-
 const struct component_type exporter_text = {
     .name = "text",
     .summary = "Writes a report for people at the end: who started it, when, how much, how sure.",
@@ -166,5 +164,5 @@ const struct component_type exporter_text = {
     .validate = text_validate,
     .start = text_start,
     .stop = text_stop,
-    .exporter = {.encode = text_encode, .send = text_send},
+    .exporter = {.encode = text_encode, .send = output_send},
 };

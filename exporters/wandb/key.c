@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which key opens the W&B server, and does it look like one?
+// Finds the API key of a W&B server and checks its form.
 //
 // A key is 40 or more letters, digits and underscores, on-premises behind a prefix of any printed
 // characters that ends with a dash, or a JSON Web Token. A netrc file is read once, at most 64 KiB
@@ -8,6 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/text/cut.h"
+#include "exporters/wandb/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +44,7 @@ static bool is_token(struct slice key) {
 }
 
 static enum status key_check(struct slice key, const char *from, struct error *error) {
+    assert(key.size > 0);
     if (key.size > KEY_SIZE_MAX)
         return error_set(error, STATUS_CONFIG,
                          "the API key from %s has %zu characters; no key is that long", from,
@@ -71,32 +74,20 @@ static enum status key_check(struct slice key, const char *from, struct error *e
 
 // -- netrc ----------------------------------------------------------------------------------------
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 // The next word; empty at the end. Double quotes may stand around one.
 static struct slice next_word(struct slice *text) {
-    while (text->size > 0 && is_blank(*text->data)) {
-        text->data++;
-        text->size--;
-    }
-    bool quoted = text->size > 0 && *text->data == '"';
-    size_t begin = quoted ? 1 : 0, end = begin;
-    while (end < text->size && !(quoted ? text->data[end] == '"' : is_blank(text->data[end])))
-        end++;
-    struct slice word = {text->data + begin, end - begin};
-    size_t used = quoted && end < text->size ? end + 1 : end;
-    text->data += used;
-    text->size -= used;
+    *text = text_trim(*text);
+    bool quoted = text_skip_char(text, '"');
+    struct slice word = quoted ? text_until(*text, '"') : text_until_any(*text, " \t\r\n");
+    *text = text_from(*text, word.size);
+    if (quoted)
+        (void)text_skip_char(text, '"');
     return word;
 }
 
 static void skip_behind(struct slice *text, const char *mark) {
-    const char *found = memmem(text->data, text->size, mark, strlen(mark));
-    size_t used = found == NULL ? text->size : (size_t)(found - text->data) + strlen(mark);
-    text->data += used;
-    text->size -= used;
+    if (!text_find(*text, slice_of(mark), text))
+        *text = text_from(*text, text->size);
 }
 
 // The password for `host`, or that of `default`; empty: there is none.
@@ -139,17 +130,13 @@ static bool netrc_read(const char *path, struct buffer *text, char why[160]) {
         snprintf(why, 160, "%s", errno == ENOENT ? "is not there" : strerror(errno));
         return false;
     }
-    char block[4096];
-    ssize_t got;
-    while ((got = read(descriptor, block, sizeof block)) > 0)
-        buffer_append(text, (struct slice){block, (size_t)got});
-    if (got < 0)
-        snprintf(why, 160, "%s", strerror(errno));
+    int failure = wandb_read_all(descriptor, text);
+    if (failure != 0)
+        snprintf(why, 160, "%s", strerror(failure));
     else if (text->failed)
         snprintf(why, 160, "has more than %d bytes", NETRC_SIZE_MAX);
-    explicit_bzero(block, sizeof block);
     close(descriptor);
-    return got == 0 && !text->failed;
+    return failure == 0 && !text->failed;
 }
 
 static void netrc_path(char *path, size_t size) {
@@ -190,6 +177,7 @@ enum status wandb_key_find(struct secret *key, struct secret given, const char *
     const char *text = secret_reveal(given);
     if (text == NULL || text[0] == '\0')
         return netrc_key(key, base_url, error);
+    assert(base_url != NULL);
     enum status status = key_check(slice_of(text), "api_key", error);
     if (status == STATUS_OK)
         key->hidden = memory_copy_text(text, strlen(text));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the files of a run named, and what does a row say of them?
+// Names the files of a run, and makes the row values that point at them.
 //
 // Checksums are libnettle's. Linear in the bytes that are given; nothing is kept.
 #include "exporters/wandb/media.h"
 
 #include "base/text/json_write.h"
+#include "exporters/wandb/files.h"
 
 #include <nettle/base64.h>
 #include <nettle/md5.h>
@@ -60,6 +61,7 @@ void media_append_key(struct buffer *out, struct slice key) {
 
 void media_append_path(struct buffer *out, const struct wandb_record *record, uint64_t step,
                        const char sha256[MEDIA_SHA256_SIZE]) {
+    assert(record->kind == WANDB_TABLE || record->kind == WANDB_HTML);
     bool table = record->kind == WANDB_TABLE;
     buffer_append_text(out, table ? "media/table/" : "media/html/");
     media_append_key(out, record->key);
@@ -67,14 +69,9 @@ void media_append_path(struct buffer *out, const struct wandb_record *record, ui
     buffer_append_text(out, table ? ".table.json" : ".html");
 }
 
-static bool allowed_in_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-}
-
 static void append_name(struct buffer *out, struct slice text, size_t *room) {
     for (size_t i = 0; i<text.size && * room> 0; i++)
-        if (allowed_in_name(text.data[i])) {
+        if (wandb_is_name_character(text.data[i])) {
             buffer_append_char(out, text.data[i]);
             --*room;
         }
@@ -91,6 +88,7 @@ void media_append_artifact_name(struct buffer *out, const struct wandb_record *r
 }
 
 void media_append_artifact_file(struct buffer *out, const struct wandb_record *record) {
+    assert(record->kind == WANDB_TABLE);
     media_append_key(out, record->key);
     buffer_append_text(out, ".table.json");
 }
@@ -134,6 +132,20 @@ void media_append_html(struct buffer *out, struct slice page) {
         buffer_append(out, trimmed((struct slice){page.data + cut, page.size - cut}, false, true));
 }
 
+struct slice media_run_file(const struct wandb_record *record, uint64_t step, struct buffer *html,
+                            struct buffer *path, char sha256[MEDIA_SHA256_SIZE]) {
+    struct slice file = record->file;
+    if (record->kind == WANDB_HTML) {
+        buffer_reset(html);
+        media_append_html(html, record->file);
+        file = buffer_slice(html);
+    }
+    media_sha256(file, sha256);
+    buffer_reset(path);
+    media_append_path(path, record, step, sha256);
+    return file;
+}
+
 static void append_member(struct buffer *out, const char *before, struct slice value) {
     buffer_append_text(out, before);
     json_append_string(out, value);
@@ -156,6 +168,7 @@ static void append_artifact_path(struct buffer *out, const struct wandb_record *
 
 void media_append_value(struct buffer *out, const struct wandb_record *record, struct slice path,
                         const char sha256[MEDIA_SHA256_SIZE], uint64_t size) {
+    assert(record->kind == WANDB_TABLE || record->kind == WANDB_HTML);
     bool table = record->kind == WANDB_TABLE;
     buffer_append_text(out, table ? "{\"_type\":\"table-file\"" : "{\"_type\":\"html-file\"");
     append_member(out, ",\"path\":", path);

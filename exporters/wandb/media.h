@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What W&B wants of the files of a run: their names, checksums, the row value that points at them,
-// and which files an artifact holds. Both sinks (online.h, offline.h) say the same with these.
+// and which files an artifact holds. Both sinks (exporters/wandb/online/online.h,
+// exporters/wandb/offline/offline.h) say the same with these.
 //
 // Source: what wandb 0.31.0 sends (paths, row values, artifact digests). All functions are pure but
 // media_list_*, which look at files. Any thread.
 #pragma once
 
+#include "base/arena.h"
 #include "exporters/wandb/record.h"
 
 enum {
@@ -29,6 +31,10 @@ void media_append_path(struct buffer *out, const struct wandb_record *record, ui
                        const char sha256[MEDIA_SHA256_SIZE]);
 // The page with W&B's head line inserted, white space at both ends taken off.
 void media_append_html(struct buffer *out, struct slice page);
+// The file behind a TABLE or HTML record as it is uploaded (`html` is the scratch that a page is
+// made in), its path and its checksum.
+struct slice media_run_file(const struct wandb_record *record, uint64_t step, struct buffer *html,
+                            struct buffer *path, char sha256[MEDIA_SHA256_SIZE]);
 // The value under the record's key in its row: {"_type":"table-file",…} or {"_type":"html-file",…}.
 // `path`, `sha256` and `size` are those of the file that is uploaded.
 void media_append_value(struct buffer *out, const struct wandb_record *record, struct slice path,
@@ -41,13 +47,16 @@ void media_append_artifact_file(struct buffer *out, const struct wandb_record *r
 // -- the files of an artifact ---------------------------------------------------------------------
 
 struct media_file {
-    char *name;   // in the artifact: POSIX, relative
-    char *source; // path on this machine; NULL: its bytes are in memory
+    const char *name;   // in the artifact: POSIX, relative; this and the next belong to the list
+    const char *source; // path on this machine; NULL: its bytes are in memory
     char md5[MEDIA_MD5_SIZE];
     uint64_t size;
+    uint32_t depth; // while a directory is walked: folders above it, and whether it is one
+    bool is_folder;
 };
 
 struct media_list {
+    struct arena texts;
     struct media_file *files;
     uint32_t count, capacity;
 };

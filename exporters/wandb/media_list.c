@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files does an artifact hold, and what is its digest?
+// Finds the files of an artifact, reads them and computes its digest.
 //
-// A directory is walked with a list of folders that wait, never by recursion. Its bounds are
+// A directory is walked along the list that it fills, never by recursion. Its bounds are
 // MEDIA_FILES_MAX and MEDIA_DEPTH_MAX, which also end walks in a circle of links. Files are read in
 // blocks of 64 KiB.
 #include "exporters/wandb/media.h"
@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "base/text/utf8.h"
+#include "exporters/wandb/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,44 +22,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_BLOCK = 64 * 1024, FOLDERS_MAX = MEDIA_FILES_MAX };
+enum { READ_BLOCK = 64 * 1024, FOLDERS_MAX = MEDIA_FILES_MAX, TEXTS_BLOCK = 16 * 1024 };
 
 void media_list_release(struct media_list *list) {
-    for (uint32_t i = 0; i < list->count; i++) {
-        memory_give(list->files[i].name);
-        memory_give(list->files[i].source);
-    }
     memory_give(list->files);
+    if (list->texts.block_size > 0)
+        arena_release(&list->texts);
     *list = (struct media_list){0};
 }
 
-// Takes over both texts.
-static struct media_file *list_add(struct media_list *list, char *name, char *source) {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity == 0 ? 8 : list->capacity * 2;
-        list->files = memory_resize(list->files, list->capacity * sizeof *list->files);
-    }
-    struct media_file *file = &list->files[list->count++];
-    *file = (struct media_file){.name = name, .source = source};
-    return file;
+// A text of the list: NAME, or FOLDER/NAME.
+static char *list_text(struct media_list *list, const char *folder, struct slice name) {
+    if (list->texts.block_size == 0)
+        arena_init(&list->texts, TEXTS_BLOCK);
+    if (folder == NULL)
+        return arena_text(&list->texts, name);
+    return arena_format(&list->texts, "%s/%.*s", folder, (int)name.size, name.data);
+}
+
+static struct media_file *list_add(struct media_list *list, struct media_file file) {
+    assert(file.name != NULL);
+    list->files = memory_room(list->files, &list->capacity, list->count, sizeof *list->files);
+    list->files[list->count] = file;
+    return &list->files[list->count++];
 }
 
 void media_list_add_bytes(struct media_list *list, struct slice name, struct slice bytes) {
-    struct media_file *file = list_add(list, memory_copy_text(name.data, name.size), NULL);
-    file->size = bytes.size;
+    struct media_file *file = list_add(
+        list, (struct media_file){.name = list_text(list, NULL, name), .size = bytes.size});
     media_md5(bytes, file->md5);
 }
 
 // -- walking --------------------------------------------------------------------------------------
-
-static char *path_join(const char *folder, const char *name) {
-    size_t front = strlen(folder), back = strlen(name);
-    char *path = memory_take(front + back + 2);
-    memcpy(path, folder, front);
-    path[front] = '/';
-    memcpy(path + front + 1, name, back + 1);
-    return path;
-}
 
 // Names go into JSON and protobuf, which hold Unicode only.
 static bool is_utf8(const char *name) {
@@ -73,93 +68,56 @@ static bool is_utf8(const char *name) {
     return true;
 }
 
-struct folder {
-    char *name;   // in the artifact
-    char *source; // on this machine
-    uint32_t depth;
-};
-
-struct walk {
-    struct media_list *list;
-    struct folder *folders; // that wait; the last is taken next
-    uint32_t count, capacity;
-    uint32_t seen; // folders in all
-};
-
-static enum status walk_push(struct walk *walk, char *name, char *source, uint32_t depth,
+// Adds a file or a folder. What is neither (sockets, links to nothing) is no content.
+static enum status entry_add(struct media_list *list, struct media_file entry, uint32_t *folders,
                              struct error *error) {
-    enum status status = STATUS_OK;
-    if (depth > MEDIA_DEPTH_MAX)
-        status = error_set(error, STATUS_LIMIT,
-                           "%.300s lies more than %d folders deep (does a link lead back up?); "
-                           "an artifact is made of at most so many",
-                           source, MEDIA_DEPTH_MAX);
-    else if (walk->seen++ >= FOLDERS_MAX)
-        status = error_set(error, STATUS_LIMIT,
-                           "%.300s is one folder too many; an artifact has at "
-                           "most %d",
-                           source, FOLDERS_MAX);
-    if (status != STATUS_OK) {
-        memory_give(name);
-        memory_give(source);
-        return status;
-    }
-    if (walk->count == walk->capacity) {
-        walk->capacity = walk->capacity == 0 ? 8 : walk->capacity * 2;
-        walk->folders = memory_resize(walk->folders, walk->capacity * sizeof *walk->folders);
-    }
-    walk->folders[walk->count++] = (struct folder){name, source, depth};
+    struct stat about;
+    if (stat(entry.source, &about) != 0)
+        return errno == ENOENT || errno == ELOOP
+                   ? STATUS_OK
+                   : error_set_os(error, STATUS_IO, errno, "looking at %.300s", entry.source);
+    entry.is_folder = S_ISDIR(about.st_mode);
+    if (!is_utf8(entry.name))
+        return error_set(error, STATUS_BAD_DATA,
+                         "the name of %.300s is not UTF-8; W&B takes no other names", entry.source);
+    if (!entry.is_folder && !S_ISREG(about.st_mode))
+        return STATUS_OK;
+    if (entry.is_folder && entry.depth > MEDIA_DEPTH_MAX)
+        return error_set(error, STATUS_LIMIT,
+                         "%.300s lies more than %d folders deep (does a link lead back up?); an "
+                         "artifact is made of at most so many",
+                         entry.source, MEDIA_DEPTH_MAX);
+    if (entry.is_folder ? *folders >= FOLDERS_MAX : list->count - *folders >= MEDIA_FILES_MAX)
+        return error_set(error, STATUS_LIMIT,
+                         "%.300s is one %s too many; an artifact holds at most %d", entry.source,
+                         entry.is_folder ? "folder" : "file",
+                         entry.is_folder ? FOLDERS_MAX : MEDIA_FILES_MAX);
+    *folders += entry.is_folder;
+    list_add(list, entry);
     return STATUS_OK;
 }
 
-// Takes over both texts. What is neither file nor folder (sockets, links to nothing) is no content.
-static enum status walk_entry(struct walk *walk, char *name, char *source, uint32_t depth,
-                              struct error *error) {
-    struct stat about;
-    enum status status = STATUS_OK;
-    if (stat(source, &about) != 0) {
-        int failure = errno;
-        if (failure != ENOENT && failure != ELOOP)
-            status = error_set_os(error, STATUS_IO, failure, "looking at %.300s", source);
-    } else if (!is_utf8(name)) {
-        status = error_set(error, STATUS_BAD_DATA,
-                           "the name of %.300s is not UTF-8; W&B takes no other names", source);
-    } else if (S_ISDIR(about.st_mode)) {
-        return walk_push(walk, name, source, depth, error);
-    } else if (S_ISREG(about.st_mode) && walk->list->count >= MEDIA_FILES_MAX) {
-        status = error_set(error, STATUS_LIMIT,
-                           "%.300s is one file too many; an artifact holds at most %d", source,
-                           MEDIA_FILES_MAX);
-    } else if (S_ISREG(about.st_mode)) {
-        list_add(walk->list, name, source);
-        return STATUS_OK;
-    }
-    memory_give(name);
-    memory_give(source);
-    return status;
-}
-
-static enum status walk_folder(struct walk *walk, const struct folder *folder,
+static enum status folder_read(struct media_list *list, struct media_file folder, uint32_t *folders,
                                struct error *error) {
-    DIR *stream = opendir(folder->source);
-    if (stream == NULL)
-        return error_set_os(error, STATUS_IO, errno, "reading the folder %.300s", folder->source);
+    assert(folder.is_folder && folder.source != NULL);
+    DIR *stream = opendir(folder.source);
+    const struct dirent *entry = NULL;
     enum status status = STATUS_OK;
-    while (status == STATUS_OK) {
-        errno = 0;
-        const struct dirent *entry = readdir(stream);
-        if (entry == NULL) {
-            if (errno != 0)
-                status = error_set_os(error, STATUS_IO, errno, "reading the folder %.300s",
-                                      folder->source);
-            break;
+    errno = stream == NULL ? errno : 0;
+    while (stream != NULL && status == STATUS_OK && (entry = readdir(stream)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            struct slice name = slice_of(entry->d_name);
+            struct media_file file = {.name = list_text(list, folder.name, name),
+                                      .source = list_text(list, folder.source, name),
+                                      .depth = folder.depth + 1};
+            status = entry_add(list, file, folders, error);
         }
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        status = walk_entry(walk, path_join(folder->name, entry->d_name),
-                            path_join(folder->source, entry->d_name), folder->depth + 1, error);
+        errno = 0;
     }
-    closedir(stream);
+    if (status == STATUS_OK && errno != 0)
+        status = error_set_os(error, STATUS_IO, errno, "reading the folder %.300s", folder.source);
+    if (stream != NULL)
+        closedir(stream);
     return status;
 }
 
@@ -176,46 +134,33 @@ static void list_sort(struct media_list *list) {
     arena_release(&scratch);
 }
 
-// The last part of a path; of "." and "/x/.." that of the folder it leads to. From memory_take.
-static char *base_name(const char *path) {
-    char real[PATH_MAX];
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/')
-        start--;
-    struct slice name = {path + start, end - start};
+// The last part of a path; of "." and "/x/.." that of the folder it leads to, in `real`.
+static struct slice base_name(const char *path, char real[PATH_MAX]) {
+    struct slice name = wandb_base_name(path);
     if ((slice_equal(name, SLICE(".")) || slice_equal(name, SLICE(".."))) &&
-        realpath(path, real) != NULL) {
-        const char *slash = strrchr(real, '/');
-        name = slice_of(slash == NULL ? real : slash + 1);
-    }
-    return memory_copy_text(name.data, name.size);
+        realpath(path, real) != NULL)
+        name = wandb_base_name(real);
+    return name;
 }
 
+// Folders stand in the list until they were read, and are taken out at the end.
 static enum status list_add_path(struct media_list *list, struct slice path, struct error *error) {
-    struct walk walk = {.list = list};
     struct stat about;
-    char *source = memory_copy_text(path.data, path.size);
-    if (stat(source, &about) != 0) {
-        enum status missing = error_set_os(error, STATUS_IO, errno, "looking at %.300s", source);
-        memory_give(source);
-        return missing;
-    }
-    enum status status = walk_entry(&walk, base_name(source), source, 0, error);
-    while (status == STATUS_OK && walk.count > 0) {
-        struct folder folder = walk.folders[--walk.count];
-        status = walk_folder(&walk, &folder, error);
-        memory_give(folder.name);
-        memory_give(folder.source);
-    }
-    while (walk.count > 0) {
-        struct folder folder = walk.folders[--walk.count];
-        memory_give(folder.name);
-        memory_give(folder.source);
-    }
-    memory_give(walk.folders);
+    char real[PATH_MAX];
+    uint32_t folders = 0, first = list->count, kept = list->count;
+    const char *source = list_text(list, NULL, path);
+    if (stat(source, &about) != 0)
+        return error_set_os(error, STATUS_IO, errno, "looking at %.300s", source);
+    struct media_file file = {.name = list_text(list, NULL, base_name(source, real)),
+                              .source = source};
+    enum status status = entry_add(list, file, &folders, error);
+    for (uint32_t i = first; i < list->count && status == STATUS_OK; i++)
+        if (list->files[i].is_folder)
+            status = folder_read(list, list->files[i], &folders, error);
+    for (uint32_t i = first; i < list->count; i++)
+        if (!list->files[i].is_folder)
+            list->files[kept++] = list->files[i];
+    list->count = kept;
     return status;
 }
 
@@ -232,19 +177,6 @@ enum status media_list_add_path(struct media_list *list, struct slice paths, str
 }
 
 // -- reading --------------------------------------------------------------------------------------
-
-static int copy_write(int descriptor, const char *data, size_t size) {
-    while (descriptor >= 0 && size > 0) {
-        ssize_t written = write(descriptor, data, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written == 0 ? EIO : errno;
-        data += written;
-        size -= (size_t)written;
-    }
-    return 0;
-}
 
 static enum status too_large(const struct media_file *file, struct error *error) {
     return error_set(error, STATUS_LIMIT,
@@ -266,7 +198,7 @@ static enum status blocks_read(struct media_file *file, int from, int copy, stru
             break;
         file->size += (uint64_t)got;
         md5_update(hash, (size_t)got, (const uint8_t *)block);
-        int failure = copy_write(copy, block, (size_t)got);
+        int failure = copy < 0 ? 0 : wandb_write_all(copy, (struct slice){block, (size_t)got});
         if (failure != 0)
             status = error_set(error, STATUS_CANNOT_CREATE, "copying %.300s: %s", file->source,
                                strerror(failure));
@@ -278,9 +210,11 @@ static enum status blocks_read(struct media_file *file, int from, int copy, stru
 }
 
 enum status media_file_read(struct media_file *file, int copy, struct error *error) {
+    assert(file->source != NULL && !file->is_folder);
     struct md5_ctx hash;
     uint8_t digest[MD5_DIGEST_SIZE];
     struct stat about;
+    assert(file->source != NULL && !file->is_folder);
     // Without waiting for a writer when it has become a pipe since it was listed.
     int from = open(file->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (from < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an object say under each key, as text?
+// Reads the members of JSON objects as text, and keeps the last value of each key.
 //
 // Members are found by counting brackets outside of strings; nothing else of a value is looked at.
 // Keys are compared in the form that json_append_string gives them. Hashing: open
@@ -97,8 +97,7 @@ struct slice wandb_member_find(struct slice members, const char *key) {
     return (struct slice){"", 0};
 }
 
-double wandb_member_number_or(struct slice members, const char *key, double otherwise) {
-    struct slice value = wandb_member_find(members, key);
+double wandb_number_or(struct slice value, double otherwise) {
     char text[64], *end;
     if (value.size == 0 || value.size >= sizeof text)
         return otherwise;
@@ -106,6 +105,10 @@ double wandb_member_number_or(struct slice members, const char *key, double othe
     text[value.size] = '\0';
     double number = strtod(text, &end);
     return *end == '\0' && number - number == 0 ? number : otherwise;
+}
+
+double wandb_member_number_or(struct slice members, const char *key, double otherwise) {
+    return wandb_number_or(wandb_member_find(members, key), otherwise);
 }
 
 // -- values by key --------------------------------------------------------------------------------
@@ -116,48 +119,37 @@ void wandb_values_release(struct wandb_values *values) {
         memory_give(values->items[i].text);
     }
     memory_give(values->items);
-    memory_give(values->slots);
+    hash_index_release(&values->index);
     *values = (struct wandb_values){0};
 }
 
-// Where the key's index stands, or would stand. There is always a free slot.
-static uint32_t *slot_of(const struct wandb_values *values, struct slice key) {
-    for (uint32_t at = hash_folded(hash_slice(key));; at++) {
-        uint32_t *slot = &values->slots[at & (values->slot_count - 1)];
-        if (*slot == 0)
-            return slot;
-        const struct wandb_value *item = &values->items[*slot - 1];
+static struct wandb_value *value_find(const struct wandb_values *values, struct slice key) {
+    uint32_t probe = 0, found;
+    uint64_t hash = hash_slice(key);
+    while ((found = hash_index_next(&values->index, hash, &probe)) != HASH_INDEX_NONE) {
+        struct wandb_value *item = &values->items[found];
         if (slice_equal((struct slice){item->key, item->key_size}, key))
-            return slot;
+            return item;
     }
-}
-
-static void grow(struct wandb_values *values) {
-    values->capacity = values->capacity == 0 ? 32 : values->capacity * 2;
-    values->items = memory_resize(values->items, values->capacity * sizeof *values->items);
-    memory_give(values->slots);
-    values->slot_count = values->capacity * 2;
-    values->slots = memory_zero(values->slot_count, sizeof *values->slots);
-    for (uint32_t i = 0; i < values->count; i++)
-        *slot_of(values, (struct slice){values->items[i].key, values->items[i].key_size}) = i + 1;
+    return NULL;
 }
 
 static bool set_plain(struct wandb_values *values, struct slice key, struct slice value) {
-    uint64_t more = key.size + value.size;
-    if (values->count == values->capacity)
-        grow(values);
-    uint32_t *slot = slot_of(values, key);
-    if (*slot == 0) {
+    assert(values->bytes <= WANDB_VALUES_BYTES_MAX && values->count <= values->capacity);
+    struct wandb_value *item = value_find(values, key);
+    if (item == NULL) {
         if (value.size == 0)
             return true;
-        if (values->bytes + more > WANDB_VALUES_BYTES_MAX || values->count >= WANDB_VALUES_MAX)
+        if (values->bytes + key.size + value.size > WANDB_VALUES_BYTES_MAX ||
+            values->count >= WANDB_VALUES_MAX)
             return false;
-        values->items[values->count] = (struct wandb_value){
-            .key = memory_copy_text(key.data, key.size), .key_size = (uint32_t)key.size};
-        *slot = ++values->count;
+        values->items = memory_room(values->items, &values->capacity, values->count, sizeof *item);
+        item = &values->items[values->count];
+        *item = (struct wandb_value){.key = memory_copy_text(key.data, key.size),
+                                     .key_size = (uint32_t)key.size};
+        hash_index_add(&values->index, hash_slice(key), values->count++);
         values->bytes += key.size;
     }
-    struct wandb_value *item = &values->items[*slot - 1];
     if (values->bytes - item->text_size + value.size > WANDB_VALUES_BYTES_MAX)
         return false;
     values->bytes += value.size - item->text_size;
@@ -168,10 +160,12 @@ static bool set_plain(struct wandb_values *values, struct slice key, struct slic
     if (value.size > 0)
         memcpy(item->text, value.data, value.size);
     item->text_size = (uint32_t)value.size;
+    assert(values->bytes <= WANDB_VALUES_BYTES_MAX);
     return true;
 }
 
 bool wandb_values_set(struct wandb_values *values, struct slice key, struct slice value) {
+    assert(key.size >= 2 && key.data[0] == '"');
     bool plain = memchr(key.data, '\\', key.size) == NULL;
     for (size_t i = 0; plain && i < key.size; i++)
         plain = key.data[i] >= ' ' && key.data[i] <= '~';

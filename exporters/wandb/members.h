@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/hash/hash_index.h"
 
 // Takes the next `"key":value` off the front of `members`, which is the inside of an object. `key`
 // keeps its quotes. False at the end, and when what follows is no member.
@@ -12,7 +13,8 @@ bool wandb_member_next(struct slice *members, struct slice *key, struct slice *v
 struct slice wandb_object_inside(struct slice text);
 // The value of a member whose key is plain text; empty when there is none.
 struct slice wandb_member_find(struct slice members, const char *key);
-// A number, or `otherwise`.
+// A finite number, or `otherwise`.
+double wandb_number_or(struct slice value, double otherwise);
 double wandb_member_number_or(struct slice members, const char *key, double otherwise);
 
 // Values by key, the last one said wins. One allocation a key, and more when its value grows.
@@ -24,8 +26,8 @@ struct wandb_value {
 
 struct wandb_values {          // empty when all zero
     struct wandb_value *items; // in the order of their first appearance
-    uint32_t *slots;           // index + 1 by hash of the key; 0: free
-    uint32_t count, capacity, slot_count;
+    uint32_t count, capacity;
+    struct hash_index index; // of `items`, by their keys
     uint64_t bytes;
 };
 

@@ -1,95 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a record wait between encoding and being said?
+// Writes and reads records as they wait between encoding and delivery.
 //
-// As its fixed numbers, then its texts, each with its length. Numbers are in the machine's order:
-// the bytes are read by the process that wrote them, or by one that loaded them from the store of
-// the same machine.
+// The sizes of the whole and of each text, the numbers, the texts. Numbers are in the machine's
+// order: the bytes are read by the process that wrote them, or by one that loaded them from the
+// store of the same machine.
 #include "exporters/wandb/record.h"
 
 #include <string.h>
 #include <sys/random.h>
 
-// What of a record has always the same size.
-struct fixed {
-    uint64_t sequence, time_ns, row, columns, rows, incarnation;
-    int32_t exit_code;
-    uint16_t kind;
-    uint16_t skips_known;
-};
-
-enum { TEXTS = 11 };
-
-static void list_texts(struct wandb_record *record, struct slice *texts[TEXTS]) {
-    struct slice *all[TEXTS] = {
-        &record->run,          &record->members,  &record->key,
-        &record->file,         &record->type,     &record->artifact_file,
-        &record->client_id,    &record->group,    &record->sequence_client_id,
-        &record->display_name, &record->job_type,
-    };
-    memcpy(texts, all, sizeof all);
-}
+enum { HEAD = (WANDB_RECORD_TEXTS + 1) * sizeof(uint64_t) }; // sizes of the whole and of each text
 
 void wandb_record_write(const struct wandb_record *record, struct buffer *out) {
-    struct wandb_record copy = *record;
-    struct slice *texts[TEXTS];
-    list_texts(&copy, texts);
-    struct fixed fixed = {
-        .sequence = record->sequence,
-        .time_ns = record->time_ns,
-        .row = record->row,
-        .columns = record->columns,
-        .rows = record->rows,
-        .incarnation = record->incarnation,
-        .exit_code = record->exit_code,
-        .kind = (uint16_t)record->kind,
-        .skips_known = record->skips_known,
-    };
-    uint64_t sizes[TEXTS + 1] = {sizeof fixed + sizeof sizes};
-    for (int i = 0; i < TEXTS; i++) {
-        sizes[i + 1] = texts[i]->size;
-        sizes[0] += texts[i]->size;
+    assert(record->kind >= WANDB_RUN && record->kind <= WANDB_FINISH && record->sequence > 0);
+    uint64_t sizes[WANDB_RECORD_TEXTS + 1] = {HEAD + WANDB_RECORD_NUMBERS};
+    for (int i = 0; i < WANDB_RECORD_TEXTS; i++) {
+        sizes[i + 1] = record->texts[i].size;
+        sizes[0] += record->texts[i].size;
     }
     buffer_append(out, (struct slice){(const char *)sizes, sizeof sizes});
-    buffer_append(out, (struct slice){(const char *)&fixed, sizeof fixed});
-    for (int i = 0; i < TEXTS; i++)
-        if (texts[i]->size > 0)
-            buffer_append(out, *texts[i]);
+    buffer_append(out, (struct slice){(const char *)record, WANDB_RECORD_NUMBERS});
+    for (int i = 0; i < WANDB_RECORD_TEXTS; i++)
+        if (record->texts[i].size > 0)
+            buffer_append(out, record->texts[i]);
 }
 
 bool wandb_record_read(struct slice *bytes, struct wandb_record *record) {
-    uint64_t sizes[TEXTS + 1];
-    struct fixed fixed;
-    if (bytes->size < sizeof sizes + sizeof fixed)
+    uint64_t sizes[WANDB_RECORD_TEXTS + 1];
+    if (bytes->size < HEAD + WANDB_RECORD_NUMBERS)
         return false;
     memcpy(sizes, bytes->data, sizeof sizes);
-    if (sizes[0] < sizeof sizes + sizeof fixed || sizes[0] > bytes->size)
+    if (sizes[0] < HEAD + WANDB_RECORD_NUMBERS || sizes[0] > bytes->size)
         return false;
-    memcpy(&fixed, bytes->data + sizeof sizes, sizeof fixed);
-    if (fixed.kind < WANDB_RUN || fixed.kind > WANDB_FINISH)
+    memcpy(record, bytes->data + HEAD, WANDB_RECORD_NUMBERS);
+    if (record->kind < WANDB_RUN || record->kind > WANDB_FINISH || record->sequence == 0)
         return false;
-    *record = (struct wandb_record){
-        .sequence = fixed.sequence,
-        .time_ns = fixed.time_ns,
-        .row = fixed.row,
-        .columns = fixed.columns,
-        .rows = fixed.rows,
-        .incarnation = fixed.incarnation,
-        .exit_code = fixed.exit_code,
-        .kind = (enum wandb_record_kind)fixed.kind,
-        .skips_known = fixed.skips_known != 0,
-    };
-    struct slice *texts[TEXTS];
-    list_texts(record, texts);
-    const char *at = bytes->data + sizeof sizes + sizeof fixed;
-    uint64_t left = sizes[0] - sizeof sizes - sizeof fixed;
-    for (int i = 0; i < TEXTS; i++) {
+    const char *at = bytes->data + HEAD + WANDB_RECORD_NUMBERS;
+    uint64_t left = sizes[0] - HEAD - WANDB_RECORD_NUMBERS;
+    for (int i = 0; i < WANDB_RECORD_TEXTS; i++) {
         if (sizes[i + 1] > left)
             return false;
-        *texts[i] = (struct slice){at, sizes[i + 1]};
+        record->texts[i] = (struct slice){at, sizes[i + 1]};
         at += sizes[i + 1];
         left -= sizes[i + 1];
     }
-    if (left != 0)
+    if (left != 0 || record->run.size == 0 || record->run.size > WANDB_RUN_ID_MAX)
         return false;
     bytes->data += sizes[0];
     bytes->size -= sizes[0];
@@ -110,6 +65,7 @@ void wandb_random_text(char *text, size_t size) {
 }
 
 uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record) {
+    assert(record->kind >= WANDB_RUN && writer->run.size > 0);
     char ids[2][WANDB_CLIENT_ID_SIZE];
     bool is_row =
         record->kind == WANDB_ROW || record->kind == WANDB_TABLE || record->kind == WANDB_HTML;
@@ -128,4 +84,11 @@ uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record) {
     uint64_t row = record->row;
     record->client_id = record->sequence_client_id = (struct slice){NULL, 0};
     return row;
+}
+
+void wandb_say_members(struct wandb_writer *writer, enum wandb_record_kind kind,
+                       const struct buffer *members) {
+    assert(kind == WANDB_ROW || kind == WANDB_SUMMARY);
+    wandb_say(writer,
+              &(struct wandb_record){.kind = (uint16_t)kind, .members = buffer_slice(members)});
 }

@@ -2,9 +2,9 @@
 // What is to be said to W&B, as records: one after another, they are a run.
 //
 // Encoding makes them on the pipeline's thread, where they get their numbers; they wait in the
-// sender's blocks and in the store; a sink (online.h, offline.h) carries them out, and may be given
-// the same ones again. A record that comes again has the same bytes, row numbers and ids, so doing
-// it twice does no harm.
+// sender's blocks and in the store; a sink (exporters/wandb/online/online.h,
+// exporters/wandb/offline/offline.h) carries them out, and may be given the same ones again. A
+// record that comes again has the same bytes, row numbers and ids, so doing it twice does no harm.
 #pragma once
 
 #include "base/buffer.h"
@@ -21,43 +21,49 @@ enum wandb_record_kind {
 
 enum { WANDB_CLIENT_ID_SIZE = 128, WANDB_RUN_ID_MAX = 128 };
 
-// Texts are UTF-8. Slices belong to the writer, or point into the bytes that were read.
-struct wandb_record {
-    enum wandb_record_kind kind;
-    uint64_t sequence; // of this exporter, from 1, ascending
-    struct slice run;  // id of the run: 1 to WANDB_RUN_ID_MAX bytes of [A-Za-z0-9._-]
-    uint64_t time_ns;  // Unix; RUN: when it began, else the time of what is said
+// Texts are UTF-8. Slices belong to the writer, or point into the bytes that were read. Order and
+// sizes of the fields are those in which records wait in the store.
+enum { WANDB_RECORD_TEXTS = 11 };
 
+struct wandb_record {
+    uint64_t sequence; // of this exporter, from 1, ascending
+    uint64_t time_ns;  // Unix; RUN: when it began, else the time of what is said
     // ROW, TABLE, HTML: which row of the run, from 0, counted since its incarnation began.
     uint64_t row;
-    // ROW, SUMMARY: `"key":value,…`, JSON members without braces; NaN and infinities stand bare.
-    // RUN: the members of config._wandb.visualize, or empty.
-    struct slice members;
-    struct slice key; // TABLE, HTML: under which key; ARTIFACT: its name
-    // TABLE, HTML: bytes of the run file; ARTIFACT: path of the file or directory, or those of
-    // several with a zero byte between them.
-    struct slice file;
-
-    // TABLE
-    struct slice artifact_file; // bytes of the one file of the table's artifact
-    uint64_t columns, rows;
-
-    // TABLE, ARTIFACT: random, [a-z0-9]
-    struct slice client_id, sequence_client_id; // WANDB_CLIENT_ID_SIZE bytes each
-    struct slice type;                          // ARTIFACT
-
-    // RUN; empty texts are not set
-    struct slice display_name, group, job_type;
-    // Which counting of rows this is, 0: none. A run of that name which the server knows with the
-    // same number is ours, and its rows are where we left them; with another, or with none, ours
-    // are appended to its rows.
+    uint64_t columns, rows; // TABLE
+    // RUN: which counting of rows this is, 0: none. A run of that name which the server knows with
+    // the same number is ours, and its rows are where we left them; with another, or with none,
+    // ours are appended to its rows.
     uint64_t incarnation;
-    // With an incarnation that the server does not know: rows whose time is not after the last row
-    // of the server are left out, since they come from inputs that are read again.
-    bool skips_known;
-
     int32_t exit_code; // FINISH
+    uint16_t kind;     // enum wandb_record_kind
+    // RUN, 0 or 1. With an incarnation that the server does not know: rows whose time is not after
+    // the last row of the server are left out, since they come from inputs that are read again.
+    uint16_t skips_known;
+    union {
+        struct {
+            struct slice run; // id of the run: 1 to WANDB_RUN_ID_MAX bytes of [A-Za-z0-9._-]
+            // ROW, SUMMARY: `"key":value,…`, JSON members without braces; NaN and infinities stand
+            // bare. RUN: the members of config._wandb.visualize, or empty.
+            struct slice members;
+            struct slice key; // TABLE, HTML: under which key; ARTIFACT: its name
+            // TABLE, HTML: bytes of the run file; ARTIFACT: path of the file or directory, or those
+            // of several with a zero byte between them.
+            struct slice file;
+            struct slice type;          // ARTIFACT
+            struct slice artifact_file; // TABLE: bytes of the one file of its artifact
+            // TABLE, ARTIFACT: random, [a-z0-9], WANDB_CLIENT_ID_SIZE bytes; RUN: empty if not set.
+            struct slice client_id, group, sequence_client_id;
+            struct slice display_name, job_type; // RUN; empty: not set
+        };
+        struct slice texts[WANDB_RECORD_TEXTS];
+    };
 };
+enum { WANDB_RECORD_NUMBERS = offsetof(struct wandb_record, texts) };
+_Static_assert(WANDB_RECORD_NUMBERS == 56 &&
+                   sizeof(struct wandb_record) ==
+                       WANDB_RECORD_NUMBERS + WANDB_RECORD_TEXTS * sizeof(struct slice),
+               "as records of other versions wait in the store");
 
 void wandb_record_write(const struct wandb_record *record, struct buffer *out);
 // Takes one record off the front of `bytes`; false when none is there whole, or it is damaged.
@@ -76,5 +82,8 @@ struct wandb_writer {
 // Fills `sequence`, `run`, `time_ns` (unless it is set), `row` for records that are rows, and the
 // client ids where they are needed; then writes it. Returns the row's number, else 0.
 uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record);
+// A ROW or SUMMARY of these members.
+void wandb_say_members(struct wandb_writer *writer, enum wandb_record_kind kind,
+                       const struct buffer *members);
 // Random [a-z0-9], as W&B's ids are.
 void wandb_random_text(char *text, size_t size);

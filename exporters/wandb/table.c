@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a table look to W&B?
+// Builds the two forms of a W&B table, and the JSON members of rows.
 //
 // It wants the rows twice: in a run file, and in the file of an artifact with the types of the
 // columns, which are known when the last cell is. So the artifact's rows wait in `cells` and its
@@ -17,9 +17,9 @@
 
 enum {
     TABLE_BYTES_MAX = 32 << 20, // of each form
-    CELL_BOOLEAN = 1 << 0,
-    CELL_NUMBER = 1 << 1,
-    CELL_STRING = 1 << 2,
+    SEEN_BOOLEAN = 1 << 0,
+    SEEN_NUMBER = 1 << 1,
+    SEEN_STRING = 1 << 2,
 };
 
 void wandb_append_number(struct buffer *out, double value) {
@@ -64,20 +64,47 @@ void wandb_table_begin(struct wandb_table *table, const char *const *columns, ui
 }
 
 static void open_cell(const struct wandb_table *table, struct buffer *out) {
+    assert(table->column < table->column_count);
     if (table->column > 0)
         buffer_append_char(out, ',');
     else
         buffer_append(out, table->row_count > 0 ? SLICE(",[") : SLICE("["));
 }
 
-// Before the value of a cell is appended to both forms.
-static void begin_cell(struct wandb_table *table, uint32_t type) {
-    open_cell(table, &table->file);
-    open_cell(table, &table->cells);
-    table->types[table->column] |= type;
+static void append_value(struct buffer *out, struct wandb_cell cell) {
+    switch (cell.type) {
+    case CELL_NULL:
+        buffer_append(out, SLICE("null"));
+        break;
+    case CELL_BOOL:
+        buffer_append_text(out, cell.integer != 0 ? "true" : "false");
+        break;
+    case CELL_INT:
+        buffer_append_int128(out, cell.integer);
+        break;
+    case CELL_NUMBER:
+        wandb_append_number(out, cell.number);
+        break;
+    case CELL_TEXT:
+        json_append_string(out, cell.text);
+        break;
+    }
 }
 
-static void end_cell(struct wandb_table *table) {
+// A NaN is a missing number: bare in the run file, null in the artifact, and of no type.
+void wandb_table_cell(struct wandb_table *table, struct wandb_cell cell) {
+    static const uint32_t seen[] = {[CELL_BOOL] = SEEN_BOOLEAN,
+                                    [CELL_INT] = SEEN_NUMBER,
+                                    [CELL_NUMBER] = SEEN_NUMBER,
+                                    [CELL_TEXT] = SEEN_STRING};
+    assert(table->column < table->column_count);
+    open_cell(table, &table->file);
+    open_cell(table, &table->cells);
+    append_value(&table->file, cell);
+    if (cell.type == CELL_NUMBER && isnan(cell.number))
+        cell = cell_null;
+    append_value(&table->cells, cell);
+    table->types[table->column] |= seen[cell.type];
     if (++table->column < table->column_count)
         return;
     buffer_append_char(&table->file, ']');
@@ -86,44 +113,10 @@ static void end_cell(struct wandb_table *table) {
     table->row_count++;
 }
 
-static void put_cell(struct wandb_table *table, uint32_t type, struct slice json) {
-    begin_cell(table, type);
-    buffer_append(&table->file, json);
-    buffer_append(&table->cells, json);
-    end_cell(table);
-}
-
-void wandb_cell_null(struct wandb_table *table) {
-    put_cell(table, 0, SLICE("null"));
-}
-
-void wandb_cell_bool(struct wandb_table *table, bool value) {
-    put_cell(table, CELL_BOOLEAN, value ? SLICE("true") : SLICE("false"));
-}
-
-void wandb_cell_int(struct wandb_table *table, int64_t value) {
-    begin_cell(table, CELL_NUMBER);
-    buffer_append_int(&table->file, value);
-    buffer_append_int(&table->cells, value);
-    end_cell(table);
-}
-
-// A NaN is a missing number: bare in the run file, null in the artifact, and of no type.
-void wandb_cell_number(struct wandb_table *table, double value) {
-    begin_cell(table, isnan(value) ? 0 : CELL_NUMBER);
-    wandb_append_number(&table->file, value);
-    if (isnan(value))
-        buffer_append(&table->cells, SLICE("null"));
-    else
-        wandb_append_number(&table->cells, value);
-    end_cell(table);
-}
-
-void wandb_cell_text(struct wandb_table *table, struct slice text) {
-    begin_cell(table, CELL_STRING);
-    json_append_string(&table->file, text);
-    json_append_string(&table->cells, text);
-    end_cell(table);
+void wandb_table_row(struct wandb_table *table, const struct wandb_cell *cells, uint32_t count) {
+    assert(count == table->column_count && table->column == 0);
+    for (uint32_t i = 0; i < count; i++)
+        wandb_table_cell(table, cells[i]);
 }
 
 // -- the whole ------------------------------------------------------------------------------------
@@ -133,11 +126,11 @@ static struct slice allowed_types(uint32_t seen) {
     switch (seen) {
     case 0:
         return SLICE("{\"wb_type\":\"none\"},{\"wb_type\":\"unknown\"}");
-    case CELL_BOOLEAN:
+    case SEEN_BOOLEAN:
         return SLICE("{\"wb_type\":\"boolean\"},{\"wb_type\":\"none\"}");
-    case CELL_NUMBER:
+    case SEEN_NUMBER:
         return SLICE("{\"wb_type\":\"none\"},{\"wb_type\":\"number\"}");
-    case CELL_STRING:
+    case SEEN_STRING:
         return SLICE("{\"wb_type\":\"none\"},{\"wb_type\":\"string\"}");
     default:
         return SLICE("{\"wb_type\":\"any\"},{\"wb_type\":\"none\"}");
@@ -176,6 +169,7 @@ void wandb_table_end(struct wandb_table *table) {
 }
 
 bool wandb_table_say(struct wandb_table *table, const char *key, struct wandb_writer *writer) {
+    assert(table->column == 0 && key[0] != '\0');
     if (table->file.failed || table->cells.failed || table->artifact_file.failed ||
         table->row_count > WANDB_TABLE_ROWS_MAX)
         return false;
@@ -200,25 +194,18 @@ void wandb_table_release(struct wandb_table *table) {
 // -- members --------------------------------------------------------------------------------------
 
 void wandb_member_key(struct buffer *members, const char *key) {
+    assert(key[0] != '\0');
     if (members->size > 0)
         buffer_append_char(members, ',');
     json_append_string(members, slice_of(key));
     buffer_append_char(members, ':');
 }
 
-void wandb_member_int(struct buffer *members, const char *key, int64_t value) {
+void wandb_member(struct buffer *members, const char *key, struct wandb_cell value) {
+    if (value.type == CELL_NULL)
+        return;
     wandb_member_key(members, key);
-    buffer_append_int(members, value);
-}
-
-void wandb_member_number(struct buffer *members, const char *key, double value) {
-    wandb_member_key(members, key);
-    wandb_append_number(members, value);
-}
-
-void wandb_member_text(struct buffer *members, const char *key, struct slice text) {
-    wandb_member_key(members, key);
-    json_append_string(members, text);
+    append_value(members, value);
 }
 
 // The panel W&B's own line_series makes: it draws lines over `step`, one for each `lineKey`, from
@@ -234,10 +221,8 @@ void wandb_chart_member(struct buffer *visualize, const char *key, const char *t
                         "\"stringSettings\":"));
     json_begin(&json, visualize, 0);
     json_object_open(&json);
-    json_key(&json, "title");
-    json_text(&json, title);
-    json_key(&json, "xname");
-    json_text(&json, x_name);
+    json_field_text(&json, "title", title);
+    json_field_text(&json, "xname", x_name);
     json_object_close(&json);
     buffer_append(visualize,
                   SLICE(",\"transform\":{\"name\":\"tableWithLeafColNames\"},\"userQuery\":{"

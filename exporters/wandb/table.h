@@ -10,6 +10,32 @@
 
 enum { WANDB_COLUMNS_MAX = 32, WANDB_TABLE_ROWS_MAX = 10000 };
 
+// One value: of a cell, or of a member of a row.
+struct wandb_cell {
+    enum { CELL_NULL, CELL_BOOL, CELL_INT, CELL_NUMBER, CELL_TEXT } type;
+    union {
+        __int128 integer;  // and bool
+        double number;     // NaN: missing
+        struct slice text; // UTF-8 (generalised)
+    };
+};
+static const struct wandb_cell cell_null = {.type = CELL_NULL};
+static inline struct wandb_cell cell_bool(bool value) {
+    return (struct wandb_cell){.type = CELL_BOOL, .integer = value};
+}
+static inline struct wandb_cell cell_int(__int128 value) {
+    return (struct wandb_cell){.type = CELL_INT, .integer = value};
+}
+static inline struct wandb_cell cell_number(double value) {
+    return (struct wandb_cell){.type = CELL_NUMBER, .number = value};
+}
+static inline struct wandb_cell cell_slice(struct slice text) {
+    return (struct wandb_cell){.type = CELL_TEXT, .text = text};
+}
+static inline struct wandb_cell cell_text(const char *text) {
+    return cell_slice(slice_of(text));
+}
+
 struct wandb_table {
     const char *const *columns; // [column_count], static
     uint32_t column_count;
@@ -24,22 +50,22 @@ struct wandb_table {
 // `table` is all zero, or was used before: its memory is used again.
 void wandb_table_begin(struct wandb_table *table, const char *const *columns, uint32_t count);
 // Cells come row by row, left to right; the row ends with its last cell.
-void wandb_cell_null(struct wandb_table *table);
-void wandb_cell_bool(struct wandb_table *table, bool value);
-void wandb_cell_int(struct wandb_table *table, int64_t value);
-void wandb_cell_number(struct wandb_table *table, double value);
-void wandb_cell_text(struct wandb_table *table, struct slice text); // UTF-8 (generalised)
+void wandb_table_cell(struct wandb_table *table, struct wandb_cell cell);
+// A whole row: as many cells as there are columns.
+void wandb_table_row(struct wandb_table *table, const struct wandb_cell *cells, uint32_t count);
+#define WANDB_TABLE_ROW(table, ...)                                                                \
+    wandb_table_row((table), (const struct wandb_cell[]){__VA_ARGS__},                             \
+                    sizeof((const struct wandb_cell[]){__VA_ARGS__}) / sizeof(struct wandb_cell))
 void wandb_table_end(struct wandb_table *table);
 // Says it as a row of its own under `key`; false when it was too large (32 MiB, or more than
 // WANDB_TABLE_ROWS_MAX rows) and nothing was said.
 bool wandb_table_say(struct wandb_table *table, const char *key, struct wandb_writer *writer);
 void wandb_table_release(struct wandb_table *table);
 
-// `,"key":` (without the comma at the start of an empty buffer) and a value, for members of rows.
-void wandb_member_key(struct buffer *members, const char *key); // the value is the caller's
-void wandb_member_int(struct buffer *members, const char *key, int64_t value);
-void wandb_member_number(struct buffer *members, const char *key, double value);
-void wandb_member_text(struct buffer *members, const char *key, struct slice text);
+// `,"key":` (without the comma at the start of an empty buffer); the value is the caller's.
+void wandb_member_key(struct buffer *members, const char *key);
+// A member of a row or a summary; cell_null leaves it out.
+void wandb_member(struct buffer *members, const char *key, struct wandb_cell value);
 // Shortest text that reads back as the same double; NaN, Infinity, -Infinity stand bare.
 void wandb_append_number(struct buffer *out, double value);
 

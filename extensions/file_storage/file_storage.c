@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where on the disk is the store, and how is it doing?
+// The extension that offers the store, with its options and metrics.
 //
-// Opens a store (pipeline/store.h) for the service and shows its figures as metrics, which are read
-// when somebody asks for them.
-#include "extensions/file_storage.h"
+// Opens a store (store.h) for the service and shows its figures as metrics,
+// which are read when somebody asks for them.
+#include "pipeline/component/component.h"
 
 #include "base/metrics/metrics.h"
-#include "pipeline/store.h"
+#include "extensions/file_storage/store.h"
+
+#include <assert.h>
 
 struct file_storage_config {
     const char *directory;
@@ -31,7 +33,7 @@ enum figure {
 };
 
 struct file_storage {
-    struct store *store;
+    struct storage *store;
     struct metric *metrics[FIGURE_COUNT];
     uint64_t counted[FIGURE_COUNT]; // what the counters have of this store
     bool collects;
@@ -40,31 +42,17 @@ struct file_storage {
 #define STOP_NS 5000000000ull // for what was submitted and is not durable yet
 
 static const struct option OPTIONS[] = {
-    {.name = "directory",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct file_storage_config, directory),
-     .claim = CLAIM_DIRECTORY,
-     .default_value = "/var/lib/culprit",
-     .help = "where culprit.db stands; only one process may use a directory"},
-    {.name = "create_directory",
-     .type = OPTION_BOOL,
-     .offset = offsetof(struct file_storage_config, create_directory),
-     .default_value = "true",
-     .help = "make the directory, and those above it, with mode 0750 when it is not there"},
-    {.name = "max_size",
-     .type = OPTION_SIZE,
-     .offset = offsetof(struct file_storage_config, max_size),
-     .default_value = "1GiB",
-     .min = 16 << 20,
-     .max = 1e15,
-     .help = "bytes the store may hold; at seven eighths of it receivers stop taking input"},
-    {.name = "fsync_interval",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct file_storage_config, fsync_interval),
-     .default_value = "5ms",
-     .min = 0,
-     .max = 10,
-     .help = "a write to the disk waits at most this long for others to share it"},
+    OPTION(struct file_storage_config, directory, OPTION_TEXT, .claim = CLAIM_DIRECTORY,
+           .default_value = "/var/lib/culprit",
+           .help = "where culprit.db stands; only one process may use a directory"),
+    OPTION(struct file_storage_config, create_directory, OPTION_BOOL, .default_value = "true",
+           .help = "make the directory, and those above it, with mode 0750 when it is not there"),
+    OPTION(struct file_storage_config, max_size, OPTION_SIZE, .default_value = "1GiB",
+           .min = 16 << 20, .max = 1e15,
+           .help = "bytes the store may hold; at seven eighths of it receivers stop taking input"),
+    OPTION(struct file_storage_config, fsync_interval, OPTION_DURATION, .default_value = "5ms",
+           .min = 0, .max = 10,
+           .help = "a write to the disk waits at most this long for others to share it"),
 };
 
 #define FAMILY(metric, text, kind)                                                                 \
@@ -92,15 +80,16 @@ static const struct metric_family FAMILIES[FIGURE_COUNT] = {
 };
 
 static void collect(void *context) {
+    assert(((const struct file_storage *)context)->collects);
     struct file_storage *self = context;
-    struct store_figures figures;
-    store_figures(self->store, &figures);
+    struct storage_statistics figures;
+    storage_statistics(self->store, &figures);
     const uint64_t values[FIGURE_COUNT] = {
-        [SIZE] = figures.size_bytes,       [MAX_SIZE] = figures.max_bytes,
-        [PENDING] = figures.pending_bytes, [DEGRADED] = figures.degraded,
-        [FULL] = store_full(self->store),  [COMMITS] = figures.commits,
-        [BATCHES] = figures.batches,       [FAILURES] = figures.failures,
-        [DAMAGED] = figures.damaged_blobs, [REPAIRS] = figures.repairs,
+        [SIZE] = figures.size_bytes,        [MAX_SIZE] = figures.max_bytes,
+        [PENDING] = figures.pending_bytes,  [DEGRADED] = figures.degraded,
+        [FULL] = storage_full(self->store), [COMMITS] = figures.commits,
+        [BATCHES] = figures.batches,        [FAILURES] = figures.failures,
+        [DAMAGED] = figures.damaged_blobs,  [REPAIRS] = figures.repairs,
     };
     for (int i = 0; i < FIGURE_COUNT; i++) {
         if (i < FIRST_COUNTER) {
@@ -115,6 +104,7 @@ static void collect(void *context) {
 static enum status file_storage_start(void *instance, const void *config,
                                       const struct component_context *context,
                                       struct error *error) {
+    assert(config != NULL);
     struct file_storage *self = instance;
     const struct file_storage_config *given = config;
     struct store_options options = {
@@ -145,7 +135,7 @@ static void file_storage_stop(void *instance) {
     self->store = NULL;
 }
 
-static struct store *file_storage_store(void *instance) {
+static struct storage *file_storage_store(void *instance) {
     return ((struct file_storage *)instance)->store;
 }
 

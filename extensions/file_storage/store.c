@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use the store, and how is it going?
+// Opens and closes the store, and answers how it does.
 //
 // Opening takes the lock file of the directory, puts an interrupted repair right, opens the file
 // (or repairs it) and starts the writer's thread. Cost of an idle store: one sleeping thread, a
 // page cache of at most 384 KiB; it wakes once, two seconds after what was written last.
-#include "extensions/file_storage/store_parts.h"
+#include "extensions/file_storage/store.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "extensions/file_storage/store_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,13 +21,6 @@
 #include <unistd.h>
 
 enum { PENDING_MAX = 64 << 20, DIRECTORY_MODE = 0750 };
-
-const char *store_space_name(enum store_space space) {
-    static const char *const names[STORE_SPACE_COUNT] = {"meta",  "state",   "strings",
-                                                         "queue", "journal", "repeats"};
-    assert(space < STORE_SPACE_COUNT);
-    return names[space];
-}
 
 // -- the directory ------------------------------------------------------------------------------
 
@@ -73,7 +68,7 @@ static enum status directory_look(const struct store_options *options, struct er
 
 // -- the lock -----------------------------------------------------------------------------------
 
-static enum status lock_refused(int file, const char *directory, struct error *error) {
+static enum status directory_refused(int file, const char *directory, struct error *error) {
     char text[32] = "";
     ssize_t size = pread(file, text, sizeof text - 1, 0);
     long pid = size > 0 ? strtol(text, NULL, 10) : 0;
@@ -86,7 +81,7 @@ static enum status lock_refused(int file, const char *directory, struct error *e
                      directory, pid);
 }
 
-static enum status lock_take(struct store *store, const char *directory, struct error *error) {
+static enum status directory_lock(struct store *store, const char *directory, struct error *error) {
     char path[4200];
     snprintf(path, sizeof path, "%s/culprit.lock", directory);
     store->lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -95,7 +90,7 @@ static enum status lock_take(struct store *store, const char *directory, struct 
                             "the store's lock file %s cannot be opened", path);
     if (flock(store->lock_file, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK
-                   ? lock_refused(store->lock_file, directory, error)
+                   ? directory_refused(store->lock_file, directory, error)
                    : error_set_os(error, STATUS_CANNOT_CREATE, errno,
                                   "the store's lock file %s cannot be locked", path);
     char text[32];
@@ -108,17 +103,106 @@ static enum status lock_take(struct store *store, const char *directory, struct 
     return STATUS_OK;
 }
 
+// -- waiting and asking -------------------------------------------------------------------------
+
+static uint64_t durable(const struct storage *storage) {
+    const struct store *store = store_of(storage);
+    return atomic_load_explicit(&store->durable, memory_order_acquire);
+}
+
+static enum status wait_durable(struct storage *storage, uint64_t ticket, uint64_t timeout_ns,
+                                struct error *error) {
+    struct store *store = store_of(storage);
+    if (ticket <= durable(storage))
+        return STATUS_OK;
+    uint64_t now = clock_monotonic_ns();
+    uint64_t end_ns = timeout_ns < UINT64_MAX / 4 ? now + timeout_ns : UINT64_MAX;
+    bool in_time = true;
+    lock_take(&store->lock);
+    store->waiters++;
+    pthread_cond_signal(&store->work);
+    while (ticket > durable(storage) && in_time)
+        in_time = cond_wait_until(&store->done, &store->lock, end_ns);
+    store->waiters--;
+    enum status status = STATUS_OK;
+    if (ticket > durable(storage))
+        status = error_set(error, STATUS_IO, "what was to be stored in %s is not safe yet%s%s.",
+                           store->path, store->degraded ? ": " : "", store->reason);
+    lock_release(&store->lock);
+    return status;
+}
+
+static void on_commit(struct storage *storage, void (*committed)(void *context), void *context) {
+    assert(committed != NULL);
+    struct store *store = store_of(storage);
+    lock_take(&store->lock);
+    assert(store->callback_count < STORE_CALLBACKS_MAX);
+    store->callbacks[store->callback_count++] = (struct store_callback){committed, context};
+    lock_release(&store->lock);
+}
+
+// An eighth of the room is kept for what must be written so that space comes free.
+static bool is_full(const struct storage *storage) {
+    const struct store *store = store_of(storage);
+    uint64_t pending = atomic_load(&store->pending_bytes);
+    uint64_t input = atomic_load(&store->input_bytes);
+    uint64_t used = atomic_load(&store->used_bytes);
+    return input >= store->pending_max || used + pending >= store->max_size / 8 * 7;
+}
+
+static uint64_t room(const struct storage *storage) {
+    const struct store *store = store_of(storage);
+    uint64_t input = atomic_load(&store->input_bytes);
+    return input < store->pending_max ? store->pending_max - input : 0;
+}
+
+static void statistics(struct storage *storage, struct storage_statistics *out) {
+    struct store *store = store_of(storage);
+    lock_take(&store->lock);
+    *out = (struct storage_statistics){.degraded = store->degraded};
+    memcpy(out->reason, store->reason, sizeof out->reason);
+    lock_release(&store->lock);
+    out->size_bytes = size_beside(store->path, "") + size_beside(store->path, "-wal");
+    out->max_bytes = store->max_size;
+    out->pending_bytes = atomic_load(&store->pending_bytes);
+    out->commits = atomic_load(&store->commits);
+    out->batches = atomic_load(&store->batches);
+    out->failures = atomic_load(&store->failures); // after `degraded`, which one of them caused
+    out->damaged_blobs = atomic_load(&store->damaged_blobs);
+    out->repairs = atomic_load(&store->repairs);
+}
+
+static void close_by(struct storage *storage, uint64_t deadline_ns) {
+    struct store *store = store_of(storage);
+    lock_take(&store->lock);
+    store->close_by_ns = deadline_ns;
+    lock_release(&store->lock);
+}
+
+static const struct storage_calls CALLS = {
+    .batch_new = store_batch_new,
+    .put = store_put,
+    .delete = store_delete,
+    .delete_names = store_delete_names,
+    .submit = store_submit,
+    .durable = durable,
+    .wait = wait_durable,
+    .on_commit = on_commit,
+    .scan = store_scan,
+    .last_number = store_last_number,
+    .statistics = statistics,
+    .full = is_full,
+    .room = room,
+    .close_by = close_by,
+};
+
 // -- opening and closing ------------------------------------------------------------------------
 
 static void conditions_init(struct store *store) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->work, &attributes);
-    pthread_cond_init(&store->done, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&store->disk_lock, NULL);
-    pthread_mutex_init(&store->lock, NULL);
+    cond_init(&store->work);
+    cond_init(&store->done);
+    lock_init(&store->disk_lock);
+    lock_init(&store->lock);
 }
 
 static void store_free(struct store *store) {
@@ -133,20 +217,11 @@ static void store_free(struct store *store) {
         close(store->lock_file);
     pthread_cond_destroy(&store->work);
     pthread_cond_destroy(&store->done);
-    pthread_mutex_destroy(&store->disk_lock);
-    pthread_mutex_destroy(&store->lock);
+    lock_destroy(&store->disk_lock);
+    lock_destroy(&store->lock);
     memory_give(store->path);
     memory_give(store->site);
     memory_give(store);
-}
-
-// The file's name must outlive a power failure as what is in it does.
-static void directory_sync(const char *path) {
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
-        return;
-    (void)fsync(directory);
-    close(directory);
 }
 
 static enum status file_open(struct store *store, const struct store_options *options,
@@ -158,13 +233,14 @@ static enum status file_open(struct store *store, const struct store_options *op
     if (result != DISK_OK)
         return error_set(error, STATUS_IO, "the store %s cannot be opened: %s.", store->path,
                          store->database.reason);
-    directory_sync(options->directory);
+    sync_path(options->directory); // the file's name must outlive a power failure, too
     atomic_store(&store->used_bytes, store->database.used_bytes);
     return STATUS_OK;
 }
 
-enum status store_open(struct store **out, const struct store_options *options,
+enum status store_open(struct storage **out, const struct store_options *options,
                        struct error *error) {
+    assert(options->directory != NULL && options->site != NULL);
     const struct store_library *library;
     enum status status = store_library_load(&library, error);
     if (status == STATUS_OK && strlen(options->directory) > 4096)
@@ -174,6 +250,7 @@ enum status store_open(struct store **out, const struct store_options *options,
     if (status != STATUS_OK)
         return status;
     struct store *store = memory_zero(1, sizeof *store);
+    store->base = (struct storage){STORAGE_MAGIC, &CALLS};
     conditions_init(store);
     size_t size = strlen(options->directory) + sizeof "/culprit.db";
     store->path = memory_take(size);
@@ -185,7 +262,7 @@ enum status store_open(struct store **out, const struct store_options *options,
     store->group_count = 1;
     store->database.library = library;
     store->database.keeps_mark = true;
-    status = lock_take(store, options->directory, error);
+    status = directory_lock(store, options->directory, error);
     if (status == STATUS_OK)
         status = file_open(store, options, error);
     if (status == STATUS_OK) {
@@ -196,30 +273,23 @@ enum status store_open(struct store **out, const struct store_options *options,
         }
     }
     if (status == STATUS_OK)
-        *out = store;
+        *out = &store->base;
     else
         store_free(store);
     return status;
 }
 
-void store_close_by(struct store *store, uint64_t deadline_ns) {
-    if (store == NULL)
+void store_close(struct storage *storage, uint64_t budget_ns) {
+    if (storage == NULL)
         return;
-    pthread_mutex_lock(&store->lock);
-    store->close_by_ns = deadline_ns;
-    pthread_mutex_unlock(&store->lock);
-}
-
-void store_close(struct store *store, uint64_t budget_ns) {
-    if (store == NULL)
-        return;
-    pthread_mutex_lock(&store->lock);
+    struct store *store = store_of(storage);
+    lock_take(&store->lock);
     store->stopping = true;
     store->stop_ns = clock_monotonic_ns() + budget_ns;
     if (store->close_by_ns != 0 && store->close_by_ns < store->stop_ns)
         store->stop_ns = store->close_by_ns;
     pthread_cond_broadcast(&store->work);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     pthread_join(store->thread, NULL);
     if (store->queued_count > 0)
         log_write(LOG_ERROR, (struct log_site){"C4005", store->site},
@@ -229,77 +299,4 @@ void store_close(struct store *store, uint64_t budget_ns) {
                   (unsigned long long)atomic_load(&store->pending_bytes));
     database_close(&store->database, false);
     store_free(store);
-}
-
-// -- waiting and asking -------------------------------------------------------------------------
-
-uint64_t store_durable(const struct store *store) {
-    return atomic_load_explicit(&store->durable, memory_order_acquire);
-}
-
-enum status store_wait(struct store *store, uint64_t ticket, uint64_t timeout_ns,
-                       struct error *error) {
-    if (ticket <= store_durable(store))
-        return STATUS_OK;
-    uint64_t now = clock_monotonic_ns();
-    uint64_t end = timeout_ns < UINT64_MAX / 4 ? now + timeout_ns : UINT64_MAX / 4;
-    struct timespec until = {.tv_sec = (time_t)(end / 1000000000),
-                             .tv_nsec = (long)(end % 1000000000)};
-    pthread_mutex_lock(&store->lock);
-    store->waiters++;
-    pthread_cond_signal(&store->work);
-    int failure = 0;
-    while (ticket > store_durable(store) && failure != ETIMEDOUT)
-        failure = pthread_cond_timedwait(&store->done, &store->lock, &until);
-    store->waiters--;
-    enum status status = STATUS_OK;
-    if (ticket > store_durable(store))
-        status = error_set(error, STATUS_IO, "what was to be stored in %s is not safe yet%s%s.",
-                           store->path, store->degraded ? ": " : "", store->reason);
-    pthread_mutex_unlock(&store->lock);
-    return status;
-}
-
-void store_on_commit(struct store *store, void (*committed)(void *context), void *context) {
-    pthread_mutex_lock(&store->lock);
-    assert(store->callback_count < STORE_CALLBACKS_MAX);
-    store->callbacks[store->callback_count++] = (struct store_callback){committed, context};
-    pthread_mutex_unlock(&store->lock);
-}
-
-// An eighth of the room is kept for what must be written so that space comes free.
-bool store_full(const struct store *store) {
-    uint64_t pending = atomic_load_explicit(&store->pending_bytes, memory_order_relaxed);
-    uint64_t input = atomic_load_explicit(&store->input_bytes, memory_order_relaxed);
-    uint64_t used = atomic_load_explicit(&store->used_bytes, memory_order_relaxed);
-    return input >= store->pending_max || used + pending >= store->max_size / 8 * 7;
-}
-
-uint64_t store_room(const struct store *store) {
-    uint64_t input = atomic_load_explicit(&store->input_bytes, memory_order_relaxed);
-    return input < store->pending_max ? store->pending_max - input : 0;
-}
-
-static uint64_t size_of(const char *path, const char *suffix) {
-    char name[4300];
-    struct stat about;
-    snprintf(name, sizeof name, "%s%s", path, suffix);
-    return stat(name, &about) == 0 ? (uint64_t)about.st_size : 0;
-}
-
-void store_figures(struct store *store, struct store_figures *figures) {
-    *figures = (struct store_figures){
-        .size_bytes = size_of(store->path, "") + size_of(store->path, "-wal"),
-        .max_bytes = store->max_size,
-        .pending_bytes = atomic_load_explicit(&store->pending_bytes, memory_order_relaxed),
-        .commits = atomic_load_explicit(&store->commits, memory_order_relaxed),
-        .batches = atomic_load_explicit(&store->batches, memory_order_relaxed),
-        .failures = atomic_load_explicit(&store->failures, memory_order_relaxed),
-        .damaged_blobs = atomic_load_explicit(&store->damaged_blobs, memory_order_relaxed),
-        .repairs = atomic_load_explicit(&store->repairs, memory_order_relaxed),
-    };
-    pthread_mutex_lock(&store->lock);
-    figures->degraded = store->degraded;
-    memcpy(figures->reason, store->reason, sizeof figures->reason);
-    pthread_mutex_unlock(&store->lock);
 }

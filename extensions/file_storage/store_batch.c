@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be put into the store and taken out of it, in one piece?
+// Batches: what is put into the store and taken out of it in one piece.
 //
 // Operations lie one after the other in one growing buffer. A batch that was written is used again
 // with its buffer, unless that is large; so after a while nothing is allocated.
@@ -9,11 +9,13 @@
 #include "base/hash/crc32c.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <malloc.h>
 
 enum { BATCH_START = 1024, BATCH_KEPT = 64 << 10, BATCH_LARGE = 1 << 20, ALIGNMENT = 8 };
 
-uint32_t store_crc(enum store_space space, struct slice name, uint64_t number, struct slice bytes) {
+uint32_t store_crc(enum storage_space space, struct slice name, uint64_t number,
+                   struct slice bytes) {
     unsigned char head[9];
     for (unsigned i = 0; i < 8; i++)
         head[i] = (unsigned char)(number >> 8 * i);
@@ -22,21 +24,22 @@ uint32_t store_crc(enum store_space space, struct slice name, uint64_t number, s
     return crc32c(crc32c(crc, name), bytes);
 }
 
-struct store_batch *store_batch_new(struct store *store) {
-    pthread_mutex_lock(&store->lock);
+struct storage_batch *store_batch_new(struct storage *storage) {
+    struct store *store = store_of(storage);
+    lock_take(&store->lock);
     struct store_batch *batch = store->idle;
     if (batch != NULL) {
         store->idle = batch->next;
         store->idle_count--;
     }
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (batch == NULL)
         batch = memory_zero(1, sizeof *batch);
-    batch->store = store;
+    batch->base = (struct storage_batch){STORAGE_MAGIC, storage};
     batch->next = NULL;
     batch->size = 0;
     batch->is_checkpoint = false;
-    return batch;
+    return &batch->base;
 }
 
 void batch_free(struct store_batch *batch) {
@@ -44,8 +47,8 @@ void batch_free(struct store_batch *batch) {
     memory_give(batch);
 }
 
-void store_batch_drop(struct store_batch *batch) {
-    struct store *store = batch->store;
+void store_batch_drop(struct store *store, struct store_batch *batch) {
+    assert(batch->base.magic == 0);
     if (batch->capacity > BATCH_KEPT) {
         memory_give(batch->data);
         if (batch->capacity >= BATCH_LARGE)
@@ -53,14 +56,14 @@ void store_batch_drop(struct store_batch *batch) {
         batch->data = NULL;
         batch->capacity = 0;
     }
-    pthread_mutex_lock(&store->lock);
+    lock_take(&store->lock);
     bool keep = store->idle_count < IDLE_BATCHES;
     if (keep) {
         batch->next = store->idle;
         store->idle = batch;
         store->idle_count++;
     }
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (!keep)
         batch_free(batch);
 }
@@ -79,10 +82,11 @@ static char *batch_reserve(struct store_batch *batch, size_t size) {
     return place;
 }
 
-static void batch_append(struct store_batch *batch, struct operation operation, struct slice name,
+static void batch_append(struct storage_batch *base, struct operation operation, struct slice name,
                          struct slice bytes) {
-    assert(operation.space < STORE_SPACE_COUNT);
-    assert(name.size <= STORE_NAME_MAX);
+    assert(base->magic == STORAGE_MAGIC);
+    assert(name.size <= STORAGE_NAME_MAX);
+    struct store_batch *batch = (struct store_batch *)base;
     operation.name_size = (uint32_t)name.size;
     operation.byte_count = bytes.size;
     char *place = batch_reserve(batch, sizeof operation + name.size + 1 + bytes.size);
@@ -93,10 +97,8 @@ static void batch_append(struct store_batch *batch, struct operation operation, 
         memcpy(place + name.size + 1, bytes.data, bytes.size);
 }
 
-void store_put(struct store_batch *batch, enum store_space space, const char *name, uint64_t number,
-               struct slice bytes) {
-    assert(number <= STORE_NUMBER_MAX);
-    assert(bytes.size <= STORE_BLOB_MAX);
+void store_put(struct storage_batch *batch, enum storage_space space, const char *name,
+               uint64_t number, struct slice bytes) {
     struct slice text = slice_of(name);
     batch_append(batch,
                  (struct operation){.kind = OPERATION_PUT,
@@ -106,19 +108,15 @@ void store_put(struct store_batch *batch, enum store_space space, const char *na
                  text, bytes);
 }
 
-void store_delete(struct store_batch *batch, enum store_space space, const char *name,
+void store_delete(struct storage_batch *batch, enum storage_space space, const char *name,
                   uint64_t first, uint64_t last) {
-    if (first > last || first > STORE_NUMBER_MAX)
-        return;
-    batch_append(batch,
-                 (struct operation){.kind = OPERATION_DELETE,
-                                    .space = space,
-                                    .first = first,
-                                    .last = last < STORE_NUMBER_MAX ? last : STORE_NUMBER_MAX},
-                 slice_of(name), (struct slice){0});
+    batch_append(
+        batch,
+        (struct operation){.kind = OPERATION_DELETE, .space = space, .first = first, .last = last},
+        slice_of(name), (struct slice){0});
 }
 
-void store_delete_names(struct store_batch *batch, enum store_space space, const char *prefix) {
+void store_delete_names(struct storage_batch *batch, enum storage_space space, const char *prefix) {
     batch_append(batch, (struct operation){.kind = OPERATION_DELETE_NAMES, .space = space},
                  slice_of(prefix), (struct slice){0});
 }
@@ -135,9 +133,13 @@ const struct operation *batch_next(const struct store_batch *batch, size_t *at, 
     return operation;
 }
 
-uint64_t store_submit(struct store_batch *batch) {
-    struct store *store = batch->store;
-    pthread_mutex_lock(&store->lock);
+uint64_t store_submit(struct storage_batch *base, bool is_checkpoint) {
+    assert(base->magic == STORAGE_MAGIC);
+    struct store *store = store_of(base->storage);
+    struct store_batch *batch = (struct store_batch *)base;
+    base->magic = 0;
+    batch->is_checkpoint = is_checkpoint;
+    lock_take(&store->lock);
     assert(!store->stopping);
     uint64_t ticket = ++store->submitted;
     batch->ticket = ticket;
@@ -148,15 +150,10 @@ uint64_t store_submit(struct store_batch *batch) {
         store->last->next = batch;
     store->last = batch;
     store->queued_count++;
-    atomic_fetch_add_explicit(&store->pending_bytes, batch->size, memory_order_relaxed);
+    atomic_fetch_add(&store->pending_bytes, batch->size);
     if (!batch->is_checkpoint)
-        atomic_fetch_add_explicit(&store->input_bytes, batch->size, memory_order_relaxed);
+        atomic_fetch_add(&store->input_bytes, batch->size);
     pthread_cond_signal(&store->work);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ticket;
-}
-
-uint64_t store_submit_checkpoint(struct store_batch *batch) {
-    batch->is_checkpoint = true;
-    return store_submit(batch);
 }

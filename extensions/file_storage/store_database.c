@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are batches written to the file, and rows read from it?
+// Writes batches to the file and reads rows from it.
 //
 // One connection with a small page cache and a write-ahead log, used under the store's disk lock.
 // The log goes into the file when the writer says so, never in the middle of a commit. Opening
@@ -9,9 +9,9 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHECK_ALWAYS = 16 << 20, CHECK_UNCLEAN = 128 << 20, BUSY_MS = 1000 };
@@ -89,6 +89,7 @@ static enum disk_result run(struct store_database *database, enum statement whic
 
 static enum disk_result run_keys(struct store_database *database, enum statement which,
                                  int64_t first, int64_t last) {
+    assert(first <= last);
     sqlite3_stmt *statement = database->statements[which];
     (void)database->library->bind_int64(statement, 1, first);
     (void)database->library->bind_int64(statement, 2, last);
@@ -106,15 +107,7 @@ static enum disk_result read_number(struct store_database *database, enum statem
 
 // One whole number that `sql` answers.
 static enum disk_result ask(struct store_database *database, const char *sql, int64_t *answer) {
-    sqlite3_stmt *statement = NULL;
-    int code = database->library->prepare_v2(database->connection, sql, -1, &statement, NULL);
-    if (code == SQLITE_OK)
-        code = database->library->step(statement);
-    if (code == SQLITE_ROW)
-        *answer = database->library->column_int64(statement, 0);
-    enum disk_result result = result_of(database, code);
-    (void)database->library->finalize(statement);
-    return result;
+    return result_of(database, store_query_number(database->connection, sql, answer));
 }
 
 static enum disk_result execute(struct store_database *database, const char *sql) {
@@ -150,60 +143,66 @@ static enum disk_result used_refresh(struct store_database *database) {
     return result;
 }
 
+struct name_reading {
+    struct store_database *database;
+    bool compare;
+    bool fits; // all so far
+    uint32_t count;
+};
+
+static bool name_row(void *context, sqlite3_stmt *statement) {
+    struct name_reading *reading = context;
+    const struct store_library *library = reading->database->library;
+    struct store_names *names = &reading->database->names;
+    int64_t id = library->column_int64(statement, 0), space = library->column_int64(statement, 1);
+    const char *text = (const char *)library->column_text(statement, 2);
+    reading->fits = id > 0 && id <= STORE_NAME_IDS && space >= 0 && space < STORAGE_SPACE_COUNT &&
+                    text != NULL && strlen(text) <= STORAGE_NAME_MAX;
+    if (reading->fits && reading->compare)
+        reading->fits = names_find(names, (enum storage_space)space, text) == id;
+    else if (reading->fits)
+        names_set(names, (uint32_t)id, (enum storage_space)space, text);
+    reading->count++;
+    return reading->fits;
+}
+
 // Reads the names from the table, or compares those of its index with them.
 static enum disk_result names_read(struct store_database *database, bool compare) {
-    const struct store_library *library = database->library;
-    sqlite3_stmt *statement = NULL;
-    int code = library->prepare_v2(database->connection,
-                                   compare ? "SELECT id, space, text FROM name INDEXED BY name_key "
-                                             "WHERE space >= 0 ORDER BY space"
-                                           : "SELECT id, space, text FROM name NOT INDEXED",
-                                   -1, &statement, NULL);
-    uint32_t count = 0;
-    enum disk_result result = DISK_OK;
-    while (code == SQLITE_OK || code == SQLITE_ROW) {
-        code = library->step(statement);
-        if (code != SQLITE_ROW)
-            break;
-        int64_t id = library->column_int64(statement, 0),
-                space = library->column_int64(statement, 1);
-        const char *text = (const char *)library->column_text(statement, 2);
-        bool fits = id > 0 && id <= STORE_NAME_IDS && space >= 0 && space < STORE_SPACE_COUNT &&
-                    text != NULL && strlen(text) <= STORE_NAME_MAX;
-        if (fits && compare)
-            fits = names_find(&database->names, (enum store_space)space, text) == id;
-        if (!fits) {
-            result = damaged(database, "the table of names is not right");
-            break;
-        }
-        count++;
-        if (!compare)
-            names_set(&database->names, (uint32_t)id, (enum store_space)space, text);
-    }
-    if (result == DISK_OK)
-        result = result_of(database, code);
-    (void)library->finalize(statement);
+    struct name_reading reading = {.database = database, .compare = compare, .fits = true};
+    int code = store_query(database->connection,
+                           compare ? "SELECT id, space, text FROM name INDEXED BY name_key "
+                                     "WHERE space >= 0 ORDER BY space"
+                                   : "SELECT id, space, text FROM name NOT INDEXED",
+                           name_row, &reading);
+    if (!reading.fits)
+        return damaged(database, "the table of names is not right");
+    enum disk_result result = result_of(database, code);
     uint32_t used = 0;
     for (uint32_t id = 0; id < database->names.count; id++)
         used += database->names.items[id].text != NULL;
-    if (result == DISK_OK && count != used)
+    if (result == DISK_OK && reading.count != used)
         return damaged(database, "the table of names and its index differ");
     return result;
 }
 
+struct page_reading {
+    struct store_database *database;
+    bool fits;
+};
+
+static bool page_row(void *context, sqlite3_stmt *statement) {
+    struct page_reading *reading = context;
+    const char *said = (const char *)reading->database->library->column_text(statement, 0);
+    reading->fits = said == NULL || strcmp(said, "ok") == 0;
+    if (!reading->fits)
+        (void)damaged(reading->database, said);
+    return false;
+}
+
 static enum disk_result pages_check(struct store_database *database) {
-    const struct store_library *library = database->library;
-    sqlite3_stmt *statement = NULL;
-    int code =
-        library->prepare_v2(database->connection, "PRAGMA quick_check(1)", -1, &statement, NULL);
-    if (code == SQLITE_OK)
-        code = library->step(statement);
-    enum disk_result result = result_of(database, code);
-    const char *said = code == SQLITE_ROW ? (const char *)library->column_text(statement, 0) : NULL;
-    if (said != NULL && strcmp(said, "ok") != 0)
-        result = damaged(database, said);
-    (void)library->finalize(statement);
-    return result;
+    struct page_reading reading = {database, true};
+    int code = store_query(database->connection, "PRAGMA quick_check(1)", page_row, &reading);
+    return reading.fits ? result_of(database, code) : DISK_DAMAGED;
 }
 
 static enum disk_result schema_make(struct store_database *database, bool is_new) {
@@ -245,7 +244,7 @@ static enum disk_result names_thin(struct store_database *database) {
         int64_t key;
         if (database->names.items[id].text == NULL)
             continue;
-        result = database_last(database, store_key(id, 0), store_key(id, STORE_NUMBER_MAX), &key);
+        result = database_last(database, store_key(id, 0), store_key(id, STORAGE_NUMBER_MAX), &key);
         if (result != DISK_OK || key >= 0)
             continue;
         snprintf(sql, sizeof sql, "DELETE FROM name WHERE id = %u", id);
@@ -291,20 +290,6 @@ static enum disk_result look_over(struct store_database *database, uint64_t size
     return result;
 }
 
-static uint64_t file_size(const char *path, const char *suffix) {
-    char name[4352];
-    struct stat about;
-    snprintf(name, sizeof name, "%s%s", path, suffix);
-    return stat(name, &about) == 0 ? (uint64_t)about.st_size : 0;
-}
-
-// Failing is told by the library, which opens it next.
-static void file_make(const char *path) {
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    if (file >= 0)
-        close(file);
-}
-
 // The library takes some damage of the first bytes for a file of another kind, or one that may only
 // be read. Where a file system has no shared memory the file keeps its older format (1 for 2).
 static bool header_is_ours(const char *path) {
@@ -341,8 +326,10 @@ static enum disk_result log_check(struct store_database *database, uint64_t size
 }
 
 enum disk_result database_open(struct store_database *database, const char *path) {
+    assert(database->connection == NULL);
+    assert(database->library != NULL);
     const struct store_library *library = database->library;
-    uint64_t size = file_size(path, ""), log_size = file_size(path, "-wal");
+    uint64_t size = size_beside(path, ""), log_size = size_beside(path, "-wal");
     database->path = path;
     database->mark_file = database->mark_log = -1;
     database->witness_key = STORE_NO_WITNESS;
@@ -354,8 +341,11 @@ enum disk_result database_open(struct store_database *database, const char *path
     enum disk_result result = log_check(database, size);
     if (result != DISK_OK)
         return result;
-    if (size == 0) // the library would let everybody read it; its log gets the same mode
-        file_make(path);
+    if (size == 0) { // the library would let everybody read it; its log gets the same mode
+        int file = open_beside(path, "", O_RDWR | O_CREAT);
+        if (file >= 0) // else the library says what is wrong
+            close(file);
+    }
     int code = library->open_v2(path, &database->connection,
                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                                     SQLITE_OPEN_PRIVATECACHE,
@@ -402,7 +392,7 @@ void database_close(struct store_database *database, bool keep_log) {
     if (library != NULL)
         (void)library->close(database->connection);
     if (database->connection != NULL)
-        mark_end(database, file_size(database->path, "-wal") == 0);
+        mark_end(database, size_beside(database->path, "-wal") == 0);
     database->connection = NULL;
     database->wal_frames = 0;
     names_release(&database->names);
@@ -411,6 +401,7 @@ void database_close(struct store_database *database, bool keep_log) {
 // -- writing ------------------------------------------------------------------------------------
 
 enum disk_result database_begin(struct store_database *database) {
+    assert(database->connection != NULL);
     database->names_added = false;
     database->witness_key = STORE_NO_WITNESS;
     return run(database, BEGIN);
@@ -431,7 +422,7 @@ void database_rollback(struct store_database *database) {
     memcpy(database->reason, reason, sizeof reason);
 }
 
-static enum disk_result name_id(struct store_database *database, enum store_space space,
+static enum disk_result name_id(struct store_database *database, enum storage_space space,
                                 const char *text, uint32_t *id) {
     *id = names_find(&database->names, space, text);
     if (*id != 0)
@@ -447,11 +438,14 @@ static enum disk_result name_id(struct store_database *database, enum store_spac
     database->names_added = true;
     names_set(&database->names, *id, space, text);
     // Nothing of an older owner of this id may come back under the new name.
-    return run_keys(database, DELETE, store_key(*id, 0), store_key(*id, STORE_NUMBER_MAX));
+    return run_keys(database, DELETE, store_key(*id, 0), store_key(*id, STORAGE_NUMBER_MAX));
 }
 
-enum disk_result database_put(struct store_database *database, enum store_space space,
+enum disk_result database_put(struct store_database *database, enum storage_space space,
                               const char *name, uint64_t number, uint32_t crc, struct slice bytes) {
+    assert(database->connection != NULL);
+    assert(name != NULL);
+    assert(number <= STORAGE_NUMBER_MAX);
     uint32_t id;
     enum disk_result result = name_id(database, space, name, &id);
     if (result != DISK_OK)
@@ -466,14 +460,15 @@ enum disk_result database_put(struct store_database *database, enum store_space 
     return run(database, PUT);
 }
 
-static enum disk_result delete_names(struct store_database *database, enum store_space space,
+static enum disk_result delete_names(struct store_database *database, enum storage_space space,
                                      const char *prefix) {
     struct store_names *names = &database->names;
     enum disk_result result = DISK_OK;
     for (uint32_t id = 1; id < names->count && result == DISK_OK; id++)
         if (names->items[id].text != NULL && names->items[id].space == space &&
             strncmp(names->items[id].text, prefix, strlen(prefix)) == 0)
-            result = run_keys(database, DELETE, store_key(id, 0), store_key(id, STORE_NUMBER_MAX));
+            result =
+                run_keys(database, DELETE, store_key(id, 0), store_key(id, STORAGE_NUMBER_MAX));
     return result;
 }
 
@@ -484,7 +479,7 @@ enum disk_result database_apply(struct store_database *database, const struct st
     struct slice bytes;
     enum disk_result result = DISK_OK;
     while (result == DISK_OK && (operation = batch_next(batch, &at, &name, &bytes)) != NULL) {
-        enum store_space space = (enum store_space)operation->space;
+        enum storage_space space = (enum storage_space)operation->space;
         uint32_t id = 0;
         if (operation->kind == OPERATION_PUT)
             result = database_put(database, space, name, operation->first, operation->crc, bytes);
@@ -498,6 +493,7 @@ enum disk_result database_apply(struct store_database *database, const struct st
 }
 
 enum disk_result database_commit(struct store_database *database, uint64_t max_size) {
+    assert(database->connection != NULL);
     uint64_t before = database->used_bytes;
     enum disk_result result = used_refresh(database);
     if (result == DISK_OK && database->used_bytes > max_size && database->used_bytes > before) {
@@ -517,6 +513,7 @@ enum disk_result database_commit(struct store_database *database, uint64_t max_s
 }
 
 enum disk_result database_checkpoint(struct store_database *database, bool whole) {
+    assert(database->connection != NULL);
     int frames = 0, moved = 0;
     const struct store_library *library = database->library;
     enum disk_result result =
@@ -538,6 +535,8 @@ enum disk_result database_checkpoint(struct store_database *database, bool whole
 // -- reading ------------------------------------------------------------------------------------
 
 enum disk_result database_seek(struct store_database *database, int64_t first, int64_t last) {
+    assert(database->connection != NULL);
+    assert(first <= last);
     sqlite3_stmt *statement = database->statements[SCAN];
     (void)database->library->reset(statement);
     (void)database->library->bind_int64(statement, 1, first);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a store whole, and what is in it?
+// Checks a store and visits what is in it, without changing it.
 //
 // Reads by a connection of its own that cannot write, whoever has the store open; a store that
 // nobody has and that was closed is opened as unchangeable, so that no file appears beside it. A
 // complaint is one sentence; what is readable is visited in spite of it.
+#include "extensions/file_storage/store.h"
 #include "extensions/file_storage/store_log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,26 +15,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4400, COMPLAINTS_MAX = 100 };
+enum { COMPLAINTS_MAX = 100 };
 
 struct inspection {
     const struct store_library *library;
     sqlite3 *connection;
     const char *directory;
     const char *path;
-    enum store_space space; // STORE_SPACE_COUNT: all
     store_visit *visit;
     store_complaint *damaged;
     void *context;
     uint32_t complaints;
-    bool stopped;
 };
 
 PRINTF_LIKE(2, 3)
 static void complain(struct inspection *inspection, const char *format, ...) {
+    assert(inspection->damaged != NULL);
     char sentence[512];
     va_list arguments;
-    if (inspection->complaints++ >= COMPLAINTS_MAX || inspection->damaged == NULL)
+    if (inspection->complaints++ >= COMPLAINTS_MAX)
         return;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
@@ -41,34 +42,29 @@ static void complain(struct inspection *inspection, const char *format, ...) {
 }
 
 static int64_t ask(struct inspection *inspection, const char *sql) {
-    sqlite3_stmt *statement = NULL;
     int64_t answer = -1;
-    int code = inspection->library->prepare_v2(inspection->connection, sql, -1, &statement, NULL);
-    if (code == SQLITE_OK && (code = inspection->library->step(statement)) == SQLITE_ROW)
-        answer = inspection->library->column_int64(statement, 0);
+    int code = store_query_number(inspection->connection, sql, &answer);
     if (code != SQLITE_ROW)
         complain(inspection, "%s: %s.", inspection->path, inspection->library->errstr(code));
-    (void)inspection->library->finalize(statement);
     return answer;
 }
 
-static void pages_check(struct inspection *inspection, const char *sql) {
-    const struct store_library *library = inspection->library;
-    sqlite3_stmt *statement = NULL;
-    int code = library->prepare_v2(inspection->connection, sql, -1, &statement, NULL);
-    while (code == SQLITE_OK || code == SQLITE_ROW) {
-        code = library->step(statement);
-        const char *said =
-            code == SQLITE_ROW ? (const char *)library->column_text(statement, 0) : NULL;
-        if (said != NULL && strcmp(said, "ok") != 0)
-            complain(inspection, "%s: %.300s.", inspection->path, said);
-    }
-    if (code != SQLITE_DONE)
-        complain(inspection, "%s: %s.", inspection->path, library->errstr(code));
-    (void)library->finalize(statement);
+static bool page_row(void *context, sqlite3_stmt *statement) {
+    struct inspection *inspection = context;
+    const char *said = (const char *)inspection->library->column_text(statement, 0);
+    if (said != NULL && strcmp(said, "ok") != 0)
+        complain(inspection, "%s: %.300s.", inspection->path, said);
+    return true;
 }
 
-static void row_visit(struct inspection *inspection, sqlite3_stmt *statement) {
+static void pages_check(struct inspection *inspection, const char *sql) {
+    int code = store_query(inspection->connection, sql, page_row, inspection);
+    if (code != SQLITE_DONE)
+        complain(inspection, "%s: %s.", inspection->path, inspection->library->errstr(code));
+}
+
+static bool row_visit(void *context, sqlite3_stmt *statement) {
+    struct inspection *inspection = context;
     const struct store_library *library = inspection->library;
     int64_t space = library->column_int64(statement, 0);
     const char *name = (const char *)library->column_text(statement, 1);
@@ -76,15 +72,16 @@ static void row_visit(struct inspection *inspection, sqlite3_stmt *statement) {
     uint32_t crc = (uint32_t)library->column_int64(statement, 3);
     struct slice bytes = {library->column_blob(statement, 4),
                           (size_t)library->column_bytes(statement, 4)};
-    if (space < 0 || space >= STORE_SPACE_COUNT || name == NULL)
+    if (space < 0 || space >= STORAGE_SPACE_COUNT || name == NULL)
         complain(inspection, "%s: a name of an unknown space.", inspection->path);
-    else if (store_crc((enum store_space)space, slice_of(name), store_number(key), bytes) != crc)
+    else if (store_crc((enum storage_space)space, slice_of(name), store_number(key), bytes) != crc)
         complain(inspection, "%s: blob %llu of %s \"%s\" is damaged.", inspection->path,
-                 (unsigned long long)store_number(key), store_space_name((enum store_space)space),
-                 name);
-    else if (inspection->space == STORE_SPACE_COUNT || inspection->space == (uint64_t)space)
-        inspection->stopped =
-            !inspection->visit(inspection->context, name, store_number(key), bytes);
+                 (unsigned long long)store_number(key),
+                 storage_space_name((enum storage_space)space), name);
+    else
+        return inspection->visit(inspection->context, (enum storage_space)space, name,
+                                 store_number(key), bytes);
+    return true;
 }
 
 static void rows_visit(struct inspection *inspection) {
@@ -93,26 +90,16 @@ static void rows_visit(struct inspection *inspection) {
         "FROM name INDEXED BY name_key CROSS JOIN blob WHERE name.space >= 0 AND blob.key BETWEEN "
         "name.id << 47 "
         "AND (name.id << 47) + 140737488355327 ORDER BY name.space, name.text, blob.key";
-    sqlite3_stmt *statement = NULL;
-    const struct store_library *library = inspection->library;
-    int code = library->prepare_v2(inspection->connection, sql, -1, &statement, NULL);
-    while (!inspection->stopped && (code == SQLITE_OK || code == SQLITE_ROW)) {
-        code = library->step(statement);
-        if (code == SQLITE_ROW)
-            row_visit(inspection, statement);
-    }
-    if (!inspection->stopped && code != SQLITE_DONE)
+    int code = store_query(inspection->connection, sql, row_visit, inspection);
+    if (code != SQLITE_DONE && code != SQLITE_ROW)
         complain(inspection, "%s: reading it ended early: %s.", inspection->path,
-                 library->errstr(code));
-    (void)library->finalize(statement);
+                 inspection->library->errstr(code));
 }
 
 // -- opening ------------------------------------------------------------------------------------
 
 static bool store_is_held(const char *directory) {
-    char path[PATH_ROOM];
-    snprintf(path, sizeof path, "%s/culprit.lock", directory);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open_beside(directory, "/culprit.lock", O_RDONLY);
     if (file < 0)
         return false;
     bool held = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -186,6 +173,7 @@ static void witness_look(struct inspection *inspection, const struct store_mark 
 }
 
 static void connection_look(struct inspection *inspection) {
+    assert(inspection->connection != NULL);
     struct log_report report;
     struct store_mark mark = log_look(inspection, &report);
     int64_t application = ask(inspection, "PRAGMA application_id");
@@ -208,13 +196,13 @@ static void connection_look(struct inspection *inspection) {
     }
 }
 
-enum status store_inspect(const char *directory, enum store_space space, store_visit *visit,
-                          store_complaint *damaged, void *context, struct error *error) {
-    char path[PATH_ROOM], log[PATH_ROOM + 8], uri[PATH_ROOM * 3 + 32];
+enum status store_inspect(const char *directory, store_visit *visit, store_complaint *damaged,
+                          void *context, struct error *error) {
+    assert(directory != NULL && visit != NULL && damaged != NULL);
+    char path[STORE_PATH_ROOM], log[STORE_PATH_ROOM], uri[STORE_PATH_ROOM * 3 + 32];
     struct stat about;
     struct inspection inspection = {.directory = directory,
                                     .path = path,
-                                    .space = space,
                                     .visit = visit,
                                     .damaged = damaged,
                                     .context = context};
@@ -226,7 +214,7 @@ enum status store_inspect(const char *directory, enum store_space space, store_v
     enum status status = store_library_load(&inspection.library, error);
     if (status != STATUS_OK)
         return status;
-    snprintf(log, sizeof log, "%s-wal", path);
+    path_beside(log, path, "-wal");
     bool closed = stat(log, &about) != 0 && !store_is_held(directory);
     uri_of(path, closed ? "?immutable=1" : "?mode=ro", uri, sizeof uri);
     int code = inspection.library->open_v2(

@@ -3,60 +3,55 @@
 
 #include "base/late_library.h"
 
-#include <pthread.h>
-#include <stdbool.h>
+#include <assert.h>
 
 static struct store_library library;
-static bool loaded;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-#define PLACE(name)                                                                                \
-    { "sqlite3_" #name, (void **)(void *)&library.name }
 
 static const struct late_symbol symbols[] = {
-    PLACE(config),
-    PLACE(initialize),
-    PLACE(open_v2),
-    PLACE(close),
-    PLACE(exec),
-    PLACE(prepare_v2),
-    PLACE(step),
-    PLACE(reset),
-    PLACE(finalize),
-    PLACE(bind_int64),
-    PLACE(bind_text),
-    PLACE(bind_blob64),
-    PLACE(column_int64),
-    PLACE(column_text),
-    PLACE(column_blob),
-    PLACE(column_bytes),
-    PLACE(extended_result_codes),
-    PLACE(system_errno),
-    PLACE(errstr),
-    PLACE(busy_timeout),
-    PLACE(get_autocommit),
-    PLACE(wal_hook),
-    PLACE(wal_checkpoint_v2),
-    PLACE(db_config),
+#define STORE_PLACE(name) {"sqlite3_" #name, (void **)(void *)&library.name},
+    STORE_FUNCTIONS(STORE_PLACE)
+#undef STORE_PLACE
 };
 
+static enum status set_up(struct error *error) {
+    // Without statistics there is no lock around each allocation. Too late when somebody else has
+    // started the library already; then it works as it is.
+    (void)library.config(SQLITE_CONFIG_MEMSTATUS, 0);
+    if (library.initialize() == SQLITE_OK)
+        return STATUS_OK;
+    return error_set(error, STATUS_OS, "SQLite could not be started.");
+}
+
+static struct late_library late = {"libsqlite3.so.0",
+                                   "libsqlite3-0",
+                                   "the store",
+                                   symbols,
+                                   .symbol_count = sizeof symbols / sizeof symbols[0],
+                                   .set_up = set_up};
+
 enum status store_library_load(const struct store_library **out, struct error *error) {
-    pthread_mutex_lock(&lock);
-    enum status status = STATUS_OK;
-    if (!loaded) {
-        status = late_library_load("libsqlite3.so.0", "libsqlite3-0", "the store", symbols,
-                                   sizeof symbols / sizeof symbols[0], error);
-        if (status == STATUS_OK) {
-            // Without statistics there is no lock around each allocation. Too late when somebody
-            // else has started the library already; then it works as it is.
-            (void)library.config(SQLITE_CONFIG_MEMSTATUS, 0);
-            if (library.initialize() != SQLITE_OK)
-                status = error_set(error, STATUS_OS, "SQLite could not be started.");
-        }
-        loaded = status == STATUS_OK;
-    }
-    pthread_mutex_unlock(&lock);
+    enum status status = late_library_load(&late, error);
     if (status == STATUS_OK)
         *out = &library;
     return status;
+}
+
+int store_query(sqlite3 *connection, const char *sql, store_row_visit *row, void *context) {
+    sqlite3_stmt *statement = NULL;
+    assert(late.loaded);
+    int code = library.prepare_v2(connection, sql, -1, &statement, NULL);
+    if (code == SQLITE_OK)
+        while ((code = library.step(statement)) == SQLITE_ROW && row(context, statement))
+            continue;
+    (void)library.finalize(statement);
+    return code;
+}
+
+static bool take_number(void *answer, sqlite3_stmt *statement) {
+    *(int64_t *)answer = library.column_int64(statement, 0);
+    return false;
+}
+
+int store_query_number(sqlite3 *connection, const char *sql, int64_t *answer) {
+    return store_query(connection, sql, take_number, answer);
 }

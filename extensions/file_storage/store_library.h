@@ -5,33 +5,48 @@
 #include "base/status.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// Every function of SQLite that culprit calls, without its prefix `sqlite3_`.
+#define STORE_FUNCTIONS(X)                                                                         \
+    X(config)                                                                                      \
+    X(initialize)                                                                                  \
+    X(open_v2)                                                                                     \
+    X(close)                                                                                       \
+    X(exec)                                                                                        \
+    X(prepare_v2)                                                                                  \
+    X(step)                                                                                        \
+    X(reset)                                                                                       \
+    X(finalize)                                                                                    \
+    X(bind_int64)                                                                                  \
+    X(bind_text)                                                                                   \
+    X(bind_blob64)                                                                                 \
+    X(column_int64)                                                                                \
+    X(column_text)                                                                                 \
+    X(column_blob)                                                                                 \
+    X(column_bytes)                                                                                \
+    X(extended_result_codes)                                                                       \
+    X(system_errno)                                                                                \
+    X(errstr)                                                                                      \
+    X(busy_timeout)                                                                                \
+    X(get_autocommit)                                                                              \
+    X(wal_hook)                                                                                    \
+    X(wal_checkpoint_v2)                                                                           \
+    X(db_config)
 
 struct store_library {
-    __typeof__(&sqlite3_config) config;
-    __typeof__(&sqlite3_initialize) initialize;
-    __typeof__(&sqlite3_open_v2) open_v2;
-    __typeof__(&sqlite3_close) close;
-    __typeof__(&sqlite3_exec) exec;
-    __typeof__(&sqlite3_prepare_v2) prepare_v2;
-    __typeof__(&sqlite3_step) step;
-    __typeof__(&sqlite3_reset) reset;
-    __typeof__(&sqlite3_finalize) finalize;
-    __typeof__(&sqlite3_bind_int64) bind_int64;
-    __typeof__(&sqlite3_bind_text) bind_text;
-    __typeof__(&sqlite3_bind_blob64) bind_blob64;
-    __typeof__(&sqlite3_column_int64) column_int64;
-    __typeof__(&sqlite3_column_text) column_text;
-    __typeof__(&sqlite3_column_blob) column_blob;
-    __typeof__(&sqlite3_column_bytes) column_bytes;
-    __typeof__(&sqlite3_extended_result_codes) extended_result_codes;
-    __typeof__(&sqlite3_system_errno) system_errno;
-    __typeof__(&sqlite3_errstr) errstr;
-    __typeof__(&sqlite3_busy_timeout) busy_timeout;
-    __typeof__(&sqlite3_get_autocommit) get_autocommit;
-    __typeof__(&sqlite3_wal_hook) wal_hook;
-    __typeof__(&sqlite3_wal_checkpoint_v2) wal_checkpoint_v2;
-    __typeof__(&sqlite3_db_config) db_config;
+#define STORE_MEMBER(name) __typeof__ (&sqlite3_##name)(name);
+    STORE_FUNCTIONS(STORE_MEMBER)
+#undef STORE_MEMBER
 };
 
 // Lives as long as the process. Any thread.
 enum status store_library_load(const struct store_library **library, struct error *error) MUST_USE;
+
+// Runs `sql` and calls `row` for each of its rows until it returns false. Returns the library's
+// code: SQLITE_DONE, SQLITE_ROW when `row` ended it, or what went wrong.
+typedef bool store_row_visit(void *context, sqlite3_stmt *statement);
+int store_query(sqlite3 *connection, const char *sql, store_row_visit *row, void *context);
+// The first column of the first row, left as it is when there is none. Returns as store_query.
+int store_query_number(sqlite3 *connection, const char *sql, int64_t *answer);

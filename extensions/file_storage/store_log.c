@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does page N hold?
+// Reads pages of the store's file and its write-ahead log.
 //
 // The log's frames are followed as long as their running checksum is right; only those up to the
 // last that ends a transaction count. That is how the library reads it. Frames that are known to
@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -131,6 +132,7 @@ static void word_try(struct mending *mending, uint32_t at, const uint32_t by[2])
 
 // True when there is exactly one such byte; it is put right.
 static bool frame_mend(struct log_reader *reader, const struct checksum *seed, uint32_t index) {
+    assert(index < reader->count);
     struct store_log *log = reader->log;
     struct checksum stored = stored_sum(reader->frame + 16, seed->big);
     struct checksum found = frame_sum(reader->frame, *seed);
@@ -168,6 +170,7 @@ static bool frame_fits(struct log_reader *reader) {
 }
 
 static bool frame_read(struct log_reader *reader, uint32_t index) {
+    assert(index < reader->count);
     return read_at(reader->log->log, reader->frame, FRAME, LOG_HEADER + (uint64_t)index * FRAME);
 }
 
@@ -205,6 +208,7 @@ static bool log_begin(struct log_reader *reader) {
 
 // Takes the page numbers of the frames before `to` over. The file has what was moved into it.
 static void frames_settle(struct log_reader *reader, uint32_t to, uint32_t page_count) {
+    assert(to <= reader->count);
     for (uint32_t i = reader->settled; i < to; i++)
         if (!reader->is_known || i >= reader->mark.moved)
             reader->log->frames[reader->numbers[i]] = i + 1;
@@ -213,12 +217,14 @@ static void frames_settle(struct log_reader *reader, uint32_t to, uint32_t page_
 }
 
 static void note_bad(struct log_reader *reader, uint32_t index) {
+    assert(index <= reader->count);
     if (reader->first_bad == 0)
         reader->first_bad = index + 1;
 }
 
 // A frame that was synced: it counts whatever became of it.
 static void frame_take(struct log_reader *reader, uint32_t index) {
+    assert(index < reader->count);
     struct chain before = reader->chain;
     bool is_whole = true;
     if (!frame_read(reader, index))
@@ -245,6 +251,7 @@ static void frame_take(struct log_reader *reader, uint32_t index) {
 }
 
 static void known_frames_read(struct log_reader *reader) {
+    assert(reader->is_known);
     uint32_t synced = reader->mark.frames;
     uint32_t there = synced < reader->count ? synced : reader->count;
     reader->sums = memory_take(((size_t)there + 1) * sizeof *reader->sums);
@@ -296,6 +303,7 @@ static void log_describe(struct log_reader *reader) {
 }
 
 static void log_read(struct store_log *log, const char *path) {
+    assert(log->frames == NULL);
     struct log_reader *reader = memory_zero(1, sizeof *reader);
     reader->log = log;
     reader->path = path;
@@ -316,11 +324,9 @@ static void log_read(struct store_log *log, const char *path) {
 
 static enum status log_file_open(struct store_log *log, const char *path, uint64_t file_bytes,
                                  struct error *error) {
-    char name[4352];
-    snprintf(name, sizeof name, "%s-wal", path);
-    log->log = open(name, O_RDONLY | O_CLOEXEC);
+    log->log = open_beside(path, "-wal", O_RDONLY);
     if (log->log < 0 && errno != ENOENT)
-        return error_set_os(error, STATUS_IO, errno, "reading %s", name);
+        return error_set_os(error, STATUS_IO, errno, "reading %s-wal", path);
     uint64_t pages = file_bytes / STORE_PAGE_SIZE;
     log->page_count = pages < INT32_MAX ? (uint32_t)pages : INT32_MAX;
     log_read(log, path);
@@ -328,7 +334,7 @@ static enum status log_file_open(struct store_log *log, const char *path, uint64
 }
 
 enum status log_open(struct store_log *log, const char *path, struct error *error) {
-    *log = (struct store_log){.file = open(path, O_RDONLY | O_CLOEXEC), .log = -1};
+    *log = (struct store_log){.file = open_beside(path, "", O_RDONLY), .log = -1};
     if (log->file < 0 && errno != ENOENT)
         return error_set_os(error, STATUS_IO, errno, "reading %s", path);
     enum status status = log_file_open(log, path, size_of(log->file), error);
@@ -346,10 +352,8 @@ void log_close(struct store_log *log) {
 }
 
 enum status log_examine(const char *path, struct log_report *report, struct error *error) {
-    struct stat about;
     struct store_log log = {.file = -1, .log = -1};
-    uint64_t size = stat(path, &about) == 0 ? (uint64_t)about.st_size : 0;
-    enum status status = log_file_open(&log, path, size, error);
+    enum status status = log_file_open(&log, path, size_beside(path, ""), error);
     *report = log.report;
     log_close(&log);
     return status;

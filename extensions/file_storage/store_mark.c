@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was said to be safe?
+// Keeps, beside the log, how far it was synced.
 //
 // The library reads its log up to the first frame that is not right and takes that for its end: it
 // cannot tell a commit that a power failure tore from one that was synced, acknowledged, and is
@@ -17,11 +17,12 @@
 
 #include "base/hash/crc32c.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4400, SALTS_AT = 16, SUMS_AT = 512, SUMS_ROOM = 256 };
+enum { SALTS_AT = 16, SUMS_AT = 512, SUMS_ROOM = 256 };
 
 static const char MAGIC[8] = {'c', 'u', 'l', 'p', 'm', 'a', 'r', 'k'};
 
@@ -38,15 +39,9 @@ static uint32_t crc_of(const struct mark_file *file) {
     return crc32c(0, (struct slice){(const char *)file, offsetof(struct mark_file, crc)});
 }
 
-static void path_beside(char name[PATH_ROOM], const char *path, const char *suffix) {
-    snprintf(name, PATH_ROOM, "%s%s", path, suffix);
-}
-
 bool mark_read(const char *path, struct store_mark *mark) {
-    char name[PATH_ROOM];
     struct mark_file file;
-    path_beside(name, path, STORE_MARK_SUFFIX);
-    int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+    int descriptor = open_beside(path, STORE_MARK_SUFFIX, O_RDONLY);
     bool whole = descriptor >= 0 && pread(descriptor, &file, sizeof file, 0) == sizeof file &&
                  memcmp(file.magic, MAGIC, sizeof MAGIC) == 0 && file.crc == crc_of(&file) &&
                  file.mark.moved <= file.mark.frames;
@@ -66,31 +61,25 @@ static void files_close(struct store_database *database) {
 
 // One that does not say the truth is worse than none.
 static void mark_give_up(struct store_database *database) {
-    char name[PATH_ROOM];
-    path_beside(name, database->path, STORE_MARK_SUFFIX);
-    (void)unlink(name);
+    unlink_beside(database->path, STORE_MARK_SUFFIX);
     files_close(database);
 }
 
 void mark_begin(struct store_database *database) {
-    char name[PATH_ROOM];
     database->salts_known = false;
     if (!database->keeps_mark)
         return;
-    path_beside(name, database->path, STORE_MARK_SUFFIX);
-    database->mark_file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    database->mark_file = open_beside(database->path, STORE_MARK_SUFFIX, O_RDWR | O_CREAT);
     if (database->mark_file < 0)
         mark_give_up(database);
 }
 
 void mark_end(struct store_database *database, bool log_is_gone) {
-    char name[PATH_ROOM];
     if (database->mark_file < 0)
         return;
     files_close(database);
-    path_beside(name, database->path, STORE_MARK_SUFFIX);
     if (log_is_gone)
-        (void)unlink(name);
+        unlink_beside(database->path, STORE_MARK_SUFFIX);
 }
 
 uint32_t mark_frame_sum(const unsigned char *frame) {
@@ -99,10 +88,8 @@ uint32_t mark_frame_sum(const unsigned char *frame) {
 }
 
 void mark_sums_read(const char *path, uint32_t *sums, uint32_t count) {
-    char name[PATH_ROOM];
-    path_beside(name, path, STORE_MARK_SUFFIX);
     memset(sums, 0, count * sizeof *sums);
-    int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+    int descriptor = open_beside(path, STORE_MARK_SUFFIX, O_RDONLY);
     if (descriptor >= 0 && pread(descriptor, sums, count * sizeof *sums, SUMS_AT) < 0)
         memset(sums, 0, count * sizeof *sums);
     if (descriptor >= 0)
@@ -112,12 +99,10 @@ void mark_sums_read(const char *path, uint32_t *sums, uint32_t count) {
 // The salts of the log are other ones each time it is begun anew.
 static bool salts_read(struct store_database *database) {
     unsigned char salts[sizeof database->mark.salts];
-    char name[PATH_ROOM];
     if (database->salts_known)
         return true;
-    path_beside(name, database->path, "-wal");
     if (database->mark_log < 0)
-        database->mark_log = open(name, O_RDONLY | O_CLOEXEC);
+        database->mark_log = open_beside(database->path, "-wal", O_RDONLY);
     if (database->mark_log < 0 ||
         pread(database->mark_log, salts, sizeof salts, SALTS_AT) != sizeof salts)
         return false;
@@ -128,6 +113,8 @@ static bool salts_read(struct store_database *database) {
 }
 
 static void mark_write(struct store_database *database) {
+    assert(database->mark_file >= 0);
+    assert(database->mark.moved <= database->mark.frames);
     struct mark_file file = {.mark = database->mark};
     memcpy(file.magic, MAGIC, sizeof MAGIC);
     file.crc = crc_of(&file);
@@ -137,6 +124,7 @@ static void mark_write(struct store_database *database) {
 
 // Of the frames behind those that the mark spoke of. One that cannot be read has none.
 static void sums_write(struct store_database *database, uint32_t frames) {
+    assert(database->mark_log >= 0);
     unsigned char frame[STORE_FRAME];
     uint32_t sums[SUMS_ROOM], count = 0;
     for (uint32_t i = database->mark.frames; i < frames; i++) {
@@ -168,6 +156,7 @@ void mark_synced(struct store_database *database, uint32_t frames) {
 }
 
 void mark_moved(struct store_database *database, uint32_t frames) {
+    assert(database->connection != NULL);
     if (database->mark_file >= 0 && frames > 0 && salts_read(database)) {
         database->mark.frames = database->mark.moved = frames;
         mark_write(database);
@@ -177,6 +166,7 @@ void mark_moved(struct store_database *database, uint32_t frames) {
 }
 
 void mark_settle(struct store_database *database) {
+    assert(database->connection != NULL);
     if (database->mark_file >= 0 && fdatasync(database->mark_file) != 0)
         mark_give_up(database);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which small number stands for a name in the store's keys?
+// The small numbers that stand for names in the store's keys.
 //
 // Names are components, tables and exporters: some hundred. They are looked through in order, by
 // hash first, and the one found last is tried before all.
@@ -8,17 +8,20 @@
 #include "base/hash/crc32c.h"
 #include "base/memory.h"
 
-static uint32_t name_hash(enum store_space space, const char *text) {
+#include <assert.h>
+
+static uint32_t name_hash(enum storage_space space, const char *text) {
     return crc32c((uint32_t)space, slice_of(text));
 }
 
-static bool name_is(const struct store_name *name, uint32_t hash, enum store_space space,
+static bool name_is(const struct store_name *name, uint32_t hash, enum storage_space space,
                     const char *text) {
     return name->text != NULL && name->hash == hash && name->space == space &&
            strcmp(name->text, text) == 0;
 }
 
-uint32_t names_find(struct store_names *names, enum store_space space, const char *text) {
+uint32_t names_find(struct store_names *names, enum storage_space space, const char *text) {
+    assert(text != NULL);
     uint32_t hash = name_hash(space, text);
     if (names->recent < names->count && name_is(&names->items[names->recent], hash, space, text))
         return names->recent;
@@ -37,7 +40,7 @@ uint32_t names_free_id(const struct store_names *names) {
     return id;
 }
 
-void names_set(struct store_names *names, uint32_t id, enum store_space space, const char *text) {
+void names_set(struct store_names *names, uint32_t id, enum storage_space space, const char *text) {
     assert(id > 0 && id <= STORE_NAME_IDS);
     if (id >= names->capacity) {
         uint32_t capacity = id < 32 ? 32 : id * 2;
@@ -55,6 +58,7 @@ void names_set(struct store_names *names, uint32_t id, enum store_space space, c
 }
 
 void names_clear(struct store_names *names, uint32_t id) {
+    assert(id > 0);
     if (id >= names->count)
         return;
     memory_give(names->items[id].text);

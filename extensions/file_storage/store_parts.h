@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of store.h share among themselves.
+// What the files of the store (store.h) share among themselves.
 //
 // On disk: name(id, space, text), with an index that is also its second copy, and blob(key, crc,
 // bytes), whose key is the name's id above 47 bits of the number, so that blobs lie in the order in
 // which they are scanned and a put touches one tree.
 #pragma once
 
+#include "base/thread.h"
 #include "extensions/file_storage/store_library.h"
-#include "pipeline/store.h"
+#include "pipeline/component/storage.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdatomic.h>
 
 // The whole schema, as its table has it.
@@ -33,11 +34,25 @@ enum {
     STORE_REASON_MAX = 160,
 };
 
+// -- what stands beside the file: store_files.c --
+
+enum { STORE_PATH_ROOM = 4400 };
+
+// The path with this behind it ("-wal"; "": itself).
+void path_beside(char name[STORE_PATH_ROOM], const char *path, const char *suffix);
+// -1 and errno when it cannot be opened; made with mode 0640.
+int open_beside(const char *path, const char *suffix, int flags);
+uint64_t size_beside(const char *path, const char *suffix); // 0 when there is none
+void unlink_beside(const char *path, const char *suffix);
+
+// A file or directory; what cannot be synced stays as it is.
+void sync_path(const char *path);
+
 // -- names: store_names.c --
 struct store_name {
     char *text; // NULL: the id is free
     uint32_t hash;
-    enum store_space space;
+    enum storage_space space;
 };
 
 struct store_names {
@@ -47,9 +62,10 @@ struct store_names {
     uint32_t recent; // found last: puts of one name come in runs
 };
 
-uint32_t names_find(struct store_names *names, enum store_space space, const char *text); // 0: none
+uint32_t names_find(struct store_names *names, enum storage_space space,
+                    const char *text); // 0: none
 uint32_t names_free_id(const struct store_names *names);
-void names_set(struct store_names *names, uint32_t id, enum store_space space, const char *text);
+void names_set(struct store_names *names, uint32_t id, enum storage_space space, const char *text);
 void names_clear(struct store_names *names, uint32_t id);
 void names_release(struct store_names *names);
 
@@ -57,10 +73,11 @@ static inline int64_t store_key(uint32_t name, uint64_t number) {
     return (int64_t)((uint64_t)name << STORE_NUMBER_BITS | number);
 }
 static inline uint64_t store_number(int64_t key) {
-    return (uint64_t)key & STORE_NUMBER_MAX;
+    return (uint64_t)key & STORAGE_NUMBER_MAX;
 }
 // Over space, name, number and bytes.
-uint32_t store_crc(enum store_space space, struct slice name, uint64_t number, struct slice bytes);
+uint32_t store_crc(enum storage_space space, struct slice name, uint64_t number,
+                   struct slice bytes);
 
 // -- batches: store_batch.c --
 enum operation_kind { OPERATION_PUT, OPERATION_DELETE, OPERATION_DELETE_NAMES };
@@ -76,7 +93,7 @@ struct operation {
 };
 
 struct store_batch {
-    struct store *store;
+    struct storage_batch base; // first
     struct store_batch *next;
     char *data;
     size_t size, capacity;
@@ -163,7 +180,7 @@ enum disk_result database_open(struct store_database *database, const char *path
 void database_close(struct store_database *database, bool keep_log);
 enum disk_result database_begin(struct store_database *database);
 enum disk_result database_apply(struct store_database *database, const struct store_batch *batch);
-enum disk_result database_put(struct store_database *database, enum store_space space,
+enum disk_result database_put(struct store_database *database, enum storage_space space,
                               const char *name, uint64_t number, uint32_t crc, struct slice bytes);
 // Rolls back when it would hold more than `max_size` and more than before.
 enum disk_result database_commit(struct store_database *database, uint64_t max_size);
@@ -184,19 +201,20 @@ void database_seek_end(struct store_database *database);
 enum disk_result database_last(struct store_database *database, int64_t first, int64_t last,
                                int64_t *key);
 
-// -- damage: store_salvage.c, store_rebuild.c --
-struct salvage_totals {
-    uint64_t kept[STORE_SPACE_COUNT];
-    uint64_t lost[STORE_SPACE_COUNT]; // by the space their name says
-    uint64_t lost_elsewhere;          // whose name is not known
-    uint64_t bad_pages;               // that should hold rows and do not, or are missing
+// -- damage: store_recovery.c, store_rebuild.c --
+struct recovery_totals {
+    uint64_t kept[STORAGE_SPACE_COUNT];
+    uint64_t lost[STORAGE_SPACE_COUNT]; // by the space their name says
+    uint64_t lost_elsewhere;            // whose name is not known
+    uint64_t bad_pages;                 // that should hold rows and do not, or are missing
 };
 // Visits every row whose checksum is right, without SQLite; false from `visit` ends it.
-typedef bool salvage_visit(void *context, enum store_space space, const char *name, uint64_t number,
-                           uint32_t crc, struct slice bytes);
-enum status salvage_rows(const char *path, salvage_visit *visit, void *context,
-                         struct salvage_totals *totals, struct error *error) MUST_USE;
+typedef bool recovery_visit(void *context, enum storage_space space, const char *name,
+                            uint64_t number, uint32_t crc, struct slice bytes);
+enum status recovery_rows(const char *path, recovery_visit *visit, void *context,
+                          struct recovery_totals *totals, struct error *error) MUST_USE;
 
+struct store;
 // Puts what can be read of the store's file into a new one that takes its name; the store's
 // database is open afterwards, or closed with a reason.
 enum disk_result store_rebuild(struct store *store, const char *why);
@@ -212,7 +230,8 @@ struct store_callback {
 };
 
 struct store {
-    char *path; // DIRECTORY/culprit.db
+    struct storage base; // first
+    char *path;          // DIRECTORY/culprit.db
     char *site;
     uint64_t max_size;
     uint64_t pending_max;
@@ -223,13 +242,13 @@ struct store {
     pthread_t thread;
 
     // Whoever uses the file holds this; taken before `lock` when both are.
-    pthread_mutex_t disk_lock;
+    struct lock disk_lock;
     struct store_database database;
 
     uint64_t
         log_due_ns; // when the log goes into the file; 0: it is empty. The writer's thread only
 
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t work, done;
     struct store_batch *first, *last; // submitted, in order
     struct store_batch *idle;         // to be used again
@@ -249,6 +268,27 @@ struct store {
     atomic_uint_fast64_t input_bytes; // of the pending ones: not of checkpoints
     atomic_uint_fast64_t commits, batches, failures, damaged_blobs, repairs;
 };
+
+static inline struct store *store_of(const struct storage *storage) {
+    assert(storage->magic == STORAGE_MAGIC);
+    return (struct store *)(uintptr_t)storage;
+}
+
+// The calls of a storage, by the files they stand in. store_batch.c:
+struct storage_batch *store_batch_new(struct storage *storage);
+void store_put(struct storage_batch *batch, enum storage_space space, const char *name,
+               uint64_t number, struct slice bytes);
+void store_delete(struct storage_batch *batch, enum storage_space space, const char *name,
+                  uint64_t first, uint64_t last);
+void store_delete_names(struct storage_batch *batch, enum storage_space space, const char *prefix);
+uint64_t store_submit(struct storage_batch *batch, bool is_checkpoint);
+// Puts a batch away that was written.
+void store_batch_drop(struct store *store, struct store_batch *batch);
+// store_scan.c:
+enum status store_scan(struct storage *storage, enum storage_space space, const char *name,
+                       uint64_t first, uint64_t last, storage_visit *visit, void *context,
+                       struct error *error);
+uint64_t store_last_number(struct storage *storage, enum storage_space space, const char *name);
 
 void *store_writer(void *store);
 void store_count_damaged(struct store *store, const char *name, uint64_t number);

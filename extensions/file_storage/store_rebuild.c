@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a damaged store become a whole one?
+// Makes a whole store of a damaged one.
 //
 // What can be read goes into culprit.db.new, which is renamed to culprit.db.rebuilt when it is
 // complete and on the disk. Only then the damaged file gets its new name, and the rebuilt one takes
@@ -12,44 +12,35 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4400, COMMIT_BYTES = 4 << 20, DAMAGED_KEPT = 2, DAMAGED_SEEN_MAX = 64 };
+enum { COMMIT_BYTES = 4 << 20, DAMAGED_KEPT = 2, DAMAGED_SEEN_MAX = 64 };
 
 // -- files --------------------------------------------------------------------------------------
 
 static void remove_beside(const char *path, const char *suffix) {
     static const char *const parts[] = {"", "-wal", "-shm", "-journal", STORE_MARK_SUFFIX};
-    char name[PATH_ROOM];
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        snprintf(name, sizeof name, "%s%s%s", path, suffix, parts[i]);
-        (void)unlink(name);
-    }
+    char name[STORE_PATH_ROOM];
+    path_beside(name, path, suffix);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        unlink_beside(name, parts[i]);
 }
 
 static bool rename_part(const char *path, const char *from, const char *to) {
-    char old[PATH_ROOM], new[PATH_ROOM];
-    snprintf(old, sizeof old, "%s%s", path, from);
-    snprintf(new, sizeof new, "%s%s", path, to);
+    char old[STORE_PATH_ROOM], new[STORE_PATH_ROOM];
+    path_beside(old, path, from);
+    path_beside(new, path, to);
     return rename(old, new) == 0 || errno == ENOENT;
 }
 
-static void directory_of(const char *path, char directory[PATH_ROOM]) {
-    snprintf(directory, PATH_ROOM, "%.*s", (int)(strrchr(path, '/') - path), path);
-}
-
-static void sync_path(const char *path) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return;
-    (void)fsync(file);
-    close(file);
+static void directory_of(const char *path, char directory[STORE_PATH_ROOM]) {
+    snprintf(directory, STORE_PATH_ROOM, "%.*s", (int)(strrchr(path, '/') - path), path);
 }
 
 static int newest_first(const void *a, const void *b) {
@@ -59,7 +50,7 @@ static int newest_first(const void *a, const void *b) {
 // Removes all damaged files but the newest.
 static void damaged_thin(const char *path) {
     static const char prefix[] = "culprit.db.damaged-";
-    char directory[PATH_ROOM], (*names)[64] = memory_take(DAMAGED_SEEN_MAX * sizeof *names);
+    char directory[STORE_PATH_ROOM], (*names)[64] = memory_take(DAMAGED_SEEN_MAX * sizeof *names);
     uint32_t count = 0;
     directory_of(path, directory);
     DIR *list = opendir(directory);
@@ -80,7 +71,7 @@ static void damaged_thin(const char *path) {
 
 // Gives the damaged file a name of its own and the rebuilt one its place; `name` gets that name.
 static bool swap(const char *path, char name[64]) {
-    char time[CLOCK_RFC3339_MAX], log[80], journal[80], directory[PATH_ROOM];
+    char time[CLOCK_RFC3339_MAX], log[80], journal[80], directory[STORE_PATH_ROOM];
     clock_format_rfc3339(clock_unix_ns(), time);
     size_t size = 0;
     for (size_t i = 0; time[i] != '\0'; i++)
@@ -94,12 +85,8 @@ static bool swap(const char *path, char name[64]) {
     // making was cut short.
     bool done = rename_part(path, "-wal", log) && rename_part(path, "-journal", journal) &&
                 rename_part(path, "", name);
-    static const char *const useless[] = {"-shm", STORE_MARK_SUFFIX};
-    for (size_t i = 0; i < 2; i++) {
-        char beside[PATH_ROOM];
-        snprintf(beside, sizeof beside, "%s%s", path, useless[i]);
-        (void)unlink(beside);
-    }
+    unlink_beside(path, "-shm");
+    unlink_beside(path, STORE_MARK_SUFFIX);
     done = done && rename_part(path, ".rebuilt", "");
     directory_of(path, directory);
     sync_path(directory);
@@ -108,8 +95,9 @@ static bool swap(const char *path, char name[64]) {
 }
 
 void store_rebuild_resume(const struct store *store) {
-    char rebuilt[PATH_ROOM], name[64];
-    snprintf(rebuilt, sizeof rebuilt, "%s.rebuilt", store->path);
+    assert(store->database.connection == NULL);
+    char rebuilt[STORE_PATH_ROOM], name[64];
+    path_beside(rebuilt, store->path, ".rebuilt");
     remove_beside(store->path, ".new");
     if (access(rebuilt, F_OK) == 0)
         (void)swap(store->path, name);
@@ -123,8 +111,9 @@ struct transfer {
     uint64_t uncommitted;
 };
 
-static bool transfer_row(void *context, enum store_space space, const char *name, uint64_t number,
+static bool transfer_row(void *context, enum storage_space space, const char *name, uint64_t number,
                          uint32_t crc, struct slice bytes) {
+    assert(((const struct transfer *)context)->target.connection != NULL);
     struct transfer *transfer = context;
     struct store_database *target = &transfer->target;
     transfer->result = database_put(target, space, name, number, crc, bytes);
@@ -141,17 +130,17 @@ static bool transfer_row(void *context, enum store_space space, const char *name
 }
 
 // Fills PATH.new and, when that is complete, calls it PATH.rebuilt.
-static enum disk_result transfer_all(struct store *store, struct salvage_totals *totals) {
-    char path[PATH_ROOM];
+static enum disk_result transfer_all(struct store *store, struct recovery_totals *totals) {
+    char path[STORE_PATH_ROOM];
     struct error error = {0};
     struct transfer transfer = {.target = {.library = store->database.library}};
-    snprintf(path, sizeof path, "%s.new", store->path);
+    path_beside(path, store->path, ".new");
     remove_beside(store->path, ".new");
     transfer.result = database_open(&transfer.target, path);
     if (transfer.result == DISK_OK)
         transfer.result = database_begin(&transfer.target);
     if (transfer.result == DISK_OK &&
-        salvage_rows(store->path, transfer_row, &transfer, totals, &error) != STATUS_OK) {
+        recovery_rows(store->path, transfer_row, &transfer, totals, &error) != STATUS_OK) {
         snprintf(transfer.target.reason, sizeof transfer.target.reason, "%.150s", error.message);
         transfer.result = DISK_FAILED;
     }
@@ -174,30 +163,33 @@ static enum disk_result transfer_all(struct store *store, struct salvage_totals 
 
 // -- the whole ----------------------------------------------------------------------------------
 
-static void say(const struct store *store, const char *why, const char *name,
-                const struct salvage_totals *totals) {
+// Tells what became of the rows; returns how many are lost.
+static uint64_t say(const struct store *store, const char *why, const char *name,
+                    const struct recovery_totals *totals) {
     char text[600];
     size_t size = 0;
     uint64_t kept = 0, lost = totals->lost_elsewhere;
     text[0] = '\0';
-    for (int space = 0; space < STORE_SPACE_COUNT; space++) {
+    for (int space = 0; space < STORAGE_SPACE_COUNT; space++) {
         kept += totals->kept[space];
         lost += totals->lost[space];
         if (totals->lost[space] > 0 && size < sizeof text)
             size += (size_t)snprintf(text + size, sizeof text - size, ", %llu of %s",
                                      (unsigned long long)totals->lost[space],
-                                     store_space_name((enum store_space)space));
+                                     storage_space_name((enum storage_space)space));
     }
     log_write(LOG_ERROR, (struct log_site){"C4003", store->site},
               "%s is damaged: %s. It is kept as culprit.db%s; %llu blobs were carried over, %llu "
               "could not be read%s, and %llu pages are unreadable.",
               store->path, why, name, (unsigned long long)kept, (unsigned long long)lost, text,
               (unsigned long long)totals->bad_pages);
+    return lost;
 }
 
 enum disk_result store_rebuild(struct store *store, const char *why) {
+    assert(why != NULL);
     char because[STORE_REASON_MAX], name[64];
-    struct salvage_totals totals = {0};
+    struct recovery_totals totals = {0};
     snprintf(because, sizeof because, "%s", why);
     for (char *at = because; *at != '\0'; at++)
         if (*at == '\n')
@@ -211,12 +203,8 @@ enum disk_result store_rebuild(struct store *store, const char *why) {
                  strerror(errno));
         return DISK_FAILED;
     }
-    uint64_t lost = totals.lost_elsewhere;
-    for (int space = 0; space < STORE_SPACE_COUNT; space++)
-        lost += totals.lost[space];
-    atomic_fetch_add_explicit(&store->damaged_blobs, lost, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->repairs, 1, memory_order_relaxed);
-    say(store, because, name, &totals);
+    atomic_fetch_add(&store->damaged_blobs, say(store, because, name, &totals));
+    atomic_fetch_add(&store->repairs, 1);
     result = database_open(&store->database, store->path);
     return result == DISK_DAMAGED ? DISK_FAILED : result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the store?
+// Reads blobs from the store.
 //
 // Rows are copied out under the disk lock, up to 256 KiB (or one larger blob) at a time, and
 // visited without it: a visitor may take its time, submit, and wait for what it submitted. Between
@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { CHUNK_BYTES = 256 << 10, CHUNK_ROWS = 2048, ALIGNMENT = 16 };
@@ -28,6 +29,7 @@ struct chunk {
 };
 
 static void chunk_add(struct chunk *chunk, const struct store_row *row) {
+    assert(chunk->count < CHUNK_ROWS);
     size_t at = (chunk->size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     if (chunk->capacity - at < row->bytes.size || chunk->capacity < at) {
         chunk->capacity =
@@ -66,12 +68,13 @@ static enum disk_result chunk_read(struct store_database *database, uint32_t id,
 
 // Under the disk lock: after a failure of the disk the writer leaves it closed for a while.
 static enum disk_result database_ensure(struct store *store) {
+    assert(lock_is_held(&store->disk_lock));
     return store->database.connection == NULL ? database_open(&store->database, store->path)
                                               : DISK_OK;
 }
 
 // Under the disk lock: a chunk of `name`, after a repair when one is needed.
-static enum disk_result chunk_fill(struct store *store, enum store_space space, const char *name,
+static enum disk_result chunk_fill(struct store *store, enum storage_space space, const char *name,
                                    uint64_t last, struct chunk *chunk) {
     chunk->count = 0;
     chunk->size = 0;
@@ -92,14 +95,15 @@ static enum disk_result chunk_fill(struct store *store, enum store_space space, 
 }
 
 void store_count_damaged(struct store *store, const char *name, uint64_t number) {
-    atomic_fetch_add_explicit(&store->damaged_blobs, 1, memory_order_relaxed);
+    atomic_fetch_add(&store->damaged_blobs, 1);
     log_write(LOG_ERROR, (struct log_site){"C4004", store->site},
               "%s: blob %llu of %s is damaged and left out.", store->path,
               (unsigned long long)number, name[0] == '\0' ? "(no name)" : name);
 }
 
-static bool chunk_visit(struct store *store, const struct chunk *chunk, enum store_space space,
-                        const char *name, store_visit *visit, void *context) {
+static bool chunk_visit(struct store *store, const struct chunk *chunk, enum storage_space space,
+                        const char *name, storage_visit *visit, void *context) {
+    assert(!lock_is_held(&store->disk_lock));
     struct slice text = slice_of(name);
     for (uint32_t i = 0; i < chunk->count; i++) {
         struct slice bytes = {chunk->data + chunk->rows[i].at, chunk->rows[i].size};
@@ -112,18 +116,18 @@ static bool chunk_visit(struct store *store, const struct chunk *chunk, enum sto
 }
 
 // Sets whether the visitor wants more.
-static enum status name_scan(struct store *store, enum store_space space, const char *name,
-                             uint64_t first, uint64_t last, store_visit *visit, void *context,
+static enum status name_scan(struct store *store, enum storage_space space, const char *name,
+                             uint64_t first, uint64_t last, storage_visit *visit, void *context,
                              bool *more, struct error *error) {
     struct chunk *chunk = memory_zero(1, sizeof *chunk);
     chunk->next = first;
     enum status status = STATUS_OK;
     do {
-        pthread_mutex_lock(&store->disk_lock);
+        lock_take(&store->disk_lock);
         if (chunk_fill(store, space, name, last, chunk) != DISK_OK)
             status = error_set(error, STATUS_IO, "reading the store %s: %s.", store->path,
                                store->database.reason);
-        pthread_mutex_unlock(&store->disk_lock);
+        lock_release(&store->disk_lock);
         *more = status == STATUS_OK && chunk_visit(store, chunk, space, name, visit, context);
     } while (*more && chunk->more);
     memory_give(chunk->data);
@@ -136,10 +140,11 @@ static int text_compare(const void *a, const void *b) {
 }
 
 // The names of a space in order; the caller gives each and the list back.
-static enum status names_copy(struct store *store, enum store_space space, char ***list,
+static enum status names_copy(struct store *store, enum storage_space space, char ***list,
                               uint32_t *count, struct error *error) {
+    assert(!lock_is_held(&store->disk_lock));
     enum status status = STATUS_OK;
-    pthread_mutex_lock(&store->disk_lock);
+    lock_take(&store->disk_lock);
     enum disk_result result = database_ensure(store);
     if (result == DISK_DAMAGED)
         result = store_rebuild(store, store->database.reason);
@@ -154,20 +159,17 @@ static enum status names_copy(struct store *store, enum store_space space, char 
         if (names->items[id].text != NULL && names->items[id].space == space)
             copies[(*count)++] =
                 memory_copy_text(names->items[id].text, strlen(names->items[id].text));
-    pthread_mutex_unlock(&store->disk_lock);
+    lock_release(&store->disk_lock);
     if (*count > 1)
         qsort(copies, *count, sizeof *copies, text_compare);
     return status;
 }
 
-enum status store_scan(struct store *store, enum store_space space, const char *name,
-                       uint64_t first, uint64_t last, store_visit *visit, void *context,
+enum status store_scan(struct storage *storage, enum storage_space space, const char *name,
+                       uint64_t first, uint64_t last, storage_visit *visit, void *context,
                        struct error *error) {
+    struct store *store = store_of(storage);
     bool more = true;
-    if (last > STORE_NUMBER_MAX)
-        last = STORE_NUMBER_MAX;
-    if (first > last)
-        return STATUS_OK;
     if (name != NULL)
         return name_scan(store, space, name, first, last, visit, context, &more, error);
     uint32_t count;
@@ -182,9 +184,10 @@ enum status store_scan(struct store *store, enum store_space space, const char *
     return status;
 }
 
-uint64_t store_last_number(struct store *store, enum store_space space, const char *name) {
+uint64_t store_last_number(struct storage *storage, enum storage_space space, const char *name) {
+    struct store *store = store_of(storage);
     int64_t key = -1;
-    pthread_mutex_lock(&store->disk_lock);
+    lock_take(&store->disk_lock);
     enum disk_result result = DISK_DAMAGED;
     for (int attempt = 0; attempt < 2 && result == DISK_DAMAGED; attempt++) {
         key = -1;
@@ -192,11 +195,11 @@ uint64_t store_last_number(struct store *store, enum store_space space, const ch
         uint32_t id = result == DISK_OK ? names_find(&store->database.names, space, name) : 0;
         if (id != 0)
             result = database_last(&store->database, store_key(id, 0),
-                                   store_key(id, STORE_NUMBER_MAX), &key);
+                                   store_key(id, STORAGE_NUMBER_MAX), &key);
         if (result == DISK_DAMAGED && store_rebuild(store, store->database.reason) != DISK_OK)
             break;
     }
-    pthread_mutex_unlock(&store->disk_lock);
+    lock_release(&store->disk_lock);
     if (result != DISK_OK)
         log_write(LOG_ERROR, (struct log_site){"C4006", store->site},
                   "%s: the last number of %s cannot be read: %s; it counts from 0.", store->path,

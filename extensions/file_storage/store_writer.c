@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When is what was submitted written, and what happens when it cannot be?
+// The thread that writes what was submitted, and tries again when it cannot.
 //
 // One thread sleeps until there is a batch. While nobody waits for an answer it gathers for the
 // commit interval; when somebody does, only until as many have come as last time, or none for an
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -23,9 +24,7 @@ enum { GROUP_BYTES = 8 << 20, LOG_FRAMES = 1000 };
 #define LOG_AGE_NS     2000000000ull
 
 static void wait_until(struct store *store, uint64_t until_ns) {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
-                             .tv_nsec = (long)(until_ns % 1000000000)};
-    (void)pthread_cond_timedwait(&store->work, &store->lock, &until);
+    (void)cond_wait_until(&store->work, &store->lock, until_ns);
 }
 
 // -- groups -------------------------------------------------------------------------------------
@@ -38,9 +37,9 @@ struct group {
 };
 
 static void gather(struct store *store) {
+    assert(lock_is_held(&store->lock));
     uint64_t end = store->first->submitted_ns + store->interval_ns;
-    while (!store->stopping &&
-           atomic_load_explicit(&store->pending_bytes, memory_order_relaxed) < GROUP_BYTES) {
+    while (!store->stopping && atomic_load(&store->pending_bytes) < GROUP_BYTES) {
         uint64_t until = end, now = clock_monotonic_ns();
         if (store->waiters > 0) {
             uint64_t quiet = store->last_submit_ns + store->interval_ns / 8;
@@ -56,6 +55,8 @@ static void gather(struct store *store) {
 
 // From the front of the queue, at least one; `all`: all of it.
 static struct group group_take(const struct store *store, bool all) {
+    assert(lock_is_held(&store->lock));
+    assert(store->first != NULL);
     struct group group = {.first = store->first};
     for (struct store_batch *batch = store->first; batch != NULL; batch = batch->next) {
         if (group.count > 0 && !all && group.bytes + batch->size > GROUP_BYTES)
@@ -71,6 +72,7 @@ static struct group group_take(const struct store *store, bool all) {
 }
 
 static enum disk_result group_write(struct store *store, const struct group *group) {
+    assert(lock_is_held(&store->disk_lock));
     struct store_database *database = &store->database;
     enum disk_result result = database_begin(database);
     for (struct store_batch *batch = group->first; result == DISK_OK; batch = batch->next) {
@@ -87,8 +89,10 @@ static enum disk_result group_write(struct store *store, const struct group *gro
 
 // They are durable: puts them away, so that whoever waits finds them to be used again, and tells.
 static void group_settle(struct store *store, const struct group *group) {
+    assert(group->count > 0 && group->last != NULL);
+    assert(!lock_is_held(&store->lock));
     uint64_t ticket = group->last->ticket;
-    pthread_mutex_lock(&store->lock);
+    lock_take(&store->lock);
     struct store_batch *batch = group->first, *next;
     store->first = group->last->next;
     if (store->first == NULL)
@@ -96,20 +100,21 @@ static void group_settle(struct store *store, const struct group *group) {
     store->queued_count -= group->count;
     store->group_count = group->count;
     group->last->next = NULL;
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     for (; batch != NULL; batch = next) {
         next = batch->next;
-        store_batch_drop(batch);
+        store_batch_drop(store, batch);
     }
-    pthread_mutex_lock(&store->lock);
-    atomic_fetch_sub_explicit(&store->pending_bytes, group->bytes, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&store->input_bytes, group->input_bytes, memory_order_relaxed);
-    atomic_store_explicit(&store->used_bytes, store->database.used_bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->commits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->batches, group->count, memory_order_relaxed);
+    lock_take(&store->lock);
+    atomic_fetch_sub(&store->pending_bytes, group->bytes);
+    atomic_fetch_sub(&store->input_bytes, group->input_bytes);
+    atomic_store(&store->used_bytes, store->database.used_bytes);
+    atomic_fetch_add(&store->commits, 1);
+    atomic_fetch_add(&store->batches, group->count);
+    assert(ticket > atomic_load(&store->durable));
     atomic_store_explicit(&store->durable, ticket, memory_order_release);
     pthread_cond_broadcast(&store->done);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
 }
 
 static void call_back(const struct store *store) {
@@ -120,12 +125,13 @@ static void call_back(const struct store *store) {
 // -- failures -----------------------------------------------------------------------------------
 
 static void degrade(struct store *store) {
-    atomic_fetch_add_explicit(&store->failures, 1, memory_order_relaxed);
-    pthread_mutex_lock(&store->lock);
+    assert(!lock_is_held(&store->lock));
+    atomic_fetch_add(&store->failures, 1);
+    lock_take(&store->lock);
     bool changed = !store->degraded || strcmp(store->reason, store->database.reason) != 0;
     store->degraded = true;
     memcpy(store->reason, store->database.reason, sizeof store->reason);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (!changed)
         return;
     log_write(
@@ -137,11 +143,12 @@ static void degrade(struct store *store) {
 }
 
 static void recover(struct store *store) {
-    pthread_mutex_lock(&store->lock);
+    assert(!lock_is_held(&store->lock));
+    lock_take(&store->lock);
     bool changed = store->degraded;
     store->degraded = false;
     store->reason[0] = '\0';
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (!changed)
         return;
     log_write(LOG_INFO, (struct log_site){"C4002", store->site},
@@ -152,6 +159,7 @@ static void recover(struct store *store) {
 // After a failure the file is opened anew: what the library and the kernel remember of it may not
 // be what is on the disk.
 static enum disk_result database_ready(struct store *store) {
+    assert(lock_is_held(&store->disk_lock));
     if (store->database.connection != NULL)
         return DISK_OK;
     enum disk_result result = database_open(&store->database, store->path);
@@ -159,7 +167,8 @@ static enum disk_result database_ready(struct store *store) {
 }
 
 static enum disk_result attempt(struct store *store, const struct group *group) {
-    pthread_mutex_lock(&store->disk_lock);
+    assert(!lock_is_held(&store->lock));
+    lock_take(&store->disk_lock);
     enum disk_result result = database_ready(store);
     if (result == DISK_OK)
         result = group_write(store, group);
@@ -170,13 +179,14 @@ static enum disk_result attempt(struct store *store, const struct group *group) 
     }
     if (result == DISK_FAILED || result == DISK_DAMAGED)
         database_close(&store->database, false);
-    pthread_mutex_unlock(&store->disk_lock);
+    lock_release(&store->disk_lock);
     return result;
 }
 
 // Moves the log into the file once it is long or old.
 static enum disk_result tidy(struct store *store) {
-    pthread_mutex_lock(&store->disk_lock);
+    assert(!lock_is_held(&store->lock));
+    lock_take(&store->disk_lock);
     enum disk_result result = DISK_OK;
     uint64_t now = clock_monotonic_ns();
     if (store->database.wal_frames > 0 && store->log_due_ns == 0)
@@ -192,7 +202,7 @@ static enum disk_result tidy(struct store *store) {
         result = store_rebuild(store, store->database.reason);
     if (result == DISK_FAILED)
         database_close(&store->database, false);
-    pthread_mutex_unlock(&store->disk_lock);
+    lock_release(&store->disk_lock);
     return result;
 }
 
@@ -202,19 +212,17 @@ static enum disk_result tidy(struct store *store) {
 static bool await_group(struct store *store, bool untidy, uint64_t retry_ns, enum disk_result last,
                         struct group *group) {
     *group = (struct group){0};
-    pthread_mutex_lock(&store->lock);
+    lock_take(&store->lock);
     uint64_t until = clock_monotonic_ns() + retry_ns;
     while (last != DISK_OK && clock_monotonic_ns() < until && !store->stopping)
         wait_until(store, until);
     if (last != DISK_OK && store->stopping)
         wait_until(store, clock_monotonic_ns() + RETRY_FIRST_NS);
     while (store->first == NULL && !store->stopping && !untidy) {
-        if (store->log_due_ns == 0)
-            pthread_cond_wait(&store->work, &store->lock);
-        else if (clock_monotonic_ns() < store->log_due_ns)
-            wait_until(store, store->log_due_ns);
-        else
+        uint64_t due_ns = store->log_due_ns == 0 ? UINT64_MAX : store->log_due_ns;
+        if (clock_monotonic_ns() >= due_ns)
             break;
+        wait_until(store, due_ns);
     }
     bool more = !store->stopping || (store->first != NULL &&
                                      (last == DISK_OK || clock_monotonic_ns() < store->stop_ns));
@@ -222,11 +230,12 @@ static bool await_group(struct store *store, bool untidy, uint64_t retry_ns, enu
         gather(store);
         *group = group_take(store, last == DISK_LIMIT || last == DISK_FULL);
     }
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return more;
 }
 
 void *store_writer(void *context) {
+    assert(((const struct store *)context)->base.magic == STORAGE_MAGIC);
     struct store *store = context;
     enum disk_result last = DISK_OK;
     bool untidy = false;

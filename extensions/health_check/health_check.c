@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is culprit alive, started, ready, and which part of it is not?
+// Answers liveness, startup and readiness probes, and /status with each component's state.
 //
 // Every answer is made of what the service says at that moment
 // (pipeline/component/service_status.h); nothing is kept. A probe costs two or three atomics and a
 // lock of its own, so that it is answered while pipelines are busy. Memory: 600 KiB for the list of
 // components while /status is answered.
-#include "extensions/health_check.h"
+#include "pipeline/component/component.h"
 
 #include "base/clock.h"
 #include "base/http/endpoint.h"
@@ -14,7 +14,9 @@
 #include "base/memory.h"
 #include "base/text/json_write.h"
 #include "config/server_options.h"
+
 #include "pipeline/component/service_status.h"
+#include <assert.h>
 
 struct health_check_config {
     const char *endpoint;
@@ -22,7 +24,10 @@ struct health_check_config {
     struct auth_server_config auth;
 };
 
+#define HEALTH_CHECK_MAGIC UINT32_C(0x486c7468)
+
 struct health_check {
+    uint32_t magic; // HEALTH_CHECK_MAGIC
     const struct service_status *status;
     struct http_server *server;
 };
@@ -31,13 +36,9 @@ enum { CONNECTIONS_MAX = 32, REQUEST_BYTES_MAX = 4096, COMPONENTS_MAX = 1024 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 
 static const struct option OPTIONS[] = {
-    {.name = "endpoint",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct health_check_config, endpoint),
-     .claim = CLAIM_ENDPOINT,
-     .address = true,
-     .default_value = "127.0.0.1:13133",
-     .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH"},
+    OPTION(struct health_check_config, endpoint, OPTION_TEXT, .claim = CLAIM_ENDPOINT,
+           .address = true, .default_value = "127.0.0.1:13133",
+           .help = "where to listen: HOST:PORT, [V6]:PORT or unix:/PATH"),
     SERVER_SECURITY_OPTIONS(struct health_check_config),
 };
 
@@ -50,103 +51,67 @@ static void health_validate(const void *config, struct problem_list *problems) {
 static void put_time(struct json_writer *json, const char *key, uint64_t unix_ns) {
     char text[CLOCK_RFC3339_MAX];
     clock_format_rfc3339(unix_ns, text);
-    json_key(json, key);
-    json_text(json, text);
+    json_field_text(json, key, text);
 }
 
-// {"status":"ok","up_since":"…"}, and the reason when it is not.
-static void answer_health(struct http_response *response, const struct service_health *health,
-                          bool good) {
-    struct json_writer json;
-    response->status = good ? 200 : 503;
-    response->content_type = "application/json; charset=utf-8";
-    json_begin(&json, &response->body, 0);
-    json_object_open(&json);
-    json_key(&json, "status");
-    json_text(&json, good ? "ok" : "unavailable");
-    put_time(&json, "up_since", health->up_since_unix_ns);
-    if (health->sentence[0] != '\0') {
-        json_key(&json, "reason");
-        json_text(&json, health->sentence);
-    }
-    json_object_close(&json);
-    buffer_append_char(&response->body, '\n');
+static void put_some(struct json_writer *json, const char *key, const char *text) {
+    if (text[0] != '\0')
+        json_field_text(json, key, text);
 }
 
 static struct service_health ask(void *context) {
     const struct health_check *self = context;
+    assert(self->magic == HEALTH_CHECK_MAGIC);
     struct service_health health = {0};
     self->status->health(self->status->context, &health);
     return health;
 }
 
-static void answer_live(void *context, const struct http_request *request,
-                        struct http_response *response) {
-    struct service_health health = ask(context);
-    (void)request;
-    if (!health.live)
-        strcpy(health.sentence, "the main loop has not turned for 30 s");
-    answer_health(response, &health, health.live);
-}
-
-static void answer_started(void *context, const struct http_request *request,
-                           struct http_response *response) {
-    struct service_health health = ask(context);
-    (void)request;
-    answer_health(response, &health, health.started);
-}
-
-static void answer_ready(void *context, const struct http_request *request,
+// /livez, /startupz, /readyz, and / for the last one: {"status":"ok","up_since":"…"}, and the
+// reason when it is not.
+static void answer_probe(void *context, const struct http_request *request,
                          struct http_response *response) {
     struct service_health health = ask(context);
-    (void)request;
-    answer_health(response, &health, health.ready && health.last_config_taken);
+    bool good = health.ready && health.last_config_taken;
+    if (strcmp(request->path, "/livez") == 0) {
+        good = health.live;
+        if (!good)
+            strcpy(health.sentence, "the main loop has not turned for 30 s");
+    } else if (strcmp(request->path, "/startupz") == 0) {
+        good = health.started;
+    }
+    struct json_writer json;
+    response->status = good ? 200 : 503;
+    response->content_type = "application/json; charset=utf-8";
+    json_begin(&json, &response->body, 0);
+    json_object_open(&json);
+    json_field_text(&json, "status", good ? "ok" : "unavailable");
+    put_time(&json, "up_since", health.up_since_unix_ns);
+    put_some(&json, "reason", health.sentence);
+    json_object_close(&json);
+    buffer_append_char(&response->body, '\n');
 }
 
 // -- /status -------------------------------------------------------------------------------------
 
 // As the Collector answers: an error that mends itself, or that only a person can mend, leaves the
-// rest at work.
-static int http_status_of(enum component_state state) {
-    switch (state) {
-    case COMPONENT_OK:
-    case COMPONENT_RECOVERABLE:
-    case COMPONENT_PERMANENT:
-        return 200;
-    case COMPONENT_FATAL:
-        return 500;
-    case COMPONENT_STARTING:
-    case COMPONENT_STOPPING:
-    case COMPONENT_STOPPED:
-        break;
-    }
-    return 503;
-}
-
-// Which of two states says more of the whole; the higher the graver.
-static int gravity_of(enum component_state state) {
-    static const int gravities[] = {
-        [COMPONENT_OK] = 0,          [COMPONENT_STARTING] = 1,  [COMPONENT_STOPPED] = 2,
-        [COMPONENT_RECOVERABLE] = 3, [COMPONENT_PERMANENT] = 4, [COMPONENT_STOPPING] = 5,
-        [COMPONENT_FATAL] = 6,
-    };
-    return gravities[state];
-}
+// rest at work. Of two states the graver one says more of the whole.
+static const struct {
+    int http_status, gravity;
+} STATES[] = {
+    [COMPONENT_OK] = {200, 0},        [COMPONENT_STARTING] = {503, 1},
+    [COMPONENT_STOPPED] = {503, 2},   [COMPONENT_RECOVERABLE] = {200, 3},
+    [COMPONENT_PERMANENT] = {200, 4}, [COMPONENT_STOPPING] = {503, 5},
+    [COMPONENT_FATAL] = {500, 6},
+};
+_Static_assert(sizeof STATES / sizeof STATES[0] == COMPONENT_STOPPED + 1, "a row for each state");
 
 static void put_component(struct json_writer *json, const struct component_status *component) {
     json_object_open(json);
-    json_key(json, "id");
-    json_text(json, component->id);
-    if (component->pipeline[0] != '\0') {
-        json_key(json, "pipeline");
-        json_text(json, component->pipeline);
-    }
-    json_key(json, "status");
-    json_text(json, component_state_name(component->state));
-    if (component->sentence[0] != '\0') {
-        json_key(json, "error");
-        json_text(json, component->sentence);
-    }
+    json_field_text(json, "id", component->id);
+    put_some(json, "pipeline", component->pipeline);
+    json_field_text(json, "status", component_state_name(component->state));
+    put_some(json, "error", component->sentence);
     put_time(json, "status_time", component->since_unix_ns);
     json_object_close(json);
 }
@@ -166,38 +131,32 @@ static bool asks_verbose(const char *query) {
 
 static void answer_status(void *context, const struct http_request *request,
                           struct http_response *response) {
-    struct health_check *self = context;
-    struct service_health health = ask(self);
+    struct service_health health = ask(context);
+    const struct service_status *status = ((struct health_check *)context)->status;
     struct component_status *components = memory_take(COMPONENTS_MAX * sizeof *components);
-    uint32_t count = self->status->components(self->status->context, components, COMPONENTS_MAX);
+    uint32_t count = status->components(status->context, components, COMPONENTS_MAX);
     enum component_state whole = health.started ? COMPONENT_OK : COMPONENT_STARTING;
     uint64_t since_ns = health.up_since_unix_ns;
     for (uint32_t i = 0; i < count; i++) {
-        bool graver = gravity_of(components[i].state) > gravity_of(whole);
+        bool graver = STATES[components[i].state].gravity > STATES[whole].gravity;
         if (graver)
             whole = components[i].state;
         if (graver || (components[i].state == whole && components[i].since_unix_ns > since_ns))
             since_ns = components[i].since_unix_ns;
     }
     struct json_writer json;
-    response->status = http_status_of(whole);
+    response->status = STATES[whole].http_status;
     response->content_type = "application/json; charset=utf-8";
     response->compress = true;
     json_begin(&json, &response->body, 0);
     json_object_open(&json);
     put_time(&json, "start_time", health.up_since_unix_ns);
-    json_key(&json, "healthy");
-    json_bool(&json, response->status == 200);
-    json_key(&json, "status");
-    json_text(&json, component_state_name(whole));
+    json_field_bool(&json, "healthy", response->status == 200);
+    json_field_text(&json, "status", component_state_name(whole));
     put_time(&json, "status_time", since_ns);
-    if (health.sentence[0] != '\0') {
-        json_key(&json, "reason");
-        json_text(&json, health.sentence);
-    }
+    put_some(&json, "reason", health.sentence);
     if (asks_verbose(request->query)) {
-        json_key(&json, "components");
-        json_array_open(&json);
+        json_field_array_open(&json, "components");
         for (uint32_t i = 0; i < count; i++)
             put_component(&json, &components[i]);
         json_array_close(&json);
@@ -207,21 +166,23 @@ static void answer_status(void *context, const struct http_request *request,
     memory_give(components);
 }
 
+#define PROBE(name)                                                                                \
+    { .path = (name), .methods = "GET HEAD", .handler = answer_probe, .context = self }
+
 static enum status health_start(void *instance, const void *config,
                                 const struct component_context *context, struct error *error) {
     struct health_check *self = instance;
     const struct health_check_config *given = config;
+    assert(context->status != NULL);
+    self->magic = HEALTH_CHECK_MAGIC;
     self->status = context->status;
     struct http_server_options options = {
         .endpoint = given->endpoint,
         .paths =
-            {{.path = "/", .methods = "GET HEAD", .handler = answer_ready, .context = self},
-             {.path = "/readyz", .methods = "GET HEAD", .handler = answer_ready, .context = self},
-             {.path = "/livez", .methods = "GET HEAD", .handler = answer_live, .context = self},
-             {.path = "/startupz",
-              .methods = "GET HEAD",
-              .handler = answer_started,
-              .context = self},
+            {PROBE("/"),
+             PROBE("/readyz"),
+             PROBE("/livez"),
+             PROBE("/startupz"),
              {.path = "/status", .methods = "GET HEAD", .handler = answer_status, .context = self}},
         .path_count = 5,
         .tls = {given->tls.cert_file, given->tls.key_file, given->tls.client_ca_file},

@@ -2,7 +2,7 @@
 // What a component is: one constant of struct component_type, in the component's own file.
 //
 // The option rows feed the parser, the range checks, the help, the README tables and the editors'
-// schema. Adding a component touches its .c, its .md, one line in cli/component_list.c, its test.
+// schema. Adding a component touches its folder, one line in cli/components.def, its test.
 #pragma once
 
 #include "config/option.h"
@@ -36,8 +36,30 @@ const char *stage_fact_name(enum stage_fact fact);         // "samples of each r
 
 struct feed;
 struct source_list;
-struct store;
+struct storage;
 struct service_status;
+struct component_set;
+
+// What `preset:` of a pipeline puts into it: who started the growth of memory; every finding.
+enum preset { PRESET_NONE, PRESET_MEMORY, PRESET_ALL };
+extern const char *const PRESET_NAMES[]; // as in YAML, ended by NULL
+
+// A pattern of verdicts that a processor gives, and the patterns that may be its consequence (the
+// processor `incident` joins by that).
+struct verdict_pattern {
+    const char *name;            // verdict.pattern: "nccl_hang"
+    const char *const *explains; // names of patterns, ended by NULL; NULL: none. Its own name: one
+                                 // such verdict may explain another that blames the same rank.
+    const char *kind;            // only verdicts of this kind explain anything; NULL: all
+    const char *const *explains_rank; // likewise, where that blames a rank that they blame; not
+                                      // what only can be at one place with them
+};
+
+// What the ids of evidence begin with, and the kind of event that they name (`--explain`).
+struct evidence_prefix {
+    const char *prefix; // "xid:"
+    uint32_t event;     // enum event_kind
+};
 
 // Event-time rules of one pipeline (service.pipelines.NAME).
 struct pipeline_timing {
@@ -45,6 +67,7 @@ struct pipeline_timing {
     struct duration allowed_lateness; // default 10s
     struct duration settle;           // default 10s: how long a first name stands before it is said
     struct duration idle_timeout;     // default 60s: silent sources stop holding the watermark back
+    struct duration max_jump; // default 10m: a lone event further ahead is left aside; 0: none
 };
 
 // What a component may use of its surroundings. Lives as long as the instance.
@@ -52,10 +75,12 @@ struct component_context {
     const char *id;       // "file/ranks"
     const char *site;     // "receiver/file/ranks", for logs
     const char *pipeline; // processors: the pipeline they stand in (one instance each); else NULL
+    // The components of this build: what they say of themselves holds for the others.
+    const struct component_set *components;
     const struct pipeline_timing *timing; // processors: that pipeline's; else NULL
     bool once;                            // finite inputs, evaluated at their end
     // Receivers and exporters: the store of the file_storage extension; NULL: there is none.
-    struct store *store;
+    struct storage *store;
     // A receiver that reads separately for each pipeline that lists it (`each_pipeline`): how many
     // of it were started before; the first has 0. Only that one counts, quarantines and notes.
     uint32_t copy;
@@ -76,7 +101,9 @@ struct receiver_calls {
     void (*guarantee)(const void *config, const char *id, bool store, struct buffer *out);
     // For inputs that end (analyze, run --once); NULL for receivers whose input has no end.
     // `list` names all sources that are there now, in any order; `read` reads one to its end. The
-    // pipeline reads the sources of all receivers in the order of their paths' bytes.
+    // pipeline reads the sources of all receivers in the order of their paths' bytes. STATUS_AGAIN:
+    // nothing was read, since what it is depends on other sources; it is asked once more for these,
+    // in the same order, when all others have been read.
     enum status (*list)(void *instance, struct source_list *sources, struct error *error);
     enum status (*read)(void *instance, struct feed *feed, struct slice path, struct error *error);
 };
@@ -90,7 +117,9 @@ struct processor_calls {
     bool (*admits)(void *instance);
 };
 
-// Bytes on their way to a sink.
+// Bytes on their way to a sink. What one `encode` appended is never cut in two unless `complete` is
+// false; an exporter of `lines` always gets whole lines. `bytes` belongs to the sender and stands
+// until `send` returns.
 struct request {
     struct slice bytes;
     bool complete; // ends what one encode made; false: more of it follows (long documents)
@@ -101,9 +130,17 @@ struct request {
     uint32_t ahead_count;
 };
 
-// What a failed delivery says of trying again.
+// What became of a request for which `send` did not return STATUS_OK; zeroed before the call. The
+// bytes fall into three parts, in this order: `taken`, `refused`, and the rest, which comes again
+// as the beginning of the next request. Both sizes end where an append ended (with `lines`: a
+// line), so an exporter keeps no account of its own of what a failed request had delivered.
 struct send_outcome {
-    bool permanent;          // trying again cannot help
+    size_t taken; // delivered: never comes again
+    // The sink will never take these: they are dropped, counted and logged with the error's
+    // message, and the rest comes at once. 0: nothing was refused, the rest comes after the wait of
+    // a retry.
+    size_t refused;
+    bool sink_dead; // no request will ever be delivered: the exporter ends, what waits is dropped
     uint64_t retry_after_ns; // the sink asked for this wait (Retry-After); 0: it did not
 };
 
@@ -124,11 +161,19 @@ struct exporter_calls {
     // Turns what a batch holds into bytes, without I/O: appends them to `out`. An exporter that is
     // asked for its state (Prometheus) keeps it here and appends nothing.
     void (*encode)(void *instance, const struct batch *batch, struct buffer *out);
-    // Delivers them, on the exporter's own thread; may be called again with the same request after
-    // a failure. Called with no bytes when `last` and nothing was encoded. NULL: nothing to
-    // deliver.
+    // Delivers them, on the exporter's own thread (with inputs that end: on the pipeline's), one
+    // request at a time. It may block for the `timeout` of its sending options, and no longer: a
+    // stop waits for it. STATUS_OK: all of it was delivered. Any other status says why not in
+    // `error` (a clause without the exporter's name and without secrets), and `outcome` how far it
+    // came. What was not taken comes again: after the wait of a retry, after a restart when there
+    // is a store, and what was sent since the last checkpoint once more after a crash. Called with
+    // no bytes when `last` and nothing waits. NULL: nothing to deliver.
     enum status (*send)(void *instance, const struct request *request, struct send_outcome *outcome,
                         struct error *error);
+    // What it encodes are records of one line each, with a newline behind every one. Then records
+    // are counted by lines, and requests begin and end between two of them, with inputs that end
+    // too. False: what is encoded is of one piece for the sender.
+    bool lines;
     // How much of what waits it is shown with each request, so that it need not wait out one answer
     // before it begins with the next. 0: nothing.
     size_t ahead_bytes;
@@ -151,7 +196,7 @@ struct exporter_calls {
 
 struct extension_calls {
     // The store that this extension offers. NULL: none.
-    struct store *(*store)(void *instance);
+    struct storage *(*store)(void *instance);
 };
 
 struct component_type {
@@ -166,15 +211,26 @@ struct component_type {
     // Processors: 1 << enum event_kind of the events that it looks at; batches without any of them
     // reach it only to be judged. 0: all do.
     uint32_t takes;
+    // Which kinds of those it looks at, enum observation_kind, ended by OBSERVATION_NONE. NULL:
+    // all.
+    const uint8_t *observations;
     uint32_t needs; // enum stage_fact bits; exporters: what the pipeline must give
     uint32_t gives;
+    uint32_t presets; // processors: 1 << enum preset of those that hold it
+    const struct verdict_pattern *patterns;
+    size_t pattern_count;
+    const struct evidence_prefix *evidence;
+    size_t evidence_count;
     // Rules between options, no I/O. NULL when there are none.
     void (*validate)(const void *config, struct problem_list *problems);
     enum status (*start)(void *instance, const void *config,
                          const struct component_context *context, struct error *error);
     void (*stop)(void *instance); // safe after a failed start
-    // What it remembers (state.h); NULL: nothing. Called once after start. `restored` comes after
-    // a load, also when only some entries were found (the others are as start left them).
+    // What it remembers (state.h): tables are made before start and released after stop.
+    const struct state_row *state_rows;
+    size_t state_row_count;
+    // What else it remembers, once known; NULL: nothing. Called once after start. `restored` comes
+    // after a load, also when only some entries were found (the others are as start left them).
     void (*state)(void *instance, struct state_list *list);
     void (*restored)(void *instance);
     struct receiver_calls receiver;
@@ -183,10 +239,24 @@ struct component_type {
     struct extension_calls extension;
 };
 
+// The calls of a type with all that belongs to them. A component is started, listed, restored and
+// stopped by these alone. `instance` is zeroed memory of the type's instance_size.
+enum status component_start(const struct component_type *type, void *instance, const void *config,
+                            const struct component_context *context, struct error *error) MUST_USE;
+void component_list_state(const struct component_type *type, void *instance,
+                          struct state_list *list);
+void component_restored(const struct component_type *type, void *instance);
+// Also after a failed start.
+void component_stop(const struct component_type *type, void *instance);
+
+// Whether it looks at events of this class (observation.h): processors, and exporters that are
+// given events.
+bool component_takes(const struct component_type *type, const void *config, uint32_t class);
+
 // What this component needs of the stages before it: enum stage_fact bits. `config` NULL: unknown.
 uint32_t component_needs(const struct component_type *type, const void *config);
 
-// The components of this build, from cli/component_list.c; sorted by kind, then in chain order.
+// The components of this build, from cli/components.def; sorted by kind, then in chain order.
 struct component_set {
     const struct component_type *const *types;
     size_t count;

@@ -22,7 +22,25 @@ const char *decode_category_name(enum decode_category category) {
         [DECODE_TORN] = "torn",
         [DECODE_LIMIT] = "limit",
         [DECODE_BAD_PICKLE] = "bad_pickle",
+        [DECODE_UNKNOWN_SOURCE] = "unknown_source",
+        [DECODE_UNKNOWN_MONTH] = "unknown_month",
+        [DECODE_BAD_TIMESTAMP] = "bad_timestamp",
+        [DECODE_TRUNCATED] = "truncated",
+        [DECODE_WRAPPED] = "wrapped",
+        [DECODE_ENCODING] = "encoding",
+        [DECODE_MISSING_VALUE] = "missing_value",
     };
     assert((unsigned)category < DECODE_CATEGORY_COUNT);
     return names[category];
+}
+
+void decoder_drop_held(const struct decoder_type *decoder, void *state, struct arena *arena) {
+    struct event event;
+    struct decode_fault fault;
+    if (decoder->next == NULL)
+        return;
+    if (decoder->finish != NULL)
+        decoder->finish(state);
+    while (decoder->next(state, arena, &event, &fault) != DECODE_END)
+        continue;
 }

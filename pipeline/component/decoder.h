@@ -25,11 +25,20 @@ enum decode_category {
     DECODE_TORN,     // the input ended inside the record
     DECODE_LIMIT,    // a bound of culprit (distinct names) was reached
     DECODE_BAD_PICKLE,
+    DECODE_UNKNOWN_SOURCE, // a tagged line whose `source` nobody reads
+    DECODE_UNKNOWN_MONTH,  // a word stands where the month does, in no language that is known
+    DECODE_BAD_TIMESTAMP,  // a date that does not exist
+    DECODE_TRUNCATED,      // what it looks like breaks off
+    DECODE_WRAPPED,        // a line that something broke in two inside a word
+    DECODE_ENCODING,       // not UTF-8 or ASCII, but an encoding that is known by name
+    DECODE_MISSING_VALUE,
     DECODE_CATEGORY_COUNT,
-    DECODE_NOTHING = -1
+    DECODE_NOTHING = -1,
+    DECODE_HELD = -2, // kept by the decoder until the lines that belong to it have come
+    DECODE_END = -3   // `next` has nothing more
 };
 
-enum { DECODE_FIELD_MAX = 512, DECODE_DETAIL_MAX = 160 };
+enum { DECODE_FIELD_MAX = 512, DECODE_DETAIL_MAX = 256 };
 
 struct decode_fault {
     enum decode_category category;
@@ -39,12 +48,18 @@ struct decode_fault {
     bool told; // refused, and the event tells of it: it is handed on all the same
 };
 
+struct time_zone;
+
 // What is known of an input before its first record.
 struct decoder_input {
-    struct slice path;    // as the receiver names it
-    uint64_t observed_ns; // when it was read or written, Unix; 0: not known
-    bool is_file;         // a file of its own, not a part of a stream
-    struct slice tail;    // its last bytes as they are now; only while `begin` runs; may be empty
+    const struct time_zone *zone; // of times that say none; NULL: UTC
+    struct slice node;            // whose log it is, where its lines do not say; empty: not known
+    uint64_t boot_ns;             // when that node booted, Unix; 0: not known
+    uint32_t world_size;          // ranks of the job; 0: not known
+    struct slice path;            // as the receiver names it
+    uint64_t observed_ns;         // when it was read or written, Unix; 0: not known
+    bool is_file;                 // a file of its own, not a part of a stream
+    struct slice tail; // its last bytes as they are now; only while `begin` runs; may be empty
 };
 
 struct decoder_type {
@@ -59,11 +74,34 @@ struct decoder_type {
     // anybody looks for; it is counted and makes no event.
     enum decode_category (*decode)(void *state, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault);
+    // Records that hold several events, and events that take several records: what `decode` did not
+    // give. To be called after each decode that gave no refusal, until it gives DECODE_END; what it
+    // gives is counted like what decode gives. `event->position` and `event->lines` say which
+    // records it is of: decode finds the position of its record in event->position, and the same
+    // for a refusal or DECODE_NOTHING of records that were held. NULL: one record, one event.
+    enum decode_category (*next)(void *state, struct arena *arena, struct event *event,
+                                 struct decode_fault *fault);
+    // Whether records are held; they are given back by `next` once more have come, or at the latest
+    // after `finish`, which says that nothing more comes, or not for long. NULL: never.
+    bool (*holds)(const void *state);
+    void (*finish)(void *state);
+    // The record that comes next has no end: the input ended in it. What is made of it says so, and
+    // holds no more than what is there. NULL: such records are not decoded.
+    void (*cut)(void *state);
+    // What the state owns outside of its own memory. NULL: nothing.
+    void (*release)(void *state);
     // Decodes a record that is one of these beyond doubt, by itself or since it is like those
     // before it: whoever has to tell what some bytes are need not look at them first. False:
     // nothing has happened, and `decode` says what is wrong. NULL: never.
     bool (*decode_plain)(void *state, struct slice record, struct arena *arena,
                          struct event *event);
+    const struct decoder_type *plain; // whose records those are; NULL: its own
 };
 
 const char *decode_category_name(enum decode_category category);
+
+static inline bool decode_refused(enum decode_category category) {
+    return category > DECODE_OK;
+}
+// For a trial: gives up what the state holds. Its events die with the arena.
+void decoder_drop_held(const struct decoder_type *decoder, void *state, struct arena *arena);

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "pipeline/component/decoder.h"
+#include "pipeline/component/local_times.h"
 
 #include <stdbool.h>
 
@@ -33,14 +34,19 @@ struct source_position {
 
 // What became of one input, for the closing words of analyze and for logs.
 struct source_figures {
-    uint64_t bytes;     // read, after decompression
-    uint64_t accepted;  // events
-    uint64_t refused;   // records
-    uint64_t blank;     // lines with nothing on them
-    uint64_t other;     // records that are right and that nobody looks for
-    bool torn;          // its last line broke off and was dropped
-    bool unread;        // left out as a whole: not known, or not readable; a note says why
-    const char *format; // "stormlog", or NULL when nothing was recognised
+    uint64_t bytes;       // read, after decompression
+    uint64_t accepted;    // events
+    uint64_t event_lines; // records that they were made of
+    uint64_t refused;     // records
+    uint64_t blank;       // lines with nothing on them
+    uint64_t other;       // records that are right and that nobody looks for
+    bool torn;            // its last line broke off and was dropped
+    bool unread;          // left out as a whole: not known, or not readable; a note says why
+    const char *format;   // "stormlog", or NULL when nothing was recognised
+    // Events by event_class, EVENT_CLASS_COUNT numbers; NULL: there was none. The feed's own.
+    const uint64_t *by_class;
+    // Refused records by enum decode_category, DECODE_CATEGORY_COUNT numbers; NULL: none.
+    const uint64_t *by_category;
 };
 
 // Opens (or finds again, by path) a source of this feed. `decoder` says what its records are and
@@ -97,9 +103,29 @@ void feed_keeps_journal(struct feed *feed, struct source *source);
 // all have everything. Records offered again reach only those pipelines that lack them.
 uint64_t feed_lag(struct feed *feed, const struct source *source);
 
+// Whether records of the source, or records whose positions it has, wait for others that belong to
+// them (lines of a traceback). While they do, the position stays in front of them, so that a
+// restart reads them again.
+bool feed_source_holds(const struct source *source);
+// Nothing more comes from the source, or not for long: what is held becomes events, or is refused.
+// To be called at the end of a file, a request, a message, and when a file that is followed has
+// been quiet. Not when the receiver is stopped.
+void feed_source_finish(struct feed *feed, struct source *source);
+// The record that is offered next has no end (decoder_type.cut). False, and nothing has happened,
+// when the decoder takes no such records.
+bool feed_source_cut(struct source *source);
+// Who is to be told of records that were refused after they had been held: the lines of a report,
+// as the decoder has them, and the position of the first. `record` and `fault` are the feed's.
+void feed_on_refusal(struct feed *feed,
+                     void (*refused)(void *context, const struct source *source,
+                                     struct slice record, uint64_t position,
+                                     const struct decode_fault *fault),
+                     void *context);
+
 // One record: decoded and put into the batch, which is flushed by itself when it is full. On
 // refusal the category is returned and `fault` filled; the feed has counted it and said it (log,
-// report). `position` is the 1-based line or item in its source.
+// report), unless it was done before a restart, when it is DECODE_OK. `position` is the 1-based
+// line or item in its source.
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault);
 // Decodes a record ahead when it is an event beyond doubt (decoder_type.decode_plain), so that it
@@ -133,6 +159,15 @@ struct feed_stamp {
     string_id node;
 };
 void feed_stamp(struct feed *feed, struct feed_stamp stamp);
+
+// How many quarters of an hour the zone of these logs is ahead of UTC, by what was handed over so
+// far: 0 when that does not prove any. `path` is one of them, to say so. Only over inputs that end,
+// where it does not depend on which input was faster; else 0.
+int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct local_times *times);
+
+// Whether what has been handed over so far names such a node: then a folder of that name may be
+// its. Only over inputs that end, where it does not depend on which input was faster; else false.
+bool feed_knows_node(struct feed *feed, struct slice name);
 
 // For the status page and metrics: the receiver works (NULL), or what keeps it from working for
 // now ("the broker does not answer"); it is logged when it changes.

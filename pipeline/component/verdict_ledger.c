@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares by hashes: of what matters, and of the encoded line, state aside. Memory: 32 bytes a
-// verdict; cost: one encoding a verdict and evaluation.
+// Compares verdicts by hashes: of what matters, and of the encoded line, state aside. Memory: 32
+// bytes a verdict; cost: one encoding a verdict and evaluation.
 #include "pipeline/component/verdict_ledger.h"
 
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/sort.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct ledger_entry {
@@ -16,58 +17,55 @@ struct ledger_entry {
     string_id job; // STRING_REFUSED: this row is free
 };
 
-void verdict_ledger_init(struct verdict_ledger *ledger, const char *table_name) {
-    *ledger = (struct verdict_ledger){0};
-    table_init(&ledger->entries, table_name, sizeof(struct ledger_entry), 64);
+static const struct row_type ENTRIES = {
+    .size = sizeof(struct ledger_entry),
+    .rows_per_chunk = 64,
+    .strings = {offsetof(struct ledger_entry, job)},
+};
+
+void verdict_ledger_init(void *part, const char *name) {
+    struct verdict_ledger *ledger = part;
+    *ledger = (struct verdict_ledger){.magic = VERDICT_LEDGER_MAGIC};
+    table_start(&ledger->entries, name, &ENTRIES);
     buffer_init(&ledger->scratch, 1u << 24);
 }
 
-void verdict_ledger_release(struct verdict_ledger *ledger) {
+static struct verdict_ledger *ledger_of(void *part) {
+    struct verdict_ledger *ledger = part;
+    assert(ledger->magic == VERDICT_LEDGER_MAGIC);
+    return ledger;
+}
+
+void verdict_ledger_release(void *part) {
+    struct verdict_ledger *ledger = ledger_of(part);
     table_release(&ledger->entries);
     buffer_release(&ledger->scratch);
-    memory_give(ledger->index);
-    ledger->index = NULL;
+    row_index_release(&ledger->index);
+    *ledger = (struct verdict_ledger){0};
 }
 
 static struct ledger_entry *entry_at(const struct verdict_ledger *ledger, uint32_t row) {
+    assert(row < ledger->entries.used);
     return table_row(&ledger->entries, row);
-}
-
-static uint32_t find_slot(const struct verdict_ledger *ledger, uint64_t id) {
-    uint32_t slot = (uint32_t)(id >> 32) & (ledger->index_size - 1);
-    while (ledger->index[slot] != TABLE_NO_ROW && entry_at(ledger, ledger->index[slot])->id != id)
-        slot = (slot + 1) & (ledger->index_size - 1);
-    return slot;
-}
-
-static void make_index(struct verdict_ledger *ledger, uint32_t size) {
-    if (size != ledger->index_size) {
-        memory_give(ledger->index);
-        ledger->index = memory_take(size * sizeof(uint32_t));
-        ledger->index_size = size;
-    }
-    memset(ledger->index, 0xff, size * sizeof(uint32_t));
-    for (uint32_t row = 0; row < ledger->entries.used; row++)
-        if (entry_at(ledger, row)->job != STRING_REFUSED)
-            ledger->index[find_slot(ledger, entry_at(ledger, row)->id)] = row;
 }
 
 // The entry of this verdict, `*is_new` when it was not known; NULL when there are too many.
 static struct ledger_entry *find_entry(struct verdict_ledger *ledger, uint64_t id, string_id job,
                                        bool *is_new) {
-    if ((uint64_t)table_live(&ledger->entries) * 2 >= ledger->index_size)
-        make_index(ledger, ledger->index_size == 0 ? 32 : ledger->index_size * 2);
-    uint32_t slot = find_slot(ledger, id);
-    *is_new = ledger->index[slot] == TABLE_NO_ROW;
-    if (*is_new) {
-        if (table_live(&ledger->entries) == LEDGER_VERDICTS_MAX) {
-            ledger->left_out++;
-            return NULL;
-        }
-        ledger->index[slot] = table_add(&ledger->entries);
-        *entry_at(ledger, ledger->index[slot]) = (struct ledger_entry){.id = id, .job = job};
+    uint32_t hash = row_hash(id, 0), row;
+    *is_new = false;
+    for (uint32_t at = 0; (row = row_index_next(&ledger->index, hash, &at)) != TABLE_NO_ROW;)
+        if (entry_at(ledger, row)->id == id)
+            return entry_at(ledger, row);
+    if (table_live(&ledger->entries) == LEDGER_VERDICTS_MAX) {
+        ledger->left_out++;
+        return NULL;
     }
-    return entry_at(ledger, ledger->index[slot]);
+    *is_new = true;
+    row = table_add(&ledger->entries);
+    *entry_at(ledger, row) = (struct ledger_entry){.id = id, .job = job};
+    row_index_put(&ledger->index, hash, row);
+    return entry_at(ledger, row);
 }
 
 static uint64_t hash_content(struct verdict_ledger *ledger, struct verdict *verdict) {
@@ -104,6 +102,7 @@ static uint64_t hash_matter(const struct verdict *verdict, uint64_t weight) {
 void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
                            struct verdict *verdict, bool ended, uint64_t weight) {
     bool is_new;
+    assert(ledger->magic == VERDICT_LEDGER_MAGIC && verdict->id[0] != '\0');
     struct ledger_entry *entry =
         find_entry(ledger, hash_slice(slice_of(verdict->id)), verdict->job, &is_new);
     if (entry == NULL)
@@ -127,37 +126,37 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
     batch_append_verdict(batch, verdict);
 }
 
-void verdict_ledger_state(struct verdict_ledger *ledger, struct state_list *list) {
-    struct state_entry *entries = state_list_table(list, &ledger->entries);
-    state_entry_string(entries, offsetof(struct ledger_entry, job));
+void verdict_ledger_state(void *part, struct state_list *list) {
+    struct verdict_ledger *ledger = ledger_of(part);
+    state_list_table(list, &ledger->entries);
     state_list_struct(list, "verdicts_left_out", &ledger->left_out, sizeof ledger->left_out);
 }
 
-void verdict_ledger_restored(struct verdict_ledger *ledger) {
-    uint32_t size = 32;
-    while (size <= (uint64_t)table_live(&ledger->entries) * 2)
-        size *= 2;
-    make_index(ledger, size);
+void verdict_ledger_restored(void *part) {
+    struct verdict_ledger *ledger = ledger_of(part);
+    row_index_clear(&ledger->index);
+    for (uint32_t row = 0; row < ledger->entries.used; row++)
+        if (entry_at(ledger, row)->job != STRING_REFUSED)
+            row_index_put(&ledger->index, row_hash(entry_at(ledger, row)->id, 0), row);
 }
 
-static int compare_job(const void *key, const void *item) {
-    string_id a = *(const string_id *)key;
-    string_id b = ((const struct forgotten_job *)item)->job;
-    return (a > b) - (a < b);
-}
+const struct state_part VERDICT_LEDGER = {
+    .init = verdict_ledger_init,
+    .release = verdict_ledger_release,
+    .list = verdict_ledger_state,
+    .restored = verdict_ledger_restored,
+};
 
 void verdict_ledger_forget(struct verdict_ledger *ledger, const struct forgotten *forgotten) {
-    bool found = false;
+    assert(ledger->magic == VERDICT_LEDGER_MAGIC);
     for (uint32_t row = 0; row < ledger->entries.used; row++) {
         struct ledger_entry *entry = entry_at(ledger, row);
         if (entry->job == STRING_REFUSED ||
             (!forgotten->everything && bsearch(&entry->job, forgotten->jobs, forgotten->job_count,
-                                               sizeof *forgotten->jobs, compare_job) == NULL))
+                                               sizeof *forgotten->jobs, compare_by_u32) == NULL))
             continue;
+        row_index_remove(&ledger->index, row_hash(entry->id, 0), row);
         table_free(&ledger->entries, row);
         entry->job = STRING_REFUSED;
-        found = true;
     }
-    if (found)
-        make_index(ledger, ledger->index_size);
 }

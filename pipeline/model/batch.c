@@ -1,36 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
+// What stages append to a batch: verdicts and notes, in arrays of its arena.
 #include "pipeline/model/batch.h"
 
 #include "base/text/display.h"
 
+#include <assert.h>
+#include <stdio.h>
+
 // Arrays in the arena grow by doubling; what they leave behind is gone with the batch.
-static uint32_t grown(uint32_t capacity) {
+static uint32_t doubled(uint32_t capacity) {
     return capacity == 0 ? 8 : capacity * 2;
 }
 
 void batch_append_verdict(struct batch *batch, const struct verdict *verdict) {
     struct verdict_list *list = &batch->verdicts;
+    assert(verdict->id[0] != '\0' && verdict->pattern != NULL);
     if (list->count == list->capacity) {
-        uint32_t capacity = grown(list->capacity);
-        struct verdict *items = arena_take(batch->arena, capacity * sizeof *items);
-        if (list->count > 0)
-            memcpy(items, list->items, list->count * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
+        list->capacity = doubled(list->capacity);
+        list->items = arena_enlarge(batch->arena, list->items, list->count, list->capacity,
+                                    sizeof *list->items);
     }
     list->items[list->count++] = *verdict;
 }
 
-void notes_append(struct notes *notes, struct arena *arena, struct slice note) {
+static void append_note(struct notes *notes, struct arena *arena, struct slice note) {
+    assert(notes->count <= notes->capacity && note.size > 0);
     if (notes->count == notes->capacity) {
-        uint32_t capacity = grown(notes->capacity);
-        struct slice *items = arena_take(arena, capacity * sizeof *items);
-        if (notes->count > 0)
-            memcpy(items, notes->items, notes->count * sizeof *items);
-        notes->items = items;
-        notes->capacity = capacity;
+        notes->capacity = doubled(notes->capacity);
+        notes->items =
+            arena_enlarge(arena, notes->items, notes->count, notes->capacity, sizeof *notes->items);
     }
     notes->items[notes->count++] = note;
+}
+
+void evaluation_note(struct evaluation *evaluation, struct arena *arena, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = arena_format_list(arena, format, arguments);
+    va_end(arguments);
+    append_note(&evaluation->notes, arena, slice_of(text));
+}
+
+void evaluation_note_ranks(struct evaluation *evaluation, struct arena *arena, const char *before,
+                           const int32_t *ranks, uint32_t count) {
+    enum { DIGITS_MAX = 12 };
+    if (count == 0)
+        return;
+    char *text = arena_take(arena, strlen(before) + (size_t)count * DIGITS_MAX + 1);
+    size_t size = (size_t)sprintf(text, "%s", before);
+    for (uint32_t i = 0; i < count; i++) {
+        assert(ranks[i] >= 0 && (i == 0 || ranks[i - 1] < ranks[i]));
+        size += (size_t)sprintf(text + size, "%d%s", ranks[i], i + 1 < count ? ", " : ".");
+    }
+    append_note(&evaluation->notes, arena, (struct slice){text, size});
 }
 
 void batch_drop_unchanged(struct batch *batch) {
@@ -61,6 +83,7 @@ static struct slice missing_text(const struct batch *batch) {
 
 void batch_mark_incomplete(struct batch *batch, struct verdict *verdict) {
     static const char key[] = "culprit.missing_inputs";
+    assert(verdict->attribute_count == 0 || verdict->attributes != NULL);
     if (batch->missing_count == 0 || verdict->attribute_count >= VERDICT_ATTRIBUTES_MAX)
         return;
     uint32_t count = verdict->attribute_count, at = 0;

@@ -55,6 +55,8 @@ struct verdict_list {
     uint32_t capacity;
 };
 
+struct node_names;
+
 struct batch {
     const struct event *events;
     uint32_t event_count;
@@ -71,6 +73,10 @@ struct batch {
     uint32_t missing_count;
     bool ordered; // arrival order is defined (files in path order); false in a live pipeline
 
+    // Which names of nodes mean one node (pipeline/component/node_names.h); events hold keys of it.
+    // NULL: names are what they are.
+    const struct node_names *names;
+
     // Added on the way:
     uint64_t *selected; // job_filter: one bit an event; NULL: all are selected
     const struct job_choice *job_choice;
@@ -82,6 +88,7 @@ struct batch {
 };
 
 static inline bool batch_selects(const struct batch *batch, uint32_t index) {
+    assert(index < batch->event_count);
     return batch->selected == NULL || (batch->selected[index / 64] >> (index % 64) & 1) != 0;
 }
 
@@ -91,5 +98,9 @@ void batch_append_verdict(struct batch *batch, const struct verdict *verdict);
 void batch_mark_incomplete(struct batch *batch, struct verdict *verdict);
 // Takes out the verdicts that are as they were put out last: behind the last stage.
 void batch_drop_unchanged(struct batch *batch);
-// The text must live as long as the arena.
-void notes_append(struct notes *notes, struct arena *arena, struct slice note);
+// Appends a note, written as printf does, to the evaluation; in the batch's arena.
+void evaluation_note(struct evaluation *evaluation, struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// The same with the text `before` and a list of ranks behind it: "1, 4." Nothing without ranks.
+void evaluation_note_ranks(struct evaluation *evaluation, struct arena *arena, const char *before,
+                           const int32_t *ranks, uint32_t count);

@@ -26,7 +26,9 @@ enum event_kind {
     EVENT_KUBERNETES,
     EVENT_RANK_MAP,
     EVENT_APP_LINE,
-    EVENT_SPAN, // struct span_event
+    EVENT_SPAN,        // struct span_event
+    EVENT_OBSERVATION, // struct observation: what else logs, counters and the cluster say
+    EVENT_KIND_COUNT
 };
 
 struct telemetry;
@@ -38,6 +40,7 @@ struct kubernetes_object;
 struct rank_place;
 struct app_line;
 struct span_event;
+struct observation;
 struct decoder_type;
 
 // What the sender of a forwarded event knew that its receiver may not have seen.
@@ -54,8 +57,11 @@ struct event {
     string_id node;    // the host that the process reported; STRING_NONE when unknown
     int32_t rank;      // or RANK_NONE
     enum event_kind kind;
-    // It tells of no time, and has that of its input: it does not say what time it is now.
+    // It has no timestamp of its own but that of its input: it does not move the time on.
     bool timeless;
+    // Lines of its source that it was made of and that no other event counts; 0 for the second
+    // event of one line.
+    uint32_t lines;
     const struct decoder_type *decoder; // that made it: what format `raw` is
     struct slice raw;                   // the record as it came, for those who pass it on
     const struct carried *carried;      // NULL unless it came through another culprit
@@ -69,5 +75,6 @@ struct event {
         const struct rank_place *place;
         const struct app_line *line;
         const struct span_event *span;
+        const struct observation *observation;
     };
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a PCI address written, and what is a GPU field called?
+// Reads and writes PCI addresses; names of GPU fields.
 #include "pipeline/model/node_event.h"
 
 #include <assert.h>
 #include <stdio.h>
+
+enum { NODE_NAME_MAX = 253 };
 
 // Hexadecimal digits at *at, at most `max`; their number.
 static unsigned read_hex(struct slice text, size_t *at, unsigned max, uint64_t *value) {
@@ -33,6 +35,7 @@ bool pci_parse(struct slice text, pci_address *address) {
     uint64_t part[3], function = 0;
     unsigned digits[3], count = 0;
     size_t at = text.size >= 4 && memcmp(text.data, "PCI:", 4) == 0 ? 4 : 0;
+    assert(address != NULL);
     do {
         digits[count] = read_hex(text, &at, count == 0 ? 8 : 2, &part[count]);
         count++;
@@ -61,51 +64,52 @@ void pci_format_function(pci_address address, char out[PCI_TEXT_MAX]) {
 }
 
 const char *gpu_field_name(enum gpu_field field) {
-    // Source: NVIDIA DCGM, dcgm_fields.h.
-    static const char *const NAMES[GPU_FIELD_COUNT] = {
-        [GPU_XID] = "DCGM_FI_DEV_XID_ERRORS",
-        [GPU_CLOCK_REASONS] = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
-        [GPU_TEMPERATURE_C] = "DCGM_FI_DEV_GPU_TEMP",
-        [GPU_MEMORY_TEMPERATURE_C] = "DCGM_FI_DEV_MEMORY_TEMP",
-        [GPU_TEMPERATURE_MARGIN_C] = "DCGM_FI_DEV_GPU_TEMP_LIMIT",
-        [GPU_SLOWDOWN_TEMPERATURE_C] = "DCGM_FI_DEV_SLOWDOWN_TEMP",
-        [GPU_SHUTDOWN_TEMPERATURE_C] = "DCGM_FI_DEV_SHUTDOWN_TEMP",
-        [GPU_MEMORY_MAX_TEMPERATURE_C] = "DCGM_FI_DEV_MEM_MAX_OP_TEMP",
-        [GPU_POWER_VIOLATION_NS] = "DCGM_FI_DEV_POWER_VIOLATION",
-        [GPU_THERMAL_VIOLATION_NS] = "DCGM_FI_DEV_THERMAL_VIOLATION",
-        [GPU_SW_POWER_CAP_NS] = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS",
-        [GPU_SYNC_BOOST_NS] = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST_NS",
-        [GPU_SW_THERMAL_NS] = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS",
-        [GPU_HW_THERMAL_NS] = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS",
-        [GPU_HW_POWER_BRAKE_NS] = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS",
-        [GPU_ECC_CORRECTED_VOLATILE] = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
-        [GPU_ECC_UNCORRECTED_VOLATILE] = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
-        [GPU_ECC_CORRECTED_LIFETIME] = "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL",
-        [GPU_ECC_UNCORRECTED_LIFETIME] = "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL",
-        [GPU_REMAP_UNCORRECTABLE] = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
-        [GPU_REMAP_CORRECTABLE] = "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
-        [GPU_REMAP_FAILED] = "DCGM_FI_DEV_ROW_REMAP_FAILURE",
-        [GPU_REMAP_PENDING] = "DCGM_FI_DEV_ROW_REMAP_PENDING",
-        [GPU_RETIRED_CORRECTED] = "DCGM_FI_DEV_RETIRED_SBE",
-        [GPU_RETIRED_UNCORRECTED] = "DCGM_FI_DEV_RETIRED_DBE",
-        [GPU_RETIRED_PENDING] = "DCGM_FI_DEV_RETIRED_PENDING",
-        [GPU_BANKS_MAX] = "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX",
-        [GPU_BANKS_HIGH] = "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH",
-        [GPU_BANKS_PARTIAL] = "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL",
-        [GPU_BANKS_LOW] = "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_LOW",
-        [GPU_BANKS_NONE] = "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE",
-        [GPU_SRAM_EXCEEDED] = "DCGM_FI_DEV_THRESHOLD_SRM",
-        [GPU_PCIE_REPLAYS] = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
-        [GPU_PCIE_CORRECTABLE] = "DCGM_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS",
-        [GPU_PCIE_LINK_GENERATION] = "DCGM_FI_DEV_PCIE_LINK_GEN",
-        [GPU_PCIE_LINK_WIDTH] = "DCGM_FI_DEV_PCIE_LINK_WIDTH",
-        [GPU_PCIE_MAX_GENERATION] = "DCGM_FI_DEV_PCIE_MAX_LINK_GEN",
-        [GPU_PCIE_MAX_WIDTH] = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH",
-        [GPU_RECOVERY_ACTION] = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
-        [GPU_SM_CLOCK_MHZ] = "DCGM_FI_DEV_SM_CLOCK",
-        [GPU_UTILIZATION_PERCENT] = "DCGM_FI_DEV_GPU_UTIL",
-        [GPU_POWER_W] = "DCGM_FI_DEV_POWER_USAGE",
+    static const char *const NAMES[] = {
+#define GPU_FIELD(field, name, others) "DCGM_FI_DEV_" name,
+#include "pipeline/model/gpu_fields.h"
+#undef GPU_FIELD
     };
     assert(field < GPU_FIELD_COUNT);
     return NAMES[field];
+}
+
+// "Successfully assigned NAMESPACE/NAME to NODE", as schedulers write it.
+static struct slice assigned_node(struct slice message) {
+    struct slice start = SLICE("Successfully assigned "), phrase = SLICE(" to ");
+    struct slice none = {NULL, 0};
+    if (message.size < start.size || memcmp(message.data, start.data, start.size) != 0)
+        return none;
+    const char *at =
+        memmem(message.data + start.size, message.size - start.size, phrase.data, phrase.size);
+    if (at == NULL)
+        return none;
+    struct slice node = {at + phrase.size,
+                         (size_t)(message.data + message.size - at) - phrase.size};
+    while (node.size > 0 && (node.data[node.size - 1] == '.' || node.data[node.size - 1] == ' '))
+        node.size--;
+    bool is_name = memchr(node.data, ' ', node.size) == NULL && node.size <= NODE_NAME_MAX;
+    return is_name ? node : none;
+}
+
+// "Preempted by pod UID on node NAME".
+static struct slice node_of_note(struct slice note) {
+    struct slice phrase = SLICE(" on node ");
+    const char *at = note.size == 0 ? NULL : memmem(note.data, note.size, phrase.data, phrase.size);
+    if (at == NULL)
+        return (struct slice){NULL, 0};
+    at += phrase.size;
+    size_t size = 0, left = (size_t)(note.data + note.size - at);
+    while (size < left && at[size] != ' ')
+        size++;
+    while (size > 0 && at[size - 1] == '.')
+        size--;
+    return (struct slice){at, size};
+}
+
+struct slice kubernetes_said_node(const struct kubernetes_object *object) {
+    if (object->kind == KUBERNETES_EVENT && slice_equal(object->reason, SLICE("Scheduled")))
+        return assigned_node(object->message);
+    if (object->kind == KUBERNETES_EVENT && slice_equal(object->reason, SLICE("Preempted")))
+        return node_of_note(object->message);
+    return (struct slice){NULL, 0};
 }

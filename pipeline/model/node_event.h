@@ -101,16 +101,24 @@ enum aer_line {
 
 enum aer_severity { AER_SEVERITY_UNKNOWN, AER_CORRECTABLE, AER_NONFATAL, AER_FATAL };
 
+enum kernel_fatal { KERNEL_FATAL_UNKNOWN, KERNEL_FATAL_NO, KERNEL_FATAL_YES };
+
 struct kernel_line {
     enum kernel_kind kind;
     struct slice text;   // without prefixes of the transport
     pci_address address; // of what the line speaks; PCI_NONE: none
     uint64_t boot_us;    // since boot, where the transport says only that; else 0
+    bool truncated;      // the line breaks off: what was there of it
     // KERNEL_XID, KERNEL_SXID
     uint32_t code;
     int64_t pid;          // -1: not said
     struct slice process; // name=
     struct slice detail;  // what follows; AER_BIT: the bit's name as written
+    int32_t link;         // of NVLink; -1: not said, or the whole GPU
+    enum kernel_fatal fatal;
+    struct slice unit;   // Xid 144 to 150: "NETIR_LINK_EVT"; SXid: the switch, "nvidia-nvswitch3"
+    struct slice action; // Xid 154: "Drain and Reset"
+    uint32_t caused_by;  // the Xid that this one follows from; 0: not said
     // KERNEL_GPU_UUID
     struct slice uuid; // "GPU-…"
     // KERNEL_AER
@@ -128,50 +136,11 @@ struct kernel_line {
 // -- EVENT_GPU_SAMPLE: counters of GPUs at one moment
 // -----------------------------------------------
 
-// Fields by what they mean; decoders know DCGM's old and new names and its numbers.
+// Fields by what they mean: GPU_XID and the others of gpu_fields.h.
 enum gpu_field {
-    GPU_XID,           // last code
-    GPU_CLOCK_REASONS, // bit mask, throttle_bits.tsv
-    GPU_TEMPERATURE_C,
-    GPU_MEMORY_TEMPERATURE_C,
-    GPU_TEMPERATURE_MARGIN_C,
-    GPU_SLOWDOWN_TEMPERATURE_C,
-    GPU_SHUTDOWN_TEMPERATURE_C,
-    GPU_MEMORY_MAX_TEMPERATURE_C,
-    GPU_POWER_VIOLATION_NS, // total
-    GPU_THERMAL_VIOLATION_NS,
-    GPU_SW_POWER_CAP_NS,
-    GPU_SYNC_BOOST_NS,
-    GPU_SW_THERMAL_NS,
-    GPU_HW_THERMAL_NS,
-    GPU_HW_POWER_BRAKE_NS,
-    GPU_ECC_CORRECTED_VOLATILE, // total
-    GPU_ECC_UNCORRECTED_VOLATILE,
-    GPU_ECC_CORRECTED_LIFETIME,
-    GPU_ECC_UNCORRECTED_LIFETIME,
-    GPU_REMAP_UNCORRECTABLE,
-    GPU_REMAP_CORRECTABLE,
-    GPU_REMAP_FAILED,
-    GPU_REMAP_PENDING,
-    GPU_RETIRED_CORRECTED,
-    GPU_RETIRED_UNCORRECTED,
-    GPU_RETIRED_PENDING,
-    GPU_BANKS_MAX, // banks with that many spare rows left
-    GPU_BANKS_HIGH,
-    GPU_BANKS_PARTIAL,
-    GPU_BANKS_LOW,
-    GPU_BANKS_NONE,
-    GPU_SRAM_EXCEEDED,
-    GPU_PCIE_REPLAYS, // total
-    GPU_PCIE_CORRECTABLE,
-    GPU_PCIE_LINK_GENERATION,
-    GPU_PCIE_LINK_WIDTH,
-    GPU_PCIE_MAX_GENERATION,
-    GPU_PCIE_MAX_WIDTH,
-    GPU_RECOVERY_ACTION,
-    GPU_SM_CLOCK_MHZ,
-    GPU_UTILIZATION_PERCENT,
-    GPU_POWER_W,
+#define GPU_FIELD(field, name, others) GPU_##field,
+#include "pipeline/model/gpu_fields.h"
+#undef GPU_FIELD
     GPU_FIELD_COUNT
 };
 // DCGM's name as evidence ids use it, one for each field whichever was read.
@@ -219,7 +188,7 @@ struct aer_counters {
 
 enum kubernetes_kind { KUBERNETES_EVENT, KUBERNETES_POD, KUBERNETES_NODE };
 enum watch_type { WATCH_NONE, WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED };
-enum { CONDITIONS_MAX = 32 };
+enum { CONDITIONS_MAX = 32, ALIASES_MAX = 16 };
 
 struct kubernetes_condition { // of a Node or a Pod
     struct slice type;        // "MemoryPressure", "DisruptionTarget"
@@ -244,6 +213,11 @@ struct kubernetes_object {
     struct slice host;      // source.host, or reportingInstance of the kubelet
     int64_t count;
     struct slice starved_resource; // annotation
+    struct slice said_node; // kubernetes_said_node, once the pipeline's names of nodes are known
+    // Node: its addresses, and the label kubernetes.io/hostname. Pod: status.hostIP of its node.
+    // ALIASES_MAX at most; no loopback addresses.
+    const struct slice *aliases;
+    uint32_t alias_count;
     // Pod
     struct slice node_name; // spec.nodeName
     struct slice phase, status_reason, status_message;
@@ -255,6 +229,10 @@ struct kubernetes_object {
     const struct kubernetes_condition *conditions;
     uint32_t condition_count;
 };
+
+// The node in the message of an event that names it nowhere else: "Successfully assigned
+// NAMESPACE/NAME to NODE", "Preempted by pod UID on node NODE". Data NULL: none.
+struct slice kubernetes_said_node(const struct kubernetes_object *object);
 
 // -- EVENT_RANK_MAP: which GPU and process a rank uses
 // ----------------------------------------------
@@ -277,6 +255,9 @@ enum app_line_kind {
     APP_PROGRESS, // … which operations were enqueued and completed last, `has_progress`
 };
 
+// A number that the line has, but that can count no operations (memory that was never set).
+enum { APP_NUMBER_UNKNOWN = -2 };
+
 // It proves that this rank waited, not who is to blame. Numbers that the line does not have are -1.
 struct app_line {
     enum app_line_kind kind;
@@ -290,6 +271,9 @@ struct app_line {
     int64_t input_elements, output_elements;
     int64_t timeout_ms, ran_ms;
     bool has_progress;
-    int64_t last_enqueued, last_completed; // sequence numbers; -1: none yet
-    struct slice pod, namespace;           // of who wrote it; data NULL: not said
+    int64_t last_enqueued, last_completed; // sequence numbers; -1: none yet; or APP_NUMBER_UNKNOWN
+    bool truncated;                        // the line breaks off: what was there of it
+    // Of who wrote it: -1, data NULL: not said.
+    int64_t pid;
+    struct slice pod, namespace, address;
 };

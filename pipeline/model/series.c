@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which row stands at a moment? Binary search over the chunks, then within one: the rows of a chunk
+// Finds the row at a moment. Binary search over the chunks, then within one: the rows of a chunk
 // and the chunks of a rank are in time order.
 #include "pipeline/model/series.h"
 

@@ -10,6 +10,7 @@
 // chunks of a rank are chained too, so that the directory can be made again after a load.
 #pragma once
 
+#include "base/table/row_index.h"
 #include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/telemetry_event.h"
@@ -40,8 +41,8 @@ struct origin {
     uint32_t job_null : 1; // the record named no job
     int64_t pid;
     int64_t sampling_interval_ms;
-    uint32_t job;  // row of the jobs table; TABLE_NO_ROW: this row is free
-    uint32_t next; // hash chain
+    uint32_t job; // row of the jobs table; TABLE_NO_ROW: this row is free
+    uint32_t reserved;
 };
 
 enum { SAMPLES_PER_CHUNK = 21 };
@@ -74,9 +75,10 @@ struct rank_series {
 };
 
 struct series_store {
-    struct table chunks;  // struct sample_chunk
-    struct table origins; // struct origin
-    struct table carried; // struct carried (event.h)
+    struct table chunks;         // struct sample_chunk
+    struct table origins;        // struct origin
+    struct table carried;        // struct carried (event.h)
+    struct row_index by_process; // rank_group's: origins
 };
 
 // A place in a series: behind the row that was read last, in that row's chunk, so that a row which
@@ -89,6 +91,7 @@ struct series_cursor {
 
 static inline const struct sample_chunk *
 series_chunk(const struct series_store *store, const struct rank_series *series, uint32_t ordinal) {
+    assert(ordinal < series->chunk_count);
     return table_row(&store->chunks, series->chunks[ordinal]);
 }
 
@@ -144,6 +147,7 @@ static inline uint32_t series_next_run(const struct series_store *store,
     const struct sample_chunk *chunk =
         series_chunk(store, series, cursor->chunk - series->chunks_expired);
     uint32_t first = cursor->next - 1;
+    assert(first < chunk->count);
     if (chunk->rows[chunk->count - 1].time_ns <= as_of_ns)
         cursor->next = chunk->count;
     while (cursor->next < chunk->count && chunk->rows[cursor->next].time_ns <= as_of_ns)

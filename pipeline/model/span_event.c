@@ -2,6 +2,8 @@
 // The names that the span format gives to refusals and states.
 #include "pipeline/model/span_event.h"
 
+#include <assert.h>
+
 const char *span_refusal_name(enum span_refusal refusal) {
     static const char *const names[SPAN_REFUSAL_COUNT] = {
         [SPAN_ACCEPTED] = "accepted",
@@ -20,11 +22,13 @@ const char *span_refusal_name(enum span_refusal refusal) {
         [SPAN_UNKNOWN_SPAN] = "unknown-span",
         [SPAN_LIMIT] = "limit",
     };
+    assert(refusal < SPAN_REFUSAL_COUNT);
     return names[refusal];
 }
 
 const char *task_state_name(enum task_state state) {
     static const char *const names[TASK_STATE_COUNT] = {
         "released", "waiting", "no-worker", "queued", "processing", "memory", "erred", "forgotten"};
+    assert(state < TASK_STATE_COUNT);
     return names[state];
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a verdict called, and how is it written?
+// Names verdicts and writes them.
 //
 // The name is made from the pattern and its correlation key alone, so it stays when evidence is
 // added. The line holds the fields of docs/verdict.schema.json in the schema's order; texts that
 // are longer than the schema allows are cut between characters. No memory of its own.
 #include "pipeline/model/verdict.h"
 
+#include "base/sort.h"
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
 
@@ -40,6 +41,7 @@ void verdict_set_id(struct verdict *verdict, const char *pattern, const struct s
 }
 
 void verdict_set_times(struct verdict *verdict) {
+    assert(verdict->evidence_count <= VERDICT_EVIDENCE_MAX);
     verdict->start_ns = UINT64_MAX;
     verdict->end_ns = 0;
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
@@ -66,25 +68,20 @@ static bool rank_number(struct slice name, uint64_t *number) {
 static int compare_ranks(struct slice a, struct slice b) {
     uint64_t a_number, b_number;
     bool a_is = rank_number(a, &a_number), b_is = rank_number(b, &b_number);
-    if (a_is != b_is)
-        return a_is ? -1 : 1;
-    if (a_is && a_number != b_number)
-        return a_number < b_number ? -1 : 1;
-    return slice_compare(a, b);
+    return COMPARE_KEYS(COMPARE(b_is, a_is), a_is && b_is ? COMPARE(a_number, b_number) : 0,
+                        slice_compare(a, b));
 }
 
 int verdict_entity_compare(const void *left, const void *right) {
     const struct entity *a = left, *b = right;
-    if (a->role != b->role)
-        return a->role < b->role ? -1 : 1;
-    int order = strcmp(a->kind, b->kind);
-    if (order != 0)
-        return order;
-    return strcmp(a->kind, "rank") == 0 ? compare_ranks(a->name, b->name)
-                                        : slice_compare(a->name, b->name);
+    bool are_ranks = strcmp(a->kind, "rank") == 0;
+    return COMPARE_KEYS(COMPARE(a->role, b->role), strcmp(a->kind, b->kind),
+                        are_ranks ? compare_ranks(a->name, b->name)
+                                  : slice_compare(a->name, b->name));
 }
 
 void verdict_sort_entities(struct verdict *verdict) {
+    assert(verdict->entity_count == 0 || verdict->entities != NULL);
     if (verdict->entity_count > 1)
         qsort(verdict->entities, verdict->entity_count, sizeof *verdict->entities,
               verdict_entity_compare);
@@ -95,15 +92,9 @@ const char *severity_name(enum severity severity) {
     return severity_names[severity];
 }
 
-// The first `max` characters; a byte that begins none counts as one, as it is written as one.
-static struct slice text_cut(struct slice text, size_t max) {
-    size_t at = 0;
-    for (size_t left = max; left > 0 && at < text.size; left--) {
-        uint32_t code_point;
-        size_t length = utf8_decode(text, at, &code_point);
-        at += length == 0 ? 1 : length;
-    }
-    return (struct slice){text.data, at};
+const char *verdict_state_name(enum verdict_state state) {
+    assert((size_t)state < sizeof state_names / sizeof state_names[0]);
+    return state_names[state];
 }
 
 static void field_text(struct json_writer *json, const char *key, const char *value) {
@@ -113,7 +104,7 @@ static void field_text(struct json_writer *json, const char *key, const char *va
 
 static void field_cut(struct json_writer *json, const char *key, struct slice value, size_t max) {
     json_key(json, key);
-    json_slice(json, text_cut(value, max));
+    json_slice(json, utf8_cut(value, max));
 }
 
 // Nanoseconds as a decimal string, as in OTLP/JSON.
@@ -137,6 +128,7 @@ static void entities_encode(struct json_writer *json, const struct verdict *verd
     json_array_open(json);
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
         const struct entity *entity = &verdict->entities[i];
+        assert(entity->kind != NULL && entity->role <= ROLE_VICTIM);
         json_object_open(json);
         field_text(json, "kind", entity->kind);
         field_cut(json, "name", entity->name, ENTITY_NAME_MAX);
@@ -153,6 +145,7 @@ static void evidence_encode(struct json_writer *json, const struct verdict *verd
     json_array_open(json);
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
         const struct evidence *evidence = &verdict->evidence[i];
+        assert(evidence->role <= EVIDENCE_CONTEXT);
         json_object_open(json);
         field_cut(json, "uid", evidence->uid, EVIDENCE_UID_MAX);
         field_cut(json, "description", evidence->description, EVIDENCE_DESCRIPTION_MAX);
@@ -172,6 +165,7 @@ static void related_encode(struct json_writer *json, const struct verdict *verdi
     json_key(json, "related");
     json_array_open(json);
     for (uint32_t i = 0; i < verdict->related_count; i++) {
+        assert(verdict->related[i].relation <= RELATION_SAME_INCIDENT);
         json_object_open(json);
         field_text(json, "id", verdict->related[i].id);
         field_text(json, "relation", relation_names[verdict->related[i].relation]);
@@ -195,6 +189,7 @@ static void attributes_encode(struct json_writer *json, const struct verdict *ve
 }
 
 void verdict_encode(const struct verdict *verdict, struct buffer *out) {
+    assert(verdict->id[0] != '\0' && verdict->state <= VERDICT_RESOLVED);
     struct json_writer writer;
     struct json_writer *json = &writer;
     json_begin(json, out, 0);
@@ -207,7 +202,7 @@ void verdict_encode(const struct verdict *verdict, struct buffer *out) {
         json_key(json, "job_id");
         json_slice(json, intern_slice(verdict->job));
     }
-    field_text(json, "state", state_names[verdict->state]);
+    field_text(json, "state", verdict_state_name(verdict->state));
     field_text(json, "severity", severity_name(verdict->severity));
     field_text(json, "completeness", verdict->partial ? "partial" : "full");
     json_key(json, "confidence");

@@ -68,6 +68,9 @@ struct verdict {
     const char *action; // static text, from the schema's list
     uint64_t start_ns;
     uint64_t end_ns;
+    // It was seen by sampling: it began somewhere behind this moment, that of the sample before,
+    // and at start_ns at the latest. 0: at start_ns. Not put out.
+    uint64_t after_ns;
     struct entity *entities; // in the order of verdict_entity_compare
     uint32_t entity_count;
     uint32_t entities_dropped;
@@ -76,6 +79,8 @@ struct verdict {
     uint32_t evidence_dropped;
     struct attribute *attributes;
     uint32_t attribute_count;
+    // A detector may say here what it knows of its own verdicts; `incident` takes it over and adds
+    // the rest.
     struct related *related;
     uint32_t related_count;
     // As it was put out last: told to later stages, which may change it, and not put out again.
@@ -98,5 +103,6 @@ void verdict_set_times(struct verdict *verdict);
 int verdict_entity_compare(const void *left, const void *right);
 void verdict_sort_entities(struct verdict *verdict);
 const char *severity_name(enum severity severity);
+const char *verdict_state_name(enum verdict_state state); // "open"
 // One line of JSON with its newline, fields in the schema's order.
 void verdict_encode(const struct verdict *verdict, struct buffer *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to run, and is it right?
+// Builds a plan from a configuration.
 //
 // Read, merge, expand, bind, fit: each step works on what the step before left and adds its
 // problems, so that a person sees all of them at once. Only a text that is no YAML ends it early.
@@ -8,6 +8,8 @@
 #include "pipeline/plan/builder.h"
 
 #include "base/memory.h"
+#include "config/problem.h"
+#include "config/yaml/document.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,6 +22,7 @@ enum { PLAN_ARENA_BLOCK = 32 << 10 };
 // Reads one byte more than a configuration may have, so that the parser can say that it is too
 // long.
 static enum status file_read(const char *path, char *bytes, size_t *size, struct error *error) {
+    assert(path != NULL);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return error_set_os(error, STATUS_IO, errno, "configuration %s cannot be opened", path);
@@ -39,6 +42,7 @@ static enum status file_read(const char *path, char *bytes, size_t *size, struct
 // Lays one document over what is there; *good turns false when it cannot be read as YAML.
 static void document_add(struct plan_builder *builder, const char *name, struct slice text,
                          struct node **root, bool *good) {
+    assert(name != NULL);
     struct arena *arena = &builder->plan->arena;
     struct node *document = document_parse(arena, name, text, builder->binder.problems);
     *good = *good && document != NULL;
@@ -61,16 +65,15 @@ static enum status files_read(struct plan_builder *builder, struct node **root, 
 }
 
 static void references_expand(struct plan_builder *builder, struct node *root) {
+    assert(root != NULL);
     static const char *const ENDS[] = {"receivers", "exporters", "extensions", NULL};
-    struct arena *arena = &builder->plan->arena;
     const struct plan_input *input = builder->input;
-    if (input->ends_unused && !input->no_environment)
-        document_expand_used(root, arena, ENDS, builder->binder.problems);
-    else
-        document_expand(root, arena, input->no_environment, builder->binder.problems);
+    document_expand(root, &builder->plan->arena, input->ends_unused ? ENDS : NULL,
+                    input->no_environment, builder->binder.problems);
 }
 
 enum status plan_read(struct plan_builder *builder, struct node **root, struct error *error) {
+    assert(builder->plan != NULL);
     const struct plan_input *input = builder->input;
     struct arena *arena = &builder->plan->arena;
     bool good = true;
@@ -95,18 +98,13 @@ enum status plan_read(struct plan_builder *builder, struct node **root, struct e
 }
 
 static void sections_check(struct plan_builder *builder) {
+    assert(builder->root != NULL);
     const char *names[PLAN_SECTION_COUNT + 1];
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         names[kind] = plan_section((enum component_kind)kind);
     names[PLAN_SECTION_COUNT] = "service";
     struct bind_source source = {.node = builder->root, .key = "", .where = builder->root->where};
     bind_check_keys(&builder->binder, names, PLAN_SECTION_COUNT + 1, &source);
-}
-
-static const char *unused_text(enum component_kind kind) {
-    return kind == COMPONENT_EXTENSION
-               ? "defined but service.extensions does not list it; remove it or add it there"
-               : "defined but no pipeline uses it; remove it or add it to a pipeline";
 }
 
 static void unused_check(struct plan_builder *builder) {
@@ -117,7 +115,11 @@ static void unused_check(struct plan_builder *builder) {
             continue;
         const char *key =
             arena_format(&builder->plan->arena, "%s.%s", plan_section(kind), component->id);
-        problem_add_at(builder->binder.problems, component->where, key, "%s", unused_text(kind));
+        problem_add_at(
+            builder->binder.problems, component->where, key,
+            kind == COMPONENT_EXTENSION
+                ? "defined but service.extensions does not list it; remove it or add it there"
+                : "defined but no pipeline uses it; remove it or add it to a pipeline");
     }
 }
 
@@ -153,7 +155,8 @@ static enum status problems_status(const struct problem_list *problems, struct e
 enum status plan_build(struct plan *plan, const struct plan_input *input,
                        struct problem_list *problems, struct problem_list *warnings,
                        struct error *error) {
-    *plan = (struct plan){0};
+    assert(problems != NULL && warnings != NULL);
+    *plan = (struct plan){.components_known = input->components};
     arena_init(&plan->arena, PLAN_ARENA_BLOCK);
     struct plan_builder builder = {
         .plan = plan,

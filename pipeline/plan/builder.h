@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of plan_build share while a plan is made. For pipeline/plan/ only.
+// What the parts of plan_build share while a plan is made. For pipeline/plan*.c only.
 #pragma once
 
 #include "config/bind.h"
+#include "config/bind_value.h"
+#include "config/problem.h"
 #include "pipeline/plan/rows.h"
 
 // An id under receivers, processors, exporters or extensions.
@@ -21,7 +23,8 @@ struct plan_builder {
     struct binder binder;
     struct definition *definitions;
     uint32_t definition_count;
-    bool names_unknown; // a list cannot be read, so who is used cannot be told
+    uint32_t component_room; // rows of plan->components and of definitions
+    bool names_unknown;      // a list cannot be read, so who is used cannot be told
 };
 
 // Reads, merges and expands what the input names. NULL with STATUS_OK when problems were added.
@@ -32,10 +35,9 @@ enum status plan_read(struct plan_builder *builder, struct node **root,
 void plan_define_components(struct plan_builder *builder);
 const struct definition *plan_definition(const struct plan_builder *builder,
                                          enum component_kind kind, const char *id);
-// A processor that nobody wrote down, with default options; PLAN_NO_COMPONENT, with a problem, when
-// this build has no such type.
-uint32_t plan_add_default(struct plan_builder *builder, const char *type_name,
-                          struct location where, const char *key);
+// Adds a processor that a preset at `where` holds and nobody defined, with default options.
+uint32_t plan_add_default(struct plan_builder *builder, const struct component_type *type,
+                          struct location where);
 
 // Binds `service`, its pipelines, and checks that they fit together.
 void plan_define_service(struct plan_builder *builder);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do two components want the same port, file or directory, and can the files be made?
+// Checks that no two components want the same port, file or directory, and that files can be
+// made.
 //
 // Option rows say which texts are claims (enum option_claim). They are gathered from everything
 // that runs and compared in pairs, so that what would fail at the start, or mix two outputs in one
@@ -7,8 +8,11 @@
 // and the square of the claims, which are a few for each component.
 #include "base/http/endpoint.h"
 #include "base/path_identity.h"
+#include "config/problem.h"
+#include "config/yaml/document.h"
 #include "pipeline/plan/builder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,12 +36,9 @@ struct claim_list {
 
 static struct claim *claim_add(struct plan_builder *builder, struct claim_list *list) {
     if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-        struct claim *items = arena_zero(&builder->plan->arena, capacity, sizeof *items);
-        if (list->count > 0)
-            memcpy(items, list->items, list->count * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
+        list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+        list->items = arena_enlarge(&builder->plan->arena, list->items, list->count, list->capacity,
+                                    sizeof *list->items);
     }
     return &list->items[list->count++];
 }
@@ -52,6 +53,8 @@ static bool directory_made(const struct option *rows, size_t count, const char *
 
 // False when the value says nothing that could be compared.
 static bool claim_fill(struct plan_builder *builder, struct claim *claim) {
+    assert(claim->value != NULL);
+    assert(claim->what != CLAIM_NOTHING);
     struct arena *arena = &builder->plan->arena;
     bool look = !builder->input->no_environment;
     claim->is_standard_output = claim->what == CLAIM_FILE && strcmp(claim->value, "-") == 0;
@@ -73,6 +76,7 @@ static bool claim_fill(struct plan_builder *builder, struct claim *claim) {
 static void claims_gather(struct plan_builder *builder, struct claim_list *list,
                           const struct option *rows, size_t count, const char *config,
                           const char *key) {
+    assert(config != NULL || count == 0);
     for (size_t i = 0; i < count; i++) {
         const struct option *row = &rows[i];
         const char *row_key = arena_format(&builder->plan->arena, "%s.%s", key, row->name);
@@ -97,19 +101,12 @@ static void claims_gather(struct plan_builder *builder, struct claim_list *list,
     }
 }
 
-static void service_claims_gather(struct plan_builder *builder, struct claim_list *list) {
-    struct service_config config = {
-        .telemetry = {.metrics = {builder->plan->metrics_endpoint}},
-    };
-    struct option_rows rows = plan_service_rows();
-    claims_gather(builder, list, rows.rows, rows.count, (const char *)&config, "service");
-}
-
 static bool is_file(const struct claim *claim) {
     return claim->what == CLAIM_FILE || claim->what == CLAIM_APPENDED;
 }
 
 static bool claims_clash(const struct claim *a, const struct claim *b) {
+    assert(a != b);
     if (a->is_standard_output || b->is_standard_output)
         return a->is_standard_output && b->is_standard_output;
     if (a->what == CLAIM_ENDPOINT && b->what == CLAIM_ENDPOINT && !a->endpoint.is_unix)
@@ -161,6 +158,7 @@ static void clashes_check(struct plan_builder *builder, const struct claim_list 
 // A store makes its directory, and those above it, before any exporter opens its file.
 static bool directory_will_be(struct plan_builder *builder, const struct claim_list *list,
                               const char *directory) {
+    assert(directory != NULL);
     struct arena *arena = &builder->plan->arena;
     const char *wanted = path_identity(arena, directory, true);
     for (uint32_t i = 0; i < list->count; i++) {
@@ -180,6 +178,7 @@ static bool directory_will_be(struct plan_builder *builder, const struct claim_l
 
 static void file_place_check(struct plan_builder *builder, const struct claim_list *list,
                              const struct claim *claim) {
+    assert(is_file(claim));
     struct problem_list *problems = builder->binder.problems;
     const char *slash = strrchr(claim->value, '/');
     struct stat about;
@@ -201,6 +200,7 @@ static void file_place_check(struct plan_builder *builder, const struct claim_li
 }
 
 static void directory_place_check(struct plan_builder *builder, const struct claim *claim) {
+    assert(claim->what == CLAIM_DIRECTORY);
     struct stat about;
     bool there = stat(claim->value, &about) == 0;
     if (there && !S_ISDIR(about.st_mode))
@@ -224,6 +224,7 @@ static void places_check(struct plan_builder *builder, const struct claim_list *
 }
 
 void plan_check_claims(struct plan_builder *builder) {
+    assert(builder->root != NULL);
     const struct plan *plan = builder->plan;
     struct claim_list list = {0};
     for (uint32_t i = 0; i < plan->component_count; i++) {
@@ -234,7 +235,8 @@ void plan_check_claims(struct plan_builder *builder) {
                           arena_format(&builder->plan->arena, "%s.%s",
                                        plan_section(component->type->kind), component->id));
     }
-    service_claims_gather(builder, &list);
+    claims_gather(builder, &list, PLAN_SERVICE_ROWS.rows, PLAN_SERVICE_ROWS.count,
+                  (const char *)&plan->settings, "service");
     clashes_check(builder, &list);
     if (builder->input->check_places && !builder->input->no_environment)
         places_check(builder, &list);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which components does the configuration define, and are their options right?
+// Defines the components of the configuration and checks their options.
 //
 // Each id is looked up among the types of this build and bound by the type's rows; the type's own
 // rules are asked only when every option has a valid value. Linear in the ids.
+#include "config/problem.h"
+#include "config/yaml/document.h"
 #include "pipeline/plan/builder.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { TYPES_MAX = 256 };
@@ -41,6 +44,7 @@ static const char *type_nearest(struct component_set set, enum component_kind ki
 static const struct component_type *type_unknown(struct plan_builder *builder,
                                                  enum component_kind kind, struct slice name,
                                                  const struct node_entry *entry, const char *key) {
+    assert(kind <= COMPONENT_EXTENSION);
     struct component_set set = builder->input->components;
     if (problem_list_full(builder->binder.problems))
         return NULL;
@@ -91,6 +95,7 @@ static bool node_unknown(const struct node *node) {
 
 // What was not looked up cannot be wrong.
 static void unknown_problems_drop(struct plan_builder *builder, uint32_t from) {
+    assert(from <= builder->binder.problems->count);
     struct problem_list *problems = builder->binder.problems;
     uint32_t kept = from;
     for (uint32_t i = from; i < problems->count; i++)
@@ -101,6 +106,8 @@ static void unknown_problems_drop(struct plan_builder *builder, uint32_t from) {
 
 static void type_validate(struct plan_builder *builder, const struct component_type *type,
                           const void *config, const char *key) {
+    assert(type->validate != NULL);
+    assert(builder->binder.problems->prefix == NULL);
     struct problem_list *problems = builder->binder.problems;
     uint32_t before = problems->count;
     problems->prefix = arena_format(&builder->plan->arena, "%s.", key);
@@ -115,6 +122,7 @@ static void type_validate(struct plan_builder *builder, const struct component_t
 
 static uint32_t component_add(struct plan_builder *builder, const struct component_type *type,
                               const char *id, const struct bind_source *source) {
+    assert(builder->plan->component_count < builder->component_room);
     struct plan *plan = builder->plan;
     void *config = arena_zero(&plan->arena, 1, type->config_size + 1);
     bool good = bind_options(&builder->binder, type->options, type->option_count, source, config);
@@ -127,6 +135,8 @@ static uint32_t component_add(struct plan_builder *builder, const struct compone
 
 static void component_define(struct plan_builder *builder, enum component_kind kind,
                              const struct node_entry *entry) {
+    assert(entry->key != NULL);
+    assert(builder->definition_count < builder->component_room);
     struct definition *definition = &builder->definitions[builder->definition_count++];
     *definition = (struct definition){kind, entry->key, PLAN_NO_COMPONENT};
     const char *key = component_key(builder, kind, entry->key);
@@ -159,13 +169,16 @@ static const struct node *section_node(struct plan_builder *builder, enum compon
 }
 
 void plan_define_components(struct plan_builder *builder) {
+    assert(builder->root != NULL);
+    assert(builder->plan->component_count == 0);
     const struct node *sections[PLAN_SECTION_COUNT];
-    size_t count = plan_preset_processors(PRESET_ALL).count;
+    size_t count = builder->input->components.count; // a preset may add each once
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++) {
         sections[kind] = section_node(builder, (enum component_kind)kind);
         count += sections[kind] == NULL ? 0 : sections[kind]->count;
     }
     struct arena *arena = &builder->plan->arena;
+    builder->component_room = (uint32_t)count;
     builder->plan->components = arena_zero(arena, count, sizeof *builder->plan->components);
     builder->definitions = arena_zero(arena, count, sizeof *builder->definitions);
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
@@ -175,23 +188,18 @@ void plan_define_components(struct plan_builder *builder) {
 
 const struct definition *plan_definition(const struct plan_builder *builder,
                                          enum component_kind kind, const char *id) {
+    assert(id != NULL);
     for (uint32_t i = 0; i < builder->definition_count; i++)
         if (builder->definitions[i].kind == kind && strcmp(builder->definitions[i].id, id) == 0)
             return &builder->definitions[i];
     return NULL;
 }
 
-uint32_t plan_add_default(struct plan_builder *builder, const char *type_name,
-                          struct location where, const char *key) {
-    const struct component_type *type =
-        component_find(builder->input->components, COMPONENT_PROCESSOR, slice_of(type_name));
-    if (type == NULL) {
-        problem_add_at(builder->binder.problems, where, key,
-                       "this build has no processor %s, which the preset stands for", type_name);
-        return PLAN_NO_COMPONENT;
-    }
+uint32_t plan_add_default(struct plan_builder *builder, const struct component_type *type,
+                          struct location where) {
     struct bind_source source = {.key = component_key(builder, COMPONENT_PROCESSOR, type->name),
                                  .where = where};
+    assert(builder->definition_count < builder->component_room);
     struct definition *definition = &builder->definitions[builder->definition_count++];
     *definition = (struct definition){COMPONENT_PROCESSOR, type->name, PLAN_NO_COMPONENT};
     definition->component = component_add(builder, type, type->name, &source);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what a pipeline lists exist, and does each stage find what it builds on?
+// Checks that what a pipeline lists exists, and that each stage finds what it builds on.
 //
 // Stages are walked in order with the set of facts given so far; a fact that is missing is said
 // once and then taken as given, so that one mistake gives one problem.
+#include "config/problem.h"
+#include "config/yaml/document.h"
 #include "pipeline/plan/builder.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +30,7 @@ static const char *id_nearest(struct plan_builder *builder, enum component_kind 
 
 static void id_undefined(struct plan_builder *builder, enum component_kind kind,
                          const struct node *item, const char *key) {
+    assert(item->type == NODE_TEXT);
     struct problem_list *problems = builder->binder.problems;
     if (problem_list_full(problems))
         return;
@@ -58,6 +62,7 @@ static bool row_listed(const uint32_t *rows, uint32_t count, uint32_t row) {
 static bool item_resolve(struct plan_builder *builder, enum component_kind kind,
                          const struct node *item, const char *key, uint32_t *rows,
                          uint32_t *count) {
+    assert(*count < 2 * PLAN_LIST_MAX);
     if (item->type != NODE_TEXT)
         return false; // said when the list was bound
     if (item->unknown) {
@@ -83,6 +88,7 @@ static bool item_resolve(struct plan_builder *builder, enum component_kind kind,
 
 bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const struct node *list,
                   const char *key, uint32_t *rows, uint32_t *count) {
+    assert(rows != NULL && count != NULL);
     struct arena *arena = &builder->plan->arena;
     if (list->type == NODE_TEXT)
         return item_resolve(builder, kind, list, key, rows, count);
@@ -104,10 +110,10 @@ bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const 
 }
 
 // The first type of processor that gives a fact.
-static const char *giver_name(struct component_set set, enum stage_fact fact) {
+static const struct component_type *giver_type(struct component_set set, enum stage_fact fact) {
     for (size_t i = 0; i < set.count; i++)
         if (set.types[i]->kind == COMPONENT_PROCESSOR && (set.types[i]->gives & fact) != 0)
-            return set.types[i]->name;
+            return set.types[i];
     return NULL;
 }
 
@@ -121,14 +127,6 @@ static const char *giver_behind(const struct plan_builder *builder,
             return stage->id;
     }
     return NULL;
-}
-
-static bool preset_holds(const char *type_name) {
-    struct text_list types = plan_preset_processors(PRESET_MEMORY);
-    for (uint32_t i = 0; i < types.count; i++)
-        if (strcmp(types.items[i], type_name) == 0)
-            return true;
-    return false;
 }
 
 struct stage {
@@ -159,18 +157,19 @@ static struct location stage_place(const struct plan_builder *builder,
 static void fact_missing(struct plan_builder *builder, const struct plan_pipeline *pipeline,
                          const struct stage *stage, enum stage_fact fact,
                          const char *pipeline_key) {
+    assert((fact & (fact - 1)) == 0);
     const char *key;
     struct location where = stage_place(builder, pipeline, stage, pipeline_key, &key);
     const char *behind = giver_behind(builder, pipeline, stage->behind, fact);
-    const char *giver = giver_name(builder->input->components, fact);
+    const struct component_type *giver = giver_type(builder->input->components, fact);
     char advice[256] = "nothing in this build gives it";
     if (behind != NULL)
         snprintf(advice, sizeof advice, "move %.100s before it", behind);
     else if (giver != NULL && stage->component->type->kind == COMPONENT_EXPORTER)
-        snprintf(advice, sizeof advice, "add the processor %.100s to the pipeline%s", giver,
-                 preset_holds(giver) ? ", or write preset: memory" : "");
+        snprintf(advice, sizeof advice, "add the processor %.100s to the pipeline%s", giver->name,
+                 (giver->presets & 1u << PRESET_MEMORY) != 0 ? ", or write preset: memory" : "");
     else if (giver != NULL)
-        snprintf(advice, sizeof advice, "put the processor %.100s before it", giver);
+        snprintf(advice, sizeof advice, "put the processor %.100s before it", giver->name);
     problem_add_at(builder->binder.problems, where, key,
                    "%s needs %s, which no stage before it gives; %s", stage->component->id,
                    stage_fact_name(fact), advice);
@@ -179,6 +178,7 @@ static void fact_missing(struct plan_builder *builder, const struct plan_pipelin
 // Says what is missing; returns the facts that hold behind the stage.
 static uint32_t stage_check(struct plan_builder *builder, const struct plan_pipeline *pipeline,
                             const struct stage *stage, uint32_t given, const char *pipeline_key) {
+    assert(stage->component != NULL);
     const struct component_type *type = stage->component->type;
     uint32_t missing = component_needs(type, stage->component->config) & ~given;
     for (uint32_t left = missing; left != 0; left &= left - 1)
@@ -188,6 +188,7 @@ static uint32_t stage_check(struct plan_builder *builder, const struct plan_pipe
 
 void plan_check_needs(struct plan_builder *builder, const struct plan_pipeline *pipeline,
                       const char *key) {
+    assert(pipeline->processor_count == 0 || pipeline->processors != NULL);
     const struct plan_component *components = builder->plan->components;
     uint32_t given = 0;
     for (uint32_t i = 0; i < pipeline->processor_count; i++) {

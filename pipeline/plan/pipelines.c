@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pipelines are there, and what stands in each?
+// Defines the pipelines and what each consists of.
 //
 // A pipeline's lists are resolved to components one by one; whether the stages fit together is
 // asked only when all of them are known. Lists are bounded by PLAN_LIST_MAX.
+#include "config/problem.h"
+#include "config/yaml/document.h"
 #include "pipeline/plan/builder.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char *join(const struct plan_builder *builder, const char *path, const char *key) {
@@ -24,6 +27,7 @@ struct draft {
 // One list of a pipeline; true when it names at least one component and all are known.
 static bool list_resolve(struct plan_builder *builder, struct draft *draft,
                          enum component_kind kind, uint32_t *rows, uint32_t *count) {
+    assert(draft->entry != NULL);
     const char *name = plan_section(kind);
     const struct node *list = node_child(draft->entry->value, name);
     const char *key = join(builder, draft->key, name);
@@ -41,16 +45,17 @@ static bool list_resolve(struct plan_builder *builder, struct draft *draft,
 
 // The preset's processors: the one with the plain id when it is defined, else one with defaults.
 static bool preset_resolve(struct plan_builder *builder, struct draft *draft) {
-    struct text_list types = plan_preset_processors((enum preset)draft->config.preset);
-    const char *key = join(builder, draft->key, "preset");
+    assert(draft->processors != NULL);
+    struct component_set set = builder->input->components;
+    struct location where = document_locate(builder->root, join(builder, draft->key, "preset"));
     bool good = true;
-    for (uint32_t i = 0; i < types.count; i++) {
+    for (size_t i = 0; i < set.count; i++) {
+        if ((set.types[i]->presets & 1u << draft->config.preset) == 0)
+            continue;
         const struct definition *definition =
-            plan_definition(builder, COMPONENT_PROCESSOR, types.items[i]);
-        uint32_t row = definition != NULL
-                           ? definition->component
-                           : plan_add_default(builder, types.items[i],
-                                              document_locate(builder->root, key), key);
+            plan_definition(builder, COMPONENT_PROCESSOR, set.types[i]->name);
+        uint32_t row = definition != NULL ? definition->component
+                                          : plan_add_default(builder, set.types[i], where);
         good = good && row != PLAN_NO_COMPONENT;
         if (row == PLAN_NO_COMPONENT)
             continue;
@@ -65,8 +70,8 @@ static uint32_t *rows_take(struct plan_builder *builder, uint32_t more) {
 }
 
 static void pipeline_make(struct plan_builder *builder, struct draft *draft) {
+    assert(builder->plan->pipelines != NULL);
     struct plan *plan = builder->plan;
-    uint32_t preset_max = plan_preset_processors(PRESET_ALL).count;
     uint32_t *receivers = rows_take(builder, 0), *exporters = rows_take(builder, 0);
     struct plan_pipeline *pipeline = &plan->pipelines[plan->pipeline_count++];
     *pipeline = (struct plan_pipeline){.name = draft->entry->key,
@@ -75,7 +80,7 @@ static void pipeline_make(struct plan_builder *builder, struct draft *draft) {
                                        .timing = draft->config.timing,
                                        .where = draft->entry->key_where,
                                        .node = draft->entry->value};
-    draft->processors = rows_take(builder, preset_max);
+    draft->processors = rows_take(builder, (uint32_t)builder->input->components.count);
     bool good =
         list_resolve(builder, draft, COMPONENT_RECEIVER, receivers, &pipeline->receiver_count);
     good = preset_resolve(builder, draft) && good;
@@ -101,13 +106,14 @@ static bool name_good(const char *name) {
 }
 
 static void pipeline_define(struct plan_builder *builder, const struct node_entry *entry) {
+    assert(entry->key != NULL);
     struct draft draft = {.key = join(builder, "service.pipelines", entry->key), .entry = entry};
     struct bind_source source = {.node = entry->value, .key = draft.key, .where = entry->key_where};
-    struct option_rows rows = plan_pipeline_rows();
     if (!name_good(entry->key))
         problem_add_at(builder->binder.problems, entry->key_where, draft.key,
                        "a pipeline's name has letters, digits, '_', '-', '.' and '/'");
-    bind_options(&builder->binder, rows.rows, rows.count, &source, &draft.config);
+    bind_options(&builder->binder, PLAN_PIPELINE_ROWS.rows, PLAN_PIPELINE_ROWS.count, &source,
+                 &draft.config);
     pipeline_make(builder, &draft);
 }
 
@@ -141,21 +147,15 @@ static void extensions_use(struct plan_builder *builder, const struct node *serv
 }
 
 void plan_define_service(struct plan_builder *builder) {
+    assert(builder->root != NULL);
+    assert(builder->plan->pipeline_count == 0);
     const struct node_entry *entry = node_entry_find(builder->root, "service");
     struct bind_source source = {.node = entry == NULL ? NULL : entry->value,
                                  .key = "service",
                                  .where = entry == NULL ? builder->root->where : entry->key_where,
                                  .also_key = "pipelines"};
-    struct service_config config = {0};
-    struct option_rows rows = plan_service_rows();
-    bind_options(&builder->binder, rows.rows, rows.count, &source, &config);
-    builder->plan->batch_size = config.batch_size;
-    builder->plan->checkpoint_interval = config.checkpoint_interval;
-    builder->plan->shutdown_timeout = config.shutdown_timeout;
-    builder->plan->log_level = (enum log_level)config.telemetry.logs.level;
-    builder->plan->log_encoding = (enum log_encoding)config.telemetry.logs.encoding;
-    builder->plan->metrics_endpoint = config.telemetry.metrics.endpoint;
-    builder->plan->extensions = config.extensions;
+    bind_options(&builder->binder, PLAN_SERVICE_ROWS.rows, PLAN_SERVICE_ROWS.count, &source,
+                 &builder->plan->settings);
     builder->plan->service = source.node;
     if (source.node != NULL && source.node->type != NODE_MAP && source.node->type != NODE_NULL)
         return;

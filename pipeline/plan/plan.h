@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "config/problem.h"
 #include "pipeline/component/component.h"
 
 struct node;
@@ -33,21 +34,39 @@ struct plan_pipeline {
     const struct node *node; // as it was written
 };
 
+// `service`, without `pipelines`.
+struct log_config {
+    int level;    // enum log_level
+    int encoding; // enum log_encoding
+};
+
+struct metrics_config {
+    const char *endpoint; // NULL: none
+};
+
+struct telemetry_config {
+    struct log_config logs;
+    struct metrics_config metrics;
+};
+
+struct service_settings {
+    struct text_list extensions;         // ids
+    int64_t batch_size;                  // events a batch at most; default 1024
+    struct duration checkpoint_interval; // default 5s
+    struct duration shutdown_timeout;    // default 20s
+    struct telemetry_config telemetry;
+};
+
 struct plan {
-    struct arena arena; // holds everything below
+    struct arena arena;                    // holds everything below
+    struct component_set components_known; // of this build
     // By kind, each in order of appearance; those that only a preset adds come last.
     struct plan_component *components;
     uint32_t component_count;
     struct plan_pipeline *pipelines;
     uint32_t pipeline_count;
-    int64_t batch_size;                  // service.batch_size: events a batch at most; default 1024
-    struct duration checkpoint_interval; // default 5s
-    struct duration shutdown_timeout;    // default 20s
-    const char *metrics_endpoint;        // service.telemetry.metrics.endpoint; NULL: none
-    enum log_level log_level;            // service.telemetry.logs.level; default info
-    enum log_encoding log_encoding;      // service.telemetry.logs.encoding; default auto
-    struct text_list extensions;         // service.extensions, as it was written
-    const struct node *service;          // as it was written
+    struct service_settings settings;
+    const struct node *service; // as it was written
 };
 
 struct plan_input {
@@ -71,3 +90,7 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
                        struct problem_list *problems, struct problem_list *warnings,
                        struct error *error) MUST_USE;
 void plan_release(struct plan *plan);
+
+// Whether a processor, or an exporter that is given events, looks at such events.
+bool plan_pipeline_takes(const struct plan *plan, const struct plan_pipeline *pipeline,
+                         uint32_t class);

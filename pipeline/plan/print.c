@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in effect, and who said so?
+// Prints the configuration that is in effect, and where each value comes from.
 //
 // Walks the option rows beside the config structs and the nodes they were filled from. Texts are
 // always quoted, so that nothing in them can mean anything else when the text is read again. Groups
@@ -12,11 +12,13 @@
 #include "config/yaml/document.h"
 #include "pipeline/plan/rows.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { INDENT = 2, ORIGIN_MAX = 200 };
 
 static void indent(struct buffer *out, unsigned depth) {
+    assert(depth < 16);
     for (unsigned i = 0; i < depth * INDENT; i++)
         buffer_append_char(out, ' ');
 }
@@ -94,7 +96,9 @@ static void list_append(struct buffer *out, const struct option *row, const stru
     for (uint32_t i = 0; i < list->count; i++) {
         const struct node *item = by_item ? node->entries[i].value : node;
         buffer_append_text(out, i == 0 ? "" : ", ");
-        if (item != NULL && item->type == NODE_TEXT && item->from_file)
+        if (row->hidden)
+            buffer_append_text(out, "\"" REDACTED "\"");
+        else if (item != NULL && item->type == NODE_TEXT && item->from_file)
             address_append(out, row, slice_of(item->written), true);
         else
             address_append(out, row, slice_of(list->items[i]), false);
@@ -113,22 +117,6 @@ static void ratio_append(struct buffer *out, double value) {
     buffer_append_text(out, text);
 }
 
-static void duration_append(struct buffer *out, const struct option *row, struct duration value) {
-    char text[OPTION_VALUE_MAX];
-    if (value.ns == DURATION_SPECIAL) {
-        text_append(out, row->special);
-        return;
-    }
-    option_format_duration(value, text);
-    buffer_append_text(out, text);
-}
-
-static void size_append(struct buffer *out, struct byte_size value) {
-    char text[OPTION_VALUE_MAX];
-    option_format_size(value, text);
-    buffer_append_text(out, text);
-}
-
 // Texts and secrets may be missing altogether, and so may sizes, which are 0 then.
 static bool value_given(const struct option *row, const void *field) {
     if (row->type == OPTION_TEXT)
@@ -142,6 +130,11 @@ static bool value_given(const struct option *row, const void *field) {
 
 static void value_append(struct buffer *out, const struct option *row, const void *field,
                          const struct node *node) {
+    char text[OPTION_VALUE_MAX];
+    if (row->type == OPTION_SECRET || (row->hidden && row->type == OPTION_TEXT)) {
+        buffer_append_text(out, "\"" REDACTED "\"");
+        return;
+    }
     switch (row->type) {
     case OPTION_BOOL:
         buffer_append_text(out, *(const bool *)field ? "true" : "false");
@@ -153,23 +146,29 @@ static void value_append(struct buffer *out, const struct option *row, const voi
         ratio_append(out, *(const double *)field);
         break;
     case OPTION_DURATION:
-        duration_append(out, row, *(const struct duration *)field);
+        if (((const struct duration *)field)->ns == DURATION_SPECIAL) {
+            assert(row->special != NULL);
+            text_append(out, row->special);
+            break;
+        }
+        option_format_duration(*(const struct duration *)field, text);
+        buffer_append_text(out, text);
         break;
     case OPTION_SIZE:
-        size_append(out, *(const struct byte_size *)field);
+        option_format_size(*(const struct byte_size *)field, text);
+        buffer_append_text(out, text);
         break;
     case OPTION_TEXT:
         address_append(out, row, slice_of(*(const char *const *)field), false);
         break;
     case OPTION_CHOICE:
+        assert(*(const int *)field >= 0);
         text_append(out, row->choices[*(const int *)field]);
-        break;
-    case OPTION_SECRET:
-        buffer_append_text(out, "\"" REDACTED "\"");
         break;
     case OPTION_TEXT_LIST:
         list_append(out, row, field, node);
         break;
+    case OPTION_SECRET:
     case OPTION_GROUP:
         break;
     }
@@ -192,6 +191,7 @@ static void options_print(struct buffer *out, unsigned depth, const struct optio
 
 static void option_print(struct buffer *out, unsigned depth, const struct option *row,
                          const void *field, const struct node *map) {
+    assert(row->name != NULL);
     const struct node *node = node_child(map, row->name);
     indent(out, depth);
     bool group = row->type == OPTION_GROUP;
@@ -219,6 +219,7 @@ static void options_print(struct buffer *out, unsigned depth, const struct optio
 }
 
 static void component_print(struct buffer *out, const struct plan_component *component) {
+    assert(component->config != NULL);
     const struct component_type *type = component->type;
     bool any = options_any(type->options, type->option_count, component->config);
     indent(out, 1);
@@ -227,6 +228,7 @@ static void component_print(struct buffer *out, const struct plan_component *com
 }
 
 static void section_print(struct buffer *out, const struct plan *plan, enum component_kind kind) {
+    assert(kind <= COMPONENT_EXTENSION);
     bool begun = false;
     for (uint32_t i = 0; i < plan->component_count; i++) {
         const struct plan_component *component = &plan->components[i];
@@ -242,6 +244,7 @@ static void section_print(struct buffer *out, const struct plan *plan, enum comp
 
 static void ids_print(struct buffer *out, const struct plan *plan, const char *name,
                       const uint32_t *rows, uint32_t count) {
+    assert(count == 0 || rows != NULL);
     indent(out, 3);
     buffer_append_format(out, "%s: [", name);
     for (uint32_t i = 0; i < count; i++)
@@ -252,11 +255,10 @@ static void ids_print(struct buffer *out, const struct plan *plan, const char *n
 // The timing rows alone: the lists are printed as they came out.
 static void timing_print(struct buffer *out, const struct plan_pipeline *pipeline) {
     struct pipeline_config config = {.timing = pipeline->timing};
-    struct option_rows rows = plan_pipeline_rows();
-    for (size_t i = 0; i < rows.count; i++)
-        if (rows.rows[i].type == OPTION_DURATION)
-            option_print(out, 3, &rows.rows[i], (const char *)&config + rows.rows[i].offset,
-                         pipeline->node);
+    for (size_t i = 0; i < PLAN_PIPELINE_ROWS.count; i++)
+        if (PLAN_PIPELINE_ROWS.rows[i].type == OPTION_DURATION)
+            option_print(out, 3, &PLAN_PIPELINE_ROWS.rows[i],
+                         (const char *)&config + PLAN_PIPELINE_ROWS.rows[i].offset, pipeline->node);
 }
 
 static void pipelines_print(struct buffer *out, const struct plan *plan) {
@@ -275,15 +277,8 @@ static void pipelines_print(struct buffer *out, const struct plan *plan) {
 void plan_print(const struct plan *plan, struct buffer *out) {
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         section_print(out, plan, (enum component_kind)kind);
-    struct service_config config = {
-        .extensions = plan->extensions,
-        .batch_size = plan->batch_size,
-        .checkpoint_interval = plan->checkpoint_interval,
-        .shutdown_timeout = plan->shutdown_timeout,
-        .telemetry = {.logs = {(int)plan->log_level, (int)plan->log_encoding},
-                      .metrics = {plan->metrics_endpoint}}};
-    struct option_rows rows = plan_service_rows();
     buffer_append_text(out, "service:\n");
-    options_print(out, 1, rows.rows, rows.count, &config, plan->service);
+    options_print(out, 1, PLAN_SERVICE_ROWS.rows, PLAN_SERVICE_ROWS.count, &plan->settings,
+                  plan->service);
     pipelines_print(out, plan);
 }

@@ -4,31 +4,6 @@
 
 #include "pipeline/plan/plan.h"
 
-// `service`, without `pipelines`.
-struct log_config {
-    int level;    // enum log_level
-    int encoding; // enum log_encoding
-};
-
-struct metrics_config {
-    const char *endpoint;
-};
-
-struct telemetry_config {
-    struct log_config logs;
-    struct metrics_config metrics;
-};
-
-struct service_config {
-    struct text_list extensions;
-    int64_t batch_size;
-    struct duration checkpoint_interval;
-    struct duration shutdown_timeout;
-    struct telemetry_config telemetry;
-};
-
-enum preset { PRESET_NONE, PRESET_MEMORY, PRESET_ALL };
-
 // `service.pipelines.NAME`
 struct pipeline_config {
     struct text_list receivers;
@@ -43,10 +18,7 @@ struct option_rows {
     size_t count;
 };
 
-struct option_rows plan_service_rows(void);
-struct option_rows plan_pipeline_rows(void);
-// The processors that a preset stands for, in order.
-struct text_list plan_preset_processors(enum preset preset);
+extern const struct option_rows PLAN_SERVICE_ROWS, PLAN_PIPELINE_ROWS;
 // "receivers": the top-level key of a kind.
 const char *plan_section(enum component_kind kind);
 enum { PLAN_SECTION_COUNT = COMPONENT_EXTENSION + 1 };

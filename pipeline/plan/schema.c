@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may stand in a configuration of these components?
+// Writes the JSON schema of a configuration of these components.
 //
 // Ids are told apart by patterns, "type" or "type/name"; what is below comes from the option rows.
 #include "pipeline/plan/schema.h"
 
+#include "base/text/json_write.h"
 #include "config/describe.h"
 #include "pipeline/plan/rows.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { SCHEMA_INDENT = 2 };
 
-static void member_text(struct json_writer *json, const char *key, const char *text) {
-    json_key(json, key);
-    json_text(json, text);
-}
-
 static void null_or(struct json_writer *json) {
-    json_key(json, "type");
-    json_array_open(json);
+    json_field_array_open(json, "type");
     json_text(json, "object");
     json_text(json, "null");
     json_array_close(json);
@@ -33,13 +29,13 @@ static bool type_needs_options(const struct component_type *type) {
 
 // `type:` with nothing behind it is fine unless an option is required.
 static void component_schema(struct json_writer *json, const struct component_type *type) {
+    assert(type->summary != NULL);
     json_object_open(json);
-    member_text(json, "description", type->summary);
-    json_key(json, "anyOf");
-    json_array_open(json);
+    json_field_text(json, "description", type->summary);
+    json_field_array_open(json, "anyOf");
     if (!type_needs_options(type)) {
         json_object_open(json);
-        member_text(json, "type", "null");
+        json_field_text(json, "type", "null");
         json_object_close(json);
     }
     describe_options_schema(json, type->summary, type->options, type->option_count);
@@ -49,16 +45,14 @@ static void component_schema(struct json_writer *json, const struct component_ty
 
 static void section_schema(struct json_writer *json, struct component_set components,
                            enum component_kind kind) {
+    assert(kind <= COMPONENT_EXTENSION);
     char text[128];
-    json_key(json, plan_section(kind));
-    json_object_open(json);
+    json_field_object_open(json, plan_section(kind));
     snprintf(text, sizeof text, "%ss by id: TYPE or TYPE/NAME", component_kind_name(kind));
-    member_text(json, "description", text);
+    json_field_text(json, "description", text);
     null_or(json);
-    json_key(json, "additionalProperties");
-    json_bool(json, false);
-    json_key(json, "patternProperties");
-    json_object_open(json);
+    json_field_bool(json, "additionalProperties", false);
+    json_field_object_open(json, "patternProperties");
     for (size_t i = 0; i < components.count; i++) {
         const struct component_type *type = components.types[i];
         if (type->kind != kind)
@@ -72,24 +66,20 @@ static void section_schema(struct json_writer *json, struct component_set compon
 }
 
 static void pipelines_schema(struct json_writer *json) {
-    struct option_rows rows = plan_pipeline_rows();
-    json_key(json, "pipelines");
-    json_object_open(json);
-    member_text(json, "description", "pipelines by name");
-    member_text(json, "type", "object");
-    json_key(json, "minProperties");
-    json_int(json, 1);
+    json_field_object_open(json, "pipelines");
+    json_field_text(json, "description", "pipelines by name");
+    json_field_text(json, "type", "object");
+    json_field_int(json, "minProperties", 1);
     json_key(json, "additionalProperties");
     describe_options_schema(json, "receivers, processors, exporters and when it evaluates",
-                            rows.rows, rows.count);
+                            PLAN_PIPELINE_ROWS.rows, PLAN_PIPELINE_ROWS.count);
     json_object_close(json);
 }
 
 static void service_schema(struct json_writer *json) {
-    struct option_rows rows = plan_service_rows();
-    json_key(json, "service");
-    json_object_open(json);
-    describe_options_schema_open(json, "what runs", rows.rows, rows.count);
+    json_field_object_open(json, "service");
+    describe_options_schema_open(json, "what runs", PLAN_SERVICE_ROWS.rows,
+                                 PLAN_SERVICE_ROWS.count);
     pipelines_schema(json);
     json_object_close(json);
     json_object_close(json);
@@ -99,17 +89,14 @@ void schema_write(struct component_set components, struct buffer *out) {
     struct json_writer json;
     json_begin(&json, out, SCHEMA_INDENT);
     json_object_open(&json);
-    member_text(&json, "$schema", "https://json-schema.org/draft/2020-12/schema");
-    member_text(&json, "title", "culprit configuration");
-    member_text(&json, "type", "object");
-    json_key(&json, "additionalProperties");
-    json_bool(&json, false);
-    json_key(&json, "required");
-    json_array_open(&json);
+    json_field_text(&json, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    json_field_text(&json, "title", "culprit configuration");
+    json_field_text(&json, "type", "object");
+    json_field_bool(&json, "additionalProperties", false);
+    json_field_array_open(&json, "required");
     json_text(&json, "service");
     json_array_close(&json);
-    json_key(&json, "properties");
-    json_object_open(&json);
+    json_field_object_open(&json, "properties");
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         section_schema(&json, components, (enum component_kind)kind);
     service_schema(&json);

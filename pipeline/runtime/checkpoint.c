@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages changed, and do those of another time still fit?
-//
 // Each entry has a header (number 0: layout, row size, rows, chain of freed rows, fingerprint) and
 // its pages (numbers from 1). A page counts as changed when its 64-bit hash did: that costs a read
 // of the memory (some GB/s) and saves every component from keeping marks. Ids of strings are put
 // right while loading, row by row, in rows that are in use.
 #include "pipeline/runtime/checkpoint.h"
 
-#include "base/arena.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdio.h>
-
-// -- image --------------------------------------------------------------------------------------
-
-struct blob {
-    const char *name;
-    uint64_t number;
-    struct slice bytes;
-    uint32_t next;
-};
-
-struct image {
-    struct arena arena;
-    struct blob *blobs;
-    uint32_t count, capacity;
-    uint32_t *buckets;
-    uint32_t bucket_count;
-    bool foreign;
-    struct slice *strings; // by the id they had
-    string_id *ids;        // and have now; STRING_NONE: not asked for yet
-    uint32_t string_capacity;
-};
-
-enum { IMAGE_BLOCK = 1 << 20 };
 
 static const uint64_t K0 = UINT64_C(0x9e6c63d0876a9a47);
 static const uint64_t K1 = UINT64_C(0xc5a308d313198a2f);
@@ -58,128 +33,29 @@ static uint64_t hash_bytes(uint64_t seed, const void *bytes, size_t size) {
     return fold(fold(a ^ K1, b ^ hash) ^ K0, K1);
 }
 
-static uint32_t blob_bucket(const struct image *image, const char *name, uint64_t number) {
-    uint64_t hash = hash_bytes(number, name, strlen(name));
-    return (uint32_t)(hash >> 32) & (image->bucket_count - 1);
+// -- sinks --------------------------------------------------------------------------------------
+
+static void batch_put(void *batch, enum storage_space space, const char *name, uint64_t number,
+                      struct slice bytes) {
+    storage_put(batch, space, name, number, bytes);
 }
 
-struct image *image_new(void) {
-    struct image *image = memory_zero(1, sizeof *image);
-    arena_init(&image->arena, IMAGE_BLOCK);
-    return image;
+static void batch_drop(void *batch, enum storage_space space, const char *name, uint64_t first,
+                       uint64_t last) {
+    storage_delete(batch, space, name, first, last);
 }
 
-void image_free(struct image *image) {
-    if (image == NULL)
-        return;
-    arena_release(&image->arena);
-    memory_give(image->blobs);
-    memory_give(image->buckets);
-    memory_give(image->strings);
-    memory_give(image->ids);
-    memory_give(image);
+struct blob_sink batch_sink(struct storage_batch *batch) {
+    return (struct blob_sink){batch, batch_put, batch_drop};
 }
 
-static struct blob *find_blob(const struct image *image, const char *name, uint64_t number) {
-    if (image->bucket_count == 0)
-        return NULL;
-    uint32_t at = image->buckets[blob_bucket(image, name, number)];
-    for (; at != UINT32_MAX; at = image->blobs[at].next)
-        if (image->blobs[at].number == number && strcmp(image->blobs[at].name, name) == 0)
-            return &image->blobs[at];
-    return NULL;
+static void into_snapshot(void *snapshot, enum storage_space space, const char *name,
+                          uint64_t number, struct slice bytes) {
+    snapshot_put(snapshot, space, name, number, bytes);
 }
 
-static void grow_image(struct image *image) {
-    image->capacity = image->capacity == 0 ? 64 : image->capacity * 2;
-    image->blobs = memory_resize(image->blobs, image->capacity * sizeof *image->blobs);
-    memory_give(image->buckets);
-    image->bucket_count = image->capacity * 2;
-    image->buckets = memory_take(image->bucket_count * sizeof(uint32_t));
-    memset(image->buckets, 0xff, image->bucket_count * sizeof(uint32_t));
-    for (uint32_t i = 0; i < image->count; i++) {
-        uint32_t bucket = blob_bucket(image, image->blobs[i].name, image->blobs[i].number);
-        image->blobs[i].next = image->buckets[bucket];
-        image->buckets[bucket] = i;
-    }
-}
-
-void image_put(struct image *image, const char *name, uint64_t number, struct slice bytes) {
-    struct blob *known = find_blob(image, name, number);
-    struct slice copy = arena_copy(&image->arena, bytes);
-    if (known != NULL) {
-        known->bytes = copy;
-        return;
-    }
-    if (image->count == image->capacity)
-        grow_image(image);
-    // Blobs of one entry come one after another and share the name.
-    const char *last = image->count == 0 ? "" : image->blobs[image->count - 1].name;
-    const char *kept = strcmp(last, name) == 0 ? last : arena_text(&image->arena, slice_of(name));
-    uint32_t bucket = blob_bucket(image, name, number);
-    image->blobs[image->count] = (struct blob){
-        .name = kept, .number = number, .bytes = copy, .next = image->buckets[bucket]};
-    image->buckets[bucket] = image->count++;
-}
-
-bool image_get(const struct image *image, const char *name, uint64_t number, struct slice *bytes) {
-    const struct blob *blob = find_blob(image, name, number);
-    if (blob != NULL)
-        *bytes = blob->bytes;
-    return blob != NULL;
-}
-
-bool image_next(const struct image *image, uint32_t *at, const char **name, uint64_t *number,
-                struct slice *bytes) {
-    if (*at >= image->count)
-        return false;
-    const struct blob *blob = &image->blobs[(*at)++];
-    *name = blob->name;
-    *number = blob->number;
-    *bytes = blob->bytes;
-    return true;
-}
-
-void image_strings_are_foreign(struct image *image) {
-    image->foreign = true;
-}
-
-bool image_is_foreign(const struct image *image) {
-    return image->foreign;
-}
-
-void image_put_string(struct image *image, string_id id, struct slice text) {
-    enum { STRING_IDS_MAX = 1 << 26 };
-    image->foreign = true;
-    if (id >= STRING_IDS_MAX)
-        return;
-    if (id >= image->string_capacity) {
-        uint32_t capacity = image->string_capacity == 0 ? 256 : image->string_capacity;
-        while (capacity <= id)
-            capacity *= 2;
-        image->strings = memory_resize(image->strings, capacity * sizeof *image->strings);
-        image->ids = memory_resize(image->ids, capacity * sizeof *image->ids);
-        memset(image->strings + image->string_capacity, 0,
-               (capacity - image->string_capacity) * sizeof *image->strings);
-        memset(image->ids + image->string_capacity, 0,
-               (capacity - image->string_capacity) * sizeof *image->ids);
-        image->string_capacity = capacity;
-    }
-    struct slice copy = arena_copy(&image->arena, text);
-    image->strings[id] = copy.data == NULL ? SLICE("") : copy;
-}
-
-static bool knows_string(const struct image *image, string_id id) {
-    return id == STRING_NONE || !image->foreign ||
-           (id < image->string_capacity && image->strings[id].data != NULL);
-}
-
-static string_id string_now(struct image *image, string_id id) {
-    if (id == STRING_NONE || !image->foreign)
-        return id;
-    if (image->ids[id] == STRING_NONE)
-        image->ids[id] = intern(image->strings[id]);
-    return image->ids[id] == STRING_REFUSED ? STRING_NONE : image->ids[id];
+struct blob_sink snapshot_sink(struct snapshot *snapshot) {
+    return (struct blob_sink){snapshot, into_snapshot, NULL};
 }
 
 // -- saving -------------------------------------------------------------------------------------
@@ -195,11 +71,13 @@ struct entry_header {
 };
 
 void saver_init(struct saver *saver, const char *owner, uint64_t fingerprint) {
+    assert(owner[0] != '\0');
     *saver =
         (struct saver){.owner = memory_copy_text(owner, strlen(owner)), .fingerprint = fingerprint};
 }
 
 static const char *entry_name(struct saver *saver, uint32_t index) {
+    assert(index < saver->list.count && index < STATE_ENTRIES_MAX);
     struct saved_entry *saved = &saver->saved[index];
     if (saved->name == NULL) {
         const char *name = saver->list.entries[index].name;
@@ -227,6 +105,7 @@ void saver_forget(struct saver *saver) {
 }
 
 static struct entry_header header_of(const struct saver *saver, const struct state_entry *entry) {
+    assert(entry->size <= UINT32_MAX);
     struct entry_header header = {.layout = STATE_LAYOUT,
                                   .row_size = (uint32_t)entry->size,
                                   .used = 1,
@@ -240,11 +119,8 @@ static struct entry_header header_of(const struct saver *saver, const struct sta
     return header;
 }
 
-static uint32_t page_count(const struct state_entry *entry) {
-    return entry->table == NULL ? 1 : table_page_count(entry->table);
-}
-
 static struct slice page_at(const struct state_entry *entry, uint32_t page) {
+    assert(page == 0 || entry->table != NULL);
     if (entry->table == NULL)
         return (struct slice){entry->bytes, entry->size};
     size_t size;
@@ -254,20 +130,20 @@ static struct slice page_at(const struct state_entry *entry, uint32_t page) {
 
 static void save_page(struct saved_entry *saved, const char *name, uint32_t page,
                       struct slice bytes, const struct blob_sink *sink) {
+    assert(bytes.size > 0);
     uint64_t hash = hash_bytes(K0, bytes.data, bytes.size) | 1;
     if (page < saved->count && saved->hashes[page] == hash)
         return;
-    if (page >= saved->capacity) {
-        saved->capacity = saved->capacity == 0 ? 4 : saved->capacity * 2;
-        saved->hashes = memory_resize(saved->hashes, saved->capacity * sizeof *saved->hashes);
-    }
+    assert(page <= saved->count);
+    saved->hashes = memory_room(saved->hashes, &saved->capacity, page, sizeof *saved->hashes);
     saved->hashes[page] = hash;
     if (page >= saved->count)
         saved->count = page + 1;
-    sink->put(sink->context, name, (uint64_t)page + 1, bytes);
+    sink->put(sink->context, STORAGE_STATE, name, (uint64_t)page + 1, bytes);
 }
 
 static void save_entry(struct saver *saver, uint32_t index, const struct blob_sink *sink) {
+    assert(index < saver->list.count);
     const struct state_entry *entry = &saver->list.entries[index];
     struct saved_entry *saved = &saver->saved[index];
     const char *name = entry_name(saver, index);
@@ -275,133 +151,124 @@ static void save_entry(struct saver *saver, uint32_t index, const struct blob_si
     uint64_t hash = hash_bytes(K1, &header, sizeof header) | 1;
     if (hash != saved->header_hash) {
         saved->header_hash = hash;
-        sink->put(sink->context, name, 0, (struct slice){(const char *)&header, sizeof header});
+        sink->put(sink->context, STORAGE_STATE, name, 0,
+                  (struct slice){(const char *)&header, sizeof header});
     }
-    uint32_t pages = page_count(entry);
+    uint32_t pages = entry->table == NULL ? 1 : table_page_count(entry->table);
     for (uint32_t page = 0; page < pages; page++)
         save_page(saved, name, page, page_at(entry, page), sink);
     if (saved->count > pages) {
-        sink->drop(sink->context, name, (uint64_t)pages + 1, saved->count);
+        if (sink->drop != NULL)
+            sink->drop(sink->context, STORAGE_STATE, name, (uint64_t)pages + 1, saved->count);
         saved->count = pages;
     }
 }
 
 void saver_save(struct saver *saver, const struct blob_sink *sink) {
+    assert(saver->owner != NULL);
     for (uint32_t i = 0; i < saver->list.count; i++)
         save_entry(saver, i, sink);
 }
 
 // -- loading ------------------------------------------------------------------------------------
 
-static bool get_header(const struct image *image, const char *name, struct entry_header *header) {
+static bool get_header(const struct snapshot *snapshot, const char *name,
+                       struct entry_header *header) {
     struct slice bytes;
-    if (!image_get(image, name, 0, &bytes) || bytes.size != sizeof *header)
+    if (!snapshot_get(snapshot, STORAGE_STATE, name, 0, &bytes) || bytes.size != sizeof *header)
         return false;
     memcpy(header, bytes.data, sizeof *header);
     return true;
 }
 
-// A table of the header's size, made for measuring and checking.
-static void make_table(struct table *table, const struct state_entry *entry,
-                       const struct entry_header *header) {
-    table_init(table, entry->name, entry->size, entry->table->rows_per_chunk);
-    table_load(table, header->used, header->free_head, header->free_count);
-}
-
 static bool fill_pages(const struct state_entry *entry, struct table *table,
-                       const struct image *image, const char *name) {
+                       const struct snapshot *snapshot, const char *name) {
+    assert(name != NULL);
     uint32_t pages = table == NULL ? 1 : table_page_count(table);
     for (uint32_t page = 0; page < pages; page++) {
         struct slice bytes;
         size_t size = entry->size;
         void *to = table == NULL ? entry->bytes : table_page(table, page, &size);
-        if (!image_get(image, name, (uint64_t)page + 1, &bytes) || bytes.size != size)
+        if (!snapshot_get(snapshot, STORAGE_STATE, name, (uint64_t)page + 1, &bytes) ||
+            bytes.size != size)
             return false;
         memcpy(to, bytes.data, size);
     }
     return true;
 }
 
-static bool row_strings_known(const struct state_entry *entry, const struct image *image,
-                              const char *row) {
+// Whether the strings of this row are known; with `map` they get their ids of this process.
+static bool row_strings(const struct state_entry *entry, struct snapshot *snapshot, char *row,
+                        bool map) {
     if (entry->row_has_strings != NULL && !entry->row_has_strings(row))
         return true;
     for (uint32_t i = 0; i < entry->string_count; i++) {
         string_id id;
         memcpy(&id, row + entry->strings[i], sizeof id);
-        if (!knows_string(image, id))
+        if (!snapshot_knows_string(snapshot, id))
             return false;
+        id = map ? snapshot_string(snapshot, id) : id;
+        if (map)
+            memcpy(row + entry->strings[i], &id, sizeof id);
     }
     return true;
 }
 
-static void row_strings_map(const struct state_entry *entry, struct image *image, char *row) {
-    if (entry->row_has_strings != NULL && !entry->row_has_strings(row))
-        return;
-    for (uint32_t i = 0; i < entry->string_count; i++) {
-        string_id id;
-        memcpy(&id, row + entry->strings[i], sizeof id);
-        id = string_now(image, id);
-        memcpy(row + entry->strings[i], &id, sizeof id);
-    }
-}
-
-// Calls for every row in use; false when `check` says so for one.
+// The same for every row in use.
 static bool table_strings(const struct state_entry *entry, const struct table *table,
-                          struct image *image, bool map) {
+                          struct snapshot *snapshot, bool map) {
     if (entry->string_count == 0 || table->used == 0)
         return true;
     unsigned char *is_free = memory_zero(table->used, 1);
     table_mark_free(table, is_free);
     bool whole = true;
-    for (uint32_t row = 0; row < table->used && whole; row++) {
-        if (is_free[row])
-            continue;
-        if (map)
-            row_strings_map(entry, image, table_row(table, row));
-        else
-            whole = row_strings_known(entry, image, table_row(table, row));
-    }
+    for (uint32_t row = 0; row < table->used && whole; row++)
+        whole = is_free[row] || row_strings(entry, snapshot, table_row(table, row), map);
     memory_give(is_free);
     return whole;
 }
 
-static bool check_struct(const struct state_entry *entry, const struct image *image,
+static bool check_struct(const struct state_entry *entry, struct snapshot *snapshot,
                          const char *name) {
+    assert(entry->table == NULL);
     struct slice bytes;
-    return image_get(image, name, 1, &bytes) && bytes.size == entry->size &&
-           row_strings_known(entry, image, bytes.data);
+    return snapshot_get(snapshot, STORAGE_STATE, name, 1, &bytes) && bytes.size == entry->size &&
+           row_strings(entry, snapshot, (char *)(uintptr_t)bytes.data, false);
 }
 
-static bool check_table(const struct state_entry *entry, const struct image *image,
+static bool check_table(const struct state_entry *entry, struct snapshot *snapshot,
                         const char *name, const struct entry_header *header) {
+    assert(entry->table != NULL);
     // Bounded by what is there, so that a damaged header costs nothing.
     struct slice last;
     uint32_t per_page = table_rows_per_page(entry->table);
-    if (header->used > 0 && !image_get(image, name, (header->used - 1) / per_page + 1, &last))
+    if (header->used > 0 &&
+        !snapshot_get(snapshot, STORAGE_STATE, name, (header->used - 1) / per_page + 1, &last))
         return false;
     struct table table;
-    make_table(&table, entry, header);
-    bool whole = fill_pages(entry, &table, image, name) && table_chain_is_whole(&table) &&
-                 table_strings(entry, &table, (struct image *)(uintptr_t)image, false);
+    table_init(&table, entry->name, entry->size, entry->table->rows_per_chunk);
+    table_load(&table, header->used, header->free_head, header->free_count);
+    bool whole = fill_pages(entry, &table, snapshot, name) && table_chain_is_whole(&table) &&
+                 table_strings(entry, &table, snapshot, false);
     table_release(&table);
     return whole;
 }
 
-enum saver_answer saver_check(const struct saver *saver, const struct image *image) {
+enum saver_answer saver_check(struct saver *saver, struct snapshot *snapshot) {
+    assert(saver->owner != NULL);
     uint32_t found = 0;
     for (uint32_t i = 0; i < saver->list.count; i++) {
         const struct state_entry *entry = &saver->list.entries[i];
-        const char *name = entry_name((struct saver *)(uintptr_t)saver, i);
+        const char *name = entry_name(saver, i);
         struct entry_header header;
-        if (!get_header(image, name, &header))
+        if (!get_header(snapshot, name, &header))
             continue;
         found++;
         if (header.layout != STATE_LAYOUT || header.row_size != entry->size ||
             header.fingerprint != saver->fingerprint)
             return SAVER_OTHER;
-        if (entry->table == NULL ? !check_struct(entry, image, name)
-                                 : !check_table(entry, image, name, &header))
+        if (entry->table == NULL ? !check_struct(entry, snapshot, name)
+                                 : !check_table(entry, snapshot, name, &header))
             return SAVER_DAMAGED;
     }
     if (found == 0)
@@ -409,20 +276,21 @@ enum saver_answer saver_check(const struct saver *saver, const struct image *ima
     return found == saver->list.count ? SAVER_WHOLE : SAVER_DAMAGED;
 }
 
-void saver_load(struct saver *saver, struct image *image) {
+void saver_load(struct saver *saver, struct snapshot *snapshot) {
+    assert(saver->owner != NULL);
     for (uint32_t i = 0; i < saver->list.count; i++) {
         const struct state_entry *entry = &saver->list.entries[i];
         const char *name = entry_name(saver, i);
         struct entry_header header = {0};
-        bool whole = get_header(image, name, &header);
+        bool whole = get_header(snapshot, name, &header);
         if (entry->table != NULL)
             table_load(entry->table, header.used, header.free_head, header.free_count);
-        whole = whole && fill_pages(entry, entry->table, image, name);
+        whole = whole && fill_pages(entry, entry->table, snapshot, name);
         assert(whole); // saver_check said so
         if (entry->table == NULL)
-            row_strings_map(entry, image, entry->bytes);
+            row_strings(entry, snapshot, entry->bytes, true);
         else
-            table_strings(entry, entry->table, image, true);
+            table_strings(entry, entry->table, snapshot, true);
     }
 }
 
@@ -436,40 +304,31 @@ static uint64_t add_text(uint64_t fingerprint, const char *text) {
     return fingerprint_add(fingerprint, text == NULL ? SLICE("") : slice_of(text));
 }
 
+static uint64_t add_list(uint64_t fingerprint, const struct text_list *list) {
+    for (uint32_t i = 0; i < list->count; i++)
+        fingerprint = add_text(fingerprint, list->items[i]);
+    return fingerprint;
+}
+
 static uint64_t add_rows(uint64_t fingerprint, const struct option *rows, size_t count,
                          const char *config) {
+    static const size_t SIZES[] = {
+        [OPTION_BOOL] = sizeof(bool),        [OPTION_CHOICE] = sizeof(int),
+        [OPTION_INT] = sizeof(int64_t),      [OPTION_RATIO] = sizeof(double),
+        [OPTION_DURATION] = sizeof(int64_t), [OPTION_SIZE] = sizeof(int64_t),
+    };
     for (size_t i = 0; i < count; i++) {
         const struct option *row = &rows[i];
         const char *field = config + row->offset;
         fingerprint = add_text(fingerprint, row->name);
-        switch (row->type) {
-        case OPTION_BOOL:
-            fingerprint = fingerprint_add(fingerprint, (struct slice){field, sizeof(bool)});
-            break;
-        case OPTION_CHOICE:
-            fingerprint = fingerprint_add(fingerprint, (struct slice){field, sizeof(int)});
-            break;
-        case OPTION_INT:
-        case OPTION_RATIO:
-        case OPTION_DURATION:
-        case OPTION_SIZE:
-            fingerprint = fingerprint_add(fingerprint, (struct slice){field, sizeof(int64_t)});
-            break;
-        case OPTION_TEXT:
+        if (row->type == OPTION_TEXT)
             fingerprint = add_text(fingerprint, *(const char *const *)(const void *)field);
-            break;
-        case OPTION_SECRET:
-            break;
-        case OPTION_TEXT_LIST: {
-            const struct text_list *list = (const void *)field;
-            for (uint32_t j = 0; j < list->count; j++)
-                fingerprint = add_text(fingerprint, list->items[j]);
-            break;
-        }
-        case OPTION_GROUP:
+        else if (row->type == OPTION_TEXT_LIST)
+            fingerprint = add_list(fingerprint, (const void *)field);
+        else if (row->type == OPTION_GROUP)
             fingerprint = add_rows(fingerprint, row->rows, row->row_count, field);
-            break;
-        }
+        else if (row->type != OPTION_SECRET)
+            fingerprint = fingerprint_add(fingerprint, (struct slice){field, SIZES[row->type]});
     }
     return fingerprint;
 }

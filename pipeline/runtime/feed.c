@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/hash/hash.h"
+#include "base/hash/hash_index.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/table/table.h"
+#include "pipeline/model/observation.h"
 #include "pipeline/model/telemetry_event.h"
 
 #include <assert.h>
@@ -24,7 +26,10 @@ enum {
     EVENTS_KEPT_MAX = 65536
 };
 
+#define FEED_MAGIC UINT32_C(0x46656564)
+
 struct feed {
+    uint32_t magic;
     struct feed_settings settings;
     struct arena arena; // of the batch being filled
     struct event *events;
@@ -43,33 +48,51 @@ struct feed {
     struct source **touched; // by this batch
     uint32_t touched_count;
     uint32_t touched_capacity;
+    struct source *reached; // whose position was told last
+    void (*refused)(void *context, const struct source *source, struct slice record,
+                    uint64_t position, const struct decode_fault *fault);
+    void *refused_context;
     struct source **sources; // NULL: forgotten
     uint32_t source_count;
     uint32_t source_capacity;
-    uint32_t *buckets; // heads of chains by path
-    uint32_t bucket_count;
+    struct hash_index by_path;       // of the sources
     struct source_figures forgotten; // of sources that are gone
     atomic_uint_fast64_t accepted;
     atomic_uint_fast64_t refused_by[DECODE_CATEGORY_COUNT];
+    atomic_uint_fast64_t other;
+    atomic_uint_fast64_t unused_by[EVENT_CLASS_COUNT];
 };
 
 struct feed *feed_create(const struct feed_settings *settings) {
+    assert(settings->batch_size > 0);
+    assert(settings->outlet.deliver != NULL && settings->outlet.restore != NULL);
     struct feed *feed = memory_zero(1, sizeof *feed);
+    feed->magic = FEED_MAGIC;
     feed->settings = *settings;
     arena_init(&feed->arena, FEED_ARENA_BLOCK);
-    feed->event_capacity = settings->batch_size;
-    feed->events = memory_take(settings->batch_size * sizeof *feed->events);
+    feed->event_capacity = settings->batch_size + 1;
+    feed->events = memory_take(feed->event_capacity * sizeof *feed->events);
     feed->batch = 1;
     feed->none = intern(SLICE("none"));
     return feed;
 }
 
+static void drop_decoder(struct source *source) {
+    if (source->decoder != NULL && source->decoder->release != NULL)
+        source->decoder->release(source->decoder_state);
+    memory_give(source->decoder_state);
+    source->decoder_state = NULL;
+}
+
 static void source_free(struct source *source) {
     if (source == NULL)
         return;
-    memory_give(source->decoder_state);
+    drop_decoder(source);
+    memory_give((uint64_t *)source->figures.by_class);
+    memory_give((uint64_t *)source->figures.by_category);
     memory_give((char *)source->path.data);
     memory_give(source->rows);
+    source->magic = 0;
     memory_give(source);
 }
 
@@ -78,66 +101,49 @@ void feed_free(struct feed *feed) {
         return;
     for (uint32_t i = 0; i < feed->source_count; i++)
         source_free(feed->sources[i]);
+    memory_give((uint64_t *)feed->forgotten.by_class);
+    memory_give((uint64_t *)feed->forgotten.by_category);
     memory_give(feed->sources);
-    memory_give(feed->buckets);
+    hash_index_release(&feed->by_path);
     memory_give(feed->touched);
     memory_give(feed->events);
     arena_release(&feed->arena);
+    feed->magic = 0;
     memory_give(feed);
 }
 
 // -- sources ------------------------------------------------------------------------------------
 
-static uint32_t path_bucket(const struct feed *feed, struct slice path) {
-    return hash_folded(hash_slice(path)) & (feed->bucket_count - 1);
-}
-
-static void chain_source(struct feed *feed, uint32_t index) {
-    struct source *source = feed->sources[index];
-    uint32_t bucket = path_bucket(feed, source->path);
-    source->next = feed->buckets[bucket];
-    feed->buckets[bucket] = index;
-}
-
-static void grow_sources(struct feed *feed) {
-    feed->source_capacity = feed->source_capacity == 0 ? 16 : feed->source_capacity * 2;
-    feed->sources = memory_resize(feed->sources, feed->source_capacity * sizeof(struct source *));
-    memory_give(feed->buckets);
-    feed->bucket_count = feed->source_capacity * 2;
-    feed->buckets = memory_take(feed->bucket_count * sizeof *feed->buckets);
-    memset(feed->buckets, 0xff, feed->bucket_count * sizeof *feed->buckets);
-    for (uint32_t i = 0; i < feed->source_count; i++)
-        if (feed->sources[i] != NULL)
-            chain_source(feed, i);
-}
-
 // A place in the list that is free, or a new one.
 static uint32_t free_place(struct feed *feed) {
-    if (feed->source_count == feed->source_capacity) {
-        for (uint32_t i = 0; i < feed->source_count; i++)
-            if (feed->sources[i] == NULL)
-                return i;
-        grow_sources(feed);
-    }
+    for (uint32_t i = 0; feed->source_count == feed->source_capacity && i < feed->source_count; i++)
+        if (feed->sources[i] == NULL)
+            return i;
+    feed->sources = memory_room(feed->sources, &feed->source_capacity, feed->source_count,
+                                sizeof(struct source *));
     return feed->source_count++;
 }
 
 struct source *feed_source(struct feed *feed, struct slice path) {
-    uint32_t at = feed->bucket_count == 0 ? TABLE_NO_ROW : feed->buckets[path_bucket(feed, path)];
-    for (; at != TABLE_NO_ROW; at = feed->sources[at]->next)
+    assert(feed->magic == FEED_MAGIC);
+    uint64_t hash = hash_slice(path);
+    for (uint32_t probe = 0, at;
+         (at = hash_index_next(&feed->by_path, hash, &probe)) != HASH_INDEX_NONE;)
         if (slice_equal(feed->sources[at]->path, path))
             return feed->sources[at];
     struct source *source = memory_zero(1, sizeof *source);
     source->path = (struct slice){memory_copy_text(path.data, path.size), path.size};
+    source->magic = SOURCE_MAGIC;
     source->feed = feed;
     source->id = intern(path);
     source->rows = memory_take((feed->settings.runner_count + 1) * sizeof *source->rows);
     memset(source->rows, 0xff, (feed->settings.runner_count + 1) * sizeof *source->rows);
     uint32_t place = free_place(feed);
     feed->sources[place] = source;
-    chain_source(feed, place);
+    source->place = place;
+    hash_index_add(&feed->by_path, hash, place);
     feed->settings.outlet.restore(feed->settings.outlet.context, source);
-    source->reached = source->restored;
+    source->reached = source->before = source->restored;
     source->highest = source->restored.number;
     return source;
 }
@@ -148,6 +154,7 @@ struct source *feed_place(struct feed *feed, struct slice name) {
 }
 
 struct source *feed_restored_source(struct feed *feed, uint32_t index) {
+    assert(feed->magic == FEED_MAGIC);
     struct slice path;
     const struct feed_outlet *outlet = &feed->settings.outlet;
     if (!outlet->restored_path(outlet->context, index, &path))
@@ -157,7 +164,9 @@ struct source *feed_restored_source(struct feed *feed, uint32_t index) {
 
 void feed_source_format(struct source *source, const struct decoder_type *decoder,
                         const struct decoder_input *input) {
-    memory_give(source->decoder_state);
+    assert(source->magic == SOURCE_MAGIC);
+    assert(decoder != NULL);
+    drop_decoder(source);
     source->decoder = decoder;
     source->decoder_state = memory_zero(1, decoder->state_size + 1); // some have none
     source->figures.format = decoder->name;
@@ -168,72 +177,106 @@ void feed_source_format(struct source *source, const struct decoder_type *decode
 }
 
 const struct decoder_type *feed_source_decoder(const struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
     return source->decoder;
 }
 
 struct slice feed_source_path(const struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
     return source->path;
 }
 
 struct source_figures *feed_source_figures(struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
     return &source->figures;
 }
 
 struct source_position feed_source_restored(const struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
     return source->restored;
 }
 
 static void touch(struct feed *feed, struct source *source) {
+    assert(source->feed == feed);
     if (source->batch == feed->batch)
         return;
     if (feed->touched_count == 0)
         feed->begun_ns = clock_monotonic_ns();
     source->batch = feed->batch;
-    source->newest_ns = 0;
+    source->times = (struct source_times){0};
     source->left = false;
-    if (feed->touched_count == feed->touched_capacity) {
-        feed->touched_capacity = feed->touched_capacity == 0 ? 64 : feed->touched_capacity * 2;
-        feed->touched =
-            memory_resize(feed->touched, feed->touched_capacity * sizeof(struct source *));
-    }
+    feed->touched = memory_room(feed->touched, &feed->touched_capacity, feed->touched_count,
+                                sizeof(struct source *));
     feed->touched[feed->touched_count++] = source;
 }
 
 void feed_source_reached(struct source *source, const struct source_position *position) {
+    assert(source->magic == SOURCE_MAGIC);
     assert(source->journal || position->number >= source->reached.number);
     touch(source->feed, source);
+    source->feed->reached = source;
+    source->before = source->reached;
     source->reached = *position;
     if (position->number > source->highest)
         source->highest = position->number;
 }
 
 void feed_source_leave(struct feed *feed, struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
+    assert(source->feed == feed);
     source->left = true;
     feed->settings.outlet.leave(feed->settings.outlet.context, source, false);
 }
 
+// The counts behind a pointer that readers may not write through; made when first needed.
+static uint64_t *counts_of(const uint64_t **counts, size_t count) {
+    if (*counts == NULL)
+        *counts = memory_zero(count, sizeof **counts);
+    return (uint64_t *)(uintptr_t)*counts;
+}
+
+static void add_counts(const uint64_t **to, const uint64_t *from, size_t count) {
+    uint64_t *sums = from == NULL ? NULL : counts_of(to, count);
+    for (size_t i = 0; sums != NULL && i < count; i++)
+        sums[i] += from[i];
+}
+
+static void add_figures(struct source_figures *to, const struct source_figures *from) {
+    to->bytes += from->bytes;
+    to->accepted += from->accepted;
+    to->event_lines += from->event_lines;
+    to->refused += from->refused;
+    to->blank += from->blank;
+    to->other += from->other;
+    add_counts(&to->by_class, from->by_class, EVENT_CLASS_COUNT);
+    add_counts(&to->by_category, from->by_category, DECODE_CATEGORY_COUNT);
+}
+
 void feed_source_forget(struct feed *feed, struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
+    assert(source->feed == feed);
+    feed_source_finish(feed, source);
+    if (source->holder != NULL)
+        source->holder->positions = NULL;
+    if (feed->reached == source)
+        feed->reached = NULL;
     feed_flush(feed);
     feed->settings.outlet.leave(feed->settings.outlet.context, source, true);
-    uint32_t *link = &feed->buckets[path_bucket(feed, source->path)];
-    while (feed->sources[*link] != source)
-        link = &feed->sources[*link]->next;
-    uint32_t place = *link;
-    *link = source->next;
-    feed->forgotten.bytes += source->figures.bytes;
-    feed->forgotten.accepted += source->figures.accepted;
-    feed->forgotten.refused += source->figures.refused;
-    feed->forgotten.blank += source->figures.blank;
-    feed->forgotten.other += source->figures.other;
-    feed->sources[place] = NULL;
+    assert(feed->sources[source->place] == source);
+    hash_index_remove(&feed->by_path, hash_slice(source->path), source->place);
+    add_figures(&feed->forgotten, &source->figures);
+    feed->sources[source->place] = NULL;
     source_free(source);
 }
 
 struct source_position feed_source_safe(struct feed *feed, const struct source *source) {
+    assert(feed->magic == FEED_MAGIC);
+    assert(source->magic == SOURCE_MAGIC);
     return feed->settings.outlet.safe(feed->settings.outlet.context, source);
 }
 
 bool feed_blocked(const struct feed *feed) {
+    assert(feed->magic == FEED_MAGIC);
     return feed->settings.outlet.blocked(feed->settings.outlet.context);
 }
 
@@ -258,10 +301,25 @@ bool feed_has_journal(const struct feed *feed) {
 }
 
 uint64_t feed_lag(struct feed *feed, const struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
     return feed->settings.outlet.lag(feed->settings.outlet.context, source);
 }
 
+bool feed_knows_node(struct feed *feed, struct slice name) {
+    assert(feed->magic == FEED_MAGIC);
+    const struct feed_outlet *outlet = &feed->settings.outlet;
+    return outlet->knows_node != NULL && outlet->knows_node(outlet->context, name);
+}
+
+int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct local_times *times) {
+    assert(feed->magic == FEED_MAGIC);
+    const struct feed_outlet *outlet = &feed->settings.outlet;
+    feed_flush(feed);
+    return outlet->settle_zone == NULL ? 0 : outlet->settle_zone(outlet->context, path, times);
+}
+
 void feed_caught_up(struct feed *feed) {
+    assert(feed->magic == FEED_MAGIC);
     if (feed->caught_up)
         return;
     feed_flush(feed);
@@ -270,6 +328,7 @@ void feed_caught_up(struct feed *feed) {
 }
 
 void feed_trouble(struct feed *feed, const char *sentence) {
+    assert(feed->magic == FEED_MAGIC);
     feed->settings.outlet.trouble(feed->settings.outlet.context, sentence);
 }
 
@@ -286,7 +345,10 @@ static void say_refused(const struct feed *feed, const struct source *source, ui
 
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault) {
+    assert(source->magic == SOURCE_MAGIC);
+    assert(decode_refused(fault->category));
     source->figures.refused++;
+    counts_of(&source->figures.by_category, DECODE_CATEGORY_COUNT)[fault->category]++;
     touch(feed, source);
     if (feed->settings.silent)
         return;
@@ -340,10 +402,6 @@ static void stamp_job(struct feed *feed, struct event *event, string_id job) {
 }
 
 static void make_room(struct feed *feed) {
-    if (!feed->journal) {
-        feed_flush(feed);
-        return;
-    }
     feed->event_capacity *= 2;
     feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
 }
@@ -352,6 +410,7 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     const struct decoder_type *decoder = source->decoder;
     struct event *event = &feed->events[feed->event_count];
     event->timeless = false;
+    event->lines = 1;
     feed->foreseen = NULL;
     if (decoder->decode_plain == NULL ||
         !decoder->decode_plain(source->decoder_state, record, &feed->arena, event))
@@ -360,18 +419,218 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     return true;
 }
 
+// A record on its way through: what belongs to it beside its bytes.
+struct offer {
+    struct slice record;
+    uint64_t position;
+    const struct carried *carried;
+    string_id job;
+    bool repeated; // what becomes of it was told before a restart
+};
+
 // Into the next event.
-static enum decode_category decode(struct feed *feed, struct source *source, struct slice record,
-                                   struct decode_fault *fault) {
+static enum decode_category decode(struct feed *feed, struct source *source,
+                                   const struct offer *offer, struct decode_fault *fault) {
     struct event *event = &feed->events[feed->event_count];
     fault->told = false;
-    if (feed->foreseen == record.data) {
+    event->position = offer->position;
+    event->lines = 1;
+    event->raw = offer->record;
+    if (feed->foreseen == offer->record.data) {
         feed->foreseen = NULL;
+        event->decoder = source->decoder->plain == NULL ? source->decoder : source->decoder->plain;
         return DECODE_OK;
     }
     feed->foreseen = NULL;
     event->timeless = false;
-    return source->decoder->decode(source->decoder_state, record, &feed->arena, event, fault);
+    event->time_ns = 0;
+    event->decoder = source->decoder;
+    enum decode_category category =
+        source->decoder->decode(source->decoder_state, offer->record, &feed->arena, event, fault);
+    if (source->decoder->next == NULL) {
+        event->position = offer->position;
+        event->lines = 1;
+        event->raw = offer->record;
+        event->decoder = source->decoder;
+    }
+    return category;
+}
+
+// What was told before a restart is decoded once more only for the sake of what follows it.
+static bool is_repeated(const struct feed *feed) {
+    return feed->reached != NULL && feed->reached->told >= feed->reached->reached.number;
+}
+
+// The same of what is held when it is finished. What was held at the last record that was told is
+// still to be told: else the position would have gone on behind it.
+static bool is_finish_repeated(const struct source *source) {
+    const struct source *positions = source->positions;
+    return positions != NULL && positions->told > positions->reached.number;
+}
+
+// Said once a kind: who sends such events sends many.
+static void count_unused(struct feed *feed, uint32_t class) {
+    if (atomic_fetch_add_explicit(&feed->unused_by[class], 1, memory_order_relaxed) > 0 ||
+        feed->settings.silent)
+        return;
+    log_write(LOG_WARN, (struct log_site){"C2004", feed->settings.site},
+              "events of the kind %s come in, and no processor of their pipelines looks at them "
+              "(culprit validate lists the kinds that a pipeline takes)",
+              event_class_name(class));
+}
+
+static void count_event(struct feed *feed, struct source *source, const struct event *event) {
+    uint32_t class = event_class(event);
+    source->figures.accepted++;
+    source->figures.event_lines += event->lines;
+    counts_of(&source->figures.by_class, EVENT_CLASS_COUNT)[class]++;
+    if (feed->settings.taken != NULL && !feed->settings.taken[class])
+        count_unused(feed, class);
+}
+
+static void note_time(const struct feed *feed, struct source *source, const struct event *event) {
+    if (!event->timeless && event->time_ns != 0)
+        source_times_note(&source->times, event->time_ns, feed->settings.max_jump_ns);
+}
+
+// Takes the event that was decoded into the batch.
+static void take_event(struct feed *feed, struct source *source, const struct offer *offer,
+                       bool counted) {
+    struct event *event = &feed->events[feed->event_count];
+    note_time(feed, source, event);
+    event->source = source->id;
+    event->carried = offer->carried;
+    if (offer->carried != NULL) {
+        struct carried *copy = arena_take(&feed->arena, sizeof *copy);
+        *copy = *offer->carried;
+        event->carried = copy;
+    }
+    stamp_job(feed, event, offer->job);
+    if (event->node == STRING_NONE)
+        event->node = feed->stamp.node;
+    if (counted)
+        count_event(feed, source, event);
+    feed->kinds |= 1u << event->kind;
+    if (++feed->event_count == feed->event_capacity)
+        make_room(feed);
+}
+
+// A full batch goes on its way between two records: what a decoder is still to give of one stands
+// in the batch's arena.
+static void end_record(struct feed *feed) {
+    assert(feed->event_count < feed->event_capacity);
+    if (!feed->journal && feed->event_count >= feed->settings.batch_size)
+        feed_flush(feed);
+}
+
+// What became of a record, or of those that were held; the event at hand is of them.
+static void settle(struct feed *feed, struct source *source, enum decode_category category,
+                   const struct offer *offer, const struct decode_fault *fault) {
+    const struct event *event = &feed->events[feed->event_count];
+    if (category == DECODE_HELD || offer->repeated)
+        return;
+    if (decode_refused(category)) {
+        feed_refuse(feed, source, event->position, fault);
+        // A refusal is of one record; others that were held with it say nothing by themselves.
+        if (event->lines > 1)
+            source->figures.other += event->lines - 1;
+        if (!fault->told)
+            return;
+        feed->told++;
+    }
+    touch(feed, source);
+    if (category == DECODE_NOTHING) {
+        // Time passes by such records, too.
+        note_time(feed, source, event);
+        source->figures.other += event->lines;
+        if (!feed->settings.silent)
+            atomic_fetch_add_explicit(&feed->other, event->lines, memory_order_relaxed);
+    } else {
+        take_event(feed, source, offer, category == DECODE_OK);
+    }
+}
+
+// While records are held, the position stays in front of the first of them.
+static void note_held(struct feed *feed, struct source *source) {
+    bool holds = source->decoder->holds != NULL && source->decoder->holds(source->decoder_state);
+    if (holds == source->holds)
+        return;
+    source->holds = holds;
+    if (holds) {
+        source->positions = feed->reached;
+        if (source->positions == NULL)
+            return;
+        source->positions->holder = source;
+        source->positions->held_at = source->positions->before;
+    } else if (source->positions != NULL) {
+        source->positions->holder = NULL;
+        touch(feed, source->positions);
+        source->positions = NULL;
+    }
+}
+
+// Takes what the decoder gives beyond one event for one record.
+static void take_more(struct feed *feed, struct source *source, const struct offer *offer) {
+    const struct decoder_type *decoder = source->decoder;
+    struct decode_fault fault;
+    for (;;) {
+        struct event *event = &feed->events[feed->event_count];
+        fault.told = false;
+        event->timeless = false;
+        event->position = offer->position;
+        event->lines = 1;
+        event->raw = offer->record;
+        event->decoder = decoder;
+        enum decode_category category =
+            decoder->next(source->decoder_state, &feed->arena, event, &fault);
+        if (category == DECODE_END)
+            break;
+        struct slice raw = event->raw;
+        uint64_t position = event->position;
+        settle(feed, source, category, offer, &fault);
+        if (decode_refused(category) && feed->refused != NULL && !offer->repeated)
+            feed->refused(feed->refused_context, source, raw, position, &fault);
+    }
+    note_held(feed, source);
+}
+
+// Telemetry, which is most of what comes: a record that is one event beyond doubt, and of which
+// nothing is to be done but to take it. False: nothing has happened.
+static inline bool take_plain(struct feed *feed, struct source *source, struct slice record,
+                              uint64_t position, const struct carried *carried) {
+    struct event *event = &feed->events[feed->event_count];
+    const struct decoder_type *decoder = source->decoder;
+    if (carried != NULL || decoder->decode_plain == NULL || is_repeated(feed))
+        return false;
+    if (feed->foreseen != record.data) {
+        event->timeless = false;
+        if (!decoder->decode_plain(source->decoder_state, record, &feed->arena, event))
+            return false;
+    }
+    feed->foreseen = NULL;
+    assert(event->kind == EVENT_TELEMETRY);
+    touch(feed, source);
+    source_times_note(&source->times, event->time_ns, feed->settings.max_jump_ns);
+    event->source = source->id;
+    event->position = position;
+    event->lines = 1;
+    event->decoder = decoder->plain == NULL ? decoder : decoder->plain;
+    event->raw = record;
+    event->carried = NULL;
+    if (event->job == STRING_NONE || event->job == feed->none)
+        stamp_job(feed, event, STRING_NONE);
+    if (event->node == STRING_NONE)
+        event->node = feed->stamp.node;
+    source->figures.accepted++;
+    source->figures.event_lines++;
+    counts_of(&source->figures.by_class, EVENT_CLASS_COUNT)[EVENT_CLASS_TELEMETRY]++;
+    if (feed->settings.taken != NULL && !feed->settings.taken[EVENT_CLASS_TELEMETRY])
+        count_unused(feed, EVENT_CLASS_TELEMETRY);
+    feed->kinds |= 1u << EVENT_TELEMETRY;
+    if (++feed->event_count == feed->event_capacity)
+        make_room(feed);
+    end_record(feed);
+    return true;
 }
 
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
@@ -383,44 +642,59 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
                                         struct slice record, uint64_t position,
                                         const struct carried *carried, string_id job,
                                         struct decode_fault *fault) {
-    assert(source->decoder != NULL);
-    struct event *event = &feed->events[feed->event_count];
-    enum decode_category category = decode(feed, source, record, fault);
-    if (category != DECODE_OK && category != DECODE_NOTHING) {
-        feed_refuse(feed, source, position, fault);
-        if (!fault->told)
-            return category;
-        feed->told++;
-    }
-    touch(feed, source);
-    if (event->time_ns > source->newest_ns && !event->timeless)
-        source->newest_ns = event->time_ns;
-    if (category == DECODE_NOTHING) {
-        source->figures.other++;
+    assert(source->magic == SOURCE_MAGIC && source->decoder != NULL);
+    assert(feed->event_count < feed->event_capacity);
+    if (take_plain(feed, source, record, position, carried))
         return DECODE_OK;
-    }
-    event->source = source->id;
-    event->position = position;
-    event->decoder = source->decoder;
-    event->raw = record;
-    event->carried = carried;
-    if (carried != NULL) {
-        struct carried *copy = arena_take(&feed->arena, sizeof *copy);
-        *copy = *carried;
-        event->carried = copy;
-    }
-    stamp_job(feed, event, job);
-    if (event->node == STRING_NONE)
-        event->node = feed->stamp.node;
-    if (category == DECODE_OK)
-        source->figures.accepted++;
-    feed->kinds |= 1u << event->kind;
-    if (++feed->event_count == feed->event_capacity)
-        make_room(feed);
-    return category;
+    struct offer offer = {record, position, carried, job, is_repeated(feed)};
+    enum decode_category category = decode(feed, source, &offer, fault);
+    bool plain = category == DECODE_OK && feed->events[feed->event_count].kind == EVENT_TELEMETRY;
+    settle(feed, source, category, &offer, fault);
+    if (!plain && source->decoder->next != NULL)
+        take_more(feed, source, &offer);
+    end_record(feed);
+    return decode_refused(category) && !offer.repeated ? category : DECODE_OK;
+}
+
+bool feed_source_holds(const struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
+    return source->holds || source->holder != NULL;
+}
+
+void feed_source_finish(struct feed *feed, struct source *source) {
+    assert(source->magic == SOURCE_MAGIC && source->feed == feed);
+    if (source->holder != NULL)
+        source = source->holder;
+    if (!source->holds)
+        return;
+    assert(source->decoder->finish != NULL);
+    source->decoder->finish(source->decoder_state);
+    take_more(feed, source,
+              &(struct offer){.job = STRING_NONE, .repeated = is_finish_repeated(source)});
+    assert(!source->holds);
+    end_record(feed);
+}
+
+bool feed_source_cut(struct source *source) {
+    assert(source->magic == SOURCE_MAGIC && source->decoder != NULL);
+    if (source->decoder->cut == NULL)
+        return false;
+    source->decoder->cut(source->decoder_state);
+    return true;
+}
+
+void feed_on_refusal(struct feed *feed,
+                     void (*refused)(void *context, const struct source *source,
+                                     struct slice record, uint64_t position,
+                                     const struct decode_fault *fault),
+                     void *context) {
+    assert(feed->magic == FEED_MAGIC);
+    feed->refused = refused;
+    feed->refused_context = context;
 }
 
 void feed_flush(struct feed *feed) {
+    assert(feed->magic == FEED_MAGIC);
     if (feed->touched_count > 0) {
         uint32_t accepted = feed->event_count - feed->told;
         atomic_fetch_add_explicit(&feed->settings.intake->accepted,
@@ -439,8 +713,9 @@ void feed_flush(struct feed *feed) {
         feed->touched_count = 0;
         feed->batch++;
     }
-    if (feed->event_capacity > EVENTS_KEPT_MAX && feed->journal) {
-        feed->event_capacity = feed->settings.batch_size;
+    uint32_t usual = feed->settings.batch_size + 1;
+    if (feed->event_capacity > EVENTS_KEPT_MAX && feed->event_capacity > usual) {
+        feed->event_capacity = usual;
         feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
     }
     feed->foreseen = NULL;
@@ -448,6 +723,7 @@ void feed_flush(struct feed *feed) {
 }
 
 void feed_stamp(struct feed *feed, struct feed_stamp stamp) {
+    assert(feed->magic == FEED_MAGIC);
     feed->stamp = stamp;
 }
 
@@ -458,6 +734,7 @@ void feed_progress(struct feed *feed, uint64_t done_bytes, uint64_t total_bytes)
 }
 
 bool feed_stopping(const struct feed *feed) {
+    assert(feed->magic == FEED_MAGIC);
     return atomic_load_explicit(feed->settings.stopping, memory_order_acquire);
 }
 
@@ -475,13 +752,15 @@ uint32_t feed_source_count(const struct feed *feed) {
 }
 
 bool feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out) {
-    *out = (struct report_source){.figures = feed->forgotten};
+    assert(index <= feed->source_count);
+    *out = (struct report_source){.figures = feed->forgotten, .taken = feed->settings.taken};
     if (index == feed->source_count)
         return feed->forgotten.bytes + feed->forgotten.accepted > 0;
     const struct source *source = feed->sources[index];
     if (source == NULL || source->path.data[0] == PLACE_MARK)
         return false;
-    *out = (struct report_source){.path = source->path, .figures = source->figures};
+    *out = (struct report_source){
+        .path = source->path, .figures = source->figures, .taken = feed->settings.taken};
     return true;
 }
 
@@ -489,7 +768,17 @@ uint64_t feed_accepted(const struct feed *feed) {
     return atomic_load_explicit(&feed->accepted, memory_order_relaxed);
 }
 
+uint64_t feed_other(const struct feed *feed) {
+    return atomic_load_explicit(&feed->other, memory_order_relaxed);
+}
+
+uint64_t feed_unused(const struct feed *feed, uint32_t class) {
+    assert(class < EVENT_CLASS_COUNT);
+    return atomic_load_explicit(&feed->unused_by[class], memory_order_relaxed);
+}
+
 uint64_t feed_refused(const struct feed *feed, enum decode_category category) {
+    assert(category < DECODE_CATEGORY_COUNT);
     return atomic_load_explicit(&feed->refused_by[category], memory_order_relaxed);
 }
 
@@ -498,10 +787,8 @@ void source_list_add(struct source_list *list, struct slice path) {
         arena_init(&list->arena, FEED_ARENA_BLOCK);
     if (list->count == list->capacity) {
         list->capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        struct slice *paths = arena_take(&list->arena, list->capacity * sizeof *paths);
-        if (list->count > 0)
-            memcpy(paths, list->paths, list->count * sizeof *paths);
-        list->paths = paths;
+        list->paths = arena_enlarge(&list->arena, list->paths, list->count, list->capacity,
+                                    sizeof *list->paths);
     }
     list->paths[list->count++] = arena_copy(&list->arena, path);
 }

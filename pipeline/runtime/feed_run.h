@@ -4,8 +4,12 @@
 
 #include "pipeline/component/feed.h"
 #include "pipeline/runtime/intake.h"
+#include "pipeline/runtime/now/times.h"
+
+#define SOURCE_MAGIC UINT32_C(0x536f7572)
 
 struct source {
+    uint32_t magic; // SOURCE_MAGIC
     struct feed *feed;
     struct slice path;
     string_id id; // of its path
@@ -14,16 +18,28 @@ struct source {
     struct source_figures figures;
     struct source_position restored;
     struct source_position reached; // by what was offered; delivered with the next flush
-    uint64_t highest;               // number reached so far; a journal's older entries come again
-    uint64_t batch;                 // number of the feed's batch that it was touched in last
-    uint64_t newest_ns;             // of its events in this batch; 0: none
+    struct source_position before;  // … before what was offered last
+    // While a source whose positions it has holds records, it stands here.
+    struct source_position held_at;
+    struct source *holder;    // that source; NULL: none
+    struct source *positions; // of a source that holds records: who has its positions
+    bool holds;
+    uint64_t told;             // records up to this number were told before a restart
+    uint64_t highest;          // number reached so far; a journal's older entries come again
+    uint64_t batch;            // number of the feed's batch that it was touched in last
+    struct source_times times; // of its events in this batch
     bool journal;
     bool left;
-    uint32_t next; // hash chain by path
+    uint32_t place; // in the feed's list
     // Its row in each runner's table of sources, in the order of the feed's runners;
     // TABLE_NO_ROW: none yet.
     uint32_t *rows;
 };
+
+// Up to where everything has gone through with what is delivered now.
+static inline const struct source_position *source_delivered(const struct source *source) {
+    return source->holder != NULL ? &source->held_at : &source->reached;
+}
 
 // What one flush hands over: events, and the sources whose position or time they move.
 struct delivery {
@@ -47,6 +63,8 @@ struct feed_outlet {
     struct source_position (*safe)(void *context, const struct source *source);
     bool (*blocked)(void *context);
     uint64_t (*lag)(void *context, const struct source *source);
+    bool (*knows_node)(void *context, struct slice name);
+    int32_t (*settle_zone)(void *context, struct slice path, const struct local_times *times);
     void (*trouble)(void *context, const char *sentence);
     void (*caught_up)(void *context);
 };
@@ -55,10 +73,12 @@ struct feed_settings {
     const char *site; // "receiver/file/ranks"
     uint32_t batch_size;
     uint32_t runner_count;
+    uint64_t max_jump_ns; // the smallest of its pipelines
     int stop_descriptor;
     const atomic_bool *stopping;
     const atomic_bool *pausing;
-    bool silent; // a further copy: what it refuses and notes was told by the first
+    const bool *taken; // by event_class: whether a pipeline of it takes such events; NULL: all
+    bool silent;       // a further copy: what it refuses and notes was told by the first
     struct intake *intake;
     struct feed_outlet outlet;
 };
@@ -73,3 +93,6 @@ bool feed_has_journal(const struct feed *feed);
 // Events accepted and records refused so far. Any thread.
 uint64_t feed_accepted(const struct feed *feed);
 uint64_t feed_refused(const struct feed *feed, enum decode_category category);
+// Records of no interest; events of this event_class that no pipeline takes. Any thread.
+uint64_t feed_other(const struct feed *feed);
+uint64_t feed_unused(const struct feed *feed, uint32_t class);

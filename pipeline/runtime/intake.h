@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "pipeline/runtime/service.h"
+#include "base/thread.h"
+#include "pipeline/runtime/run_report.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct intake {
@@ -14,7 +14,7 @@ struct intake {
     atomic_uint_fast64_t refused_by[DECODE_CATEGORY_COUNT];
     atomic_uint_fast64_t done_bytes;
     atomic_uint_fast64_t total_bytes;
-    pthread_mutex_t lock; // guards what follows
+    struct lock lock; // guards what follows
     struct report_refusal refusals[REPORT_REFUSALS_MAX];
     uint32_t refusal_count;
     char *notes[REPORT_NOTES_MAX];

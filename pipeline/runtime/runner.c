@@ -7,11 +7,17 @@
 #include "pipeline/runtime/runner.h"
 
 #include "base/memory.h"
+#include "base/table/table.h"
+#include "pipeline/component/state.h"
+#include "pipeline/model/batch.h"
+#include "pipeline/runtime/now/now.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 enum { RUNNER_ARENA_BLOCK = 256 * 1024, DUE_MAX = 65536 };
+
+static const uint64_t COMPARE_NS = 1000000000; // how often sources are compared, at most
 
 struct tally_row {
     uint64_t id;
@@ -21,80 +27,77 @@ struct tally_row {
 
 void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32_t batch_size,
                  bool once) {
-    *runner = (struct runner){
-        .plan = plan, .batch_size = batch_size, .once = once, .holder = TABLE_NO_ROW};
-    pthread_mutex_init(&runner->lock, NULL);
+    assert(plan != NULL);
+    assert(batch_size > 0);
+    *runner = (struct runner){.magic = RUNNER_MAGIC,
+                              .plan = plan,
+                              .batch_size = batch_size,
+                              .once = once,
+                              .holder = TABLE_NO_ROW};
+    lock_init(&runner->lock);
     arena_init(&runner->arena, RUNNER_ARENA_BLOCK);
     table_init(&runner->tally, "tally", sizeof(struct tally_row), 64);
     table_init(&runner->sources, "sources", sizeof(struct runner_source), 16);
+    watch_init(&runner->watch, &plan->timing, plan->name);
     table_init(&runner->due_saved, "due", sizeof(uint64_t), 64);
+    node_names_init(&runner->names);
+    zone_evidence_init(&runner->zones);
 }
 
 void runner_release(struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
     for (uint32_t i = 0; i < runner->title_count; i++)
         memory_give(runner->titles[i].headline);
     memory_give(runner->titles);
     memory_give(runner->stages);
     memory_give(runner->senders);
     memory_give(runner->due);
-    memory_give(runner->source_index);
+    row_index_release(&runner->source_index);
     arena_release(&runner->arena);
     table_release(&runner->tally);
     table_release(&runner->sources);
+    watch_release(&runner->watch);
+    node_names_release(&runner->names);
+    zone_evidence_release(&runner->zones);
     table_release(&runner->due_saved);
-    pthread_mutex_destroy(&runner->lock);
+    lock_destroy(&runner->lock);
+    runner->magic = 0;
 }
 
 // -- what it remembers --------------------------------------------------------------------------
 
 void runner_state_list(struct runner *runner, struct state_list *list) {
+    assert(runner->magic == RUNNER_MAGIC);
     state_list_struct(list, "runner", &runner->state, sizeof runner->state);
     state_list_table(list, &runner->due_saved);
     state_list_table(list, &runner->tally);
     struct state_entry *sources = state_list_table(list, &runner->sources);
     state_entry_string(sources, offsetof(struct runner_source, receiver));
     state_entry_string(sources, offsetof(struct runner_source, path));
+    struct state_entry *clocks = state_list_table(list, &runner->watch.clocks);
+    state_entry_string(clocks, offsetof(struct source_clock, path));
+    node_names_state(&runner->names, list);
 }
 
 void runner_prepare_state(struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(runner->state.due_count <= runner->due_capacity);
     table_load(&runner->due_saved, runner->state.due_count, TABLE_NO_ROW, 0);
     for (uint32_t i = 0; i < runner->state.due_count; i++)
         *(uint64_t *)table_row(&runner->due_saved, i) = runner->due[i];
 }
 
 struct runner_source *runner_source_at(const struct runner *runner, uint32_t row) {
+    assert(row < runner->sources.used);
     return table_row(&runner->sources, row);
 }
 
-static uint32_t index_slot(const struct runner *runner, string_id receiver, string_id path) {
-    uint64_t key = ((uint64_t)receiver << 32 | path) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t slot = (uint32_t)(key >> 32) & (runner->source_slots - 1);
-    for (uint32_t row; (row = runner->source_index[slot]) != TABLE_NO_ROW;
-         slot = (slot + 1) & (runner->source_slots - 1)) {
-        const struct runner_source *source = runner_source_at(runner, row);
-        if (source->path == path && source->receiver == receiver)
-            break;
-    }
-    return slot;
-}
-
-static void index_sources(struct runner *runner) {
-    while (runner->source_slots < runner->sources.used * 2 + 16)
-        runner->source_slots = runner->source_slots == 0 ? 64 : runner->source_slots * 2;
-    runner->source_index =
-        memory_resize(runner->source_index, runner->source_slots * sizeof(uint32_t));
-    memset(runner->source_index, 0xff, runner->source_slots * sizeof(uint32_t));
-    for (uint32_t row = 0; row < runner->sources.used; row++) {
-        const struct runner_source *source = runner_source_at(runner, row);
-        if (source->in_use)
-            runner->source_index[index_slot(runner, source->receiver, source->path)] = row;
-    }
-}
-
 void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clock) {
+    assert(runner->magic == RUNNER_MAGIC);
     uint32_t count = runner->due_saved.used;
     runner->state.due_count = runner->due_capacity = count;
-    index_sources(runner);
+    row_index_clear(&runner->source_index);
+    node_names_restored(&runner->names);
     runner->due = memory_resize(runner->due, count * sizeof *runner->due);
     for (uint32_t i = 0; i < count; i++)
         runner->due[i] = *(const uint64_t *)table_row(&runner->due_saved, i);
@@ -102,33 +105,51 @@ void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clo
         struct runner_source *source = runner_source_at(runner, i);
         if (!same_clock)
             source->last_seen_ns = monotonic_ns;
+        if (source->in_use)
+            row_index_put(&runner->source_index, row_hash(source->receiver, source->path), i);
         source->pending = source->safe = source->position;
     }
 }
 
-uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path) {
-    string_id name = intern(path);
-    if (runner->source_slots < runner->sources.used * 2 + 16)
-        index_sources(runner);
-    uint32_t slot = index_slot(runner, receiver, name);
-    if (runner->source_index[slot] != TABLE_NO_ROW)
-        return runner->source_index[slot];
-    uint32_t row = table_add(&runner->sources);
-    *runner_source_at(runner, row) =
-        (struct runner_source){.receiver = receiver, .path = name, .in_use = 1, .left = 1};
-    runner->source_index[slot] = row;
+static uint32_t make_clock(struct runner *runner, uint32_t row, string_id path) {
+    *watch_clock(&runner->watch, row) = (struct source_clock){.path = path};
     return row;
 }
 
+uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
+    string_id name = intern(path);
+    if (runner->once)
+        return make_clock(runner, table_add(&runner->watch.clocks), name);
+    uint32_t hash = row_hash(receiver, name), row;
+    for (uint32_t at = 0;
+         (row = row_index_next(&runner->source_index, hash, &at)) != TABLE_NO_ROW;) {
+        const struct runner_source *source = runner_source_at(runner, row);
+        if (source->path == name && source->receiver == receiver)
+            return row;
+    }
+    row = table_add(&runner->sources);
+    *runner_source_at(runner, row) =
+        (struct runner_source){.receiver = receiver, .path = name, .in_use = 1, .left = 1};
+    row_index_put(&runner->source_index, hash, row);
+    while (runner->watch.clocks.used <= row)
+        table_add(&runner->watch.clocks);
+    return make_clock(runner, row, name);
+}
+
 void runner_source_leave(struct runner *runner, uint32_t row, bool forget) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
     struct runner_source *source = runner_source_at(runner, row);
     runner->changed = runner->changed || forget || !source->left;
     source->left = 1;
     if (!forget)
         return;
+    row_index_remove(&runner->source_index, row_hash(source->receiver, source->path), row);
     source->in_use = 0;
+    make_clock(runner, row, STRING_NONE);
     table_free(&runner->sources, row);
-    index_sources(runner);
 }
 
 // -- batches ------------------------------------------------------------------------------------
@@ -140,6 +161,7 @@ static uint64_t tally_id(const struct verdict *verdict) {
 }
 
 static void count_verdict(struct runner *runner, const struct verdict *verdict) {
+    assert(verdict->severity <= SEVERITY_CRITICAL);
     uint64_t id = tally_id(verdict);
     for (uint32_t i = 0; i < runner->tally.used; i++) {
         struct tally_row *row = table_row(&runner->tally, i);
@@ -156,11 +178,13 @@ static void count_verdict(struct runner *runner, const struct verdict *verdict) 
 }
 
 void runner_tally(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]) {
+    assert(runner->magic == RUNNER_MAGIC);
     for (uint32_t i = 0; i < runner->tally.used; i++)
         counts[((const struct tally_row *)table_row(&runner->tally, i))->severity]++;
 }
 
 void runner_tally_open(const struct runner *runner, uint64_t counts[SEVERITY_CRITICAL + 1]) {
+    assert(runner->magic == RUNNER_MAGIC);
     for (uint32_t i = 0; i < runner->tally.used; i++) {
         const struct tally_row *row = table_row(&runner->tally, i);
         counts[row->severity] += row->is_over == 0;
@@ -187,10 +211,18 @@ static void keep_titles(struct runner *runner, const struct batch *batch) {
 }
 
 static void pass(struct runner *runner, struct batch *batch) {
+    assert(lock_is_held(&runner->lock));
+    assert(batch->arena == NULL);
     arena_reset(&runner->arena);
     batch->arena = &runner->arena;
     batch->ordered = runner->once;
-    batch->newest_ns = runner->state.newest_ns;
+    batch->newest_ns = runner->state.now_ns;
+    batch->names = &runner->names;
+    if (runner->once) // folders are compared with all that was named (feed_knows_node)
+        node_names_learn_hosts(&runner->names, batch);
+    node_names_apply(&runner->names, batch);
+    if (runner->once && (batch->kinds & (1u << EVENT_GPU_SAMPLE | 1u << EVENT_AER_COUNTERS)) != 0)
+        zone_evidence_note(&runner->zones, batch);
     atomic_fetch_add_explicit(&runner->consumed, batch->event_count, memory_order_relaxed);
     uint32_t selected = batch->event_count;
     for (uint32_t i = 0; i < runner->stage_count; i++) {
@@ -207,6 +239,7 @@ static void pass(struct runner *runner, struct batch *batch) {
         selected = left;
     }
     batch_drop_unchanged(batch);
+    node_names_show(&runner->names, batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
         batch_mark_incomplete(batch, &batch->verdicts.items[i]);
         count_verdict(runner, &batch->verdicts.items[i]);
@@ -218,6 +251,8 @@ static void pass(struct runner *runner, struct batch *batch) {
 }
 
 static void judge(struct runner *runner, uint64_t as_of_ns, bool last) {
+    assert(lock_is_held(&runner->lock));
+    assert(last || !runner->state.judged_any || as_of_ns >= runner->state.judged_ns);
     struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
     if (last) {
         batch.missing_inputs = runner->missing_inputs;
@@ -241,6 +276,7 @@ static uint64_t moment_after(const struct runner *runner, uint64_t time_ns) {
 }
 
 static void add_due(struct runner *runner, uint64_t moment_ns) {
+    assert(runner->state.due_count <= runner->due_capacity);
     uint32_t at = runner->state.due_count;
     while (at > 0 && runner->due[at - 1] > moment_ns)
         at--;
@@ -254,10 +290,8 @@ static void add_due(struct runner *runner, uint64_t moment_ns) {
         runner->state.due_count--;
         at--;
     }
-    if (runner->state.due_count == runner->due_capacity) {
-        runner->due_capacity = runner->due_capacity == 0 ? 64 : runner->due_capacity * 2;
-        runner->due = memory_resize(runner->due, runner->due_capacity * sizeof *runner->due);
-    }
+    runner->due = memory_room(runner->due, &runner->due_capacity, runner->state.due_count,
+                              sizeof *runner->due);
     memmove(runner->due + at + 1, runner->due + at,
             (runner->state.due_count - at) * sizeof *runner->due);
     runner->due[at] = moment_ns;
@@ -265,6 +299,7 @@ static void add_due(struct runner *runner, uint64_t moment_ns) {
 }
 
 static void note_moments(struct runner *runner, const struct event *events, uint32_t count) {
+    assert(!runner->once);
     uint64_t every = (uint64_t)runner->plan->timing.evaluate_every.ns;
     uint64_t moment = 0; // of the event before, which most events share
     for (uint32_t i = 0; i < count; i++) {
@@ -283,20 +318,30 @@ static void note_moments(struct runner *runner, const struct event *events, uint
 }
 
 void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
     for (uint32_t i = 0; i < delivery->touched_count; i++) {
         const struct source *source = delivery->touched[i];
-        if (source->newest_ns > runner->state.newest_ns)
-            runner->state.newest_ns = source->newest_ns;
+        uint64_t newest = source_times_newest(&source->times);
+        if (newest > runner->state.newest_ns)
+            runner->state.newest_ns = newest;
+        struct source_clock *clock = watch_clock(&runner->watch, rows[i]);
+        source_times_merge(&clock->times, &source->times, runner_max_jump(runner));
+        uint64_t events = source->figures.accepted;
+        clock->offset.events = events < UINT32_MAX ? (uint32_t)events : UINT32_MAX;
         if (runner->once)
             continue;
         struct runner_source *row = runner_source_at(runner, rows[i]);
-        row->position = source->reached;
-        if (source->newest_ns == 0)
+        row->position = *source_delivered(source);
+        // Records that are read once more, since others were held, were told before.
+        if (source->reached.number > row->told)
+            row->told = source->reached.number;
+        if (newest == 0)
             continue;
         row->last_seen_ns = delivery->begun_ns;
         row->left = 0;
-        if (source->newest_ns > row->newest_ns)
-            row->newest_ns = source->newest_ns;
+        if (newest > row->newest_ns)
+            row->newest_ns = newest;
     }
     runner->changed = true;
     if (delivery->count == 0)
@@ -316,13 +361,23 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
 
 // -- time ---------------------------------------------------------------------------------------
 
-static uint64_t idle_timeout_ns(const struct runner *runner) {
-    return (uint64_t)runner->plan->timing.idle_timeout.ns;
+uint64_t runner_max_jump(const struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
+    return watch_max_jump(&runner->watch);
+}
+
+// Brings state.now_ns up to what the sources say by now.
+static void find_now(struct runner *runner, bool ends, uint64_t unix_ns) {
+    assert(lock_is_held(&runner->lock));
+    arena_reset(&runner->arena);
+    uint64_t now = watch_now(&runner->watch, ends, unix_ns, &runner->arena);
+    if (now > runner->state.now_ns)
+        runner->state.now_ns = now;
 }
 
 // The first moment at which the source is silent if nothing more comes from it.
 static uint64_t silent_at(const struct runner *runner, const struct runner_source *source) {
-    return source->last_seen_ns + idle_timeout_ns(runner) + 1;
+    return source->last_seen_ns + (uint64_t)runner->plan->timing.idle_timeout.ns + 1;
 }
 
 static bool is_active(const struct runner *runner, const struct runner_source *source,
@@ -334,23 +389,43 @@ static bool is_active(const struct runner *runner, const struct runner_source *s
 static uint64_t lowest_active(struct runner *runner, uint64_t monotonic_ns) {
     if (runner->holder < runner->sources.used) {
         const struct runner_source *holder = runner_source_at(runner, runner->holder);
+        // A time of its own that waits for company gets it from another source.
         if (holder->newest_ns == runner->holder_newest_ns &&
-            is_active(runner, holder, monotonic_ns))
-            return holder->newest_ns;
+            holder->newest_ns == runner->holder_ns && is_active(runner, holder, monotonic_ns))
+            return runner->holder_ns;
     }
+    find_now(runner, false, 0);
     uint64_t lowest = UINT64_MAX;
     runner->holder = TABLE_NO_ROW;
     for (uint32_t i = 0; i < runner->sources.used; i++) {
         const struct runner_source *source = runner_source_at(runner, i);
-        if (!is_active(runner, source, monotonic_ns) || source->newest_ns >= lowest)
+        if (!is_active(runner, source, monotonic_ns))
             continue;
-        lowest = runner->holder_newest_ns = source->newest_ns;
+        uint64_t reached =
+            source_times_until(&watch_clock(&runner->watch, i)->times, runner->state.now_ns);
+        if (reached >= lowest)
+            continue;
+        lowest = runner->holder_ns = reached;
+        runner->holder_newest_ns = source->newest_ns;
         runner->holder = i;
     }
     return lowest;
 }
 
+static bool is_compared(void *context, uint32_t row) {
+    const struct runner *runner = context;
+    return row < runner->sources.used &&
+           is_active(runner, runner_source_at(runner, row), runner->looked_ns);
+}
+
+static void compare_sources(struct runner *runner, uint64_t monotonic_ns) {
+    runner->compared_ns = monotonic_ns;
+    arena_reset(&runner->arena);
+    watch_offsets(&runner->watch, is_compared, runner, &runner->arena);
+}
+
 static void judge_due(struct runner *runner, uint64_t watermark_ns) {
+    assert(lock_is_held(&runner->lock));
     uint32_t done = 0;
     while (done < runner->state.due_count && runner->due[done] <= watermark_ns)
         judge(runner, runner->due[done++], false);
@@ -364,12 +439,16 @@ static bool holds(const struct runner *runner, uint64_t monotonic_ns) {
 }
 
 bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
     // A delivery brings the time when its first event came, which others may have passed meanwhile.
     if (monotonic_ns > runner->looked_ns)
         runner->looked_ns = monotonic_ns;
     monotonic_ns = runner->looked_ns;
     if (runner->state.idle_judged || runner->state.newest_ns == 0 || holds(runner, monotonic_ns))
         return true;
+    if (monotonic_ns - runner->compared_ns >= COMPARE_NS)
+        compare_sources(runner, monotonic_ns);
     // As long as no event is newer than the first moment, no watermark has passed it.
     uint64_t lateness = (uint64_t)runner->plan->timing.allowed_lateness.ns;
     bool possible = runner->state.due_count > 0 && runner->state.newest_ns >= lateness &&
@@ -386,17 +465,22 @@ bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
 }
 
 void runner_idle(struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
     runner->state.idle_due = false;
     if (runner->state.idle_judged || runner->state.newest_ns == 0)
         return;
     runner->state.idle_judged = true;
-    judge_due(runner, UINT64_MAX);
+    find_now(runner, true, runner->state.idle_unix_ns);
+    judge_due(runner, moment_after(runner, runner->state.now_ns));
     uint64_t settle = (uint64_t)runner->plan->timing.settle.ns;
     if (runner->state.judged_any && runner->state.judged_ns < UINT64_MAX - settle - 1)
         judge(runner, moment_after(runner, runner->state.judged_ns + settle + 1), false);
 }
 
 uint64_t runner_next_look(const struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
     if (runner->state.idle_judged || runner->state.newest_ns == 0)
         return UINT64_MAX;
     if (holds(runner, runner->looked_ns))
@@ -413,6 +497,7 @@ uint64_t runner_next_look(const struct runner *runner) {
 }
 
 bool runner_is_full(const struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
     for (uint32_t i = 0; i < runner->sender_count; i++)
         if (sender_is_full(runner->senders[i]))
             return true;
@@ -420,6 +505,7 @@ bool runner_is_full(const struct runner *runner) {
 }
 
 bool runner_admits(const struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
     for (uint32_t i = 0; i < runner->stage_count; i++) {
         const struct runner_stage *stage = &runner->stages[i];
         if (stage->type->processor.admits != NULL &&
@@ -429,6 +515,18 @@ bool runner_admits(const struct runner *runner) {
     return true;
 }
 
+int32_t runner_settle_zone(struct runner *runner, struct slice path,
+                           const struct local_times *times) {
+    assert(runner->magic == RUNNER_MAGIC && runner->once);
+    assert(lock_is_held(&runner->lock));
+    return watch_settle_zone(&runner->watch, &runner->zones, &runner->names, path, times);
+}
+
 void runner_finish(struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
+    find_now(runner, true, 0);
+    if (runner->once)
+        watch_offsets_at_end(&runner->watch, &runner->arena);
     judge(runner, UINT64_MAX, true);
 }

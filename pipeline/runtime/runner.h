@@ -5,10 +5,16 @@
 // has passed it, over the samples up to that moment: the result does not depend on how events were
 // batched or raced. The watermark is the newest event of the source that is furthest behind, less
 // allowed_lateness; a source that was silent for idle_timeout does not hold it back. With inputs
-// that end it is judged once, at the end. All calls under the runner's lock.
+// that end it is judged once, at the end. A time that stands alone far ahead moves neither the
+// watermark nor the moments on (now/now.h). All calls under the runner's lock.
 #pragma once
 
+#include "base/table/row_index.h"
+#include "base/table/table.h"
+#include "pipeline/component/node_names.h"
 #include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/now/watch.h"
+#include "pipeline/runtime/now/zone.h"
 #include "pipeline/runtime/sender.h"
 
 struct runner_stage {
@@ -29,24 +35,30 @@ struct runner_source {
     struct source_position safe;     // … and is durable
     uint64_t newest_ns;              // of its events; 0 none yet
     uint64_t last_seen_ns;           // monotonic: means nothing in another process
-    uint32_t left;                   // does not hold the watermark back
+    uint64_t told; // number up to which its records were told: `position` may lie before
+    uint32_t left; // does not hold the watermark back
 };
 
 // What a runner remembers beside its tables.
 struct runner_state {
-    uint64_t judged_ns; // the last moment
-    uint64_t newest_ns; // of all events
+    uint64_t judged_ns;    // the last moment
+    uint64_t newest_ns;    // of all events
+    uint64_t now_ns;       // of those that do not stand alone far ahead: never goes back
+    uint64_t idle_unix_ns; // the time of day when all inputs fell silent last
     uint32_t due_count;
     bool judged_any;
     bool idle_judged; // silent inputs have been judged to their end
     bool idle_due;    // … or were about to be, when this was saved: do it first
 };
 
+#define RUNNER_MAGIC UINT32_C(0x52756e72)
+
 struct runner {
+    uint32_t magic; // RUNNER_MAGIC
     const struct plan_pipeline *plan;
     uint32_t batch_size;
     bool once;
-    pthread_mutex_t lock;
+    struct lock lock;
     struct runner_stage *stages;
     uint32_t stage_count;
     struct sender **senders;
@@ -55,16 +67,20 @@ struct runner {
     struct runner_state state;
     uint64_t *due; // moments to judge, ascending: multiples of evaluate_every
     uint32_t due_capacity;
-    struct table due_saved; // a copy of them, made for a checkpoint
-    struct table tally;     // last severity of each verdict
-    struct table sources;   // struct runner_source
-    uint32_t *source_index; // rows by receiver and path, open addressing
-    uint32_t source_slots;
-    uint32_t holder; // row of the source that held the watermark back last
+    struct table due_saved;        // a copy of them, made for a checkpoint
+    struct table tally;            // last severity of each verdict
+    struct table sources;          // struct runner_source; none with `once`
+    struct clock_watch watch;      // its clocks: one a source, under the same number
+    struct row_index source_index; // by receiver and path
+    struct node_names names;
+    struct zone_evidence zones; // with `once`
+    uint32_t holder;            // row of the source that held the watermark back last
     uint64_t holder_newest_ns;
+    uint64_t holder_ns;     // … at that time
     uint32_t holds;         // receivers that have not caught up yet: nothing is judged before …
     uint64_t hold_until_ns; // … but not for longer than this (monotonic)
     uint64_t looked_ns;     // its clock, monotonic: as of the last runner_advance
+    uint64_t compared_ns;   // … when the sources were compared with one another
     bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
     atomic_uint_fast64_t evaluations;
@@ -86,6 +102,9 @@ void runner_prepare_state(struct runner *runner);
 // then still is; else all sources count as heard of now.
 void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clock);
 
+// The longest way that one event may move the time on by itself; UINT64_MAX: any.
+uint64_t runner_max_jump(const struct runner *runner);
+
 // The row of a source, made when new.
 uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path);
 // It no longer holds the watermark back; with `forget` its row is given back.
@@ -102,6 +121,9 @@ void runner_idle(struct runner *runner);
 // When runner_advance may have something to do next without any delivery; UINT64_MAX: never. Later
 // than its last look, unless all sources are silent and that has not been judged yet.
 uint64_t runner_next_look(const struct runner *runner);
+// feed_settle_zone; with `once`.
+int32_t runner_settle_zone(struct runner *runner, struct slice path,
+                           const struct local_times *times);
 // Nothing comes after.
 void runner_finish(struct runner *runner);
 // Verdicts by their last severity: all that were put out, and those of them that are not over.

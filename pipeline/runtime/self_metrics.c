@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are culprit's own metrics asked for?
+// The endpoint of culprit's own metrics.
 //
 // One thread and at most CONNECTIONS_MAX connections: a scrape is answered in well under a
 // millisecond, and whoever else comes waits or is refused. Memory: the body, about 80 bytes a
@@ -7,17 +7,14 @@
 #include "pipeline/runtime/self_metrics.h"
 
 #include "base/http/server.h"
-#include "base/memory.h"
+#include "base/metrics/exposition.h"
 #include "base/metrics/metrics.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { CONNECTIONS_MAX = 16, REQUEST_BYTES_MAX = 4096 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
-
-struct self_metrics {
-    struct http_server *server;
-};
 
 static void answer_metrics(void *context, const struct http_request *request,
                            struct http_response *response) {
@@ -31,8 +28,9 @@ static void answer_metrics(void *context, const struct http_request *request,
     exposition_end(&exposition);
 }
 
-enum status self_metrics_start(struct self_metrics **self, const char *endpoint, const char *site,
+enum status self_metrics_start(struct http_server **server, const char *endpoint, const char *site,
                                struct error *error) {
+    assert(endpoint != NULL);
     struct http_server_options options = {
         .endpoint = endpoint,
         .paths = {{.path = "/metrics", .methods = "GET HEAD", .handler = answer_metrics}},
@@ -45,19 +43,5 @@ enum status self_metrics_start(struct self_metrics **self, const char *endpoint,
         .idle_timeout_ns = 120 * SECOND_NS, // longer than scrapes are usually apart
         .site = site,
     };
-    struct self_metrics *made = memory_zero(1, sizeof *made);
-    enum status status = http_server_start(&made->server, &options, error);
-    if (status != STATUS_OK) {
-        memory_give(made);
-        return status;
-    }
-    *self = made;
-    return STATUS_OK;
-}
-
-void self_metrics_stop(struct self_metrics *self, bool keep) {
-    if (self == NULL)
-        return;
-    http_server_stop(self->server, SECOND_NS, keep);
-    memory_give(self);
+    return http_server_start(server, &options, error);
 }

@@ -5,14 +5,10 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
-
-struct self_metrics;
+struct http_server;
 
 // Answers GET and HEAD of /metrics at `endpoint` ("127.0.0.1:8888", "unix:/run/culprit/self.sock")
 // in the format and compression that the client takes. The texts must live until it is stopped.
 // Fails as http_server_start does.
-enum status self_metrics_start(struct self_metrics **self, const char *endpoint, const char *site,
+enum status self_metrics_start(struct http_server **server, const char *endpoint, const char *site,
                                struct error *error) MUST_USE;
-// `keep`: the next one of this endpoint takes its socket (a reload). NULL is fine.
-void self_metrics_stop(struct self_metrics *self, bool keep);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wires a plan's components together: extensions are started first, then exporters, and receivers
 // last, so that nothing on its way finds a closed door. Running them is in service_run.c.
+#include "pipeline/runtime/service.h"
 #include "base/memory.h"
+#include "pipeline/model/observation.h"
 #include "pipeline/runtime/service_state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -20,62 +23,57 @@ static void owner_of(const struct instance *instance, char out[SITE_MAX * 2]) {
 
 // `before`: the fingerprint of the stages in front of it.
 static void instance_saver(struct instance *instance, uint64_t before) {
+    assert(instance->started);
     char owner[SITE_MAX * 2];
     owner_of(instance, owner);
     const struct component_type *type = instance->component->type;
     uint64_t own = config_fingerprint(type, instance->component->config);
     saver_init(&instance->saver, owner,
                fingerprint_add(before, (struct slice){(const char *)&own, sizeof own}));
-    if (type->state != NULL)
-        type->state(instance->memory, &instance->saver.list);
+    component_list_state(type, instance->memory, &instance->saver.list);
 }
 
-struct start_request {
-    struct service *service;
-    const struct plan_component *component;
-    const struct plan_pipeline *pipeline; // of a processor
-    uint32_t copy;
-    uint64_t fingerprint;
-};
-
-static enum status instance_start(struct instance *instance, const struct start_request *request,
+// `pipeline` and `before` (the fingerprint of the stages in front of it): of a processor.
+static enum status instance_start(struct service *service, struct instance *instance,
+                                  const struct plan_component *component,
+                                  const struct plan_pipeline *pipeline, uint64_t before,
                                   struct error *error) {
-    const struct component_type *type = request->component->type;
-    struct service *service = request->service;
-    instance->component = request->component;
-    instance->pipeline = request->pipeline == NULL ? NULL : request->pipeline->name;
+    const struct component_type *type = component->type;
+    assert(!instance->started);
+    assert((pipeline != NULL) == (type->kind == COMPONENT_PROCESSOR));
+    instance->component = component;
+    instance->pipeline = pipeline == NULL ? NULL : pipeline->name;
     condition_init(&instance->condition);
     snprintf(instance->site, sizeof instance->site, "%s/%s", component_kind_name(type->kind),
-             request->component->id);
-    bool timed = request->pipeline != NULL && type->kind == COMPONENT_PROCESSOR;
+             component->id);
     instance->context =
-        (struct component_context){.id = request->component->id,
+        (struct component_context){.id = component->id,
                                    .site = instance->site,
-                                   .pipeline = timed ? request->pipeline->name : NULL,
-                                   .timing = timed ? &request->pipeline->timing : NULL,
+                                   .pipeline = instance->pipeline,
+                                   .timing = pipeline == NULL ? NULL : &pipeline->timing,
+                                   .components = &service->plan->components_known,
                                    .once = service->once,
                                    .store = service->store,
-                                   .copy = request->copy,
+                                   .copy = instance->copy,
                                    .status = &service->status};
     instance->memory = memory_zero(1, type->instance_size);
     struct error inner = {0};
     enum status status =
-        type->start == NULL
-            ? STATUS_OK
-            : type->start(instance->memory, request->component->config, &instance->context, &inner);
+        component_start(type, instance->memory, component->config, &instance->context, &inner);
     instance->started = true;
     if (status != STATUS_OK)
         return error_set(error, status, "%s: %s", instance->site, inner.message);
-    instance_saver(instance, request->fingerprint);
+    instance_saver(instance, before);
     instance_condition(instance, COMPONENT_OK, NULL);
     return STATUS_OK;
 }
 
 static void instance_stop(struct instance *instance) {
-    if (instance->started && instance->component->type->stop != NULL)
-        instance->component->type->stop(instance->memory);
-    if (instance->started)
-        pthread_mutex_destroy(&instance->condition.lock);
+    assert(instance->component != NULL || !instance->started);
+    if (instance->started) {
+        component_stop(instance->component->type, instance->memory);
+        lock_destroy(&instance->condition.lock);
+    }
     saver_release(&instance->saver);
     instance->started = false;
     memory_give(instance->memory);
@@ -98,8 +96,7 @@ static enum status start_extensions(struct service *service, struct error *error
         if (!component->used || component->type->kind != COMPONENT_EXTENSION)
             continue;
         struct instance *instance = &service->extensions[service->extension_count++];
-        struct start_request request = {.service = service, .component = component};
-        enum status status = instance_start(instance, &request, error);
+        enum status status = instance_start(service, instance, component, NULL, 0, error);
         if (status != STATUS_OK)
             return status;
         const struct extension_calls *calls = &component->type->extension;
@@ -124,16 +121,17 @@ static enum status start_exporters(struct service *service, struct error *error)
         if (!component->used || component->type->kind != COMPONENT_EXPORTER)
             continue;
         struct run_exporter *exporter = &service->exporters[service->exporter_count++];
-        struct start_request request = {.service = service, .component = component};
-        enum status status = instance_start(&exporter->instance, &request, error);
-        struct sender_settings settings = {.component = component,
+        enum status status =
+            instance_start(service, &exporter->instance, component, NULL, 0, error);
+        exporter->sender = (struct sender){.component = component,
+                                           .instance = exporter->instance.memory,
                                            .site = exporter->instance.site,
                                            .once = service->once,
                                            .with_store = service->store != NULL,
                                            .stopping = &service->stopping,
                                            .wake_checkpoint = ask_checkpoint,
                                            .wake_context = service};
-        sender_init(&exporter->sender, &settings, exporter->instance.memory);
+        sender_init(&exporter->sender);
         if (status != STATUS_OK)
             return status;
     }
@@ -141,6 +139,7 @@ static enum status start_exporters(struct service *service, struct error *error)
 }
 
 static struct sender *find_sender(struct service *service, const struct plan_component *component) {
+    assert(component->type->kind == COMPONENT_EXPORTER);
     for (uint32_t i = 0; i < service->exporter_count; i++)
         if (service->exporters[i].instance.component == component)
             return &service->exporters[i].sender;
@@ -154,21 +153,18 @@ static enum status start_stages(struct service *service, struct run_pipeline *pi
     runner->stages = memory_zero(planned->processor_count, sizeof *runner->stages);
     uint64_t fingerprint = 0;
     for (uint32_t i = 0; i < planned->processor_count; i++) {
-        struct start_request request = {.service = service,
-                                        .component =
-                                            &service->plan->components[planned->processors[i]],
-                                        .pipeline = planned,
-                                        .fingerprint = fingerprint};
+        const struct plan_component *component = &service->plan->components[planned->processors[i]];
         struct instance *instance = &pipeline->stages[i];
         pipeline->stage_count++;
-        enum status status = instance_start(instance, &request, error);
+        enum status status =
+            instance_start(service, instance, component, planned, fingerprint, error);
         runner->stage_count++;
-        runner->stages[i].type = request.component->type;
+        runner->stages[i].type = component->type;
         runner->stages[i].instance = instance->memory;
         if (status != STATUS_OK)
             return status;
         // A stage that only lets input in or not shapes nobody's state.
-        if (request.component->type->processor.admits == NULL)
+        if (component->type->processor.admits == NULL)
             fingerprint = instance->saver.fingerprint;
     }
     return STATUS_OK;
@@ -176,9 +172,11 @@ static enum status start_stages(struct service *service, struct run_pipeline *pi
 
 static enum status start_pipeline(struct service *service, const struct plan_pipeline *planned,
                                   struct error *error) {
+    assert(service->pipeline_count < service->plan->pipeline_count);
     struct run_pipeline *pipeline = &service->pipelines[service->pipeline_count++];
     struct runner *runner = &pipeline->runner;
-    runner_init(runner, planned, (uint32_t)service->plan->batch_size, service->once);
+    runner_init(runner, planned, (uint32_t)service->plan->settings.batch_size, service->once);
+    runner->watch.intake = &service->intake;
     char owner[SITE_MAX * 2];
     snprintf(owner, sizeof owner, "%s/", planned->name);
     saver_init(&pipeline->saver, owner, 0);
@@ -199,22 +197,43 @@ static enum status start_pipeline(struct service *service, const struct plan_pip
 static enum status start_receiver(struct service *service, struct run_receiver *receiver,
                                   const struct plan_component *component, uint32_t copy,
                                   struct error *error) {
+    receiver->magic = RECEIVER_MAGIC;
     receiver->service = service;
     receiver->id = intern(slice_of(component->id));
     receiver->runners = memory_take(service->plan->pipeline_count * sizeof(struct runner *));
     service->receiver_count++;
-    struct start_request request = {.service = service, .component = component, .copy = copy};
-    return instance_start(&receiver->instance, &request, error);
+    receiver->instance.copy = copy;
+    return instance_start(service, &receiver->instance, component, NULL, 0, error);
+}
+
+// Which events some pipeline of the receiver looks at, by event_class.
+static bool *taken_classes(const struct service *service, const struct run_receiver *receiver) {
+    bool *taken = memory_zero(EVENT_CLASS_COUNT, sizeof *taken);
+    for (uint32_t class = 0; class < EVENT_CLASS_COUNT; class ++)
+        for (uint32_t i = 0; i < receiver->runner_count && !taken[class]; i++)
+            taken[class] = event_class_name(class) != NULL &&
+                           plan_pipeline_takes(service->plan, receiver->runners[i]->plan, class);
+    return taken;
 }
 
 static void make_feed(struct service *service, struct run_receiver *receiver) {
+    assert(receiver->feed == NULL);
+    assert(receiver->runner_count > 0);
+    receiver->taken = taken_classes(service, receiver);
+    uint64_t max_jump_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < receiver->runner_count; i++) {
+        uint64_t own = runner_max_jump(receiver->runners[i]);
+        max_jump_ns = own < max_jump_ns ? own : max_jump_ns;
+    }
     struct feed_settings settings = {.site = receiver->instance.site,
-                                     .batch_size = (uint32_t)service->plan->batch_size,
+                                     .batch_size = (uint32_t)service->plan->settings.batch_size,
                                      .runner_count = receiver->runner_count,
+                                     .max_jump_ns = max_jump_ns,
                                      .stop_descriptor = service->stop_descriptor,
                                      .stopping = &service->stopping,
                                      .pausing = &service->pausing,
-                                     .silent = receiver->instance.context.copy > 0,
+                                     .taken = receiver->taken,
+                                     .silent = receiver->instance.copy > 0,
                                      .intake = &service->intake,
                                      .outlet = receiver_outlet(receiver)};
     receiver->feed = feed_create(&settings);
@@ -228,6 +247,7 @@ static bool lists_receiver(const struct plan_pipeline *planned, uint32_t compone
 }
 
 static void join_pipeline(struct run_receiver *receiver, struct run_pipeline *pipeline) {
+    assert(receiver->runner_count < receiver->service->plan->pipeline_count);
     receiver->runners[receiver->runner_count++] = &pipeline->runner;
     pipeline->receivers[pipeline->receiver_count++] = receiver;
     receiver->instance.pipeline = receiver->runner_count == 1 ? pipeline->runner.plan->name : NULL;
@@ -235,6 +255,7 @@ static void join_pipeline(struct run_receiver *receiver, struct run_pipeline *pi
 
 // One receiver for all pipelines that list it, or one for each.
 static enum status start_copies(struct service *service, uint32_t component, struct error *error) {
+    assert(component < service->plan->component_count);
     const struct plan_component *planned = &service->plan->components[component];
     bool each = planned->type->receiver.each_pipeline && !service->once;
     struct run_receiver *receiver = NULL;
@@ -272,22 +293,24 @@ static enum status start_receivers(struct service *service, struct error *error)
 
 // -- all ----------------------------------------------------------------------------------------
 
-static enum status go_on(struct service *service, struct image *given, struct error *error) {
-    struct image *read = NULL;
+static enum status go_on(struct service *service, struct snapshot *given, struct error *error) {
+    assert(!service->once);
+    struct snapshot *read = NULL;
     enum status status = STATUS_OK;
     if (given == NULL && service->store != NULL)
         status = service_read_store(service, &read, error);
-    struct image *image = given != NULL ? given : read;
-    if (status == STATUS_OK && image != NULL)
-        status = service_restore(service, image, error);
-    image_free(read);
+    struct snapshot *snapshot = given != NULL ? given : read;
+    if (status == STATUS_OK && snapshot != NULL)
+        status = service_restore(service, snapshot, error);
+    snapshot_free(read);
     for (uint32_t i = 0; i < service->exporter_count && status == STATUS_OK; i++)
         sender_note_place(&service->exporters[i].sender);
     service->rewrite = service->store != NULL;
     return status;
 }
 
-static enum status start_all(struct service *service, struct image *image, struct error *error) {
+static enum status start_all(struct service *service, struct snapshot *snapshot,
+                             struct error *error) {
     service->stop_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     service->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (service->stop_descriptor < 0 || service->wake_descriptor < 0)
@@ -301,19 +324,22 @@ static enum status start_all(struct service *service, struct image *image, struc
     if (status == STATUS_OK)
         status = start_receivers(service, error);
     if (status == STATUS_OK && !service->once)
-        status = go_on(service, image, error);
+        status = go_on(service, snapshot, error);
     return status;
 }
 
 enum status service_start(struct service **out, const struct plan *plan, bool once,
-                          struct image *image, struct error *error) {
+                          struct snapshot *snapshot, struct error *error) {
+    assert(plan != NULL);
+    assert(snapshot == NULL || !once);
     struct service *service = memory_zero(1, sizeof *service);
+    service->magic = SERVICE_MAGIC;
     service->plan = plan;
     service->once = once;
     service->stop_descriptor = service->wake_descriptor = -1;
     intake_init(&service->intake);
     service_status_init(service);
-    enum status status = start_all(service, image, error);
+    enum status status = start_all(service, snapshot, error);
     if (status == STATUS_OK && !once)
         status = service_metrics_start(service, error);
     service_set_built(service, status == STATUS_OK);
@@ -337,6 +363,7 @@ static void stop_receivers(struct service *service) {
         struct run_receiver *receiver = &service->receivers[i];
         instance_stop(&receiver->instance);
         feed_free(receiver->feed);
+        memory_give(receiver->taken);
         memory_give(receiver->runners);
         memory_give(receiver->rows);
     }
@@ -364,8 +391,8 @@ void service_free(struct service *service) {
     memory_give(service->exporters);
     memory_give(service->missing_inputs);
     intake_release(&service->intake);
-    pthread_mutex_destroy(&service->reload_lock);
-    pthread_mutex_destroy(&service->status_lock);
+    lock_destroy(&service->reload_lock);
+    lock_destroy(&service->status_lock);
     if (service->stop_descriptor >= 0)
         close(service->stop_descriptor);
     if (service->wake_descriptor >= 0)
@@ -391,6 +418,7 @@ static void report_sources(const struct service *service, struct report *report)
 }
 
 void service_progress(struct service *service, uint64_t *done_bytes, uint64_t *total_bytes) {
+    assert(service->magic == SERVICE_MAGIC);
     *done_bytes = atomic_load_explicit(&service->intake.done_bytes, memory_order_relaxed);
     *total_bytes = atomic_load_explicit(&service->intake.total_bytes, memory_order_relaxed);
 }
@@ -406,6 +434,7 @@ static void report_titles(const struct service *service, struct report *report) 
 }
 
 void service_report(struct service *service, struct report *report) {
+    assert(service->magic == SERVICE_MAGIC);
     *report = (struct report){0};
     intake_report(&service->intake, report);
     report_sources(service, report);

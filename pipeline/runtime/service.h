@@ -13,54 +13,17 @@
 // on from the last one. A reload hands the same from one service to the next in memory.
 #pragma once
 
-#include "pipeline/component/feed.h"
 #include "pipeline/plan/plan.h"
+#include "pipeline/runtime/run_report.h"
 
 struct service;
-struct image;
-
-// One input, for people. `path` and `format` live as long as the service.
-struct report_source {
-    struct slice path;
-    struct source_figures figures;
-};
-
-// A record that was refused: where, and why in words ("run.jsonl:812: pid: …").
-struct report_refusal {
-    struct slice path;
-    uint64_t position;
-    struct decode_fault fault;
-};
-
-// What was read, skipped and refused; a snapshot that the caller releases.
-struct report {
-    struct report_source *sources;
-    uint32_t source_count;
-    uint64_t accepted;
-    uint64_t refused;
-    uint64_t refused_by[DECODE_CATEGORY_COUNT];
-    uint64_t bytes;
-    struct report_refusal *refusals; // the first of them, at most REPORT_REFUSALS_MAX
-    uint32_t refusal_count;
-    char **notes; // inputs that were left out and why, at most REPORT_NOTES_MAX; complete sentences
-    uint32_t note_count;
-    uint64_t notes_dropped;
-    uint32_t missing_count; // inputs that were named and are not there
-    uint64_t done_bytes;    // progress
-    uint64_t total_bytes;
-    uint64_t verdict_count[SEVERITY_CRITICAL + 1]; // last state of each verdict, by severity
-    // With inputs that end: what was found, pipeline by pipeline. The headlines are the service's.
-    struct verdict_title *verdicts;
-    uint32_t title_count;
-};
-
-enum { REPORT_REFUSALS_MAX = 64, REPORT_NOTES_MAX = 256 };
+struct snapshot;
 
 // Starts extensions, exporters, then processors (receivers start with the run), and goes on from
-// `image` or, when that is NULL, from the store's last checkpoint. On failure everything that was
-// started is stopped again and *service is NULL.
+// `snapshot` or, when that is NULL, from the store's last checkpoint. On failure everything that
+// was started is stopped again and *service is NULL.
 enum status service_start(struct service **service, const struct plan *plan, bool once,
-                          struct image *image, struct error *error) MUST_USE;
+                          struct snapshot *snapshot, struct error *error) MUST_USE;
 // Reads everything to its end. STATUS_CONFIG when a receiver's input has no end.
 enum status service_run_once(struct service *service, struct error *error) MUST_USE;
 // Runs until service_ask_stop and returns after the graceful stop; or until service_ask_reload and
@@ -69,7 +32,7 @@ enum status service_run_once(struct service *service, struct error *error) MUST_
 enum status service_run(struct service *service, bool *reload, struct error *error) MUST_USE;
 // Stops receivers and deliveries where they are and gives out all state, for the service of the
 // next configuration. Only service_free may follow.
-enum status service_pause(struct service *service, struct image **image,
+enum status service_pause(struct service *service, struct snapshot **snapshot,
                           struct error *error) MUST_USE;
 // Any thread and signal handlers. Makes both kinds of run end early: `run_once` then fails with
 // STATUS_STOPPED after finishing what it has read.

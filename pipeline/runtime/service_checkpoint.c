@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written together, so that a start can go on as if nothing had happened?
+// What is written together, so that a start goes on as if nothing had happened.
 //
 // With all pipelines and senders held for a moment, what changed is copied into one batch of the
 // store: pages of declared state, strings that are new, blocks that wait for exporters, how far
 // delivery and sources have come. The store writes it in the background; when it is durable,
 // sources' positions become safe and held blocks may leave. One checkpoint at a time. The pipelines
-// stand still for a pass over their memory and the copy of what changed.
+// stand still for a pass over their memory and the copy of what changed. At a reload the same goes,
+// whole, into a snapshot in memory.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -16,7 +17,7 @@
 
 #define SENDER_META "sender/"
 // Numbers under that name.
-enum { META_DELIVERY, META_ASKED_UNTIL };
+enum { META_DELIVERY, META_ASKED_UNTIL, META_TAKEN };
 static const char LAYOUT_META[] = "layout";
 
 // What is kept of a sender beside its blocks; the exporter's own words of delivery follow it.
@@ -25,114 +26,129 @@ struct sender_meta {
     uint64_t delivered_sequence;
 };
 
-// -- into the store -----------------------------------------------------------------------------
-
-struct store_sink {
-    struct store_batch *batch;
-    uint64_t puts;
+// How much of the first block that waits was delivered already.
+struct taken_meta {
+    uint64_t bytes;
+    uint64_t records;
 };
 
-static void sink_put(void *context, const char *name, uint64_t number, struct slice bytes) {
-    struct store_sink *sink = context;
-    store_put(sink->batch, STORE_STATE, name, number, bytes);
-    sink->puts++;
+// -- what is written ----------------------------------------------------------------------------
+
+static void write_saver(struct saver *saver, const struct blob_sink *sink, bool all) {
+    if (all)
+        saver_forget(saver);
+    saver_save(saver, sink);
 }
 
-static void sink_drop(void *context, const char *name, uint64_t first, uint64_t last) {
-    struct store_sink *sink = context;
-    store_delete(sink->batch, STORE_STATE, name, first, last);
-}
-
-// Calls for every saver there is, pipelines first.
-static void each_saver(struct service *service, void (*visit)(struct saver *, void *),
-                       void *context) {
+// What pipelines, their stages and exporters remember: what changed, or `all` of it.
+static void write_states(struct service *service, const struct blob_sink *sink, bool all) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct run_pipeline *pipeline = &service->pipelines[i];
-        visit(&pipeline->saver, context);
+        runner_prepare_state(&pipeline->runner);
+        write_saver(&pipeline->saver, sink, all);
         for (uint32_t j = 0; j < pipeline->stage_count; j++)
-            visit(&pipeline->stages[j].saver, context);
+            write_saver(&pipeline->stages[j].saver, sink, all);
     }
     for (uint32_t i = 0; i < service->exporter_count; i++)
-        visit(&service->exporters[i].instance.saver, context);
+        write_saver(&service->exporters[i].instance.saver, sink, all);
 }
 
-static void save_one(struct saver *saver, void *context) {
-    saver_save(saver, context);
-}
-
-static void forget_one(struct saver *saver, void *context) {
-    (void)context;
-    saver_forget(saver);
-}
-
-static void save_strings(struct service *service, struct store_batch *batch) {
+// Strings that are new since the last time.
+static void write_strings(struct service *service, const struct blob_sink *sink) {
     string_id last = intern_count();
     for (string_id id = service->saved_strings + 1; id <= last; id++)
-        store_put(batch, STORE_STRINGS, "", id, intern_slice(id));
+        sink->put(sink->context, STORAGE_STRINGS, "", id, intern_slice(id));
     service->saved_strings = last;
 }
 
+static void put_meta(const struct blob_sink *sink, const char *id, uint64_t number,
+                     const void *bytes, size_t size) {
+    char name[SITE_MAX];
+    snprintf(name, sizeof name, SENDER_META "%s", id);
+    sink->put(sink->context, STORAGE_META, name, number, (struct slice){bytes, size});
+}
+
 // A block's bytes go behind how many records they are.
-static void put_block(struct store_batch *batch, const char *id, const struct sender_block *block,
+static void put_block(const struct blob_sink *sink, const char *id, const struct block *block,
                       struct buffer *scratch) {
+    assert(block->sequence > 0);
     buffer_reset(scratch);
     buffer_append(scratch, (struct slice){(const char *)&block->records, sizeof block->records});
     buffer_append(scratch, buffer_slice(&block->bytes));
-    store_put(batch, STORE_QUEUE, id, block->sequence, buffer_slice(scratch));
+    sink->put(sink->context, STORAGE_QUEUE, id, block->sequence, buffer_slice(scratch));
 }
 
-static void meta_of(const struct sender *sender, struct buffer *out) {
-    struct sender_meta meta = {sender->next_sequence, sender->delivered_sequence};
-    buffer_reset(out);
-    buffer_append(out, (struct slice){(const char *)&meta, sizeof meta});
-    buffer_append(out, buffer_slice(&sender->delivered));
+static struct sender_progress progress_of(const struct sender *sender) {
+    assert(lock_is_held(&sender->lock));
+    const struct block_queue *queue = &sender->queue;
+    return (struct sender_progress){queue->next_sequence, queue->delivered_sequence,
+                                    queue->taken_bytes, sender->retry.asked_until_ns};
 }
 
-// Under the sender's lock.
-static void save_sender(struct run_exporter *exporter, struct store_batch *batch,
-                        struct buffer *scratch) {
+// How far delivery has come, and the blocks that wait: all, or those that no checkpoint holds yet.
+static void write_sender(struct run_exporter *exporter, const struct blob_sink *sink, bool all,
+                         struct buffer *scratch) {
     struct sender *sender = &exporter->sender;
+    const struct block_queue *queue = &sender->queue;
     const char *id = exporter->instance.component->id;
-    char name[SITE_MAX];
-    snprintf(name, sizeof name, SENDER_META "%s", id);
+    assert(lock_is_held(&sender->lock));
     sender_close_block(sender);
-    for (uint32_t i = 0; i < sender->block_count; i++) {
-        const struct sender_block *block = sender_block_at(sender, i);
-        if (block->ticket == 0 && block->bytes.size + sizeof block->records <= STORE_BLOB_MAX)
-            put_block(batch, id, block, scratch);
+    for (uint32_t i = 0; i < queue->count; i++) {
+        const struct block *block = block_queue_at(queue, i);
+        bool fits = block->bytes.size + sizeof block->records <= STORAGE_BLOB_MAX;
+        if (all || (block->ticket == 0 && fits))
+            put_block(sink, id, block, scratch);
     }
-    if (sender->persisted_from <= sender->delivered_sequence) {
-        store_delete(batch, STORE_QUEUE, id, sender->persisted_from, sender->delivered_sequence);
-        sender->persisted_from = sender->delivered_sequence + 1;
+    if (sender->persisted_from <= queue->delivered_sequence && sink->drop != NULL) {
+        sink->drop(sink->context, STORAGE_QUEUE, id, sender->persisted_from,
+                   queue->delivered_sequence);
+        sender->persisted_from = queue->delivered_sequence + 1;
     }
-    meta_of(sender, scratch);
-    store_put(batch, STORE_META, name, META_DELIVERY, buffer_slice(scratch));
-    uint64_t until = sender_asked_until_unix_ns(sender);
-    store_put(batch, STORE_META, name, META_ASKED_UNTIL,
-              (struct slice){(const char *)&until, sizeof until});
-    exporter->saved_asked = sender->asked_until_ns;
-    exporter->saved_next = sender->next_sequence;
-    exporter->saved_delivered = sender->delivered_sequence;
+    struct sender_meta meta = {queue->next_sequence, queue->delivered_sequence};
+    buffer_reset(scratch);
+    buffer_append(scratch, (struct slice){(const char *)&meta, sizeof meta});
+    buffer_append(scratch, buffer_slice(&sender->delivered));
+    put_meta(sink, id, META_DELIVERY, scratch->data, scratch->size);
+    uint64_t until = retry_asked_until_unix_ns(&sender->retry);
+    put_meta(sink, id, META_ASKED_UNTIL, &until, sizeof until);
+    struct taken_meta taken = {queue->taken_bytes, queue->taken_records};
+    put_meta(sink, id, META_TAKEN, &taken, sizeof taken);
+    exporter->saved = progress_of(sender);
 }
+
+static void write_senders(struct service *service, const struct blob_sink *sink, bool all) {
+    struct buffer scratch;
+    buffer_init(&scratch, BLOCK_BYTES_MAX + 4096);
+    for (uint32_t i = 0; i < service->exporter_count; i++)
+        write_sender(&service->exporters[i], sink, all, &scratch);
+    buffer_release(&scratch);
+}
+
+// -- locks --------------------------------------------------------------------------------------
 
 void service_lock_runners(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
     for (uint32_t i = 0; i < service->pipeline_count; i++)
-        pthread_mutex_lock(&service->pipelines[i].runner.lock);
+        lock_take(&service->pipelines[i].runner.lock);
 }
 
 void service_unlock_runners(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
     for (uint32_t i = service->pipeline_count; i-- > 0;)
-        pthread_mutex_unlock(&service->pipelines[i].runner.lock);
+        lock_release(&service->pipelines[i].runner.lock);
 }
 
-static void lock_senders(struct service *service, bool lock) {
-    for (uint32_t i = 0; i < service->exporter_count; i++) {
-        if (lock)
-            sender_lock(&service->exporters[i].sender);
-        else
-            sender_unlock(&service->exporters[i].sender);
-    }
+static void lock_senders(struct service *service) {
+    for (uint32_t i = 0; i < service->exporter_count; i++)
+        lock_take(&service->exporters[i].sender.lock);
 }
+
+static void unlock_senders(struct service *service) {
+    for (uint32_t i = service->exporter_count; i-- > 0;)
+        lock_release(&service->exporters[i].sender.lock);
+}
+
+// -- into the store -----------------------------------------------------------------------------
 
 static bool anything_changed(const struct service *service) {
     if (service->rewrite)
@@ -141,16 +157,15 @@ static bool anything_changed(const struct service *service) {
         if (service->pipelines[i].runner.changed)
             return true;
     for (uint32_t i = 0; i < service->exporter_count; i++) {
-        const struct run_exporter *exporter = &service->exporters[i];
-        if (exporter->sender.next_sequence != exporter->saved_next ||
-            exporter->sender.delivered_sequence != exporter->saved_delivered ||
-            exporter->sender.asked_until_ns != exporter->saved_asked)
+        struct sender_progress now = progress_of(&service->exporters[i].sender);
+        if (memcmp(&now, &service->exporters[i].saved, sizeof now) != 0)
             return true;
     }
     return false;
 }
 
 static void mark_positions(struct service *service) {
+    assert(service->store != NULL);
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
         runner->changed = false;
@@ -162,86 +177,80 @@ static void mark_positions(struct service *service) {
     }
 }
 
-static void replace_all(struct service *service, struct store_batch *batch) {
-    store_delete_names(batch, STORE_STATE, "");
-    store_delete_names(batch, STORE_STRINGS, "");
-    store_delete_names(batch, STORE_QUEUE, "");
-    store_delete_names(batch, STORE_META, SENDER_META);
+static void replace_all(struct service *service, struct storage_batch *batch) {
+    assert(service->rewrite);
+    storage_delete_names(batch, STORAGE_STATE, "");
+    storage_delete_names(batch, STORAGE_STRINGS, "");
+    storage_delete_names(batch, STORAGE_QUEUE, "");
+    storage_delete_names(batch, STORAGE_META, SENDER_META);
     service->saved_strings = STRING_NONE;
-    service->rewrite = false;
-    each_saver(service, forget_one, NULL);
     uint32_t layout = STATE_LAYOUT;
-    store_put(batch, STORE_META, LAYOUT_META, 0,
-              (struct slice){(const char *)&layout, sizeof layout});
+    storage_put(batch, STORAGE_META, LAYOUT_META, 0,
+                (struct slice){(const char *)&layout, sizeof layout});
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         struct sender *sender = &service->exporters[i].sender;
-        for (uint32_t j = 0; j < sender->block_count; j++)
-            sender_block_at(sender, j)->ticket = 0;
+        for (uint32_t j = 0; j < sender->queue.count; j++)
+            block_queue_at(&sender->queue, j)->ticket = 0;
     }
 }
 
 static void write_checkpoint(struct service *service) {
-    struct store_sink to = {.batch = store_batch_new(service->store)};
-    struct blob_sink sink = {&to, sink_put, sink_drop};
-    struct buffer scratch;
-    buffer_init(&scratch, STORE_BLOB_MAX + 4096);
+    assert(service->store != NULL);
+    assert(service->ticket == 0);
+    struct storage_batch *batch = storage_batch_new(service->store);
+    struct blob_sink sink = batch_sink(batch);
     if (service->rewrite)
-        replace_all(service, to.batch);
-    for (uint32_t i = 0; i < service->pipeline_count; i++)
-        runner_prepare_state(&service->pipelines[i].runner);
-    each_saver(service, save_one, &sink);
-    save_strings(service, to.batch);
-    for (uint32_t i = 0; i < service->exporter_count; i++)
-        save_sender(&service->exporters[i], to.batch, &scratch);
+        replace_all(service, batch);
+    write_states(service, &sink, service->rewrite);
+    service->rewrite = false;
+    write_strings(service, &sink);
+    write_senders(service, &sink, false);
     mark_positions(service);
-    service->ticket = store_submit_checkpoint(to.batch);
+    service->ticket = storage_submit_checkpoint(batch);
     for (uint32_t i = 0; i < service->exporter_count; i++) {
-        struct sender *sender = &service->exporters[i].sender;
-        for (uint32_t j = 0; j < sender->block_count; j++)
-            if (sender_block_at(sender, j)->ticket == 0)
-                sender_block_at(sender, j)->ticket = service->ticket;
+        struct block_queue *queue = &service->exporters[i].sender.queue;
+        for (uint32_t j = 0; j < queue->count; j++)
+            if (block_queue_at(queue, j)->ticket == 0)
+                block_queue_at(queue, j)->ticket = service->ticket;
     }
-    buffer_release(&scratch);
 }
 
 void service_checkpoint(struct service *service, bool locked) {
+    assert(service->magic == SERVICE_MAGIC);
     if (service->store == NULL || service->ticket != 0)
         return;
     atomic_store(&service->checkpoint_asked, false);
     service->checkpoint_ns = clock_monotonic_ns();
     if (!locked)
         service_lock_runners(service);
-    lock_senders(service, true);
+    lock_senders(service);
     if (anything_changed(service))
         write_checkpoint(service);
-    lock_senders(service, false);
+    unlock_senders(service);
     if (!locked)
         service_unlock_runners(service);
 }
 
-static void publish(struct service *service, bool locked) {
-    if (service->ticket == 0 || store_durable(service->store) < service->ticket)
+void service_checkpoint_publish(struct service *service, bool locked) {
+    assert(service->magic == SERVICE_MAGIC);
+    if (service->ticket == 0 || storage_durable(service->store) < service->ticket)
         return;
     service->durable = service->ticket;
     service->ticket = 0;
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
         if (!locked)
-            pthread_mutex_lock(&runner->lock);
+            lock_take(&runner->lock);
         for (uint32_t row = 0; row < runner->sources.used; row++) {
             struct runner_source *source = runner_source_at(runner, row);
             if (source->in_use)
                 source->safe = source->pending;
         }
         if (!locked)
-            pthread_mutex_unlock(&runner->lock);
+            lock_release(&runner->lock);
     }
     for (uint32_t i = 0; i < service->exporter_count; i++)
         sender_durable(&service->exporters[i].sender, service->durable);
-}
-
-void service_checkpoint_publish(struct service *service) {
-    publish(service, false);
 }
 
 static void wait_durable(struct service *service, uint64_t deadline_ns, bool locked) {
@@ -249,11 +258,12 @@ static void wait_durable(struct service *service, uint64_t deadline_ns, bool loc
     struct error error;
     if (service->ticket == 0 || deadline_ns <= now)
         return;
-    if (store_wait(service->store, service->ticket, deadline_ns - now, &error) == STATUS_OK)
-        publish(service, locked);
+    if (storage_wait(service->store, service->ticket, deadline_ns - now, &error) == STATUS_OK)
+        service_checkpoint_publish(service, locked);
 }
 
-static void checkpoint_and_wait(struct service *service, uint64_t deadline_ns, bool locked) {
+void service_checkpoint_finish(struct service *service, uint64_t deadline_ns, bool locked) {
+    assert(service->magic == SERVICE_MAGIC);
     if (service->store == NULL)
         return;
     wait_durable(service, deadline_ns, locked);
@@ -261,15 +271,8 @@ static void checkpoint_and_wait(struct service *service, uint64_t deadline_ns, b
     wait_durable(service, deadline_ns, locked);
 }
 
-void service_checkpoint_finish(struct service *service, uint64_t deadline_ns) {
-    checkpoint_and_wait(service, deadline_ns, false);
-}
-
-void service_checkpoint_now(struct service *service, uint64_t deadline_ns) {
-    checkpoint_and_wait(service, deadline_ns, true);
-}
-
 bool service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
+    assert(service->magic == SERVICE_MAGIC);
     if (service->store == NULL)
         return false;
     // Were the checkpoint before it still on its way, this one would say of blocks that they are
@@ -277,123 +280,62 @@ bool service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
     wait_durable(service, deadline_ns, false);
     if (service->ticket != 0)
         return false;
-    struct store_batch *batch = store_batch_new(service->store);
-    struct store_sink to = {.batch = batch};
-    struct blob_sink sink = {&to, sink_put, sink_drop};
-    struct buffer scratch;
-    buffer_init(&scratch, STORE_BLOB_MAX + 4096);
-    lock_senders(service, true);
-    for (uint32_t i = 0; i < service->exporter_count; i++) {
+    struct storage_batch *batch = storage_batch_new(service->store);
+    struct blob_sink sink = batch_sink(batch);
+    lock_senders(service);
+    for (uint32_t i = 0; i < service->exporter_count; i++)
         saver_save(&service->exporters[i].instance.saver, &sink);
-        save_sender(&service->exporters[i], batch, &scratch);
-    }
-    save_strings(service, batch);
-    lock_senders(service, false);
-    buffer_release(&scratch);
-    service->ticket = store_submit_checkpoint(batch);
+    write_senders(service, &sink, false);
+    write_strings(service, &sink);
+    unlock_senders(service);
+    service->ticket = storage_submit_checkpoint(batch);
     wait_durable(service, deadline_ns, false);
     return service->ticket == 0;
 }
 
 // -- into memory --------------------------------------------------------------------------------
 
-static void image_sink_put(void *context, const char *name, uint64_t number, struct slice bytes) {
-    image_put(context, name, number, bytes);
-}
-
-static void image_sink_drop(void *context, const char *name, uint64_t first, uint64_t last) {
-    (void)context;
-    (void)name;
-    (void)first;
-    (void)last;
-}
-
-// Names of blobs that are not pages, in an image.
-#define IMAGE_QUEUE "queue:"
-#define IMAGE_META  "meta:"
-
-static void image_sender(struct image *image, struct run_exporter *exporter,
-                         struct buffer *scratch) {
-    struct sender *sender = &exporter->sender;
-    char name[SITE_MAX];
-    snprintf(name, sizeof name, IMAGE_QUEUE "%s", exporter->instance.component->id);
-    sender_close_block(sender);
-    for (uint32_t i = 0; i < sender->block_count; i++) {
-        const struct sender_block *block = sender_block_at(sender, i);
-        buffer_reset(scratch);
-        buffer_append(scratch,
-                      (struct slice){(const char *)&block->records, sizeof block->records});
-        buffer_append(scratch, buffer_slice(&block->bytes));
-        image_put(image, name, block->sequence, buffer_slice(scratch));
-    }
-    snprintf(name, sizeof name, IMAGE_META SENDER_META "%s", exporter->instance.component->id);
-    meta_of(sender, scratch);
-    image_put(image, name, META_DELIVERY, buffer_slice(scratch));
-    uint64_t until = sender_asked_until_unix_ns(sender);
-    image_put(image, name, META_ASKED_UNTIL, (struct slice){(const char *)&until, sizeof until});
-}
-
-struct image *service_image(struct service *service) {
-    struct image *image = image_new();
-    struct blob_sink sink = {image, image_sink_put, image_sink_drop};
-    struct buffer scratch;
-    buffer_init(&scratch, SENDER_BLOCK_BYTES + 4096);
-    for (uint32_t i = 0; i < service->pipeline_count; i++)
-        runner_prepare_state(&service->pipelines[i].runner);
-    each_saver(service, forget_one, NULL);
-    each_saver(service, save_one, &sink);
-    for (uint32_t i = 0; i < service->exporter_count; i++)
-        image_sender(image, &service->exporters[i], &scratch);
-    buffer_release(&scratch);
-    return image;
+struct snapshot *service_snapshot(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
+    struct snapshot *snapshot = snapshot_new();
+    struct blob_sink sink = snapshot_sink(snapshot);
+    write_states(service, &sink, true);
+    lock_senders(service);
+    write_senders(service, &sink, true);
+    unlock_senders(service);
+    return snapshot;
 }
 
 // -- from the store -----------------------------------------------------------------------------
 
 struct reading {
-    struct image *image;
-    const char *prefix;
-    uint64_t count;
+    struct snapshot *snapshot;
+    enum storage_space space;
 };
 
 static bool read_blob(void *context, const char *name, uint64_t number, struct slice bytes) {
-    struct reading *reading = context;
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", reading->prefix, name);
-    image_put(reading->image, full, number, bytes);
-    reading->count++;
+    const struct reading *reading = context;
+    snapshot_put(reading->snapshot, reading->space, name, number, bytes);
     return true;
 }
 
-static bool read_string(void *context, const char *name, uint64_t number, struct slice bytes) {
-    struct reading *reading = context;
-    (void)name;
-    if (number <= UINT32_MAX)
-        image_put_string(reading->image, (string_id)number, bytes);
-    return true;
-}
-
-enum status service_read_store(struct service *service, struct image **out, struct error *error) {
-    struct reading reading = {.image = image_new(), .prefix = IMAGE_META};
-    image_strings_are_foreign(reading.image);
-    struct store *store = service->store;
-    enum status status =
-        store_scan(store, STORE_META, NULL, 0, UINT64_MAX, read_blob, &reading, error);
-    reading.prefix = "";
-    if (status == STATUS_OK)
-        status =
-            store_scan(store, STORE_STRINGS, NULL, 0, UINT64_MAX, read_string, &reading, error);
-    if (status == STATUS_OK)
-        status = store_scan(store, STORE_STATE, NULL, 0, UINT64_MAX, read_blob, &reading, error);
-    reading.prefix = IMAGE_QUEUE;
-    if (status == STATUS_OK)
-        status = store_scan(store, STORE_QUEUE, NULL, 0, UINT64_MAX, read_blob, &reading, error);
-    bool any = reading.count > 0;
-    if (status != STATUS_OK || !any) {
-        image_free(reading.image);
-        reading.image = NULL;
+enum status service_read_store(struct service *service, struct snapshot **out,
+                               struct error *error) {
+    assert(service->magic == SERVICE_MAGIC);
+    static const enum storage_space spaces[] = {STORAGE_META, STORAGE_STRINGS, STORAGE_STATE,
+                                                STORAGE_QUEUE};
+    struct snapshot *snapshot = snapshot_new();
+    snapshot_set_foreign(snapshot);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0] && status == STATUS_OK; i++) {
+        struct reading reading = {snapshot, spaces[i]};
+        status = storage_scan(service->store, spaces[i], NULL, 0, UINT64_MAX, read_blob, &reading,
+                              error);
     }
-    *out = reading.image;
+    bool any = status == STATUS_OK && !snapshot_is_empty(snapshot);
+    if (!any)
+        snapshot_free(snapshot);
+    *out = any ? snapshot : NULL;
     return status;
 }
 
@@ -413,109 +355,125 @@ static void say_left_aside(const struct saver *saver, enum saver_answer answer) 
 }
 
 static void load_component(struct saver *saver, const struct component_type *type, void *memory,
-                           struct image *image) {
-    saver_load(saver, image);
-    if (type->restored != NULL)
-        type->restored(memory);
+                           struct snapshot *snapshot) {
+    saver_load(saver, snapshot);
+    component_restored(type, memory);
 }
 
 // Stages up to the first that does not fit; all or nothing when something is damaged.
-static void restore_pipeline(struct run_pipeline *pipeline, struct image *image) {
-    enum saver_answer answer = saver_check(&pipeline->saver, image);
-    uint32_t fits = 0;
-    if (answer == SAVER_WHOLE) {
-        for (; fits < pipeline->stage_count; fits++) {
-            const struct saver *saver = &pipeline->stages[fits].saver;
-            enum saver_answer stage = saver_check(saver, image);
-            if (stage == SAVER_WHOLE)
-                continue;
-            say_left_aside(saver, stage);
-            if (stage == SAVER_DAMAGED)
-                return;
-            break;
-        }
-    } else {
+static void restore_pipeline(struct run_pipeline *pipeline, struct snapshot *snapshot) {
+    enum saver_answer answer = saver_check(&pipeline->saver, snapshot);
+    if (answer != SAVER_WHOLE) {
         say_left_aside(&pipeline->saver, answer);
         return;
     }
-    saver_load(&pipeline->saver, image);
-    runner_restored(&pipeline->runner, clock_monotonic_ns(), !image_is_foreign(image));
+    uint32_t fits = 0;
+    for (; fits < pipeline->stage_count && answer == SAVER_WHOLE; fits += answer == SAVER_WHOLE)
+        answer = saver_check(&pipeline->stages[fits].saver, snapshot);
+    if (answer != SAVER_WHOLE)
+        say_left_aside(&pipeline->stages[fits].saver, answer);
+    if (answer == SAVER_DAMAGED)
+        return;
+    saver_load(&pipeline->saver, snapshot);
+    runner_restored(&pipeline->runner, clock_monotonic_ns(), !snapshot_is_foreign(snapshot));
     for (uint32_t i = 0; i < fits; i++)
         load_component(&pipeline->stages[i].saver, pipeline->stages[i].component->type,
-                       pipeline->stages[i].memory, image);
+                       pipeline->stages[i].memory, snapshot);
 }
 
-static enum status restore_sender(struct run_exporter *exporter, struct image *image,
-                                  struct error *error) {
-    char name[SITE_MAX];
-    snprintf(name, sizeof name, IMAGE_META SENDER_META "%s", exporter->instance.component->id);
+// A number that is kept of a sender; false when it is not there or has another size.
+static bool get_meta(const struct snapshot *snapshot, const char *name, uint64_t number, void *out,
+                     size_t size) {
     struct slice bytes;
-    struct sender_meta meta;
-    uint64_t until;
-    if (image_get(image, name, META_ASKED_UNTIL, &bytes) && bytes.size == sizeof until) {
-        memcpy(&until, bytes.data, sizeof until);
-        sender_hold_until(&exporter->sender, until);
-    }
-    if (!image_get(image, name, META_DELIVERY, &bytes) || bytes.size < sizeof meta)
-        return STATUS_OK;
-    memcpy(&meta, bytes.data, sizeof meta);
-    struct slice delivered = {bytes.data + sizeof meta, bytes.size - sizeof meta};
-    enum status status = sender_resume(&exporter->sender, meta.next_sequence,
-                                       meta.delivered_sequence, delivered, error);
-    snprintf(name, sizeof name, IMAGE_QUEUE "%s", exporter->instance.component->id);
-    uint64_t sequence = meta.delivered_sequence + 1;
-    for (; status == STATUS_OK && sequence < meta.next_sequence; sequence++) {
+    bool there = snapshot_get(snapshot, STORAGE_META, name, number, &bytes) && bytes.size == size;
+    if (there)
+        memcpy(out, bytes.data, size);
+    return there;
+}
+
+static void restore_blocks(struct run_exporter *exporter, const struct snapshot *snapshot,
+                           const struct sender_meta *meta) {
+    const char *id = exporter->instance.component->id;
+    struct slice bytes;
+    for (uint64_t i = meta->delivered_sequence + 1; i < meta->next_sequence; i++) {
         uint64_t records = 0;
-        if (!image_get(image, name, sequence, &bytes) || bytes.size < sizeof records) {
+        if (!snapshot_get(snapshot, STORAGE_QUEUE, id, i, &bytes) || bytes.size < sizeof records) {
             log_write(LOG_ERROR, (struct log_site){"C5004", exporter->instance.site},
                       "block %llu, which waited for delivery, is missing in the store",
-                      (unsigned long long)sequence);
+                      (unsigned long long)i);
             continue;
         }
         memcpy(&records, bytes.data, sizeof records);
-        bytes.data += sizeof records;
-        bytes.size -= sizeof records;
-        sender_restore_block(&exporter->sender, sequence, bytes, records);
+        bytes = (struct slice){bytes.data + sizeof records, bytes.size - sizeof records};
+        block_queue_restore(&exporter->sender.queue, i, bytes, records);
     }
-    return status;
 }
 
-static void say_dropped_queues(const struct service *service, const struct image *image) {
-    uint32_t at = 0;
-    const char *name, *said = "";
-    uint64_t number;
+static enum status restore_sender(struct run_exporter *exporter, const struct snapshot *snapshot,
+                                  struct error *error) {
+    char name[SITE_MAX];
+    snprintf(name, sizeof name, SENDER_META "%s", exporter->instance.component->id);
+    struct sender *sender = &exporter->sender;
     struct slice bytes;
-    while (image_next(image, &at, &name, &number, &bytes)) {
-        if (strncmp(name, IMAGE_QUEUE, sizeof IMAGE_QUEUE - 1) != 0 || strcmp(name, said) == 0)
-            continue;
-        said = name;
-        bool known = false;
-        for (uint32_t i = 0; i < service->exporter_count && !known; i++)
-            known = strcmp(service->exporters[i].instance.component->id,
-                           name + sizeof IMAGE_QUEUE - 1) == 0;
-        if (!known)
+    struct sender_meta meta;
+    struct taken_meta taken = {0};
+    uint64_t until;
+    if (get_meta(snapshot, name, META_ASKED_UNTIL, &until, sizeof until))
+        retry_hold_until(&sender->retry, until);
+    if (!snapshot_get(snapshot, STORAGE_META, name, META_DELIVERY, &bytes) ||
+        bytes.size < sizeof meta)
+        return STATUS_OK;
+    memcpy(&meta, bytes.data, sizeof meta);
+    struct slice delivered = {bytes.data + sizeof meta, bytes.size - sizeof meta};
+    enum status status =
+        sender_resume(sender, meta.next_sequence, meta.delivered_sequence, delivered, error);
+    if (status != STATUS_OK)
+        return status;
+    restore_blocks(exporter, snapshot, &meta);
+    if (get_meta(snapshot, name, META_TAKEN, &taken, sizeof taken) &&
+        !block_queue_restore_taken(&sender->queue, taken.bytes, taken.records))
+        log_write(LOG_WARN, (struct log_site){"C5004", exporter->instance.site},
+                  "how much of the first waiting block was delivered is not known: it is sent "
+                  "again as a whole");
+    return STATUS_OK;
+}
+
+static bool has_exporter(const struct service *service, const char *id) {
+    for (uint32_t i = 0; i < service->exporter_count; i++)
+        if (strcmp(service->exporters[i].instance.component->id, id) == 0)
+            return true;
+    return false;
+}
+
+// Blobs of one name stand together.
+static void say_dropped_queues(const struct service *service, const struct snapshot *snapshot) {
+    uint32_t at = 0;
+    const char *said = "";
+    for (const char *id; (id = snapshot_next(snapshot, STORAGE_QUEUE, &at)) != NULL; said = id)
+        if (strcmp(id, said) != 0 && !has_exporter(service, id))
             log_write(LOG_WARN, (struct log_site){.code = "C5005"},
                       "no pipeline writes to the exporter %s any more: what waited for it is "
                       "dropped",
-                      name + sizeof IMAGE_QUEUE - 1);
-    }
+                      id);
 }
 
-enum status service_restore(struct service *service, struct image *image, struct error *error) {
+enum status service_restore(struct service *service, struct snapshot *snapshot,
+                            struct error *error) {
+    assert(service->magic == SERVICE_MAGIC);
     for (uint32_t i = 0; i < service->pipeline_count; i++)
-        restore_pipeline(&service->pipelines[i], image);
+        restore_pipeline(&service->pipelines[i], snapshot);
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         struct run_exporter *exporter = &service->exporters[i];
         struct saver *saver = &exporter->instance.saver;
-        enum saver_answer answer = saver_check(saver, image);
+        enum saver_answer answer = saver_check(saver, snapshot);
         if (answer == SAVER_WHOLE)
             load_component(saver, exporter->instance.component->type, exporter->instance.memory,
-                           image);
-        enum status status = restore_sender(exporter, image, error);
+                           snapshot);
+        enum status status = restore_sender(exporter, snapshot, error);
         if (status != STATUS_OK)
             return status;
     }
-    say_dropped_queues(service, image);
+    say_dropped_queues(service, snapshot);
     for (uint32_t i = 0; i < service->receiver_count; i++) {
         struct run_receiver *receiver = &service->receivers[i];
         receiver->restored_rows = receiver->runners[0]->sources.used;

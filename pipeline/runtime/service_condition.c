@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does each component do, and the whole?
+// The state of each component and of the whole, for probes and the status page.
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/runtime/service.h"
 #include "pipeline/runtime/service_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const uint64_t STUCK_NS = 30 * UINT64_C(1000000000);
 
 void condition_init(struct condition *condition) {
     *condition = (struct condition){.state = COMPONENT_STARTING, .since_unix_ns = clock_unix_ns()};
-    pthread_mutex_init(&condition->lock, NULL);
+    lock_init(&condition->lock);
 }
 
 void instance_condition(struct instance *instance, enum component_state state,
                         const char *sentence) {
+    assert(instance->component != NULL);
     struct condition *condition = &instance->condition;
     const char *text = sentence == NULL ? "" : sentence;
-    pthread_mutex_lock(&condition->lock);
+    lock_take(&condition->lock);
     bool changed = condition->state != state;
     bool reworded = strncmp(condition->sentence, text, sizeof condition->sentence - 1) != 0;
     enum component_state before = condition->state;
@@ -26,7 +29,7 @@ void instance_condition(struct instance *instance, enum component_state state,
         condition->since_unix_ns = clock_unix_ns();
     if (reworded)
         snprintf(condition->sentence, sizeof condition->sentence, "%s", text);
-    pthread_mutex_unlock(&condition->lock);
+    lock_release(&condition->lock);
     if (state == COMPONENT_RECOVERABLE && (changed || reworded))
         log_write(LOG_WARN, (struct log_site){"C1006", instance->site}, "%s", text);
     else if (changed && state == COMPONENT_OK && before == COMPONENT_RECOVERABLE)
@@ -38,27 +41,28 @@ static void describe(struct instance *instance, struct component_status *out) {
     snprintf(out->id, sizeof out->id, "%s", instance->site);
     snprintf(out->pipeline, sizeof out->pipeline, "%s",
              instance->pipeline == NULL ? "" : instance->pipeline);
-    pthread_mutex_lock(&condition->lock);
+    lock_take(&condition->lock);
     out->state = condition->state;
     snprintf(out->sentence, sizeof out->sentence, "%s", condition->sentence);
     out->since_unix_ns = condition->since_unix_ns;
-    pthread_mutex_unlock(&condition->lock);
+    lock_release(&condition->lock);
 }
 
 static void describe_sender(struct run_exporter *exporter, struct component_status *out) {
     describe(&exporter->instance, out);
     struct sender *sender = &exporter->sender;
-    sender_lock(sender);
-    if (sender->dead || sender->failing_since_ns != 0) {
+    lock_take(&sender->lock);
+    if (sender->dead || sender->retry.failing_since_ns != 0) {
         out->state = sender->dead ? COMPONENT_PERMANENT : COMPONENT_RECOVERABLE;
         snprintf(out->sentence, sizeof out->sentence, "%.*s", (int)sizeof out->sentence - 1,
                  sender->error.message);
     }
-    sender_unlock(sender);
+    lock_release(&sender->lock);
 }
 
 uint32_t service_list_components(struct service *service, struct component_status *statuses,
                                  uint32_t max) {
+    assert(lock_is_held(&service->status_lock));
     uint32_t count = 0;
     for (uint32_t i = 0; i < service->extension_count && count < max; i++)
         describe(&service->extensions[i], &statuses[count++]);
@@ -73,14 +77,16 @@ uint32_t service_list_components(struct service *service, struct component_statu
 }
 
 static uint32_t list_components(void *context, struct component_status *statuses, uint32_t max) {
+    assert(((const struct service *)context)->magic == SERVICE_MAGIC);
     struct service *service = context;
-    pthread_mutex_lock(&service->status_lock);
+    lock_take(&service->status_lock);
     uint32_t count = service->built ? service_list_components(service, statuses, max) : 0;
-    pthread_mutex_unlock(&service->status_lock);
+    lock_release(&service->status_lock);
     return count;
 }
 
 static void tell_health(void *context, struct service_health *health) {
+    assert(((const struct service *)context)->magic == SERVICE_MAGIC);
     struct service *service = context;
     uint64_t turned = atomic_load(&service->turned_ns);
     *health = (struct service_health){
@@ -94,43 +100,46 @@ static void tell_health(void *context, struct service_health *health) {
         snprintf(health->sentence, sizeof health->sentence, "starting");
     else if (!health->ready)
         snprintf(health->sentence, sizeof health->sentence, "stopping");
-    struct store_figures figures = {0};
-    pthread_mutex_lock(&service->status_lock);
+    struct storage_statistics figures = {0};
+    lock_take(&service->status_lock);
     if (service->built && service->store != NULL)
-        store_figures(service->store, &figures);
-    pthread_mutex_unlock(&service->status_lock);
+        storage_statistics(service->store, &figures);
+    lock_release(&service->status_lock);
     if (figures.degraded) {
         health->ready = false;
         snprintf(health->sentence, sizeof health->sentence, "the store cannot be written: %s",
                  figures.reason);
     }
-    pthread_mutex_lock(&service->reload_lock);
+    lock_take(&service->reload_lock);
     if (service->reload_refused) {
         health->last_config_taken = health->ready = false;
         snprintf(health->sentence, sizeof health->sentence,
                  "the last configuration was not taken: %.180s", service->reload_sentence);
     }
-    pthread_mutex_unlock(&service->reload_lock);
+    lock_release(&service->reload_lock);
 }
 
 void service_status_init(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
     service->up_since_unix_ns = clock_unix_ns();
-    pthread_mutex_init(&service->reload_lock, NULL);
-    pthread_mutex_init(&service->status_lock, NULL);
+    lock_init(&service->reload_lock);
+    lock_init(&service->status_lock);
     service->status = (struct service_status){
         .context = service, .health = tell_health, .components = list_components};
 }
 
 void service_set_built(struct service *service, bool built) {
-    pthread_mutex_lock(&service->status_lock);
+    assert(service->magic == SERVICE_MAGIC);
+    lock_take(&service->status_lock);
     service->built = built;
-    pthread_mutex_unlock(&service->status_lock);
+    lock_release(&service->status_lock);
 }
 
 void service_note_reload(struct service *service, bool taken, const char *why_not) {
-    pthread_mutex_lock(&service->reload_lock);
+    assert(service->magic == SERVICE_MAGIC);
+    lock_take(&service->reload_lock);
     service->reload_refused = !taken;
     snprintf(service->reload_sentence, sizeof service->reload_sentence, "%s",
              why_not == NULL ? "" : why_not);
-    pthread_mutex_unlock(&service->reload_lock);
+    lock_release(&service->reload_lock);
 }

@@ -5,10 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/supervisor.h"
 #include "base/thread.h"
+#include "pipeline/runtime/service.h"
 #include "pipeline/runtime/service_state.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@ static const uint64_t SECOND_NS = 1000000000;
 static const uint64_t DOZE_NS = 10 * UINT64_C(1000000000); // the longest sleep
 
 void service_wake(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
     uint64_t one = 1;
     // A full counter is readable too, so a failed write changes nothing.
     if (write(service->wake_descriptor, &one, sizeof one) < 0)
@@ -28,13 +32,14 @@ static void wake_on_commit(void *context) {
 }
 
 static uint64_t shutdown_deadline(const struct service *service) {
-    return clock_monotonic_ns() + (uint64_t)service->plan->shutdown_timeout.ns;
+    return clock_monotonic_ns() + (uint64_t)service->plan->settings.shutdown_timeout.ns;
 }
 
 // -- the end ------------------------------------------------------------------------------------
 
 // What the answer does without, for the last batch; the service's intake holds the paths.
 static void tell_missing(struct service *service) {
+    assert(service->once);
     struct intake *intake = &service->intake;
     struct slice *paths = memory_zero(intake->missing_count, sizeof *paths);
     for (uint32_t i = 0; i < intake->missing_count; i++)
@@ -49,9 +54,9 @@ static void tell_missing(struct service *service) {
 
 static void judge_last(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
-        pthread_mutex_lock(&service->pipelines[i].runner.lock);
+        lock_take(&service->pipelines[i].runner.lock);
         runner_finish(&service->pipelines[i].runner);
-        pthread_mutex_unlock(&service->pipelines[i].runner.lock);
+        lock_release(&service->pipelines[i].runner.lock);
     }
 }
 
@@ -92,6 +97,7 @@ static enum status say_undelivered(struct service *service, const struct ending 
 
 // A delivery that hangs holds its thread, and nothing can be taken from under that.
 static void end_without(const struct service *service, enum status status) {
+    assert(service->exporter_count == 0 || service->exporters != NULL);
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         if (!service->exporters[i].sender.stuck)
             continue;
@@ -106,10 +112,11 @@ static void end_without(const struct service *service, enum status status) {
 // evaluation made of the state is not kept: a start goes on as if there had been none. With a store
 // a quarter of the time is for the checkpoint before, and one for that of what is left.
 static enum status finish(struct service *service, uint64_t deadline_ns, struct error *error) {
+    assert(!service->once);
     uint64_t now = clock_monotonic_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
     uint64_t part = service->store == NULL ? 0 : left / 4;
     struct ending *endings = memory_zero(service->exporter_count, sizeof *endings);
-    service_checkpoint_finish(service, now + part);
+    service_checkpoint_finish(service, now + part, false);
     judge_last(service);
     finish_senders(service, deadline_ns - part, endings);
     bool is_kept = service_checkpoint_senders(service, deadline_ns);
@@ -120,12 +127,13 @@ static enum status finish(struct service *service, uint64_t deadline_ns, struct 
                            "from the last checkpoint that it holds");
     memory_give(endings);
     end_without(service, status);
-    store_close_by(service->store, deadline_ns);
+    storage_close_by(service->store, deadline_ns);
     return status;
 }
 
 // Inputs that end are there to be read again: nothing is kept and nothing lost.
 static enum status finish_once(struct service *service, struct error *error) {
+    assert(service->once);
     struct ending *endings = memory_zero(service->exporter_count, sizeof *endings);
     finish_senders(service, shutdown_deadline(service), endings);
     enum status status = STATUS_OK;
@@ -146,10 +154,8 @@ struct reading {
 static int compare_readings(const void *left, const void *right) {
     const struct reading *a = left;
     const struct reading *b = right;
-    int order = slice_compare(a->path, b->path);
-    if (order != 0)
-        return order;
-    return (a->receiver_index > b->receiver_index) - (a->receiver_index < b->receiver_index);
+    return COMPARE_KEYS(slice_compare(a->path, b->path),
+                        COMPARE(a->receiver_index, b->receiver_index));
 }
 
 // One that finds nothing is no failure while another finds something: a node without dumps is
@@ -177,8 +183,10 @@ static enum status list_sources(struct service *service, struct source_list *lis
     return STATUS_OK;
 }
 
-static enum status read_sources(struct service *service, const struct reading *readings,
-                                size_t count, struct error *error) {
+// Those that want to wait for the others are at the front of `readings` afterwards.
+static enum status read_sources(struct service *service, struct reading *readings, size_t count,
+                                size_t *waiting, struct error *error) {
+    *waiting = 0;
     for (size_t i = 0; i < count; i++) {
         if (atomic_load(&service->stopping))
             return error_set(error, STATUS_STOPPED, "stopped before all inputs were read");
@@ -187,7 +195,9 @@ static enum status read_sources(struct service *service, const struct reading *r
         enum status status =
             calls->read(receiver->instance.memory, receiver->feed, readings[i].path, error);
         feed_flush(receiver->feed);
-        if (status != STATUS_OK && status != STATUS_STOPPED)
+        if (status == STATUS_AGAIN)
+            readings[(*waiting)++] = readings[i];
+        else if (status != STATUS_OK && status != STATUS_STOPPED)
             return status;
     }
     return STATUS_OK;
@@ -204,12 +214,17 @@ static enum status read_in_order(struct service *service, const struct source_li
         for (uint32_t j = 0; j < lists[i].count; j++)
             readings[count++] = (struct reading){lists[i].paths[j], &service->receivers[i], i};
     qsort(readings, count, sizeof *readings, compare_readings);
-    enum status status = read_sources(service, readings, count, error);
+    size_t waiting, none;
+    enum status status = read_sources(service, readings, count, &waiting, error);
+    if (status == STATUS_OK)
+        status = read_sources(service, readings, waiting, &none, error);
     memory_give(readings);
     return status;
 }
 
 enum status service_run_once(struct service *service, struct error *error) {
+    assert(service->magic == SERVICE_MAGIC);
+    assert(service->once);
     struct source_list *lists = memory_zero(service->receiver_count, sizeof *lists);
     enum status status = list_sources(service, lists, error);
     bool listed = status == STATUS_OK;
@@ -228,6 +243,7 @@ enum status service_run_once(struct service *service, struct error *error) {
 
 static void *receiver_thread(void *argument) {
     struct run_receiver *receiver = argument;
+    assert(receiver->magic == RECEIVER_MAGIC);
     thread_name("in", receiver->instance.component->id);
     const struct receiver_calls *calls = &receiver->instance.component->type->receiver;
     receiver->status = calls->run(receiver->instance.memory, receiver->feed, &receiver->error);
@@ -262,7 +278,7 @@ static bool receiver_failed(const struct service *service) {
 static void say_waiting(const struct service *service) {
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         const struct run_exporter *exporter = &service->exporters[i];
-        unsigned long long bytes = atomic_load(&exporter->sender.queued_bytes);
+        unsigned long long bytes = atomic_load(&exporter->sender.queue.bytes);
         if (bytes > 0)
             log_write(LOG_ERROR, (struct log_site){"C1014", exporter->instance.site},
                       "stops before all is delivered; %llu bytes wait, of which %s", bytes,
@@ -274,6 +290,7 @@ static void say_waiting(const struct service *service) {
 // A thread that does not come back in time cannot be taken away: the process ends with what is
 // safe.
 static void join_receiver(struct run_receiver *receiver, uint64_t deadline_ns) {
+    assert(receiver->running);
     enum { LOOK_MS = 100 };
     struct pollfd wake = {.fd = receiver->service->wake_descriptor, .events = POLLIN};
     while (!atomic_load(&receiver->ended)) {
@@ -314,13 +331,15 @@ static enum status join_receivers(struct service *service, uint64_t deadline_ns,
 // All inputs of this pipeline are silent: that is judged too. With a store it is written down
 // before, so that after a crash the same is judged at the same place.
 static void judge_silence(struct service *service, struct run_pipeline *pipeline) {
+    assert(pipeline->runner.magic == RUNNER_MAGIC);
     enum { WAIT_NS = 1000 * 1000 * 1000 };
     struct runner *runner = &pipeline->runner;
     service_lock_runners(service);
     if (!runner_advance(runner, clock_monotonic_ns())) {
         runner->state.idle_due = true;
+        runner->state.idle_unix_ns = clock_unix_ns();
         runner->changed = true;
-        service_checkpoint_now(service, clock_monotonic_ns() + WAIT_NS);
+        service_checkpoint_finish(service, clock_monotonic_ns() + WAIT_NS, true);
         runner_idle(runner);
     }
     service_unlock_runners(service);
@@ -328,9 +347,9 @@ static void judge_silence(struct service *service, struct run_pipeline *pipeline
 
 static void look_after(struct service *service, struct run_pipeline *pipeline) {
     struct runner *runner = &pipeline->runner;
-    pthread_mutex_lock(&runner->lock);
+    lock_take(&runner->lock);
     bool silent = !runner_advance(runner, clock_monotonic_ns());
-    pthread_mutex_unlock(&runner->lock);
+    lock_release(&runner->lock);
     if (silent)
         judge_silence(service, pipeline);
 }
@@ -339,9 +358,9 @@ static bool anything_unsaved(struct service *service) {
     bool unsaved = service->rewrite;
     for (uint32_t i = 0; i < service->pipeline_count && !unsaved; i++) {
         struct runner *runner = &service->pipelines[i].runner;
-        pthread_mutex_lock(&runner->lock);
+        lock_take(&runner->lock);
         unsaved = runner->changed;
-        pthread_mutex_unlock(&runner->lock);
+        lock_release(&runner->lock);
     }
     return unsaved;
 }
@@ -352,13 +371,14 @@ static uint64_t next_look(struct service *service, uint64_t now) {
     uint64_t next = now + (patience == 0 || patience / 2 > DOZE_NS ? DOZE_NS : patience / 2);
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
-        pthread_mutex_lock(&runner->lock);
+        lock_take(&runner->lock);
         uint64_t own = runner_next_look(runner);
-        pthread_mutex_unlock(&runner->lock);
+        lock_release(&runner->lock);
         next = own < next ? own : next;
     }
     if (service->store != NULL && service->ticket == 0 && anything_unsaved(service)) {
-        uint64_t due = service->checkpoint_ns + (uint64_t)service->plan->checkpoint_interval.ns;
+        uint64_t due =
+            service->checkpoint_ns + (uint64_t)service->plan->settings.checkpoint_interval.ns;
         next = due < next ? due : next;
     }
     return next;
@@ -368,10 +388,11 @@ static void turn(struct service *service) {
     uint64_t now = clock_monotonic_ns();
     atomic_store(&service->turned_ns, now);
     supervisor_alive();
-    service_checkpoint_publish(service);
+    service_checkpoint_publish(service, false);
     for (uint32_t i = 0; i < service->pipeline_count; i++)
         look_after(service, &service->pipelines[i]);
-    uint64_t due = service->checkpoint_ns + (uint64_t)service->plan->checkpoint_interval.ns;
+    uint64_t due =
+        service->checkpoint_ns + (uint64_t)service->plan->settings.checkpoint_interval.ns;
     if (atomic_load(&service->checkpoint_asked) || now >= due)
         service_checkpoint(service, false);
 }
@@ -395,10 +416,10 @@ static void sleep_until_next(struct service *service) {
 static void judge_what_was_due(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
-        pthread_mutex_lock(&runner->lock);
+        lock_take(&runner->lock);
         if (runner->state.idle_due)
             runner_idle(runner);
-        pthread_mutex_unlock(&runner->lock);
+        lock_release(&runner->lock);
     }
 }
 
@@ -421,9 +442,9 @@ static void hold_until_caught_up(struct service *service) {
 
 static enum status begin(struct service *service, struct error *error) {
     if (service->store != NULL)
-        store_on_commit(service->store, wake_on_commit, service);
+        storage_on_commit(service->store, wake_on_commit, service);
     // Before anything is read or delivered, the store says where all began.
-    service_checkpoint_finish(service, clock_monotonic_ns() + 5 * SECOND_NS);
+    service_checkpoint_finish(service, clock_monotonic_ns() + 5 * SECOND_NS, false);
     judge_what_was_due(service);
     hold_until_caught_up(service);
     atomic_store(&service->turned_ns, clock_monotonic_ns());
@@ -437,6 +458,8 @@ static enum status begin(struct service *service, struct error *error) {
 }
 
 enum status service_run(struct service *service, bool *reload, struct error *error) {
+    assert(service->magic == SERVICE_MAGIC);
+    assert(!service->once);
     *reload = false;
     enum status status = STATUS_OK;
     if (!atomic_load(&service->running))
@@ -460,23 +483,28 @@ enum status service_run(struct service *service, bool *reload, struct error *err
     return status != STATUS_OK ? status : finished;
 }
 
-enum status service_pause(struct service *service, struct image **image, struct error *error) {
+enum status service_pause(struct service *service, struct snapshot **snapshot,
+                          struct error *error) {
+    assert(!service->once);
+    assert(service->magic == SERVICE_MAGIC);
     atomic_store(&service->pausing, true);
     service_ask_stop(service);
     enum status status = join_receivers(service, shutdown_deadline(service), error);
     for (uint32_t i = 0; i < service->exporter_count; i++)
         sender_halt(&service->exporters[i].sender);
-    service_checkpoint_publish(service);
-    *image = service_image(service);
+    service_checkpoint_publish(service, false);
+    *snapshot = service_snapshot(service);
     return status;
 }
 
 void service_ask_reload(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
     atomic_store(&service->reload_asked, true);
     service_wake(service);
 }
 
 void service_ask_stop(struct service *service) {
+    assert(service->magic == SERVICE_MAGIC);
     atomic_store_explicit(&service->stopping, true, memory_order_release);
     uint64_t one = 1;
     if (write(service->stop_descriptor, &one, sizeof one) < 0)

@@ -3,37 +3,56 @@
 #pragma once
 
 #include "pipeline/component/service_status.h"
+#include "pipeline/component/storage.h"
+#include "pipeline/model/observation.h"
 #include "pipeline/runtime/checkpoint.h"
 #include "pipeline/runtime/feed_run.h"
 #include "pipeline/runtime/runner.h"
-#include "pipeline/store.h"
 
 enum { SITE_MAX = 160 };
 
 // How one component does, for the status page.
 struct condition {
-    pthread_mutex_t lock;
+    struct lock lock;
     enum component_state state;
     char sentence[STATUS_SENTENCE_MAX];
     uint64_t since_unix_ns;
 };
 
+struct http_server;
+struct metric;
+
+// What was carried over into a metric before.
+struct carried_count {
+    struct metric *metric; // NULL: nothing yet
+    uint64_t before;
+};
+
+enum { INSTANCE_COUNTS_MAX = 2 + DECODE_CATEGORY_COUNT + EVENT_CLASS_COUNT };
+
 // One component, started.
 struct instance {
     const struct plan_component *component;
     const char *pipeline; // it stands in, or NULL
+    uint32_t copy;        // of a receiver that runs once for each pipeline
     struct component_context context;
     char site[SITE_MAX];
     void *memory;
     bool started;
     struct condition condition;
     struct saver saver;
+    struct carried_count counts[INSTANCE_COUNTS_MAX]; // as service_metrics.c numbers them
 };
 
+#define RECEIVER_MAGIC UINT32_C(0x52656376)
+#define SERVICE_MAGIC  UINT32_C(0x53657276)
+
 struct run_receiver {
+    uint32_t magic; // RECEIVER_MAGIC
     struct service *service;
     struct instance instance;
     struct feed *feed;
+    bool *taken; // by event_class: whether some pipeline that lists it looks at such events
     string_id id;
     struct runner **runners; // of the pipelines that list it
     uint32_t runner_count;
@@ -49,17 +68,21 @@ struct run_receiver {
     struct error error;
 };
 
+// What changes when something is encoded, delivered or put off.
+struct sender_progress {
+    uint64_t next_sequence, delivered_sequence, taken_bytes, asked_until_ns;
+};
+
 struct run_exporter {
     struct instance instance;
     struct sender sender;
-    uint64_t saved_next; // as of the last checkpoint
-    uint64_t saved_delivered;
-    uint64_t saved_asked;
+    struct sender_progress saved; // as of the last checkpoint
 };
 
 struct run_pipeline {
     struct runner runner;
     struct saver saver; // of the runner's own state
+    struct carried_count counts[3];
     struct instance *stages;
     uint32_t stage_count; // of those that were begun
     struct run_receiver **receivers;
@@ -67,6 +90,7 @@ struct run_pipeline {
 };
 
 struct service {
+    uint32_t magic; // SERVICE_MAGIC
     const struct plan *plan;
     bool once;
     atomic_bool stopping;
@@ -87,7 +111,7 @@ struct service {
     uint32_t pipeline_count;
 
     // Checkpoints; main thread only, but for the atomics.
-    struct store *store;
+    struct storage *store;
     bool rewrite;            // the store holds blobs of another time: the next one replaces all
     string_id saved_strings; // ids up to this one are in the store
     uint64_t checkpoint_ns;  // monotonic, of the last one that was begun
@@ -96,14 +120,15 @@ struct service {
     atomic_bool checkpoint_asked;
 
     // Status.
-    struct service_metrics *metrics; // NULL: no endpoint
+    struct http_server *metrics_listener; // NULL: nobody is to ask
+    bool collects;                        // the counts are carried over into the metrics
     struct service_status status;
-    pthread_mutex_t status_lock; // held while somebody looks at the components …
-    bool built;                  // … which are all there
+    struct lock status_lock; // held while somebody looks at the components …
+    bool built;              // … which are all there
     uint64_t up_since_unix_ns;
     atomic_bool running;
     atomic_uint_fast64_t turned_ns; // the main loop, monotonic
-    pthread_mutex_t reload_lock;
+    struct lock reload_lock;
     bool reload_refused;
     char reload_sentence[STATUS_SENTENCE_MAX];
 };
@@ -115,24 +140,23 @@ void service_wake(struct service *service);
 struct feed_outlet receiver_outlet(struct run_receiver *receiver);
 
 // -- service_checkpoint.c --
-// Fills everything from the image, if it has it. Once, before receivers start.
-enum status service_restore(struct service *service, struct image *image,
+// Fills everything from the snapshot, if it has it. Once, before receivers start.
+enum status service_restore(struct service *service, struct snapshot *snapshot,
                             struct error *error) MUST_USE;
-// Reads the store's last checkpoint; NULL image when there is none.
-enum status service_read_store(struct service *service, struct image **image,
+// Reads the store's last checkpoint; NULL snapshot when there is none.
+enum status service_read_store(struct service *service, struct snapshot **snapshot,
                                struct error *error) MUST_USE;
-// Begins one when something changed. With `locked` the caller holds all runners' locks.
+// Begins one when something changed. In all three: with `locked` the caller holds all runners'
+// locks.
 void service_checkpoint(struct service *service, bool locked);
 // Takes notice of one that has become durable.
-void service_checkpoint_publish(struct service *service);
-// Begins one and waits until it is durable, but not beyond the deadline. `now`: the caller holds
-// all runners' locks.
-void service_checkpoint_finish(struct service *service, uint64_t deadline_ns);
-void service_checkpoint_now(struct service *service, uint64_t deadline_ns);
+void service_checkpoint_publish(struct service *service, bool locked);
+// Begins one and waits until it is durable, but not beyond the deadline.
+void service_checkpoint_finish(struct service *service, uint64_t deadline_ns, bool locked);
 // Only how far delivery has come and what still waits; true when that is durable.
 bool service_checkpoint_senders(struct service *service, uint64_t deadline_ns);
 // Everything into memory.
-struct image *service_image(struct service *service);
+struct snapshot *service_snapshot(struct service *service);
 void service_lock_runners(struct service *service);
 void service_unlock_runners(struct service *service);
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far is each rank's clock from the others'? One offset a rank: its first sample against the
-// anchor's (rank 0, else the lowest), as stormlog's cross-rank analysis has it. First samples are
-// remembered by rank_group when their rows have expired: a window aligned by itself names the wrong
-// rank. Timestamps are never rewritten. Cost: O(ranks) an evaluation.
-#include "processors/align.h"
+// Finds how far each rank's clock is from the others': one offset a rank, its first sample against
+// that of the anchor (rank 0, else the lowest), as stormlog's cross-rank analysis has it. First
+// samples are remembered by rank_group when their rows have expired: a window aligned by itself
+// names the wrong rank. Timestamps are never rewritten. Cost: O(ranks) an evaluation.
+#include "pipeline/component/component.h"
 
-#include <stdio.h>
+#include "base/text/number.h"
 
-struct align_config {
-    int64_t max_world_size;
-};
+#include <assert.h>
 
 struct align {
     int64_t max_world_size;
@@ -17,23 +15,19 @@ struct align {
 
 enum { SKEW_NOTE_INTERVALS = 5 };
 
+// The instance is its configuration.
 static const struct option OPTIONS[] = {
-    {.name = "max_world_size",
-     .type = OPTION_INT,
-     .offset = offsetof(struct align_config, max_world_size),
-     .default_value = "1048576",
-     .min = 1,
-     .max = 16777216,
-     .help = "a larger world size that is claimed is not believed, with a note; ranks are then "
-             "missing only below the highest one seen"},
+    OPTION(struct align, max_world_size, OPTION_INT, .default_value = "1048576", .min = 1,
+           .max = 16777216,
+           .help = "a larger world size that is claimed is not believed, with a note; ranks are "
+                   "then missing only below the highest one seen"),
 };
 
 static enum status align_start(void *instance, const void *config,
                                const struct component_context *context, struct error *error) {
-    struct align *self = instance;
     (void)context;
     (void)error;
-    self->max_world_size = ((const struct align_config *)config)->max_world_size;
+    *(struct align *)instance = *(const struct align *)config;
     return STATUS_OK;
 }
 
@@ -41,12 +35,11 @@ static void find_world(const struct align *self, struct evaluation *evaluation,
                        struct arena *arena) {
     int64_t highest = evaluation->ranks[evaluation->rank_count - 1].series->rank;
     int64_t claimed = evaluation->claimed_world_size;
+    assert(highest + 1 >= evaluation->rank_count && "ranks ascend");
     if (claimed > self->max_world_size) {
-        notes_append(&evaluation->notes, arena,
-                     slice_of(arena_format(arena,
-                                           "A world size of %lld was claimed; more than %lld is "
-                                           "not believed.",
-                                           (long long)claimed, (long long)self->max_world_size)));
+        evaluation_note(evaluation, arena,
+                        "A world size of %lld was claimed; more than %lld is not believed.",
+                        (long long)claimed, (long long)self->max_world_size);
         claimed = 1;
     }
     evaluation->world_size = claimed > highest + 1 ? claimed : highest + 1;
@@ -61,8 +54,7 @@ static void find_missing(const struct align *self, struct evaluation *evaluation
     if (absent <= 0)
         return;
     if (evaluation->world_size > self->max_world_size) {
-        notes_append(&evaluation->notes, arena,
-                     SLICE("Ranks are too far apart to list the missing ones."));
+        evaluation_note(evaluation, arena, "Ranks are too far apart to list the missing ones.");
         return;
     }
     int32_t *missing = arena_take(arena, (size_t)absent * sizeof *missing);
@@ -74,27 +66,10 @@ static void find_missing(const struct align *self, struct evaluation *evaluation
         else
             missing[count++] = rank;
     }
+    assert(count == absent);
     evaluation->missing_ranks = missing;
     evaluation->missing_count = count;
-}
-
-static void note_missing(struct evaluation *evaluation, struct arena *arena) {
-    if (evaluation->missing_count == 0)
-        return;
-    enum { DIGITS_MAX = 12 };
-    static const char before[] = "Missing rank data for ranks: ";
-    char *text = arena_take(arena, sizeof before + (size_t)evaluation->missing_count * DIGITS_MAX);
-    size_t size = sizeof before - 1;
-    memcpy(text, before, size);
-    for (uint32_t i = 0; i < evaluation->missing_count; i++)
-        size +=
-            (size_t)sprintf(text + size, "%s%d", i == 0 ? "" : ", ", evaluation->missing_ranks[i]);
-    text[size++] = '.';
-    notes_append(&evaluation->notes, arena, (struct slice){text, size});
-}
-
-static __int128 offset_between(uint64_t first_ns, uint64_t anchor_ns) {
-    return (__int128)first_ns - (__int128)anchor_ns;
+    evaluation_note_ranks(evaluation, arena, "Missing rank data for ranks: ", missing, count);
 }
 
 // The verdict's anchor: the lowest rank that is in the job's generation.
@@ -113,30 +88,25 @@ static void find_offsets(struct evaluation *evaluation, struct arena *arena) {
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct rank_view *view = &evaluation->ranks[i];
         alignment[i] = (struct rank_alignment){
-            .offset_ns = offset_between(view->first_ns, anchor_ns),
-            .generation_offset_ns = offset_between(view->generation_ns, generation_ns)};
+            .offset_ns = (__int128)view->first_ns - (__int128)anchor_ns,
+            .generation_offset_ns = (__int128)view->generation_ns - (__int128)generation_ns};
     }
     evaluation->alignment = alignment;
 }
 
 static void note_skew(struct evaluation *evaluation, struct arena *arena) {
     __int128 median = evaluation->median_interval_ns;
-    if (median <= 0)
-        return;
-    struct buffer text;
-    buffer_init(&text, 256);
-    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+    char digits[NUMBER_TEXT_MAX];
+    for (uint32_t i = 0; median > 0 && i < evaluation->rank_count; i++) {
         __int128 offset = evaluation->alignment[i].offset_ns;
         if ((offset < 0 ? -offset : offset) <= SKEW_NOTE_INTERVALS * median)
             continue;
-        buffer_reset(&text);
-        buffer_append_format(&text, "Rank %d starts ", evaluation->ranks[i].series->rank);
-        buffer_append_int128(&text, offset);
-        buffer_append_text(&text,
-                           " ns from the anchor; first-sample alignment may be approximate.");
-        notes_append(&evaluation->notes, arena, arena_copy(arena, buffer_slice(&text)));
+        struct slice text = number_text(offset, digits);
+        evaluation_note(evaluation, arena,
+                        "Rank %d starts %.*s ns from the anchor; first-sample alignment may be "
+                        "approximate.",
+                        evaluation->ranks[i].series->rank, (int)text.size, text.data);
     }
-    buffer_release(&text);
 }
 
 static void align_consume(void *instance, struct batch *batch) {
@@ -147,7 +117,6 @@ static void align_consume(void *instance, struct batch *batch) {
             continue;
         find_world(self, evaluation, batch->arena);
         find_missing(self, evaluation, batch->arena);
-        note_missing(evaluation, batch->arena);
         find_offsets(evaluation, batch->arena);
         note_skew(evaluation, batch->arena);
     }
@@ -158,9 +127,10 @@ const struct component_type processor_align = {
     .summary = "Sets one clock offset for each rank, from its first sample.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
-    .config_size = sizeof(struct align_config),
+    .config_size = sizeof(struct align),
     .instance_size = sizeof(struct align),
     .needs = FACT_SERIES,
     .gives = FACT_ALIGNMENT,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a GPU called in the kernel log and how by its metrics? Two tables of some 50 bytes a row,
-// O(1) each.
+// Joins a GPU's PCI address, as the kernel log has it, with its UUID, as metrics have it. Two
+// tables of some 50 bytes a row, O(1) each.
 #include "processors/cluster/gpu_names.h"
 
-#include "processors/cluster/row_bound.h"
+#include "base/table/table.h"
 
 enum { ROWS_PER_CHUNK = 64 };
 
@@ -38,41 +38,18 @@ struct uuid_row {
     uint64_t time_ns;
 };
 
-void gpu_names_init(struct gpu_names *names, const char *address_table, const char *uuid_table) {
-    *names = (struct gpu_names){0};
-    keyed_rows_init(&names->by_address, address_table, sizeof(struct address_row),
-                    sizeof(struct address_key), ROWS_PER_CHUNK);
-    keyed_rows_init(&names->by_uuid, uuid_table, sizeof(struct uuid_row), sizeof(struct uuid_key),
-                    ROWS_PER_CHUNK);
-}
-
-void gpu_names_release(struct gpu_names *names) {
-    keyed_rows_release(&names->by_address);
-    keyed_rows_release(&names->by_uuid);
-}
-
-void gpu_names_state(struct gpu_names *names, struct state_list *list) {
-    struct state_entry *entry = state_list_table(list, &names->by_address.table);
-    state_entry_string(entry, offsetof(struct address_row, node));
-    state_entry_string(entry, offsetof(struct address_row, uuid));
-    entry = state_list_table(list, &names->by_uuid.table);
-    state_entry_string(entry, offsetof(struct uuid_row, node));
-    state_entry_string(entry, offsetof(struct uuid_row, uuid));
-}
-
-void gpu_names_restored(struct gpu_names *names) {
-    keyed_rows_restored(&names->by_address);
-    keyed_rows_restored(&names->by_uuid);
-}
-
-static void *row_of(struct gpu_names *names, struct keyed_rows *rows, const void *key,
-                    size_t time_offset, struct arena *scratch) {
-    void *row = keyed_rows_find(rows, key);
-    if (row != NULL)
-        return row;
-    names->evicted += row_bound_make_room(rows, GPU_NAMES_MAX, time_offset, scratch);
-    return keyed_rows_add(rows, key);
-}
+const struct row_type GPU_ADDRESS_ROWS = {
+    .size = sizeof(struct address_row),
+    .key_size = sizeof(struct address_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct address_row, node), offsetof(struct address_row, uuid)},
+};
+const struct row_type GPU_UUID_ROWS = {
+    .size = sizeof(struct uuid_row),
+    .key_size = sizeof(struct uuid_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct uuid_row, node), offsetof(struct uuid_row, uuid)},
+};
 
 static void tell(struct gpu_names *names, string_id node, pci_address address, struct slice text,
                  uint64_t time_ns, struct arena *scratch) {
@@ -83,16 +60,16 @@ static void tell(struct gpu_names *names, string_id node, pci_address address, s
         return;
     address = pci_device(address);
     struct address_key address_key = {node, address};
-    struct address_row *at = row_of(names, &names->by_address, &address_key,
-                                    offsetof(struct address_row, time_ns), scratch);
+    struct address_row *at = row_bound_take(&names->by_address, &names->bound, &address_key,
+                                            offsetof(struct address_row, time_ns), scratch);
     if (at->uuid == STRING_NONE || time_ns > at->time_ns ||
         (time_ns == at->time_ns && slice_compare(text, intern_slice(at->uuid)) > 0)) {
         at->uuid = uuid;
         at->time_ns = time_ns;
     }
     struct uuid_key uuid_key = {node, uuid};
-    struct uuid_row *by =
-        row_of(names, &names->by_uuid, &uuid_key, offsetof(struct uuid_row, time_ns), scratch);
+    struct uuid_row *by = row_bound_take(&names->by_uuid, &names->bound, &uuid_key,
+                                         offsetof(struct uuid_row, time_ns), scratch);
     if (time_ns > by->time_ns || (time_ns == by->time_ns && address > by->address)) {
         by->address = address;
         by->time_ns = time_ns;
@@ -100,6 +77,7 @@ static void tell(struct gpu_names *names, string_id node, pci_address address, s
 }
 
 void gpu_names_take(struct gpu_names *names, const struct event *event, struct arena *scratch) {
+    assert(names->bound.max > 0);
     if (event->kind == EVENT_KERNEL && event->kernel->kind == KERNEL_GPU_UUID)
         tell(names, event->node, event->kernel->address, event->kernel->uuid, event->time_ns,
              scratch);
@@ -118,6 +96,7 @@ void gpu_names_take(struct gpu_names *names, const struct event *event, struct a
 }
 
 string_id gpu_names_uuid(const struct gpu_names *names, string_id node, pci_address address) {
+    assert(address == PCI_NONE || address == pci_device(address));
     struct address_key key = {node, address};
     const struct address_row *row = keyed_rows_find(&names->by_address, &key);
     return row == NULL ? STRING_NONE : row->uuid;

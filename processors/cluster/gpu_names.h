@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which UUID belongs to the GPU at a PCI address of a node, and which address to a UUID?
+// Joins the PCI address of a GPU on its node with its UUID, both ways.
 //
 // Learnt from samples, from the driver's lines and from rank maps. Of several that are told the one
 // of the latest time stands, of equal times the greater text, so that order does not matter.
-// Bounded; the ones told of least recently go. Not thread-safe.
+// Bounded; the ones told of least recently go. `bound.max` is the owner's to set.
+// Not thread-safe.
 #pragma once
 
 #include "base/arena.h"
-#include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/row_bound.h"
 
 enum { GPU_NAMES_MAX = 65536 };
 
+// Its two tables are the owner's state rows.
+extern const struct row_type GPU_ADDRESS_ROWS, GPU_UUID_ROWS;
+
 struct gpu_names {
-    struct keyed_rows by_address;
-    struct keyed_rows by_uuid;
-    uint64_t evicted;
+    struct keyed_rows by_address; // GPU_ADDRESS_ROWS
+    struct keyed_rows by_uuid;    // GPU_UUID_ROWS
+    struct row_bound bound;       // of each
 };
 
-// Names are static texts, unique in the component.
-void gpu_names_init(struct gpu_names *names, const char *address_table, const char *uuid_table);
-void gpu_names_release(struct gpu_names *names);
-void gpu_names_state(struct gpu_names *names, struct state_list *list);
-void gpu_names_restored(struct gpu_names *names);
 // What an event of kind EVENT_KERNEL, EVENT_GPU_SAMPLE or EVENT_RANK_MAP says; others are passed
 // over.
 void gpu_names_take(struct gpu_names *names, const struct event *event, struct arena *scratch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node does a pod run on?
+// Keeps which node a pod runs on.
 //
 // Each pod has a row by uid and one by namespace and name; both are told everything that has such a
 // key. A row keeps what was told last in event time, of equal times the greater, so that the order
@@ -7,9 +7,9 @@
 #include "processors/cluster/pod_map.h"
 
 #include "base/hash/hash.h"
-#include "processors/cluster/row_bound.h"
+#include "base/table/table.h"
 
-enum { ROWS_PER_CHUNK = 256, KEY_WORDS = 4, NODE_NAME_MAX = 253 };
+enum { ROWS_PER_CHUNK = 256, KEY_WORDS = 4 };
 
 // A second hash of the same bytes, from another start.
 #define OTHER_START UINT64_C(0x9ae16a3b2f90404f)
@@ -48,57 +48,16 @@ static struct pod_key key_of(struct slice first, struct slice second) {
     return (struct pod_key){{(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)}};
 }
 
-void pod_map_init(struct pod_map *map, const char *uid_table, const char *name_table,
-                  uint32_t max) {
-    *map = (struct pod_map){.max = max};
-    keyed_rows_init(&map->by_uid, uid_table, sizeof(struct pod_row), sizeof(struct pod_key),
-                    ROWS_PER_CHUNK);
-    keyed_rows_init(&map->by_name, name_table, sizeof(struct pod_row), sizeof(struct pod_key),
-                    ROWS_PER_CHUNK);
-}
-
-void pod_map_release(struct pod_map *map) {
-    keyed_rows_release(&map->by_uid);
-    keyed_rows_release(&map->by_name);
-}
-
-static void state_rows(struct keyed_rows *rows, struct state_list *list) {
-    struct state_entry *entry = state_list_table(list, &rows->table);
-    state_entry_string(entry, offsetof(struct pod_row, node));
-    state_entry_string(entry, offsetof(struct pod_row, job));
-}
-
-void pod_map_state(struct pod_map *map, struct state_list *list) {
-    state_rows(&map->by_uid, list);
-    state_rows(&map->by_name, list);
-}
-
-void pod_map_restored(struct pod_map *map) {
-    keyed_rows_restored(&map->by_uid);
-    keyed_rows_restored(&map->by_name);
-}
+const struct row_type POD_ROWS = {
+    .size = sizeof(struct pod_row),
+    .key_size = sizeof(struct pod_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct pod_row, node), offsetof(struct pod_row, job)},
+};
 
 static string_id intern_or_none(struct slice text) {
     string_id id = text.size == 0 ? STRING_NONE : intern(text);
     return id == STRING_REFUSED ? STRING_NONE : id;
-}
-
-// "Successfully assigned NAMESPACE/NAME to NODE", as schedulers write it.
-static struct slice assigned_node(struct slice message) {
-    struct slice start = SLICE("Successfully assigned "), phrase = SLICE(" to ");
-    struct slice none = {NULL, 0};
-    if (message.size < start.size || memcmp(message.data, start.data, start.size) != 0)
-        return none;
-    const char *at =
-        memmem(message.data + start.size, message.size - start.size, phrase.data, phrase.size);
-    if (at == NULL)
-        return none;
-    struct slice node = {at + phrase.size,
-                         (size_t)(message.data + message.size - at) - phrase.size};
-    while (node.size > 0 && (node.data[node.size - 1] == '.' || node.data[node.size - 1] == ' '))
-        node.size--;
-    bool is_name = memchr(node.data, ' ', node.size) == NULL && node.size <= NODE_NAME_MAX;
-    return is_name ? node : none;
 }
 
 static bool read_telling(const struct event *event, struct telling *out) {
@@ -118,7 +77,7 @@ static bool read_telling(const struct event *event, struct telling *out) {
         return false;
     struct slice node = object->host;
     if (slice_equal(object->reason, SLICE("Scheduled")))
-        node = assigned_node(object->message);
+        node = object->said_node.size > 0 ? object->said_node : kubernetes_said_node(object);
     else if (!slice_equal(object->component, SLICE("kubelet")))
         return false;
     out->uid = object->object_uid;
@@ -162,16 +121,13 @@ static void tell(struct pod_row *row, const struct telling *telling) {
 
 static void take_key(struct pod_map *map, struct keyed_rows *rows, struct pod_key key,
                      const struct telling *telling, struct arena *scratch) {
-    struct pod_row *row = keyed_rows_find(rows, &key);
-    if (row == NULL) {
-        map->evicted +=
-            row_bound_make_room(rows, map->max, offsetof(struct pod_row, seen_ns), scratch);
-        row = keyed_rows_add(rows, &key);
-    }
-    tell(row, telling);
+    assert(rows->key_size == sizeof(struct pod_key));
+    tell(row_bound_take(rows, &map->bound, &key, offsetof(struct pod_row, seen_ns), scratch),
+         telling);
 }
 
 void pod_map_take(struct pod_map *map, const struct event *event, struct arena *scratch) {
+    assert(event->kind == EVENT_KUBERNETES && map->bound.max > 0);
     struct telling telling;
     if (!read_telling(event, &telling))
         return;

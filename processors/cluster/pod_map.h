@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node does a pod run on? Kept from Pod objects, from what kubelets say of pods, and from
+// The node that each pod runs on. Kept from Pod objects, from what kubelets say of pods, and from
 // where schedulers say they put them.
 //
 // Only those events name a node; without this map the events of schedulers and controllers could
@@ -8,14 +8,14 @@
 // What is kept does not depend on the order of the objects, short of the bound: then those that
 // were told of least recently (event time) go, a sixteenth at a time. Not thread-safe.
 //
-// The owner declares the state: pod_map_state in its `state`, pod_map_restored in `restored`.
+// Its two tables are the owner's state rows; `bound.max` is the owner's to set.
 #pragma once
 
 #include "base/arena.h"
-#include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/row_bound.h"
 
 enum { POD_MAP_MAX_DEFAULT = 65536 };
 
@@ -27,18 +27,13 @@ struct pod_place {
     enum pod_gpu gpu; // UNKNOWN: no Pod object was seen
 };
 
-struct pod_map {
-    struct keyed_rows by_uid;
-    struct keyed_rows by_name;
-    uint32_t max;     // pods
-    uint64_t evicted; // rows that went because of the bound: for the owner's metric
-};
+extern const struct row_type POD_ROWS;
 
-// `uid_table` and `name_table` are static texts, unique in the component ("xid_correlation.pods").
-void pod_map_init(struct pod_map *map, const char *uid_table, const char *name_table, uint32_t max);
-void pod_map_release(struct pod_map *map);
-void pod_map_state(struct pod_map *map, struct state_list *list);
-void pod_map_restored(struct pod_map *map);
+struct pod_map {
+    struct keyed_rows by_uid;  // POD_ROWS, as
+    struct keyed_rows by_name; // the other
+    struct row_bound bound;    // of each: pods
+};
 
 // Takes what the event (kind EVENT_KUBERNETES) says of a pod's place; events of no use are passed
 // over. O(1); allocates only when the tables grow. `scratch` is used when the bound is reached.

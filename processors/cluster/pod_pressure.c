@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was the node short of, after the kubelet's words?
+// Reads from the kubelet's text what a node was short of.
 //
 // The annotation is the surest; else the resource that the text names, or the conditions that it
 // lists; words that stand alone come last. A text about a limit of the pod's own also speaks of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods were taken away, when, by whom and why?
+// Reads what objects say of pods that were taken away, and keeps the best witnesses.
 //
 // An object is read into what it tells (who, the cause, the moment); a row keeps the best witness
 // of each cause, and of the taint manager its newest marks beside the newest cancellation. What
@@ -8,8 +8,10 @@
 #include "processors/cluster/pod_removal.h"
 
 #include "base/hash/hash.h"
+#include "base/sort.h"
+#include "base/table/table.h"
 #include "base/text/rfc3339.h"
-#include "processors/cluster/row_bound.h"
+#include "processors/cluster/compare.h"
 #include "processors/cluster/row_text.h"
 
 enum { ROWS_PER_CHUNK = 16, KEY_SIZE = sizeof(uint32_t) + 2 * sizeof(uint64_t) };
@@ -29,42 +31,16 @@ struct told {
     struct slice node;
 };
 
-void removal_table_init(struct removal_table *table, const char *name, uint32_t max) {
-    *table = (struct removal_table){.max = max};
-    keyed_rows_init(&table->rows, name, sizeof(struct pod_removal), KEY_SIZE, ROWS_PER_CHUNK);
-}
-
-void removal_table_release(struct removal_table *table) {
-    keyed_rows_release(&table->rows);
-}
-
-void removal_table_state(struct removal_table *table, struct state_list *list) {
-    struct state_entry *entry = state_list_table(list, &table->rows.table);
-    state_entry_string(entry, offsetof(struct pod_removal, node));
-}
-
-void removal_table_restored(struct removal_table *table) {
-    keyed_rows_restored(&table->rows);
-}
+const struct row_type REMOVAL_ROWS = {
+    .size = sizeof(struct pod_removal),
+    .key_size = KEY_SIZE,
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct pod_removal, node)},
+};
 
 static bool begins_folded(struct slice text, const char *start) {
     size_t length = strlen(start);
     return text.size >= length && strncasecmp(text.data, start, length) == 0;
-}
-
-// "Preempted by pod UID on node NAME".
-static struct slice node_of_note(struct slice note) {
-    struct slice phrase = SLICE(" on node ");
-    const char *at = note.size == 0 ? NULL : memmem(note.data, note.size, phrase.data, phrase.size);
-    if (at == NULL)
-        return (struct slice){NULL, 0};
-    at += phrase.size;
-    size_t size = 0, left = (size_t)(note.data + note.size - at);
-    while (size < left && at[size] != ' ')
-        size++;
-    while (size > 0 && at[size - 1] == '.')
-        size--;
-    return (struct slice){at, size};
 }
 
 static bool read_event(const struct kubernetes_object *object, struct told *out) {
@@ -88,7 +64,7 @@ static bool read_event(const struct kubernetes_object *object, struct told *out)
     }
     if (slice_equal(object->reason, SLICE("Preempted"))) {
         out->cause = REMOVAL_PREEMPTED;
-        out->node = node_of_note(object->message);
+        out->node = object->said_node.size > 0 ? object->said_node : kubernetes_said_node(object);
         return true;
     }
     out->cause = REMOVAL_TAINT;
@@ -187,12 +163,10 @@ static struct removal_key key_of(const struct told *told) {
 static struct pod_removal *row_of(struct removal_table *table, const struct told *told,
                                   struct arena *scratch) {
     struct removal_key key = key_of(told);
-    struct pod_removal *row = keyed_rows_find(&table->rows, &key);
-    if (row != NULL)
+    struct pod_removal *row = row_bound_take(&table->rows, &table->bound, &key,
+                                             offsetof(struct pod_removal, newest_ns), scratch);
+    if (row->newest_ns != 0)
         return row;
-    table->evicted += row_bound_make_room(&table->rows, table->max,
-                                          offsetof(struct pod_removal, newest_ns), scratch);
-    row = keyed_rows_add(&table->rows, &key);
     row_text_put(row->uid, sizeof row->uid, told->pod_uid);
     row_text_put(row->namespace, sizeof row->namespace, told->namespace);
     row_text_put(row->name, sizeof row->name, told->name);
@@ -200,15 +174,13 @@ static struct pod_removal *row_of(struct removal_table *table, const struct told
 }
 
 static int compare_witnesses(const struct removal_witness *a, const struct removal_witness *b) {
-    if (a->source != b->source)
-        return a->source < b->source ? -1 : 1;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return strcmp(a->uid, b->uid);
+    int order = COMPARE_KEYS(COMPARE(a->source, b->source), COMPARE(a->time_ns, b->time_ns));
+    return order != 0 ? order : strcmp(a->uid, b->uid);
 }
 
 // Kept in order of time; of more than fit, the oldest goes.
 static void add_mark(struct pod_removal *row, const struct removal_witness *mark) {
+    assert(row->mark_count <= REMOVAL_MARKS_MAX);
     uint32_t at = 0;
     while (at < row->mark_count && compare_witnesses(&row->marks[at], mark) < 0)
         at++;
@@ -231,13 +203,11 @@ static void add_note(struct pod_removal *row, const struct told *told) {
     uint32_t pressure = pressure_read(told->note, told->starved_resource);
     char note[REMOVAL_NOTE_MAX];
     row_text_put(note, sizeof note, told->note);
-    int order = (pressure == 0) - (row->pressure == 0);
-    if (row->note_ns == 0)
-        order = -1;
-    if (order == 0)
-        order = (told->source > row->note_source) - (told->source < row->note_source);
-    if (order == 0)
-        order = (told->time_ns > row->note_ns) - (told->time_ns < row->note_ns);
+    int order = -1;
+    if (row->note_ns != 0)
+        order = COMPARE_KEYS(COMPARE(pressure == 0, row->pressure == 0),
+                             COMPARE(told->source, row->note_source),
+                             COMPARE(told->time_ns, row->note_ns));
     if (order == 0)
         order = strcmp(note, row->note);
     if (order == 0)
@@ -262,6 +232,7 @@ static void add_node(struct pod_removal *row, struct slice node) {
 
 void removal_table_take(struct removal_table *table, const struct event *event,
                         struct arena *scratch) {
+    assert(event->kind == EVENT_KUBERNETES && table->bound.max > 0);
     struct told told;
     if (!read_told(event, &told))
         return;
@@ -289,10 +260,6 @@ void removal_table_take(struct removal_table *table, const struct event *event,
         *known = witness;
 }
 
-struct pod_removal *removal_table_next(const struct removal_table *table, uint32_t *at) {
-    return keyed_rows_next(&table->rows, at);
-}
-
 // The first mark that no cancellation follows; at the same moment the cancellation came after it.
 static const struct removal_witness *standing_mark(const struct pod_removal *row) {
     for (uint32_t i = 0; i < row->mark_count; i++)
@@ -302,6 +269,7 @@ static const struct removal_witness *standing_mark(const struct pod_removal *row
 }
 
 static const struct removal_witness *witness_of(const struct pod_removal *row, uint32_t cause) {
+    assert(cause < REMOVAL_CAUSE_COUNT);
     const struct removal_witness *mark = cause == REMOVAL_TAINT ? standing_mark(row) : NULL;
     if (mark != NULL)
         return mark;
@@ -313,18 +281,21 @@ bool pod_removal_read(struct pod_removal *row, struct removal *removal) {
     while (cause < REMOVAL_CAUSE_COUNT && witness_of(row, cause) == NULL)
         cause++;
     bool stands = cause < REMOVAL_CAUSE_COUNT;
-    if (!stands && row->mark_count == 0)
+    if (!stands && row->mark_count == 0 && row->judged == 0)
         return false;
     cause = stands ? cause : REMOVAL_TAINT;
-    const struct removal_witness *witness =
-        stands ? witness_of(row, cause) : &row->marks[row->mark_count - 1];
+    static const struct removal_witness NOTHING = {.source = REMOVAL_BY_EVENT};
+    const struct removal_witness *witness = stands                ? witness_of(row, cause)
+                                            : row->mark_count > 0 ? &row->marks[row->mark_count - 1]
+                                                                  : &NOTHING;
     bool evicted = cause == REMOVAL_EVICTED;
     *removal = (struct removal){
         .row = row,
         .stands = stands,
+        .moved = !stands && row->mark_count == 0,
         .cause = (enum removal_cause)cause,
         .source = (enum removal_source)witness->source,
-        .time_ns = witness->time_ns,
+        .time_ns = witness->time_ns != 0 ? witness->time_ns : row->newest_ns,
         .whole_seconds = witness->whole_seconds != 0,
         .pressure = evicted ? row->pressure : 0,
         .node = row->node,
@@ -338,40 +309,179 @@ bool pod_removal_read(struct pod_removal *row, struct removal *removal) {
 }
 
 void removal_locate(struct removal *removal, const struct pod_map *map, struct pod_place *place) {
+    assert(removal->row != NULL);
     pod_map_find(map, removal->uid, removal->namespace, removal->name, place);
     if (removal->node == STRING_NONE)
         removal->node = place->node;
 }
 
-int removal_compare(const void *a, const void *b) {
+// -- Rows of one pod -----------------------------------------------------------------------------
+
+// The taint manager's events hold no uid of the pod, the Pod's condition does: what is told so near
+// in time of one name is one removal.
+#define SAME_REMOVAL_NS (UINT64_C(300) * 1000000000)
+
+static int compare_pods(const struct pod_removal *a, const struct pod_removal *b) {
+    int order = strcmp(a->namespace, b->namespace);
+    return order != 0 ? order : strcmp(a->name, b->name);
+}
+
+static int compare_rows(const void *left, const void *right) {
+    const struct pod_removal *a = *(struct pod_removal *const *)left;
+    const struct pod_removal *b = *(struct pod_removal *const *)right;
+    int order = compare_pods(a, b);
+    return order != 0 ? order : strcmp(a->uid, b->uid);
+}
+
+struct owner_list {
+    struct pod_removal **items; // with a uid, by name and uid
+    uint32_t count;
+};
+
+static uint64_t apart(const struct pod_removal *row, uint64_t time_ns) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < REMOVAL_CAUSE_COUNT + row->mark_count; i++) {
+        uint64_t told_ns = i < REMOVAL_CAUSE_COUNT ? row->witnesses[i].time_ns
+                                                   : row->marks[i - REMOVAL_CAUSE_COUNT].time_ns;
+        uint64_t gap = told_ns > time_ns ? told_ns - time_ns : time_ns - told_ns;
+        if (told_ns != 0 && gap < least)
+            least = gap;
+    }
+    return least;
+}
+
+// The row with a uid that this was told of, NULL: none.
+static struct pod_removal *find_owner(const struct owner_list *list, const struct pod_removal *row,
+                                      uint64_t time_ns) {
+    uint32_t low = 0, high = list->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_pods(list->items[middle], row) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct pod_removal *best = NULL;
+    uint64_t least = SAME_REMOVAL_NS + 1;
+    for (; low < list->count && compare_pods(list->items[low], row) == 0; low++) {
+        uint64_t gap = apart(list->items[low], time_ns);
+        if (gap >= least)
+            continue;
+        least = gap;
+        best = list->items[low];
+    }
+    return best;
+}
+
+static void join_row(struct pod_removal *owner, const struct pod_removal *row) {
+    if (row->newest_ns > owner->newest_ns)
+        owner->newest_ns = row->newest_ns;
+    if (row->cancelled_ns > owner->cancelled_ns)
+        owner->cancelled_ns = row->cancelled_ns;
+    if (row->node != STRING_NONE)
+        add_node(owner, intern_slice(row->node));
+    if (row->note_ns != 0 && owner->note_ns == 0) {
+        owner->note_ns = row->note_ns;
+        owner->note_source = row->note_source;
+        owner->pressure = row->pressure;
+        memcpy(owner->note, row->note, sizeof owner->note);
+    }
+}
+
+// Hands what is told by name alone over to the rows with a uid.
+static void hand_over(const struct owner_list *list, struct pod_removal *row) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < row->mark_count; i++) {
+        struct pod_removal *owner = find_owner(list, row, row->marks[i].time_ns);
+        if (owner == NULL) {
+            row->marks[kept++] = row->marks[i];
+            continue;
+        }
+        add_mark(owner, &row->marks[i]);
+        join_row(owner, row);
+    }
+    row->mark_count = kept;
+    for (uint32_t cause = 0; cause < REMOVAL_CAUSE_COUNT; cause++) {
+        struct removal_witness *witness = &row->witnesses[cause];
+        struct pod_removal *owner =
+            witness->time_ns == 0 ? NULL : find_owner(list, row, witness->time_ns);
+        if (owner == NULL)
+            continue;
+        struct removal_witness *known = &owner->witnesses[cause];
+        if (known->time_ns == 0 || compare_witnesses(witness, known) < 0)
+            *known = *witness;
+        join_row(owner, row);
+        witness->time_ns = 0;
+    }
+}
+
+static bool is_empty(const struct pod_removal *row) {
+    for (uint32_t cause = 0; cause < REMOVAL_CAUSE_COUNT; cause++)
+        if (row->witnesses[cause].time_ns != 0)
+            return false;
+    return row->mark_count == 0;
+}
+
+static void unite(struct removal_table *table, struct arena *arena) {
+    struct pod_removal *row;
+    size_t room = keyed_rows_count(&table->rows) + 1;
+    struct owner_list list = {arena_take(arena, room * sizeof *list.items), 0};
+    struct owner_list named = {arena_take(arena, room * sizeof *named.items), 0};
+    for (uint32_t at = 0; (row = keyed_rows_next(&table->rows, &at)) != NULL;) {
+        struct owner_list *into = row->named != 0 ? &named : &list;
+        into->items[into->count++] = row;
+    }
+    if (named.count == 0 || list.count == 0)
+        return;
+    sort_stable(list.items, list.count, sizeof *list.items, arena, compare_rows);
+    for (uint32_t i = 0; i < named.count; i++) {
+        row = named.items[i];
+        hand_over(&list, row);
+        // What its owner said of it is to be taken back first. A cancellation stays: marks may
+        // still come.
+        if (is_empty(row) && row->judged == 0 && row->cancelled_ns == 0)
+            keyed_rows_remove(&table->rows, row);
+    }
+}
+
+static int compare_removals(const void *a, const void *b) {
     const struct removal *first = a, *second = b;
-    if (first->time_ns != second->time_ns)
-        return first->time_ns < second->time_ns ? -1 : 1;
-    int order = slice_compare(first->namespace, second->namespace);
-    if (order == 0)
-        order = slice_compare(first->name, second->name);
-    if (order == 0)
-        order = slice_compare(first->event_uid, second->event_uid);
+    int order = COMPARE(first->time_ns, second->time_ns);
+    order = order != 0 ? order : slice_compare(first->namespace, second->namespace);
+    order = order != 0 ? order : slice_compare(first->name, second->name);
+    order = order != 0 ? order : slice_compare(first->event_uid, second->event_uid);
     return order != 0 ? order : slice_compare(first->uid, second->uid);
 }
 
-struct slice removal_pod_name(const struct removal *removal, struct arena *arena) {
-    if (removal->namespace.size == 0)
-        return removal->name;
-    return slice_of(arena_format(arena, "%s/%s", removal->namespace.data, removal->name.data));
+struct removal *removal_table_sorted(struct removal_table *table, uint64_t now_ns,
+                                     struct arena *arena, uint32_t *count) {
+    struct pod_removal *row;
+    unite(table, arena);
+    struct removal *list = arena_take(arena, (keyed_rows_count(&table->rows) + 1) * sizeof *list);
+    *count = 0;
+    for (uint32_t at = 0; (row = keyed_rows_next(&table->rows, &at)) != NULL;)
+        if (pod_removal_read(row, &list[*count]) && list[*count].time_ns <= now_ns)
+            ++*count;
+    sort_stable(list, *count, sizeof *list, arena, compare_removals);
+    return list;
 }
 
-struct slice removal_evidence_uid(const struct removal *removal, struct arena *arena) {
+const char *removal_pod_name(const struct removal *removal, struct arena *arena) {
+    if (removal->namespace.size == 0)
+        return removal->name.data;
+    return arena_format(arena, "%s/%s", removal->namespace.data, removal->name.data);
+}
+
+const char *removal_evidence_uid(const struct removal *removal, struct arena *arena) {
     if (removal->event_uid.size > 0)
-        return slice_of(arena_format(arena, "k8s-event:%s", removal->event_uid.data));
-    const char *pod = removal_pod_name(removal, arena).data;
+        return arena_format(arena, "k8s-event:%s", removal->event_uid.data);
+    const char *pod = removal_pod_name(removal, arena);
     char time[RFC3339_TEXT_MAX];
     rfc3339_format(removal->time_ns, time);
     // An Event without a uid: it is still told by its moment.
     if (removal->source == REMOVAL_BY_EVENT)
-        return slice_of(arena_format(arena, "k8s-event:%s:%s", pod, time));
+        return arena_format(arena, "k8s-event:%s:%s", pod, time);
     if (removal->source == REMOVAL_BY_CONDITION)
-        return slice_of(arena_format(arena, "pod-condition:%s:DisruptionTarget:%s", pod, time));
-    return slice_of(
-        arena_format(arena, "k8s-pod:%s", removal->uid.size > 0 ? removal->uid.data : pod));
+        return arena_format(arena, "pod-condition:%s:DisruptionTarget:%s", pod, time);
+    return arena_format(arena, "k8s-pod:%s", removal->uid.size > 0 ? removal->uid.data : pod);
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods were taken away, when, by whom and why?
+// The pods that were removed from their nodes: when, by whom and why.
+//
+// The events of the taint manager name no uid: at a reading what was told by name alone goes to the
+// row with a uid of that name that was told of within 5 min.
 //
 // What counts: the kubelet's event Evicted; the taint manager's "Marking for deletion", unless it
 // is cancelled afterwards; Preempted; a Pod's condition DisruptionTarget that is True; a Pod's
@@ -13,16 +16,15 @@
 //
 //     removal_table_take(&table, event, batch->arena);             // for each EVENT_KUBERNETES
 //     ...
-//     for (uint32_t at = 0; (row = removal_table_next(&table, &at)) != NULL;)
-//         if (pod_removal_read(row, &removal) && removal.stands) ...
+//     struct removal *list = removal_table_sorted(&table, now_ns, batch->arena, &count);
 #pragma once
 
 #include "base/arena.h"
-#include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
 #include "processors/cluster/pod_map.h"
+#include "processors/cluster/row_bound.h"
 
 enum removal_cause {   // in the order of preference when a pod was taken away for several
     REMOVAL_EVICTED,   // by the kubelet
@@ -84,28 +86,22 @@ struct pod_removal {
     char note[REMOVAL_NOTE_MAX]; // what the kubelet wrote, cut
 };
 
-struct removal_table {
-    struct keyed_rows rows;
-    uint32_t max;
-    uint64_t evicted; // rows that went because of the bound: for the owner's metric
-};
+extern const struct row_type REMOVAL_ROWS;
 
-// `name` is static text, unique in the component ("xid_correlation.removals").
-void removal_table_init(struct removal_table *table, const char *name, uint32_t max);
-void removal_table_release(struct removal_table *table);
-void removal_table_state(struct removal_table *table, struct state_list *list);
-void removal_table_restored(struct removal_table *table);
+// Its table is the owner's state row; `bound.max` is the owner's to set.
+struct removal_table {
+    struct keyed_rows rows; // REMOVAL_ROWS
+    struct row_bound bound;
+};
 
 // Takes what the event (kind EVENT_KUBERNETES) says of a pod's removal, if anything. O(1).
 void removal_table_take(struct removal_table *table, const struct event *event,
                         struct arena *scratch);
-// The next row; NULL at the end. In no order: sort what was read by removal_compare.
-struct pod_removal *removal_table_next(const struct removal_table *table, uint32_t *at);
-
 // One removal. The texts lie in the row.
 struct removal {
     struct pod_removal *row;
     bool stands; // false: the pod was only marked for deletion, and that was cancelled later
+    bool moved;  // it does not stand: what was judged of it went to the row with the pod's uid
     enum removal_cause cause;
     enum removal_source source;
     uint64_t time_ns;
@@ -121,10 +117,12 @@ struct removal {
 bool pod_removal_read(struct pod_removal *row, struct removal *removal);
 // Sets `node` from the map when the removal names none, and says what else the map knows.
 void removal_locate(struct removal *removal, const struct pod_map *map, struct pod_place *place);
-// By time, namespace and name, uid of the event, uid of the pod: for sort_stable.
-int removal_compare(const void *a, const void *b);
+// Those up to `now_ns`, by time, namespace and name, uid of the event, uid of the pod; in the
+// arena.
+struct removal *removal_table_sorted(struct removal_table *table, uint64_t now_ns,
+                                     struct arena *arena, uint32_t *count);
 // What evidence of it is called: "k8s-event:UID", "pod-condition:NAMESPACE/NAME:DisruptionTarget:
 // TIME" or "k8s-pod:UID" (without a uid NAMESPACE/NAME). Text in the arena.
-struct slice removal_evidence_uid(const struct removal *removal, struct arena *arena);
+const char *removal_evidence_uid(const struct removal *removal, struct arena *arena);
 // "train/worker-0", text in the arena.
-struct slice removal_pod_name(const struct removal *removal, struct arena *arena);
+const char *removal_pod_name(const struct removal *removal, struct arena *arena);

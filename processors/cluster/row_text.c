@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a text fits into a row?
+// Cuts a text to the room that a row has for it.
 #include "processors/cluster/row_text.h"
 
 #include "base/text/utf8.h"
 
 void row_text_put(char *to, size_t room, struct slice text) {
+    assert(room > 0);
     size_t at = 0;
     uint32_t code_point;
     while (at < text.size && text.data[at] != '\0') {
@@ -13,6 +14,7 @@ void row_text_put(char *to, size_t room, struct slice text) {
         if (at + size >= room)
             break;
         at += size;
+        assert(at < room);
     }
     memset(to, 0, room);
     if (at > 0)

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of GPUs that wait until all that came before them is there.
+// Samples of GPUs that wait until all that came before them is there (due_rows.h).
 //
-// What a counter did shows only in order of time, and samples come in any order. So they wait here,
-// flat rows of a node, a GPU, a time and some fields, until an evaluation takes those up to its
-// moment, sorted. Not thread-safe.
+// Flat rows of a node, a GPU, a time and some fields, read in order at an evaluation. When the
+// queue is full, all that is in it is read early. Not thread-safe.
 #pragma once
 
 #include "base/arena.h"
 #include "base/table/table.h"
-#include "pipeline/component/state.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
 
-enum { SAMPLE_FIELDS_MAX = 16 };
+enum { SAMPLE_FIELDS_MAX = 16, QUEUED_PER_CHUNK = 256 };
 
 struct queued_sample {
     uint32_t chain; // the table's own
@@ -27,25 +25,37 @@ struct queued_sample {
 };
 
 struct sample_queue {
-    struct table rows;
-    const enum gpu_field *fields; // static
-    uint32_t field_count;
-    uint32_t max;
+    struct table rows; // of type SAMPLE_ROWS
+    const enum gpu_field *fields;
+    uint32_t field_count, max;
+    void (*read)(void *owner, const struct queued_sample *sample, struct arena *scratch);
+    void *owner;
 };
 
-// `name` is static text, unique in the component.
-void sample_queue_init(struct sample_queue *queue, const char *name, const enum gpu_field *fields,
-                       uint32_t field_count, uint32_t max);
-void sample_queue_release(struct sample_queue *queue);
-void sample_queue_state(struct sample_queue *queue, struct state_list *list);
+// The type of the rows of a queue of `count` fields.
+#define SAMPLE_ROWS(count)                                                                         \
+    {                                                                                              \
+        .size = sizeof(struct queued_sample) + (count) * sizeof(int64_t),                          \
+        .rows_per_chunk = QUEUED_PER_CHUNK,                                                        \
+        .strings = {offsetof(struct queued_sample, node), offsetof(struct queued_sample, uuid)},   \
+    }
+
+static inline bool sample_has(const struct queued_sample *sample, uint32_t field) {
+    return (sample->present >> field & 1) != 0;
+}
 
 // Takes the samples of an EVENT_GPU_SAMPLE that name a node and a GPU and hold one of the fields as
-// a whole number of 0 or more. False when the queue is full: nothing was taken of sample *at and
-// those behind it; take what is there out, then call again with the same *at (0 at first).
-bool sample_queue_take(struct sample_queue *queue, const struct event *event, uint32_t *at);
-// The samples up to and with `until_ns`, by node, time, GPU (its numbers) and values; in the arena.
-const struct queued_sample **sample_queue_due(const struct sample_queue *queue, uint64_t until_ns,
-                                              struct arena *arena, uint32_t *count);
-// Takes those out.
-void sample_queue_drop(struct sample_queue *queue, const struct queued_sample **samples,
-                       uint32_t count);
+// a whole number of 0 or more.
+void sample_queue_take(struct sample_queue *queue, const struct event *event,
+                       struct arena *scratch);
+// Hands the samples up to and with `until_ns` to `read`, by node, time, GPU (its numbers) and
+// values.
+void sample_queue_read(struct sample_queue *queue, uint64_t until_ns, struct arena *scratch);
+
+// A GPU as samples name it; the key of rows, right behind their head.
+struct gpu_key {
+    string_id node;
+    uint64_t address; // PCI_NONE where the UUID is known
+    string_id uuid;   // or STRING_NONE
+} __attribute__((packed));
+struct gpu_key gpu_key_of(string_id node, string_id uuid, pci_address address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a code or a bit mean? Rows come from the build; finding one is a binary search or a
+// Finds what a code or a bit means. Rows come from the build; finding one is a binary search or a
 // walk over some thirty rows.
 #include "processors/cluster/tables.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of Xid codes, PCIe error bits and clock reasons: the tables of
-// processors/cluster/tables/, made into C by the build (processors/cluster/tables/generate.awk).
-// Texts are static.
+// Xid codes, PCIe error bits and clock reasons with their meanings:
+// processors/cluster/tables/*.tsv, made into C by the build (generate.awk beside them). Texts are
+// static.
 #pragma once
 
 #include "pipeline/model/node_event.h"

@@ -7,13 +7,15 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/row_bound.h"
 #include "processors/cluster/tables.h"
 #include "processors/cluster/xid_text.h"
 
+// One loss of a GPU may be a row of each of the first two, with one uid: who counts them counts
+// moments, not rows.
 enum xid_source {
     XID_FROM_LINE,
     XID_FROM_LOST,  // a line that means Xid 79 without its number
@@ -30,6 +32,7 @@ struct xid_entry {
     uint32_t code;
     uint32_t source;
     int64_t pid;
+    uint64_t since_ns; // XID_FROM_GAUGE: of the sample before; it happened after that. Else 0
     string_id uuid;    // XID_FROM_GAUGE: of the GPU; else STRING_NONE
     uint32_t previous; // XID_FROM_GAUGE: the code before
     uint16_t process_size, detail_size;
@@ -39,34 +42,34 @@ struct xid_entry {
     char detail[XID_DETAIL_MAX];
 };
 
+extern const struct row_type XID_LOG_ROWS;
+
+// Its table and bound.horizon_ns ("xid_horizon") are the owner's state rows; `bound.max` is the
+// owner's to set.
 struct xid_log {
-    struct keyed_rows rows;
-    uint32_t max;
-    uint64_t evicted;    // rows that went because of the bound
-    uint64_t horizon_ns; // rows of before may have gone
+    struct keyed_rows rows; // XID_LOG_ROWS
+    struct row_bound bound;
 };
 
-// `name` is static text, unique in the component ("xid_correlation.xids").
-void xid_log_init(struct xid_log *log, const char *name, uint32_t max);
-void xid_log_release(struct xid_log *log);
-void xid_log_state(struct xid_log *log, struct state_list *list);
-void xid_log_restored(struct xid_log *log);
-
 // Takes a kernel line (KERNEL_XID, KERNEL_GPU_LOST; others are passed over) whose code `wanted`
-// takes. O(1).
+// takes; NULL: any. O(1).
 void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)(uint32_t code),
                   struct arena *scratch);
-// A change of the gauge.
+// A change of the gauge from one sample to the next.
+struct xid_change {
+    uint32_t previous, code;
+    uint64_t since_ns, time_ns; // of the two samples
+};
 void xid_log_take_gauge(struct xid_log *log, string_id node, string_id uuid, pci_address address,
-                        uint32_t code, uint32_t previous, uint64_t time_ns, struct arena *scratch);
+                        const struct xid_change *change, struct arena *scratch);
 // Forgets what is older than this.
 void xid_log_expire(struct xid_log *log, uint64_t before_ns);
 
-// All rows, by node (its number), time, address, code, source; in the arena. O(n log n).
+// All rows, by node (its name), time, address, code, source; in the arena. O(n log n).
 const struct xid_entry **xid_log_sort(const struct xid_log *log, struct arena *arena,
                                       uint32_t *count);
 static inline struct slice xid_entry_detail(const struct xid_entry *entry) {
     return (struct slice){entry->detail, entry->detail_size};
 }
-struct slice xid_entry_uid(const struct xid_entry *entry, struct arena *arena);
-struct slice xid_entry_description(const struct xid_entry *entry, struct arena *arena);
+const char *xid_entry_uid(const struct xid_entry *entry, struct arena *arena);
+const char *xid_entry_description(const struct xid_entry *entry, struct arena *arena);

@@ -1,15 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is an Xid called, and what does it say? Meanings come from the table (tables.h), what the
+// Words for nodes, GPUs and Xids. The meanings of Xids come from the table (tables.h), what the
 // line adds is cut so that a description keeps within the schema.
 #include "processors/cluster/xid_text.h"
 
+#include "base/text/human.h"
 #include "base/text/utf8.h"
 #include "processors/cluster/tables.h"
-#include "processors/verdict_draft.h"
 
 #include <inttypes.h>
 
-enum { DETAIL_MAX = 160, PROCESS_MAX = 64 };
+enum { DETAIL_MAX = 160, PROCESS_MAX = 64, NODE_SPOKEN_MAX = 64, NODE_IN_UID_MAX = 220 };
+
+// At most `max` bytes, whole characters.
+static struct slice cut_bytes(struct slice text, size_t max) {
+    size_t at = 0, size;
+    uint32_t code_point;
+    if (text.size <= max)
+        return text;
+    while ((size = utf8_decode(text, at, &code_point), at + (size == 0 ? 1 : size)) <= max)
+        at += size == 0 ? 1 : size;
+    return (struct slice){text.data, at};
+}
+
+const char *node_spoken(string_id node, struct arena *arena) {
+    if (node == STRING_NONE)
+        return "an unnamed node";
+    return arena_text(arena, cut_bytes(intern_slice(node), NODE_SPOKEN_MAX));
+}
+
+const char *node_in_uid(string_id node, struct arena *arena) {
+    return node == STRING_NONE ? ""
+                               : arena_text(arena, cut_bytes(intern_slice(node), NODE_IN_UID_MAX));
+}
+
+const char *on_node(string_id node, const char *what, struct arena *arena) {
+    return node == STRING_NONE ? what
+                               : arena_format(arena, "%s/%s", node_in_uid(node, arena), what);
+}
+
+const char *string_or_null(string_id id) {
+    return id == STRING_NONE ? NULL : intern_slice(id).data;
+}
+
+const char *pci_text(pci_address address, bool with_function, struct arena *arena) {
+    char text[PCI_TEXT_MAX];
+    if (with_function)
+        pci_format_function(address, text);
+    else
+        pci_format_device(address, text);
+    return arena_text(arena, slice_of(text));
+}
+
+const char *duration_text(__int128 duration_ns, struct arena *arena) {
+    assert(duration_ns >= 0);
+    char text[HUMAN_MAX];
+    human_duration(duration_ns, text);
+    return arena_text(arena, slice_of(text));
+}
 
 struct slice text_cut_at(struct slice text, size_t max) {
     size_t at = 0;
@@ -21,12 +68,10 @@ struct slice text_cut_at(struct slice text, size_t max) {
     return (struct slice){text.data, at < text.size ? at : text.size};
 }
 
-struct slice xid_uid(string_id node, pci_address address, uint32_t code, uint64_t time_ns,
-                     struct arena *arena) {
-    char pci[PCI_TEXT_MAX];
-    pci_format_device(address, pci);
-    return slice_of(arena_format(arena, "xid:%s:%s:%" PRIu32 ":%" PRIu64,
-                                 draft_node_uid(arena, node), pci, code, time_ns));
+const char *xid_uid(string_id node, pci_address address, uint32_t code, uint64_t time_ns,
+                    struct arena *arena) {
+    return arena_format(arena, "xid:%s:%s:%" PRIu32 ":%" PRIu64, node_in_uid(node, arena),
+                        pci_text(address, false, arena), code, time_ns);
 }
 
 struct slice xid_meaning(uint32_t code) {
@@ -52,46 +97,59 @@ static const char *process_text(struct slice process, int64_t pid, struct arena 
     return arena_format(arena, "%.*s (pid %" PRId64 ")", (int)name.size, name.data, pid);
 }
 
-struct slice xid_description(pci_address address, uint32_t code, struct slice process, int64_t pid,
-                             struct slice detail, struct arena *arena) {
-    char pci[PCI_TEXT_MAX];
-    pci_format_device(address, pci);
+const char *xid_description(pci_address address, uint32_t code, struct slice process, int64_t pid,
+                            struct slice detail, struct arena *arena) {
     struct slice meaning = xid_meaning(code), said = text_cut_at(detail, DETAIL_MAX);
     const char *who = process_text(process, pid, arena);
-    return slice_of(arena_format(arena, "Xid %" PRIu32 " on %s%s%.*s%s%s%s%.*s", code, pci,
-                                 meaning.size > 0 ? ": " : "", (int)meaning.size, meaning.data,
-                                 who[0] != '\0' ? "; " : "", who, said.size > 0 ? ": " : "",
-                                 (int)said.size, said.size > 0 ? said.data : ""));
+    return arena_format(arena, "Xid %" PRIu32 " on %s%s%.*s%s%s%s%.*s", code,
+                        pci_text(address, false, arena), meaning.size > 0 ? ": " : "",
+                        (int)meaning.size, meaning.data, who[0] != '\0' ? "; " : "", who,
+                        said.size > 0 ? ": " : "", (int)said.size, said.size > 0 ? said.data : "");
 }
 
 // The address, else the UUID.
 static const char *gpu_text(string_id uuid, pci_address address, struct arena *arena) {
-    char pci[PCI_TEXT_MAX];
     if (address == PCI_NONE)
         return uuid == STRING_NONE ? "" : intern_slice(uuid).data;
-    pci_format_device(address, pci);
-    return arena_text(arena, slice_of(pci));
+    return pci_text(address, false, arena);
 }
 
-struct slice gpu_field_uid(string_id node, string_id uuid, pci_address address,
-                           enum gpu_field field, uint64_t time_ns, struct arena *arena) {
+const char *dcgm_uid(string_id node, const char *gpu, enum gpu_field field, uint64_t time_ns,
+                     struct arena *arena) {
+    assert(gpu != NULL && field < GPU_FIELD_COUNT);
+    return arena_format(arena, "dcgm:%s:%s:%s:%" PRIu64, node_in_uid(node, arena), gpu,
+                        gpu_field_name(field), time_ns);
+}
+
+const char *gpu_field_uid(string_id node, string_id uuid, pci_address address, enum gpu_field field,
+                          uint64_t time_ns, struct arena *arena) {
     const char *gpu =
         uuid == STRING_NONE ? gpu_text(uuid, address, arena) : intern_slice(uuid).data;
-    return slice_of(arena_format(arena, "dcgm:%s:%s:%s:%" PRIu64, draft_node_uid(arena, node), gpu,
-                                 gpu_field_name(field), time_ns));
+    return dcgm_uid(node, gpu, field, time_ns, arena);
 }
 
-struct slice gpu_entity_name(string_id node, string_id uuid, pci_address address,
-                             struct arena *arena) {
-    return slice_of(draft_on_node(arena, node, gpu_text(uuid, address, arena)));
+const char *gpu_entity_name(string_id node, string_id uuid, pci_address address,
+                            struct arena *arena) {
+    return on_node(node, gpu_text(uuid, address, arena), arena);
 }
 
-struct slice gpu_spoken_name(string_id node, string_id uuid, pci_address address,
-                             struct arena *arena) {
+const char *gpu_spoken_name(string_id node, string_id uuid, pci_address address,
+                            struct arena *arena) {
     const char *gpu = gpu_text(uuid, address, arena);
     if (node == STRING_NONE)
-        return slice_of(arena_format(arena, "GPU %s", gpu));
-    return slice_of(arena_format(arena, "GPU %s of %s", gpu, draft_node(arena, node)));
+        return arena_format(arena, "GPU %s", gpu);
+    return arena_format(arena, "GPU %s of %s", gpu, node_spoken(node, arena));
+}
+
+void builder_gpu(struct verdict_builder *builder, string_id node, string_id uuid,
+                 pci_address address, enum entity_role node_role) {
+    struct arena *arena = builder->arena;
+    builder_entity(builder, "gpu", ROLE_CULPRIT, gpu_entity_name(node, uuid, address, arena));
+    builder_entity(builder, "node", node_role, string_or_null(node));
+    builder_attribute(builder, "k8s.node.name", intern_slice(node));
+    builder_attribute(builder, "hw.id", intern_slice(uuid));
+    if (address != PCI_NONE)
+        builder_attribute(builder, "pci.address", slice_of(pci_text(address, false, arena)));
 }
 
 static bool holds(struct slice text, const char *part) {
@@ -119,18 +177,20 @@ const char *recovery_action(enum recovery recovery) {
     return recovery == RECOVERY_RESET ? "reset_gpu" : NULL;
 }
 
-const char *action_graver(const char *a, const char *b) {
-    static const char *const rising[] = {"monitor",    "fix_workload",    "restart_app",
+static size_t weight_of(const char *action) {
+    static const char *const RISING[] = {"monitor",    "fix_workload",    "restart_app",
                                          "check_link", "contact_support", "reset_gpu",
                                          "drain_node", "replace_hardware"};
+    size_t weight = sizeof RISING / sizeof *RISING - 1;
+    while (weight > 0 && strcmp(RISING[weight], action) != 0)
+        weight--;
+    return weight;
+}
+
+const char *action_graver(const char *a, const char *b) {
     if (a == NULL || b == NULL)
         return a == NULL ? b : a;
-    size_t weight_a = 0, weight_b = 0;
-    for (size_t i = 0; i < sizeof rising / sizeof *rising; i++) {
-        weight_a = strcmp(rising[i], a) == 0 ? i : weight_a;
-        weight_b = strcmp(rising[i], b) == 0 ? i : weight_b;
-    }
-    return weight_a >= weight_b ? a : b;
+    return weight_of(a) >= weight_of(b) ? a : b;
 }
 
 static bool is_letter(char c) {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank started it? Twice: stormlog's ranked suspects for the summary, and a judgement for
-// people. The judgement takes growth that stayed, compares the first suspect's growth with what the
-// other ranks grew over the same stretch of aligned time, and calls it a leak only when it exceeds
-// them; growth that fell back is a swing, growth of all alike is common (warm-up, a larger batch).
+// Finds which rank started the growth. Twice: stormlog's ranked suspects for the summary, and a
+// judgement for people. The judgement takes growth that stayed, compares the first suspect's growth
+// with what the other ranks grew over the same stretch of aligned time, and calls it a leak only
+// when it exceeds them; growth that fell back is a swing, growth of all alike is common (warm-up, a
+// larger batch).
 // Cost: O(ranks · log) an evaluation plus each new sample once. Memory: one row a rank, one a job.
-#include "processors/first_cause.h"
+#include "pipeline/component/component.h"
 
 #include "base/sort.h"
 #include "base/table/table.h"
+#include "pipeline/model/series.h"
 #include "processors/first_cause/suspects.h"
 
+#include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 struct first_cause_config {
     double min_excess_ratio;
@@ -43,36 +45,28 @@ struct first_cause {
     uint64_t settle_ns;
 };
 
-static const struct option OPTIONS[] = {
-    {.name = "min_excess_ratio",
-     .type = OPTION_RATIO,
-     .offset = offsetof(struct first_cause_config, min_excess_ratio),
-     .default_value = "1.25",
-     .min = 1,
-     .max = 100,
-     .help = "a leak is growth of at least this many times the median growth of the other ranks; "
-             "below it all grew alike and nobody is named"},
+static const struct row_type GROWTHS = ROW_TYPE(struct growth_state, 64);
+static const struct row_type NAMES =
+    ROW_TYPE(struct standing_name, 16, offsetof(struct standing_name, job));
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct first_cause, growths, "first_cause.growths", GROWTHS),
+    STATE_ROWS(struct first_cause, names, "first_cause.names", NAMES),
 };
 
-static void tables_init(struct first_cause *self) {
-    table_init(&self->growths, "first_cause.growths", sizeof(struct growth_state), 64);
-    table_init(&self->names, "first_cause.names", sizeof(struct standing_name), 16);
-}
+static const struct option OPTIONS[] = {
+    OPTION(struct first_cause_config, min_excess_ratio, OPTION_RATIO, .default_value = "1.25",
+           .min = 1, .max = 100,
+           .help = "a leak is growth of at least this many times the median growth of the other "
+                   "ranks; below it all grew alike and no rank is named"),
+};
 
 static enum status first_cause_start(void *instance, const void *config,
                                      const struct component_context *context, struct error *error) {
     struct first_cause *self = instance;
     (void)error;
-    tables_init(self);
     self->min_excess_ratio = ((const struct first_cause_config *)config)->min_excess_ratio;
     self->settle_ns = context->timing == NULL ? 0 : (uint64_t)context->timing->settle.ns;
     return STATUS_OK;
-}
-
-static void first_cause_stop(void *instance) {
-    struct first_cause *self = instance;
-    table_release(&self->growths);
-    table_release(&self->names);
 }
 
 // A moment of the generation's aligned clock, on the clock of one rank.
@@ -138,16 +132,10 @@ static bool rank_growth(struct first_cause *self, const struct evaluation *evalu
     return true;
 }
 
-static int compare_bytes(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static int64_t median_of(int64_t *values, uint32_t count, struct arena *arena) {
     if (count == 0)
         return 0;
-    sort_stable(values, count, sizeof *values, arena, compare_bytes);
+    sort_stable(values, count, sizeof *values, arena, compare_by_i64);
     int64_t high = values[count / 2];
     if (count % 2 == 1)
         return high;
@@ -155,9 +143,16 @@ static int64_t median_of(int64_t *values, uint32_t count, struct arena *arena) {
     return low + (high - low) / 2;
 }
 
+static void set_excess(struct cause *cause, int64_t median_bytes) {
+    cause->median_other_growth_bytes = median_bytes;
+    cause->excess_ratio =
+        median_bytes <= 0 ? INFINITY : (double)cause->growth_bytes / (double)median_bytes;
+}
+
 static void compare_growth(struct first_cause *self, const struct evaluation *evaluation,
                            struct arena *arena, struct cause *cause) {
     const struct suspect *first = &cause->suspects.items[0];
+    assert(first->index < evaluation->rank_count);
     const struct rank_view *view = &evaluation->ranks[first->index];
     __int128 offset = evaluation->alignment[first->index].generation_offset_ns;
     __int128 from_ns = first->spike.window_ns - offset;
@@ -173,59 +168,52 @@ static void compare_growth(struct first_cause *self, const struct evaluation *ev
         else
             others[count++] = growth;
     }
-    cause->median_other_growth_bytes = median_of(others, count, arena);
-    cause->excess_ratio =
-        cause->median_other_growth_bytes <= 0
-            ? INFINITY
-            : (double)cause->growth_bytes / (double)cause->median_other_growth_bytes;
+    set_excess(cause, median_of(others, count, arena));
 }
 
 // The rank whose lows rose most, if they rose by so much more than those of the others: a leak
 // under swings, or after growth that all shared. False when there is none.
 static bool find_creep(const struct first_cause *self, const struct evaluation *evaluation,
                        struct arena *arena, struct cause *cause) {
-    uint32_t best = UINT32_MAX;
-    for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        if (evaluation->spikes[i].creep.found &&
-            (best == UINT32_MAX ||
-             evaluation->spikes[i].low_growth_bytes > evaluation->spikes[best].low_growth_bytes))
-            best = i;
-    if (best == UINT32_MAX)
+    const struct rank_spike *spikes = NULL;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        const struct rank_spike *other = &evaluation->spikes[i];
+        if (other->creep.found &&
+            (spikes == NULL || other->low_growth_bytes > spikes->low_growth_bytes))
+            spikes = other;
+    }
+    if (spikes == NULL)
         return false;
+    uint32_t best = (uint32_t)(spikes - evaluation->spikes);
     int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
     uint32_t count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         if (i != best && evaluation->ranks[i].in_generation)
             others[count++] = evaluation->spikes[i].low_growth_bytes;
     int64_t median = median_of(others, count, arena);
-    const struct rank_spike *spikes = &evaluation->spikes[best];
-    double ratio = median <= 0 ? INFINITY : (double)spikes->low_growth_bytes / (double)median;
+    struct cause creep = {.kind = CAUSE_LEAK,
+                          .growth_bytes = spikes->low_growth_bytes,
+                          .sole_earliest = true,
+                          .creeping = true};
+    set_excess(&creep, median);
     // What it leaked beyond the others has to be worth a word by itself.
-    if (ratio < self->min_excess_ratio ||
+    if (creep.excess_ratio < self->min_excess_ratio ||
         spikes->low_growth_bytes - median < spikes->threshold_bytes)
         return false;
     struct suspect *suspect = arena_zero(arena, 1, sizeof *suspect);
     suspect->index = best;
     suspect->spike = spikes->creep;
     suspect->aligned_ns = spikes->creep.time_ns - evaluation->alignment[best].generation_offset_ns;
-    suspect->confidence = CONFIDENCE_LOW;
-    cause->kind = CAUSE_LEAK;
-    cause->suspects = (struct suspect_list){.items = suspect,
-                                            .count = 1,
-                                            .candidate_count = 1,
-                                            .onset_ns = suspect->aligned_ns,
-                                            .sparse = cause->suspects.sparse};
-    cause->growth_bytes = spikes->low_growth_bytes;
-    cause->median_other_growth_bytes = median;
-    cause->excess_ratio = ratio;
-    cause->sole_earliest = true;
-    cause->creeping = true;
+    creep.suspects = (struct suspect_list){.items = suspect,
+                                           .count = 1,
+                                           .candidate_count = 1,
+                                           .onset_ns = suspect->aligned_ns,
+                                           .sparse = cause->suspects.sparse};
+    *cause = creep;
     return true;
 }
 
-static struct standing_name *name_at(const struct first_cause *self, uint32_t row) {
-    return table_row(&self->names, row);
-}
+TABLE_ACCESS(name_at, struct first_cause, names, struct standing_name)
 
 static struct standing_name *name_of(struct first_cause *self,
                                      const struct evaluation *evaluation) {
@@ -287,33 +275,11 @@ static const struct cause *judge(struct first_cause *self, const struct evaluati
         found |= find_creep(self, evaluation, arena, cause);
     if (!found)
         return NULL;
+    assert(cause->suspects.count > 0);
     cause->generation = evaluation->generation;
     cause->settled =
         has_settled(self, evaluation, evaluation->ranks[cause->suspects.items[0].index].slot);
     return cause;
-}
-
-// "Some ranks have fewer than two samples …: 1, 4." Empty when all have two.
-static struct slice insufficient_note(const struct evaluation *evaluation, struct arena *arena) {
-    enum { DIGITS_MAX = 12 };
-    static const char before[] =
-        "Some ranks have fewer than two samples and cannot contribute to "
-        "spike detection: ";
-    char *text = NULL;
-    size_t size = 0;
-    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        if (evaluation->ranks[i].sample_count >= 2)
-            continue;
-        if (text == NULL) {
-            text = arena_take(arena, sizeof before + (size_t)evaluation->rank_count * DIGITS_MAX);
-            size = (size_t)sprintf(text, "%s%d", before, evaluation->ranks[i].series->rank);
-        } else {
-            size += (size_t)sprintf(text + size, ", %d", evaluation->ranks[i].series->rank);
-        }
-    }
-    if (text != NULL)
-        text[size++] = '.';
-    return (struct slice){text, size};
 }
 
 static void summarise(struct evaluation *evaluation, struct arena *arena) {
@@ -322,26 +288,31 @@ static void summarise(struct evaluation *evaluation, struct arena *arena) {
     if (evaluation->rank_count == 0)
         return;
     if (evaluation->rank_count == 1) {
-        notes_append(&evaluation->notes, arena,
-                     SLICE("At least two ranks are required for cross-rank first-cause analysis."));
+        evaluation_note(evaluation, arena,
+                        "At least two ranks are required for cross-rank first-cause analysis.");
         return;
     }
     suspects_rank(evaluation, SUSPECTS_OF_ALL, arena, suspects);
-    struct slice insufficient = insufficient_note(evaluation, arena);
-    if (insufficient.size > 0)
-        notes_append(&evaluation->notes, arena, insufficient);
+    int32_t *sparse = arena_take(arena, evaluation->rank_count * sizeof *sparse);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->ranks[i].sample_count < 2)
+            sparse[count++] = evaluation->ranks[i].series->rank;
+    evaluation_note_ranks(evaluation, arena,
+                          "Some ranks have fewer than two samples and cannot contribute to spike "
+                          "detection: ",
+                          sparse, count);
     if (suspects->candidate_count == 0)
-        notes_append(&evaluation->notes, arena,
-                     SLICE("No qualifying cross-rank spikes were detected."));
+        evaluation_note(evaluation, arena, "No qualifying cross-rank spikes were detected.");
     if (suspects->candidate_count == 1)
-        notes_append(&evaluation->notes, arena,
-                     SLICE("Only one rank produced a qualifying spike; confidence is limited."));
+        evaluation_note(evaluation, arena,
+                        "Only one rank produced a qualifying spike; confidence is limited.");
 }
 
 static void forget(struct first_cause *self, const struct forgotten *forgotten) {
     if (forgotten->everything) {
-        first_cause_stop(self);
-        tables_init(self);
+        table_release(&self->growths);
+        table_release(&self->names);
     }
     for (uint32_t i = 0; i < forgotten->slot_count; i++)
         if (forgotten->slots[i] < self->growths.used)
@@ -349,13 +320,6 @@ static void forget(struct first_cause *self, const struct forgotten *forgotten) 
     for (uint32_t i = 0; i < forgotten->job_count; i++)
         if (forgotten->jobs[i].slot < self->names.used)
             *name_at(self, forgotten->jobs[i].slot) = (struct standing_name){.slot = TABLE_NO_ROW};
-}
-
-static void first_cause_state(void *instance, struct state_list *list) {
-    struct first_cause *self = instance;
-    state_list_table(list, &self->growths);
-    struct state_entry *names = state_list_table(list, &self->names);
-    state_entry_string(names, offsetof(struct standing_name, job));
 }
 
 static void first_cause_consume(void *instance, struct batch *batch) {
@@ -371,9 +335,10 @@ static void first_cause_consume(void *instance, struct batch *batch) {
 
 const struct component_type processor_first_cause = {
     .name = "first_cause",
-    .summary = "Ranks the suspects and judges whether one rank leaked.",
+    .summary = "Ranks the suspects and decides whether one rank leaked.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct first_cause_config),
@@ -381,7 +346,7 @@ const struct component_type processor_first_cause = {
     .needs = FACT_SPIKES | FACT_ALIGNMENT,
     .gives = FACT_SUSPECTS,
     .start = first_cause_start,
-    .stop = first_cause_stop,
-    .state = first_cause_state,
+    .state_rows = STATE,
+    .state_row_count = STATE_ROW_COUNT(STATE),
     .processor = {.consume = first_cause_consume},
 };

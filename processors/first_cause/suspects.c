@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who was first, and how sure is that? A name is sure (high) when its rank alone was earliest by at
-// least the median sampling interval and all ranks were heard; medium when the lead is shorter.
+// Ranks the suspects and says how sure the first name is: sure (high) when its rank alone was
+// earliest by at least the median sampling interval and all ranks were heard; medium when the lead
+// is shorter.
 #include "processors/first_cause/suspects.h"
 
 #include "base/sort.h"
 
+#include <assert.h>
+
 static const struct spike *spike_from(const struct rank_spike *spikes, enum suspect_source source) {
-    switch (source) {
-    case SUSPECTS_OF_ALL:
+    if (source == SUSPECTS_OF_ALL)
         return &spikes->first;
-    case SUSPECTS_OF_GENERATION:
-        return &spikes->first_of_generation;
-    case SUSPECTS_KEPT_OF_GENERATION:
-        return &spikes->kept;
-    }
-    return NULL;
+    return source == SUSPECTS_OF_GENERATION ? &spikes->first_of_generation : &spikes->kept;
 }
 
 static int compare_suspects(const void *left, const void *right) {
     const struct suspect *a = left;
     const struct suspect *b = right;
-    if (a->aligned_ns != b->aligned_ns)
-        return a->aligned_ns < b->aligned_ns ? -1 : 1;
-    if (a->spike.growth_bytes != b->spike.growth_bytes)
-        return a->spike.growth_bytes > b->spike.growth_bytes ? -1 : 1;
-    return (a->index > b->index) - (a->index < b->index);
+    return COMPARE_KEYS(COMPARE(a->aligned_ns, b->aligned_ns),
+                        COMPARE(b->spike.growth_bytes, a->spike.growth_bytes),
+                        COMPARE(a->index, b->index));
 }
 
 static bool is_sparse(const struct evaluation *evaluation, enum suspect_source source) {
@@ -40,6 +35,7 @@ static bool is_sparse(const struct evaluation *evaluation, enum suspect_source s
 
 static void collect(const struct evaluation *evaluation, enum suspect_source source,
                     struct suspect_list *out) {
+    assert(evaluation->spikes != NULL && evaluation->alignment != NULL);
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct spike *spike = spike_from(&evaluation->spikes[i], source);
         if (!spike->found)
@@ -52,9 +48,8 @@ static void collect(const struct evaluation *evaluation, enum suspect_source sou
     }
 }
 
-static enum confidence confidence_of(const struct suspect_list *list, uint32_t i,
+static enum confidence confidence_of(const struct suspect_list *list, const struct suspect *suspect,
                                      __int128 median_interval_ns) {
-    const struct suspect *suspect = &list->items[i];
     __int128 earliest = list->items[0].aligned_ns;
     if (list->candidate_count < 2 || list->sparse || suspect->aligned_ns != earliest)
         return CONFIDENCE_LOW;
@@ -77,10 +72,10 @@ void suspects_rank(const struct evaluation *evaluation, enum suspect_source sour
     out->onset_ns = out->items[out->has_onset ? 1 : 0].aligned_ns;
     while (out->count < out->candidate_count && out->items[out->count].aligned_ns <= out->onset_ns)
         out->count++;
+    assert(out->count > 0);
     for (uint32_t i = 0; i < out->count; i++) {
         struct suspect *suspect = &out->items[i];
         suspect->lead_ns = out->has_onset ? out->onset_ns - suspect->aligned_ns : 0;
+        suspect->confidence = confidence_of(out, suspect, evaluation->median_interval_ns);
     }
-    for (uint32_t i = 0; i < out->count; i++)
-        out->items[i].confidence = confidence_of(out, i, evaluation->median_interval_ns);
 }

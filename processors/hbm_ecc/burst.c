@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Xids and counter steps of a GPU are one incident?
+// Gathers the Xids and counter steps of a GPU that are one incident.
 //
 // Xids with no longer gap between them than a burst are one. A step of a counter happened somewhere
 // between two samples, so it goes to the burst that this stretch reaches, however far apart samples
 // are; steps that reach none are bursts of their own. Those that say nothing alone (a cleanup, a
 // row marked for remapping, a page count) go with what they are near. O(n log n).
 #include "base/sort.h"
+#include "pipeline/model/node_event.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/tables.h"
 #include "processors/hbm_ecc/parts.h"
 
 #define NO_BURST UINT32_MAX
@@ -18,59 +21,46 @@ static enum ecc_kind kind_of_xid(const struct xid_entry *xid) {
         return ECC_STORM;
     if (row->hbm_role != XID_HBM_ANCHOR)
         return ECC_NONE;
-    switch (xid->code) {
-    case 64:
-        return ECC_FAILED;
-    case 95:
-    case 140:
-        return ECC_UNCONTAINED;
-    case 94:
+    if (xid->code == 94)
         return ECC_CONTAINED;
-    default:
-        return ECC_UNCORRECTABLE;
-    }
+    if (xid->code == 95 || xid->code == 140)
+        return ECC_UNCONTAINED;
+    return xid->code == 64 ? ECC_FAILED : ECC_UNCORRECTABLE;
 }
 
 static enum ecc_kind kind_of_step(const struct ecc_step *step) {
-    switch (step->field) {
-    case ECC_UNCORRECTED:
-    case ECC_UNCORRECTED_LIFETIME:
-        return ECC_UNCORRECTABLE;
-    case ECC_REMAP_FAILED:
-        return ECC_FAILED;
-    case ECC_REMAP_PENDING:
-    case ECC_RETIRED_PENDING:
-        return ECC_PENDING;
-    default:
-        return step->is_limit != 0 ? ECC_LIMIT : ECC_NONE;
-    }
+    static const enum ecc_kind KINDS[ECC_FIELD_COUNT] = {
+        [ECC_UNCORRECTED] = ECC_UNCORRECTABLE, [ECC_UNCORRECTED_LIFETIME] = ECC_UNCORRECTABLE,
+        [ECC_REMAP_FAILED] = ECC_FAILED,       [ECC_REMAP_PENDING] = ECC_PENDING,
+        [ECC_RETIRED_PENDING] = ECC_PENDING,
+    };
+    assert(step->field < ECC_FIELD_COUNT);
+    enum ecc_kind kind = KINDS[step->field];
+    return kind == ECC_NONE && step->is_limit != 0 ? ECC_LIMIT : kind;
 }
 
 static bool is_corrected(const struct ecc_step *step) {
     return step->field == ECC_CORRECTED || step->field == ECC_CORRECTED_LIFETIME;
 }
 
-static int compare_numbers(uint64_t a, uint64_t b) {
-    return (a > b) - (a < b);
+static int compare_gpus(const struct ecc_item *a, const struct ecc_item *b) {
+    return COMPARE_KEYS(COMPARE(a->node, b->node), COMPARE(a->address, b->address),
+                        COMPARE(a->uuid, b->uuid));
 }
 
-static int compare_gpus(const struct ecc_item *a, const struct ecc_item *b) {
-    int order = compare_numbers(a->node, b->node);
-    order = order != 0 ? order : compare_numbers(a->address, b->address);
-    return order != 0 ? order : compare_numbers(a->uuid, b->uuid);
+static uint32_t number_of(const struct ecc_item *item) {
+    assert((item->xid == NULL) != (item->step == NULL));
+    return item->xid != NULL ? item->xid->code : item->step->field;
 }
 
 // By GPU, Xids before steps, then time, then code or field.
 static int compare_items(const void *left, const void *right) {
     const struct ecc_item *a = left, *b = right;
     int order = compare_gpus(a, b);
-    order = order != 0 ? order : compare_numbers(a->xid == NULL, b->xid == NULL);
-    order = order != 0 ? order : compare_numbers(a->time_ns, b->time_ns);
-    if (order != 0)
-        return order;
-    if (a->xid != NULL)
-        return compare_numbers(a->xid->code, b->xid->code);
-    return compare_numbers(a->step->field, b->step->field);
+    return order != 0
+               ? order
+               : COMPARE_KEYS(COMPARE(a->xid == NULL, b->xid == NULL),
+                              COMPARE(a->time_ns, b->time_ns), COMPARE(number_of(a), number_of(b)));
 }
 
 struct item_list {
@@ -78,14 +68,20 @@ struct item_list {
     uint32_t count;
 };
 
-static struct item_list list_items(const struct xid_log *xids, const struct ecc_counters *counters,
-                                   const struct gpu_names *names, uint64_t now_ns,
+// The address of the step's GPU, PCI_NONE where nobody told it.
+static pci_address address_of(const struct hbm_ecc *self, const struct ecc_step *step) {
+    return step->address != PCI_NONE ? step->address
+                                     : gpu_names_address(&self->names, step->node, step->uuid);
+}
+
+static struct item_list list_items(const struct hbm_ecc *self, uint64_t now_ns,
                                    struct arena *arena) {
     const struct xid_entry *xid;
     const struct ecc_step *step;
-    size_t room = (size_t)keyed_rows_count(&xids->rows) + keyed_rows_count(&counters->steps) + 1;
+    const struct keyed_rows *xids = &self->xids.rows, *steps = &self->counters.steps;
+    size_t room = (size_t)keyed_rows_count(xids) + keyed_rows_count(steps) + 1;
     struct item_list list = {arena_zero(arena, room, sizeof *list.items), 0};
-    for (uint32_t at = 0; (xid = keyed_rows_next(&xids->rows, &at)) != NULL;)
+    for (uint32_t at = 0; (xid = keyed_rows_next(xids, &at)) != NULL;)
         if (xid->time_ns <= now_ns)
             list.items[list.count++] = (struct ecc_item){.xid = xid,
                                                          .node = xid->node,
@@ -93,12 +89,10 @@ static struct item_list list_items(const struct xid_log *xids, const struct ecc_
                                                          .time_ns = xid->time_ns,
                                                          .since_ns = xid->time_ns,
                                                          .kind = kind_of_xid(xid)};
-    for (uint32_t at = 0; (step = keyed_rows_next(&counters->steps, &at)) != NULL;) {
-        pci_address address = step->address;
+    for (uint32_t at = 0; (step = keyed_rows_next(steps, &at)) != NULL;) {
         if (step->time_ns > now_ns)
             continue;
-        if (address == PCI_NONE)
-            address = gpu_names_address(names, step->node, step->uuid);
+        pci_address address = address_of(self, step);
         list.items[list.count++] =
             (struct ecc_item){.step = step,
                               .node = step->node,
@@ -112,9 +106,15 @@ static struct item_list list_items(const struct xid_log *xids, const struct ecc_
     return list;
 }
 
+static const struct ecc_item *first_corrected(struct item_list gpu, uint32_t from) {
+    while (gpu.items[from].step == NULL || !is_corrected(gpu.items[from].step))
+        from++;
+    return &gpu.items[from];
+}
+
 // Marks the step with which more corrected errors are within the window than the limit, once until
 // they are no longer.
-static void find_storms(const struct ecc_rules *rules, struct item_list gpu) {
+static void find_storms(const struct ecc_config *config, struct item_list gpu) {
     uint32_t oldest = 0;
     int64_t sum = 0;
     bool above = false;
@@ -127,16 +127,17 @@ static void find_storms(const struct ecc_rules *rules, struct item_list gpu) {
             const struct ecc_item *old = &gpu.items[oldest];
             if (old->step == NULL || !is_corrected(old->step))
                 continue;
-            if (item->time_ns - old->time_ns < rules->storm_window_ns)
+            if (item->time_ns - old->time_ns < duration_ns(config->storm_window))
                 break;
             sum -= old->step->to - old->step->from;
-            above = above && sum > rules->storm_errors;
+            above = above && sum > config->storm_errors;
         }
-        if (sum > rules->storm_errors && !above) {
+        if (sum > config->storm_errors && !above) {
             item->kind = ECC_STORM;
             item->storm = sum;
+            item->storm_first = first_corrected(gpu, oldest);
         }
-        above = sum > rules->storm_errors;
+        above = sum > config->storm_errors;
     }
 }
 
@@ -152,6 +153,7 @@ struct span_list {
 };
 
 static uint64_t distance(const struct span *span, const struct ecc_item *item) {
+    assert(span->first_ns <= span->last_ns);
     if (item->since_ns > span->last_ns)
         return item->since_ns - span->last_ns;
     return item->time_ns < span->first_ns ? span->first_ns - item->time_ns : 0;
@@ -161,6 +163,7 @@ static uint64_t distance(const struct span *span, const struct ecc_item *item) {
 // equally near ones the first; NO_BURST: none. *within becomes its distance.
 static uint32_t nearest(const struct span_list *spans, uint32_t from, uint32_t to,
                         const struct ecc_item *item, uint64_t *within) {
+    assert(from <= to && to <= spans->count);
     uint32_t low = from, high = to, best = NO_BURST;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -181,10 +184,11 @@ static uint32_t nearest(const struct span_list *spans, uint32_t from, uint32_t t
 }
 
 // The span that goes on until `last_ns`: the last one, when it is of this kind and near enough.
-static void join_or_begin(const struct ecc_rules *rules, struct span_list *spans, uint32_t from,
+static void join_or_begin(const struct ecc_config *config, struct span_list *spans, uint32_t from,
                           struct ecc_item *item) {
+    assert(from <= spans->count);
     struct span *last = spans->count > from ? &spans->items[spans->count - 1] : NULL;
-    if (last == NULL || item->time_ns - last->last_ns > rules->burst_ns)
+    if (last == NULL || item->time_ns - last->last_ns > duration_ns(config->burst))
         spans->items[spans->count++] = (struct span){item->time_ns, item->time_ns};
     else
         last->last_ns = item->time_ns;
@@ -192,27 +196,27 @@ static void join_or_begin(const struct ecc_rules *rules, struct span_list *spans
 }
 
 // Which burst each item of one GPU is in.
-static struct span_list assign(const struct ecc_rules *rules, struct item_list gpu,
+static struct span_list assign(const struct ecc_config *config, struct item_list gpu,
                                struct arena *arena) {
     struct span_list spans = {arena_take(arena, (gpu.count + 1) * sizeof *spans.items), 0, 0};
     for (uint32_t i = 0; i < gpu.count; i++) {
         gpu.items[i].burst = NO_BURST;
         if (gpu.items[i].xid != NULL && gpu.items[i].kind != ECC_NONE)
-            join_or_begin(rules, &spans, 0, &gpu.items[i]);
+            join_or_begin(config, &spans, 0, &gpu.items[i]);
     }
     spans.xid_count = spans.count;
     for (uint32_t i = 0; i < gpu.count; i++) {
         struct ecc_item *item = &gpu.items[i];
-        uint64_t within_ns = rules->burst_ns;
+        uint64_t within_ns = duration_ns(config->burst);
         if (item->step == NULL || item->kind == ECC_NONE)
             continue;
         item->burst = nearest(&spans, 0, spans.xid_count, item, &within_ns);
         if (item->burst == NO_BURST)
-            join_or_begin(rules, &spans, spans.xid_count, item);
+            join_or_begin(config, &spans, spans.xid_count, item);
     }
     for (uint32_t i = 0; i < gpu.count; i++) {
         struct ecc_item *item = &gpu.items[i];
-        uint64_t within_ns = rules->burst_ns;
+        uint64_t within_ns = duration_ns(config->burst);
         if (item->kind != ECC_NONE || (item->step != NULL && is_corrected(item->step)))
             continue;
         item->burst = nearest(&spans, 0, spans.xid_count, item, &within_ns);
@@ -225,6 +229,7 @@ static struct span_list assign(const struct ecc_rules *rules, struct item_list g
 }
 
 static void add_item(struct ecc_burst *burst, const struct ecc_item *item) {
+    assert(burst->items != NULL);
     burst->items[burst->count++] = item;
     burst->kind = item->kind > burst->kind ? item->kind : burst->kind;
     burst->last_ns = item->time_ns > burst->last_ns ? item->time_ns : burst->last_ns;
@@ -247,31 +252,25 @@ static void fill(struct ecc_burst *bursts, uint32_t count, struct item_list gpu,
             add_item(&bursts[gpu.items[i].burst], &gpu.items[i]);
 }
 
-static struct slice text_of(string_id id) {
-    return id == STRING_NONE ? SLICE("") : intern_slice(id);
-}
-
 static int compare_bursts(const void *left, const void *right) {
     const struct ecc_item *a = ((const struct ecc_burst *)left)->anchor;
     const struct ecc_item *b = ((const struct ecc_burst *)right)->anchor;
-    int order = compare_numbers(a->time_ns, b->time_ns);
-    order = order != 0 ? order : slice_compare(text_of(a->node), text_of(b->node));
-    order = order != 0 ? order : compare_numbers(a->address, b->address);
-    return order != 0 ? order : slice_compare(text_of(a->uuid), text_of(b->uuid));
+    int order = COMPARE(a->time_ns, b->time_ns);
+    order = order != 0 ? order : compare_strings(a->node, b->node);
+    order = order != 0 ? order : COMPARE(a->address, b->address);
+    return order != 0 ? order : compare_strings(a->uuid, b->uuid);
 }
 
-struct ecc_bursts ecc_find_bursts(const struct ecc_rules *rules, const struct xid_log *xids,
-                                  const struct ecc_counters *counters,
-                                  const struct gpu_names *names, uint64_t now_ns,
+struct ecc_bursts ecc_find_bursts(const struct hbm_ecc *self, uint64_t now_ns,
                                   struct arena *arena) {
-    struct item_list all = list_items(xids, counters, names, now_ns, arena);
+    struct item_list all = list_items(self, now_ns, arena);
     struct ecc_bursts bursts = {arena_take(arena, (all.count + 1) * sizeof *bursts.items), 0};
     for (uint32_t from = 0, to; from < all.count; from = to) {
         for (to = from + 1; to < all.count && compare_gpus(&all.items[from], &all.items[to]) == 0;)
             to++;
         struct item_list gpu = {all.items + from, to - from};
-        find_storms(rules, gpu);
-        struct span_list spans = assign(rules, gpu, arena);
+        find_storms(&self->config, gpu);
+        struct span_list spans = assign(&self->config, gpu, arena);
         fill(bursts.items + bursts.count, spans.count, gpu, arena);
         bursts.count += spans.count;
     }
@@ -279,18 +278,15 @@ struct ecc_bursts ecc_find_bursts(const struct ecc_rules *rules, const struct xi
     return bursts;
 }
 
-int64_t ecc_counters_corrected(const struct ecc_counters *counters, const struct gpu_names *names,
-                               const struct ecc_incident *incident, uint64_t window_ns,
-                               uint64_t now_ns) {
+int64_t ecc_corrected_errors(const struct hbm_ecc *self, const struct ecc_incident *incident,
+                             uint64_t now_ns) {
     const struct ecc_step *step;
     int64_t sum = 0;
-    for (uint32_t at = 0; (step = keyed_rows_next(&counters->steps, &at)) != NULL;) {
-        pci_address address = step->address;
+    for (uint32_t at = 0; (step = keyed_rows_next(&self->counters.steps, &at)) != NULL;) {
         if (!is_corrected(step) || step->node != incident->node || step->time_ns > now_ns ||
-            now_ns - step->time_ns >= window_ns)
+            now_ns - step->time_ns >= duration_ns(self->config.storm_window))
             continue;
-        if (address == PCI_NONE)
-            address = gpu_names_address(names, step->node, step->uuid);
+        pci_address address = address_of(self, step);
         if (address == incident->address && (address != PCI_NONE || step->uuid == incident->uuid))
             sum += step->to - step->from;
     }

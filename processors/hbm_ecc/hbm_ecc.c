@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU's memory failed, how badly, and is it safe to go on?
+// Finds GPUs whose memory failed, how badly, and whether it is safe to go on.
 //
 // Keeps the Xids that tell of memory errors and the steps of ECC, remap and retirement counters. At
 // an evaluation they are gathered into incidents, one a GPU and burst; the worst thing in it names
 // it. An incident that was told of has a row, so that its id stays and the next one is known as a
 // repeat. Cost: O(1) an event, O(rows · log) an evaluation. Memory: bounded rows of 70 to 300
 // bytes.
-#include "processors/hbm_ecc.h"
+#include "pipeline/component/component.h"
 
-#include "base/metrics/metrics.h"
 #include "base/sort.h"
-#include "pipeline/component/verdict_ledger.h"
+#include "processors/cluster/compare.h"
 #include "processors/cluster/row_bound.h"
+#include "processors/cluster/tables.h"
+#include "processors/cluster/verdict_builder.h"
 #include "processors/hbm_ecc/parts.h"
-
-struct hbm_ecc_config {
-    struct duration burst, storm_window;
-    int64_t storm_errors, remaps_max, retired_uncorrected_max, retired_max;
-    int64_t confidence_both, confidence_xid, confidence_counter, confidence_storm;
-    int64_t max_xids, max_steps, max_gpus, max_incidents, max_samples;
-};
 
 struct incident_key {
     string_id node;
@@ -31,161 +25,79 @@ _Static_assert(offsetof(struct ecc_incident, ended) ==
                    sizeof(struct row_head) + sizeof(struct incident_key),
                "the key lies in the row as in struct incident_key");
 
-struct hbm_ecc {
-    struct ecc_rules rules;
-    struct xid_log xids;
-    struct ecc_counters counters;
-    struct gpu_names names;
-    struct keyed_rows incidents;
-    uint32_t max_incidents;
-    uint64_t incidents_evicted;
-    struct verdict_ledger ledger;
-    struct metric *evicted_metric;
-    uint64_t evicted_told;
-    bool live;
-};
-
-#define FIELD(name) offsetof(struct hbm_ecc_config, name)
-#define PERCENT(field, value, text)                                                                \
-    {                                                                                              \
-        .name = #field, .type = OPTION_INT, .offset = FIELD(field), .default_value = (value),      \
-        .min = 5, .max = 97, .help = (text)                                                        \
-    }
-#define COUNT(field, value, least, most, text)                                                     \
-    {                                                                                              \
-        .name = #field, .type = OPTION_INT, .offset = FIELD(field), .default_value = (value),      \
-        .min = (least), .max = (most), .help = (text)                                              \
-    }
+#define ECC_OPTION(field, kind, ...) OPTION(struct ecc_config, field, kind, __VA_ARGS__)
 
 static const struct option OPTIONS[] = {
-    {.name = "burst",
-     .type = OPTION_DURATION,
-     .offset = FIELD(burst),
-     .default_value = "3m",
-     .min = 1,
-     .max = 3600,
-     .help = "what a GPU tells with no longer gap is one incident"},
-    {.name = "storm_window",
-     .type = OPTION_DURATION,
-     .offset = FIELD(storm_window),
-     .default_value = "1h",
-     .min = 1,
-     .max = 604800,
-     .help = "corrected errors are counted over so long"},
-    COUNT(storm_errors, "100", 1, 1e15,
-          "more corrected errors than this in storm_window are a storm"),
-    COUNT(remaps_max, "512", 1, 1e9,
-          "with so many rows remapped for uncorrectable errors a GPU is to be replaced"),
-    COUNT(retired_uncorrected_max, "15", 1, 1e9,
-          "older GPUs: with so many pages retired for uncorrectable errors it is"),
-    COUNT(retired_max, "63", 1, 1e9, "older GPUs: with so many pages retired in all it is"),
-    PERCENT(confidence_both, "92", "percent, where the kernel log and the counters agree"),
-    PERCENT(confidence_xid, "85", "percent, where only the kernel log tells of it"),
-    PERCENT(confidence_counter, "65", "percent, where only counters tell of it"),
-    PERCENT(confidence_storm, "80", "percent, for many corrected errors"),
-    COUNT(max_xids, "16384", 16, 16777216, "Xids that are kept; the oldest go first"),
-    COUNT(max_steps, "262144", 16, 16777216,
-          "rises of counters that are kept; the oldest go first"),
-    COUNT(max_gpus, "65536", 16, 16777216,
-          "GPUs whose counters are kept; those told of least recently go first"),
-    COUNT(max_incidents, "4096", 16, 1048576,
-          "incidents that are kept, to know repeats; the oldest go first"),
-    COUNT(max_samples, "262144", 16, 16777216,
-          "samples that wait to be put in order; with more, later ones that are older than those "
-          "are not looked at"),
+    ECC_OPTION(burst, OPTION_DURATION, .default_value = "3m", .min = 1, .max = 3600,
+               .help = "what a GPU tells with no longer gap is one incident"),
+    ECC_OPTION(storm_window, OPTION_DURATION, .default_value = "1h", .min = 1, .max = 604800,
+               .help = "corrected errors are counted over so long"),
+    ECC_OPTION(storm_errors, OPTION_INT, .default_value = "100", .min = 1, .max = 1e15,
+               .help = "more corrected errors than this in storm_window are a storm"),
+    ECC_OPTION(remaps_max, OPTION_INT, .default_value = "512", .min = 1, .max = 1e9,
+               .help = "with so many rows remapped for uncorrectable errors a GPU is to be "
+                       "replaced"),
+    ECC_OPTION(retired_uncorrected_max, OPTION_INT, .default_value = "15", .min = 1, .max = 1e9,
+               .help = "older GPUs: with so many pages retired for uncorrectable errors it is"),
+    ECC_OPTION(retired_max, OPTION_INT, .default_value = "63", .min = 1, .max = 1e9,
+               .help = "older GPUs: with so many pages retired in all it is"),
+    ECC_OPTION(confidence_both, OPTION_INT, .default_value = "92", .min = 5, .max = 97,
+               .help = "percent, where the kernel log and the counters agree"),
+    ECC_OPTION(confidence_xid, OPTION_INT, .default_value = "85", .min = 5, .max = 97,
+               .help = "percent, where only the kernel log tells of it"),
+    ECC_OPTION(confidence_counter, OPTION_INT, .default_value = "65", .min = 5, .max = 97,
+               .help = "percent, where only counters tell of it"),
+    ECC_OPTION(confidence_storm, OPTION_INT, .default_value = "80", .min = 5, .max = 97,
+               .help = "percent, for many corrected errors"),
+    ECC_OPTION(max_xids, OPTION_INT, .default_value = "16384", .min = 16, .max = 16777216,
+               .help = "Xids that are kept; the oldest go first"),
+    ECC_OPTION(max_steps, OPTION_INT, .default_value = "262144", .min = 16, .max = 16777216,
+               .help = "rises of counters that are kept; the oldest go first"),
+    ECC_OPTION(max_gpus, OPTION_INT, .default_value = "65536", .min = 16, .max = 16777216,
+               .help = "GPUs whose counters are kept; those told of least recently go first"),
+    ECC_OPTION(max_incidents, OPTION_INT, .default_value = "4096", .min = 16, .max = 1048576,
+               .help = "incidents that are kept, to know repeats; the oldest go first"),
+    ECC_OPTION(max_samples, OPTION_INT, .default_value = "262144", .min = 16, .max = 16777216,
+               .help = "samples that wait to be put in order; with more, later ones that are older "
+                       "than those are not looked at"),
 };
 
-static const struct metric_family EVICTED = {
-    .name = "culprit_detector_evicted_total",
-    .help = "Entries that a detector forgot because a bound was reached.",
-    .type = METRIC_COUNTER,
+static const struct row_type INCIDENT_ROWS = {
+    .size = sizeof(struct ecc_incident),
+    .key_size = sizeof(struct incident_key),
+    .rows_per_chunk = 64,
+    .strings = {offsetof(struct ecc_incident, node), offsetof(struct ecc_incident, uuid),
+                offsetof(struct ecc_incident, anchor_uuid)},
 };
 
-enum { INCIDENTS_PER_CHUNK = 64 };
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct hbm_ecc, xids.rows, "hbm_ecc.xids", XID_LOG_ROWS),
+    STATE_STRUCT(struct hbm_ecc, xids.bound.horizon_ns, "xid_horizon"),
+    STATE_ROWS(struct hbm_ecc, counters.samples.rows, "hbm_ecc.samples", ECC_SAMPLE_ROWS),
+    STATE_ROWS(struct hbm_ecc, counters.gpus, "hbm_ecc.gpus", ECC_GPU_ROWS),
+    STATE_ROWS(struct hbm_ecc, counters.steps, "hbm_ecc.steps", ECC_STEP_ROWS),
+    STATE_STRUCT(struct hbm_ecc, counters.step_bound.horizon_ns, "steps_horizon"),
+    STATE_ROWS(struct hbm_ecc, names.by_address, "hbm_ecc.gpu_addresses", GPU_ADDRESS_ROWS),
+    STATE_ROWS(struct hbm_ecc, names.by_uuid, "hbm_ecc.gpu_uuids", GPU_UUID_ROWS),
+    STATE_ROWS(struct hbm_ecc, incidents, "hbm_ecc.incidents", INCIDENT_ROWS),
+    STATE_PART(struct hbm_ecc, base.ledger, "hbm_ecc.verdicts", VERDICT_LEDGER),
+};
+
 enum { SEEN_NOT, SEEN_NOW, SEEN_STALE }; // ecc_incident.seen
-
-static struct ecc_rules rules_of(const struct hbm_ecc_config *config) {
-    return (struct ecc_rules){
-        .burst_ns = (uint64_t)config->burst.ns,
-        .storm_window_ns = (uint64_t)config->storm_window.ns,
-        .storm_errors = config->storm_errors,
-        .remaps_max = config->remaps_max,
-        .retired_uncorrected_max = config->retired_uncorrected_max,
-        .retired_max = config->retired_max,
-        .confidence_both = (int)config->confidence_both,
-        .confidence_xid = (int)config->confidence_xid,
-        .confidence_counter = (int)config->confidence_counter,
-        .confidence_storm = (int)config->confidence_storm,
-    };
-}
-
-static enum status ecc_start(void *instance, const void *config,
-                             const struct component_context *context, struct error *error) {
-    struct hbm_ecc *self = instance;
-    const struct hbm_ecc_config *given = config;
-    (void)error;
-    self->rules = rules_of(given);
-    self->live = !context->once;
-    self->max_incidents = (uint32_t)given->max_incidents;
-    self->evicted_metric = METRIC(&EVICTED, "detector", "hbm_ecc");
-    xid_log_init(&self->xids, "hbm_ecc.xids", (uint32_t)given->max_xids);
-    ecc_counters_init(&self->counters, (uint32_t)given->max_samples, (uint32_t)given->max_gpus,
-                      (uint32_t)given->max_steps);
-    gpu_names_init(&self->names, "hbm_ecc.gpu_addresses", "hbm_ecc.gpu_uuids");
-    keyed_rows_init(&self->incidents, "hbm_ecc.incidents", sizeof(struct ecc_incident),
-                    sizeof(struct incident_key), INCIDENTS_PER_CHUNK);
-    verdict_ledger_init(&self->ledger, "hbm_ecc.verdicts");
-    return STATUS_OK;
-}
-
-static void ecc_stop(void *instance) {
-    struct hbm_ecc *self = instance;
-    xid_log_release(&self->xids);
-    ecc_counters_release(&self->counters);
-    gpu_names_release(&self->names);
-    keyed_rows_release(&self->incidents);
-    verdict_ledger_release(&self->ledger);
-}
-
-static void ecc_state(void *instance, struct state_list *list) {
-    struct hbm_ecc *self = instance;
-    xid_log_state(&self->xids, list);
-    ecc_counters_state(&self->counters, list);
-    gpu_names_state(&self->names, list);
-    struct state_entry *entry = state_list_table(list, &self->incidents.table);
-    state_entry_string(entry, offsetof(struct ecc_incident, node));
-    state_entry_string(entry, offsetof(struct ecc_incident, uuid));
-    state_entry_string(entry, offsetof(struct ecc_incident, anchor_uuid));
-    verdict_ledger_state(&self->ledger, list);
-}
-
-static void ecc_restored(void *instance) {
-    struct hbm_ecc *self = instance;
-    xid_log_restored(&self->xids);
-    ecc_counters_restored(&self->counters);
-    gpu_names_restored(&self->names);
-    keyed_rows_restored(&self->incidents);
-    verdict_ledger_restored(&self->ledger);
-}
 
 // -- Incidents that were told of ------------------------------------------------------------------
 
-static int compare_numbers(uint64_t a, uint64_t b) {
-    return (a > b) - (a < b);
-}
-
 static int compare_incident_gpus(const struct ecc_incident *a, string_id node, uint64_t address,
                                  string_id uuid) {
-    int order = compare_numbers(a->node, node);
-    order = order != 0 ? order : compare_numbers(a->address, address);
-    return order != 0 ? order : compare_numbers(a->uuid, uuid);
+    return COMPARE_KEYS(COMPARE(a->node, node), COMPARE(a->address, address),
+                        COMPARE(a->uuid, uuid));
 }
 
 static int compare_incidents(const void *left, const void *right) {
     const struct ecc_incident *a = *(struct ecc_incident *const *)left;
     const struct ecc_incident *b = *(struct ecc_incident *const *)right;
     int order = compare_incident_gpus(a, b->node, b->address, b->uuid);
-    return order != 0 ? order : compare_numbers(a->anchor_ns, b->anchor_ns);
+    return order != 0 ? order : COMPARE(a->anchor_ns, b->anchor_ns);
 }
 
 struct incident_list {
@@ -209,6 +121,7 @@ static struct incident_list list_incidents(const struct hbm_ecc *self, struct ar
 static struct ecc_incident *find_incident(const struct hbm_ecc *self,
                                           const struct incident_list *list,
                                           const struct ecc_burst *burst) {
+    assert(burst->anchor != NULL);
     const struct ecc_item *anchor = burst->anchor;
     uint32_t low = 0, high = list->count;
     while (low < high) {
@@ -223,9 +136,13 @@ static struct ecc_incident *find_incident(const struct hbm_ecc *self,
                                                       anchor->address, anchor->uuid) == 0;
          low++) {
         struct ecc_incident *incident = list->items[low];
-        bool apart = anchor->time_ns > incident->last_ns + self->rules.burst_ns ||
-                     incident->first_ns > burst->last_ns + self->rules.burst_ns;
-        if (!apart && incident->seen == SEEN_NOT)
+        // What is told of a storm that stands still belongs to it, when its first errors are
+        // forgotten too.
+        bool goes_on = burst->kind == ECC_STORM && incident->kind == ECC_STORM &&
+                       incident->ended == 0 && anchor->time_ns >= incident->first_ns;
+        bool apart = anchor->time_ns > incident->last_ns + duration_ns(self->config.burst) ||
+                     incident->first_ns > burst->last_ns + duration_ns(self->config.burst);
+        if ((!apart || goes_on) && incident->seen == SEEN_NOT)
             return incident;
     }
     return NULL;
@@ -244,15 +161,15 @@ static uint32_t count_earlier(const struct hbm_ecc *self, const struct ecc_item 
 
 static struct ecc_incident *add_incident(struct hbm_ecc *self, const struct ecc_burst *burst,
                                          struct arena *arena) {
+    assert(burst->anchor != NULL && self->incident_bound.max > 0);
     const struct ecc_item *anchor = burst->anchor;
     struct incident_key key = {anchor->node, anchor->address, anchor->time_ns, anchor->uuid};
     struct ecc_incident *incident = keyed_rows_find(&self->incidents, &key);
     if (incident != NULL)
         return incident;
     uint32_t number = count_earlier(self, anchor) + 1;
-    self->incidents_evicted += row_bound_make_room(&self->incidents, self->max_incidents,
-                                                   offsetof(struct ecc_incident, last_ns), arena);
-    incident = keyed_rows_add(&self->incidents, &key);
+    incident = row_bound_take(&self->incidents, &self->incident_bound, &key,
+                              offsetof(struct ecc_incident, last_ns), arena);
     incident->first_ns = anchor->time_ns;
     incident->number = number;
     if (anchor->xid != NULL) {
@@ -265,6 +182,7 @@ static struct ecc_incident *add_incident(struct hbm_ecc *self, const struct ecc_
 }
 
 static void take_burst(struct ecc_incident *incident, const struct ecc_burst *burst) {
+    assert(burst->anchor != NULL && burst->kind != ECC_NONE);
     incident->seen = SEEN_NOW;
     if (burst->anchor->time_ns < incident->first_ns)
         incident->first_ns = burst->anchor->time_ns;
@@ -305,9 +223,7 @@ static bool is_zero(const struct hbm_ecc *self, const struct ecc_incident *incid
 static bool is_over(const struct hbm_ecc *self, const struct ecc_incident *incident,
                     uint64_t now_ns) {
     if (incident->kind == ECC_STORM && incident->seen_xid == 0)
-        return ecc_counters_corrected(&self->counters, &self->names, incident,
-                                      self->rules.storm_window_ns,
-                                      now_ns) <= self->rules.storm_errors;
+        return ecc_corrected_errors(self, incident, now_ns) <= self->config.storm_errors;
     bool known = false;
     return incident->kind == ECC_PENDING && is_zero(self, incident, ECC_REMAP_PENDING, &known) &&
            is_zero(self, incident, ECC_RETIRED_PENDING, &known) && known;
@@ -315,29 +231,23 @@ static bool is_over(const struct hbm_ecc *self, const struct ecc_incident *incid
 
 // How long Xids and steps are kept, and incidents judged anew, when the input has no end.
 static uint64_t kept_ns(const struct hbm_ecc *self) {
-    return 2 * (self->rules.storm_window_ns + self->rules.burst_ns);
+    return 2 * (duration_ns(self->config.storm_window) + duration_ns(self->config.burst));
 }
 
 static void report(struct hbm_ecc *self, struct batch *batch, struct ecc_incident *incident,
-                   const struct ecc_burst *burst, uint64_t now_ns) {
-    struct verdict verdict;
-    ecc_verdict_build(&self->rules, incident, burst, uuid_of(self, incident), batch->arena,
-                      &verdict);
-    incident->ended = is_over(self, incident, now_ns);
-    verdict_ledger_report(&self->ledger, batch, &verdict, incident->ended != 0, 0);
-}
-
-static struct slice text_of(string_id id) {
-    return id == STRING_NONE ? SLICE("") : intern_slice(id);
+                   const struct ecc_burst *burst, const char *why) {
+    struct verdict_builder builder = {.arena = batch->arena};
+    ecc_verdict_build(&self->config, incident, burst, why, uuid_of(self, incident), &builder);
+    verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, incident->ended != 0, 0);
 }
 
 static int compare_ends(const void *left, const void *right) {
     const struct ecc_incident *a = *(struct ecc_incident *const *)left;
     const struct ecc_incident *b = *(struct ecc_incident *const *)right;
-    int order = compare_numbers(a->anchor_ns, b->anchor_ns);
-    order = order != 0 ? order : slice_compare(text_of(a->node), text_of(b->node));
-    order = order != 0 ? order : compare_numbers(a->address, b->address);
-    return order != 0 ? order : slice_compare(text_of(a->uuid), text_of(b->uuid));
+    int order = COMPARE(a->anchor_ns, b->anchor_ns);
+    order = order != 0 ? order : compare_strings(a->node, b->node);
+    order = order != 0 ? order : COMPARE(a->address, b->address);
+    return order != 0 ? order : compare_strings(a->uuid, b->uuid);
 }
 
 // Incidents that were not told of this time: those that are over, and those whose items now belong
@@ -355,33 +265,22 @@ static void end_others(struct hbm_ecc *self, struct batch *batch, struct inciden
         bool merged = !over && incident->seen == SEEN_NOT && incident->first_ns >= horizon_ns;
         if (!over && !merged)
             continue;
-        struct verdict verdict;
-        ecc_verdict_end(incident,
-                        over ? "what was told of its memory is over"
-                             : "what was told of its memory is part of another incident",
-                        uuid_of(self, incident), batch->arena, &verdict);
-        verdict_ledger_report(&self->ledger, batch, &verdict, true, 0);
         incident->ended = 1;
+        report(self, batch, incident, NULL,
+               over ? "what was told of its memory is over"
+                    : "what was told of its memory is part of another incident");
         if (merged)
             keyed_rows_remove(&self->incidents, incident);
     }
 }
 
-static void tell_evictions(struct hbm_ecc *self) {
-    uint64_t evicted =
-        self->xids.evicted + self->counters.evicted + self->names.evicted + self->incidents_evicted;
-    metric_add(self->evicted_metric, evicted - self->evicted_told);
-    self->evicted_told = evicted;
-}
-
-static void judge(struct hbm_ecc *self, struct batch *batch) {
-    uint64_t now_ns = batch->as_of_ns < batch->newest_ns ? batch->as_of_ns : batch->newest_ns;
-    uint64_t horizon_ns = self->xids.horizon_ns > self->counters.horizon_ns
-                              ? self->xids.horizon_ns
-                              : self->counters.horizon_ns;
-    ecc_counters_read(&self->counters, &self->rules, now_ns, batch->arena);
-    struct ecc_bursts bursts = ecc_find_bursts(&self->rules, &self->xids, &self->counters,
-                                               &self->names, now_ns, batch->arena);
+static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
+    struct hbm_ecc *self = instance;
+    uint64_t horizon_ns = self->xids.bound.horizon_ns > self->counters.step_bound.horizon_ns
+                              ? self->xids.bound.horizon_ns
+                              : self->counters.step_bound.horizon_ns;
+    sample_queue_read(&self->counters.samples, now_ns, batch->arena);
+    struct ecc_bursts bursts = ecc_find_bursts(self, now_ns, batch->arena);
     struct incident_list list = list_incidents(self, batch->arena);
     for (uint32_t i = 0; i < bursts.count; i++) {
         const struct ecc_burst *burst = &bursts.items[i];
@@ -392,17 +291,22 @@ static void judge(struct hbm_ecc *self, struct batch *batch) {
         if (incident == NULL)
             incident = add_incident(self, burst, batch->arena);
         take_burst(incident, burst);
-        if (stale)
+        if (stale) {
             incident->seen = SEEN_STALE;
-        else
-            report(self, batch, incident, burst, now_ns);
+            continue;
+        }
+        incident->ended = is_over(self, incident, now_ns);
+        report(self, batch, incident, burst, NULL);
     }
     end_others(self, batch, &list, horizon_ns, now_ns);
-    if (self->live && now_ns > kept_ns(self)) {
+    if (self->base.live && now_ns > kept_ns(self)) {
         xid_log_expire(&self->xids, now_ns - kept_ns(self));
         ecc_counters_expire(&self->counters, now_ns - kept_ns(self));
     }
-    tell_evictions(self);
+    detector_count_evicted(&self->base, self->xids.bound.evicted + self->names.bound.evicted +
+                                            self->counters.gpu_bound.evicted +
+                                            self->counters.step_bound.evicted +
+                                            self->incident_bound.evicted);
 }
 
 static bool is_wanted(uint32_t code) {
@@ -410,36 +314,37 @@ static bool is_wanted(uint32_t code) {
     return row != NULL && row->hbm_role != XID_HBM_NO;
 }
 
-static void ecc_consume(void *instance, struct batch *batch) {
+static void take(void *instance, const struct event *event, struct arena *scratch) {
     struct hbm_ecc *self = instance;
-    for (uint32_t i = 0; i < batch->event_count; i++) {
-        const struct event *event = &batch->events[i];
-        if (!batch_selects(batch, i))
-            continue;
-        if (event->kind == EVENT_KERNEL)
-            xid_log_take(&self->xids, event, is_wanted, batch->arena);
-        if (event->kind == EVENT_GPU_SAMPLE)
-            ecc_counters_take(&self->counters, &self->rules, event, batch->arena);
-        gpu_names_take(&self->names, event, batch->arena);
-    }
-    if (batch->evaluate)
-        judge(self, batch);
+    if (event->kind == EVENT_KERNEL)
+        xid_log_take(&self->xids, event, is_wanted, scratch);
+    if (event->kind == EVENT_GPU_SAMPLE)
+        sample_queue_take(&self->counters.samples, event, scratch);
+    gpu_names_take(&self->names, event, scratch);
 }
+
+static enum status ecc_start(void *instance, const void *config,
+                             const struct component_context *context, struct error *error) {
+    struct hbm_ecc *self = instance;
+    (void)error;
+    self->config = *(const struct ecc_config *)config;
+    self->xids.bound.max = (uint32_t)self->config.max_xids;
+    self->names.bound.max = GPU_NAMES_MAX;
+    self->incident_bound.max = (uint32_t)self->config.max_incidents;
+    ecc_counters_start(&self->counters, &self->config);
+    return detector_begin(&self->base, "hbm_ecc", context, take, judge);
+}
+
+static const char *const EXPLAINS[] = {"nccl_hang", "xid_correlation", "pod_evicted",
+                                       "gpu_fault", "first_exit",      NULL};
+static const struct verdict_pattern PATTERNS[] = {{.name = "hbm_ecc", .explains = EXPLAINS}};
 
 const struct component_type processor_hbm_ecc = {
     .name = "hbm_ecc",
     .summary = "Finds GPUs whose memory failed, and says how badly.",
-    .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_ALPHA,
-    .options = OPTIONS,
-    .option_count = OPTION_COUNT(OPTIONS),
-    .config_size = sizeof(struct hbm_ecc_config),
-    .instance_size = sizeof(struct hbm_ecc),
+    .presets = 1u << PRESET_ALL,
     .takes = 1u << EVENT_KERNEL | 1u << EVENT_GPU_SAMPLE | 1u << EVENT_RANK_MAP,
-    .gives = FACT_VERDICTS,
     .start = ecc_start,
-    .stop = ecc_stop,
-    .state = ecc_state,
-    .restored = ecc_restored,
-    .processor = {.consume = ecc_consume},
+    DETECTOR_FIELDS(struct hbm_ecc, struct ecc_config),
 };

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of hbm_ecc: what counters did (hbm_ecc_counters.c), which items are one incident and
-// how bad it is (hbm_ecc_burst.c), the verdict (hbm_ecc_verdict.c).
+// The parts of hbm_ecc: what counters did (counters.c), which items are one incident and
+// how bad it is (burst.c), the verdict (verdict.c).
 #pragma once
 
+#include "pipeline/model/node_event.h"
+#include "processors/cluster/detector.h"
 #include "processors/cluster/gpu_names.h"
+#include "processors/cluster/row_bound.h"
 #include "processors/cluster/sample_queue.h"
 #include "processors/cluster/xid_log.h"
 
-struct ecc_rules {
-    uint64_t burst_ns;
-    uint64_t storm_window_ns;
-    int64_t storm_errors; // more corrected errors than this in the window
-    int64_t remaps_max;   // uncorrectable remaps from which the GPU is to be replaced
-    int64_t retired_uncorrected_max;
+struct ecc_config {
+    struct duration burst, storm_window;
+    int64_t storm_errors;            // more corrected errors than this in the window
+    int64_t remaps_max;              // uncorrectable remaps from which the GPU is to be replaced
+    int64_t retired_uncorrected_max; // the same of retired pages
     int64_t retired_max;
-    int confidence_both, confidence_xid, confidence_counter, confidence_storm;
+    int64_t confidence_both, confidence_xid, confidence_counter, confidence_storm;
+    int64_t max_xids, max_steps, max_gpus, max_incidents, max_samples;
 };
 
 // -- Counters -------------------------------------------------------------------------------------
@@ -50,26 +53,18 @@ struct ecc_step {
     int64_t from, to;
 };
 
+extern const struct row_type ECC_SAMPLE_ROWS, ECC_GPU_ROWS, ECC_STEP_ROWS;
+
 struct ecc_counters {
-    struct sample_queue samples;
-    struct keyed_rows gpus;
-    struct keyed_rows steps;
-    uint32_t max_gpus, max_steps;
-    uint64_t evicted;
-    uint64_t horizon_ns; // steps of before may have gone
+    const struct ecc_config *config;
+    struct sample_queue samples; // rows: ECC_SAMPLE_ROWS
+    struct keyed_rows gpus;      // ECC_GPU_ROWS
+    struct keyed_rows steps;     // ECC_STEP_ROWS
+    struct row_bound gpu_bound, step_bound;
 };
 
-void ecc_counters_init(struct ecc_counters *counters, uint32_t max_samples, uint32_t max_gpus,
-                       uint32_t max_steps);
-void ecc_counters_release(struct ecc_counters *counters);
-void ecc_counters_state(struct ecc_counters *counters, struct state_list *list);
-void ecc_counters_restored(struct ecc_counters *counters);
-// An event of kind EVENT_GPU_SAMPLE.
-void ecc_counters_take(struct ecc_counters *counters, const struct ecc_rules *rules,
-                       const struct event *event, struct arena *scratch);
-// Reads the samples up to `until_ns` in order of time and notes which counters rose.
-void ecc_counters_read(struct ecc_counters *counters, const struct ecc_rules *rules,
-                       uint64_t until_ns, struct arena *scratch);
+// Its tables are made; `config` lives as long.
+void ecc_counters_start(struct ecc_counters *counters, const struct ecc_config *config);
 void ecc_counters_expire(struct ecc_counters *counters, uint64_t before_ns);
 // The value of the newest sample that has the field; false when none has.
 bool ecc_counters_value(const struct ecc_counters *counters, string_id node, string_id uuid,
@@ -100,7 +95,8 @@ struct ecc_item {
     uint64_t since_ns;  // it happened between then and time_ns
     enum ecc_kind kind; // what it says alone; ECC_NONE: it goes with others
     int64_t storm;      // of ECC_STORM by counter: corrected errors within the window; else 0
-    uint32_t burst;     // set by ecc_bursts: its number, or NO_BURST
+    const struct ecc_item *storm_first; // the first of these
+    uint32_t burst;                     // set by ecc_bursts: its number, or NO_BURST
 };
 
 struct ecc_burst {
@@ -116,11 +112,19 @@ struct ecc_bursts {
     uint32_t count;
 };
 
+// What all of hbm_ecc keeps.
+struct hbm_ecc {
+    struct detector_base base;
+    struct ecc_config config;
+    struct xid_log xids;
+    struct ecc_counters counters;
+    struct gpu_names names;
+    struct keyed_rows incidents; // struct ecc_incident
+    struct row_bound incident_bound;
+};
+
 // What the Xids and steps up to `now_ns` come to; all in the arena.
-struct ecc_bursts ecc_find_bursts(const struct ecc_rules *rules, const struct xid_log *xids,
-                                  const struct ecc_counters *counters,
-                                  const struct gpu_names *names, uint64_t now_ns,
-                                  struct arena *arena);
+struct ecc_bursts ecc_find_bursts(const struct hbm_ecc *self, uint64_t now_ns, struct arena *arena);
 
 // -- Verdict --------------------------------------------------------------------------------------
 
@@ -144,13 +148,10 @@ struct ecc_incident {
     uint32_t seen;     // of the evaluation under way
 };
 
-// Corrected errors of the GPU within the window before `now_ns`. O(steps).
-int64_t ecc_counters_corrected(const struct ecc_counters *counters, const struct gpu_names *names,
-                               const struct ecc_incident *incident, uint64_t window_ns,
-                               uint64_t now_ns);
-void ecc_verdict_build(const struct ecc_rules *rules, const struct ecc_incident *incident,
-                       const struct ecc_burst *burst, string_id uuid, struct arena *arena,
-                       struct verdict *out);
-// What is said of an incident that is over, or that turned out to be part of another one.
-void ecc_verdict_end(const struct ecc_incident *incident, const char *why, string_id uuid,
-                     struct arena *arena, struct verdict *out);
+// Corrected errors of the GPU within storm_window before `now_ns`. O(steps).
+int64_t ecc_corrected_errors(const struct hbm_ecc *self, const struct ecc_incident *incident,
+                             uint64_t now_ns);
+// `burst` NULL: the incident is over, or turned out to be part of another one, as `why` says.
+void ecc_verdict_build(const struct ecc_config *config, const struct ecc_incident *incident,
+                       const struct ecc_burst *burst, const char *why, string_id uuid,
+                       struct verdict_builder *builder);

@@ -1,59 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// "GPU G of node N: uncorrectable memory error, held to one program": what an on-call engineer
-// reads. The id hangs on the GPU and the item that the incident began with when it was first told
-// of, so it stays when it turns out to be worse.
+// Says what happened to a GPU's memory: "GPU G of node N: uncorrectable memory error, held to one
+// program". The id hangs on the GPU and the item that the incident began with when it was first
+// told of, so it stays when it turns out to be worse.
+#include "processors/cluster/tables.h"
+#include "processors/cluster/verdict_builder.h"
+#include "processors/cluster/xid_text.h"
 #include "processors/hbm_ecc/parts.h"
-#include "processors/verdict_draft.h"
 
 #include <inttypes.h>
+#include <strings.h>
 
 static const char PATTERN[] = "hbm_ecc";
 enum { STEPS_MAX = 12, CONFIDENCE_OF_ENDED = 5 };
 
-static const char *const KINDS[] = {
-    [ECC_STORM] = "corrected_storm",
-    [ECC_PENDING] = "remap_pending",
-    [ECC_LIMIT] = "limit_reached",
-    [ECC_UNCORRECTABLE] = "uncorrectable",
-    [ECC_CONTAINED] = "uncorrectable_contained",
-    [ECC_UNCONTAINED] = "uncorrectable_uncontained",
-    [ECC_FAILED] = "remap_failed",
+// The verdict of each kind; of a limit that only spares are used up, the row behind them.
+enum { WORDS_SPARES = ECC_FAILED + 1 };
+static const struct {
+    const char *kind, *action;
+    enum severity severity;
+    const char *headline, *remediation;
+} WORDS[] = {
+    [ECC_STORM] = {"corrected_storm", "monitor", SEVERITY_WARNING,
+                   "{gpu_of_node}: unusually many corrected memory errors{again}",
+                   "Watch {gpu} of {node}; have it checked if uncorrectable errors or failed "
+                   "remaps follow."},
+    [ECC_PENDING] = {"remap_pending", "reset_gpu", SEVERITY_WARNING,
+                     "{gpu_of_node}: a memory {row} waits for a reset to be {remapped}{again}",
+                     "Reset {gpu} when {node} is free, so that the {remap} takes effect."},
+    [ECC_LIMIT] = {"limit_reached", "replace_hardware", SEVERITY_ERROR,
+                   "{gpu_of_node}: memory repairs reached the limit for replacement{again}",
+                   "Drain {node}, run field diagnostics on {gpu} and ask for its replacement."},
+    [ECC_UNCORRECTABLE] = {"uncorrectable", "reset_gpu", SEVERITY_ERROR,
+                           "{gpu_of_node}: uncorrectable memory error{waits}{again}",
+                           "Cordon {node} and reset {gpu} before anyone uses it again, then "
+                           "restart the job. The kernel log of the node tells which programs were "
+                           "hit."},
+    [ECC_CONTAINED] = {"uncorrectable_contained", "restart_app", SEVERITY_ERROR,
+                       "{gpu_of_node}: uncorrectable memory error, held to one "
+                       "program{waits}{again}",
+                       "Restart the job now; reset {gpu} when {node} is free{for_remap}."},
+    [ECC_UNCONTAINED] = {"uncorrectable_uncontained", "reset_gpu", SEVERITY_CRITICAL,
+                         "{gpu_of_node}: uncorrectable memory error that reached several "
+                         "programs{waits}{again}",
+                         "Cordon {node} and reset {gpu} before anyone uses it again; results of "
+                         "all programs that ran on it are in doubt."},
+    [ECC_FAILED] = {"remap_failed", "replace_hardware", SEVERITY_CRITICAL,
+                    "{gpu_of_node}: a bad memory {row} could not be {remapped}{again}",
+                    "Cordon and drain {node}, run field diagnostics on {gpu} and have it replaced; "
+                    "do not run jobs on it before."},
+    [WORDS_SPARES] = {"limit_reached", "monitor", SEVERITY_WARNING,
+                      "{gpu_of_node}: a memory bank has no spare rows left{again}",
+                      "Plan maintenance of {node}: the next bad row in that bank of {gpu} cannot "
+                      "be remapped."},
 };
 
-static const char *field_words(uint32_t field) {
-    static const char *const words[ECC_FIELD_COUNT] = {
-        [ECC_UNCORRECTED] = "uncorrected memory errors since the driver was loaded",
-        [ECC_UNCORRECTED_LIFETIME] = "uncorrected memory errors in the GPU's life",
-        [ECC_CORRECTED] = "corrected memory errors since the driver was loaded",
-        [ECC_CORRECTED_LIFETIME] = "corrected memory errors in the GPU's life",
-        [ECC_REMAPS] = "rows remapped for uncorrectable errors",
-        [ECC_REMAP_FAILED] = "failed row remaps",
-        [ECC_REMAP_PENDING] = "row remaps that wait for a reset",
-        [ECC_RETIRED_CORRECTED] = "pages retired for corrected errors",
-        [ECC_RETIRED_UNCORRECTED] = "pages retired for uncorrectable errors",
-        [ECC_RETIRED_PENDING] = "page retirements that wait for a reset",
-        [ECC_BANKS_NONE] = "memory banks without spare rows",
-        [ECC_SRAM_EXCEEDED] = "the mark that SRAM errors passed their limit",
-    };
-    return words[field];
-}
-
-static struct slice step_uid(const struct ecc_step *step, struct arena *arena) {
-    return gpu_field_uid(step->node, step->uuid, step->address, ECC_FIELDS[step->field],
-                         step->time_ns, arena);
-}
-
-static const char *step_description(const struct ecc_item *item, struct arena *arena) {
-    const struct ecc_step *step = item->step;
-    if (item->storm != 0)
-        return arena_format(arena,
-                            "%" PRId64
-                            " corrected memory errors within the window; the "
-                            "counter rose from %" PRId64 " to %" PRId64,
-                            item->storm, step->from, step->to);
-    return arena_format(arena, "%s rose from %" PRId64 " to %" PRId64 " since the sample before",
-                        field_words(step->field), step->from, step->to);
-}
+static const char *const FIELD_WORDS[ECC_FIELD_COUNT] = {
+    [ECC_UNCORRECTED] = "uncorrected memory errors since the driver was loaded",
+    [ECC_UNCORRECTED_LIFETIME] = "uncorrected memory errors in the GPU's life",
+    [ECC_CORRECTED] = "corrected memory errors since the driver was loaded",
+    [ECC_CORRECTED_LIFETIME] = "corrected memory errors in the GPU's life",
+    [ECC_REMAPS] = "rows remapped for uncorrectable errors",
+    [ECC_REMAP_FAILED] = "failed row remaps",
+    [ECC_REMAP_PENDING] = "row remaps that wait for a reset",
+    [ECC_RETIRED_CORRECTED] = "pages retired for corrected errors",
+    [ECC_RETIRED_UNCORRECTED] = "pages retired for uncorrectable errors",
+    [ECC_RETIRED_PENDING] = "page retirements that wait for a reset",
+    [ECC_BANKS_NONE] = "memory banks without spare rows",
+    [ECC_SRAM_EXCEEDED] = "the mark that SRAM errors passed their limit",
+};
 
 static enum evidence_role role_of(const struct ecc_item *item, enum ecc_kind kind) {
     if (item->kind != ECC_NONE && (item->kind == kind || item->kind >= ECC_UNCORRECTABLE))
@@ -64,32 +78,60 @@ static enum evidence_role role_of(const struct ecc_item *item, enum ecc_kind kin
     return follows ? EVIDENCE_CONTEXT : EVIDENCE_EFFECT;
 }
 
+static const char *step_uid(const struct ecc_step *step, struct arena *arena) {
+    assert(step->field < ECC_FIELD_COUNT);
+    return gpu_field_uid(step->node, step->uuid, step->address, ECC_FIELDS[step->field],
+                         step->time_ns, arena);
+}
+
+static void add_rise(struct verdict_builder *builder, const struct ecc_item *item,
+                     enum evidence_role role) {
+    const struct ecc_step *step = item->step;
+    builder_evidence(builder, role, item->time_ns, step_uid(step, builder->arena),
+                     "%s rose from %" PRId64 " to %" PRId64 " since the sample before",
+                     FIELD_WORDS[step->field], step->from, step->to);
+}
+
+static void add_step(struct verdict_builder *builder, const struct ecc_item *item,
+                     enum evidence_role role) {
+    assert(item->step != NULL);
+    const struct ecc_step *step = item->step;
+    if (item->storm != 0)
+        builder_evidence(builder, role, item->time_ns, step_uid(step, builder->arena),
+                         "%" PRId64
+                         " corrected memory errors within the window; the counter rose "
+                         "from %" PRId64 " to %" PRId64,
+                         item->storm, step->from, step->to);
+    else
+        add_rise(builder, item, role);
+}
+
 // Steps first, so that a flood of Xids does not push them out; the order is made afterwards.
-static void add_evidence(struct verdict_draft *draft, const struct ecc_burst *burst) {
-    struct arena *arena = draft->arena;
+static void add_evidence(struct verdict_builder *builder, const struct ecc_burst *burst) {
     uint32_t steps = 0;
     for (uint32_t i = 0; i < burst->count; i++) {
         const struct ecc_item *item = burst->items[i];
         if (item->step == NULL)
             continue;
-        if (steps++ == STEPS_MAX) {
-            draft->verdict.evidence_dropped += 1;
-            steps--;
+        if (steps == STEPS_MAX) {
+            builder->verdict.evidence_dropped++;
             continue;
         }
-        verdict_draft_evidence(draft, role_of(item, burst->kind), item->time_ns,
-                               step_uid(item->step, arena).data, step_description(item, arena));
+        steps++;
+        if (item->storm_first != NULL && item->storm_first != item && burst->kind == ECC_STORM)
+            add_rise(builder, item->storm_first, EVIDENCE_CAUSE);
+        add_step(builder, item, role_of(item, burst->kind));
     }
     for (uint32_t i = 0; i < burst->count; i++) {
         const struct ecc_item *item = burst->items[i];
         if (item->xid == NULL)
             continue;
-        if (draft->verdict.evidence_count == DRAFT_EVIDENCE)
-            draft->verdict.evidence_dropped += 1;
+        if (builder->verdict.evidence_count == builder->evidence_max)
+            builder->verdict.evidence_dropped++;
         else
-            verdict_draft_evidence(draft, role_of(item, burst->kind), item->time_ns,
-                                   xid_entry_uid(item->xid, arena).data,
-                                   xid_entry_description(item->xid, arena).data);
+            builder_evidence(builder, role_of(item, burst->kind), item->time_ns,
+                             xid_entry_uid(item->xid, builder->arena), "%s",
+                             xid_entry_description(item->xid, builder->arena));
     }
 }
 
@@ -98,15 +140,14 @@ static bool is_xid_evidence(const struct evidence *evidence) {
 }
 
 // Xids by time, then steps by time.
-static void order_evidence(struct verdict *verdict) {
-    for (uint32_t i = 1; i < verdict->evidence_count; i++)
-        for (uint32_t at = i; at > 0 && is_xid_evidence(&verdict->evidence[at]) &&
-                              !is_xid_evidence(&verdict->evidence[at - 1]);
-             at--) {
-            struct evidence other = verdict->evidence[at];
-            verdict->evidence[at] = verdict->evidence[at - 1];
-            verdict->evidence[at - 1] = other;
-        }
+static void order_evidence(struct verdict *verdict, struct arena *arena) {
+    struct evidence *ordered = arena_take(arena, (verdict->evidence_count + 1) * sizeof *ordered);
+    uint32_t count = 0;
+    for (int xids = 1; xids >= 0; xids--)
+        for (uint32_t i = 0; i < verdict->evidence_count; i++)
+            if (is_xid_evidence(&verdict->evidence[i]) == (xids == 1))
+                ordered[count++] = verdict->evidence[i];
+    verdict->evidence = ordered;
 }
 
 static bool has_item(const struct ecc_burst *burst, enum ecc_field field) {
@@ -128,6 +169,30 @@ static bool waits_for_reset(const struct ecc_burst *burst) {
            has_code(burst, 63);
 }
 
+// Letters in any case.
+static bool says_page(struct slice text) {
+    for (size_t i = 0; i + 4 <= text.size; i++)
+        if (strncasecmp(text.data + i, "page", 4) == 0)
+            return true;
+    return false;
+}
+
+// Older GPUs retire pages where newer ones remap rows; the codes are the same, so the line says
+// which: "Dynamic Page Retirement: New page retired, …".
+static bool is_of_pages(const struct ecc_burst *burst) {
+    if (has_item(burst, ECC_REMAPS) || has_item(burst, ECC_REMAP_PENDING) ||
+        has_item(burst, ECC_REMAP_FAILED))
+        return false;
+    for (uint32_t i = 0; i < burst->count; i++) {
+        const struct xid_entry *xid = burst->items[i]->xid;
+        if (xid == NULL || (xid->code != 63 && xid->code != 64))
+            continue;
+        if (says_page(xid_entry_detail(xid)))
+            return true;
+    }
+    return has_item(burst, ECC_RETIRED_PENDING);
+}
+
 // A limit from which the GPU is to be replaced, and not only spare rows that run out.
 static bool is_worn_out(const struct ecc_burst *burst) {
     for (uint32_t i = 0; i < burst->count; i++) {
@@ -138,145 +203,17 @@ static bool is_worn_out(const struct ecc_burst *burst) {
     return false;
 }
 
-static const char *headline(enum ecc_kind kind, const struct ecc_incident *incident,
-                            const struct ecc_burst *burst, const char *gpu, struct arena *arena) {
-    const char *again = "";
-    if (incident->number > 1)
-        again =
-            arena_format(arena, " (repeat: incident %" PRIu32 " of this GPU)", incident->number);
-    const char *waits = waits_for_reset(burst) ? "; a row waits for a reset to be remapped" : "";
-    switch (kind) {
-    case ECC_FAILED:
-        return arena_format(arena, "%s: a bad memory row could not be remapped%s", gpu, again);
-    case ECC_UNCONTAINED:
-        return arena_format(arena,
-                            "%s: uncorrectable memory error that reached several programs%s%s", gpu,
-                            waits, again);
-    case ECC_CONTAINED:
-        return arena_format(arena, "%s: uncorrectable memory error, held to one program%s%s", gpu,
-                            waits, again);
-    case ECC_UNCORRECTABLE:
-        return arena_format(arena, "%s: uncorrectable memory error%s%s", gpu, waits, again);
-    case ECC_LIMIT:
-        return arena_format(arena, "%s: %s%s", gpu,
-                            is_worn_out(burst) ? "memory repairs reached the limit for replacement"
-                                               : "a memory bank has no spare rows left",
-                            again);
-    case ECC_PENDING:
-        return arena_format(arena, "%s: a memory row waits for a reset to be remapped%s", gpu,
-                            again);
-    default:
-        return arena_format(arena, "%s: unusually many corrected memory errors%s", gpu, again);
-    }
-}
-
-static const char *remediation(enum ecc_kind kind, const struct ecc_burst *burst, const char *node,
-                               const char *gpu, struct arena *arena) {
-    switch (kind) {
-    case ECC_FAILED:
-        return arena_format(arena,
-                            "Cordon and drain %s, run field diagnostics on %s and have it "
-                            "replaced; do not run jobs on it before.",
-                            node, gpu);
-    case ECC_UNCONTAINED:
-        return arena_format(arena,
-                            "Cordon %s and reset %s before anyone uses it again; results of "
-                            "all programs that ran on it are in doubt.",
-                            node, gpu);
-    case ECC_CONTAINED:
-        return arena_format(arena, "Restart the job now; reset %s when %s is free%s.", gpu, node,
-                            waits_for_reset(burst) ? ", so that the remap takes effect" : "");
-    case ECC_UNCORRECTABLE:
-        return arena_format(arena,
-                            "Cordon %s and reset %s before anyone uses it again, then "
-                            "restart the job. The kernel log of the node tells which "
-                            "programs were hit.",
-                            node, gpu);
-    case ECC_LIMIT:
-        if (is_worn_out(burst))
-            return arena_format(arena,
-                                "Drain %s, run field diagnostics on %s and ask for its "
-                                "replacement.",
-                                node, gpu);
-        return arena_format(arena,
-                            "Plan maintenance of %s: the next bad row in that bank of %s "
-                            "cannot be remapped.",
-                            node, gpu);
-    case ECC_PENDING:
-        return arena_format(arena, "Reset %s when %s is free, so that the remap takes effect.", gpu,
-                            node);
-    default:
-        return arena_format(arena,
-                            "Watch %s of %s; have it checked if uncorrectable errors or "
-                            "failed remaps follow.",
-                            gpu, node);
-    }
-}
-
-static enum severity severity_of(enum ecc_kind kind, const struct ecc_incident *incident,
-                                 const struct ecc_burst *burst) {
-    switch (kind) {
-    case ECC_FAILED:
-    case ECC_UNCONTAINED:
-        return SEVERITY_CRITICAL;
-    case ECC_CONTAINED:
-        return SEVERITY_ERROR;
-    case ECC_UNCORRECTABLE:
-        return incident->seen_dbe != 0 ? SEVERITY_CRITICAL : SEVERITY_ERROR;
-    case ECC_LIMIT:
-        return is_worn_out(burst) ? SEVERITY_ERROR : SEVERITY_WARNING;
-    default:
-        return SEVERITY_WARNING;
-    }
-}
-
-static const char *action_of(enum ecc_kind kind, const struct ecc_burst *burst) {
-    switch (kind) {
-    case ECC_FAILED:
-        return "replace_hardware";
-    case ECC_CONTAINED:
-        return "restart_app";
-    case ECC_LIMIT:
-        return is_worn_out(burst) ? "replace_hardware" : "monitor";
-    case ECC_STORM:
-        return "monitor";
-    default:
-        return "reset_gpu";
-    }
-}
-
-static int confidence_of(enum ecc_kind kind, const struct ecc_rules *rules,
-                         const struct ecc_incident *incident) {
+static int64_t confidence_of(enum ecc_kind kind, const struct ecc_config *config,
+                             const struct ecc_incident *incident) {
     if (kind == ECC_STORM)
-        return rules->confidence_storm;
+        return config->confidence_storm;
     if (incident->seen_xid != 0 && incident->seen_counter != 0)
-        return rules->confidence_both;
-    return incident->seen_xid != 0 ? rules->confidence_xid : rules->confidence_counter;
-}
-
-static void add_entities(struct verdict_draft *draft, const struct ecc_incident *incident,
-                         string_id uuid) {
-    verdict_draft_entity(
-        draft, "gpu", ROLE_CULPRIT,
-        gpu_entity_name(incident->node, uuid, incident->address, draft->arena).data);
-    verdict_draft_entity(draft, "node", ROLE_SUSPECT,
-                         draft_string(draft->arena, incident->node, 253));
-}
-
-static void add_attributes(struct verdict_draft *draft, const struct ecc_incident *incident,
-                           string_id uuid) {
-    char pci[PCI_TEXT_MAX];
-    verdict_draft_attribute(draft, "k8s.node.name",
-                            draft_string(draft->arena, incident->node, 1024));
-    verdict_draft_attribute(draft, "hw.id", draft_string(draft->arena, uuid, 1024));
-    if (incident->address == PCI_NONE)
-        return;
-    pci_format_device(incident->address, pci);
-    verdict_draft_attribute(draft, "pci.address", arena_text(draft->arena, slice_of(pci)));
+        return config->confidence_both;
+    return incident->seen_xid != 0 ? config->confidence_xid : config->confidence_counter;
 }
 
 // The Xid that decides the kind, of equally bad ones the first.
-static void add_xid_attribute(struct verdict_draft *draft, const struct ecc_burst *burst) {
+static void add_xid_attribute(struct verdict_builder *builder, const struct ecc_burst *burst) {
     const struct ecc_item *worst = NULL;
     for (uint32_t i = 0; i < burst->count; i++) {
         const struct ecc_item *item = burst->items[i];
@@ -285,11 +222,11 @@ static void add_xid_attribute(struct verdict_draft *draft, const struct ecc_burs
             worst = item;
     }
     if (worst != NULL)
-        verdict_draft_attribute(draft, "nvidia.xid.code",
-                                arena_format(draft->arena, "%" PRIu32, worst->xid->code));
+        builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, worst->xid->code);
 }
 
-static struct slice anchor_uid(const struct ecc_incident *incident, struct arena *arena) {
+static const char *anchor_uid(const struct ecc_incident *incident, struct arena *arena) {
+    assert(incident->anchor_code != 0 || incident->anchor_field < ECC_FIELD_COUNT);
     if (incident->anchor_code != 0)
         return xid_uid(incident->node, incident->address, incident->anchor_code,
                        incident->anchor_ns, arena);
@@ -297,53 +234,75 @@ static struct slice anchor_uid(const struct ecc_incident *incident, struct arena
                          ECC_FIELDS[incident->anchor_field], incident->anchor_ns, arena);
 }
 
-static void set_id(struct verdict *verdict, const struct ecc_incident *incident,
-                   struct arena *arena) {
-    struct slice key[] = {gpu_entity_name(incident->node, incident->uuid, incident->address, arena),
-                          anchor_uid(incident, arena)};
-    verdict_set_id(verdict, PATTERN, key, 2);
+// Over, or part of another incident.
+static void add_end(struct verdict_builder *builder, const struct ecc_incident *incident,
+                    const char *why, const char *gpu) {
+    const struct text_field fields[] = {{"gpu", gpu}, {"why", why}, {NULL, NULL}};
+    builder_rate(builder, SEVERITY_INFO, CONFIDENCE_OF_ENDED, "monitor");
+    builder->verdict.partial = true;
+    builder_texts(builder, "{gpu}: {why}", "Nothing to do.", fields);
+    builder_evidence(builder, EVIDENCE_CAUSE, incident->anchor_ns,
+                     anchor_uid(incident, builder->arena), "what the incident began with");
 }
 
-void ecc_verdict_build(const struct ecc_rules *rules, const struct ecc_incident *incident,
-                       const struct ecc_burst *burst, string_id uuid, struct arena *arena,
-                       struct verdict *out) {
-    struct verdict_draft draft;
+static void add_burst(struct verdict_builder *builder, const struct ecc_config *config,
+                      const struct ecc_incident *incident, const struct ecc_burst *burst,
+                      const char *gpu_of_node, string_id uuid) {
+    struct arena *arena = builder->arena;
     enum ecc_kind kind = (enum ecc_kind)incident->kind;
-    const char *gpu = gpu_spoken_name(incident->node, uuid, incident->address, arena).data;
-    const char *bare = gpu_spoken_name(STRING_NONE, uuid, incident->address, arena).data;
-    const char *node = draft_node(arena, incident->node);
-    verdict_draft_begin(&draft, arena, PATTERN, KINDS[kind]);
-    draft.verdict.severity = severity_of(kind, incident, burst);
-    draft.verdict.action = action_of(kind, burst);
-    draft.verdict.confidence = confidence_of(kind, rules, incident);
-    draft.verdict.partial = kind != ECC_STORM && incident->seen_xid == 0;
-    verdict_draft_text(&draft, headline(kind, incident, burst, gpu, arena),
-                       remediation(kind, burst, node, bare, arena));
-    add_entities(&draft, incident, uuid);
-    add_evidence(&draft, burst);
-    add_attributes(&draft, incident, uuid);
-    add_xid_attribute(&draft, burst);
-    verdict_draft_finish(&draft);
-    *out = draft.verdict;
-    order_evidence(out);
-    out->start_ns = incident->first_ns < out->start_ns ? incident->first_ns : out->start_ns;
-    set_id(out, incident, arena);
+    int words = kind == ECC_LIMIT && !is_worn_out(burst) ? WORDS_SPARES : (int)kind;
+    bool waits = waits_for_reset(burst), is_page = is_of_pages(burst);
+    const struct text_field fields[] = {
+        {"gpu_of_node", gpu_of_node},
+        {"gpu", gpu_spoken_name(STRING_NONE, uuid, incident->address, arena)},
+        {"node", node_spoken(incident->node, arena)},
+        {"row", is_page ? "page" : "row"},
+        {"remapped", is_page ? "retired" : "remapped"},
+        {"remap", is_page ? "retirement" : "remap"},
+        {"waits", !waits    ? ""
+                  : is_page ? "; a page waits for a reset to be retired"
+                            : "; a row waits for a reset to be remapped"},
+        {"for_remap", !waits    ? ""
+                      : is_page ? ", so that the retirement takes effect"
+                                : ", so that the remap takes effect"},
+        {"again", incident->number <= 1
+                      ? ""
+                      : arena_format(arena, " (repeat: incident %" PRIu32 " of this GPU)",
+                                     incident->number)},
+        {NULL, NULL},
+    };
+    bool double_bit = kind == ECC_UNCORRECTABLE && incident->seen_dbe != 0;
+    builder_rate(builder, double_bit ? SEVERITY_CRITICAL : WORDS[words].severity,
+                 confidence_of(kind, config, incident), WORDS[words].action);
+    builder->verdict.partial = kind != ECC_STORM && incident->seen_xid == 0;
+    builder_texts(builder, WORDS[words].headline, WORDS[words].remediation, fields);
+    add_evidence(builder, burst);
+    add_xid_attribute(builder, burst);
 }
 
-void ecc_verdict_end(const struct ecc_incident *incident, const char *why, string_id uuid,
-                     struct arena *arena, struct verdict *out) {
-    struct verdict_draft draft;
-    const char *gpu = gpu_spoken_name(incident->node, uuid, incident->address, arena).data;
-    verdict_draft_begin(&draft, arena, PATTERN, KINDS[incident->kind]);
-    draft.verdict.severity = SEVERITY_INFO;
-    draft.verdict.confidence = CONFIDENCE_OF_ENDED;
-    draft.verdict.partial = true;
-    verdict_draft_text(&draft, arena_format(arena, "%s: %s", gpu, why), "Nothing to do.");
-    add_entities(&draft, incident, uuid);
-    verdict_draft_evidence(&draft, EVIDENCE_CAUSE, incident->anchor_ns,
-                           anchor_uid(incident, arena).data, "what the incident began with");
-    add_attributes(&draft, incident, uuid);
-    verdict_draft_finish(&draft);
-    *out = draft.verdict;
-    set_id(out, incident, arena);
+void ecc_verdict_build(const struct ecc_config *config, const struct ecc_incident *incident,
+                       const struct ecc_burst *burst, const char *why, string_id uuid,
+                       struct verdict_builder *builder) {
+    struct arena *arena = builder->arena;
+    struct verdict *verdict = &builder->verdict;
+    const char *gpu = gpu_spoken_name(incident->node, uuid, incident->address, arena);
+    assert(incident->kind != ECC_NONE && (burst == NULL) == (why != NULL));
+    builder_begin(builder, arena, PATTERN, WORDS[incident->kind].kind);
+    if (burst != NULL)
+        add_burst(builder, config, incident, burst, gpu, uuid);
+    else
+        add_end(builder, incident, why, gpu);
+    builder_gpu(builder, incident->node, uuid, incident->address, ROLE_SUSPECT);
+    const char *name = gpu_entity_name(incident->node, incident->uuid, incident->address, arena);
+    builder_finish(builder, (struct slice[]){slice_of(name), slice_of(anchor_uid(incident, arena))},
+                   2);
+    order_evidence(verdict, arena);
+    if (burst != NULL && incident->first_ns < verdict->start_ns)
+        verdict->start_ns = incident->first_ns;
+    // Counters alone do not say when: somewhere behind the sample before.
+    const struct ecc_item *anchor = burst == NULL ? NULL : burst->anchor;
+    if (anchor != NULL && anchor->storm_first != NULL)
+        anchor = anchor->storm_first;
+    if (anchor != NULL && incident->seen_xid == 0 && verdict->start_ns == anchor->time_ns)
+        verdict->after_ns = anchor->since_ns;
 }

@@ -1,176 +1,188 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which verdicts are one incident, and which of them is its root?
+// Joins verdicts that are one incident, and marks its root.
 //
-// Keeps every verdict that stands, with its places and times; at an evaluation joins those that may
-// explain one another, marks the earliest of each connected set as the root, and puts out a verdict
-// again when that changed what is said of it. O(verdicts, times those within the window) an
-// evaluation; at most INCIDENT_VERDICTS_MAX are kept.
-#include "processors/incident.h"
+// Keeps every verdict that stands, with its places, ranks and times; at an evaluation joins those
+// that may explain one another (graph.c), marks the root of each set, and puts out a verdict again
+// when that changed what is said of it. What may explain what is said by the components that give
+// the verdicts (component_type.patterns), and by detectors of their own verdicts (verdict.related).
+// O(verdicts, times those within the window) an evaluation; at most INCIDENT_VERDICTS_MAX are kept.
+#include "pipeline/component/component.h"
 
 #include "base/hash/hash.h"
-#include "processors/incident/map.h"
+#include "base/sort.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/detector.h"
+#include "processors/cluster/row_bound.h"
+#include "processors/incident/graph.h"
 
 #include <stdlib.h>
 
-enum {
-    BLAMED_MAX = 8,
-    INCIDENT_VERDICTS_MAX = 2048,
-    VERDICT_ROWS_PER_CHUNK = 32,
-    LINKS_MAX = 65536
-};
+enum { INCIDENT_VERDICTS_MAX = 2048, PATTERNS_MAX = 64 };
 
 struct incident_config {
-    struct duration window;
-    struct duration skew;
+    struct duration window, skew;
 };
 
-// What can explain what.
-enum pattern {
-    PATTERN_OTHER,
-    PATTERN_MEMORY,
-    PATTERN_HANG,
-    PATTERN_XID,
-    PATTERN_EVICTION,
-    PATTERN_ECC,
-    PATTERN_THERMAL,
-    PATTERN_AER,
-    PATTERN_COUNT
-};
-
-static const char *const PATTERN_NAMES[PATTERN_COUNT] = {
-    [PATTERN_OTHER] = "",
-    [PATTERN_MEMORY] = "memory_first_cause",
-    [PATTERN_HANG] = "nccl_hang",
-    [PATTERN_XID] = "xid_correlation",
-    [PATTERN_EVICTION] = "pod_evicted",
-    [PATTERN_ECC] = "hbm_ecc",
-    [PATTERN_THERMAL] = "thermal_throttle",
-    [PATTERN_AER] = "pcie_aer",
-};
-
-// EXPLAINS[cause]: bits of the patterns that it can lie behind.
-#define BIT(pattern) (1u << (pattern))
-static const unsigned EXPLAINS[PATTERN_COUNT] = {
-    [PATTERN_MEMORY] = BIT(PATTERN_EVICTION) | BIT(PATTERN_HANG),
-    [PATTERN_XID] = BIT(PATTERN_HANG) | BIT(PATTERN_EVICTION),
-    [PATTERN_EVICTION] = BIT(PATTERN_HANG),
-    [PATTERN_ECC] = BIT(PATTERN_HANG) | BIT(PATTERN_XID) | BIT(PATTERN_EVICTION),
-    [PATTERN_THERMAL] = BIT(PATTERN_XID) | BIT(PATTERN_EVICTION),
-    [PATTERN_AER] = BIT(PATTERN_XID) | BIT(PATTERN_ECC) | BIT(PATTERN_HANG) | BIT(PATTERN_EVICTION),
-};
-
-// A verdict that stands.
-struct standing {
-    struct row_head head;
-    char id[VERDICT_ID_SIZE]; // the key
-    int32_t pattern, severity;
-    uint32_t can_explain; // a leak, or any other pattern: whether it is a cause at all
-    uint64_t start_ns;
-    uint64_t told;               // hash of what was said of its relations; 0: nothing yet
-    struct places causes;        // of whom it blames
-    struct places effects;       // and of whom it struck
-    uint64_t blamed[BLAMED_MAX]; // hashes of the ranks that it calls culprits
-    uint32_t blamed_count;
-};
+KEYED_ROW_CHECK(struct standing, id);
 
 struct incident {
+    struct incident_config config;
     struct incident_map map;
     struct keyed_rows standing;
-    uint64_t window_ns, skew_ns;
-    uint64_t dropped; // verdicts that stand and are not looked at any more
+    const struct verdict_pattern *patterns[PATTERNS_MAX]; // of all components; [0] is NULL
+    uint64_t explains[PATTERNS_MAX];                      // bit i: what patterns[i] gives
+    uint64_t explains_rank[PATTERNS_MAX];                 // likewise
+    uint32_t pattern_count;
+};
+
+static const struct row_type STANDING = {
+    .size = sizeof(struct standing), .key_size = VERDICT_ID_SIZE, .rows_per_chunk = 32};
+
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct incident, map.ranks, "incident.ranks", INCIDENT_RANK_ROWS),
+    STATE_ROWS(struct incident, map.pods.by_uid, "incident.pods", POD_ROWS),
+    STATE_ROWS(struct incident, map.pods.by_name, "incident.pod_names", POD_ROWS),
+    STATE_ROWS(struct incident, standing, "incident.standing", STANDING),
 };
 
 static const struct option OPTIONS[] = {
-    {.name = "window",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct incident_config, window),
-     .default_value = "10m",
-     .min = 1,
-     .max = 86400,
-     .help = "a verdict explains others that begin up to so much later"},
-    {.name = "skew",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct incident_config, skew),
-     .default_value = "1s",
-     .max = 60,
-     .help = "and up to so much earlier, since clocks differ and Kubernetes writes whole seconds"},
+    OPTION(struct incident_config, window, OPTION_DURATION, .default_value = "10m", .min = 1,
+           .max = 86400, .help = "a verdict explains others that begin up to so much later"),
+    OPTION(struct incident_config, skew, OPTION_DURATION, .default_value = "2s", .max = 60,
+           .help = "and up to so much earlier, since clocks differ and Kubernetes writes whole "
+                   "seconds"),
 };
+
+// The index of the pattern, which may be the beginning of an id; 0: no component gives it.
+static uint32_t find_pattern(const struct incident *self, const char *name) {
+    size_t size = strcspn(name, ":");
+    for (uint32_t i = 1; i < self->pattern_count; i++)
+        if (strlen(self->patterns[i]->name) == size &&
+            memcmp(self->patterns[i]->name, name, size) == 0)
+            return i;
+    return 0;
+}
+
+// Of those that are known.
+static uint64_t patterns_bits(const struct incident *self, const char *const *names) {
+    uint64_t bits = 0;
+    for (; names != NULL && *names != NULL; names++)
+        bits |= UINT64_C(1) << find_pattern(self, *names);
+    return bits & ~UINT64_C(1);
+}
+
+static void list_patterns(struct incident *self, const struct component_set *components) {
+    self->pattern_count = 1;
+    for (size_t i = 0; components != NULL && i < components->count; i++)
+        for (size_t j = 0; j < components->types[i]->pattern_count; j++) {
+            assert(self->pattern_count < PATTERNS_MAX);
+            self->patterns[self->pattern_count++] = &components->types[i]->patterns[j];
+        }
+    for (uint32_t i = 1; i < self->pattern_count; i++) {
+        self->explains[i] = patterns_bits(self, self->patterns[i]->explains);
+        self->explains_rank[i] = patterns_bits(self, self->patterns[i]->explains_rank);
+    }
+}
 
 static enum status incident_start(void *instance, const void *config,
                                   const struct component_context *context, struct error *error) {
     struct incident *self = instance;
-    const struct incident_config *given = config;
-    (void)context, (void)error;
-    incident_map_init(&self->map);
-    keyed_rows_init(&self->standing, "incident.standing", sizeof(struct standing), VERDICT_ID_SIZE,
-                    VERDICT_ROWS_PER_CHUNK);
-    self->window_ns = (uint64_t)given->window.ns;
-    self->skew_ns = (uint64_t)given->skew.ns;
+    (void)error;
+    self->config = *(const struct incident_config *)config;
+    self->map.pods.bound.max = POD_MAP_MAX_DEFAULT;
+    list_patterns(self, context->components);
     return STATUS_OK;
 }
 
-static void incident_stop(void *instance) {
-    struct incident *self = instance;
-    incident_map_release(&self->map);
-    keyed_rows_release(&self->standing);
-}
-
-static void incident_state(void *instance, struct state_list *list) {
-    struct incident *self = instance;
-    incident_map_state(&self->map, list);
-    state_list_table(list, &self->standing.table);
-}
-
+// Patterns have other numbers in another build.
 static void incident_restored(void *instance) {
     struct incident *self = instance;
-    incident_map_restored(&self->map);
-    keyed_rows_restored(&self->standing);
+    struct standing *row;
+    for (uint32_t at = 0; (row = keyed_rows_next(&self->standing, &at)) != NULL;)
+        row->pattern = (int32_t)find_pattern(self, row->id);
 }
 
 // -- what stands --------------------------------------------------------------------------------
 
-static enum pattern pattern_of(const struct verdict *verdict) {
-    for (int i = PATTERN_OTHER + 1; i < PATTERN_COUNT; i++)
-        if (strcmp(verdict->pattern, PATTERN_NAMES[i]) == 0)
-            return (enum pattern)i;
-    return PATTERN_OTHER;
+static bool names_guilty_rank(const struct verdict *verdict) {
+    for (uint32_t i = 0; i < verdict->entity_count; i++)
+        if (verdict->entities[i].role != ROLE_VICTIM &&
+            strcmp(verdict->entities[i].kind, "rank") == 0)
+            return true;
+    return false;
 }
 
-static void take_blamed(struct standing *row, const struct verdict *verdict) {
-    row->blamed_count = 0;
-    for (uint32_t i = 0; i < verdict->entity_count && row->blamed_count < BLAMED_MAX; i++) {
+static bool read_rank(const struct entity *entity, int32_t *rank) {
+    char digits[12] = "", *end;
+    if (strcmp(entity->kind, "rank") != 0 || entity->name.size == 0 ||
+        entity->name.size >= sizeof digits)
+        return false;
+    memcpy(digits, entity->name.data, entity->name.size);
+    *rank = (int32_t)strtol(digits, &end, 10);
+    return *end == '\0';
+}
+
+static void take_ranks(struct standing *row, const struct verdict *verdict) {
+    bool all = !names_guilty_rank(verdict);
+    row->blamed_count = row->rank_count = 0;
+    row->job = verdict->job == STRING_NONE ? 0 : hash_slice(intern_slice(verdict->job)) | 1;
+    for (uint32_t i = 0; i < verdict->entity_count && row->rank_count < INCIDENT_RANKS_NAMED_MAX;
+         i++) {
         const struct entity *entity = &verdict->entities[i];
-        if (entity->role != ROLE_CULPRIT || strcmp(entity->kind, "rank") != 0)
+        if ((entity->role == ROLE_VICTIM && !all) ||
+            !read_rank(entity, &row->ranks[row->rank_count]))
             continue;
-        uint64_t hash = hash_slice(intern_slice(verdict->job));
-        row->blamed[row->blamed_count++] = hash_more(hash, entity->name.data, entity->name.size);
+        row->rank_count++;
+        // Culprits are listed first.
+        if (entity->role == ROLE_CULPRIT)
+            row->blamed_count = row->rank_count;
     }
 }
 
-static bool blame_the_same(const struct standing *a, const struct standing *b) {
-    for (uint32_t i = 0; i < a->blamed_count; i++)
-        for (uint32_t j = 0; j < b->blamed_count; j++)
-            if (a->blamed[i] == b->blamed[j])
+static void take_said(struct standing *row, const struct verdict *verdict) {
+    row->said_count = 0;
+    for (uint32_t i = 0; i < verdict->related_count && row->said_count < INCIDENT_SAID_MAX; i++) {
+        struct said *said = &row->said[row->said_count++];
+        memcpy(said->id, verdict->related[i].id, sizeof said->id);
+        said->relation = (uint32_t)verdict->related[i].relation;
+    }
+}
+
+// Whether a rank that the cause blames is one that the other names.
+static bool names_rank_of(const struct standing *cause, const struct standing *effect,
+                          uint32_t effect_ranks) {
+    if (cause->job != effect->job && cause->job != 0 && effect->job != 0)
+        return false;
+    for (uint32_t i = 0; i < cause->blamed_count; i++)
+        for (uint32_t j = 0; j < effect_ranks; j++)
+            if (cause->ranks[i] == effect->ranks[j])
                 return true;
     return false;
 }
 
+// Ranks without a job may be of two jobs: then their places must not speak against it.
+static bool blame_the_same(const struct standing *cause, const struct standing *effect,
+                           uint32_t effect_ranks) {
+    bool sure = cause->job != 0 && cause->job == effect->job;
+    return names_rank_of(cause, effect, effect_ranks) &&
+           (sure || cause->causes.count == 0 || effect->effects.count == 0 ||
+            places_meet(&cause->causes, &effect->effects));
+}
+
 static struct standing *find_standing(struct incident *self, const char *id) {
+    assert(strlen(id) < VERDICT_ID_SIZE);
     char key[VERDICT_ID_SIZE] = "";
     memcpy(key, id, strlen(id));
     return keyed_rows_find(&self->standing, key);
 }
 
-// What began first is least likely to explain anything that is still to come.
-static void drop_oldest(struct incident *self) {
-    struct standing *row, *oldest = NULL;
-    uint32_t at = 0;
-    while ((row = keyed_rows_next(&self->standing, &at)) != NULL)
-        if (oldest == NULL || row->start_ns < oldest->start_ns)
-            oldest = row;
-    if (oldest != NULL)
-        keyed_rows_remove(&self->standing, oldest);
-    self->dropped++;
+// What was seen by sampling began somewhere behind the sample before, but not for longer than a
+// cause is looked for.
+static uint64_t begin_of(const struct incident *self, const struct verdict *verdict) {
+    uint64_t window_ns = duration_ns(self->config.window), after_ns = verdict->after_ns;
+    if (after_ns == 0 || after_ns > verdict->start_ns)
+        return verdict->start_ns;
+    return verdict->start_ns - after_ns < window_ns ? after_ns : verdict->start_ns - window_ns;
 }
 
 static void take_verdict(struct incident *self, const struct batch *batch,
@@ -182,114 +194,52 @@ static void take_verdict(struct incident *self, const struct batch *batch,
         return;
     }
     if (row == NULL) {
+        // What began first is least likely to explain anything that is still to come.
         if (keyed_rows_count(&self->standing) >= INCIDENT_VERDICTS_MAX)
-            drop_oldest(self);
+            keyed_rows_remove(&self->standing,
+                              rows_oldest(&self->standing, offsetof(struct standing, start_ns)));
         char key[VERDICT_ID_SIZE] = "";
         memcpy(key, verdict->id, strlen(verdict->id));
         row = keyed_rows_add(&self->standing, key);
     }
-    row->pattern = (int32_t)pattern_of(verdict);
+    row->pattern = (int32_t)find_pattern(self, verdict->pattern);
+    const char *kind = row->pattern == 0 ? NULL : self->patterns[row->pattern]->kind;
     row->severity = (int32_t)verdict->severity;
     row->start_ns = verdict->start_ns;
-    row->can_explain = row->pattern != PATTERN_MEMORY || strcmp(verdict->kind, "leak") == 0;
-    take_blamed(row, verdict);
+    row->begin_ns = begin_of(self, verdict);
+    row->can_explain = kind == NULL || strcmp(verdict->kind, kind) == 0;
+    take_ranks(row, verdict);
+    take_said(row, verdict);
     incident_map_places(&self->map, batch, verdict, false, &row->causes);
     incident_map_places(&self->map, batch, verdict, true, &row->effects);
 }
 
 // -- relations ----------------------------------------------------------------------------------
 
-struct node {
-    struct standing *row;
-    uint32_t root; // of its set, while sets are joined
-};
-
-struct link {
-    uint32_t cause, effect;
-};
-
-struct graph {
-    struct node *nodes; // by start, severity, pattern, id
-    uint32_t node_count;
-    struct link *links;
-    uint32_t link_count;
-};
-
-static int compare_rows(const struct standing *a, const struct standing *b) {
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->severity != b->severity)
-        return a->severity > b->severity ? -1 : 1;
-    int order = strcmp(PATTERN_NAMES[a->pattern], PATTERN_NAMES[b->pattern]);
-    return order != 0 ? order : strcmp(a->id, b->id);
-}
-
-static int compare_nodes(const void *left, const void *right) {
-    return compare_rows(((const struct node *)left)->row, ((const struct node *)right)->row);
-}
-
-static bool explains(const struct incident *self, const struct standing *cause,
+static bool explains(const void *owner, const struct standing *cause,
                      const struct standing *effect) {
-    if (cause->start_ns > effect->start_ns + self->skew_ns ||
-        effect->start_ns > cause->start_ns + self->window_ns)
+    const struct incident *self = owner;
+    assert(cause != effect);
+    bool there = (self->explains[cause->pattern] >> effect->pattern & 1) != 0;
+    bool rank = (self->explains_rank[cause->pattern] >> effect->pattern & 1) != 0;
+    if (cause->begin_ns > effect->start_ns + duration_ns(self->config.skew) ||
+        effect->begin_ns > cause->start_ns + duration_ns(self->config.window) ||
+        !cause->can_explain || (!there && !rank))
         return false;
     // A rank that stopped stops every group it is in: the group that waited first tells where.
-    if (cause->pattern == PATTERN_HANG && effect->pattern == PATTERN_HANG)
-        return compare_rows(cause, effect) < 0 && blame_the_same(cause, effect);
-    if (!cause->can_explain || (EXPLAINS[cause->pattern] & BIT(effect->pattern)) == 0)
-        return false;
-    return places_meet(&cause->causes, &effect->effects);
-}
-
-static uint32_t find_root(struct graph *graph, uint32_t at) {
-    while (graph->nodes[at].root != at)
-        at = graph->nodes[at].root = graph->nodes[graph->nodes[at].root].root;
-    return at;
-}
-
-static void add_link(struct graph *graph, uint32_t cause, uint32_t effect) {
-    if (graph->link_count == LINKS_MAX)
-        return;
-    graph->links[graph->link_count++] = (struct link){cause, effect};
-    uint32_t a = find_root(graph, cause), b = find_root(graph, effect);
-    // The first in order is the root.
-    if (a < b)
-        graph->nodes[b].root = a;
-    else
-        graph->nodes[a].root = b;
-}
-
-static void make_graph(struct incident *self, struct arena *arena, struct graph *graph) {
-    uint32_t count = keyed_rows_count(&self->standing), at = 0;
-    struct standing *row;
-    *graph = (struct graph){.nodes = arena_take(arena, (count + 1) * sizeof *graph->nodes)};
-    while ((row = keyed_rows_next(&self->standing, &at)) != NULL)
-        graph->nodes[graph->node_count++] = (struct node){.row = row};
-    if (graph->node_count > 1)
-        qsort(graph->nodes, graph->node_count, sizeof *graph->nodes, compare_nodes);
-    uint64_t most = (uint64_t)count * count;
-    graph->links =
-        arena_take(arena, (size_t)(most < LINKS_MAX ? most + 1 : LINKS_MAX) * sizeof *graph->links);
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        graph->nodes[i].root = i;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct standing *cause = graph->nodes[i].row;
-        uint32_t first = i;
-        while (first > 0 &&
-               graph->nodes[first - 1].row->start_ns + self->skew_ns >= cause->start_ns)
-            first--;
-        for (uint32_t j = first; j < graph->node_count &&
-                                 graph->nodes[j].row->start_ns <= cause->start_ns + self->window_ns;
-             j++)
-            if (i != j && explains(self, cause, graph->nodes[j].row))
-                add_link(graph, i, j);
-    }
+    if (cause->pattern == effect->pattern)
+        return incident_compare(cause, effect) < 0 &&
+               blame_the_same(cause, effect, effect->blamed_count);
+    if (blame_the_same(cause, effect, effect->rank_count))
+        return true;
+    return there && places_meet(&cause->causes, &effect->effects);
 }
 
 // -- telling ------------------------------------------------------------------------------------
 
 static void add_related(struct verdict *verdict, const struct standing *other,
                         enum relation relation) {
+    assert(verdict->related != NULL);
     if (verdict->related_count == VERDICT_RELATED_MAX)
         return;
     for (uint32_t i = 0; i < verdict->related_count; i++)
@@ -301,7 +251,7 @@ static void add_related(struct verdict *verdict, const struct standing *other,
 }
 
 // Causes first, then what it caused, then the rest of the incident.
-static void relate(struct graph *graph, uint32_t index, struct verdict *verdict,
+static void relate(struct incident_graph *graph, uint32_t index, struct verdict *verdict,
                    struct arena *arena) {
     verdict->related = arena_take(arena, VERDICT_RELATED_MAX * sizeof *verdict->related);
     verdict->related_count = 0;
@@ -311,9 +261,9 @@ static void relate(struct graph *graph, uint32_t index, struct verdict *verdict,
     for (uint32_t i = 0; i < graph->link_count; i++)
         if (graph->links[i].cause == index)
             add_related(verdict, graph->nodes[graph->links[i].effect].row, RELATION_CAUSES);
-    uint32_t root = find_root(graph, index);
+    uint32_t root = graph->nodes[index].root;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (i != index && find_root(graph, i) == root)
+        if (i != index && graph->nodes[i].root == root)
             add_related(verdict, graph->nodes[i].row, RELATION_SAME_INCIDENT);
 }
 
@@ -345,17 +295,14 @@ static uint64_t hash_relations(const struct verdict *verdict, bool is_root) {
     return hash | 1;
 }
 
-static void tell(struct incident *self, struct graph *graph, struct batch *batch) {
+static void tell(struct incident *self, struct incident_graph *graph, struct batch *batch) {
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
         struct verdict *verdict = &batch->verdicts.items[i];
         struct standing *row = find_standing(self, verdict->id);
         if (row == NULL)
             continue;
-        const struct node key = {.row = row};
-        const struct node *node =
-            bsearch(&key, graph->nodes, graph->node_count, sizeof key, compare_nodes);
-        uint32_t index = (uint32_t)(node - graph->nodes);
-        bool is_root = find_root(graph, index) == index;
+        uint32_t index = incident_graph_find(graph, row);
+        bool is_root = graph->nodes[index].root == index;
         relate(graph, index, verdict, batch->arena);
         add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
                       batch->arena);
@@ -371,11 +318,8 @@ static void tell(struct incident *self, struct graph *graph, struct batch *batch
 // -- order --------------------------------------------------------------------------------------
 
 static int compare_verdicts(const struct verdict *a, const struct verdict *b) {
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->severity != b->severity)
-        return a->severity > b->severity ? -1 : 1;
-    return strcmp(a->pattern, b->pattern);
+    int order = COMPARE_KEYS(COMPARE(a->start_ns, b->start_ns), COMPARE(b->severity, a->severity));
+    return order != 0 ? order : strcmp(a->pattern, b->pattern);
 }
 
 // Stable, so that the order of each detector's own stays; there are few.
@@ -398,8 +342,10 @@ static void incident_consume(void *instance, struct batch *batch) {
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         take_verdict(self, batch, &batch->verdicts.items[i]);
     if (batch->verdicts.count > 0) {
-        struct graph graph;
-        make_graph(self, batch->arena, &graph);
+        struct incident_graph graph;
+        incident_graph_make(&graph, &self->standing,
+                            duration_ns(self->config.window) + duration_ns(self->config.skew),
+                            explains, self, batch->arena);
         tell(self, &graph, batch);
         order_verdicts(batch);
     }
@@ -410,6 +356,7 @@ const struct component_type processor_incident = {
     .summary = "Joins verdicts that explain one another and marks the root of each incident.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct incident_config),
@@ -417,8 +364,8 @@ const struct component_type processor_incident = {
     .takes = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES,
     .needs = FACT_VERDICTS,
     .start = incident_start,
-    .stop = incident_stop,
-    .state = incident_state,
+    .state_rows = STATE,
+    .state_row_count = OPTION_COUNT(STATE),
     .restored = incident_restored,
     .processor = {.consume = incident_consume},
 };

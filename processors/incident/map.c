@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node and GPU does an entity of a verdict stand on?
+// Says which node and GPU an entity of a verdict stands on.
 //
 // A rank by the rank map, by what sent its Flight Recorder dump, else by the host of its last
 // sample; a pod by the ranks in it, else by its node; a GPU by its name. O(1) an entity, but for
@@ -7,41 +7,35 @@
 #include "processors/incident/map.h"
 
 #include "base/hash/hash.h"
+#include "base/table/keyed_rows.h"
+#include "base/table/table.h"
+#include "pipeline/component/node_names.h"
+#include "pipeline/model/series.h"
+#include "processors/cluster/row_bound.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+struct rank_key {
+    string_id job;
+    int32_t rank;
+};
+
 struct rank_row {
     struct row_head head;
-    string_id job; // the key: job and rank
-    int32_t rank;
+    struct rank_key key;
     uint64_t seen_ns;
     uint64_t pod; // hash of "NAMESPACE/NAME"; 0: not known
     struct place_at at;
 };
+KEYED_ROW_CHECK(struct rank_row, key);
 
-enum { RANK_ROWS_PER_CHUNK = 64 };
-
-void incident_map_init(struct incident_map *map) {
-    keyed_rows_init(&map->ranks, "incident.ranks", sizeof(struct rank_row),
-                    sizeof(string_id) + sizeof(int32_t), RANK_ROWS_PER_CHUNK);
-    pod_map_init(&map->pods, "incident.pods", "incident.pod_names", POD_MAP_MAX_DEFAULT);
-}
-
-void incident_map_release(struct incident_map *map) {
-    keyed_rows_release(&map->ranks);
-    pod_map_release(&map->pods);
-}
-
-void incident_map_state(struct incident_map *map, struct state_list *list) {
-    state_entry_string(state_list_table(list, &map->ranks.table), offsetof(struct rank_row, job));
-    pod_map_state(&map->pods, list);
-}
-
-void incident_map_restored(struct incident_map *map) {
-    keyed_rows_restored(&map->ranks);
-    pod_map_restored(&map->pods);
-}
+const struct row_type INCIDENT_RANK_ROWS = {
+    .size = sizeof(struct rank_row),
+    .key_size = sizeof(struct rank_key),
+    .rows_per_chunk = 64,
+    .strings = {offsetof(struct rank_row, key.job)},
+};
 
 // -- taking events ------------------------------------------------------------------------------
 
@@ -50,45 +44,25 @@ static uint64_t hash_joined(struct slice first, struct slice second) {
     return hash_more(hash, second.data, second.size);
 }
 
-static uint64_t hash_gpu(struct slice node, pci_address address) {
-    char text[PCI_TEXT_MAX];
-    if (address == PCI_NONE)
-        return 0;
-    pci_format_device(address, text);
-    return hash_joined(node, slice_of(text));
-}
-
-static void drop_oldest_rank(struct incident_map *map) {
-    struct rank_row *row, *oldest = NULL;
-    uint32_t at = 0;
-    while ((row = keyed_rows_next(&map->ranks, &at)) != NULL)
-        if (oldest == NULL || row->seen_ns < oldest->seen_ns)
-            oldest = row;
-    if (oldest == NULL)
-        return;
-    keyed_rows_remove(&map->ranks, oldest);
-    map->evicted++;
-}
-
-static struct rank_row *rank_row(struct incident_map *map, string_id job, int32_t rank) {
-    struct {
-        string_id job;
-        int32_t rank;
-    } key = {job, rank};
-    struct rank_row *row = keyed_rows_find(&map->ranks, &key);
-    if (row != NULL)
-        return row;
-    if (keyed_rows_count(&map->ranks) >= INCIDENT_RANKS_MAX)
-        drop_oldest_rank(map);
-    return keyed_rows_add(&map->ranks, &key);
+static uint64_t hash_gpu(pci_address address) {
+    uint64_t device = pci_device(address);
+    return address == PCI_NONE ? 0 : (hash_more(HASH_START, &device, sizeof device) | 2) & ~1u;
 }
 
 // The newest word counts; what it does not say stays.
 static void take_rank(struct incident_map *map, const struct event *event, int32_t rank,
                       struct place_at at, uint64_t pod) {
+    assert(map->pods.bound.max > 0);
     if (rank == RANK_NONE || at.node == 0)
         return;
-    struct rank_row *row = rank_row(map, event->job, rank);
+    struct rank_key key = {event->job, rank};
+    struct rank_row *row = keyed_rows_find(&map->ranks, &key);
+    if (row == NULL) {
+        if (keyed_rows_count(&map->ranks) >= INCIDENT_RANKS_MAX)
+            keyed_rows_remove(&map->ranks,
+                              rows_oldest(&map->ranks, offsetof(struct rank_row, seen_ns)));
+        row = keyed_rows_add(&map->ranks, &key);
+    }
     bool newer = event->time_ns >= row->seen_ns;
     if (row->at.node != at.node && (newer || row->at.node == 0))
         row->at = (struct place_at){at.node, 0};
@@ -104,19 +78,20 @@ static uint64_t hash_pod(struct slice namespace, struct slice name) {
     return name.size == 0 ? 0 : hash_joined(namespace, name);
 }
 
+static uint64_t hash_name(string_id id) {
+    return id == STRING_NONE ? 0 : hash_slice(intern_slice(id));
+}
+
 static void take_place(struct incident_map *map, const struct event *event) {
     const struct rank_place *place = event->place;
     string_id node = place->node != STRING_NONE ? place->node : event->node;
-    struct slice name = intern_slice(node);
-    struct place_at at = {node == STRING_NONE ? 0 : hash_slice(name),
-                          hash_gpu(name, place->address)};
+    struct place_at at = {hash_name(node), hash_gpu(place->address)};
     take_rank(map, event, place->rank, at, hash_pod(place->namespace, place->pod));
 }
 
 static void take_flight(struct incident_map *map, const struct event *event) {
     const struct flight_dump *dump = event->flight;
-    struct place_at at = {event->node == STRING_NONE ? 0 : hash_slice(intern_slice(event->node)),
-                          0};
+    struct place_at at = {hash_name(event->node), 0};
     take_rank(map, event, dump->rank, at, hash_pod(dump->namespace, dump->pod));
 }
 
@@ -137,6 +112,7 @@ void incident_map_take(struct incident_map *map, const struct batch *batch) {
 // -- places of a verdict ------------------------------------------------------------------------
 
 static void add_place(struct places *places, struct place_at at) {
+    assert(places->count <= INCIDENT_PLACES_MAX);
     if (at.node == 0 || places->count == INCIDENT_PLACES_MAX)
         return;
     for (uint32_t i = 0; i < places->count; i++)
@@ -145,34 +121,78 @@ static void add_place(struct places *places, struct place_at at) {
     places->items[places->count++] = at;
 }
 
-// "NODE/0000:45:00"
-static void add_gpu(struct places *places, struct slice name) {
+// "NODE/0000:45:00", "NODE/GPU-UUID"; of other devices of a node only the node counts, since any
+// rank of it may use them.
+static void add_device(struct places *places, struct slice name, bool is_gpu) {
     const char *slash = memrchr(name.data, '/', name.size);
+    pci_address address;
     if (slash == NULL)
         return;
-    struct slice node = {name.data, (size_t)(slash - name.data)};
-    add_place(places, (struct place_at){hash_slice(node), hash_slice(name)});
+    struct place_at at = {hash_slice((struct slice){name.data, (size_t)(slash - name.data)}), 0};
+    struct slice device = {slash + 1, name.size - (size_t)(slash - name.data) - 1};
+    if (is_gpu && pci_parse(device, &address))
+        at.gpu = hash_gpu(address);
+    else if (is_gpu)
+        at.gpu = hash_slice(device) | 1;
+    add_place(places, at);
 }
 
-// Where the last sample of a rank came from.
+static uint64_t view_node(const struct batch *batch, const struct evaluation *evaluation,
+                          const struct rank_view *view) {
+    const struct sample *last = series_at_or_before(evaluation->store, view->series, view->last_ns);
+    if (last == NULL)
+        return 0;
+    string_id host = series_origin(evaluation->store, last)->host;
+    return hash_name(batch->names == NULL ? host : node_names_find(batch->names, host));
+}
+
+// Where the last sample of a rank came from. Where the verdict or the samples name no job, they
+// must agree.
 static uint64_t sample_node(const struct batch *batch, string_id job, int32_t rank) {
+    uint64_t found = 0;
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
         const struct evaluation *evaluation = &batch->evaluations[i];
-        if (evaluation->job != job)
+        if (evaluation->job != job && evaluation->job != STRING_NONE && job != STRING_NONE)
             continue;
         for (uint32_t j = 0; j < evaluation->rank_count; j++) {
-            const struct rank_view *view = &evaluation->ranks[j];
-            if (view->series->rank != rank)
+            if (evaluation->ranks[j].series->rank != rank)
                 continue;
-            const struct sample *last =
-                series_at_or_before(evaluation->store, view->series, view->last_ns);
-            if (last == NULL)
+            uint64_t node = view_node(batch, evaluation, &evaluation->ranks[j]);
+            if (evaluation->job == job)
+                return node;
+            if (found != 0 && node != 0 && node != found)
                 return 0;
-            string_id host = series_origin(evaluation->store, last)->host;
-            return host == STRING_NONE ? 0 : hash_slice(intern_slice(host));
+            found = node != 0 ? node : found;
         }
     }
-    return 0;
+    return found;
+}
+
+// The rank of any job, where its only place is known; NULL: none, or several.
+static const struct rank_row *find_any(const struct incident_map *map, int32_t rank) {
+    const struct rank_row *row, *found = NULL;
+    for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;) {
+        if (row->key.rank != rank)
+            continue;
+        if (found != NULL && found->at.node != row->at.node)
+            return NULL;
+        if (found == NULL || found->at.gpu == 0)
+            found = row;
+    }
+    return found;
+}
+
+static const struct rank_row *find_rank(const struct incident_map *map, string_id job,
+                                        int32_t rank) {
+    struct rank_key key = {job, rank};
+    const struct rank_row *row = keyed_rows_find(&map->ranks, &key);
+    if (row != NULL)
+        return row;
+    // What says where ranks run often names no job, and so do dumps.
+    if (job == STRING_NONE)
+        return find_any(map, rank);
+    key.job = STRING_NONE;
+    return keyed_rows_find(&map->ranks, &key);
 }
 
 static void add_rank(const struct incident_map *map, const struct batch *batch,
@@ -182,20 +202,12 @@ static void add_rank(const struct incident_map *map, const struct batch *batch,
         return;
     memcpy(digits, name.data, name.size);
     digits[name.size] = '\0';
-    struct {
-        string_id job;
-        int32_t rank;
-    } key = {job, (int32_t)strtol(digits, NULL, 10)};
-    const struct rank_row *row = keyed_rows_find(&map->ranks, &key);
-    if (row == NULL && job != STRING_NONE) {
-        // What says where ranks run often names no job.
-        key.job = STRING_NONE;
-        row = keyed_rows_find(&map->ranks, &key);
-    }
+    int32_t rank = (int32_t)strtol(digits, NULL, 10);
+    const struct rank_row *row = find_rank(map, job, rank);
     if (row != NULL)
         add_place(places, row->at);
     else
-        add_place(places, (struct place_at){sample_node(batch, job, key.rank), 0});
+        add_place(places, (struct place_at){sample_node(batch, job, rank), 0});
 }
 
 // "NAMESPACE/NAME"
@@ -214,27 +226,45 @@ static void add_pod(const struct incident_map *map, struct places *places, struc
     if (pod_map_find(&map->pods, (struct slice){NULL, 0}, (struct slice){name.data, size},
                      (struct slice){slash + 1, name.size - size - 1}, &place) &&
         place.node != STRING_NONE)
-        add_place(places, (struct place_at){hash_slice(intern_slice(place.node)), 0});
+        add_place(places, (struct place_at){hash_name(place.node), 0});
+}
+
+static bool is_kind(const struct entity *entity, const char *kind) {
+    return strcmp(entity->kind, kind) == 0;
+}
+
+static bool is_device(const struct entity *entity) {
+    return is_kind(entity, "gpu") || is_kind(entity, "nic") || is_kind(entity, "pci_device") ||
+           is_kind(entity, "pci_port");
+}
+
+static bool names_guilty_rank(const struct verdict *verdict) {
+    for (uint32_t i = 0; i < verdict->entity_count; i++)
+        if (verdict->entities[i].role != ROLE_VICTIM && is_kind(&verdict->entities[i], "rank"))
+            return true;
+    return false;
 }
 
 void incident_map_places(const struct incident_map *map, const struct batch *batch,
-                         const struct verdict *verdict, bool victims, struct places *places) {
+                         const struct verdict *verdict, bool struck, struct places *places) {
+    bool waiting = struck && !names_guilty_rank(verdict);
     *places = (struct places){.count = 0};
-    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+    for (uint32_t i = 0; i < verdict->entity_count && places->count < INCIDENT_PLACES_MAX; i++) {
         const struct entity *entity = &verdict->entities[i];
-        if (entity->role == ROLE_VICTIM && !victims)
+        bool is_rank = is_kind(entity, "rank");
+        if (entity->role == ROLE_VICTIM && !(is_rank ? waiting : struck))
             continue;
-        if (strcmp(entity->kind, "gpu") == 0)
-            add_gpu(places, entity->name);
-        else if (strcmp(entity->kind, "rank") == 0)
+        if (is_device(entity))
+            add_device(places, entity->name, is_kind(entity, "gpu"));
+        else if (is_rank)
             add_rank(map, batch, places, verdict->job, entity->name);
-        else if (strcmp(entity->kind, "pod") == 0)
+        else if (is_kind(entity, "pod"))
             add_pod(map, places, entity->name);
     }
     // A node stands for itself only where nothing finer is known of it.
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
         const struct entity *entity = &verdict->entities[i];
-        if (strcmp(entity->kind, "node") != 0 || (entity->role == ROLE_VICTIM && !victims))
+        if (!is_kind(entity, "node") || (entity->role == ROLE_VICTIM && !struck))
             continue;
         uint64_t node = hash_slice(entity->name);
         bool finer = false;
@@ -249,8 +279,9 @@ bool places_meet(const struct places *a, const struct places *b) {
     for (uint32_t i = 0; i < a->count; i++)
         for (uint32_t j = 0; j < b->count; j++) {
             const struct place_at *one = &a->items[i], *other = &b->items[j];
-            if (one->node == other->node &&
-                (one->gpu == 0 || other->gpu == 0 || one->gpu == other->gpu))
+            // A UUID and an address cannot be compared.
+            bool known = one->gpu != 0 && other->gpu != 0 && (one->gpu & 1) == (other->gpu & 1);
+            if (one->node == other->node && (!known || one->gpu == other->gpu))
                 return true;
         }
     return false;

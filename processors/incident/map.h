@@ -6,16 +6,17 @@
 #pragma once
 
 #include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/batch.h"
 #include "pipeline/model/node_event.h"
 #include "processors/cluster/pod_map.h"
 
-enum { INCIDENT_PLACES_MAX = 16, INCIDENT_RANKS_MAX = 65536 };
+enum { INCIDENT_PLACES_MAX = 128, INCIDENT_RANKS_MAX = 65536 };
 
 struct place_at {
     uint64_t node; // hash of its name
-    uint64_t gpu;  // hash of "NODE/ADDRESS"; 0: which of the node's is not known, or it is none
+    uint64_t gpu;  // hash of its address, even, or of its UUID, odd; 0: which of the node's is not
+                   // known, or it is none
 };
 
 // What a verdict stands on.
@@ -24,20 +25,20 @@ struct places {
     uint32_t count;
 };
 
+extern const struct row_type INCIDENT_RANK_ROWS;
+
+// Its tables are the owner's state rows; `pods.bound.max` is the owner's to set.
 struct incident_map {
-    struct keyed_rows ranks;
+    struct keyed_rows ranks; // INCIDENT_RANK_ROWS
     struct pod_map pods;
-    uint64_t evicted;
 };
 
-void incident_map_init(struct incident_map *map);
-void incident_map_release(struct incident_map *map);
-void incident_map_state(struct incident_map *map, struct state_list *list);
-void incident_map_restored(struct incident_map *map);
 // Looks at the events of a batch.
 void incident_map_take(struct incident_map *map, const struct batch *batch);
-// The places of the verdict's entities: of those it blames, and with `victims` of all.
+// The places of the verdict's entities: of those it blames; with `struck` those that a fault
+// struck, too: pods that were taken away, and ranks that wait where it names none that they wait
+// for.
 void incident_map_places(const struct incident_map *map, const struct batch *batch,
-                         const struct verdict *verdict, bool victims, struct places *places);
+                         const struct verdict *verdict, bool struck, struct places *places);
 // Whether something of both can be at one place.
 bool places_meet(const struct places *a, const struct places *b);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which jobs are looked at? Marks the events of other jobs when one is named; under `auto` and
-// `each` all events pass and the choice among jobs is made at an evaluation, from the samples kept
-// (a job that is the most frequent now may not be so later). Cost: one comparison an event, no
-// memory kept.
-#include "processors/job_filter.h"
+// Selects the events of one job when it is named. Under `auto` and `each` all events pass, and the
+// choice among jobs is made at an evaluation, from the samples kept (a job that is the most
+// frequent now may not be so later). Cost: one comparison an event, no memory kept.
+#include "config/problem.h"
+#include "pipeline/component/component.h"
+
+#include <assert.h>
 
 struct job_filter_config {
     const char *job_id;
@@ -16,29 +18,17 @@ struct job_filter {
 };
 
 static const struct option OPTIONS[] = {
-    {.name = "job_id",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct job_filter_config, job_id),
-     .default_value = "auto",
-     .help =
-         "auto: the job with the most samples; each: every job by itself; or the id of one job"},
-    {.name = "max_jobs",
-     .type = OPTION_INT,
-     .offset = offsetof(struct job_filter_config, max_jobs),
-     .default_value = "64",
-     .min = 1,
-     .max = 100000,
-     .help = "jobs to keep samples of at the same time; events of further jobs are left out, with "
-             "a note"},
-    {.name = "idle_jobs_expire",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct job_filter_config, idle_jobs_expire),
-     .default_value = "1h",
-     .min = 1,
-     .max = 31536000,
-     .special = "never",
-     .help = "a job without a sample for so long, in event time, is forgotten and makes room for "
-             "another; inputs that end are always kept whole"},
+    OPTION(struct job_filter_config, job_id, OPTION_TEXT, .default_value = "auto",
+           .help = "auto: the job with the most samples; each: every job by itself; or the id of "
+                   "one job"),
+    OPTION(struct job_filter_config, max_jobs, OPTION_INT, .default_value = "64", .min = 1,
+           .max = 100000,
+           .help = "jobs whose samples are kept at the same time; events of further jobs are "
+                   "dropped, with a note"),
+    OPTION(struct job_filter_config, idle_jobs_expire, OPTION_DURATION, .default_value = "1h",
+           .min = 1, .max = 31536000, .special = "never",
+           .help = "a job without a sample for so long, in event time, is forgotten and makes "
+                   "room for another; inputs that end are always kept whole"),
 };
 
 static void job_filter_validate(const void *config, struct problem_list *problems) {
@@ -52,6 +42,7 @@ static enum status job_filter_start(void *instance, const void *config,
     struct job_filter *self = instance;
     const struct job_filter_config *options = config;
     (void)context;
+    assert(options->job_id != NULL && options->max_jobs > 0);
     self->choice.max_jobs = (uint32_t)options->max_jobs;
     if (options->idle_jobs_expire.ns != DURATION_SPECIAL)
         self->choice.idle_ns = (uint64_t)options->idle_jobs_expire.ns;
@@ -87,9 +78,10 @@ static void job_filter_consume(void *instance, struct batch *batch) {
 
 const struct component_type processor_job_filter = {
     .name = "job_filter",
-    .summary = "Chooses which training jobs are looked at.",
+    .summary = "Selects the training jobs to analyse.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct job_filter_config),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is there room for more input?
+// Stops input while culprit holds too much memory.
 //
 // Asked before anything is read: at 80 % of the limit receivers of this pipeline stop reading (an
-// HTTP client is told to come again later, a Kafka partition is paused, a file waits), so that what
-// is under way has the rest. Counts what culprit's own code holds (base/memory.h), not libraries'
+// HTTP client is told to retry later, a Kafka partition is paused, a file waits), so that what is
+// under way has the rest. Counts what culprit's own code holds (base/memory.h), not libraries'
 // memory. Costs two relaxed loads a batch.
-#include "processors/memory_limiter.h"
+#include "pipeline/component/component.h"
 
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,20 +28,12 @@ struct memory_limiter {
 };
 
 static const struct option OPTIONS[] = {
-    {.name = "limit",
-     .type = OPTION_SIZE,
-     .offset = offsetof(struct memory_limiter_config, limit),
-     .min = 1 << 20,
-     .max = 1e15,
-     .help = "memory that culprit may hold; input waits from 80 % of it on"},
-    {.name = "limit_percentage",
-     .type = OPTION_INT,
-     .offset = offsetof(struct memory_limiter_config, limit_percentage),
-     .default_value = "75",
-     .min = 1,
-     .max = 100,
-     .help = "the same as a share of what the control group, or the machine, has; when limit is "
-             "not given"},
+    OPTION(struct memory_limiter_config, limit, OPTION_SIZE, .min = 1 << 20, .max = 1e15,
+           .help = "memory that culprit may use; input stops at 80 % of it"),
+    OPTION(struct memory_limiter_config, limit_percentage, OPTION_INT, .default_value = "75",
+           .min = 1, .max = 100,
+           .help = "the same as a share of what the control group, or the machine, has; when "
+                   "limit is not given"),
 };
 
 // A number at the beginning of a file, or 0.
@@ -79,9 +72,8 @@ static enum status limiter_start(void *instance, const void *config,
     if (limit == 0)
         limit = memory_there() / 100 * (uint64_t)options->limit_percentage;
     if (limit == 0)
-        return error_set(
-            error, STATUS_OS,
-            "limit_percentage: it cannot be told how much memory there is; give limit");
+        return error_set(error, STATUS_OS,
+                         "limit_percentage: the amount of memory is unknown here; set limit");
     self->soft_bytes = limit / 5 * 4;
     self->site = context->site;
     return STATUS_OK;
@@ -89,12 +81,13 @@ static enum status limiter_start(void *instance, const void *config,
 
 static bool limiter_admits(void *instance) {
     struct memory_limiter *self = instance;
+    assert(self->soft_bytes > 0);
     uint64_t live = memory_figures().live_bytes;
     bool refuses = live >= self->soft_bytes;
     if (refuses != __atomic_exchange_n(&self->refuses, refuses, __ATOMIC_RELAXED))
         log_write(refuses ? LOG_WARN : LOG_INFO, (struct log_site){"C2003", self->site},
-                  refuses ? "%llu MiB are held, over 80 %% of the limit: no input is taken for now"
-                          : "input is taken again (%llu MiB are held)",
+                  refuses ? "%llu MiB in use, over 80 %% of the limit: input stops"
+                          : "%llu MiB in use: input resumes",
                   (unsigned long long)(live >> 20));
     return !refuses;
 }
@@ -106,7 +99,7 @@ static void limiter_consume(void *instance, struct batch *batch) {
 
 const struct component_type processor_memory_limiter = {
     .name = "memory_limiter",
-    .summary = "Lets input wait while culprit holds too much memory.",
+    .summary = "Stops input while culprit uses too much memory.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
     .options = OPTIONS,

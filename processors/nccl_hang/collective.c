@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is to blame for a collective operation that does not end?
+// Finds who is to blame for a collective operation that does not end.
 //
 // The numbers in which somebody waits are looked at from the lowest on, until one gives a finding:
 // all that comes later waits behind it. What speaks against naming anybody (the ring was lost past
 // this number, a record may be older than the others') is no finding. A recorder that never tells
 // an end shows only how far each rank is: the first number that somebody lacks is judged then.
 #include "base/sort.h"
-#include "processors/nccl_hang_judge_parts.h"
+#include "processors/nccl_hang/judge.h"
 
 enum { SEQUENCES_MAX = 16 };
 
@@ -34,6 +34,7 @@ struct cohort {
 static const struct hang_open *find_open(const struct hang_store *store,
                                          const struct hang_member *member, int64_t sequence,
                                          bool silent) {
+    assert(sequence >= -1);
     for (uint32_t row = member->first_open; row != TABLE_NO_ROW;) {
         const struct hang_open *open = hang_open_at(store, row);
         if (open->direction == HANG_COLLECTIVE && open->sequence == sequence &&
@@ -80,24 +81,30 @@ static void find_waiting(const struct hang_judging *judging, struct cohort *coho
         cohort->opens[i] = open;
         if (open == NULL)
             continue;
-        cohort->stuck |= hang_is_stuck(judging->rules, open);
-        cohort->stuck_age |=
-            !open->silent && hang_age_ns(judging->rules, open) >= judging->rules->stuck_after_ns;
+        cohort->stuck |= hang_is_stuck(judging, open);
+        cohort->stuck_age |= !open->silent && hang_age_ns(judging, open) >= judging->stuck_after_ns;
         if (open->created_ns < cohort->earliest_ns)
             cohort->earliest_ns = open->created_ns;
     }
 }
 
+// A dump says nothing about what its rank did after it. One without a date was written with the
+// others, when something hung; single records come until there is nothing to tell.
+static bool is_older_than_the_wait(const struct hang_source *source, const struct cohort *cohort) {
+    return source->dated && !source->streams && source->dump_ns < cohort->earliest_ns;
+}
+
 // It has no entry of this number and none of a later one.
 static enum presence absence_of(const struct hang_judging *judging, const struct cohort *cohort,
                                 uint32_t i) {
+    assert(i < cohort->partition->rank_count);
     const struct hang_partition *partition = cohort->partition;
     const struct hang_member *member = partition->members[i];
     const struct hang_source *source =
         hang_find_source(judging->store, partition->group, partition->ranks[i]);
     if (partition->elsewhere[i])
         return IS_UNKNOWN;
-    if (source == NULL)
+    if (source == NULL || is_older_than_the_wait(source, cohort))
         return HAS_NO_DUMP;
     // What it called before all that its ring still holds may be this one.
     if (member == NULL && source->whole && source->first_record > 0 &&
@@ -110,6 +117,7 @@ static enum presence absence_of(const struct hang_judging *judging, const struct
 
 static enum presence presence_of(const struct hang_judging *judging, const struct cohort *cohort,
                                  uint32_t i) {
+    assert(i < cohort->partition->rank_count);
     const struct hang_member *member = cohort->partition->members[i];
     if (cohort->opens[i] != NULL)
         return IS_WAITING;
@@ -123,6 +131,7 @@ static enum presence presence_of(const struct hang_judging *judging, const struc
 enum aspect { ASPECT_TYPE, ASPECT_SIZE, ASPECT_DTYPE };
 
 static uint64_t aspect_of(const struct hang_open *open, enum aspect aspect) {
+    assert(open != NULL && aspect <= ASPECT_DTYPE);
     if (open->several)
         return 0;
     switch (aspect) {
@@ -191,6 +200,7 @@ static struct hang_seat *make_seats(const struct hang_judging *judging,
 static void keep_finding(struct hang_judging *judging, const struct cohort *cohort,
                          enum hang_kind kind, struct hang_seat *seats,
                          const struct hang_open *usual) {
+    assert(seats != NULL && cohort->stuck);
     const struct hang_partition *partition = cohort->partition;
     struct hang_finding *finding = hang_add_finding(judging, partition, kind);
     finding->sequence = cohort->sequence;
@@ -240,17 +250,22 @@ static bool judge_absence(struct hang_judging *judging, const struct cohort *coh
     const struct hang_partition *partition = cohort->partition;
     struct hang_seat *seats = make_seats(judging, cohort);
     uint32_t culprits = 0;
+    bool has_old_dumps = false;
     for (uint32_t i = 0; i < partition->rank_count; i++) {
-        if (cohort->presence[i] == HAS_NO_DUMP)
+        if (cohort->presence[i] == HAS_NO_DUMP) {
             seats[i].part = HANG_SUSPECT;
+            has_old_dumps |=
+                hang_find_source(judging->store, partition->group, seats[i].rank) != NULL;
+        }
         if (cohort->presence[i] != IS_MISSING)
             continue;
-        bool held = hang_waits_elsewhere(judging, partition->group, seats[i].rank);
+        bool held = hang_waits_elsewhere(judging, partition->group, seats[i].rank, seats[i].member);
         seats[i].part = held ? HANG_VICTIM : HANG_CULPRIT;
         culprits += !held;
     }
     keep_finding(judging, cohort,
                  culprits == 0 && without > 0 ? HANG_MISSING_DUMP : HANG_MISSING_RANK, seats, NULL);
+    judging->found[judging->found_count - 1].has_old_dumps = has_old_dumps;
     return true;
 }
 
@@ -270,7 +285,7 @@ static bool judge_not_started(struct hang_judging *judging, const struct cohort 
         const struct hang_open *open = cohort->opens[i];
         if (open == NULL || !open->tells_states || open->state != FLIGHT_SCHEDULED)
             continue;
-        bool held = hang_waits_elsewhere(judging, partition->group, seats[i].rank);
+        bool held = hang_waits_elsewhere(judging, partition->group, seats[i].rank, seats[i].member);
         seats[i].part = held ? HANG_VICTIM : HANG_CULPRIT;
     }
     keep_finding(judging, cohort, HANG_NOT_STARTED, seats, NULL);
@@ -306,6 +321,7 @@ static bool judge_rest(struct hang_judging *judging, const struct cohort *cohort
 
 static bool judge_sequence(struct hang_judging *judging, const struct hang_partition *partition,
                            int64_t sequence, bool silent) {
+    assert(partition->rank_count > 0);
     struct cohort cohort = {.partition = partition, .sequence = sequence, .silent = silent};
     cohort.presence = arena_zero(judging->arena, partition->rank_count, sizeof *cohort.presence);
     cohort.opens = arena_zero(judging->arena, partition->rank_count, sizeof(void *));

@@ -1,40 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which groups are there, who belongs to them, and who is held up where?
+// Judges each group: who belongs to it, and who is held up where.
 //
 // Members of one name are parted by the member set that their dumps name: groups that were split
 // off share names. What is not told is the ranks that were seen. Cost: members of groups in which
 // somebody waits, sorted; nothing for the others.
+#include "processors/nccl_hang/judge.h"
 #include "base/sort.h"
-#include "processors/nccl_hang_judge_parts.h"
+#include "processors/cluster/compare.h"
 
 // -- times ---------------------------------------------------------------------------------------
 
-uint64_t hang_age_ns(const struct hang_rules *rules, const struct hang_open *open) {
+// A dump is a picture of its own moment: what became of the operation after it is not known.
+uint64_t hang_age_ns(const struct hang_judging *judging, const struct hang_open *open) {
     uint64_t since = open->started_ns != 0 ? open->started_ns : open->created_ns;
-    return rules->now_ns > since ? rules->now_ns - since : 0;
+    uint64_t until = open->seen_ns < judging->now_ns ? open->seen_ns : judging->now_ns;
+    return until > since ? until - since : 0;
 }
 
-bool hang_is_stuck(const struct hang_rules *rules, const struct hang_open *open) {
-    if (open->from_file && rules->dump_means_hang)
+bool hang_is_stuck(const struct hang_judging *judging, const struct hang_open *open) {
+    if (open->from_file && judging->dump_means_hang)
         return true;
-    return !open->silent && hang_age_ns(rules, open) >= rules->stuck_after_ns;
+    return !open->silent && hang_age_ns(judging, open) >= judging->stuck_after_ns;
+}
+
+bool hang_may_be_one(string_id job, string_id node, string_id other) {
+    return job != STRING_NONE || node == STRING_NONE || other == STRING_NONE || node == other;
 }
 
 bool hang_is_live(const struct hang_store *store, const struct hang_member *member,
                   const struct hang_open *open) {
+    assert(member->head.live != 0);
     if (open->direction == HANG_COLLECTIVE && open->tells_states &&
         open->sequence <= member->collective.done)
         return false;
-    const struct hang_source *source =
-        hang_find_source(store, hang_group_at(store, member->group), member->rank);
-    return source == NULL || !source->whole || source->first_record <= 0 ||
-           source->oldest_ns <= open->created_ns;
+    const struct hang_group *group = hang_group_at(store, member->group);
+    const struct hang_source *source = hang_find_source(store, group, member->rank);
+    if (source == NULL || !source->whole ||
+        !hang_may_be_one(group->job, source->node, member->node))
+        return true;
+    if (!open->silent && open->seen_ns < source->dump_ns)
+        return false;
+    return source->first_record <= 0 || source->oldest_ns <= open->created_ns;
 }
 
-bool hang_is_past_timeout(const struct hang_rules *rules, const struct hang_open *open) {
+bool hang_is_past_timeout(const struct hang_judging *judging, const struct hang_open *open) {
     if (open->retired && open->tells_states && !open->silent)
         return true;
-    uint64_t age_ms = hang_age_ns(rules, open) / 1000000;
+    uint64_t age_ms = hang_age_ns(judging, open) / 1000000;
     return open->timeout_ms > 0 && age_ms >= (uint64_t)open->timeout_ms;
 }
 
@@ -42,33 +54,35 @@ bool hang_is_past_timeout(const struct hang_rules *rules, const struct hang_open
 
 static int compare_waits(const void *a, const void *b) {
     const struct hang_wait *first = a, *second = b;
-    if (first->job != second->job)
-        return first->job < second->job ? -1 : 1;
-    return (first->rank > second->rank) - (first->rank < second->rank);
+    return COMPARE_KEYS(COMPARE(first->job, second->job),
+                        COMPARE((uint64_t)first->rank, (uint64_t)second->rank));
 }
 
 // Held up for a quarter of the threshold is enough to be excused: who came into another operation
 // a little later is not to blame for what the others wait for.
-static bool is_held_up(const struct hang_rules *rules, const struct hang_open *open) {
+static bool is_held_up(const struct hang_judging *judging, const struct hang_open *open) {
     if (open->silent)
         return false;
-    return hang_is_stuck(rules, open) || hang_age_ns(rules, open) >= rules->stuck_after_ns / 4;
+    return hang_is_stuck(judging, open) ||
+           hang_age_ns(judging, open) >= judging->stuck_after_ns / 4;
 }
 
-static void gather_waits(struct hang_judging *judging) {
+static void gather_waits(struct hang_judging *judging, const struct hang_lines *lines) {
     const struct hang_store *store = judging->store;
     struct hang_wait *waits =
-        arena_take(judging->arena, (table_live(&store->opens) + 1) * sizeof *waits);
-    uint32_t at = 0, count = 0;
+        arena_take(judging->arena,
+                   ((size_t)table_live(&store->opens) + lines->open_count + 1) * sizeof *waits);
+    uint32_t at = 0, count = hang_lines_waits(lines, waits);
     for (const struct hang_member *member;
          (member = keyed_rows_next(&store->members, &at)) != NULL;) {
         for (uint32_t row = member->first_open; row != TABLE_NO_ROW;) {
             const struct hang_open *open = hang_open_at(store, row);
             row = open->next;
-            if (!is_held_up(judging->rules, open) || !hang_is_live(store, member, open))
+            if (!is_held_up(judging, open) || !hang_is_live(store, member, open))
                 continue;
             const struct hang_group *group = hang_group_at(store, member->group);
-            waits[count++] = (struct hang_wait){group->job, member->rank, group, open};
+            waits[count++] =
+                (struct hang_wait){group->job, member->rank, member->node, group, open};
         }
     }
     sort_stable(waits, count, sizeof *waits, judging->arena, compare_waits);
@@ -76,9 +90,9 @@ static void gather_waits(struct hang_judging *judging) {
     judging->wait_count = count;
 }
 
-bool hang_waits_elsewhere(const struct hang_judging *judging, const struct hang_group *group,
-                          int32_t rank) {
-    const struct hang_wait key = {.job = group->job, .rank = rank};
+uint32_t hang_first_wait(const struct hang_judging *judging, string_id job, int32_t rank) {
+    assert(judging->waits != NULL || judging->wait_count == 0);
+    const struct hang_wait key = {.job = job, .rank = rank};
     uint32_t low = 0, high = judging->wait_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -87,10 +101,25 @@ bool hang_waits_elsewhere(const struct hang_judging *judging, const struct hang_
         else
             high = middle;
     }
-    for (; low < judging->wait_count && compare_waits(&judging->waits[low], &key) == 0; low++)
-        if (judging->waits[low].group != group ||
-            judging->waits[low].open->direction != HANG_COLLECTIVE)
+    return low;
+}
+
+bool hang_is_elsewhere(const struct hang_wait *wait, const struct hang_group *group,
+                       string_id node) {
+    return (wait->group != group || wait->open->direction != HANG_COLLECTIVE) &&
+           hang_may_be_one(wait->job, wait->node, node);
+}
+
+bool hang_waits_elsewhere(const struct hang_judging *judging, const struct hang_group *group,
+                          int32_t rank, const struct hang_member *member) {
+    string_id node = member == NULL ? STRING_NONE : member->node;
+    for (uint32_t i = hang_first_wait(judging, group->job, rank); i < judging->wait_count; i++) {
+        const struct hang_wait *wait = &judging->waits[i];
+        if (wait->job != group->job || wait->rank != rank)
+            break;
+        if (hang_is_elsewhere(wait, group, node))
             return true;
+    }
     return false;
 }
 
@@ -98,6 +127,7 @@ bool hang_waits_elsewhere(const struct hang_judging *judging, const struct hang_
 
 struct hang_finding *hang_add_finding(struct hang_judging *judging,
                                       const struct hang_partition *partition, enum hang_kind kind) {
+    assert(kind < HANG_KIND_COUNT);
     if (judging->found_count == judging->found_capacity) {
         uint32_t capacity = judging->found_capacity == 0 ? 16 : judging->found_capacity * 2;
         struct hang_finding *found = arena_take(judging->arena, capacity * sizeof *found);
@@ -113,12 +143,14 @@ struct hang_finding *hang_add_finding(struct hang_judging *judging,
 }
 
 // A dump shows what its rank waited in when it was made. Of an operation that single records tell
-// of it is known only that no end came by now.
+// of it is known only that no end came by now; and a dump with a date of tomorrow was made by now.
 static void see_waiting(const struct hang_judging *judging, const struct hang_seat *seat,
                         struct hang_finding *finding) {
+    assert(seat->open != NULL);
     const struct hang_source *source = hang_find_source(judging->store, finding->group, seat->rank);
     bool dumped = source != NULL && source->whole && source->dump_ns >= seat->open->created_ns;
-    uint64_t seen_ns = dumped ? source->dump_ns : judging->rules->now_ns;
+    uint64_t seen_ns = dumped ? source->dump_ns : seat->open->seen_ns;
+    seen_ns = seen_ns < judging->now_ns ? seen_ns : judging->now_ns;
     if (seat->is_silent || seen_ns <= finding->end_ns)
         return;
     finding->end_ns = seen_ns;
@@ -126,6 +158,7 @@ static void see_waiting(const struct hang_judging *judging, const struct hang_se
 }
 
 void hang_sum_up(const struct hang_judging *judging, struct hang_finding *finding) {
+    assert(finding->seats != NULL && finding->seat_count > 0);
     finding->start_ns = UINT64_MAX;
     finding->seen_rank = RANK_NONE;
     for (uint32_t i = 0; i < finding->seat_count; i++) {
@@ -136,7 +169,7 @@ void hang_sum_up(const struct hang_judging *judging, struct hang_finding *findin
         if (seat->open == NULL)
             continue;
         finding->waiting_count++;
-        finding->past_timeout |= hang_is_past_timeout(judging->rules, seat->open);
+        finding->past_timeout |= hang_is_past_timeout(judging, seat->open);
         if (seat->open->created_ns < finding->start_ns)
             finding->start_ns = seat->open->created_ns;
         if (seat->open->created_ns > finding->end_ns) {
@@ -147,7 +180,7 @@ void hang_sum_up(const struct hang_judging *judging, struct hang_finding *findin
     }
     if (finding->start_ns == UINT64_MAX)
         finding->start_ns = 0;
-    finding->outlasts = finding->end_ns >= finding->start_ns + judging->rules->stuck_after_ns;
+    finding->outlasts = finding->end_ns >= finding->start_ns + judging->stuck_after_ns;
 }
 
 int64_t hang_index_of(const struct hang_partition *partition, int32_t rank) {
@@ -226,6 +259,7 @@ static uint32_t set_of(const struct hang_judging *judging, const struct gathered
 }
 
 static void judge_partition(struct hang_judging *judging, const struct hang_partition *partition) {
+    assert(partition->members != NULL && partition->elsewhere != NULL);
     if (partition->rank_count == 0)
         return;
     hang_judge_collectives(judging, partition);
@@ -281,39 +315,39 @@ static void judge_group(struct hang_judging *judging, const struct hang_group *g
 
 // -- order ---------------------------------------------------------------------------------------
 
-static int compare_ids(string_id a, string_id b) {
-    return slice_compare(intern_slice(a), intern_slice(b));
-}
-
-static int compare_findings(const void *a, const void *b) {
-    const struct hang_finding *first = a, *second = b;
-    if (first->start_ns != second->start_ns)
-        return first->start_ns < second->start_ns ? -1 : 1;
-    int order = compare_ids(first->group->name, second->group->name);
-    if (order != 0)
-        return order;
-    if (first->sequence != second->sequence)
-        return first->sequence < second->sequence ? -1 : 1;
-    if (first->p2p != second->p2p)
-        return first->p2p ? 1 : -1;
-    int32_t first_rank = first->seats[0].rank, second_rank = second->seats[0].rank;
-    if (first_rank != second_rank)
-        return first_rank < second_rank ? -1 : 1;
-    order = compare_ids(first->group->desc, second->group->desc);
+static int compare_findings(const void *left, const void *right) {
+    const struct hang_finding *a = left, *b = right;
+    const struct hang_group *one = a->group, *other = b->group;
+    int order = COMPARE(a->start_ns, b->start_ns);
+    order = order != 0 ? order : compare_strings(one->name, other->name);
+    if (order == 0 && a->sequence != b->sequence)
+        return a->sequence < b->sequence ? -1 : 1;
     if (order == 0)
-        order = compare_ids(first->group->backend, second->group->backend);
-    return order != 0 ? order : compare_ids(first->group->job, second->group->job);
+        order = COMPARE_KEYS(COMPARE(a->p2p, b->p2p),
+                             COMPARE((uint64_t)a->seats[0].rank, (uint64_t)b->seats[0].rank));
+    order = order != 0 ? order : compare_strings(one->desc, other->desc);
+    order = order != 0 ? order : compare_strings(one->backend, other->backend);
+    return order != 0 ? order : compare_strings(one->job, other->job);
 }
 
-struct hang_findings hang_judge(const struct hang_store *store, const struct hang_rules *rules,
-                                struct arena *arena) {
-    struct hang_judging judging = {.store = store, .rules = rules, .arena = arena};
-    if (table_live(&store->opens) == 0)
+struct hang_findings hang_judge(const struct hang_store *store, const struct hang_config *config,
+                                uint64_t now_ns, struct arena *arena) {
+    struct hang_judging judging = {.store = store,
+                                   .now_ns = now_ns,
+                                   .stuck_after_ns = duration_ns(config->stuck_after),
+                                   .lines_apart_ns = duration_ns(config->lines_apart),
+                                   .dump_means_hang = config->dump_means_hang,
+                                   .arena = arena};
+    struct hang_lines lines = hang_lines_gather(&judging);
+    if (table_live(&store->opens) == 0 && lines.group_count == 0)
         return (struct hang_findings){0};
-    gather_waits(&judging);
+    gather_waits(&judging, &lines);
     uint32_t at = 0;
     for (const struct hang_group *group; (group = keyed_rows_next(&store->groups, &at)) != NULL;)
         judge_group(&judging, group);
+    for (uint32_t i = 0; i < lines.group_count; i++)
+        hang_lines_judge(&judging, &lines.groups[i]);
     sort_stable(judging.found, judging.found_count, sizeof *judging.found, arena, compare_findings);
+    hang_relate(&judging, judging.found, judging.found_count);
     return (struct hang_findings){judging.found, judging.found_count};
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operations are under way? A short chain a member, walked from its beginning.
+// Keeps the operations that are under way. A short chain a member, walked from its beginning.
 //
 // What two records of one operation say is joined so that their order does not matter: the later
 // state, the later time. When a member has more than its share, the newest one goes: what hangs is
 // the oldest.
-#include "processors/nccl_hang_parts.h"
+#include "base/table/table.h"
+#include "processors/nccl_hang/store.h"
 
 bool hang_is_done(const struct hang_progress *progress, int64_t sequence) {
     if (sequence > progress->done)
@@ -18,6 +19,7 @@ static bool is_p2p(const struct hang_open *open) {
 }
 
 static void unlink_open(struct hang_store *store, struct hang_member *member, uint32_t *link) {
+    assert(member->open_count > 0 && *link != TABLE_NO_ROW);
     uint32_t row = *link;
     *link = hang_open_at(store, row)->next;
     table_free(&store->opens, row);
@@ -69,6 +71,7 @@ static bool is_less(string_id a, string_id b) {
 }
 
 static void join(struct hang_open *into, const struct hang_open *more) {
+    assert(into->sequence == more->sequence);
     if (differ(into, more)) {
         into->several = true;
         if (is_less(more->name, into->name))
@@ -82,6 +85,7 @@ static void join(struct hang_open *into, const struct hang_open *more) {
     into->silent &= more->silent;
     into->created_ns = later(into->created_ns, more->created_ns);
     into->started_ns = later(into->started_ns, more->started_ns);
+    into->seen_ns = later(into->seen_ns, more->seen_ns);
     into->timeout_ms = into->timeout_ms > more->timeout_ms ? into->timeout_ms : more->timeout_ms;
 }
 
@@ -105,6 +109,7 @@ static void drop_one(struct hang_store *store, struct hang_member *member, bool 
 
 void hang_open_take(struct hang_store *store, struct hang_member *member,
                     const struct hang_open *open) {
+    assert(open->direction <= HANG_BATCH && store->max_pending > 0);
     uint32_t same_kind = 0;
     for (uint32_t row = member->first_open; row != TABLE_NO_ROW;) {
         struct hang_open *other = hang_open_at(store, row);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is to blame for a send or recv that does not end?
+// Finds who is to blame for a send or recv that does not end.
 //
 // A send waits for the recv of its peer and the other way round; their numbers differ between
 // ranks, so they are matched by who and which way. A rank whose operation has no counterpart waits
 // for its peer; the peer may wait for another one in turn. Each chain is followed to its end: a
 // rank that waits for nobody is to blame; in a circle nobody is. At most one step a rank.
-#include "processors/nccl_hang_judge_parts.h"
+#include "processors/nccl_hang/judge.h"
 
 enum { NOBODY = -1 };
 
@@ -20,6 +20,7 @@ struct chain_link {
 // Numbers in names are places in the group, which are also ranks where the group is everybody.
 static int64_t peer_index(const struct hang_partition *partition, uint32_t i,
                           const struct hang_open *open) {
+    assert(i < partition->rank_count);
     if (partition->set != NULL && open->own == (int64_t)i)
         return open->peer < (int64_t)partition->rank_count ? open->peer : NOBODY;
     return open->own == partition->ranks[i] ? hang_index_of(partition, open->peer) : NOBODY;
@@ -57,7 +58,7 @@ static struct chain_link find_link(const struct hang_judging *judging,
         const struct hang_open *open = hang_open_at(judging->store, row);
         row = open->next;
         bool one_way = open->direction == HANG_SEND || open->direction == HANG_RECV;
-        if (!one_way || open->silent || !hang_is_stuck(judging->rules, open) ||
+        if (!one_way || open->silent || !hang_is_stuck(judging, open) ||
             !hang_is_live(judging->store, member, open))
             continue;
         int64_t peer = peer_index(partition, i, open);
@@ -78,6 +79,7 @@ static bool waits(const struct chain_link *link) {
 
 // Sets where the chain from `from` ends, for all on it: later walks stop where an earlier one was.
 static void follow(struct chain_link *links, uint32_t count, uint32_t from) {
+    assert(from < count && waits(&links[from]));
     int64_t at = from;
     for (uint32_t step = 0; step <= count && waits(&links[at]) && links[at].end == NOBODY; step++)
         at = links[at].peer;
@@ -115,12 +117,13 @@ static void keep_chain(struct hang_judging *judging, const struct hang_partition
             seat.part = HANG_SUSPECT;
             without++;
         } else {
-            bool held = hang_waits_elsewhere(judging, partition->group, seat.rank);
+            bool held = hang_waits_elsewhere(judging, partition->group, seat.rank, seat.member);
             seat.part = held ? HANG_VICTIM : HANG_CULPRIT;
             seat.is_absent = true;
         }
         seats[kept++] = seat;
     }
+    assert(oldest != NULL && kept > 0);
     struct hang_finding *finding = hang_add_finding(judging, partition, HANG_MISSING_PEER);
     finding->p2p = true;
     finding->sequence = oldest->sequence;
@@ -135,6 +138,7 @@ static void keep_chain(struct hang_judging *judging, const struct hang_partition
 // Both are in it and it does not end.
 static void keep_pair(struct hang_judging *judging, const struct hang_partition *partition,
                       const struct chain_link *links, uint32_t low, uint32_t high) {
+    assert(low < high && high < partition->rank_count);
     struct hang_seat *seats = arena_zero(judging->arena, 2, sizeof *seats);
     uint32_t at[2] = {low, high};
     for (int i = 0; i < 2; i++)

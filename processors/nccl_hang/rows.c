@@ -1,43 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows are there for groups, members and member sets, and which go when a bound is reached?
+// Makes the rows of groups, members and member sets, and removes them when a bound is reached.
 #include "base/hash/hash.h"
 #include "base/sort.h"
+#include "base/table/table.h"
+#include "processors/cluster/compare.h"
 #include "processors/cluster/row_bound.h"
-#include "processors/nccl_hang_parts.h"
+#include "processors/nccl_hang/lines.h"
 
-void *hang_rows_add(struct keyed_rows *rows, const void *key, uint32_t *self) {
-    // table_add takes the row that was freed last, else the next one.
-    *self = rows->table.free_count > 0 ? rows->table.free_head : rows->table.used;
-    void *row = keyed_rows_add(rows, key);
-    assert(table_row(&rows->table, *self) == row);
-    return row;
-}
+struct group_key {
+    string_id job, backend, name, desc;
+};
+
+struct member_key {
+    uint32_t group;
+    int32_t rank;
+};
+
+struct set_key {
+    uint32_t count;
+    uint64_t hash;
+} __attribute__((packed));
+
+_Static_assert(offsetof(struct hang_set, hash) == sizeof(struct row_head) + sizeof(uint32_t),
+               "the key lies in the row as in struct set_key");
+
+enum { ROWS_PER_CHUNK = 64 };
+
+const struct row_type HANG_GROUP_ROWS = {
+    .size = sizeof(struct hang_group),
+    .key_size = sizeof(struct group_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct hang_group, job), offsetof(struct hang_group, backend),
+                offsetof(struct hang_group, name), offsetof(struct hang_group, desc)},
+};
+const struct row_type HANG_MEMBER_ROWS = {
+    .size = sizeof(struct hang_member),
+    .key_size = sizeof(struct member_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct hang_member, node), offsetof(struct hang_member, last_name)},
+};
+const struct row_type HANG_SOURCE_ROWS = {
+    .size = sizeof(struct hang_source),
+    .key_size = sizeof(struct hang_source_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct hang_source, key.job), offsetof(struct hang_source, key.backend),
+                offsetof(struct hang_source, node)},
+};
+const struct row_type HANG_RANK_ROWS = {
+    .size = sizeof(struct hang_rank),
+    .key_size = sizeof(struct hang_rank_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct hang_rank, key.job), offsetof(struct hang_rank, node)},
+};
+const struct row_type HANG_SET_ROWS = {
+    .size = sizeof(struct hang_set),
+    .key_size = sizeof(struct set_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+};
+const struct row_type HANG_OPEN_ROWS = {
+    .size = sizeof(struct hang_open),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct hang_open, name), offsetof(struct hang_open, sizes),
+                offsetof(struct hang_open, dtypes)},
+};
+const struct row_type HANG_CHUNK_ROWS = {.size = sizeof(struct hang_chunk), .rows_per_chunk = 16};
 
 // -- groups and members --------------------------------------------------------------------------
 
 struct hang_group *hang_take_group(struct hang_store *store, string_id job, string_id backend,
                                    string_id name, string_id desc) {
-    string_id key[4] = {job, backend, name, desc};
-    struct hang_group *group = keyed_rows_find(&store->groups, key);
+    assert(store->max_groups > 0);
+    const struct group_key key = {job, backend, name, desc};
+    struct hang_group *group = keyed_rows_find(&store->groups, &key);
     if (group != NULL)
         return group;
     if (keyed_rows_count(&store->groups) >= store->max_groups) {
         store->evicted++;
         return NULL;
     }
-    uint32_t self;
-    group = hang_rows_add(&store->groups, key, &self);
-    group->self = self;
+    group = keyed_rows_add(&store->groups, &key);
+    group->self = keyed_rows_number(&store->groups, group);
     group->first_member = TABLE_NO_ROW;
     return group;
 }
 
 struct hang_member *hang_take_member(struct hang_store *store, struct hang_group *group,
                                      int32_t rank) {
-    struct {
-        uint32_t group;
-        int32_t rank;
-    } key = {group->self, rank};
+    assert(group->head.live != 0 && rank >= 0);
+    const struct member_key key = {group->self, rank};
     struct hang_member *member = keyed_rows_find(&store->members, &key);
     if (member != NULL)
         return member;
@@ -46,11 +96,10 @@ struct hang_member *hang_take_member(struct hang_store *store, struct hang_group
         store->evicted++;
         return NULL;
     }
-    uint32_t self;
-    member = hang_rows_add(&store->members, &key, &self);
-    member->self = self;
+    member = keyed_rows_add(&store->members, &key);
+    member->self = keyed_rows_number(&store->members, member);
     member->next = group->first_member;
-    group->first_member = self;
+    group->first_member = member->self;
     group->member_count++;
     member->first_open = TABLE_NO_ROW;
     member->set = TABLE_NO_ROW;
@@ -62,6 +111,7 @@ struct hang_member *hang_take_member(struct hang_store *store, struct hang_group
 // -- member sets ---------------------------------------------------------------------------------
 
 static void release_set(struct hang_store *store, uint32_t row) {
+    assert(row != TABLE_NO_ROW && hang_set_at(store, row)->references > 0);
     struct hang_set *set = hang_set_at(store, row);
     if (--set->references > 0)
         return;
@@ -73,12 +123,12 @@ static void release_set(struct hang_store *store, uint32_t row) {
     keyed_rows_remove(&store->sets, set);
 }
 
-static struct hang_set *add_set(struct hang_store *store, const void *key, const int32_t *ranks,
-                                uint32_t count) {
-    uint32_t self, *link;
-    struct hang_set *set = hang_rows_add(&store->sets, key, &self);
-    set->self = self;
-    link = &set->first_chunk;
+static struct hang_set *add_set(struct hang_store *store, const struct set_key *key,
+                                const int32_t *ranks, uint32_t count) {
+    assert(count > 0);
+    struct hang_set *set = keyed_rows_add(&store->sets, key);
+    set->self = keyed_rows_number(&store->sets, set);
+    uint32_t *link = &set->first_chunk;
     for (uint32_t at = 0; at < count; at += HANG_CHUNK_RANKS) {
         uint32_t row = table_add(&store->chunks);
         struct hang_chunk *chunk = table_row(&store->chunks, row);
@@ -99,10 +149,7 @@ void hang_member_clear_set(struct hang_store *store, struct hang_member *member)
 
 void hang_member_set(struct hang_store *store, struct hang_member *member, const int32_t *ranks,
                      uint32_t count) {
-    struct __attribute__((packed)) {
-        uint32_t count;
-        uint64_t hash;
-    } key = {count, hash_more(HASH_START, ranks, count * sizeof *ranks)};
+    const struct set_key key = {count, hash_more(HASH_START, ranks, count * sizeof *ranks)};
     struct hang_set *set = keyed_rows_find(&store->sets, &key);
     if (set == NULL)
         set = add_set(store, &key, ranks, count);
@@ -121,6 +168,7 @@ const int32_t *hang_set_ranks(const struct hang_store *store, const struct hang_
         filled += chunk->count;
         at = chunk->next;
     }
+    assert(filled == set->count);
     return ranks;
 }
 
@@ -141,6 +189,7 @@ bool hang_set_holds(const struct hang_store *store, const struct hang_set *set, 
 // -- bounds --------------------------------------------------------------------------------------
 
 static void remove_group(struct hang_store *store, struct hang_group *group) {
+    assert(group->head.live != 0);
     for (uint32_t row = group->first_member; row != TABLE_NO_ROW;) {
         struct hang_member *member = hang_member_at(store, row);
         row = member->next;
@@ -152,30 +201,25 @@ static void remove_group(struct hang_store *store, struct hang_group *group) {
 }
 
 static bool is_full(const struct hang_store *store, uint32_t share) {
+    assert(share < 16);
     uint32_t of = 16 - share;
     return keyed_rows_count(&store->groups) >= (uint64_t)store->max_groups * of / 16 ||
            keyed_rows_count(&store->members) >= (uint64_t)store->max_entries * of / 16 ||
            table_live(&store->opens) >= (uint64_t)store->max_entries * of / 16;
 }
 
-static int compare_text(string_id a, string_id b) {
-    return slice_compare(intern_slice(a), intern_slice(b));
-}
-
-static int compare_groups(const void *a, const void *b) {
-    const struct hang_group *first = *(struct hang_group *const *)a;
-    const struct hang_group *second = *(struct hang_group *const *)b;
-    if (first->heard_ns != second->heard_ns)
-        return first->heard_ns < second->heard_ns ? -1 : 1;
-    int order = compare_text(first->job, second->job);
-    if (order == 0)
-        order = compare_text(first->backend, second->backend);
-    if (order == 0)
-        order = compare_text(first->name, second->name);
-    return order != 0 ? order : compare_text(first->desc, second->desc);
+static int compare_groups(const void *left, const void *right) {
+    const struct hang_group *a = *(struct hang_group *const *)left;
+    const struct hang_group *b = *(struct hang_group *const *)right;
+    int order = COMPARE(a->heard_ns, b->heard_ns);
+    order = order != 0 ? order : compare_strings(a->job, b->job);
+    order = order != 0 ? order : compare_strings(a->backend, b->backend);
+    order = order != 0 ? order : compare_strings(a->name, b->name);
+    return order != 0 ? order : compare_strings(a->desc, b->desc);
 }
 
 void hang_make_room(struct hang_store *store, struct arena *scratch) {
+    assert(store->max_ranks > 0 && store->max_entries > 0);
     store->evicted += row_bound_make_room(&store->ranks, store->max_ranks,
                                           offsetof(struct hang_rank, heard_ns), scratch);
     store->evicted += row_bound_make_room(&store->sources, store->max_ranks * 2,
@@ -199,12 +243,8 @@ void hang_store_expire(struct hang_store *store, uint64_t before_ns) {
     for (struct hang_group *group; (group = keyed_rows_next(&store->groups, &at)) != NULL;)
         if (group->heard_ns < before_ns)
             remove_group(store, group);
-    at = 0;
-    for (struct hang_source *source; (source = keyed_rows_next(&store->sources, &at)) != NULL;)
-        if (source->heard_ns < before_ns)
-            keyed_rows_remove(&store->sources, source);
-    at = 0;
-    for (struct hang_rank *rank; (rank = keyed_rows_next(&store->ranks, &at)) != NULL;)
-        if (rank->heard_ns < before_ns)
-            keyed_rows_remove(&store->ranks, rank);
+    rows_expire(&store->lines, offsetof(struct hang_line, heard_ns), before_ns);
+    rows_expire(&store->timeouts, offsetof(struct hang_timeout, time_ns), before_ns);
+    rows_expire(&store->sources, offsetof(struct hang_source, heard_ns), before_ns);
+    rows_expire(&store->ranks, offsetof(struct hang_rank, heard_ns), before_ns);
 }

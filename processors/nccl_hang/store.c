@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one dump, or one entry, change of what is known?
+// Takes what one dump, or one entry, changes of what is known.
 //
 // A dump is walked once. Its groups are found by the bytes of their names, which a decoder gives
 // from one place for entries in a row; what ended sets a bit and leaves its newest entry to be
@@ -8,8 +8,6 @@
 #include "processors/nccl_hang/store.h"
 
 #include "base/hash/hash.h"
-#include "processors/nccl_hang_parts.h"
-
 #include <stdlib.h>
 
 enum { SIZES_TEXT_MAX = 160, SLOTS_FIRST = 16 };
@@ -17,124 +15,68 @@ enum { SIZES_TEXT_MAX = 160, SLOTS_FIRST = 16 };
 // Times of one process may go back a little between two threads; a new start takes longer.
 static const uint64_t RESTART_NS = 1000000000;
 
-void hang_store_init(struct hang_store *store) {
-    keyed_rows_init(&store->groups, "nccl_hang.groups", sizeof(struct hang_group),
-                    4 * sizeof(string_id), 64);
-    keyed_rows_init(&store->members, "nccl_hang.members", sizeof(struct hang_member),
-                    2 * sizeof(uint32_t), 64);
-    keyed_rows_init(&store->sources, "nccl_hang.sources", sizeof(struct hang_source),
-                    3 * sizeof(uint32_t), 64);
-    keyed_rows_init(&store->ranks, "nccl_hang.ranks", sizeof(struct hang_rank),
-                    2 * sizeof(uint32_t), 64);
-    keyed_rows_init(&store->sets, "nccl_hang.sets", sizeof(struct hang_set), 12, 64);
-    table_init(&store->opens, "nccl_hang.opens", sizeof(struct hang_open), 64);
-    table_init(&store->chunks, "nccl_hang.set_ranks", sizeof(struct hang_chunk), 16);
-}
-
-void hang_store_release(struct hang_store *store) {
-    keyed_rows_release(&store->groups);
-    keyed_rows_release(&store->members);
-    keyed_rows_release(&store->sources);
-    keyed_rows_release(&store->ranks);
-    keyed_rows_release(&store->sets);
-    table_release(&store->opens);
-    table_release(&store->chunks);
-}
-
-void hang_store_state(struct hang_store *store, struct state_list *list) {
-    struct state_entry *entry = state_list_table(list, &store->groups.table);
-    state_entry_string(entry, offsetof(struct hang_group, job));
-    state_entry_string(entry, offsetof(struct hang_group, backend));
-    state_entry_string(entry, offsetof(struct hang_group, name));
-    state_entry_string(entry, offsetof(struct hang_group, desc));
-    entry = state_list_table(list, &store->members.table);
-    state_entry_string(entry, offsetof(struct hang_member, last_name));
-    entry = state_list_table(list, &store->sources.table);
-    state_entry_string(entry, offsetof(struct hang_source, job));
-    state_entry_string(entry, offsetof(struct hang_source, backend));
-    entry = state_list_table(list, &store->ranks.table);
-    state_entry_string(entry, offsetof(struct hang_rank, job));
-    state_entry_string(entry, offsetof(struct hang_rank, node));
-    state_list_table(list, &store->sets.table);
-    entry = state_list_table(list, &store->opens);
-    state_entry_string(entry, offsetof(struct hang_open, name));
-    state_entry_string(entry, offsetof(struct hang_open, sizes));
-    state_entry_string(entry, offsetof(struct hang_open, dtypes));
-    state_list_table(list, &store->chunks);
-}
-
-void hang_store_restored(struct hang_store *store) {
-    keyed_rows_restored(&store->groups);
-    keyed_rows_restored(&store->members);
-    keyed_rows_restored(&store->sources);
-    keyed_rows_restored(&store->ranks);
-    keyed_rows_restored(&store->sets);
-}
-
 // -- recorders and places ------------------------------------------------------------------------
-
-static struct hang_source *find_source(const struct hang_store *store, string_id job,
-                                       string_id backend, int32_t rank) {
-    struct {
-        string_id job, backend;
-        int32_t rank;
-    } key = {job, backend, rank};
-    return keyed_rows_find(&store->sources, &key);
-}
 
 const struct hang_source *hang_find_source(const struct hang_store *store,
                                            const struct hang_group *group, int32_t rank) {
-    const struct hang_source *source = find_source(store, group->job, group->backend, rank);
-    return source != NULL ? source : find_source(store, group->job, intern(SLICE("")), rank);
+    assert(group->head.live != 0);
+    struct hang_source_key key = {group->job, group->backend, rank};
+    const struct hang_source *source = keyed_rows_find(&store->sources, &key);
+    if (source != NULL)
+        return source;
+    key.backend = intern(SLICE(""));
+    return keyed_rows_find(&store->sources, &key);
 }
 
 const struct hang_rank *hang_find_rank(const struct hang_store *store, string_id job,
                                        int32_t rank) {
-    struct {
-        string_id job;
-        int32_t rank;
-    } key = {job, rank};
+    const struct hang_rank_key key = {job, rank};
     return keyed_rows_find(&store->ranks, &key);
+}
+
+// The row with this key, made when new.
+static void *row_of(struct keyed_rows *rows, const void *key) {
+    void *row = keyed_rows_find(rows, key);
+    return row != NULL ? row : keyed_rows_add(rows, key);
+}
+
+// The newest word on a node counts; of two of one time the higher name, whichever came first.
+static void take_node(string_id *node, uint64_t *node_ns, string_id said, uint64_t time_ns) {
+    if (said == STRING_NONE || time_ns < *node_ns)
+        return;
+    if (*node != STRING_NONE && time_ns == *node_ns &&
+        slice_compare(intern_slice(said), intern_slice(*node)) < 0)
+        return;
+    *node = said;
+    *node_ns = time_ns;
 }
 
 static void take_place(struct hang_store *store, string_id job, int32_t rank, string_id node,
                        uint64_t time_ns) {
-    struct {
-        string_id job;
-        int32_t rank;
-    } key = {job, rank};
-    struct hang_rank *row = keyed_rows_find(&store->ranks, &key);
-    if (row == NULL)
-        row = keyed_rows_add(&store->ranks, &key);
+    const struct hang_rank_key key = {job, rank};
+    struct hang_rank *row = row_of(&store->ranks, &key);
     if (time_ns > row->heard_ns)
         row->heard_ns = time_ns;
-    if (node == STRING_NONE || time_ns < row->place_ns)
-        return;
-    // Two nodes at one time: the one with the higher name, whichever came first.
-    if (row->node != STRING_NONE && time_ns == row->place_ns &&
-        slice_compare(intern_slice(node), intern_slice(row->node)) < 0)
-        return;
-    row->node = node;
-    row->place_ns = time_ns;
+    take_node(&row->node, &row->place_ns, node, time_ns);
 }
 
 static struct hang_source *take_source(struct hang_store *store, const struct event *event,
                                        string_id backend) {
     const struct flight_dump *dump = event->flight;
-    struct {
-        string_id job, backend;
-        int32_t rank;
-    } key = {event->job, backend, dump->rank};
-    struct hang_source *source = keyed_rows_find(&store->sources, &key);
-    if (source == NULL)
-        source = keyed_rows_add(&store->sources, &key);
+    const struct hang_source_key key = {event->job, backend, dump->rank};
+    struct hang_source *source = row_of(&store->sources, &key);
     if (event->time_ns > source->heard_ns)
         source->heard_ns = event->time_ns;
     source->tells_states |= dump->reports_states;
+    source->streams |= !dump->whole;
     if (!dump->whole || event->time_ns < source->dump_ns)
         return source;
     source->whole = true;
+    source->dated = !dump->is_file || (source->dated && event->time_ns == source->dump_ns);
     source->dump_ns = event->time_ns;
+    if (event->node == STRING_NONE)
+        source->node = STRING_NONE;
+    take_node(&source->node, &source->node_ns, event->node, event->time_ns);
     source->first_record = dump->entry_count == 0 ? 0 : dump->entries[0].record_id;
     source->oldest_ns = dump->entry_count == 0 ? 0 : dump->entries[0].created_ns;
     return source;
@@ -182,6 +124,9 @@ static struct slot *add_slot(struct taking *taking, const struct flight_entry *e
     if (taking->event->time_ns > group->heard_ns)
         group->heard_ns = taking->event->time_ns;
     slot->member = hang_take_member(taking->store, group, taking->dump->rank);
+    if (slot->member != NULL)
+        take_node(&slot->member->node, &slot->member->node_ns, taking->event->node,
+                  taking->event->time_ns);
     return slot;
 }
 
@@ -190,6 +135,7 @@ static bool is_slot(const struct slot *slot, const struct flight_entry *entry) {
 }
 
 static struct slot *slot_of(struct taking *taking, const struct flight_entry *entry) {
+    assert(taking->slot_count <= taking->slot_capacity);
     if (taking->slot_last < taking->slot_count && is_slot(&taking->slots[taking->slot_last], entry))
         return &taking->slots[taking->slot_last];
     for (uint32_t i = 0; i < taking->slot_count; i++)
@@ -211,6 +157,7 @@ static struct slice operation_of(struct slice name) {
 }
 
 static void mark_done(struct hang_progress *progress, int64_t sequence) {
+    assert(progress->done >= -1);
     uint64_t *bits = progress->done_bits;
     if (sequence > progress->done) {
         uint64_t by = (uint64_t)sequence - (uint64_t)progress->done;
@@ -301,27 +248,17 @@ static uint64_t hash_said(uint64_t hash, struct slice text) {
     return text.data == NULL ? hash : hash_more(hash | 1, text.data, text.size) | 1;
 }
 
-// Only what must be equal on all ranks: sizes of all_to_all differ by right, a scatter has inputs
-// and a gather has outputs on one rank only.
-static uint64_t sizes_hash_of(struct slice operation, const struct flight_entry *entry) {
-    if (begins_with(operation, "all_to_all") || begins_with(operation, "alltoall") ||
-        begins_with(operation, "ALLTOALL"))
-        return 0;
-    uint64_t hash = 0;
-    if (!begins_with(operation, "scatter"))
-        hash = hash_said(hash, entry->input_sizes);
-    if (!begins_with(operation, "gather"))
-        hash = hash_said(hash, entry->output_sizes);
-    return hash;
+// What must be equal on all ranks of inputs and outputs: a scatter has inputs and a gather has
+// outputs on one rank only.
+static uint64_t hash_both(struct slice operation, struct slice input, struct slice output) {
+    uint64_t hash = begins_with(operation, "scatter") ? 0 : hash_said(0, input);
+    return begins_with(operation, "gather") ? hash : hash_said(hash, output);
 }
 
-static uint64_t dtypes_hash_of(struct slice operation, const struct flight_entry *entry) {
-    uint64_t hash = 0;
-    if (!begins_with(operation, "scatter"))
-        hash = hash_said(hash, entry->input_dtypes);
-    if (!begins_with(operation, "gather"))
-        hash = hash_said(hash, entry->output_dtypes);
-    return hash;
+// Sizes of all_to_all differ by right.
+static bool may_differ_in_size(struct slice operation) {
+    return begins_with(operation, "all_to_all") || begins_with(operation, "alltoall") ||
+           begins_with(operation, "ALLTOALL");
 }
 
 static string_id short_text(struct slice text) {
@@ -349,9 +286,12 @@ static void take_open(struct taking *taking, struct hang_member *member,
         .sequence = entry->is_p2p ? entry->p2p_seq_id : entry->collective_seq_id,
         .created_ns = entry->created_ns != 0 ? entry->created_ns : taking->event->time_ns,
         .started_ns = entry->started_ns,
+        .seen_ns = taking->dump->whole ? taking->event->time_ns : HANG_SEEN_ALWAYS,
         .timeout_ms = entry->timeout_ms,
-        .sizes_hash = sizes_hash_of(operation, entry),
-        .dtypes_hash = dtypes_hash_of(operation, entry),
+        .sizes_hash = may_differ_in_size(operation)
+                          ? 0
+                          : hash_both(operation, entry->input_sizes, entry->output_sizes),
+        .dtypes_hash = hash_both(operation, entry->input_dtypes, entry->output_dtypes),
     };
     if (entry->is_p2p)
         read_peers(operation, &open);
@@ -366,6 +306,7 @@ static bool has_ended(const struct taking *taking, const struct flight_entry *en
 }
 
 static void take_entry(struct taking *taking, struct slot *slot, const struct flight_entry *entry) {
+    assert(slot->member != NULL);
     struct hang_member *member = slot->member;
     struct hang_progress *progress = entry->is_p2p ? &member->p2p : &member->collective;
     int64_t sequence = entry->is_p2p ? entry->p2p_seq_id : entry->collective_seq_id;
@@ -396,6 +337,7 @@ static void take_entry(struct taking *taking, struct slot *slot, const struct fl
 // -- after the entries ---------------------------------------------------------------------------
 
 static void keep_last(const struct slot *slot) {
+    assert(slot->member != NULL);
     struct hang_member *member = slot->member;
     const struct flight_entry *last = slot->last;
     if (last == NULL || last->collective_seq_id < member->last)
@@ -457,6 +399,7 @@ static bool is_silent(const struct flight_dump *dump) {
 }
 
 static void take_dump(struct hang_store *store, const struct event *event, struct arena *scratch) {
+    assert(event->kind == EVENT_FLIGHT && event->flight != NULL);
     const struct flight_dump *dump = event->flight;
     string_id backend = intern(dump->backend);
     if (dump->rank == RANK_NONE || backend == STRING_REFUSED)
@@ -498,5 +441,8 @@ void hang_store_take(struct hang_store *store, const struct event *event, struct
         string_id node = event->place->node != STRING_NONE ? event->place->node : event->node;
         hang_make_room(store, scratch);
         take_place(store, event->job, event->place->rank, node, event->time_ns);
+    } else if (event->kind == EVENT_APP_LINE && event->rank != RANK_NONE) {
+        hang_make_room(store, scratch);
+        take_place(store, event->job, event->rank, event->node, event->time_ns);
     }
 }

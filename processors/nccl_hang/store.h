@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of collective operations: which rank is how far in which process group, and what it
-// still waits for.
+// Collective operations as dumps and entries report them: how far each rank is in each process
+// group, and what it still waits for.
 //
 // A dump lists thousands of operations, most of them ended; what is kept of those is one row a
 // group and rank (a member): how far it is, which of the last 256 sequence numbers ended, and the
@@ -13,9 +13,10 @@
 
 #include "base/arena.h"
 #include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/row_bound.h"
 
 enum {
     HANG_WINDOW = 256, // sequence numbers below the last one that ended whose end is remembered
@@ -23,6 +24,9 @@ enum {
     HANG_SILENT_KEPT = 8,  // operations kept of a member whose recorder tells no ends
     HANG_CHUNK_RANKS = 61, // ranks in a row of a member set
 };
+
+// Single records tell of an operation as it changes: until one tells its end it is under way.
+static const uint64_t HANG_SEEN_ALWAYS = UINT64_MAX;
 
 enum hang_direction { HANG_COLLECTIVE, HANG_SEND, HANG_RECV, HANG_BATCH };
 
@@ -43,6 +47,7 @@ struct hang_open {
     int64_t sequence;
     uint64_t created_ns;
     uint64_t started_ns;
+    uint64_t seen_ns; // of the newest dump that shows it; HANG_SEEN_ALWAYS: records tell of it
     int64_t timeout_ms;
     uint64_t sizes_hash, dtypes_hash; // 0: not said
 };
@@ -66,9 +71,11 @@ struct hang_member {
     uint32_t first_open;
     uint32_t open_count;
     uint32_t set;       // row of its member set; TABLE_NO_ROW: not known
+    string_id node;     // where it ran when it was heard of last; STRING_NONE: not said
     uint8_t listed;     // enum hang_listed: whether its last dump's pg_config names the group
     bool known;         // a recorder that tells ends spoke of it
     uint64_t config_ns; // of the dump that `set` and `listed` are from
+    uint64_t node_ns;   // of the event that `node` is from
     struct hang_progress collective, p2p;
     string_id last_name; // of collective.done, or of the newest where no end is told
     int64_t last;        // its number; -1: none
@@ -85,23 +92,35 @@ struct hang_group {
 };
 
 // One recorder of one process.
-struct hang_source {
-    struct row_head head;
+struct hang_source_key {
     string_id job, backend;
     int32_t rank;
+};
+
+struct hang_source {
+    struct row_head head;
+    struct hang_source_key key;
     bool whole; // a dump was seen
     bool tells_states;
+    string_id node;   // where the last dump was written; STRING_NONE: not said
+    uint64_t node_ns; // of that dump
+    bool streams;     // single records come of it too
+    bool dated;       // the last dump says when it was written; false: the newest thing in it
     uint64_t heard_ns;
     uint64_t dump_ns;     // of the last dump
     int64_t first_record; // of it; above 0: older entries were lost
     uint64_t oldest_ns;   // when its first entry was created
 };
 
+struct hang_rank_key {
+    string_id job;
+    int32_t rank;
+};
+
 // Where a rank runs.
 struct hang_rank {
     struct row_head head;
-    string_id job;
-    int32_t rank;
+    struct hang_rank_key key;
     string_id node; // or STRING_NONE
     uint64_t place_ns;
     uint64_t heard_ns;
@@ -125,16 +144,17 @@ struct hang_chunk {
 struct hang_store {
     struct keyed_rows groups, members, sources, ranks, sets;
     struct table opens, chunks;
+    struct keyed_rows lines, timeouts; // lines.h
+    struct row_bound line_bound, timeout_bound;
     uint32_t max_groups, max_ranks, max_entries, max_pending;
     uint64_t evicted; // since the start
 };
 
-void hang_store_init(struct hang_store *store);
-void hang_store_release(struct hang_store *store);
-void hang_store_state(struct hang_store *store, struct state_list *list);
-void hang_store_restored(struct hang_store *store);
+// Its tables are the owner's state rows, its bounds the owner's to set.
+extern const struct row_type HANG_GROUP_ROWS, HANG_MEMBER_ROWS, HANG_SOURCE_ROWS, HANG_RANK_ROWS,
+    HANG_SET_ROWS, HANG_OPEN_ROWS, HANG_CHUNK_ROWS;
 
-// EVENT_FLIGHT and EVENT_RANK_MAP; others are passed over.
+// EVENT_FLIGHT and EVENT_RANK_MAP; of others only where the rank runs.
 void hang_store_take(struct hang_store *store, const struct event *event, struct arena *scratch);
 // What was not heard of since `before_ns` goes.
 void hang_store_expire(struct hang_store *store, uint64_t before_ns);
@@ -161,3 +181,28 @@ const int32_t *hang_set_ranks(const struct hang_store *store, const struct hang_
                               struct arena *arena);
 bool hang_set_holds(const struct hang_store *store, const struct hang_set *set, int32_t rank);
 bool hang_is_done(const struct hang_progress *progress, int64_t sequence);
+
+// -- Parts ----------------------------------------------------------------------------------------
+
+// rows.c: groups, members, sets.
+// Find or add; NULL when a bound is reached (counted).
+struct hang_group *hang_take_group(struct hang_store *store, string_id job, string_id backend,
+                                   string_id name, string_id desc);
+struct hang_member *hang_take_member(struct hang_store *store, struct hang_group *group,
+                                     int32_t rank);
+// The set of these ranks gets one more reference; the one before loses it.
+void hang_member_set(struct hang_store *store, struct hang_member *member, const int32_t *ranks,
+                     uint32_t count);
+void hang_member_clear_set(struct hang_store *store, struct hang_member *member);
+// Makes room where a bound is reached: groups that were heard of least recently go.
+void hang_make_room(struct hang_store *store, struct arena *scratch);
+
+// open.c: operations under way.
+void hang_open_remove(struct hang_store *store, struct hang_member *member, bool p2p,
+                      int64_t sequence);
+void hang_open_clear(struct hang_store *store, struct hang_member *member);
+// Adds it, or moves the one with the same key forward.
+void hang_open_take(struct hang_store *store, struct hang_member *member,
+                    const struct hang_open *open);
+// Goes: what ended, by its number or because it is far below the last that did.
+void hang_open_prune(struct hang_store *store, struct hang_member *member);

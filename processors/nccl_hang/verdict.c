@@ -1,244 +1,218 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the verdict about a hang?
+// Builds the verdict about a hang.
 //
-// A headline and what to do (nccl_hang_words.c); who waits, ranks ascending, and behind them the
+// A headline and what to do (words.c); who waits, ranks ascending, and behind them the
 // last operation that each absent rank ended. The id hangs on job, group, member set and number
 // alone, so that it stays when more dumps come.
 #include "processors/nccl_hang/verdict.h"
 
 #include "processors/nccl_hang/words.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 static const char PATTERN[] = "nccl_hang";
 
-const char *hang_kind_name(enum hang_kind kind) {
-    static const char *const NAMES[HANG_KIND_COUNT] = {
-        [HANG_MISMATCH_TYPE] = "mismatch_type",   [HANG_MISMATCH_SIZE] = "mismatch_size",
-        [HANG_MISMATCH_DTYPE] = "mismatch_dtype", [HANG_MISSING_RANK] = "missing_rank",
-        [HANG_MISSING_DUMP] = "missing_dump",     [HANG_NOT_STARTED] = "not_started",
-        [HANG_NOT_COMPLETED] = "not_completed",   [HANG_ALL_STARTED] = "all_started",
-        [HANG_MISSING_PEER] = "missing_peer",
-    };
-    return NAMES[kind];
-}
-
-static const char *action_of(enum hang_kind kind) {
-    switch (kind) {
-    case HANG_MISMATCH_TYPE:
-    case HANG_MISMATCH_SIZE:
-    case HANG_MISMATCH_DTYPE:
-        return "fix_workload";
-    case HANG_MISSING_DUMP:
-        return "collect_dump";
-    case HANG_ALL_STARTED:
-        return "inspect_fabric";
-    default:
-        return "inspect_rank";
-    }
-}
+static const struct {
+    const char *name, *action;
+} KINDS[HANG_KIND_COUNT] = {
+    [HANG_MISMATCH_TYPE] = {"mismatch_type", "fix_workload"},
+    [HANG_MISMATCH_SIZE] = {"mismatch_size", "fix_workload"},
+    [HANG_MISMATCH_DTYPE] = {"mismatch_dtype", "fix_workload"},
+    [HANG_MISSING_RANK] = {"missing_rank", "inspect_rank"},
+    [HANG_MISSING_DUMP] = {"missing_dump", "collect_dump"},
+    [HANG_NOT_STARTED] = {"not_started", "inspect_rank"},
+    [HANG_NOT_COMPLETED] = {"not_completed", "inspect_rank"},
+    [HANG_ALL_STARTED] = {"all_started", "inspect_fabric"},
+    [HANG_MISSING_PEER] = {"missing_peer", "inspect_rank"},
+};
 
 // -- evidence ------------------------------------------------------------------------------------
 
-static struct slice uid_of(const struct hang_finding *finding, int64_t sequence, int32_t rank,
-                           struct arena *arena) {
-    return slice_of(arena_format(arena, "fr:%s:%s%" PRId64 ":%" PRId32,
-                                 hang_text(finding->group->name, 256, arena),
-                                 finding->p2p ? "p2p" : "", sequence, rank));
+// What the evidence of one finding needs.
+struct telling {
+    const struct hang_finding *finding;
+    struct verdict_builder *builder;
+    const char *group;
+};
+
+static const char *uid_of(bool from_lines, string_id group, bool p2p, int64_t sequence,
+                          int32_t rank, struct arena *arena) {
+    return arena_format(arena, "%s:%s:%s%" PRId64 ":%" PRId32, from_lines ? "watchdog" : "fr",
+                        hang_text(group, 256, arena), p2p ? "p2p" : "", sequence, rank);
 }
 
-static const char *waiting_text(const struct hang_words *words, const struct hang_seat *seat) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    const char *call = hang_call_text(seat->open, finding->kind, arena);
-    if (hang_is_mismatch(finding->kind))
-        return arena_format(arena, "rank %" PRId32 " called %s as number %" PRId64 " of %s",
-                            seat->rank, call, words->sequence, words->group);
-    const char *state = seat->is_silent                       ? "called"
-                        : seat->open->state == FLIGHT_STARTED ? "started"
-                                                              : "called";
-    const char *end = " and has not completed it";
+static const char *seat_uid(const struct telling *telling, const struct hang_seat *seat,
+                            int64_t sequence) {
+    const struct hang_finding *finding = telling->finding;
+    return uid_of(finding->from_lines, finding->group->name, finding->p2p, sequence, seat->rank,
+                  telling->builder->arena);
+}
+
+// How far it came: " and has not completed it".
+static const char *end_text(const struct hang_finding *finding, const struct hang_seat *seat) {
     if (seat->is_silent)
-        end = "";
-    else if (seat->open->retired)
-        end = " and gave up on it";
-    else if (finding->kind == HANG_NOT_STARTED && seat->open->state == FLIGHT_SCHEDULED)
-        end = " and has not started it";
-    return arena_format(arena, "rank %" PRId32 " %s %s %" PRId64 " of %s%s", seat->rank, state,
-                        call, seat->open->sequence, words->group, end);
+        return "";
+    if (seat->open->retired)
+        return " and gave up on it";
+    return finding->kind == HANG_NOT_STARTED && seat->open->state == FLIGHT_SCHEDULED
+               ? " and has not started it"
+               : " and has not completed it";
 }
 
-static void add_waiting(const struct hang_words *words, const struct hang_seat *seat,
-                        struct verdict *out) {
-    out->evidence[out->evidence_count++] = (struct evidence){
-        .uid = uid_of(words->finding, seat->open->sequence, seat->rank, words->arena),
-        .description = slice_of(waiting_text(words, seat)),
-        .time_ns = seat->open->created_ns,
-        .has_time = true,
-        .role = seat->part == HANG_CULPRIT ? EVIDENCE_CAUSE : EVIDENCE_EFFECT};
+static void add_waiting(const struct telling *telling, const struct hang_seat *seat) {
+    assert(seat->open != NULL);
+    const struct hang_finding *finding = telling->finding;
+    struct verdict_builder *builder = telling->builder;
+    enum evidence_role role = seat->part == HANG_CULPRIT ? EVIDENCE_CAUSE : EVIDENCE_EFFECT;
+    const char *uid = seat_uid(telling, seat, seat->open->sequence);
+    const char *call = hang_call_text(seat->open, finding->kind, builder->arena);
+    bool started = !seat->is_silent && seat->open->state == FLIGHT_STARTED;
+    // A line stands where it was written, when the wait was over.
+    uint64_t time_ns = finding->from_lines ? seat->open->seen_ns : seat->open->created_ns;
+    if (hang_is_mismatch(finding->kind))
+        builder_evidence(builder, role, time_ns, uid,
+                         "rank %" PRId32 " called %s as number %" PRId64 " of %s", seat->rank, call,
+                         finding->sequence, telling->group);
+    else
+        builder_evidence(builder, role, time_ns, uid, "rank %" PRId32 " %s %s %" PRId64 " of %s%s",
+                         seat->rank, started ? "started" : "called", call, seat->open->sequence,
+                         telling->group, end_text(finding, seat));
 }
 
 // The last operation of an absent rank; of sends and receives none is kept.
-static void add_context(const struct hang_words *words, const struct hang_seat *seat,
-                        struct verdict *out) {
+static void add_context(const struct telling *telling, const struct hang_seat *seat) {
     const struct hang_member *member = seat->member;
-    struct arena *arena = words->arena;
     uint64_t time_ns =
         member->last_completed_ns != 0 ? member->last_completed_ns : member->last_created_ns;
-    out->evidence[out->evidence_count++] =
-        (struct evidence){.uid = uid_of(words->finding, member->last, seat->rank, arena),
-                          .description = slice_of(arena_format(
-                              arena, "the last that rank %" PRId32 " %s in %s: %s %" PRId64 "%s",
-                              seat->rank, seat->is_silent ? "called" : "completed", words->group,
-                              hang_operation_text(member->last_name, arena), member->last,
-                              seat->part == HANG_VICTIM ? "; it waits elsewhere" : "")),
-                          .time_ns = time_ns,
-                          .has_time = time_ns != 0,
-                          .role = EVIDENCE_CONTEXT};
+    builder_evidence(telling->builder, EVIDENCE_CONTEXT, time_ns,
+                     seat_uid(telling, seat, member->last),
+                     "the last that rank %" PRId32 " %s in %s: %s %" PRId64 "%s", seat->rank,
+                     seat->is_silent ? "called" : "completed", telling->group,
+                     hang_operation_text(member->last_name, telling->builder->arena), member->last,
+                     seat->part == HANG_VICTIM ? "; it waits elsewhere" : "");
 }
 
 // What shows how long it was waited: the newest dump of those who wait. It is not a cause and not
 // an effect of its own, and says only that the others still hold.
-static void add_last_seen(const struct hang_words *words, struct verdict *out) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    for (uint32_t i = 0; i < out->evidence_count; i++)
-        if (out->evidence[i].time_ns >= finding->end_ns)
+static void add_last_seen(const struct telling *telling) {
+    const struct hang_finding *finding = telling->finding;
+    const struct verdict *verdict = &telling->builder->verdict;
+    struct arena *arena = telling->builder->arena;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (verdict->evidence[i].time_ns >= finding->end_ns)
             return;
-    if (finding->seen_rank == RANK_NONE || out->evidence_count == VERDICT_EVIDENCE_MAX)
+    if (finding->seen_rank == RANK_NONE || verdict->evidence_count == VERDICT_EVIDENCE_MAX)
         return;
-    out->evidence[out->evidence_count++] = (struct evidence){
-        .uid = slice_of(arena_format(arena, "fr:%s:dump:%" PRIu64 ":%" PRId32,
-                                     hang_text(finding->group->name, 256, arena), finding->end_ns,
-                                     finding->seen_rank)),
-        .description = slice_of(arena_format(arena, "rank %" PRId32 " still waited when it dumped",
-                                             finding->seen_rank)),
-        .time_ns = finding->end_ns,
-        .has_time = true,
-        .role = EVIDENCE_CONTEXT};
+    builder_evidence(telling->builder, EVIDENCE_CONTEXT, finding->end_ns,
+                     arena_format(arena, "fr:%s:dump:%" PRIu64 ":%" PRId32,
+                                  hang_text(finding->group->name, 256, arena), finding->end_ns,
+                                  finding->seen_rank),
+                     "rank %" PRId32 " still waited when it dumped", finding->seen_rank);
 }
 
 static bool has_context(const struct hang_finding *finding, const struct hang_seat *seat) {
     return seat->is_absent && seat->member != NULL && seat->member->last >= 0 && !finding->p2p;
 }
 
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
 // All when there is room; else causes before others, and at least half of what is context.
-static void add_evidence(const struct hang_words *words, struct verdict *out) {
-    const struct hang_finding *finding = words->finding;
-    uint32_t contexts = 0, causes = 0;
+static void add_evidence(const struct telling *telling) {
+    const struct hang_finding *finding = telling->finding;
+    uint32_t contexts = 0, causes = 0,
+             waiting = least(finding->waiting_count, VERDICT_EVIDENCE_MAX);
     for (uint32_t i = 0; i < finding->seat_count; i++) {
         const struct hang_seat *seat = &finding->seats[i];
         contexts += has_context(finding, seat);
         causes += seat->open != NULL && seat->part == HANG_CULPRIT;
     }
-    out->evidence = arena_take(words->arena, VERDICT_EVIDENCE_MAX * sizeof *out->evidence);
-    uint32_t total = finding->waiting_count + contexts;
-    uint32_t free_of_waiting = finding->waiting_count < VERDICT_EVIDENCE_MAX
-                                   ? VERDICT_EVIDENCE_MAX - finding->waiting_count
-                                   : 0;
-    if (free_of_waiting < VERDICT_EVIDENCE_MAX / 2)
-        free_of_waiting = VERDICT_EVIDENCE_MAX / 2;
-    uint32_t context_room = contexts < free_of_waiting ? contexts : free_of_waiting;
-    uint32_t room = VERDICT_EVIDENCE_MAX - context_room;
-    uint32_t cause_room = causes < room ? causes : room;
-    uint32_t effect_room = room - cause_room;
+    uint32_t total = finding->waiting_count + contexts, room = VERDICT_EVIDENCE_MAX - waiting;
+    uint32_t context_room =
+        least(contexts, room < VERDICT_EVIDENCE_MAX / 2 ? VERDICT_EVIDENCE_MAX / 2 : room);
+    uint32_t cause_room = least(causes, VERDICT_EVIDENCE_MAX - context_room);
+    uint32_t effect_room = VERDICT_EVIDENCE_MAX - context_room - cause_room;
     for (uint32_t i = 0; i < finding->seat_count; i++) {
         const struct hang_seat *seat = &finding->seats[i];
-        if (seat->open == NULL)
-            continue;
         uint32_t *left = seat->part == HANG_CULPRIT ? &cause_room : &effect_room;
-        if (*left == 0)
+        if (seat->open == NULL || *left == 0)
             continue;
         --*left;
-        add_waiting(words, seat, out);
+        add_waiting(telling, seat);
     }
     for (uint32_t i = 0; i < finding->seat_count && context_room > 0; i++)
         if (has_context(finding, &finding->seats[i])) {
-            add_context(words, &finding->seats[i], out);
+            add_context(telling, &finding->seats[i]);
             context_room--;
         }
-    out->evidence_dropped = total - out->evidence_count;
-    add_last_seen(words, out);
+    telling->builder->verdict.evidence_dropped = total - telling->builder->verdict.evidence_count;
+    add_last_seen(telling);
 }
 
 // -- who -----------------------------------------------------------------------------------------
 
-static void add_entity(struct verdict *out, const char *kind, struct slice name,
-                       enum entity_role role) {
-    if (out->entity_count == VERDICT_ENTITIES_MAX) {
-        out->entities_dropped++;
-        return;
+static void add_entities(struct verdict_builder *builder, const struct hang_finding *finding,
+                         const struct hang_nodes *nodes) {
+    static const enum entity_role ROLES[] = {
+        [HANG_CULPRIT] = ROLE_CULPRIT, [HANG_SUSPECT] = ROLE_SUSPECT, [HANG_VICTIM] = ROLE_VICTIM};
+    bool blames = finding->kind != HANG_ALL_STARTED;
+    // In the order in which they may stay when there are too many.
+    for (enum hang_part part = HANG_CULPRIT; part <= HANG_VICTIM; part++) {
+        for (uint32_t i = 0; i < finding->seat_count; i++)
+            if (finding->seats[i].part == part)
+                builder_entity(builder, "rank", ROLES[part],
+                               arena_format(builder->arena, "%" PRId32, finding->seats[i].rank));
+        for (uint32_t i = 0; part == HANG_CULPRIT && blames && i < nodes->count; i++)
+            builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(nodes->names[i]).data);
     }
-    out->entities[out->entity_count++] = (struct entity){kind, name, role};
+    // All are in it and none comes out: what is broken is between these nodes.
+    for (uint32_t i = 0; !blames && i < nodes->count; i++)
+        builder_entity(builder, "node", ROLE_VICTIM, intern_slice(nodes->names[i]).data);
+    for (uint32_t i = 0; !blames && nodes->some_unknown && i < finding->seat_count; i++)
+        builder_entity(builder, "rank", ROLE_VICTIM,
+                       arena_format(builder->arena, "%" PRId32, finding->seats[i].rank));
 }
 
-static void add_ranks(const struct hang_finding *finding, enum hang_part part,
-                      enum entity_role role, struct arena *arena, struct verdict *out) {
-    for (uint32_t i = 0; i < finding->seat_count; i++)
-        if (finding->seats[i].part == part)
-            add_entity(out, "rank",
-                       slice_of(arena_format(arena, "%" PRId32, finding->seats[i].rank)), role);
-}
-
-static void add_entities(const struct hang_finding *finding, const struct hang_nodes *nodes,
-                         struct arena *arena, struct verdict *out) {
-    uint32_t most = finding->seat_count + nodes->count + 1;
-    out->entities = arena_take(arena, (most < VERDICT_ENTITIES_MAX ? most : VERDICT_ENTITIES_MAX) *
-                                          sizeof(struct entity));
-    add_ranks(finding, HANG_CULPRIT, ROLE_CULPRIT, arena, out);
-    for (uint32_t i = 0; i < nodes->count; i++)
-        add_entity(out, "node", intern_slice(nodes->names[i]), ROLE_SUSPECT);
-    add_ranks(finding, HANG_SUSPECT, ROLE_SUSPECT, arena, out);
-    add_ranks(finding, HANG_VICTIM, ROLE_VICTIM, arena, out);
-    verdict_sort_entities(out);
-}
-
-static void add_attribute(struct verdict *out, const char *key, struct slice value) {
-    if (value.size > 0)
-        out->attributes[out->attribute_count++] = (struct attribute){key, value};
-}
-
-static void add_attributes(const struct hang_words *words, struct verdict *out) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    out->attributes = arena_take(arena, 8 * sizeof *out->attributes);
-    out->attribute_count = 0;
-    const struct hang_seat *culprit = hang_first_with(finding, HANG_CULPRIT);
-    if (finding->culprit_count == 1)
-        add_attribute(out, "culprit.rank",
-                      slice_of(arena_format(arena, "%" PRId32, culprit->rank)));
+static void add_attributes(struct verdict_builder *builder, const struct hang_finding *finding,
+                           const char *operation) {
+    for (uint32_t i = 0; finding->culprit_count == 1 && i < finding->seat_count; i++)
+        if (finding->seats[i].part == HANG_CULPRIT)
+            builder_attribute_format(builder, "culprit.rank", "%" PRId32, finding->seats[i].rank);
     if (finding->straggler)
-        add_attribute(out, "culprit.straggler", SLICE("true"));
-    add_attribute(out, "nccl.collective.name", slice_of(words->operation));
-    add_attribute(out, "nccl.collective.seq_id",
-                  slice_of(arena_format(arena, "%" PRId64, words->sequence)));
-    add_attribute(out, "nccl.process_group.desc", intern_slice(finding->group->desc));
-    add_attribute(out, "nccl.process_group.name", intern_slice(finding->group->name));
+        builder_attribute(builder, "culprit.straggler", SLICE("true"));
+    builder_attribute(builder, "nccl.collective.name", slice_of(operation));
+    builder_attribute_format(builder, "nccl.collective.seq_id", "%" PRId64, finding->sequence);
+    builder_attribute(builder, "nccl.process_group.desc", intern_slice(finding->group->desc));
+    builder_attribute(builder, "nccl.process_group.name", intern_slice(finding->group->name));
 }
 
 // -- the verdict ---------------------------------------------------------------------------------
 
-static int confidence_of(const struct hang_finding *finding, const struct hang_confidence *base) {
+static int64_t confidence_of(const struct hang_finding *finding, const struct hang_config *config) {
     const int64_t by_kind[HANG_KIND_COUNT] = {
-        [HANG_MISMATCH_TYPE] = base->mismatch,      [HANG_MISMATCH_SIZE] = base->mismatch,
-        [HANG_MISMATCH_DTYPE] = base->mismatch,     [HANG_MISSING_RANK] = base->missing_rank,
-        [HANG_MISSING_DUMP] = base->missing_dump,   [HANG_NOT_STARTED] = base->not_started,
-        [HANG_NOT_COMPLETED] = base->not_completed, [HANG_ALL_STARTED] = base->all_started,
-        [HANG_MISSING_PEER] = base->missing_peer,
+        [HANG_MISMATCH_TYPE] = config->confidence_mismatch,
+        [HANG_MISMATCH_SIZE] = config->confidence_mismatch,
+        [HANG_MISMATCH_DTYPE] = config->confidence_mismatch,
+        [HANG_MISSING_RANK] = config->confidence_missing_rank,
+        [HANG_MISSING_DUMP] = config->confidence_missing_dump,
+        [HANG_NOT_STARTED] = config->confidence_not_started,
+        [HANG_NOT_COMPLETED] = config->confidence_not_completed,
+        [HANG_ALL_STARTED] = config->confidence_all_started,
+        [HANG_MISSING_PEER] = config->confidence_missing_peer,
     };
     int64_t confidence = by_kind[finding->kind];
     if (finding->past_timeout)
-        confidence += base->past_timeout;
+        confidence += config->confidence_past_timeout;
     if (finding->expected_count > 0)
         confidence -= (int64_t)(finding->without_dump_count * 4 / finding->expected_count) *
-                      base->without_dump;
-    return (int)(confidence < 5 ? 5 : confidence > 97 ? 97 : confidence);
+                      config->confidence_without_dump;
+    return confidence;
 }
 
-static void set_id(const struct hang_finding *finding, struct arena *arena, struct verdict *out) {
+static void finish(struct verdict_builder *builder, const struct hang_finding *finding) {
     const struct hang_group *group = finding->group;
+    struct arena *arena = builder->arena;
     const char *set =
         finding->set == NULL ? "" : arena_format(arena, "%016" PRIx64, finding->set->hash);
     // A chain has no number of its own: it goes by whom it leads to.
@@ -249,48 +223,59 @@ static void set_id(const struct hang_finding *finding, struct arena *arena, stru
     const char *number = finding->p2p ? arena_format(arena, "p2p:%" PRId64 ":%" PRId32,
                                                      finding->sequence, anchor->rank)
                                       : arena_format(arena, "%" PRId64, finding->sequence);
-    struct slice key[] = {intern_slice(group->job),
-                          intern_slice(group->backend),
-                          intern_slice(group->name),
-                          intern_slice(group->desc),
-                          slice_of(set),
-                          slice_of(number)};
-    verdict_set_id(out, PATTERN, key, sizeof key / sizeof key[0]);
+    const struct slice key[] = {intern_slice(group->job),
+                                intern_slice(group->backend),
+                                intern_slice(group->name),
+                                intern_slice(group->desc),
+                                slice_of(set),
+                                slice_of(number)};
+    builder_finish(builder, key, sizeof key / sizeof key[0]);
+    builder->verdict.start_ns = finding->start_ns;
+    if (finding->end_ns > builder->verdict.end_ns)
+        builder->verdict.end_ns = finding->end_ns;
+}
+
+static void begin(struct verdict_builder *builder, enum hang_kind kind, string_id job,
+                  bool partial) {
+    assert(kind < HANG_KIND_COUNT);
+    builder_begin(builder, builder->arena, PATTERN, KINDS[kind].name);
+    builder->entity_max = VERDICT_ENTITIES_MAX;
+    builder->evidence_max = VERDICT_EVIDENCE_MAX;
+    builder->evidence_in_order = true;
+    builder->verdict.job = job;
+    builder->verdict.partial = partial;
 }
 
 void hang_verdict_build(const struct hang_store *store, const struct hang_finding *finding,
-                        const struct hang_confidence *confidence, struct arena *arena,
-                        struct verdict *out) {
-    struct hang_words words = {
-        .finding = finding,
-        .arena = arena,
-        .group = hang_group_text(finding->group->name, finding->group->desc, arena),
-        .operation = hang_operation_text(hang_main_operation(finding), arena),
-        .culprits = hang_ranks_text(finding, HANG_CULPRIT, arena),
-        .sequence = finding->sequence,
-    };
+                        const struct hang_config *config, struct verdict_builder *builder) {
+    assert(finding->seat_count > 0 && finding->waiting_count > 0);
+    struct arena *arena = builder->arena;
+    const struct telling telling = {
+        finding, builder, hang_group_text(finding->group->name, finding->group->desc, arena)};
+    const char *operation = hang_operation_text(hang_main_operation(finding), arena);
     struct hang_nodes nodes = hang_find_nodes(store, finding, arena);
     bool blamed = finding->culprit_count + finding->suspect_count > 0;
-    *out = (struct verdict){
-        .pattern = PATTERN,
-        .kind = hang_kind_name(finding->kind),
-        .job = finding->group->job,
-        .severity = finding->past_timeout && !blamed ? SEVERITY_CRITICAL : SEVERITY_ERROR,
-        .partial = finding->without_dump_count > 0 || finding->set == NULL,
-        .confidence = confidence_of(finding, confidence),
-        .action = action_of(finding->kind),
-        .start_ns = finding->start_ns,
-        .end_ns = finding->end_ns,
-    };
-    set_id(finding, arena, out);
-    out->headline = slice_of(hang_headline(&words));
-    out->remediation = slice_of(hang_remediation(&words, &nodes));
-    add_entities(finding, &nodes, arena, out);
-    add_evidence(&words, out);
-    for (uint32_t i = 0; i < out->evidence_count; i++)
-        if (out->evidence[i].time_ns > out->end_ns)
-            out->end_ns = out->evidence[i].time_ns;
-    add_attributes(&words, out);
+    begin(builder, finding->kind, finding->group->job,
+          finding->without_dump_count > 0 || finding->set == NULL);
+    builder_rate(builder, finding->past_timeout && !blamed ? SEVERITY_CRITICAL : SEVERITY_ERROR,
+                 confidence_of(finding, config), KINDS[finding->kind].action);
+    hang_set_texts(builder, finding, &nodes, telling.group, operation);
+    add_entities(builder, finding, &nodes);
+    add_evidence(&telling);
+    add_attributes(builder, finding, operation);
+    finish(builder, finding);
+}
+
+void hang_verdict_relate(const struct hang_finding *finding, const struct verdict_builder *builders,
+                         struct verdict *verdict) {
+    struct arena *arena = builders[0].arena;
+    verdict->related = arena_zero(arena, HANG_RELATED_MAX, sizeof *verdict->related);
+    for (uint32_t i = 0; i < finding->related_count; i++) {
+        const struct hang_relation *relation = &finding->related[i];
+        struct related *related = &verdict->related[verdict->related_count++];
+        memcpy(related->id, builders[relation->finding].verdict.id, sizeof related->id);
+        related->relation = relation->is_cause ? RELATION_CAUSED_BY : RELATION_SAME_INCIDENT;
+    }
 }
 
 // -- its end -------------------------------------------------------------------------------------
@@ -307,6 +292,7 @@ void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
     assert(witness != NULL); // a hang without an open operation is none
     said->kind = (uint8_t)finding->kind;
     said->p2p = finding->p2p;
+    said->from_lines = finding->from_lines;
     said->partial = verdict->partial;
     said->standing = true;
     said->job = finding->group->job;
@@ -320,39 +306,29 @@ void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
     said->end_ns = verdict->end_ns;
 }
 
-void hang_verdict_end(const struct hang_said *said, struct arena *arena, struct verdict *out) {
-    const char *group = hang_group_text(said->group_name, said->group_desc, arena);
-    const char *operation = hang_operation_text(said->operation, arena);
-    *out = (struct verdict){
-        .pattern = PATTERN,
-        .kind = hang_kind_name(said->kind),
-        .job = said->job,
-        .severity = SEVERITY_ERROR,
-        .partial = said->partial,
-        .confidence = said->confidence,
-        .action = "monitor",
-        .start_ns = said->start_ns,
-        .end_ns = said->end_ns,
+void hang_verdict_end(const struct hang_said *said, struct verdict_builder *builder) {
+    assert(said->head.live != 0);
+    struct arena *arena = builder->arena;
+    const struct text_field fields[] = {
+        {"op", hang_operation_text(said->operation, arena)},
+        {"n", arena_format(arena, "%" PRId64, said->sequence)},
+        {"group", hang_group_text(said->group_name, said->group_desc, arena)},
+        {NULL, NULL},
     };
-    memcpy(out->id, said->id, sizeof out->id);
-    out->headline = slice_of(arena_format(arena, "%s %" PRId64 " of %s hangs no longer", operation,
-                                          said->sequence, group));
-    out->remediation = SLICE("Nothing to do: the operation went on, or its group is gone.");
-    out->evidence = arena_zero(arena, 1, sizeof *out->evidence);
-    out->evidence_count = 1;
-    out->evidence[0] = (struct evidence){
-        .uid = slice_of(arena_format(arena, "fr:%s:%s%" PRId64 ":%" PRId32,
-                                     hang_text(said->group_name, 256, arena),
-                                     said->p2p ? "p2p" : "", said->sequence, said->witness)),
-        .description =
-            slice_of(arena_format(arena, "rank %" PRId32 " waited in %s %" PRId64 " of %s",
-                                  said->witness, operation, said->sequence, group)),
-        .time_ns = said->start_ns,
-        .has_time = true,
-        .role = EVIDENCE_EFFECT};
-    out->attributes = arena_take(arena, 3 * sizeof *out->attributes);
-    out->attribute_count = 0;
-    add_attribute(out, "nccl.collective.name", slice_of(operation));
-    add_attribute(out, "nccl.process_group.desc", intern_slice(said->group_desc));
-    add_attribute(out, "nccl.process_group.name", intern_slice(said->group_name));
+    begin(builder, said->kind, said->job, said->partial);
+    builder_rate(builder, SEVERITY_ERROR, said->confidence, "monitor");
+    builder_texts(builder, "{op} {n} of {group} hangs no longer",
+                  "Nothing to do: the operation went on, or its group is gone.", fields);
+    builder_evidence(
+        builder, EVIDENCE_EFFECT, said->start_ns,
+        uid_of(said->from_lines, said->group_name, said->p2p, said->sequence, said->witness, arena),
+        "rank %" PRId32 " waited in %s %" PRId64 " of %s", said->witness, fields[0].value,
+        said->sequence, fields[2].value);
+    builder_attribute(builder, "nccl.collective.name", slice_of(fields[0].value));
+    builder_attribute(builder, "nccl.process_group.desc", intern_slice(said->group_desc));
+    builder_attribute(builder, "nccl.process_group.name", intern_slice(said->group_name));
+    builder_finish(builder, NULL, 0);
+    memcpy(builder->verdict.id, said->id, sizeof builder->verdict.id);
+    builder->verdict.start_ns = said->start_ns;
+    builder->verdict.end_ns = said->end_ns;
 }

@@ -2,22 +2,14 @@
 // From a finding of the hang detector to a verdict in words.
 #pragma once
 
-#include "pipeline/model/verdict.h"
+#include "processors/cluster/verdict_builder.h"
 #include "processors/nccl_hang/judge.h"
 
-// Confidences in percent, as the options have them.
-struct hang_confidence {
-    int64_t missing_rank, mismatch, not_started, missing_peer, not_completed, all_started,
-        missing_dump;
-    int64_t past_timeout; // added
-    int64_t without_dump; // taken off for each quarter of the members that left no dump
-};
-
-const char *hang_kind_name(enum hang_kind kind);
-// Texts and lists lie in `arena`.
 void hang_verdict_build(const struct hang_store *store, const struct hang_finding *finding,
-                        const struct hang_confidence *confidence, struct arena *arena,
-                        struct verdict *out);
+                        const struct hang_config *config, struct verdict_builder *builder);
+// Names the verdicts of related findings. `builders`: of all findings, by their index.
+void hang_verdict_relate(const struct hang_finding *finding, const struct verdict_builder *builders,
+                         struct verdict *verdict);
 
 // What is kept of a verdict to say later that it is over.
 struct hang_said {
@@ -25,6 +17,7 @@ struct hang_said {
     char id[VERDICT_ID_SIZE];
     uint8_t kind;
     bool p2p;
+    bool from_lines;
     bool partial;
     bool standing; // found again at this evaluation
     string_id job;
@@ -38,4 +31,4 @@ struct hang_said {
 void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
                     const struct verdict *verdict);
 // The verdict as it ends.
-void hang_verdict_end(const struct hang_said *said, struct arena *arena, struct verdict *out);
+void hang_verdict_end(const struct hang_said *said, struct verdict_builder *builder);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a hang said in words? One sentence that names ranks, operation, group and number, and one
-// or two of what to do about it.
+// Says a hang in words: one sentence that names ranks, operation, group and number, and one or two
+// of what to do about it.
 #include "processors/nccl_hang/words.h"
 
 #include "base/sort.h"
-#include "base/text/human.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/xid_text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 enum { RANKS_SHOWN = 6, NAME_SHOWN = 48, SHAPE_SHOWN = 80 };
 
@@ -36,35 +36,24 @@ const char *hang_operation_text(string_id name, struct arena *arena) {
     return name == STRING_NONE ? "collective" : hang_text(name, NAME_SHOWN, arena);
 }
 
-static bool has_part(const struct hang_seat *seat, enum hang_part part) {
-    return seat->part == part;
-}
-
 // "rank 5", "ranks 1, 2 and 3", "ranks 0, 1, 2, 3, 4, 5 and 10 others" of those with this part.
-const char *hang_ranks_text(const struct hang_finding *finding, enum hang_part part,
-                            struct arena *arena) {
+static const char *ranks_text(const struct hang_finding *finding, enum hang_part part,
+                              struct arena *arena) {
+    assert(part != HANG_BYSTANDER);
     uint32_t count = 0, shown = 0;
     for (uint32_t i = 0; i < finding->seat_count; i++)
-        count += has_part(&finding->seats[i], part);
+        count += finding->seats[i].part == part;
     const char *text = count == 1 ? "rank" : "ranks";
     uint32_t show = count <= RANKS_SHOWN + 1 ? count : RANKS_SHOWN;
     for (uint32_t i = 0; i < finding->seat_count && shown < show; i++) {
-        if (!has_part(&finding->seats[i], part))
+        if (finding->seats[i].part != part)
             continue;
         const char *between = shown == 0 ? " " : shown + 1 == count ? " and " : ", ";
         text = arena_format(arena, "%s%s%" PRId32, text, between, finding->seats[i].rank);
         shown++;
     }
-    if (shown < count)
-        text = arena_format(arena, "%s and %" PRIu32 " others", text, count - shown);
-    return text;
-}
-
-static const char *capital(const char *text, struct arena *arena) {
-    char *copy = arena_text(arena, slice_of(text));
-    if (copy[0] >= 'a' && copy[0] <= 'z')
-        copy[0] = (char)(copy[0] - 'a' + 'A');
-    return copy;
+    return shown == count ? text
+                          : arena_format(arena, "%s and %" PRIu32 " others", text, count - shown);
 }
 
 static const char *count_text(uint32_t count, struct arena *arena) {
@@ -95,15 +84,9 @@ string_id hang_main_operation(const struct hang_finding *finding) {
     return best;
 }
 
-const struct hang_seat *hang_first_with(const struct hang_finding *finding, enum hang_part part) {
-    for (uint32_t i = 0; i < finding->seat_count; i++)
-        if (finding->seats[i].part == part)
-            return &finding->seats[i];
-    return NULL;
-}
-
 // What a rank called, in as much detail as the kind needs.
 const char *hang_call_text(const struct hang_open *open, enum hang_kind kind, struct arena *arena) {
+    assert(open != NULL);
     const char *name = hang_operation_text(open->name, arena);
     if (kind == HANG_MISMATCH_SIZE && open->sizes != STRING_NONE)
         return arena_format(arena, "%s of %s", name, hang_text(open->sizes, SHAPE_SHOWN, arena));
@@ -112,149 +95,41 @@ const char *hang_call_text(const struct hang_open *open, enum hang_kind kind, st
     return name;
 }
 
-static const char *mismatch_headline(const struct hang_words *words) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    const struct hang_seat *odd = hang_first_with(finding, HANG_CULPRIT);
-    static const char *const WHAT[] = {"operations", "sizes", "data types"};
-    const char *what = WHAT[finding->kind - HANG_MISMATCH_TYPE];
-    if (odd == NULL || finding->usual == NULL)
-        return arena_format(arena,
-                            "Ranks called %s %" PRId64
-                            " of %s with different %s, and no majority says which is right",
-                            finding->kind == HANG_MISMATCH_TYPE ? "collective" : words->operation,
-                            words->sequence, words->group, what);
-    return arena_format(
-        arena, "%s called %s where %s called %s: collective %" PRId64 " of %s has different %s",
-        capital(words->culprits, arena), hang_call_text(odd->open, finding->kind, arena),
-        count_text(finding->usual_count, arena),
-        hang_call_text(finding->usual, finding->kind, arena), words->sequence, words->group, what);
-}
-
 // ", for 7 min 3 s when last seen", or nothing where only a file says that it hangs: as long as
 // the verdict's times say.
 static const char *waited_text(const struct hang_finding *finding, struct arena *arena) {
-    char waited[HUMAN_MAX];
     if (!finding->outlasts)
         return "";
-    human_duration((__int128)finding->end_ns - finding->start_ns, waited);
-    return arena_format(arena, ", for %s when last seen", waited);
-}
-
-static const char *missing_headline(const struct hang_words *words) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    const char *waiting = count_text(finding->waiting_count, arena);
-    const char *verb = finding->waiting_count == 1 ? "waits" : "wait";
-    if (finding->culprit_count > 0)
-        return arena_format(arena, "%s never called %s %" PRId64 " of %s; %s %s for it%s",
-                            capital(words->culprits, arena), words->operation, words->sequence,
-                            words->group, waiting, verb, waited_text(finding, arena));
-    return arena_format(arena, "%s %s in %s %" PRId64 " of %s for %s, held up elsewhere", waiting,
-                        verb, words->operation, words->sequence, words->group,
-                        hang_ranks_text(finding, HANG_VICTIM, arena));
-}
-
-static const char *peer_headline(const struct hang_words *words) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    const char *waiting = count_text(finding->waiting_count, arena);
-    const char *verb = finding->waiting_count == 1 ? "waits" : "wait";
-    if (finding->culprit_count > 0)
-        return arena_format(arena,
-                            "%s never came to the other side of %s in %s (operation %" PRId64
-                            "); %s %s for it",
-                            capital(words->culprits, arena), words->operation, words->group,
-                            words->sequence, waiting, verb);
-    if (finding->suspect_count > 0)
-        return arena_format(arena,
-                            "%s %s in %s (operation %" PRId64
-                            ") for %s, of which no dump "
-                            "is there",
-                            waiting, verb, words->group, words->sequence,
-                            hang_ranks_text(finding, HANG_SUSPECT, arena));
-    if (hang_first_with(finding, HANG_VICTIM) != NULL)
-        return arena_format(arena, "%s %s in %s (operation %" PRId64 ") for %s, held up elsewhere",
-                            waiting, verb, words->group, words->sequence,
-                            hang_ranks_text(finding, HANG_VICTIM, arena));
-    return arena_format(arena,
-                        "%s of %s wait for one another in a circle of sends and receives (%s, "
-                        "operation %" PRId64 ")",
-                        waiting, words->group, words->operation, words->sequence);
-}
-
-static const char *all_started_headline(const struct hang_words *words) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    uint32_t waiting = finding->waiting_count, others = finding->expected_count - waiting;
-    const char *where = arena_format(arena, "%s %" PRId64 " of %s", words->operation,
-                                     words->sequence, words->group);
-    if (others > 0)
-        return arena_format(
-            arena, "%s did not come out of %s, %" PRIu32 " other%s did: no rank is to blame",
-            count_text(waiting, arena), where, others, others == 1 ? "" : "s");
-    return arena_format(arena, "%s %s in %s and %s came out: no rank is to blame",
-                        waiting == 1 ? "The one rank that is known"
-                                     : arena_format(arena, "All %s", count_text(waiting, arena)),
-                        waiting == 1 ? "is" : "are", where, waiting == 1 ? "never" : "none");
-}
-
-const char *hang_headline(const struct hang_words *words) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    switch (finding->kind) {
-    case HANG_MISMATCH_TYPE:
-    case HANG_MISMATCH_SIZE:
-    case HANG_MISMATCH_DTYPE:
-        return mismatch_headline(words);
-    case HANG_MISSING_RANK:
-        return missing_headline(words);
-    case HANG_MISSING_DUMP:
-        return arena_format(arena, "%s wait%s in %s %" PRId64 " of %s; no dump is there of %s",
-                            count_text(finding->waiting_count, arena),
-                            finding->waiting_count == 1 ? "s" : "", words->operation,
-                            words->sequence, words->group,
-                            hang_ranks_text(finding, HANG_SUSPECT, arena));
-    case HANG_NOT_STARTED:
-        if (finding->culprit_count == 0)
-            return arena_format(arena, "%s %" PRId64 " of %s waits for %s, held up elsewhere",
-                                capital(words->operation, arena), words->sequence, words->group,
-                                hang_ranks_text(finding, HANG_VICTIM, arena));
-        return arena_format(
-            arena, "%s called %s %" PRId64 " of %s but never started it; the others wait in it",
-            capital(words->culprits, arena), words->operation, words->sequence, words->group);
-    case HANG_NOT_COMPLETED:
-        return arena_format(arena, "%s never completed %s %" PRId64 " of %s%s",
-                            capital(words->culprits, arena), words->operation, words->sequence,
-                            words->group,
-                            finding->expected_count > 1 ? ", which all others completed" : "");
-    case HANG_ALL_STARTED:
-        return all_started_headline(words);
-    default:
-        return peer_headline(words);
-    }
+    return arena_format(arena, ", for %s when last seen",
+                        duration_text((__int128)finding->end_ns - finding->start_ns, arena));
 }
 
 // -- where the named ranks run -------------------------------------------------------------------
 
 static int compare_nodes(const void *a, const void *b) {
-    return slice_compare(intern_slice(*(const string_id *)a), intern_slice(*(const string_id *)b));
+    return compare_strings(*(const string_id *)a, *(const string_id *)b);
 }
 
-// Of the culprits, or of the suspects when there are none.
+static enum hang_part placed_part(const struct hang_finding *finding) {
+    if (finding->kind == HANG_ALL_STARTED)
+        return HANG_BYSTANDER;
+    return finding->culprit_count > 0 ? HANG_CULPRIT : HANG_SUSPECT;
+}
+
 struct hang_nodes hang_find_nodes(const struct hang_store *store,
                                   const struct hang_finding *finding, struct arena *arena) {
     struct hang_nodes nodes = {.count = 0};
     if (hang_is_mismatch(finding->kind)) // the program is at fault, wherever it runs
         return nodes;
-    enum hang_part part = finding->culprit_count > 0 ? HANG_CULPRIT : HANG_SUSPECT;
     for (uint32_t i = 0; i < finding->seat_count && nodes.count < HANG_NODES_MAX; i++) {
-        if (finding->seats[i].part != part)
+        if (finding->seats[i].part != placed_part(finding))
             continue;
         const struct hang_rank *rank =
             hang_find_rank(store, finding->group->job, finding->seats[i].rank);
-        if (rank == NULL || rank->node == STRING_NONE)
+        if (rank == NULL || rank->node == STRING_NONE) {
+            nodes.some_unknown = true;
             continue;
+        }
         bool known = false;
         for (uint32_t j = 0; j < nodes.count; j++)
             known |= nodes.names[j] == rank->node;
@@ -275,50 +150,151 @@ static const char *nodes_text(const struct hang_nodes *nodes, struct arena *aren
     return arena_format(arena, " (on %s%s)", hang_text(nodes->names[0], 64, arena), more);
 }
 
-const char *hang_remediation(const struct hang_words *words, const struct hang_nodes *nodes) {
-    const struct hang_finding *finding = words->finding;
-    struct arena *arena = words->arena;
-    const char *where = nodes_text(nodes, arena);
-    const char *who = words->culprits;
-    switch (finding->kind) {
-    case HANG_MISMATCH_TYPE:
-    case HANG_MISMATCH_SIZE:
-    case HANG_MISMATCH_DTYPE:
-        if (finding->culprit_count == 0)
-            return "Make all ranks call the same collectives in the same order with the same "
-                   "shapes: look for branches and data that depend on the rank.";
-        return arena_format(arena,
-                            "Look in the program at what %s%s does differently before this call: a "
-                            "branch that depends on the rank or its data, a skipped or repeated "
-                            "collective, the shape of the last batch.",
-                            who, where);
-    case HANG_MISSING_DUMP:
-        return arena_format(arena,
-                            "Get the Flight Recorder dump of %s%s, or see whether the process is "
-                            "still there. Dumps are written with TORCH_FR_BUFFER_SIZE above 0 and "
-                            "TORCH_FR_DUMP_ON_TIMEOUT=1.",
-                            hang_ranks_text(finding, HANG_SUSPECT, arena), where);
-    case HANG_NOT_COMPLETED:
-        return arena_format(arena,
-                            "Look at the GPU and the network card of %s%s: its part of the "
-                            "operation ran and did not end, that of the others did.",
-                            who, where);
-    case HANG_ALL_STARTED:
-        return "All ranks came to the operation, so look at what is between them: network cards "
-               "and links, switches, NCCL's RAS output, kernel logs of the nodes.";
-    default:
-        if (finding->culprit_count == 0 && finding->suspect_count > 0)
-            return arena_format(arena,
-                                "Get the dump of %s%s, or see whether the process is still "
-                                "there.",
-                                hang_ranks_text(finding, HANG_SUSPECT, arena), where);
-        if (finding->culprit_count == 0)
-            return "Look at the other verdicts first: who is waited for here waits elsewhere. When "
-                   "there is none, ranks call operations of two groups in different orders.";
-        return arena_format(arena,
-                            "Look at what %s%s was doing instead: its stack (py-spy dump), its "
-                            "log, whether the process is still there, the data loader and "
-                            "checkpoints, and its GPU.",
-                            who, where);
-    }
+// -- sentences -----------------------------------------------------------------------------------
+
+#define ANY_KIND HANG_KIND_COUNT
+#define ANY_PART HANG_BYSTANDER
+
+// A template for findings of a kind whose gravest part is this one; the first that fits holds. A
+// mismatch of any sort is HANG_MISMATCH_TYPE.
+struct sentence {
+    enum hang_kind kind;
+    enum hang_part part;
+    const char *template;
+};
+
+static const struct sentence HEADLINES[] = {
+    {HANG_MISMATCH_TYPE, HANG_CULPRIT,
+     "{Who} called {odd_call} where {usual_ranks} called {usual_call}: collective {n} of {group} "
+     "has different {what}"},
+    {HANG_MISMATCH_TYPE, ANY_PART,
+     "Ranks called {mixed} {n} of {group} with different {what}, and no majority says which is "
+     "right"},
+    {HANG_MISSING_RANK, HANG_CULPRIT,
+     "{Who} never called {op} {n} of {group}; {waiting} {wait} for it{waited}"},
+    {HANG_MISSING_RANK, ANY_PART,
+     "{waiting} {wait} in {op} {n} of {group} for {victims}, held up elsewhere"},
+    {HANG_MISSING_DUMP, ANY_PART, "{waiting} {wait} in {op} {n} of {group}; {no_dump}"},
+    {HANG_NOT_STARTED, HANG_CULPRIT,
+     "{Who} called {op} {n} of {group} but never started it; the others wait in it"},
+    {HANG_NOT_STARTED, ANY_PART, "{Op} {n} of {group} waits for {victims}, held up elsewhere"},
+    {HANG_NOT_COMPLETED, ANY_PART, "{Who} never completed {op} {n} of {group}{others_did}"},
+    {HANG_ALL_STARTED, ANY_PART, "{all_started}: no rank is to blame"},
+    {HANG_MISSING_PEER, HANG_CULPRIT,
+     "{Who} never came to the other side of {op} in {group} (operation {n}); {waiting} {wait} for "
+     "it"},
+    {HANG_MISSING_PEER, HANG_SUSPECT,
+     "{waiting} {wait} in {group} (operation {n}) for {suspects}, without a dump"},
+    {HANG_MISSING_PEER, HANG_VICTIM,
+     "{waiting} {wait} in {group} (operation {n}) for {victims}, held up elsewhere"},
+    {ANY_KIND, ANY_PART,
+     "{waiting} of {group} wait for one another in a circle of sends and receives ({op}, operation "
+     "{n})"},
+};
+
+static const struct sentence REMEDIATIONS[] = {
+    {HANG_MISMATCH_TYPE, HANG_CULPRIT,
+     "Look in the program at what {who}{where} does differently before this call: a branch that "
+     "depends on the rank or its data, a skipped or repeated collective, the shape of the last "
+     "batch."},
+    {HANG_MISMATCH_TYPE, ANY_PART,
+     "Make all ranks call the same collectives in the same order with the same shapes: look for "
+     "branches and data that depend on the rank."},
+    {HANG_MISSING_DUMP, ANY_PART,
+     "Get the Flight Recorder dump of {suspects}{where}, or see whether the process is still "
+     "there. Dumps are written with TORCH_FR_BUFFER_SIZE above 0 and TORCH_FR_DUMP_ON_TIMEOUT=1."},
+    {HANG_NOT_COMPLETED, ANY_PART,
+     "Look at the GPU and the network card of {who}{where}: its part of the operation ran and did "
+     "not end, that of the others did."},
+    {HANG_ALL_STARTED, ANY_PART,
+     "All ranks came to the operation, so look at what is between them: network cards and links, "
+     "switches, NCCL's RAS output, kernel logs of the nodes."},
+    {ANY_KIND, HANG_CULPRIT,
+     "Look at what {who}{where} was doing instead: its stack (py-spy dump), its log, whether the "
+     "process is still there, the data loader and checkpoints, and its GPU."},
+    {ANY_KIND, HANG_SUSPECT,
+     "Get the dump of {suspects}{where}, or see whether the process is still there."},
+    {ANY_KIND, ANY_PART,
+     "Look at the other verdicts first: who is waited for here waits elsewhere. When there is "
+     "none, ranks call operations of two groups in different orders."},
+};
+
+static const struct hang_seat *first_with(const struct hang_finding *finding, enum hang_part part) {
+    for (uint32_t i = 0; i < finding->seat_count; i++)
+        if (finding->seats[i].part == part)
+            return &finding->seats[i];
+    return NULL;
+}
+
+static const char *find_sentence(const struct sentence *row, const struct hang_finding *finding) {
+    enum hang_kind kind = hang_is_mismatch(finding->kind) ? HANG_MISMATCH_TYPE : finding->kind;
+    enum hang_part part = finding->culprit_count > 0                 ? HANG_CULPRIT
+                          : finding->suspect_count > 0               ? HANG_SUSPECT
+                          : first_with(finding, HANG_VICTIM) != NULL ? HANG_VICTIM
+                                                                     : ANY_PART;
+    while ((row->kind != kind && row->kind != ANY_KIND) ||
+           (row->part != part && row->part != ANY_PART))
+        row++; // the last row holds for all
+    return row->template;
+}
+
+// "All 8 ranks are in all_reduce 7 of default_pg and none came out".
+static const char *all_started_text(const struct hang_finding *finding,
+                                    const struct text_field *fields, struct arena *arena) {
+    if (finding->expected_count > finding->waiting_count)
+        return text_fill(arena, "{waiting} did not come out of {op} {n} of {group}, {others} did",
+                         fields);
+    return text_fill(arena,
+                     finding->waiting_count == 1
+                         ? "The one rank that is known is in {op} {n} of {group} and never came out"
+                         : "All {waiting} are in {op} {n} of {group} and none came out",
+                     fields);
+}
+
+static const char *others_text(const struct hang_finding *finding, struct arena *arena) {
+    uint32_t others = finding->expected_count - finding->waiting_count;
+    return arena_format(arena, "%" PRIu32 " other%s", others, others == 1 ? "" : "s");
+}
+
+static const char *no_dump_text(const struct hang_finding *finding, struct arena *arena) {
+    const char *suspects = ranks_text(finding, HANG_SUSPECT, arena);
+    if (finding->from_lines)
+        return arena_format(arena, "no line of the logs is from %s", suspects);
+    return arena_format(arena, "no dump of %s %s", suspects,
+                        finding->has_old_dumps ? "is of that time" : "was found");
+}
+
+void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *finding,
+                    const struct hang_nodes *nodes, const char *group, const char *operation) {
+    static const char *const WHAT[] = {"operations", "sizes", "data types"};
+    struct arena *arena = builder->arena;
+    const struct hang_seat *odd = first_with(finding, HANG_CULPRIT);
+    bool mismatch = hang_is_mismatch(finding->kind), has_usual = mismatch && finding->usual != NULL;
+    assert(!mismatch || odd == NULL || has_usual);
+    struct text_field fields[] = {
+        {"all_started", ""},
+        {"who", ranks_text(finding, HANG_CULPRIT, arena)},
+        {"suspects", ranks_text(finding, HANG_SUSPECT, arena)},
+        {"victims", ranks_text(finding, HANG_VICTIM, arena)},
+        {"op", operation},
+        {"n", arena_format(arena, "%" PRId64, finding->sequence)},
+        {"group", group},
+        {"waiting", count_text(finding->waiting_count, arena)},
+        {"no_dump", no_dump_text(finding, arena)},
+        {"wait", finding->waiting_count == 1 ? "waits" : "wait"},
+        {"waited", waited_text(finding, arena)},
+        {"others", others_text(finding, arena)},
+        {"others_did", finding->expected_count > 1 ? ", which all others completed" : ""},
+        {"mixed", finding->kind == HANG_MISMATCH_TYPE ? "collective" : operation},
+        {"what", mismatch ? WHAT[finding->kind - HANG_MISMATCH_TYPE] : ""},
+        {"odd_call",
+         has_usual && odd != NULL ? hang_call_text(odd->open, finding->kind, arena) : ""},
+        {"usual_ranks", count_text(finding->usual_count, arena)},
+        {"usual_call", has_usual ? hang_call_text(finding->usual, finding->kind, arena) : ""},
+        {"where", nodes_text(nodes, arena)},
+        {NULL, NULL},
+    };
+    fields[0].value = all_started_text(finding, fields, arena);
+    builder_texts(builder, find_sentence(HEADLINES, finding), find_sentence(REMEDIATIONS, finding),
+                  fields);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has a link more corrected errors than a healthy one, and is it as fast as it could be?
+// Finds links with more corrected errors than a healthy one, or slower than they could be.
 //
 // A counter is looked at by the minute: from a mark to the first reading a minute or more behind
 // it. What grew in between, for a minute, is held against the limit that DCGM's health checks have
@@ -20,7 +20,7 @@ uint32_t aer_limit(const struct aer_facts *facts, const struct aer_device *devic
     if (width <= 0)
         width = device->link[LINK_WIDTH];
     if (generation <= 0 || generation >= (int)(sizeof RATES / sizeof *RATES) || width <= 0)
-        return facts->rules.limit;
+        return (uint32_t)facts->config->default_limit;
     return (RATES[generation] * (uint32_t)width + CENTS - 1) / CENTS;
 }
 
@@ -35,10 +35,12 @@ static void set_mark(struct aer_tracker *tracker, uint64_t time_ns, uint64_t val
 
 static void begin_storm(struct aer_facts *facts, struct aer_device *device, enum aer_source source,
                         uint32_t limit) {
+    assert(aer_incident_of(facts, device, INCIDENT_STORM) == NULL);
     struct aer_tracker *tracker = &device->trackers[source];
     struct aer_incident *incident = aer_incident_open(facts, device, INCIDENT_STORM);
     incident->source = (uint8_t)source;
     incident->first_ns = tracker->over_ns;
+    incident->since_ns = tracker->over_since_ns;
     incident->report_ns = tracker->over_report_ns;
     incident->limit = limit;
     incident->port = device->port;
@@ -46,6 +48,7 @@ static void begin_storm(struct aer_facts *facts, struct aer_device *device, enum
 
 static void go_on(struct aer_incident *incident, const struct aer_tracker *tracker,
                   uint64_t time_ns, uint64_t value) {
+    assert(incident->live != 0);
     incident->last_ns = time_ns;
     incident->rate = tracker->rate;
     incident->top_rate = tracker->top_rate;
@@ -55,7 +58,7 @@ static void go_on(struct aer_incident *incident, const struct aer_tracker *track
 
 static uint32_t rate_of(const struct aer_facts *facts, const struct aer_tracker *tracker,
                         uint64_t time_ns, uint64_t value) {
-    double rate = (double)(value - tracker->mark_value) * (double)facts->rules.minute_ns /
+    double rate = (double)(value - tracker->mark_value) * (double)facts->config->minute.ns /
                   (double)(time_ns - tracker->mark_ns);
     return rate >= 4e9 ? UINT32_MAX : (uint32_t)(rate + 0.5);
 }
@@ -68,6 +71,7 @@ static bool has_counter(const struct aer_device *device) {
 
 static void take_minute(struct aer_facts *facts, struct aer_device *device, enum aer_source source,
                         uint64_t time_ns, uint64_t value) {
+    assert(time_ns > device->trackers[source].mark_ns);
     struct aer_tracker *tracker = &device->trackers[source];
     struct aer_incident *incident = aer_incident_of(facts, device, INCIDENT_STORM);
     bool is_mine = incident != NULL && incident->source == source;
@@ -77,20 +81,22 @@ static void take_minute(struct aer_facts *facts, struct aer_device *device, enum
         tracker->over = 0;
         tracker->over_bits = 0;
         tracker->top_rate = 0;
-        if (++tracker->under >= facts->rules.minutes && is_mine)
+        if (++tracker->under >= facts->config->minutes && is_mine)
             aer_incident_end(facts, device, INCIDENT_STORM);
         return;
     }
     tracker->under = 0;
     if (tracker->over++ == 0 && !is_mine) {
         tracker->over_ns = time_ns;
-        tracker->over_from = tracker->mark_value;
+        // The line at the mark of the log is the first of the storm.
+        tracker->over_from = tracker->mark_value - (source == SOURCE_LOG);
+        tracker->over_since_ns = tracker->mark_ns;
         tracker->over_report_ns = tracker->report_ns;
     }
     if (tracker->rate > tracker->top_rate)
         tracker->top_rate = tracker->rate;
     tracker->over_bits |= tracker->report_bits;
-    if (incident == NULL && tracker->over >= facts->rules.minutes &&
+    if (incident == NULL && tracker->over >= facts->config->minutes &&
         (source != SOURCE_LOG || !has_counter(device))) {
         begin_storm(facts, device, source, limit);
         incident = aer_incident_of(facts, device, INCIDENT_STORM);
@@ -102,17 +108,20 @@ static void take_minute(struct aer_facts *facts, struct aer_device *device, enum
 
 static void take_value(struct aer_facts *facts, struct aer_device *device, enum aer_source source,
                        uint64_t time_ns, uint64_t value) {
+    assert(source < SOURCE_COUNT);
     struct aer_tracker *tracker = &device->trackers[source];
     if (tracker->last_ns != 0 && time_ns <= tracker->last_ns)
         return;
     if (tracker->last_ns == 0 || value < tracker->last_value) {
+        // A storm goes on counting from the new beginning.
+        tracker->over_from += value - tracker->last_value;
         set_mark(tracker, time_ns, value);
         tracker->over = tracker->under = 0;
         return;
     }
     tracker->last_ns = time_ns;
     tracker->last_value = value;
-    uint64_t minute_ns = facts->rules.minute_ns;
+    uint64_t minute_ns = duration_ns(facts->config->minute);
     if (time_ns - tracker->mark_ns < minute_ns - MINUTE_SLACK(minute_ns))
         return;
     take_minute(facts, device, source, time_ns, value);
@@ -129,6 +138,11 @@ void aer_corrected_take(struct aer_facts *facts, struct aer_device *device, uint
         tracker->report_bits |= bits;
     }
     take_value(facts, device, SOURCE_LOG, time_ns, ++device->reports);
+    struct aer_tracker *log = &device->trackers[SOURCE_LOG];
+    if (log->mark_ns == time_ns) {
+        log->report_ns = time_ns;
+        log->report_bits = bits;
+    }
 }
 
 static const enum aer_severity SEVERITIES[COUNT_KINDS] = {[COUNT_CORRECTABLE] = AER_CORRECTABLE,
@@ -137,6 +151,7 @@ static const enum aer_severity SEVERITIES[COUNT_KINDS] = {[COUNT_CORRECTABLE] = 
 
 void aer_counters_take(struct aer_facts *facts, struct aer_device *device,
                        const struct aer_fact *fact) {
+    assert(fact->kind == AER_FACT_COUNTERS);
     if ((fact->counters.has & 1u << COUNT_CORRECTABLE) != 0)
         take_value(facts, device, SOURCE_SYSFS, fact->time_ns,
                    fact->counters.count[COUNT_CORRECTABLE]);
@@ -168,7 +183,7 @@ static enum link_state judge_link(const struct aer_facts *facts, const struct ae
         return LINK_BAD;
     if (knows_generation && link[LINK_GENERATION] < link[LINK_MAX_GENERATION])
         return (has & 1u << LINK_UTILIZATION) != 0 &&
-                       link[LINK_UTILIZATION] > facts->rules.busy_percent
+                       link[LINK_UTILIZATION] > facts->config->busy_percent
                    ? LINK_BAD
                    : LINK_UNKNOWN;
     return knows_width || knows_generation ? LINK_GOOD : LINK_UNKNOWN;
@@ -180,18 +195,23 @@ static void take_link(struct aer_facts *facts, struct aer_device *device,
     if (state == LINK_UNKNOWN)
         return;
     struct aer_incident *incident = aer_incident_of(facts, device, INCIDENT_DEGRADED);
+    uint64_t before_ns = device->link_ns;
+    device->link_ns = fact->time_ns;
     if (state == LINK_GOOD) {
         device->bad_links = 0;
-        if (++device->good_links >= facts->rules.link_samples)
+        if (++device->good_links >= facts->config->link_samples)
             aer_incident_end(facts, device, INCIDENT_DEGRADED);
         return;
     }
     device->good_links = 0;
-    if (device->bad_links++ == 0 && incident == NULL)
+    if (device->bad_links++ == 0 && incident == NULL) {
         device->bad_ns = fact->time_ns;
-    if (incident == NULL && device->bad_links >= facts->rules.link_samples) {
+        device->bad_since_ns = before_ns;
+    }
+    if (incident == NULL && device->bad_links >= facts->config->link_samples) {
         incident = aer_incident_open(facts, device, INCIDENT_DEGRADED);
         incident->first_ns = device->bad_ns;
+        incident->since_ns = device->bad_since_ns;
         incident->port = device->port;
         memcpy(incident->link, device->link, sizeof incident->link);
     }
@@ -200,6 +220,7 @@ static void take_link(struct aer_facts *facts, struct aer_device *device,
 }
 
 void aer_gpu_take(struct aer_facts *facts, struct aer_device *device, const struct aer_fact *fact) {
+    assert(fact->kind == AER_FACT_GPU);
     int16_t xid = device->link[LINK_XID];
     for (unsigned i = 0; i < LINK_VALUES; i++)
         if ((fact->gpu.has & 1u << i) != 0)

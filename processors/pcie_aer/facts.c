@@ -3,42 +3,35 @@
 #include "processors/pcie_aer/facts.h"
 
 #include "base/sort.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/due_rows.h"
 #include "processors/cluster/tables.h"
 
-#include <assert.h>
-
-enum { WAITING_PER_CHUNK = 256, DEVICES_PER_CHUNK = 16, INCIDENTS_PER_CHUNK = 8 };
 _Static_assert(sizeof(struct aer_fact) == 80, "as option max_waiting says");
+KEYED_ROW_CHECK(struct aer_device, key);
 
-void aer_facts_init(struct aer_facts *facts, const struct aer_rules *rules) {
-    *facts = (struct aer_facts){.rules = *rules, .open_head = TABLE_NO_ROW};
-    table_init(&facts->waiting, "pcie_aer.waiting", sizeof(struct aer_fact), WAITING_PER_CHUNK);
-    keyed_rows_init(&facts->devices, "pcie_aer.devices", sizeof(struct aer_device),
-                    sizeof(struct aer_device_key), DEVICES_PER_CHUNK);
-    table_init(&facts->incidents, "pcie_aer.incidents", sizeof(struct aer_incident),
-               INCIDENTS_PER_CHUNK);
-}
+const struct row_type AER_FACT_ROWS = {
+    .size = sizeof(struct aer_fact),
+    .rows_per_chunk = 256,
+    .strings = {offsetof(struct aer_fact, node), offsetof(struct aer_fact, uuid),
+                offsetof(struct aer_fact, job)},
+};
+const struct row_type AER_DEVICE_ROWS = {
+    .size = sizeof(struct aer_device),
+    .key_size = sizeof(struct aer_device_key),
+    .rows_per_chunk = 16,
+    .strings = {offsetof(struct aer_device, key.node), offsetof(struct aer_device, uuid),
+                offsetof(struct aer_device, job)},
+};
+const struct row_type AER_INCIDENT_ROWS = {.size = sizeof(struct aer_incident),
+                                           .rows_per_chunk = 8};
 
-void aer_facts_release(struct aer_facts *facts) {
-    table_release(&facts->waiting);
-    keyed_rows_release(&facts->devices);
-    table_release(&facts->incidents);
-}
-
-void aer_facts_state(struct aer_facts *facts, struct state_list *list) {
-    struct state_entry *waiting = state_list_table(list, &facts->waiting);
-    state_entry_string(waiting, offsetof(struct aer_fact, node));
-    state_entry_string(waiting, offsetof(struct aer_fact, uuid));
-    state_entry_string(waiting, offsetof(struct aer_fact, job));
-    struct state_entry *devices = state_list_table(list, &facts->devices.table);
-    state_entry_string(devices, offsetof(struct aer_device, key.node));
-    state_entry_string(devices, offsetof(struct aer_device, uuid));
-    state_entry_string(devices, offsetof(struct aer_device, job));
-    state_list_table(list, &facts->incidents);
+void aer_facts_start(struct aer_facts *facts, const struct aer_config *config) {
+    facts->config = config;
+    facts->open_head = TABLE_NO_ROW;
 }
 
 void aer_facts_restored(struct aer_facts *facts) {
-    keyed_rows_restored(&facts->devices);
     facts->open_head = TABLE_NO_ROW;
     struct aer_device *device;
     for (uint32_t at = 0; (device = keyed_rows_next(&facts->devices, &at)) != NULL;)
@@ -46,25 +39,32 @@ void aer_facts_restored(struct aer_facts *facts) {
             aer_report_link(facts, device);
 }
 
-static struct aer_fact *fact_at(const struct aer_facts *facts, uint32_t row) {
-    return table_row(&facts->waiting, row);
+// -- What is told ---------------------------------------------------------------------------------
+
+static bool begins(struct slice text, struct slice start) {
+    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
 }
 
-// -- What is told ---------------------------------------------------------------------------------
+// What the driver in front of the address says: "nvidia", "nvidia-nvswitch" is none; "mlx5_core".
+static int flags_of(struct slice driver) {
+    if (slice_equal(driver, SLICE("pcieport")))
+        return FACT_BY_PORT_DRIVER;
+    if (slice_equal(driver, SLICE("nvidia")) || slice_equal(driver, SLICE("nvgpu")))
+        return FACT_OF_GPU;
+    return begins(driver, SLICE("mlx4_")) || begins(driver, SLICE("mlx5_")) ? FACT_OF_NIC : 0;
+}
 
 static bool read_line(const struct kernel_line *line, struct aer_fact *fact) {
     fact->line = (uint8_t)line->aer;
     fact->severity = (uint8_t)line->severity;
-    fact->flags =
-        (uint8_t)((line->multiple ? FACT_MULTIPLE : 0) |
-                  (slice_equal(line->driver, SLICE("pcieport")) ? FACT_BY_PORT_DRIVER : 0));
+    fact->flags = (uint8_t)((line->multiple ? FACT_MULTIPLE : 0) | flags_of(line->driver));
     fact->address = line->address;
     fact->port = line->port;
     fact->line_values.status = line->status;
     fact->line_values.mask = line->mask;
     fact->line_values.vendor = line->vendor;
     if (line->aer == AER_RECOVERED || line->aer == AER_FAILED) {
-        fact->kind = FACT_OUTCOME;
+        fact->kind = AER_FACT_OUTCOME;
         return true;
     }
     if (line->aer == AER_BIT) {
@@ -88,23 +88,24 @@ static bool read_kernel(const struct kernel_line *line, struct aer_fact *fact) {
     bool is_lost = line->kind == KERNEL_GPU_LOST;
     if (!is_lost && (line->kind != KERNEL_XID || (line->code != 79 && line->code != 167)))
         return false;
-    fact->kind = FACT_XID;
+    fact->kind = AER_FACT_XID;
     fact->address = line->address;
     fact->line_values.code = is_lost ? 79 : (uint16_t)line->code;
     return line->address != PCI_NONE;
 }
 
+// The total that sysfs tells, else the sum of what it tells of each error.
 static uint64_t sum_counters(const struct aer_counter *counters, uint32_t count, uint64_t total) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
         sum += counters[i].count;
-    return total > 0 || count == 0 ? total : sum;
+    return total > 0 ? total : sum;
 }
 
 static bool read_counters(const struct aer_counters *from, struct aer_fact *fact) {
-    fact->kind = FACT_COUNTERS;
-    fact->address = from->address;
     uint64_t *count = fact->counters.count;
+    fact->kind = AER_FACT_COUNTERS;
+    fact->address = from->address;
     count[COUNT_CORRECTABLE] =
         sum_counters(from->correctable, from->correctable_count, from->correctable_total);
     count[COUNT_NONFATAL] =
@@ -116,36 +117,47 @@ static bool read_counters(const struct aer_counters *from, struct aer_fact *fact
     return from->address != PCI_NONE;
 }
 
+// The whole number of a field; false when there is none of 0 or more.
+static bool read_whole(const struct gpu_sample *sample, enum gpu_field field, uint64_t *value) {
+    bool has = (sample->present >> field & 1) != 0 && sample->whole[field] >= 0;
+    *value = has ? (uint64_t)sample->whole[field] : 0;
+    return has;
+}
+
 static bool read_gpu(const struct gpu_sample *sample, struct aer_fact *fact) {
     static const enum gpu_field FIELDS[LINK_VALUES] = {
         [LINK_GENERATION] = GPU_PCIE_LINK_GENERATION,    [LINK_WIDTH] = GPU_PCIE_LINK_WIDTH,
         [LINK_MAX_GENERATION] = GPU_PCIE_MAX_GENERATION, [LINK_MAX_WIDTH] = GPU_PCIE_MAX_WIDTH,
         [LINK_UTILIZATION] = GPU_UTILIZATION_PERCENT,    [LINK_XID] = GPU_XID};
-    fact->kind = FACT_GPU;
+    uint64_t value;
+    fact->kind = AER_FACT_GPU;
     fact->address = sample->address;
     fact->time_ns = sample->time_ns;
     fact->node = sample->node;
     for (unsigned i = 0; i < LINK_VALUES; i++) {
-        int64_t value = sample->whole[FIELDS[i]];
-        if ((sample->present >> FIELDS[i] & 1) == 0 || value < 0 || value > INT16_MAX)
+        if (!read_whole(sample, FIELDS[i], &value) || value > INT16_MAX)
             continue;
         fact->gpu.link[i] = (int16_t)value;
         fact->gpu.has |= (uint16_t)(1u << i);
     }
-    if ((sample->present >> GPU_PCIE_REPLAYS & 1) != 0 && sample->whole[GPU_PCIE_REPLAYS] >= 0) {
-        fact->gpu.replays = (uint64_t)sample->whole[GPU_PCIE_REPLAYS];
+    if (read_whole(sample, GPU_PCIE_REPLAYS, &fact->gpu.replays))
         fact->gpu.has |= GPU_HAS_REPLAYS;
-    }
-    if ((sample->present >> GPU_PCIE_CORRECTABLE & 1) != 0 &&
-        sample->whole[GPU_PCIE_CORRECTABLE] >= 0) {
-        fact->gpu.correctable = (uint64_t)sample->whole[GPU_PCIE_CORRECTABLE];
+    if (read_whole(sample, GPU_PCIE_CORRECTABLE, &fact->gpu.correctable))
         fact->gpu.has |= GPU_HAS_CORRECTABLE;
-    }
     if (sample->uuid.size > 0)
         fact->uuid = intern(sample->uuid);
     if (fact->uuid == STRING_REFUSED)
         fact->uuid = STRING_NONE;
     return sample->address != PCI_NONE && fact->gpu.has != 0;
+}
+
+// The rank map says what is a GPU where nothing else does.
+static bool read_place(const struct event *event, struct aer_fact *fact) {
+    fact->kind = AER_FACT_GPU;
+    fact->address = event->place->address;
+    if (event->place->node != STRING_NONE)
+        fact->node = event->place->node;
+    return fact->address != PCI_NONE && fact->node != STRING_NONE;
 }
 
 static void keep(struct aer_facts *facts, const struct aer_fact *fact, struct arena *arena);
@@ -161,6 +173,8 @@ void aer_facts_add(struct aer_facts *facts, const struct event *event, struct ar
         keep(facts, &fact, arena);
     if (event->kind == EVENT_AER_COUNTERS && read_counters(event->aer, &fact))
         keep(facts, &fact, arena);
+    if (event->kind == EVENT_RANK_MAP && read_place(event, &fact))
+        keep(facts, &fact, arena);
     if (event->kind != EVENT_GPU_SAMPLE)
         return;
     const struct aer_fact plain = fact;
@@ -173,54 +187,37 @@ void aer_facts_add(struct aer_facts *facts, const struct event *event, struct ar
 
 // -- Devices --------------------------------------------------------------------------------------
 
-static uint32_t row_number(const struct keyed_rows *rows, const struct row_head *row) {
-    uint32_t number = rows->chains[row->hash & (rows->chain_count - 1)];
-    while (table_row(&rows->table, number) != row)
-        number = ((struct row_head *)table_row(&rows->table, number))->next;
-    return number;
+static bool is_idle(void *owner, const void *row) {
+    const struct aer_device *device = row;
+    (void)owner;
+    return device->incident_count == 0 && device->report.first_ns == 0;
 }
 
-static int compare_seen(const void *a, const void *b) {
-    const struct aer_device *first = *(struct aer_device *const *)a;
-    const struct aer_device *second = *(struct aer_device *const *)b;
-    return (first->seen_ns > second->seen_ns) - (first->seen_ns < second->seen_ns);
-}
-
-// When there are too many devices, a sixteenth of them goes: those heard of least recently that are
-// in no incident. Where these are too few, there may be up to twice as many; false when there is
-// no room for one more.
-static bool make_room(struct aer_facts *facts, struct arena *arena) {
-    uint32_t max = facts->rules.max_devices;
-    uint32_t count = keyed_rows_count(&facts->devices), at = 0, idle = 0;
-    if (count < max || (count < facts->looked_at && count < 2 * max))
-        return true;
-    if (count >= 2 * max && count < facts->looked_at)
-        return false;
-    struct aer_device **devices = arena_take(arena, count * sizeof *devices), *device;
-    while ((device = keyed_rows_next(&facts->devices, &at)) != NULL)
-        if (device->incident_count == 0 && device->report.first_ns == 0)
-            devices[idle++] = device;
-    sort_stable(devices, idle, sizeof *devices, arena, compare_seen);
-    uint32_t share = count - max + max / 16 + 1;
-    for (uint32_t i = 0; i < idle && i < share; i++, facts->evicted++)
-        keyed_rows_remove(&facts->devices, devices[i]);
-    // Not again for each device more: that would be a walk through all of them each time.
-    count = keyed_rows_count(&facts->devices);
-    facts->looked_at = count < max ? 0 : count + max / 16 + 1;
-    return count < 2 * max;
+static void forget_device(void *owner, void *row) {
+    assert(((struct aer_device *)row)->incident_count == 0);
+    struct aer_facts *facts = owner;
+    keyed_rows_remove(&facts->devices, row);
+    facts->evicted++;
 }
 
 static struct aer_device *find_device(struct aer_facts *facts, const struct aer_fact *fact,
                                       struct arena *arena) {
     struct aer_device_key key = {fact->node, fact->address};
     struct aer_device *device = keyed_rows_find(&facts->devices, &key);
+    const struct idle_rows devices = {.rows = &facts->devices,
+                                      .max = (uint32_t)facts->config->max_devices,
+                                      .time_offset = offsetof(struct aer_device, seen_ns),
+                                      .looked_at = &facts->looked_at,
+                                      .is_idle = is_idle,
+                                      .forget = forget_device,
+                                      .owner = facts};
     if (device == NULL) {
-        if (!make_room(facts, arena)) {
+        if (!idle_rows_make_room(&devices, arena)) {
             facts->evicted++;
             return NULL;
         }
         device = keyed_rows_add(&facts->devices, &key);
-        device->self = row_number(&facts->devices, &device->head);
+        device->self = keyed_rows_number(&facts->devices, device);
         device->port = PCI_NONE;
         for (unsigned i = 0; i < INCIDENT_KINDS; i++)
             device->open[i] = TABLE_NO_ROW;
@@ -236,7 +233,18 @@ static struct aer_device *find_device(struct aer_facts *facts, const struct aer_
 
 struct aer_incident *aer_incident_of(const struct aer_facts *facts, const struct aer_device *device,
                                      enum aer_incident_kind kind) {
+    assert(kind < INCIDENT_KINDS);
     return device->open[kind] == TABLE_NO_ROW ? NULL : aer_incident_at(facts, device->open[kind]);
+}
+
+const struct aer_incident *aer_incident_lead(const struct aer_facts *facts,
+                                             const struct aer_device *device) {
+    static const enum aer_incident_kind GRAVEST_FIRST[] = {INCIDENT_UNCORRECTABLE,
+                                                           INCIDENT_DEGRADED, INCIDENT_STORM};
+    for (size_t i = 0; i < sizeof GRAVEST_FIRST / sizeof *GRAVEST_FIRST; i++)
+        if (device->open[GRAVEST_FIRST[i]] != TABLE_NO_ROW)
+            return aer_incident_at(facts, device->open[GRAVEST_FIRST[i]]);
+    return NULL;
 }
 
 struct aer_incident *aer_incident_open(struct aer_facts *facts, struct aer_device *device,
@@ -262,6 +270,7 @@ void aer_incident_end(struct aer_facts *facts, struct aer_device *device,
 }
 
 void aer_incident_forget(struct aer_facts *facts, uint32_t row) {
+    assert(aer_incident_at(facts, row)->ended);
     struct aer_incident *incident = aer_incident_at(facts, row);
     aer_device_at(facts, incident->device)->incident_count--;
     incident->live = 0;
@@ -274,9 +283,9 @@ static void end_silent(struct aer_facts *facts, uint64_t now_ns) {
         const struct aer_incident *incident = aer_incident_at(facts, row);
         if (incident->live == 0 || incident->ended)
             continue;
-        uint64_t bound = facts->rules.silence_ns, since = incident->last_ns;
+        uint64_t bound = duration_ns(facts->config->silence), since = incident->last_ns;
         if (incident->kind == INCIDENT_UNCORRECTABLE) {
-            bound = facts->rules.hold_ns;
+            bound = duration_ns(facts->config->hold);
             since = incident->xid_ns > since ? incident->xid_ns : since;
         } else if (incident->kind == INCIDENT_STORM && incident->source != SOURCE_LOG) {
             const struct aer_device *device = aer_device_at(facts, incident->device);
@@ -290,49 +299,32 @@ static void end_silent(struct aer_facts *facts, uint64_t now_ns) {
 
 // -- In order of time -----------------------------------------------------------------------------
 
-struct listed {
-    const struct aer_fact *fact;
-    uint32_t row;
-};
-
-static int compare_listed(const void *a, const void *b) {
-    const struct aer_fact *first = ((const struct listed *)a)->fact;
-    const struct aer_fact *second = ((const struct listed *)b)->fact;
-    if (first->time_ns != second->time_ns)
-        return first->time_ns < second->time_ns ? -1 : 1;
-    if (first->kind != second->kind)
-        return first->kind < second->kind ? -1 : 1;
-    // Devices do not depend on one another; what is told of one is ordered by what it says.
-    if (first->node != second->node)
-        return first->node < second->node ? -1 : 1;
-    if (first->address != second->address)
-        return first->address < second->address ? -1 : 1;
-    if (first->line != second->line)
-        return first->line < second->line ? -1 : 1;
-    size_t from = offsetof(struct aer_fact, address);
-    int order =
-        memcmp((const char *)first + from, (const char *)second + from, sizeof *first - from);
-    if (order == 0)
-        order = (first->flags > second->flags) - (first->flags < second->flags);
-    if (order == 0)
-        order = slice_compare(intern_slice(first->uuid), intern_slice(second->uuid));
-    return order != 0 ? order : slice_compare(intern_slice(first->job), intern_slice(second->job));
+static bool is_due(const void *row, uint64_t until_ns) {
+    const struct aer_fact *fact = row;
+    return fact->live != 0 && fact->time_ns <= until_ns;
 }
 
-static struct listed *list_waiting(const struct aer_facts *facts, uint64_t until_ns,
-                                   struct arena *arena, uint32_t *count) {
-    struct listed *list = arena_take(arena, (facts->waiting.used + 1) * sizeof *list);
-    *count = 0;
-    for (uint32_t row = 0; row < facts->waiting.used; row++)
-        if (fact_at(facts, row)->live != 0 && fact_at(facts, row)->time_ns <= until_ns)
-            list[(*count)++] = (struct listed){fact_at(facts, row), row};
-    sort_stable(list, *count, sizeof *list, arena, compare_listed);
-    return list;
+static int compare_facts(const void *left, const void *right) {
+    const struct aer_fact *a = ((const struct due_row *)left)->row;
+    const struct aer_fact *b = ((const struct due_row *)right)->row;
+    // Devices do not depend on one another; what is told of one is ordered by what it says.
+    int order = COMPARE_KEYS(COMPARE(a->time_ns, b->time_ns), COMPARE(a->kind, b->kind),
+                             COMPARE(a->node, b->node), COMPARE(a->address, b->address),
+                             COMPARE(a->line, b->line));
+    size_t from = offsetof(struct aer_fact, address);
+    if (order == 0)
+        order = memcmp((const char *)a + from, (const char *)b + from, sizeof *a - from);
+    if (order == 0)
+        order = COMPARE(a->flags, b->flags);
+    if (order == 0)
+        order = compare_strings(a->uuid, b->uuid);
+    return order != 0 ? order : compare_strings(a->job, b->job);
 }
 
 static void take(struct aer_facts *facts, const struct aer_fact *fact, struct arena *arena) {
+    assert(fact->live != 0 && fact->time_ns != 0);
     aer_reports_close(facts, fact->time_ns);
-    if (fact->kind == FACT_OUTCOME) {
+    if (fact->kind == AER_FACT_OUTCOME) {
         aer_outcome_take(facts, fact);
         return;
     }
@@ -340,47 +332,50 @@ static void take(struct aer_facts *facts, const struct aer_fact *fact, struct ar
     if (device == NULL)
         return;
     switch ((enum aer_fact_kind)fact->kind) {
-    case FACT_LINE:
+    case AER_FACT_LINE:
         aer_report_take(facts, device, fact);
         break;
-    case FACT_COUNTERS:
+    case AER_FACT_COUNTERS:
         aer_counters_take(facts, device, fact);
         break;
-    case FACT_GPU:
+    case AER_FACT_GPU:
         device->is_gpu = true;
         if (fact->uuid != STRING_NONE)
             device->uuid = fact->uuid;
         aer_gpu_take(facts, device, fact);
         break;
-    case FACT_XID:
+    case AER_FACT_XID:
         device->is_gpu = true;
         aer_xid_take(facts, device, fact->time_ns, fact->line_values.code, false);
         break;
-    case FACT_OUTCOME:
+    case AER_FACT_OUTCOME:
         break;
     }
 }
 
+static struct due_rows list_waiting(const struct aer_facts *facts, uint64_t until_ns,
+                                    struct arena *arena) {
+    return due_rows_sorted(&facts->waiting, is_due, until_ns, arena, compare_facts);
+}
+
 static void take_until(struct aer_facts *facts, uint64_t until_ns, struct arena *arena) {
-    uint32_t count;
-    struct listed *list = list_waiting(facts, until_ns, arena, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        take(facts, list[i].fact, arena);
-        fact_at(facts, list[i].row)->live = 0;
-        table_free(&facts->waiting, list[i].row);
+    struct due_rows due = list_waiting(facts, until_ns, arena);
+    for (uint32_t i = 0; i < due.count; i++) {
+        take(facts, due.items[i].row, arena);
+        ((struct aer_fact *)due.items[i].row)->live = 0;
+        table_free(&facts->waiting, due.items[i].number);
     }
 }
 
 static void keep(struct aer_facts *facts, const struct aer_fact *fact, struct arena *arena) {
+    assert(fact->live != 0);
     if (fact->time_ns == 0)
         return;
-    if (table_live(&facts->waiting) >= facts->rules.max_waiting) {
-        uint32_t count;
-        struct listed *list = list_waiting(facts, UINT64_MAX, arena, &count);
-        take_until(facts, list[count / 2].fact->time_ns, arena);
+    if (table_live(&facts->waiting) >= facts->config->max_waiting) {
+        struct due_rows due = list_waiting(facts, UINT64_MAX, arena);
+        take_until(facts, ((struct aer_fact *)due.items[due.count / 2].row)->time_ns, arena);
     }
-    uint32_t row = table_add(&facts->waiting);
-    *fact_at(facts, row) = *fact;
+    *(struct aer_fact *)table_row(&facts->waiting, table_add(&facts->waiting)) = *fact;
 }
 
 void aer_facts_advance(struct aer_facts *facts, uint64_t now_ns, bool last, struct arena *arena) {

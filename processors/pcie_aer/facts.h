@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the PCI Express devices of the nodes, and what went wrong with them?
+// Gathers what is reported of PCI Express devices, and finds what went wrong with them.
 //
 // What is told (lines, counters, Xids) waits until an evaluation reaches it and is then taken in
 // order of time, so that neither the order of lines nor the size of batches makes a difference.
-// Lines of one device within `gather_ns` are one report; counters are looked at by the minute. What
+// Lines of one device within `gather` are one report; counters are looked at by the minute. What
 // comes of it are incidents: an uncorrectable error, a storm of corrected ones, a degraded link; at
 // most one of each kind a device is open. Memory: 80 bytes for what waits, about 700 a device.
 #pragma once
 
-#include "base/arena.h"
-#include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
-#include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/detector.h"
+#include "processors/cluster/row_bound.h"
 
-struct aer_rules {
-    uint64_t gather_ns;  // from the first line of a report to its last
-    uint64_t minute_ns;  // what corrected errors are counted over
-    uint64_t outcome_ns; // how long after a report its outcome may come
-    uint64_t hold_ns;    // an uncorrectable error is over so long after the last report
-    uint64_t silence_ns; // counters that were not told for so long say nothing any more
-    uint32_t minutes;    // in a row that make a storm, or end one
-    uint32_t link_samples;
-    uint32_t limit; // a minute, where the link is not known
+struct aer_config {
+    struct duration gather;  // from the first line of a report to its last
+    struct duration outcome; // how long after a report its outcome may come
+    struct duration hold;    // an uncorrectable error is over so long after the last report
+    struct duration silence; // counters that were not told for so long say nothing any more
+    struct duration minute;  // what corrected errors are counted over
+    int64_t minutes;         // in a row that make a storm, or end one
+    int64_t link_samples;
+    int64_t default_limit; // a minute, where the link is not known
+    int64_t max_devices, max_waiting;
     double busy_percent;
-    uint32_t max_devices;
-    uint32_t max_waiting;
+    int64_t confidence_fatal, confidence_nonfatal, confidence_storm, confidence_degraded;
+    int64_t xid_bonus, port_only_penalty, counter_only_penalty;
 };
 
 // -- What waits -----------------------------------------------------------------------------------
 
 // In the order in which things of one moment are taken.
-enum aer_fact_kind { FACT_LINE, FACT_COUNTERS, FACT_GPU, FACT_OUTCOME, FACT_XID };
+enum aer_fact_kind {
+    AER_FACT_LINE,
+    AER_FACT_COUNTERS,
+    AER_FACT_GPU,
+    AER_FACT_OUTCOME,
+    AER_FACT_XID
+};
 
 enum aer_counter_kind { COUNT_CORRECTABLE, COUNT_NONFATAL, COUNT_FATAL, COUNT_KINDS };
 
@@ -46,7 +51,7 @@ enum aer_link_value {
 };
 
 struct aer_fact {
-    uint32_t chain;
+    uint32_t chain; // the table's own
     uint32_t live;
     string_id node, uuid, job;
     uint8_t kind; // enum aer_fact_kind
@@ -73,7 +78,12 @@ struct aer_fact {
         } gpu;
     };
 };
-enum { FACT_MULTIPLE = 1, FACT_BY_PORT_DRIVER = 2 };
+enum {
+    FACT_MULTIPLE = 1,
+    FACT_BY_PORT_DRIVER = 2,
+    FACT_OF_GPU = 4, // by the name of its driver
+    FACT_OF_NIC = 8,
+};
 enum { GPU_HAS_REPLAYS = 1 << LINK_VALUES, GPU_HAS_CORRECTABLE = 1 << (LINK_VALUES + 1) };
 
 // -- Devices --------------------------------------------------------------------------------------
@@ -104,6 +114,7 @@ struct aer_tracker {
     uint64_t over_from;      // the counter's value in front of it
     uint64_t report_ns;      // first corrected report since the mark; 0: none
     uint64_t over_report_ns; // the same of the first minute over the limit
+    uint64_t over_since_ns;  // when that minute began
     uint32_t report_bits, over_bits;
     uint32_t over, under; // minutes in a row
     uint32_t rate;        // of the last minute
@@ -128,7 +139,7 @@ struct aer_device {
     uint64_t seen_ns;
     pci_address port; // that told of it
     uint16_t vendor;
-    bool is_gpu, is_port;
+    bool is_gpu, is_nic, is_port;
     struct aer_report report;
     struct aer_tracker trackers[SOURCE_COUNT];
     uint64_t count[COUNT_KINDS], count_ns[COUNT_KINDS]; // nonfatal and fatal of sysfs
@@ -136,6 +147,8 @@ struct aer_device {
     int16_t link[LINK_VALUES];                          // -1: not known
     uint32_t bad_links, good_links;                     // samples in a row
     uint64_t bad_ns;                                    // the first of the bad ones
+    uint64_t bad_since_ns;                              // the sample before it; 0: none
+    uint64_t link_ns;                                   // the last that told of the link
 };
 
 // -- Incidents ------------------------------------------------------------------------------------
@@ -158,6 +171,8 @@ struct aer_incident {
     uint32_t device;
     uint8_t kind; // enum aer_incident_kind
     bool ended;
+    bool reported;     // as a verdict of its own
+    uint64_t since_ns; // it began behind this moment, and at first_ns at the latest; 0: at first_ns
     // Uncorrectable:
     uint8_t severity; // the worst
     bool has_device_line, has_lines, xid_by_gauge;
@@ -177,20 +192,23 @@ struct aer_incident {
     int16_t link[LINK_VALUES];
 };
 
+extern const struct row_type AER_FACT_ROWS, AER_DEVICE_ROWS, AER_INCIDENT_ROWS;
+
+// Its tables are the owner's state rows.
 struct aer_facts {
-    struct aer_rules rules;
-    struct table waiting;
-    struct keyed_rows devices;
-    struct table incidents;
-    uint32_t open_head; // devices with an open report, in no order; TABLE_NO_ROW: none
-    uint64_t oldest_ns; // the first line of the oldest of them, or earlier
-    uint64_t evicted;
-    uint32_t looked_at; // with fewer devices there is no use in looking for ones to forget
+    const struct aer_config *config;
+    struct table waiting;      // AER_FACT_ROWS
+    struct keyed_rows devices; // AER_DEVICE_ROWS
+    struct table incidents;    // AER_INCIDENT_ROWS
+    uint32_t open_head;        // devices with an open report, in no order; TABLE_NO_ROW: none
+    uint64_t oldest_ns;        // the first line of the oldest of them, or earlier
+    uint64_t evicted;          // since the start
+    uint32_t looked_at;        // of idle_rows
 };
 
-void aer_facts_init(struct aer_facts *facts, const struct aer_rules *rules);
-void aer_facts_release(struct aer_facts *facts);
-void aer_facts_state(struct aer_facts *facts, struct state_list *list);
+// `config` lives as long.
+void aer_facts_start(struct aer_facts *facts, const struct aer_config *config);
+// After a load.
 void aer_facts_restored(struct aer_facts *facts);
 
 // Keeps what an event says; events of other kinds are passed over. O(1), but that what waits is
@@ -207,10 +225,15 @@ static inline struct aer_incident *aer_incident_at(const struct aer_facts *facts
 }
 // After it has ended and was put out.
 void aer_incident_forget(struct aer_facts *facts, uint32_t row);
+// What is said of a device while several incidents of it are open: that of the gravest kind: an
+// uncorrectable error, then a degraded link, then a storm; the others are evidence of it. NULL:
+// none is open.
+const struct aer_incident *aer_incident_lead(const struct aer_facts *facts,
+                                             const struct aer_device *device);
 // Corrected errors a minute that a healthy link may have.
 uint32_t aer_limit(const struct aer_facts *facts, const struct aer_device *device);
 
-// -- Parts (pcie_aer_report.c, pcie_aer_counter.c) ------------------------------------------------
+// -- Parts (report.c, counter.c) ------------------------------------------------
 
 struct aer_incident *aer_incident_open(struct aer_facts *facts, struct aer_device *device,
                                        enum aer_incident_kind kind);

@@ -1,181 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which PCI Express links fail? See README.md for the rules. At an evaluation what happened up to
-// now is taken in order of time (pcie_aer_facts.c); each incident that stands is a verdict.
+// Names PCI Express links that fail. See README.md for the rules. At an evaluation what happened up
+// to now is taken in order of time (facts.c); each incident that stands is a verdict.
 // O(what waits · log + incidents) an evaluation.
-#include "processors/pcie_aer.h"
+#include "pipeline/component/component.h"
 
-#include "base/metrics/metrics.h"
 #include "base/sort.h"
-#include "pipeline/component/verdict_ledger.h"
+#include "processors/cluster/compare.h"
 #include "processors/pcie_aer/verdict.h"
 
-struct pcie_aer_config {
-    struct duration gather, outcome, hold, silence, minute;
-    int64_t minutes, link_samples, default_limit, max_devices, max_waiting;
-    double busy_percent;
-    int64_t confidence_fatal, confidence_nonfatal, confidence_storm, confidence_degraded;
-    int64_t xid_bonus, port_only_penalty, counter_only_penalty;
-};
-
 struct pcie_aer {
+    struct detector_base base;
+    struct aer_config config;
     struct aer_facts facts;
-    struct aer_confidence confidence;
-    struct verdict_ledger ledger;
-    struct metric *evicted;
 };
 
-#define FIELD(name) offsetof(struct pcie_aer_config, name)
-#define PERCENT(field, value, text)                                                                \
-    {                                                                                              \
-        .name = #field, .type = OPTION_INT, .offset = FIELD(field), .default_value = (value),      \
-        .min = 0, .max = 97, .help = (text)                                                        \
-    }
+#define AER_OPTION(field, kind, ...) OPTION(struct aer_config, field, kind, __VA_ARGS__)
 
 static const struct option OPTIONS[] = {
-    {.name = "gather",
-     .type = OPTION_DURATION,
-     .offset = FIELD(gather),
-     .default_value = "50ms",
-     .min = 0.001,
-     .max = 10,
-     .help = "lines of one device that come within this time of the first are one report"},
-    {.name = "outcome",
-     .type = OPTION_DURATION,
-     .offset = FIELD(outcome),
-     .default_value = "1m",
-     .min = 0,
-     .max = 3600,
-     .help = "how long after a report its recovery, or Xid 79 or 167, belongs to it"},
-    {.name = "hold",
-     .type = OPTION_DURATION,
-     .offset = FIELD(hold),
-     .default_value = "24h",
-     .min = 1,
-     .max = 31536000,
-     .help = "how long an uncorrectable error stands after its last report; a later one is another "
-             "verdict"},
-    {.name = "minute",
-     .type = OPTION_DURATION,
-     .offset = FIELD(minute),
-     .default_value = "1m",
-     .min = 1,
-     .max = 3600,
-     .help = "the time over which corrected errors are held against the limit"},
-    {.name = "minutes",
-     .type = OPTION_INT,
-     .offset = FIELD(minutes),
-     .default_value = "2",
-     .min = 1,
-     .max = 1000,
-     .help = "how many of those in a row must be over the limit to make a storm, and under it to "
-             "end one"},
-    {.name = "default_limit",
-     .type = OPTION_INT,
-     .offset = FIELD(default_limit),
-     .default_value = "31",
-     .min = 0,
-     .max = 1000000000,
-     .help =
-         "corrected errors in that time that a link may have whose generation and width are not "
-         "known"},
-    {.name = "silence",
-     .type = OPTION_DURATION,
-     .offset = FIELD(silence),
-     .default_value = "10m",
-     .min = 1,
-     .max = 86400,
-     .help = "a storm or a degraded link is over when nothing was read for so long"},
-    {.name = "link_samples",
-     .type = OPTION_INT,
-     .offset = FIELD(link_samples),
-     .default_value = "2",
-     .min = 1,
-     .max = 1000,
-     .help = "readings in a row that make a link a degraded one, or a good one again"},
-    {.name = "busy_percent",
-     .type = OPTION_RATIO,
-     .offset = FIELD(busy_percent),
-     .default_value = "50",
-     .min = 0,
-     .max = 100,
-     .help = "utilization above which a GPU's link should run at its highest generation"},
-    PERCENT(confidence_fatal, "85", "confidence of uncorrectable_fatal"),
-    PERCENT(confidence_nonfatal, "80", "confidence of uncorrectable_nonfatal"),
-    PERCENT(confidence_storm, "80", "confidence of correctable_storm"),
-    PERCENT(confidence_degraded, "75", "confidence of link_degraded"),
-    PERCENT(xid_bonus, "10", "added where the GPU was lost afterwards"),
-    PERCENT(port_only_penalty, "30", "taken off where only a port told of the error"),
-    PERCENT(counter_only_penalty, "15", "taken off where a counter grew and the log says nothing"),
-    {.name = "max_devices",
-     .type = OPTION_INT,
-     .offset = FIELD(max_devices),
-     .default_value = "65536",
-     .min = 1,
-     .max = 1048576,
-     .help = "devices to keep; those heard of least recently are forgotten"},
-    {.name = "max_waiting",
-     .type = OPTION_INT,
-     .offset = FIELD(max_waiting),
-     .default_value = "1048576",
-     .min = 1024,
-     .max = 67108864,
-     .help =
-         "lines and readings to keep until they are judged, 80 bytes each; when there are more, "
-         "the earlier half is taken before all lines of its time have come"},
+    AER_OPTION(gather, OPTION_DURATION, .default_value = "50ms", .min = 0.001, .max = 10,
+               .help = "lines of one device that come within this time of the first are one "
+                       "report"),
+    AER_OPTION(outcome, OPTION_DURATION, .default_value = "1m", .max = 3600,
+               .help = "how long after a report its recovery, or Xid 79 or 167, belongs to it"),
+    AER_OPTION(hold, OPTION_DURATION, .default_value = "24h", .min = 1, .max = 31536000,
+               .help = "how long an uncorrectable error stands after its last report; a later one "
+                       "is another verdict"),
+    AER_OPTION(minute, OPTION_DURATION, .default_value = "1m", .min = 1, .max = 3600,
+               .help = "the time over which corrected errors are held against the limit"),
+    AER_OPTION(minutes, OPTION_INT, .default_value = "2", .min = 1, .max = 1000,
+               .help = "how many of those in a row must be over the limit to make a storm, and "
+                       "under it to end one"),
+    AER_OPTION(default_limit, OPTION_INT, .default_value = "31", .max = 1000000000,
+               .help = "corrected errors in that time that a link may have whose generation and "
+                       "width are not known"),
+    AER_OPTION(silence, OPTION_DURATION, .default_value = "10m", .min = 1, .max = 86400,
+               .help = "a storm or a degraded link is over when nothing was read for so long"),
+    AER_OPTION(link_samples, OPTION_INT, .default_value = "2", .min = 1, .max = 1000,
+               .help = "readings in a row that make a link a degraded one, or a good one again"),
+    AER_OPTION(busy_percent, OPTION_RATIO, .default_value = "50", .max = 100,
+               .help = "utilization above which a GPU's link should run at its highest "
+                       "generation"),
+    AER_OPTION(confidence_fatal, OPTION_INT, .default_value = "85", .max = 97,
+               .help = "confidence of uncorrectable_fatal"),
+    AER_OPTION(confidence_nonfatal, OPTION_INT, .default_value = "80", .max = 97,
+               .help = "confidence of uncorrectable_nonfatal"),
+    AER_OPTION(confidence_storm, OPTION_INT, .default_value = "80", .max = 97,
+               .help = "confidence of correctable_storm"),
+    AER_OPTION(confidence_degraded, OPTION_INT, .default_value = "75", .max = 97,
+               .help = "confidence of link_degraded"),
+    AER_OPTION(xid_bonus, OPTION_INT, .default_value = "10", .max = 97,
+               .help = "added where the GPU was lost afterwards"),
+    AER_OPTION(port_only_penalty, OPTION_INT, .default_value = "30", .max = 97,
+               .help = "taken off where only a port told of the error"),
+    AER_OPTION(counter_only_penalty, OPTION_INT, .default_value = "15", .max = 97,
+               .help = "taken off where a counter grew and the log says nothing"),
+    AER_OPTION(max_devices, OPTION_INT, .default_value = "65536", .min = 1, .max = 1048576,
+               .help = "devices to keep; those heard of least recently are forgotten"),
+    AER_OPTION(max_waiting, OPTION_INT, .default_value = "1048576", .min = 1024, .max = 67108864,
+               .help =
+                   "lines and readings to keep until they are judged, 80 bytes each; when there "
+                   "are more, the earlier half is taken before all lines of its time have "
+                   "come"),
 };
 
-static const struct metric_family EVICTED = {
-    .name = "culprit_detector_evicted_total",
-    .help = "Entries that a detector forgot because a bound was reached.",
-    .type = METRIC_COUNTER,
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct pcie_aer, facts.waiting, "pcie_aer.waiting", AER_FACT_ROWS),
+    STATE_ROWS(struct pcie_aer, facts.devices, "pcie_aer.devices", AER_DEVICE_ROWS),
+    STATE_ROWS(struct pcie_aer, facts.incidents, "pcie_aer.incidents", AER_INCIDENT_ROWS),
+    STATE_PART(struct pcie_aer, base.ledger, "pcie_aer.verdicts", VERDICT_LEDGER),
 };
-
-static enum status pcie_start(void *instance, const void *config,
-                              const struct component_context *context, struct error *error) {
-    struct pcie_aer *self = instance;
-    const struct pcie_aer_config *given = config;
-    (void)context;
-    (void)error;
-    struct aer_rules rules = {.gather_ns = (uint64_t)given->gather.ns,
-                              .minute_ns = (uint64_t)given->minute.ns,
-                              .outcome_ns = (uint64_t)given->outcome.ns,
-                              .hold_ns = (uint64_t)given->hold.ns,
-                              .silence_ns = (uint64_t)given->silence.ns,
-                              .minutes = (uint32_t)given->minutes,
-                              .link_samples = (uint32_t)given->link_samples,
-                              .limit = (uint32_t)given->default_limit,
-                              .busy_percent = given->busy_percent,
-                              .max_devices = (uint32_t)given->max_devices,
-                              .max_waiting = (uint32_t)given->max_waiting};
-    self->confidence = (struct aer_confidence){.fatal = (int)given->confidence_fatal,
-                                               .nonfatal = (int)given->confidence_nonfatal,
-                                               .storm = (int)given->confidence_storm,
-                                               .degraded = (int)given->confidence_degraded,
-                                               .with_xid = (int)given->xid_bonus,
-                                               .port_only = (int)given->port_only_penalty,
-                                               .by_counter = (int)given->counter_only_penalty};
-    aer_facts_init(&self->facts, &rules);
-    verdict_ledger_init(&self->ledger, "pcie_aer.verdicts");
-    self->evicted = METRIC(&EVICTED, "detector", "pcie_aer");
-    return STATUS_OK;
-}
-
-static void pcie_stop(void *instance) {
-    struct pcie_aer *self = instance;
-    aer_facts_release(&self->facts);
-    verdict_ledger_release(&self->ledger);
-}
-
-static void pcie_state(void *instance, struct state_list *list) {
-    struct pcie_aer *self = instance;
-    aer_facts_state(&self->facts, list);
-    verdict_ledger_state(&self->ledger, list);
-}
 
 static void pcie_restored(void *instance) {
-    struct pcie_aer *self = instance;
-    aer_facts_restored(&self->facts);
-    verdict_ledger_restored(&self->ledger);
+    aer_facts_restored(&((struct pcie_aer *)instance)->facts);
 }
 
 struct listed {
@@ -185,15 +81,14 @@ struct listed {
     uint64_t start_ns;
 };
 
-static int compare_listed(const void *a, const void *b) {
-    const struct listed *first = a, *second = b;
-    if (first->start_ns != second->start_ns)
-        return first->start_ns < second->start_ns ? -1 : 1;
-    int order = slice_compare(intern_slice(first->device->key.node),
-                              intern_slice(second->device->key.node));
-    if (order == 0 && first->device->key.function != second->device->key.function)
-        order = first->device->key.function < second->device->key.function ? -1 : 1;
-    return order != 0 ? order : (int)first->incident->kind - (int)second->incident->kind;
+static int compare_listed(const void *left, const void *right) {
+    const struct listed *a = left, *b = right;
+    int order = COMPARE(a->start_ns, b->start_ns);
+    if (order == 0)
+        order = compare_strings(a->device->key.node, b->device->key.node);
+    return order != 0 ? order
+                      : COMPARE_KEYS(COMPARE(a->device->key.function, b->device->key.function),
+                                     COMPARE(a->incident->kind, b->incident->kind));
 }
 
 static struct listed *list_incidents(const struct aer_facts *facts, struct arena *arena,
@@ -219,44 +114,57 @@ static void report(struct pcie_aer *self, struct batch *batch) {
     uint32_t count;
     const struct listed *list = list_incidents(&self->facts, batch->arena, &count);
     for (uint32_t i = 0; i < count; i++) {
-        struct verdict_draft draft = {.arena = batch->arena};
-        aer_verdict(&self->facts, list[i].incident, &self->confidence, &draft);
-        bool ended = list[i].incident->ended;
-        verdict_ledger_report(&self->ledger, batch, &draft.verdict, ended, 0);
-        if (ended)
+        struct aer_incident *incident = aer_incident_at(&self->facts, list[i].row);
+        // One verdict a device: the others are evidence of the gravest, while that stands.
+        bool leads = aer_incident_lead(&self->facts, list[i].device) == incident;
+        if (leads || incident->ended || incident->reported) {
+            struct verdict_builder builder = {.arena = batch->arena};
+            aer_verdict_build(&self->facts, incident, &builder);
+            verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, !leads, 0);
+        }
+        incident->reported = leads;
+        if (incident->ended)
             aer_incident_forget(&self->facts, list[i].row);
     }
 }
 
-static void pcie_consume(void *instance, struct batch *batch) {
-    struct pcie_aer *self = instance;
-    for (uint32_t i = 0; i < batch->event_count; i++)
-        if (batch_selects(batch, i))
-            aer_facts_add(&self->facts, &batch->events[i], batch->arena);
-    if (batch->evaluate) {
-        uint64_t now = batch->as_of_ns < batch->newest_ns ? batch->as_of_ns : batch->newest_ns;
-        aer_facts_advance(&self->facts, now, batch->last, batch->arena);
-        report(self, batch);
-    }
-    metric_add(self->evicted, self->facts.evicted);
-    self->facts.evicted = 0;
+static void take(void *instance, const struct event *event, struct arena *scratch) {
+    aer_facts_add(&((struct pcie_aer *)instance)->facts, event, scratch);
 }
+
+static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
+    struct pcie_aer *self = instance;
+    aer_facts_advance(&self->facts, now_ns, batch->last, batch->arena);
+    report(self, batch);
+    detector_count_evicted(&self->base, self->facts.evicted);
+}
+
+static enum status pcie_start(void *instance, const void *config,
+                              const struct component_context *context, struct error *error) {
+    struct pcie_aer *self = instance;
+    (void)error;
+    self->config = *(const struct aer_config *)config;
+    aer_facts_start(&self->facts, &self->config);
+    return detector_begin(&self->base, "pcie_aer", context, take, judge);
+}
+
+static const char *const EXPLAINS[] = {"xid_correlation", "hbm_ecc",   "nccl_hang",
+                                       "pod_evicted",     "gpu_fault", "fabric_link",
+                                       "first_exit",      NULL};
+static const struct verdict_pattern PATTERNS[] = {{.name = "pcie_aer", .explains = EXPLAINS}};
+static const struct evidence_prefix EVIDENCE[] = {{"aer:", EVENT_KERNEL},
+                                                  {"sysfs:", EVENT_AER_COUNTERS}};
 
 const struct component_type processor_pcie_aer = {
     .name = "pcie_aer",
     .summary = "Names PCI Express devices whose links fail or err too often.",
-    .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
-    .options = OPTIONS,
-    .option_count = OPTION_COUNT(OPTIONS),
-    .config_size = sizeof(struct pcie_aer_config),
-    .instance_size = sizeof(struct pcie_aer),
+    .presets = 1u << PRESET_ALL,
     .takes = 1u << EVENT_KERNEL | 1u << EVENT_AER_COUNTERS | 1u << EVENT_GPU_SAMPLE |
              1u << EVENT_RANK_MAP,
-    .gives = FACT_VERDICTS,
+    .evidence = EVIDENCE,
+    .evidence_count = OPTION_COUNT(EVIDENCE),
     .start = pcie_start,
-    .stop = pcie_stop,
-    .state = pcie_state,
     .restored = pcie_restored,
-    .processor = {.consume = pcie_consume},
+    DETECTOR_FIELDS(struct pcie_aer, struct aer_config),
 };

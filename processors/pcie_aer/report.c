@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel lines are one report, and what does it come to?
+// Gathers kernel lines that are one report, and finds what it comes to.
 //
 // A report begins with any line of a device and is closed `gather_ns` later. Only bits that are set
 // and not masked count. An uncorrectable one joins the device's open incident or begins one; what
@@ -80,6 +80,7 @@ static enum aer_severity find_severity(const struct aer_report *report) {
 
 // When there is no room the newest takes the place of the one before it.
 static void add_evidence(struct aer_incident *incident, const struct aer_evidence *evidence) {
+    assert(incident->evidence_count <= INCIDENT_EVIDENCE_MAX);
     if (incident->evidence_count < INCIDENT_EVIDENCE_MAX)
         incident->evidence_count++;
     incident->evidence[incident->evidence_count - 1] = *evidence;
@@ -89,7 +90,7 @@ static struct aer_incident *find_incident(struct aer_facts *facts, struct aer_de
                                           uint64_t time_ns) {
     struct aer_incident *incident = aer_incident_of(facts, device, INCIDENT_UNCORRECTABLE);
     if (incident != NULL && time_ns > incident->last_ns &&
-        time_ns - incident->last_ns > facts->rules.hold_ns) {
+        time_ns - incident->last_ns > duration_ns(facts->config->hold)) {
         aer_incident_end(facts, device, INCIDENT_UNCORRECTABLE);
         incident = NULL;
     }
@@ -104,10 +105,13 @@ static struct aer_incident *find_incident(struct aer_facts *facts, struct aer_de
 
 static void take_uncorrectable(struct aer_facts *facts, struct aer_device *device,
                                const struct aer_report *report) {
+    assert(report->severity == AER_NONFATAL || report->severity == AER_FATAL);
     struct aer_incident *incident = find_incident(facts, device, report->first_ns);
     uint32_t bits = bits_that_count(report);
     incident->report_count++;
     incident->has_lines = true;
+    if (report->first_ns <= incident->first_ns)
+        incident->since_ns = 0;
     incident->has_device_line = incident->has_device_line || (report->has_device_line && bits != 0);
     if (report->severity > incident->severity)
         incident->severity = report->severity;
@@ -124,6 +128,7 @@ static void take_uncorrectable(struct aer_facts *facts, struct aer_device *devic
 }
 
 static void close_report(struct aer_facts *facts, struct aer_device *device) {
+    assert(device->report.first_ns != 0);
     struct aer_report report = device->report;
     device->report = (struct aer_report){0};
     uint32_t *link = &facts->open_head;
@@ -143,6 +148,7 @@ static void close_report(struct aer_facts *facts, struct aer_device *device) {
 }
 
 void aer_report_link(struct aer_facts *facts, struct aer_device *device) {
+    assert(device->report.first_ns != 0);
     device->next_open = facts->open_head;
     if (facts->open_head == TABLE_NO_ROW || device->report.first_ns < facts->oldest_ns)
         facts->oldest_ns = device->report.first_ns;
@@ -150,7 +156,7 @@ void aer_report_link(struct aer_facts *facts, struct aer_device *device) {
 }
 
 void aer_reports_close(struct aer_facts *facts, uint64_t now_ns) {
-    uint64_t gather_ns = facts->rules.gather_ns, oldest_ns = UINT64_MAX;
+    uint64_t gather_ns = duration_ns(facts->config->gather), oldest_ns = UINT64_MAX;
     if (now_ns < facts->oldest_ns || now_ns - facts->oldest_ns <= gather_ns)
         return;
     for (uint32_t row = facts->open_head; row != TABLE_NO_ROW;) {
@@ -167,9 +173,11 @@ void aer_reports_close(struct aer_facts *facts, uint64_t now_ns) {
 
 void aer_report_take(struct aer_facts *facts, struct aer_device *device,
                      const struct aer_fact *fact) {
+    assert(fact->kind == AER_FACT_LINE);
     struct aer_report *report = &device->report;
-    if (report->first_ns != 0 && (fact->time_ns < report->first_ns ||
-                                  fact->time_ns - report->first_ns > facts->rules.gather_ns))
+    if (report->first_ns != 0 &&
+        (fact->time_ns < report->first_ns ||
+         fact->time_ns - report->first_ns > duration_ns(facts->config->gather)))
         close_report(facts, device);
     if (report->first_ns == 0) {
         *report = (struct aer_report){.first_ns = fact->time_ns, .port = PCI_NONE};
@@ -179,13 +187,15 @@ void aer_report_take(struct aer_facts *facts, struct aer_device *device,
         device->is_port = true;
     if (fact->port == fact->address)
         device->is_port = true;
+    device->is_gpu = device->is_gpu || (fact->flags & FACT_OF_GPU) != 0;
+    device->is_nic = device->is_nic || (fact->flags & FACT_OF_NIC) != 0;
     join_line(device, fact);
 }
 
 // -- What became of it ----------------------------------------------------------------------------
 
 static bool is_in_time(const struct aer_facts *facts, uint64_t report_ns, uint64_t time_ns) {
-    return time_ns >= report_ns && time_ns - report_ns <= facts->rules.outcome_ns;
+    return time_ns >= report_ns && time_ns - report_ns <= duration_ns(facts->config->outcome);
 }
 
 static void set_outcome(uint8_t line, uint64_t time_ns, uint64_t *recovered_ns,
@@ -204,6 +214,7 @@ static bool concerns(const struct aer_facts *facts, uint32_t device_row, pci_add
 
 // The port tells what became of the devices behind it; a device speaks for itself.
 void aer_outcome_take(struct aer_facts *facts, const struct aer_fact *fact) {
+    assert(fact->kind == AER_FACT_OUTCOME);
     for (uint32_t row = 0; row < facts->incidents.used; row++) {
         struct aer_incident *incident = aer_incident_at(facts, row);
         if (incident->live != 0 && !incident->ended && incident->kind == INCIDENT_UNCORRECTABLE &&
@@ -238,11 +249,12 @@ void aer_xid_take(struct aer_facts *facts, struct aer_device *device, uint64_t t
 void aer_report_count(struct aer_facts *facts, struct aer_device *device,
                       enum aer_severity severity, uint64_t count, uint64_t since_ns,
                       uint64_t time_ns) {
+    assert(count > 0);
     if (device->report.first_ns != 0)
         close_report(facts, device);
     struct aer_incident *incident = aer_incident_of(facts, device, INCIDENT_UNCORRECTABLE);
     bool confirms = incident != NULL && incident->has_lines &&
-                    incident->last_ns + facts->rules.gather_ns >= since_ns;
+                    incident->last_ns + duration_ns(facts->config->gather) >= since_ns;
     struct aer_evidence evidence = {.time_ns = time_ns,
                                     .severity = (uint8_t)severity,
                                     .by_counter = !confirms,
@@ -250,7 +262,8 @@ void aer_report_count(struct aer_facts *facts, struct aer_device *device,
                                     .count = count};
     if (!confirms) {
         incident = find_incident(facts, device, time_ns);
-        incident->report_count++;
+        if (incident->report_count++ == 0)
+            incident->since_ns = since_ns;
     }
     if (severity > incident->severity)
         incident->severity = (uint8_t)severity;

@@ -1,67 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a PCI Express device with errors told to people? Names the device by what it is, the node,
-// the bits, what became of it, and what to do. The id hangs on node, device and the first report or
-// reading.
+// Says what is wrong with a PCI Express device: names it by what it is, the node, the bits, what
+// became of it, and what to do. The id hangs on node, device and the first report or reading.
 #include "processors/pcie_aer/verdict.h"
 
-#include "base/text/human.h"
 #include "processors/cluster/tables.h"
+#include "processors/cluster/xid_text.h"
 
 #include <inttypes.h>
 
 static const char PATTERN[] = "pcie_aer";
-enum {
-    UUID_MAX_BYTES = 128,
-    NODE_MAX_BYTES = 253,
-    VENDOR_NVIDIA = 0x10de,
-    VENDOR_MELLANOX = 0x15b3
+enum { VENDOR_NVIDIA = 0x10de, VENDOR_MELLANOX = 0x15b3 };
+
+// What a device is, as an entity and in words.
+struct device_kind {
+    const char *entity, *word;
 };
+static const struct device_kind DEVICE = {"pci_device", "device"}, PORT = {"pci_port", "port"},
+                                GPU = {"gpu", "GPU"}, NIC = {"nic", "network adapter"};
 
 // What all parts of a verdict need.
 struct telling {
-    const struct aer_facts *facts;
+    const struct aer_config *config;
     const struct aer_incident *incident;
     const struct aer_device *device;
-    struct verdict_draft *draft;
+    struct verdict_builder *builder;
     struct arena *arena;
+    const struct device_kind *kind;
     const char *function; // "0000:9b:00.0"
     const char *name;     // "0000:9b:00"; of what is no GPU with its function
-    const char *kind;     // of the entity
-    const char *word;     // "GPU"
     const char *node;
     bool is_suspect; // not more is known than a port said
 };
 
-static const char *address_text(pci_address address, bool with_function, struct arena *arena) {
-    char text[PCI_TEXT_MAX];
-    if (with_function)
-        pci_format_function(address, text);
-    else
-        pci_format_device(address, text);
-    return arena_text(arena, slice_of(text));
+static const struct device_kind *kind_of(const struct aer_device *device) {
+    if (device->is_port && !device->is_gpu)
+        return &PORT;
+    if (device->is_gpu || (device->vendor == VENDOR_NVIDIA && !device->is_nic))
+        return &GPU;
+    return device->is_nic || device->vendor == VENDOR_MELLANOX ? &NIC : &DEVICE;
 }
 
-static void name_device(struct telling *telling) {
-    const struct aer_device *device = telling->device;
-    bool is_port = device->is_port && !device->is_gpu;
-    telling->kind = "pci_device";
-    telling->word = "device";
-    if (is_port) {
-        telling->kind = "pci_port";
-        telling->word = "port";
-    } else if (device->is_gpu || device->vendor == VENDOR_NVIDIA) {
-        telling->kind = "gpu";
-        telling->word = "GPU";
-    } else if (device->vendor == VENDOR_MELLANOX) {
-        telling->kind = "nic";
-        telling->word = "network adapter";
-    }
-    telling->function = address_text(device->key.function, true, telling->arena);
-    telling->name = address_text(device->key.function, telling->kind[0] != 'g', telling->arena);
-    telling->node = draft_node(telling->arena, device->key.node);
-    const struct aer_incident *incident = telling->incident;
-    telling->is_suspect = is_port || (incident->kind == INCIDENT_UNCORRECTABLE &&
-                                      incident->has_lines && !incident->has_device_line);
+static struct telling telling_of(const struct aer_facts *facts, const struct aer_incident *incident,
+                                 struct verdict_builder *builder) {
+    const struct aer_device *device = aer_device_at(facts, incident->device);
+    const struct device_kind *kind = kind_of(device);
+    struct arena *arena = builder->arena;
+    return (struct telling){
+        .config = facts->config,
+        .incident = incident,
+        .device = device,
+        .builder = builder,
+        .arena = arena,
+        .kind = kind,
+        .function = pci_text(device->key.function, true, arena),
+        .name = pci_text(device->key.function, kind != &GPU, arena),
+        .node = node_spoken(device->key.node, arena),
+        // An Xid that says that the GPU is gone speaks against it, not against the port.
+        .is_suspect =
+            kind == &PORT || (incident->kind == INCIDENT_UNCORRECTABLE && incident->has_lines &&
+                              !incident->has_device_line && incident->xid_ns == 0),
+    };
 }
 
 static const char *severity_word(uint8_t severity) {
@@ -82,153 +80,132 @@ static const char *bits_text(enum aer_severity severity, uint32_t bits, struct a
     return text;
 }
 
+static const char *or_no_details(const char *bits) {
+    return bits[0] == '\0' ? "no details" : bits;
+}
+
 static const char *report_uid(const struct telling *telling, uint8_t severity, uint64_t time_ns) {
     return arena_format(telling->arena, "aer:%s:%s:%s:%" PRIu64,
-                        draft_node_uid(telling->arena, telling->device->key.node),
-                        telling->function, severity_word(severity), time_ns);
+                        node_in_uid(telling->device->key.node, telling->arena), telling->function,
+                        severity_word(severity), time_ns);
 }
 
 static const char *counter_uid(const struct telling *telling, uint8_t severity, uint64_t time_ns) {
     return arena_format(telling->arena, "sysfs:%s:%s:aer_dev_%s:%" PRIu64,
-                        draft_node_uid(telling->arena, telling->device->key.node),
-                        telling->function, severity_word(severity), time_ns);
+                        node_in_uid(telling->device->key.node, telling->arena), telling->function,
+                        severity_word(severity), time_ns);
 }
 
 static const char *sample_uid(const struct telling *telling, enum gpu_field field,
                               uint64_t time_ns) {
-    const char *uuid = draft_string(telling->arena, telling->device->uuid, UUID_MAX_BYTES);
-    return arena_format(telling->arena, "dcgm:%s:%s:%s:%" PRIu64,
-                        draft_node_uid(telling->arena, telling->device->key.node),
-                        uuid == NULL ? telling->name : uuid, gpu_field_name(field), time_ns);
+    const char *uuid = string_or_null(telling->device->uuid);
+    return dcgm_uid(telling->device->key.node, uuid == NULL ? telling->name : uuid, field, time_ns,
+                    telling->arena);
 }
 
-static const char *human_time(uint64_t duration_ns, struct arena *arena) {
-    char text[HUMAN_MAX];
-    human_duration(duration_ns, text);
-    return arena_text(arena, slice_of(text));
+static void begin(const struct telling *telling, const char *kind, enum severity severity,
+                  const char *action, int64_t confidence) {
+    builder_begin(telling->builder, telling->arena, PATTERN, kind);
+    builder_rate(telling->builder, severity, confidence, action);
 }
 
 // -- Uncorrectable errors -------------------------------------------------------------------------
 
-static const char *outcome_text(const struct telling *telling) {
-    const struct aer_incident *incident = telling->incident;
-    const char *recovery = incident->failed_ns != 0      ? "; recovery failed"
-                           : incident->recovered_ns != 0 ? "; it was recovered"
-                                                         : "";
-    if (incident->xid_ns == 0)
-        return recovery;
-    return arena_format(telling->arena, "%s; the GPU was lost %s after it (Xid %u)", recovery,
-                        human_time(incident->xid_ns - incident->first_ns, telling->arena),
-                        incident->xid);
+static const char *recovery_text(const struct aer_incident *incident, const char *recovered) {
+    return incident->failed_ns != 0      ? "; recovery failed"
+           : incident->recovered_ns != 0 ? recovered
+                                         : "";
 }
 
 static void add_report(const struct telling *telling, const struct aer_evidence *evidence) {
-    struct arena *arena = telling->arena;
-    const struct aer_incident *incident = telling->incident;
     const char *severity = severity_word(evidence->severity);
     if (evidence->by_counter || evidence->confirms) {
-        verdict_draft_evidence(
-            telling->draft, evidence->confirms ? EVIDENCE_CONTEXT : EVIDENCE_CAUSE,
-            evidence->time_ns, counter_uid(telling, evidence->severity, evidence->time_ns),
-            arena_format(arena, "the counter of %s errors rose by %" PRIu64, severity,
-                         evidence->count));
+        builder_evidence(telling->builder, evidence->confirms ? EVIDENCE_CONTEXT : EVIDENCE_CAUSE,
+                         evidence->time_ns,
+                         counter_uid(telling, evidence->severity, evidence->time_ns),
+                         "the counter of %s errors rose by %" PRIu64, severity, evidence->count);
         return;
     }
-    const char *bits = bits_text((enum aer_severity)evidence->severity, evidence->bits, arena);
-    bool is_last = evidence->time_ns == incident->last_ns;
-    const char *recovery = !is_last                      ? ""
-                           : incident->failed_ns != 0    ? "; recovery failed"
-                           : incident->recovered_ns != 0 ? "; recovery was successful"
-                                                         : "";
-    verdict_draft_evidence(telling->draft, EVIDENCE_CAUSE, evidence->time_ns,
-                           report_uid(telling, evidence->severity, evidence->time_ns),
-                           arena_format(arena, "%s%s error%s: %s%s",
-                                        evidence->multiple ? "multiple " : "", severity,
-                                        evidence->multiple ? "s" : "",
-                                        bits[0] == '\0' ? "no details" : bits, recovery));
+    const char *bits =
+        bits_text((enum aer_severity)evidence->severity, evidence->bits, telling->arena);
+    bool is_last = evidence->time_ns == telling->incident->last_ns;
+    builder_evidence(telling->builder, EVIDENCE_CAUSE, evidence->time_ns,
+                     report_uid(telling, evidence->severity, evidence->time_ns),
+                     "%s%s error%s: %s%s", evidence->multiple ? "multiple " : "", severity,
+                     evidence->multiple ? "s" : "", or_no_details(bits),
+                     is_last ? recovery_text(telling->incident, "; recovery was successful") : "");
 }
 
 static void add_xid(const struct telling *telling) {
     const struct aer_incident *incident = telling->incident;
-    if (incident->xid_ns == 0)
-        return;
-    const char *uid =
-        incident->xid_by_gauge
-            ? sample_uid(telling, GPU_XID, incident->xid_ns)
-            : arena_format(telling->arena, "xid:%s:%s:%u:%" PRIu64,
-                           draft_node_uid(telling->arena, telling->device->key.node),
-                           address_text(telling->device->key.function, false, telling->arena),
-                           incident->xid, incident->xid_ns);
-    verdict_draft_evidence(telling->draft, EVIDENCE_EFFECT, incident->xid_ns, uid,
-                           arena_format(telling->arena, "Xid %u: the GPU is gone", incident->xid));
+    const struct aer_device *device = telling->device;
+    builder_evidence(telling->builder, EVIDENCE_EFFECT, incident->xid_ns,
+                     incident->xid_by_gauge
+                         ? sample_uid(telling, GPU_XID, incident->xid_ns)
+                         : xid_uid(device->key.node, device->key.function, incident->xid,
+                                   incident->xid_ns, telling->arena),
+                     "Xid %u: the GPU is gone", incident->xid);
+    builder_attribute_format(telling->builder, "nvidia.xid.code", "%u", incident->xid);
 }
 
 static const char *uncorrectable_advice(const struct telling *telling) {
     const struct aer_incident *incident = telling->incident;
-    bool is_gpu = telling->kind[0] == 'g';
     if (incident->xid_ns != 0 || incident->failed_ns != 0)
-        return arena_format(
-            telling->arena,
-            "Drain %s: %s %s is not usable until the node is restarted. If it comes "
-            "back and errs again, reseat or replace it, its riser or its cable.",
-            telling->node, telling->word, telling->name);
+        return "Drain {node}: {word} {name} is not usable until the node is restarted. If it comes "
+               "back and errs again, reseat or replace it, its riser or its cable.";
     if (incident->recovered_ns != 0)
-        return arena_format(telling->arena,
-                            "Nothing to do now: the link of %s %s on %s was reset and works. Watch "
-                            "it; when it errs again, check its seat, riser and cable.",
-                            telling->word, telling->name, telling->node);
-    return arena_format(telling->arena,
-                        "Check the link of %s %s on %s: seat, riser, cable, and the port in front "
-                        "of it.%s",
-                        telling->word, telling->name, telling->node,
-                        telling->is_suspect
-                            ? " Only the port told of it, so the fault may be on either side; look "
-                              "at lspci -vvv of both."
-                        : is_gpu ? " Until then do not trust work that ran on it."
-                                 : "");
+        return "Nothing to do now: the link of {word} {name} on {node} was reset and works. Watch "
+               "it; when it errs again, check its seat, riser and cable.";
+    return "Check the link of {word} {name} on {node}: seat, riser, cable, and the port in front "
+           "of it.{doubt}";
 }
 
-static void tell_uncorrectable(const struct telling *telling,
-                               const struct aer_confidence *confidence) {
+static void tell_uncorrectable(const struct telling *telling) {
     const struct aer_incident *incident = telling->incident;
-    struct verdict_draft *draft = telling->draft;
-    bool is_fatal = incident->severity == AER_FATAL;
-    bool is_lost = incident->xid_ns != 0 || incident->failed_ns != 0;
-    verdict_draft_begin(draft, telling->arena, PATTERN,
-                        is_fatal ? "uncorrectable_fatal" : "uncorrectable_nonfatal");
-    struct verdict *verdict = &draft->verdict;
-    verdict->severity = is_fatal || is_lost ? SEVERITY_CRITICAL : SEVERITY_ERROR;
-    verdict->confidence = (is_fatal ? confidence->fatal : confidence->nonfatal) +
-                          (incident->xid_ns != 0 ? confidence->with_xid : 0) -
-                          (telling->is_suspect ? confidence->port_only : 0) -
-                          (incident->has_lines ? 0 : confidence->by_counter);
-    verdict->partial = !incident->has_device_line;
-    verdict->action = is_lost                       ? "drain_node"
-                      : incident->recovered_ns != 0 ? "monitor"
-                                                    : "check_link";
+    const struct aer_config *config = telling->config;
+    struct verdict_builder *builder = telling->builder;
+    struct arena *arena = telling->arena;
+    bool is_fatal = incident->severity == AER_FATAL, has_xid = incident->xid_ns != 0;
+    bool is_lost = has_xid || incident->failed_ns != 0;
+    begin(telling, is_fatal ? "uncorrectable_fatal" : "uncorrectable_nonfatal",
+          is_fatal || is_lost ? SEVERITY_CRITICAL : SEVERITY_ERROR,
+          is_lost                       ? "drain_node"
+          : incident->recovered_ns != 0 ? "monitor"
+                                        : "check_link",
+          (is_fatal ? config->confidence_fatal : config->confidence_nonfatal) +
+              (has_xid ? config->xid_bonus : 0) -
+              (telling->is_suspect ? config->port_only_penalty : 0) -
+              (incident->has_lines ? 0 : config->counter_only_penalty));
+    builder->verdict.partial = !incident->has_device_line;
     for (uint32_t i = 0; i < incident->evidence_count; i++)
         add_report(telling, &incident->evidence[i]);
-    add_xid(telling);
-    const char *bits = bits_text(AER_FATAL, incident->bits, telling->arena);
-    verdict_draft_text(draft,
-                       arena_format(telling->arena, "%s PCIe error of %s %s on %s (%s)%s",
-                                    is_fatal ? "Fatal" : "Non-fatal", telling->word, telling->name,
-                                    telling->node, bits[0] == '\0' ? "no details" : bits,
-                                    outcome_text(telling)),
-                       uncorrectable_advice(telling));
-    verdict_draft_attribute(draft, "culprit.aer_bits", bits);
-    verdict_draft_attribute(draft, "culprit.reports",
-                            arena_format(telling->arena, "%" PRIu32, incident->report_count));
-    if (incident->xid_ns != 0)
-        verdict_draft_attribute(draft, "nvidia.xid.code",
-                                arena_format(telling->arena, "%u", incident->xid));
-}
-
-// The first report or reading: later ones do not move it.
-static const char *uncorrectable_anchor(const struct telling *telling) {
-    const struct aer_evidence *first = &telling->incident->evidence[0];
-    return first->by_counter ? counter_uid(telling, first->severity, first->time_ns)
-                             : report_uid(telling, first->severity, first->time_ns);
+    if (has_xid)
+        add_xid(telling);
+    const char *bits = bits_text(AER_FATAL, incident->bits, arena);
+    const char *lost = "";
+    if (has_xid)
+        lost = arena_format(arena, "; the GPU was lost %s after it (Xid %u)",
+                            duration_text((__int128)(incident->xid_ns - incident->first_ns), arena),
+                            incident->xid);
+    const struct text_field fields[] = {
+        {"word", telling->kind->word},
+        {"name", telling->name},
+        {"node", telling->node},
+        {"fatal", is_fatal ? "Fatal" : "Non-fatal"},
+        {"bits", or_no_details(bits)},
+        {"recovery", recovery_text(incident, "; it was recovered")},
+        {"lost", lost},
+        {"doubt", telling->is_suspect
+                      ? " Only the port told of it, so the fault may be on either side; look at "
+                        "lspci -vvv of both."
+                  : telling->kind == &GPU ? " Until then do not trust work that ran on it."
+                                          : ""},
+        {NULL, NULL},
+    };
+    builder_texts(builder, "{fatal} PCIe error of {word} {name} on {node} ({bits}){recovery}{lost}",
+                  uncorrectable_advice(telling), fields);
+    builder_attribute(builder, "culprit.aer_bits", slice_of(bits));
+    builder_attribute_format(builder, "culprit.reports", "%" PRIu32, incident->report_count);
 }
 
 // -- Storms ---------------------------------------------------------------------------------------
@@ -246,53 +223,64 @@ static const char *reading_uid(const struct telling *telling, uint64_t time_ns) 
     }
 }
 
-static void tell_storm(const struct telling *telling, const struct aer_confidence *confidence) {
+static bool is_by_log(const struct aer_incident *incident) {
+    return incident->source == SOURCE_LOG;
+}
+
+static const char *counted(const struct aer_incident *incident) {
+    return incident->source == SOURCE_REPLAYS ? "replays" : "corrected errors";
+}
+
+static void add_storm(const struct telling *telling, enum evidence_role role) {
     const struct aer_incident *incident = telling->incident;
-    struct verdict_draft *draft = telling->draft;
-    struct arena *arena = telling->arena;
-    bool by_log = incident->source == SOURCE_LOG;
-    verdict_draft_begin(draft, arena, PATTERN, "correctable_storm");
-    struct verdict *verdict = &draft->verdict;
-    verdict->severity = SEVERITY_WARNING;
-    verdict->confidence = confidence->storm - (telling->is_suspect ? confidence->port_only : 0);
-    verdict->partial = by_log;
-    verdict->action = "check_link";
-    const char *bits = bits_text(AER_CORRECTABLE, incident->bits, arena);
-    const char *what = incident->source == SOURCE_REPLAYS ? "replays" : "corrected errors";
+    const char *bits = bits_text(AER_CORRECTABLE, incident->bits, telling->arena);
     if (incident->report_ns != 0)
-        verdict_draft_evidence(draft, EVIDENCE_CAUSE, incident->report_ns,
-                               report_uid(telling, AER_CORRECTABLE, incident->report_ns),
-                               arena_format(arena, "first report in the log: %s",
-                                            bits[0] == '\0' ? "no details" : bits));
-    verdict_draft_evidence(
-        draft, EVIDENCE_CAUSE, incident->first_ns, reading_uid(telling, incident->first_ns),
-        arena_format(arena, "first minute with more than %" PRIu32 " %s", incident->limit, what));
-    verdict_draft_evidence(
-        draft, EVIDENCE_CAUSE, incident->last_ns, reading_uid(telling, incident->last_ns),
-        arena_format(arena, "%s%" PRIu32 " %s a minute, %" PRIu64 " in all",
-                     by_log ? "at least " : "", incident->rate, what, incident->count));
-    verdict_draft_text(
-        draft,
-        arena_format(
-            arena,
-            "PCIe link of %s %s on %s %s %s%" PRIu32 " %s a minute%s%s%s; a healthy one has "
-            "at most %" PRIu32,
-            telling->word, telling->name, telling->node, incident->ended ? "had" : "has",
-            by_log ? "at least " : "", incident->top_rate, what, bits[0] == '\0' ? "" : " (", bits,
-            bits[0] == '\0' ? "" : ")", incident->limit),
-        arena_format(
-            arena,
-            "All of them were corrected, but the link of %s %s on %s is poor: check its "
-            "seat, riser, retimer and cable before it fails; clean or reseat it at the next "
-            "maintenance.",
-            telling->word, telling->name, telling->node));
-    verdict_draft_attribute(draft, "culprit.aer_bits", bits);
-    verdict_draft_attribute(draft, "culprit.errors",
-                            arena_format(arena, "%" PRIu64, incident->count));
-    verdict_draft_attribute(draft, "culprit.errors_per_minute",
-                            arena_format(arena, "%" PRIu32, incident->top_rate));
-    verdict_draft_attribute(draft, "culprit.limit_per_minute",
-                            arena_format(arena, "%" PRIu32, incident->limit));
+        builder_evidence(telling->builder, role, incident->report_ns,
+                         report_uid(telling, AER_CORRECTABLE, incident->report_ns),
+                         "first report in the log: %s", or_no_details(bits));
+    builder_evidence(
+        telling->builder, role, incident->first_ns, reading_uid(telling, incident->first_ns),
+        "first minute with more than %" PRIu32 " %s", incident->limit, counted(incident));
+    builder_evidence(
+        telling->builder, role, incident->last_ns, reading_uid(telling, incident->last_ns),
+        "%s%" PRIu32 " %s a minute, %" PRIu64 " in all", is_by_log(incident) ? "at least " : "",
+        incident->rate, counted(incident), incident->count);
+}
+
+static void tell_storm(const struct telling *telling) {
+    const struct aer_incident *incident = telling->incident;
+    struct verdict_builder *builder = telling->builder;
+    struct arena *arena = telling->arena;
+    bool by_log = is_by_log(incident);
+    const char *bits = bits_text(AER_CORRECTABLE, incident->bits, arena);
+    const struct text_field fields[] = {
+        {"word", telling->kind->word},
+        {"name", telling->name},
+        {"node", telling->node},
+        {"has", incident->ended ? "had" : "has"},
+        {"at_least", by_log ? "at least " : ""},
+        {"rate", arena_format(arena, "%" PRIu32, incident->top_rate)},
+        {"what", counted(incident)},
+        {"bits", bits[0] == '\0' ? "" : arena_format(arena, " (%s)", bits)},
+        {"limit", arena_format(arena, "%" PRIu32, incident->limit)},
+        {NULL, NULL},
+    };
+    begin(telling, "correctable_storm", SEVERITY_WARNING, "check_link",
+          telling->config->confidence_storm -
+              (telling->is_suspect ? telling->config->port_only_penalty : 0));
+    builder->verdict.partial = by_log;
+    add_storm(telling, EVIDENCE_CAUSE);
+    builder_texts(builder,
+                  "PCIe link of {word} {name} on {node} {has} {at_least}{rate} {what} a "
+                  "minute{bits}; a healthy one has at most {limit}",
+                  "All of them were corrected, but the link of {word} {name} on {node} is poor: "
+                  "check its seat, riser, retimer and cable before it fails; clean or reseat it at "
+                  "the next maintenance.",
+                  fields);
+    builder_attribute(builder, "culprit.aer_bits", slice_of(bits));
+    builder_attribute_format(builder, "culprit.errors", "%" PRIu64, incident->count);
+    builder_attribute_format(builder, "culprit.errors_per_minute", "%" PRIu32, incident->top_rate);
+    builder_attribute_format(builder, "culprit.limit_per_minute", "%" PRIu32, incident->limit);
 }
 
 // -- Degraded links -------------------------------------------------------------------------------
@@ -301,94 +289,114 @@ static bool is_narrow(const struct aer_incident *incident) {
     return incident->link[LINK_WIDTH] < incident->link[LINK_MAX_WIDTH];
 }
 
-static void tell_degraded(const struct telling *telling, const struct aer_confidence *confidence) {
+static const char *link_uid(const struct telling *telling, uint64_t time_ns) {
+    return sample_uid(telling,
+                      is_narrow(telling->incident) ? GPU_PCIE_LINK_WIDTH : GPU_PCIE_LINK_GENERATION,
+                      time_ns);
+}
+
+static const char *link_state_text(const struct aer_incident *incident, struct arena *arena) {
+    const int16_t *link = incident->link;
+    if (is_narrow(incident))
+        return arena_format(arena, "%d of %d lanes", link[LINK_WIDTH], link[LINK_MAX_WIDTH]);
+    return arena_format(arena, "generation %d of %d", link[LINK_GENERATION],
+                        link[LINK_MAX_GENERATION]);
+}
+
+static void add_degraded(const struct telling *telling, enum evidence_role role) {
     const struct aer_incident *incident = telling->incident;
-    struct verdict_draft *draft = telling->draft;
+    builder_evidence(telling->builder, role, incident->first_ns,
+                     link_uid(telling, incident->first_ns), "the link runs with %s",
+                     link_state_text(incident, telling->arena));
+    builder_evidence(telling->builder, role, incident->last_ns,
+                     link_uid(telling, incident->last_ns), "still so");
+}
+
+static void tell_degraded(const struct telling *telling) {
+    const struct aer_incident *incident = telling->incident;
+    const int16_t *link = incident->link;
+    struct verdict_builder *builder = telling->builder;
     struct arena *arena = telling->arena;
-    bool narrow = is_narrow(incident);
-    enum gpu_field field = narrow ? GPU_PCIE_LINK_WIDTH : GPU_PCIE_LINK_GENERATION;
-    const char *state =
-        narrow ? arena_format(arena, "%d of %d lanes", incident->link[LINK_WIDTH],
-                              incident->link[LINK_MAX_WIDTH])
-               : arena_format(arena, "generation %d of %d", incident->link[LINK_GENERATION],
-                              incident->link[LINK_MAX_GENERATION]);
-    verdict_draft_begin(draft, arena, PATTERN, "link_degraded");
-    struct verdict *verdict = &draft->verdict;
-    verdict->severity = SEVERITY_WARNING;
-    verdict->confidence = confidence->degraded;
-    verdict->action = "check_link";
-    verdict_draft_evidence(draft, EVIDENCE_CAUSE, incident->first_ns,
-                           sample_uid(telling, field, incident->first_ns),
-                           arena_format(arena, "the link runs with %s", state));
-    verdict_draft_evidence(draft, EVIDENCE_CAUSE, incident->last_ns,
-                           sample_uid(telling, field, incident->last_ns), "still so");
-    verdict_draft_text(
-        draft,
-        arena_format(arena, "PCIe link of %s %s on %s %s with %s", telling->word, telling->name,
-                     telling->node, incident->ended ? "ran" : "runs", state),
-        arena_format(arena,
-                     "Ranks that use %s %s on %s get their data more slowly than the others. Check "
-                     "its seat, riser and cable, and retrain the link; compare with lspci -vv.",
-                     telling->word, telling->name, telling->node));
-    verdict_draft_attribute(draft, "pci.link.generation",
-                            arena_format(arena, "%d", incident->link[LINK_GENERATION]));
-    verdict_draft_attribute(draft, "pci.link.width",
-                            arena_format(arena, "%d", incident->link[LINK_WIDTH]));
+    const char *state = link_state_text(incident, arena);
+    const struct text_field fields[] = {
+        {"word", telling->kind->word},
+        {"name", telling->name},
+        {"node", telling->node},
+        {"runs", incident->ended ? "ran" : "runs"},
+        {"state", state},
+        {NULL, NULL},
+    };
+    begin(telling, "link_degraded", SEVERITY_WARNING, "check_link",
+          telling->config->confidence_degraded);
+    add_degraded(telling, EVIDENCE_CAUSE);
+    builder_texts(builder, "PCIe link of {word} {name} on {node} {runs} with {state}",
+                  "Ranks that use {word} {name} on {node} get their data more slowly than the "
+                  "others. Check its seat, riser and cable, and retrain the link; compare with "
+                  "lspci -vv.",
+                  fields);
+    builder_attribute_format(builder, "pci.link.generation", "%d", link[LINK_GENERATION]);
+    builder_attribute_format(builder, "pci.link.width", "%d", link[LINK_WIDTH]);
 }
 
 // -- All ------------------------------------------------------------------------------------------
 
 static void add_entities(const struct telling *telling) {
-    struct verdict_draft *draft = telling->draft;
+    struct verdict_builder *builder = telling->builder;
     string_id node = telling->device->key.node;
-    verdict_draft_entity(draft, telling->kind, telling->is_suspect ? ROLE_SUSPECT : ROLE_CULPRIT,
-                         draft_on_node(telling->arena, node, telling->name));
     pci_address port = telling->incident->port;
+    builder_entity(builder, telling->kind->entity,
+                   telling->is_suspect ? ROLE_SUSPECT : ROLE_CULPRIT,
+                   on_node(node, telling->name, telling->arena));
     if (port != PCI_NONE && port != telling->device->key.function &&
         telling->incident->kind == INCIDENT_UNCORRECTABLE)
-        verdict_draft_entity(
-            draft, "pci_port", ROLE_SUSPECT,
-            draft_on_node(telling->arena, node, address_text(port, true, telling->arena)));
-    verdict_draft_entity(draft, "node", ROLE_SUSPECT,
-                         draft_string(telling->arena, node, NODE_MAX_BYTES));
+        builder_entity(builder, "pci_port", ROLE_SUSPECT,
+                       on_node(node, pci_text(port, true, telling->arena), telling->arena));
+    builder_entity(builder, "node", ROLE_SUSPECT, string_or_null(node));
+    builder_attribute(builder, "hw.id", intern_slice(telling->device->uuid));
+    builder_attribute(builder, "k8s.node.name", intern_slice(node));
+    builder_attribute(builder, "pci.address", slice_of(telling->function));
 }
 
+// What else stands of the device. It is no evidence of when this began.
+static void add_lesser(const struct telling *telling, const struct aer_facts *facts) {
+    struct telling other = *telling;
+    other.incident = aer_incident_of(facts, telling->device, INCIDENT_DEGRADED);
+    if (other.incident != NULL && other.incident != telling->incident)
+        add_degraded(&other, EVIDENCE_CONTEXT);
+    other.incident = aer_incident_of(facts, telling->device, INCIDENT_STORM);
+    if (other.incident != NULL && other.incident != telling->incident)
+        add_storm(&other, EVIDENCE_CONTEXT);
+}
+
+// The first report or reading: later ones do not move it.
 static const char *anchor_of(const struct telling *telling) {
     const struct aer_incident *incident = telling->incident;
-    if (incident->kind == INCIDENT_UNCORRECTABLE)
-        return uncorrectable_anchor(telling);
+    const struct aer_evidence *first = &incident->evidence[0];
     if (incident->kind == INCIDENT_STORM)
         return reading_uid(telling, incident->first_ns);
-    return sample_uid(telling, is_narrow(incident) ? GPU_PCIE_LINK_WIDTH : GPU_PCIE_LINK_GENERATION,
-                      incident->first_ns);
+    if (incident->kind == INCIDENT_DEGRADED)
+        return link_uid(telling, incident->first_ns);
+    return first->by_counter ? counter_uid(telling, first->severity, first->time_ns)
+                             : report_uid(telling, first->severity, first->time_ns);
 }
 
-void aer_verdict(const struct aer_facts *facts, const struct aer_incident *incident,
-                 const struct aer_confidence *confidence, struct verdict_draft *draft) {
-    struct telling telling = {.facts = facts,
-                              .incident = incident,
-                              .device = aer_device_at(facts, incident->device),
-                              .draft = draft,
-                              .arena = draft->arena};
-    name_device(&telling);
-    if (incident->kind == INCIDENT_UNCORRECTABLE)
-        tell_uncorrectable(&telling, confidence);
-    else if (incident->kind == INCIDENT_STORM)
-        tell_storm(&telling, confidence);
-    else
-        tell_degraded(&telling, confidence);
-    struct verdict *verdict = &draft->verdict;
-    verdict->job = telling.device->job;
-    verdict->confidence = verdict->confidence < 5 ? 5 : verdict->confidence;
-    verdict->confidence = verdict->confidence > 97 ? 97 : verdict->confidence;
+void aer_verdict_build(const struct aer_facts *facts, const struct aer_incident *incident,
+                       struct verdict_builder *builder) {
+    static void (*const TELL[INCIDENT_KINDS])(const struct telling *) = {
+        [INCIDENT_UNCORRECTABLE] = tell_uncorrectable,
+        [INCIDENT_STORM] = tell_storm,
+        [INCIDENT_DEGRADED] = tell_degraded,
+    };
+    assert(incident->live != 0 && incident->kind < INCIDENT_KINDS);
+    struct telling telling = telling_of(facts, incident, builder);
+    TELL[incident->kind](&telling);
+    if (aer_incident_lead(facts, telling.device) == incident)
+        add_lesser(&telling, facts);
+    builder->verdict.job = telling.device->job;
     add_entities(&telling);
-    verdict_draft_attribute(draft, "hw.id",
-                            draft_string(telling.arena, telling.device->uuid, UUID_MAX_BYTES));
-    verdict_draft_attribute(draft, "k8s.node.name",
-                            draft_string(telling.arena, telling.device->key.node, NODE_MAX_BYTES));
-    verdict_draft_attribute(draft, "pci.address", telling.function);
-    verdict_draft_finish(draft);
-    const struct slice key[] = {slice_of(draft_node_uid(telling.arena, telling.device->key.node)),
+    const struct slice key[] = {slice_of(node_in_uid(telling.device->key.node, builder->arena)),
                                 slice_of(telling.function), slice_of(anchor_of(&telling))};
-    verdict_set_id(verdict, PATTERN, key, sizeof key / sizeof *key);
+    builder_finish(builder, key, 3);
+    if (builder->verdict.start_ns == incident->first_ns)
+        builder->verdict.after_ns = incident->since_ns;
 }

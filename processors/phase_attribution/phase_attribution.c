@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was each suspect doing when its memory began to grow, and what is the verdict? Keeps the
-// phase boundaries of every process (phase_store.h), answers for each suspect's moment, and says
+// Finds what each suspect was doing when its memory began to grow, and reports the verdict. Keeps
+// the phase boundaries of every process (store.h), answers for each suspect's moment, and reports
 // what first_cause found as a verdict: open, updated, and resolved when growth falls back or
 // another rank turns out to be first. A verdict of an earlier generation stays as it was. Cost: one
 // boundary is kept once; an evaluation replays the boundaries of the suspects' processes.
-#include "processors/phase_attribution.h"
+#include "pipeline/component/component.h"
 
 #include "pipeline/component/verdict_ledger.h"
 #include "processors/phase_attribution/store.h"
 #include "processors/phase_attribution/verdict.h"
+
+#include <assert.h>
 
 struct phase_attribution_config {
     struct duration retention;
@@ -37,30 +39,26 @@ struct phase_attributor {
     struct arena scratch;
 };
 
+static const struct row_type NAMED =
+    ROW_TYPE(struct named_rank, 16, offsetof(struct named_rank, job));
+static const struct state_row STATE[] = {
+    STATE_PART(struct phase_attributor, store, "phase_attribution.store", phase_store_part),
+    STATE_ROWS(struct phase_attributor, named, "phase_attribution.named", NAMED),
+};
+
 static const struct option OPTIONS[] = {
-    {.name = "retention",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct phase_attribution_config, retention),
-     .default_value = "10m",
-     .min = 1,
-     .max = 31536000,
-     .special = "all",
-     .help = "how far back scopes that were left are kept, in event time; open ones always are, "
-             "and inputs that end are kept whole"},
+    OPTION(struct phase_attribution_config, retention, OPTION_DURATION, .default_value = "10m",
+           .min = 1, .max = 31536000, .special = "all",
+           .help = "how far back ended scopes are kept, in event time; open ones always are, and "
+                   "inputs that end are kept whole"),
 };
 
 enum { SCRATCH_BLOCK = 64 * 1024 };
-
-static void named_init(struct phase_attributor *self) {
-    table_init(&self->named, "phase_attribution.named", sizeof(struct named_rank), 16);
-}
 
 static enum status attributor_start(void *instance, const void *config,
                                     const struct component_context *context, struct error *error) {
     struct phase_attributor *self = instance;
     (void)error;
-    phase_store_init(&self->store);
-    named_init(self);
     verdict_ledger_init(&self->ledger, "phase_attribution.verdicts");
     arena_init(&self->scratch, SCRATCH_BLOCK);
     self->retention_ns = ((const struct phase_attribution_config *)config)->retention.ns;
@@ -70,8 +68,6 @@ static enum status attributor_start(void *instance, const void *config,
 
 static void attributor_stop(void *instance) {
     struct phase_attributor *self = instance;
-    phase_store_release(&self->store);
-    table_release(&self->named);
     verdict_ledger_release(&self->ledger);
     arena_release(&self->scratch);
 }
@@ -83,6 +79,7 @@ static struct phase_attribution *attribute(const struct phase_attributor *self,
     struct phase_attribution *phases = arena_zero(arena, suspects->count + 1, sizeof *phases);
     for (uint32_t i = 0; i < suspects->count; i++) {
         const struct suspect *suspect = &suspects->items[i];
+        assert(suspect->index < evaluation->rank_count);
         const struct origin *origin = table_row(&evaluation->store->origins, suspect->spike.origin);
         int32_t rank = evaluation->ranks[suspect->index].series->rank;
         phases[i] = phase_store_resolve(&self->store, origin, rank, suspect->spike.time_ns, arena);
@@ -107,12 +104,20 @@ static bool find_slot(const struct evaluation *evaluation, uint32_t slot, uint32
     return false;
 }
 
+static void report(struct phase_attributor *self, struct batch *batch,
+                   const struct memory_finding *finding, bool ended) {
+    struct verdict verdict;
+    memory_verdict_build(finding, batch->arena, &verdict);
+    verdict_ledger_report(&self->ledger, batch, &verdict, ended, memory_verdict_weight(finding));
+}
+
 // Ends the verdict about a rank that was named before: as a swing when nothing of it stayed, else
 // because another rank was first.
 static void resolve_named(struct phase_attributor *self, struct batch *batch,
                           const struct evaluation *evaluation, struct named_rank *named,
                           const struct cause *now) {
     uint32_t index;
+    assert(named->named);
     named->named = false;
     if (!find_slot(evaluation, named->slot, &index))
         return;
@@ -129,16 +134,11 @@ static void resolve_named(struct phase_attributor *self, struct batch *batch,
         .sole_earliest = true,
         .generation = named->generation,
     };
-    struct memory_finding finding = {.evaluation = evaluation,
-                                     .cause = &cause,
-                                     .phases =
-                                         attribute(self, evaluation, &cause.suspects, batch->arena),
-                                     .replaced = stayed};
+    struct memory_finding finding = {
+        evaluation, &cause, attribute(self, evaluation, &cause.suspects, batch->arena), stayed, 0};
     if (stayed)
         finding.replaced_by = evaluation->ranks[now->suspects.items[0].index].series->rank;
-    struct verdict verdict;
-    memory_verdict_build(&finding, batch->arena, &verdict);
-    verdict_ledger_report(&self->ledger, batch, &verdict, true, memory_verdict_weight(&finding));
+    report(self, batch, &finding, true);
 }
 
 static void report_cause(struct phase_attributor *self, struct batch *batch,
@@ -154,12 +154,8 @@ static void report_cause(struct phase_attributor *self, struct batch *batch,
                                  .growth_bytes = cause->growth_bytes,
                                  .median_other_growth_bytes = cause->median_other_growth_bytes,
                                  .excess_ratio = cause->excess_ratio};
-    struct memory_finding finding = {
-        .evaluation = evaluation, .cause = cause, .phases = evaluation->cause_phases};
-    struct verdict verdict;
-    memory_verdict_build(&finding, batch->arena, &verdict);
-    verdict_ledger_report(&self->ledger, batch, &verdict, cause->kind == CAUSE_SWING,
-                          memory_verdict_weight(&finding));
+    struct memory_finding finding = {evaluation, cause, evaluation->cause_phases, false, 0};
+    report(self, batch, &finding, cause->kind == CAUSE_SWING);
 }
 
 static void judge(struct phase_attributor *self, struct batch *batch,
@@ -189,8 +185,8 @@ static void evaluate(struct phase_attributor *self, struct batch *batch,
         evaluation->cause_phases =
             attribute(self, evaluation, &evaluation->cause->suspects, batch->arena);
     if (self->store.kept.tracks_left_out)
-        notes_append(&evaluation->notes, batch->arena,
-                     SLICE("Too many processes wrote phases; those of some were left out."));
+        evaluation_note(evaluation, batch->arena,
+                        "Too many processes reported phases; some were dropped.");
     judge(self, batch, evaluation);
 }
 
@@ -204,10 +200,8 @@ static void expire(struct phase_attributor *self, uint64_t now_ns) {
 
 static void forget(struct phase_attributor *self, const struct batch *batch) {
     const struct forgotten *forgotten = batch->forgotten;
-    if (forgotten->everything) {
+    if (forgotten->everything)
         table_release(&self->named);
-        named_init(self);
-    }
     for (uint32_t i = 0; i < forgotten->job_count; i++)
         if (forgotten->jobs[i].slot < self->named.used)
             memset(table_row(&self->named, forgotten->jobs[i].slot), 0, sizeof(struct named_rank));
@@ -216,17 +210,11 @@ static void forget(struct phase_attributor *self, const struct batch *batch) {
 }
 
 static void attributor_state(void *instance, struct state_list *list) {
-    struct phase_attributor *self = instance;
-    phase_store_state(&self->store, list);
-    struct state_entry *named = state_list_table(list, &self->named);
-    state_entry_string(named, offsetof(struct named_rank, job));
-    verdict_ledger_state(&self->ledger, list);
+    verdict_ledger_state(&((struct phase_attributor *)instance)->ledger, list);
 }
 
 static void attributor_restored(void *instance) {
-    struct phase_attributor *self = instance;
-    phase_store_restored(&self->store);
-    verdict_ledger_restored(&self->ledger);
+    verdict_ledger_restored(&((struct phase_attributor *)instance)->ledger);
 }
 
 static void attributor_consume(void *instance, struct batch *batch) {
@@ -245,19 +233,31 @@ static void attributor_consume(void *instance, struct batch *batch) {
         expire(self, batch->as_of_ns);
 }
 
+static const char *const EXPLAINS[] = {"pod_evicted", "nccl_hang", NULL};
+static const char *const EXPLAINS_RANK[] = {"first_exit", NULL};
+static const struct verdict_pattern PATTERNS[] = {{.name = "memory_first_cause",
+                                                   .explains = EXPLAINS,
+                                                   .explains_rank = EXPLAINS_RANK,
+                                                   .kind = "leak"}};
+
 const struct component_type processor_phase_attribution = {
     .name = "phase_attribution",
-    .summary = "Says what the suspects were doing and gives the verdict.",
+    .summary = "Finds what the suspects were doing and reports the verdict.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct phase_attribution_config),
     .instance_size = sizeof(struct phase_attributor),
     .needs = FACT_SUSPECTS | FACT_SERIES,
     .gives = FACT_PHASES | FACT_VERDICTS,
+    .patterns = PATTERNS,
+    .pattern_count = OPTION_COUNT(PATTERNS),
     .start = attributor_start,
     .stop = attributor_stop,
+    .state_rows = STATE,
+    .state_row_count = STATE_ROW_COUNT(STATE),
     .state = attributor_state,
     .restored = attributor_restored,
     .processor = {.consume = attributor_consume},

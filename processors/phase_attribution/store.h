@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was each process doing, and when? The phase boundaries of every (session, rank), and the
-// answer for one moment, as stormlog's phase replay gives it.
+// The phase boundaries of every (session, rank), and what a process was doing at one moment, as
+// stormlog's phase replay gives it.
 //
 // Memory: 64 bytes a boundary plus its scope id in pieces of 60 bytes. One thread.
 #pragma once
 
 #include "base/arena.h"
+#include "base/table/row_index.h"
 #include "base/table/table.h"
 #include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
@@ -16,22 +17,19 @@ struct phase_store {
     struct table tracks;     // one a (session, rank)
     struct table boundaries; // chained a track, in order of arrival
     struct table texts;      // scope ids, in chained pieces
-    uint32_t *index;         // open addressing over tracks
-    uint32_t index_size;
+    struct row_index index;  // of tracks
     struct {
         bool tracks_left_out;
     } kept;
 };
 
-// For the owner's `state` and `restored` (state.h).
-void phase_store_state(struct phase_store *store, struct state_list *list);
-void phase_store_restored(struct phase_store *store);
+// Makes, releases, lists and restores it (pipeline/component/state.h).
+extern const struct state_part phase_store_part;
+
 // Forgets what these processes did up to `until_ns`. O(processes known).
 void phase_store_forget(struct phase_store *store, const struct forgotten *forgotten,
                         uint64_t until_ns, struct arena *scratch);
 
-void phase_store_init(struct phase_store *store);
-void phase_store_release(struct phase_store *store);
 // Keeps the boundary (telemetry->scope is not NULL).
 void phase_store_add(struct phase_store *store, const struct telemetry *telemetry);
 // Forgets scopes that were left before `before_ns`. Looks at a track only when it has doubled

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// When did a node report that it is short of something?
+// Keeps when nodes reported that they are short of something.
 //
 // One row a node and condition, with its transitions by time; of the same moment and state the one
 // whose words are lower by bytes, so that the order of telling does not matter. 1.3 KiB a row.
 #include "processors/pod_evicted/node_conditions.h"
 
+#include "base/sort.h"
+#include "base/table/keyed_rows.h"
+#include "base/table/table.h"
 #include "pipeline/model/node_event.h"
-#include "processors/cluster/row_bound.h"
+#include "processors/cluster/compare.h"
 #include "processors/cluster/row_text.h"
 
 enum { ROWS_PER_CHUNK = 16 };
@@ -25,33 +28,20 @@ struct condition_row {
 };
 
 const char *node_condition_name(enum node_condition condition) {
+    assert(condition < NODE_CONDITION_COUNT);
     static const char *const names[] = {"MemoryPressure", "DiskPressure", "PIDPressure"};
     return names[condition];
 }
 
-void node_conditions_init(struct node_conditions *conditions, const char *table, uint32_t max) {
-    *conditions = (struct node_conditions){.max = max};
-    keyed_rows_init(&conditions->rows, table, sizeof(struct condition_row),
-                    sizeof(struct condition_key), ROWS_PER_CHUNK);
-}
-
-void node_conditions_release(struct node_conditions *conditions) {
-    keyed_rows_release(&conditions->rows);
-}
-
-void node_conditions_state(struct node_conditions *conditions, struct state_list *list) {
-    struct state_entry *entry = state_list_table(list, &conditions->rows.table);
-    state_entry_string(entry, offsetof(struct condition_row, key.node));
-}
-
-void node_conditions_restored(struct node_conditions *conditions) {
-    keyed_rows_restored(&conditions->rows);
-}
+const struct row_type CONDITION_ROWS = {
+    .size = sizeof(struct condition_row),
+    .key_size = sizeof(struct condition_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct condition_row, key.node)},
+};
 
 static int compare_moments(const struct transition *a, const struct transition *b) {
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return (int)a->is_true - (int)b->is_true;
+    return COMPARE_KEYS(COMPARE(a->time_ns, b->time_ns), COMPARE(a->is_true, b->is_true));
 }
 
 static int compare_words(const struct transition *a, const struct transition *b) {
@@ -60,6 +50,7 @@ static int compare_words(const struct transition *a, const struct transition *b)
 }
 
 static void add(struct condition_row *row, const struct transition *transition) {
+    assert(row->count <= TRANSITIONS_MAX);
     struct transition *list = row->transitions;
     uint32_t at = row->count;
     while (at > 0 && compare_moments(&list[at - 1], transition) > 0)
@@ -90,6 +81,7 @@ static bool condition_of(struct slice type, enum node_condition *out) {
 
 void node_conditions_take(struct node_conditions *conditions, const struct event *event,
                           struct arena *scratch) {
+    assert(event->kind == EVENT_KUBERNETES && conditions->bound.max > 0);
     const struct kubernetes_object *object = event->kubernetes;
     if (object->kind != KUBERNETES_NODE || object->watch == WATCH_DELETED ||
         event->node == STRING_NONE)
@@ -100,13 +92,9 @@ void node_conditions_take(struct node_conditions *conditions, const struct event
         if (told->transition_ns == 0 || !condition_of(told->type, &condition))
             continue;
         struct condition_key key = {event->node, (uint32_t)condition};
-        struct condition_row *row = keyed_rows_find(&conditions->rows, &key);
-        if (row == NULL) {
-            conditions->evicted +=
-                row_bound_make_room(&conditions->rows, conditions->max,
-                                    offsetof(struct condition_row, seen_ns), scratch);
-            row = keyed_rows_add(&conditions->rows, &key);
-        }
+        struct condition_row *row =
+            row_bound_take(&conditions->rows, &conditions->bound, &key,
+                           offsetof(struct condition_row, seen_ns), scratch);
         struct transition transition = {.time_ns = told->transition_ns,
                                         .is_true = slice_equal(told->status, SLICE("True"))};
         row_text_put(transition.reason, sizeof transition.reason, told->reason);
@@ -123,6 +111,7 @@ static uint64_t distance(uint64_t a, uint64_t b) {
 
 // Whether another state followed the transition at `index` until `at_ns`.
 static bool is_ended(const struct condition_row *row, uint32_t index, uint64_t at_ns) {
+    assert(index < row->count);
     uint64_t began_ns = row->transitions[index].time_ns;
     for (uint32_t i = 0; i < row->count; i++) {
         const struct transition *other = &row->transitions[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When did a node report that it is short of memory, disk or process ids?
+// The moments at which nodes reported that they are short of memory, disk or process ids.
 //
 // Kept from the conditions of Node objects: for each node and condition the newest transitions,
 // flat rows, found by node. Heartbeats change nothing. What is kept does not depend on the order of
@@ -8,8 +8,9 @@
 
 #include "base/arena.h"
 #include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
+#include "processors/cluster/row_bound.h"
 
 enum node_condition { NODE_MEMORY, NODE_DISK, NODE_PIDS, NODE_CONDITION_COUNT };
 const char *node_condition_name(enum node_condition condition); // "MemoryPressure"
@@ -23,16 +24,13 @@ struct transition {
     char message[CONDITION_MESSAGE_MAX]; // cut
 };
 
-struct node_conditions {
-    struct keyed_rows rows;
-    uint32_t max;
-    uint64_t evicted; // rows that went because of the bound
-};
+extern const struct row_type CONDITION_ROWS;
 
-void node_conditions_init(struct node_conditions *conditions, const char *table, uint32_t max);
-void node_conditions_release(struct node_conditions *conditions);
-void node_conditions_state(struct node_conditions *conditions, struct state_list *list);
-void node_conditions_restored(struct node_conditions *conditions);
+// Its table is the owner's state row; `bound.max` is the owner's to set.
+struct node_conditions {
+    struct keyed_rows rows; // CONDITION_ROWS
+    struct row_bound bound;
+};
 
 // Takes the conditions of a Node (event of kind EVENT_KUBERNETES); other objects are passed over.
 void node_conditions_take(struct node_conditions *conditions, const struct event *event,

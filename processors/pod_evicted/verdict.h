@@ -2,8 +2,9 @@
 // From what is known of one pod's removal to the verdict that people read.
 #pragma once
 
-#include "pipeline/model/verdict.h"
+#include "processors/cluster/detector.h"
 #include "processors/cluster/pod_removal.h"
+#include "processors/cluster/verdict_builder.h"
 #include "processors/pod_evicted/node_conditions.h"
 
 enum eviction_kind {
@@ -14,8 +15,12 @@ enum eviction_kind {
     EVICTION_API,
 };
 
-struct eviction_confidence {
-    int64_t full, partial, pod_limit, other, unknown_pressure;
+struct pod_evicted_config {
+    struct duration window, skew, retention;
+    bool sustained, taint, preempted, api_eviction;
+    int64_t confidence_full, confidence_partial, confidence_pod_limit, confidence_other;
+    int64_t unknown_pressure_penalty;
+    int64_t max_removals, max_pods, max_conditions;
 };
 
 struct eviction_finding {
@@ -32,9 +37,8 @@ struct eviction_finding {
     bool show_sustained; // as evidence, for context
 };
 
-// Texts and lists go to the arena.
 void eviction_verdict_build(const struct eviction_finding *finding,
-                            const struct eviction_confidence *confidence, struct arena *arena,
-                            struct verdict *out);
+                            const struct pod_evicted_config *config,
+                            struct verdict_builder *builder);
 // Changes when anything does that the verdict is made of; never 0.
 uint64_t eviction_finding_hash(const struct eviction_finding *finding);

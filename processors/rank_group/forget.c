@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which jobs are over? One of which no new sample was settled for `idle_jobs_expire`, from one
-// evaluation to another, is forgotten with all that is kept of it, so that memory follows the jobs
-// that run, not those that ever ran. (Its own clock does not matter: it may lag behind the others'
-// for good.) Rows later than the evaluation begin the job anew, so that the answer does not depend
-// on what raced ahead. Cost: O(jobs) an evaluation; when one is
-// forgotten, O(ranks and processes known).
+// Forgets jobs that are over, with all that is kept of them, so that memory follows the jobs that
+// run, not those that ever ran. A job is over when no new sample of it was settled for
+// `idle_jobs_expire`, from one evaluation to another. (Its own clock does not matter: it may lag
+// behind the others' for good.) Rows later than the evaluation begin the job anew, so that the
+// answer does not depend on what raced ahead. Cost: O(jobs) an evaluation; when one is forgotten,
+// O(ranks and processes known).
 #include "base/sort.h"
 #include "processors/rank_group/state.h"
 
+#include <assert.h>
+
 uint64_t rank_group_first_held(const struct rank_group *group, const struct rank_state *rank) {
+    assert(rank->series.sample_count > 0);
     const struct sample *first = series_chunk(&group->store, &rank->series, 0)->rows;
     const struct carried *carried =
         origin_carried(&group->store, series_origin(&group->store, first));
@@ -26,19 +29,15 @@ struct collection {
     struct forgotten all;
 };
 
-static void collection_begin(struct collection *collection, const struct rank_group *group,
-                             struct arena *arena) {
-    if (collection->jobs != NULL)
-        return;
-    collection->jobs = arena_take(arena, group->jobs.used * sizeof *collection->jobs);
-    collection->is_collected = arena_zero(arena, group->jobs.used, sizeof(bool));
-    collection->slots = arena_take(arena, group->ranks.used * sizeof *collection->slots);
-    collection->processes =
-        arena_take(arena, group->store.origins.used * sizeof *collection->processes);
-}
-
-static void collect_job(struct collection *collection, const struct rank_group *group,
-                        uint32_t row) {
+static void collect_job(struct collection *collection, const struct rank_group *group, uint32_t row,
+                        struct arena *arena) {
+    if (collection->jobs == NULL) {
+        collection->jobs = arena_take(arena, group->jobs.used * sizeof *collection->jobs);
+        collection->is_collected = arena_zero(arena, group->jobs.used, sizeof(bool));
+        collection->slots = arena_take(arena, group->ranks.used * sizeof *collection->slots);
+        collection->processes =
+            arena_take(arena, group->store.origins.used * sizeof *collection->processes);
+    }
     const struct job_state *job = job_at(group, row);
     collection->is_collected[row] = true;
     collection->jobs[collection->all.job_count++] =
@@ -60,7 +59,7 @@ static void collect_processes(struct collection *collection, struct rank_group *
         }
         collection->processes[collection->all.process_count++] = process;
         if (job_at(group, origin->job)->job == STRING_REFUSED)
-            rows_free_origin(&group->store, origins_of(group), row);
+            rows_free_origin(&group->store, row);
     }
 }
 
@@ -82,6 +81,7 @@ static bool is_over(const struct rank_group *group, const struct job_state *job,
 
 static void forget_job(struct rank_group *group, uint32_t row) {
     struct job_state *job = job_at(group, row);
+    assert(job->job != STRING_REFUSED);
     for (uint32_t i = 0; i < job->rank_count; i++)
         rank_group_free_rank(group, job->ranks[i].row);
     job_release(job);
@@ -118,16 +118,11 @@ static void begin_anew(struct rank_group *group, uint32_t row, uint64_t as_of_ns
     rank_group_settle(group, job, as_of_ns);
 }
 
-static int compare_jobs(const void *left, const void *right) {
-    string_id a = ((const struct forgotten_job *)left)->job;
-    string_id b = ((const struct forgotten_job *)right)->job;
-    return (a > b) - (a < b);
-}
-
-static void say_so(const struct collection *collection, struct batch *batch) {
+static void announce(const struct collection *collection, struct batch *batch) {
     struct forgotten *forgotten = arena_take(batch->arena, sizeof *forgotten);
+    _Static_assert(offsetof(struct forgotten_job, job) == 0, "for compare_by_u32");
     sort_stable(collection->jobs, collection->all.job_count, sizeof *collection->jobs, batch->arena,
-                compare_jobs);
+                compare_by_u32);
     *forgotten = collection->all;
     forgotten->jobs = collection->jobs;
     forgotten->slots = collection->slots;
@@ -142,8 +137,7 @@ void rank_group_forget(struct rank_group *group, struct batch *batch) {
             struct job_state *job = job_at(group, row);
             if (job->job == STRING_REFUSED || !is_over(group, job, batch->as_of_ns))
                 continue;
-            collection_begin(&collection, group, batch->arena);
-            collect_job(&collection, group, row);
+            collect_job(&collection, group, row, batch->arena);
             if (has_later_rows(group, job))
                 begin_anew(group, row, batch->as_of_ns);
             else
@@ -152,11 +146,8 @@ void rank_group_forget(struct rank_group *group, struct batch *batch) {
     }
     collection.all.everything = group->lost;
     group->lost = false;
-    if (collection.all.job_count > 0) {
+    if (collection.all.job_count > 0)
         collect_processes(&collection, group);
-        if (group->rank_index_size > 0)
-            rank_group_index(group, group->rank_index_size);
-    }
     if (collection.all.job_count > 0 || collection.all.everything)
-        say_so(&collection, batch);
+        announce(&collection, batch);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the exact median of all sampling intervals? One pass counts them in buckets of 1/1024 of
+// The exact median of all sampling intervals. One pass counts them in buckets of 1/1024 of
 // their size; the bucket that holds the middle is counted again in up to 65,536 cells, until a cell
 // is one nanosecond wide: two passes for intervals up to 67 ms, three up to an hour. Memory: 450
 // KiB of scratch, whatever the number of samples.
 #include "processors/rank_group/interval_median.h"
 
 #include "base/sort.h"
+#include "base/table/table.h"
+#include "pipeline/model/series.h"
 
 enum {
     BUCKET_BITS = 10,
@@ -105,15 +107,9 @@ static uint64_t select_in_range(const struct evaluation *evaluation, struct valu
 }
 
 struct claim {
-    int64_t interval_ms;
+    int64_t interval_ms; // first, for compare_by_i64
     uint64_t count;
 };
-
-static int compare_claims(const void *left, const void *right) {
-    const struct claim *a = left;
-    const struct claim *b = right;
-    return (a->interval_ms > b->interval_ms) - (a->interval_ms < b->interval_ms);
-}
 
 static unsigned __int128 claim_of_rank(const struct claim *claims, uint64_t k) {
     while (k >= claims->count)
@@ -143,7 +139,7 @@ static __int128 claimed_median(const struct evaluation *evaluation, struct arena
     }
     if (total == 0)
         return 0;
-    sort_stable(claims, origin_count, sizeof *claims, arena, compare_claims);
+    sort_stable(claims, origin_count, sizeof *claims, arena, compare_by_i64);
     unsigned __int128 high = claim_of_rank(claims, total / 2);
     if (total % 2 == 1)
         return (__int128)high;
@@ -155,17 +151,16 @@ __int128 interval_median_of_samples(const struct evaluation *evaluation, struct 
     uint32_t *cells = counts + BUCKET_COUNT;
     struct count all = {.counts = counts};
     count_intervals(evaluation, &all);
-    uint64_t total = all.total;
-    if (total == 0)
+    if (all.total == 0)
         return claimed_median(evaluation, arena);
-    uint64_t k = total / 2;
-    struct value_range range = bucket_range(place_of_rank(counts, &k));
-    uint64_t high = select_in_range(evaluation, range, k, cells);
-    if (total % 2 == 1)
-        return high;
-    k = total / 2 - 1;
-    struct value_range low_range = bucket_range(place_of_rank(counts, &k));
-    return median_of_middle(select_in_range(evaluation, low_range, k, cells), high);
+    // One or both of the middle two.
+    uint64_t middle[2];
+    for (uint64_t i = 0; i <= 1 - all.total % 2; i++) {
+        uint64_t k = all.total / 2 - i;
+        struct value_range range = bucket_range(place_of_rank(counts, &k));
+        middle[i] = select_in_range(evaluation, range, k, cells);
+    }
+    return all.total % 2 == 1 ? (__int128)middle[0] : median_of_middle(middle[1], middle[0]);
 }
 
 __int128 interval_median_of_set(const struct evaluation *evaluation, struct order_statistic *set,
@@ -174,7 +169,6 @@ __int128 interval_median_of_set(const struct evaluation *evaluation, struct orde
     if (total == 0)
         return claimed_median(evaluation, arena);
     uint64_t high = order_select(set, total / 2);
-    if (total % 2 == 1)
-        return high;
-    return median_of_middle(order_select(set, total / 2 - 1), high);
+    return total % 2 == 1 ? (__int128)high
+                          : median_of_middle(order_select(set, total / 2 - 1), high);
 }

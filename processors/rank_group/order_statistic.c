@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which value stands at place k of a large, changing multiset?
+// Selects by place in a large, changing multiset.
 //
 // New values wait in a small array; when it is full it is sorted and merged with the runs of its
 // size, like a carry in binary counting, into one block; blocks are used again. A query keeps one
@@ -12,10 +12,6 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
-
-void order_init(struct order_statistic *set) {
-    memset(set, 0, sizeof *set);
-}
 
 static void spares_release(struct order_statistic *set, size_t first_class) {
     for (size_t i = first_class; i < ORDER_RUNS_MAX; i++) {
@@ -32,7 +28,7 @@ void order_release(struct order_statistic *set) {
         memory_give(set->erased.runs[i].values);
     }
     spares_release(set, 0);
-    order_init(set);
+    memset(set, 0, sizeof *set);
 }
 
 // An empty run with room for `count` values: a spare block, or a new one.

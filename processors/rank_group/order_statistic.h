@@ -27,14 +27,13 @@ struct order_side {
     size_t count;             // pending included
 };
 
-struct order_statistic {
+struct order_statistic { // all zero: empty
     struct order_side added;
     struct order_side erased;
     uint64_t *spares[ORDER_RUNS_MAX][ORDER_SPARES]; // given-back blocks of each size class
 };
 
-void order_init(struct order_statistic *set);
-void order_release(struct order_statistic *set);
+void order_release(struct order_statistic *set); // and empty
 void order_add(struct order_statistic *set, uint64_t value);
 // `value` must be in the set.
 void order_erase(struct order_statistic *set, uint64_t value);

@@ -1,66 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did each rank use, and when? Each sample is copied once, 48 bytes, into the series of its
+// Keeps what each rank used, and when. Each sample is copied once, 48 bytes, into the series of its
 // job and rank, in time order; everything later reads from there. At an evaluation the rows up to
-// its moment are counted once (rank_settle.c) and shown to the later stages (rank_view.c). Cost:
+// its moment are counted once (settle.c) and shown to the later stages (view.c). Cost:
 // amortised constant a sample. Memory: 48 bytes a sample kept plus one chunk of 1 KiB a rank.
-#include "processors/rank_group.h"
+#include "pipeline/component/component.h"
 
 #include "base/memory.h"
+#include "base/table/row_index.h"
+#include "pipeline/model/telemetry_event.h"
 #include "processors/rank_group/state.h"
+
+#include <assert.h>
 
 enum { ALL_JOBS = 4 }; // times what one job may have
 
-struct rank_group_config {
-    struct duration retention;
-    int64_t max_ranks;
-};
-
 static const struct option OPTIONS[] = {
-    {.name = "retention",
-     .type = OPTION_DURATION,
-     .offset = offsetof(struct rank_group_config, retention),
-     .default_value = "10m",
-     .min = 1,
-     .max = 31536000,
-     .special = "all",
-     .help = "how far back samples are kept, in event time, from the last evaluation; inputs that "
-             "end are always kept whole"},
-    {.name = "max_ranks",
-     .type = OPTION_INT,
-     .offset = offsetof(struct rank_group_config, max_ranks),
-     .default_value = "65536",
-     .min = 1,
-     .max = 16777216,
-     .help = "ranks of a job; samples of further ones are left out, with a note; all jobs together "
-             "may have four times as many, and each as many as it leaves free of those"},
+    OPTION(struct rank_group_config, retention, OPTION_DURATION, .default_value = "10m", .min = 1,
+           .max = 31536000, .special = "all",
+           .help = "how far back samples are kept, in event time, from the last evaluation; inputs "
+                   "that end are always kept whole"),
+    OPTION(struct rank_group_config, max_ranks, OPTION_INT, .default_value = "65536", .min = 1,
+           .max = 16777216,
+           .help = "ranks of a job; samples of further ones are dropped, with a note; all jobs "
+                   "together may have four times as many, and each as many as it leaves free of "
+                   "those"),
 };
 
-void rank_group_init(struct rank_group *self) {
-    rows_store_init(&self->store);
-    table_init(&self->ranks, "rank_group.ranks", sizeof(struct rank_state), 64);
-    table_init(&self->sessions, "rank_group.sessions", sizeof(struct rank_session), 256);
-    table_init(&self->jobs, "rank_group.jobs", sizeof(struct job_state), 1);
-    memset(self->origin_buckets, 0xff, sizeof self->origin_buckets);
-    self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};
-}
+static const struct row_type RANKS = ROW_TYPE(struct rank_state, 64);
+static const struct row_type SESSIONS =
+    ROW_TYPE(struct rank_session, 256, offsetof(struct rank_session, session));
+static const struct row_type JOBS = ROW_TYPE(struct job_state, 1, offsetof(struct job_state, job));
+static const struct state_row STATE[] = {
+    STATE_PART(struct rank_group, store, "rank_group.store", series_store_part),
+    STATE_ROWS(struct rank_group, ranks, "rank_group.ranks", RANKS),
+    STATE_ROWS(struct rank_group, sessions, "rank_group.sessions", SESSIONS),
+    STATE_ROWS(struct rank_group, jobs, "rank_group.jobs", JOBS),
+    STATE_STRUCT(struct rank_group, kept, "rank_group.kept"),
+};
 
 static enum status rank_group_start(void *instance, const void *config,
                                     const struct component_context *context, struct error *error) {
     struct rank_group *self = instance;
-    const struct rank_group_config *options = config;
     (void)error;
-    rank_group_init(self);
-    self->retention_ns = options->retention.ns;
-    self->max_ranks = (uint32_t)options->max_ranks;
+    self->config = *(const struct rank_group_config *)config;
+    self->kept.pool = TABLE_NO_ROW;
     self->live = !context->once;
     return STATUS_OK;
 }
 
 void job_begin(const struct rank_group *self, struct job_state *job) {
-    if (!self->live)
-        return;
-    job->intervals = memory_take(sizeof *job->intervals);
-    order_init(job->intervals);
+    if (self->live)
+        job->intervals = memory_zero(1, sizeof *job->intervals);
 }
 
 void job_release(struct job_state *job) {
@@ -72,22 +62,21 @@ void job_release(struct job_state *job) {
     job->intervals = NULL;
 }
 
-void rank_group_release(struct rank_group *self) {
+void rank_group_clear(struct rank_group *self) {
     for (uint32_t i = 0; i < self->jobs.used; i++)
         job_release(job_at(self, i));
     for (uint32_t i = 0; i < self->ranks.used; i++)
         rows_release(&rank_at(self, i)->series);
-    memory_give(self->rank_index);
-    self->rank_index = NULL;
-    self->rank_index_size = 0;
+    row_index_release(&self->rank_index);
+    rows_store_clear(&self->store);
     table_release(&self->jobs);
     table_release(&self->ranks);
     table_release(&self->sessions);
-    rows_store_release(&self->store);
+    self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};
 }
 
 static void rank_group_stop(void *instance) {
-    rank_group_release(instance);
+    rank_group_clear(instance);
 }
 
 static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
@@ -103,6 +92,7 @@ static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
 
 // Samples that name no job stand in the pool only while there is one job.
 static void drop_nameless(struct rank_group *self) {
+    assert(self->kept.named_jobs == 2);
     struct job_state *pool = job_at(self, self->kept.pool);
     for (uint32_t i = 0; i < pool->rank_count; i++) {
         struct rank_state *rank = rank_at(self, pool->ranks[i].row);
@@ -162,32 +152,8 @@ static uint32_t find_job(struct rank_group *self, string_id job) {
     return row;
 }
 
-static uint32_t index_start(const struct rank_group *self, uint32_t job, int32_t rank) {
-    uint64_t key = (uint64_t)job << 32 | (uint32_t)rank;
-    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (self->rank_index_size - 1);
-}
-
-static void index_put(struct rank_group *self, uint32_t row) {
-    const struct rank_state *rank = rank_at(self, row);
-    uint32_t at = index_start(self, rank->job, rank->series.rank);
-    while (self->rank_index[at] != TABLE_NO_ROW)
-        at = (at + 1) & (self->rank_index_size - 1);
-    self->rank_index[at] = row;
-}
-
-void rank_group_index(struct rank_group *self, uint32_t size) {
-    if (size != self->rank_index_size) {
-        memory_give(self->rank_index);
-        self->rank_index = memory_take(size * sizeof(uint32_t));
-        self->rank_index_size = size;
-    }
-    memset(self->rank_index, 0xff, size * sizeof(uint32_t));
-    for (uint32_t row = 0; row < self->ranks.used; row++)
-        if (rank_at(self, row)->job != TABLE_NO_ROW)
-            index_put(self, row);
-}
-
 void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
+    assert(rank >= 0 && rank <= RANK_MAX && row != TABLE_NO_ROW);
     if (job->rank_count == job->rank_capacity) {
         job->rank_capacity = job->rank_capacity == 0 ? 8 : job->rank_capacity * 2;
         job->ranks = memory_resize(job->ranks, job->rank_capacity * sizeof *job->ranks);
@@ -199,9 +165,9 @@ void job_add_rank(struct job_state *job, int32_t rank, uint32_t row) {
 
 // A job gets as many as it leaves free, so that one of any size finds room beside the largest.
 static bool has_room(const struct rank_group *self, const struct job_state *job) {
-    uint64_t all = (uint64_t)self->max_ranks * ALL_JOBS;
+    uint64_t all = (uint64_t)self->config.max_ranks * ALL_JOBS;
     uint64_t live = table_live(&self->ranks);
-    return job->rank_count < self->max_ranks && live < all && job->rank_count < all - live;
+    return job->rank_count < self->config.max_ranks && live < all && job->rank_count < all - live;
 }
 
 static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
@@ -217,20 +183,15 @@ static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
     state->first_named_arrival = UINT64_MAX;
     state->newest_session = TABLE_NO_ROW;
     state->job = job;
-    if ((uint64_t)table_live(&self->ranks) * 2 > self->rank_index_size)
-        rank_group_index(self, self->rank_index_size == 0 ? 64 : self->rank_index_size * 2);
-    else
-        index_put(self, row);
+    row_index_put(&self->rank_index, rank_hash(job, rank), row);
     job_add_rank(job_at(self, job), rank, row);
     return row;
 }
 
 static uint32_t find_rank(struct rank_group *self, uint32_t job, int32_t rank) {
-    if (self->rank_index_size == 0)
-        return add_rank(self, job, rank);
-    uint32_t at = index_start(self, job, rank);
-    for (uint32_t row; (row = self->rank_index[at]) != TABLE_NO_ROW;
-         at = (at + 1) & (self->rank_index_size - 1)) {
+    uint32_t hash = rank_hash(job, rank);
+    for (uint32_t at = 0, row;
+         (row = row_index_next(&self->rank_index, hash, &at)) != TABLE_NO_ROW;) {
         const struct rank_state *state = rank_at(self, row);
         if (state->series.rank == rank && state->job == job)
             return row;
@@ -244,23 +205,24 @@ enum { AHEAD = 16 };
 
 static void prefetch_ahead(const struct rank_group *self, const struct event *events,
                            uint32_t count) {
-    if (self->rank_index_size == 0)
+    const struct row_slot *slots[AHEAD];
+    if (self->rank_index.size == 0)
         return;
-    uint32_t slots[AHEAD];
     for (uint32_t i = 0; i < count; i++) {
-        slots[i] = index_start(self, known_job(self, events[i].job), events[i].rank);
-        __builtin_prefetch(&self->rank_index[slots[i]]);
+        uint32_t hash = rank_hash(known_job(self, events[i].job), events[i].rank);
+        slots[i] = row_index_slot(&self->rank_index, hash);
+        __builtin_prefetch(slots[i]);
     }
     for (uint32_t i = 0; i < count; i++)
-        if (self->rank_index[slots[i]] != TABLE_NO_ROW) {
-            const char *rank = (const char *)rank_at(self, self->rank_index[slots[i]]);
+        if (slots[i]->row != TABLE_NO_ROW) {
+            const char *rank = (const char *)rank_at(self, slots[i]->row);
             __builtin_prefetch(rank, 1);
             __builtin_prefetch(rank + 64, 1);
             __builtin_prefetch(rank + offsetof(struct rank_state, cursor) - 1, 1);
         }
     for (uint32_t i = 0; i < count; i++)
-        if (self->rank_index[slots[i]] != TABLE_NO_ROW)
-            rows_prefetch(&self->store, &rank_at(self, self->rank_index[slots[i]])->series);
+        if (slots[i]->row != TABLE_NO_ROW)
+            rows_prefetch(&self->store, &rank_at(self, slots[i]->row)->series);
 }
 
 static struct sample sample_of(const struct telemetry *telemetry, uint32_t origin) {
@@ -315,6 +277,7 @@ static void note_first(struct job_state *job, struct rank_state *rank, const str
 
 static void take_sample(struct rank_group *self, const struct event *event) {
     const struct telemetry *telemetry = event->telemetry;
+    assert(telemetry->type == TELEMETRY_SAMPLE);
     uint32_t job_row = find_job(self, telemetry->job);
     if (job_row == TABLE_NO_ROW)
         return;
@@ -325,7 +288,7 @@ static void take_sample(struct rank_group *self, const struct event *event) {
     struct rank_state *rank = rank_at(self, rank_row);
     uint64_t arrival = self->kept.arrivals++;
     struct origin_key key = {telemetry, event->carried, job_row};
-    uint32_t origin = rows_origin(&self->store, origins_of(self), rank->series.last_origin, &key);
+    uint32_t origin = rows_origin(&self->store, rank->series.last_origin, &key);
     if (origin != rank->series.last_origin) {
         rank->series.last_origin = origin;
         note_origin(self, job, telemetry, arrival);
@@ -357,8 +320,8 @@ static void take_event(struct rank_group *self, const struct event *event) {
 
 // What was judged before and is older than the retention goes.
 static void expire_jobs(struct rank_group *self) {
-    uint64_t retention_ns = (uint64_t)self->retention_ns;
-    if (!self->live || self->retention_ns == DURATION_SPECIAL ||
+    uint64_t retention_ns = (uint64_t)self->config.retention.ns;
+    if (!self->live || self->config.retention.ns == DURATION_SPECIAL ||
         self->kept.judged_ns < retention_ns)
         return;
     for (uint32_t i = 0; i < self->jobs.used; i++)
@@ -367,6 +330,7 @@ static void expire_jobs(struct rank_group *self) {
 
 static void rank_group_consume(void *instance, struct batch *batch) {
     struct rank_group *self = instance;
+    assert(batch->job_choice != NULL && "job_filter stands before");
     self->choice = *batch->job_choice;
     self->by_value = !batch->ordered;
     for (uint32_t i = 0; i < batch->event_count; i++) {
@@ -394,6 +358,7 @@ const struct component_type processor_rank_group = {
     .summary = "Keeps the samples of each rank of a job in time order.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct rank_group_config),
@@ -402,7 +367,8 @@ const struct component_type processor_rank_group = {
     .gives = FACT_SERIES,
     .start = rank_group_start,
     .stop = rank_group_stop,
-    .state = rank_group_state,
+    .state_rows = STATE,
+    .state_row_count = STATE_ROW_COUNT(STATE),
     .restored = rank_group_restored,
     .processor = {.consume = rank_group_consume},
 };

@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must outlive a restart, and how is the rest made of it? Kept are the rows; lists of ranks,
-// chunk directories, hash indexes and the multiset of intervals are derived. Rows that do not fit
-// together are not believed: the stage starts empty, and says so to the stages behind it. Cost:
-// O(rows) once.
+// Makes of the rows that were loaded what is derived from them: lists of ranks, chunk directories,
+// indexes and the multiset of intervals. Rows that do not fit together are not believed: the stage
+// starts empty, and says so to the stages behind it. Cost: O(rows) once.
+#include "base/table/row_index.h"
 #include "processors/rank_group/state.h"
-
-void rank_group_state(void *instance, struct state_list *list) {
-    struct rank_group *self = instance;
-    state_list_table(list, &self->store.chunks);
-    struct state_entry *origins = state_list_table(list, &self->store.origins);
-    state_entry_string(origins, offsetof(struct origin, session));
-    state_entry_string(origins, offsetof(struct origin, host));
-    state_list_table(list, &self->store.carried);
-    state_list_table(list, &self->ranks);
-    struct state_entry *sessions = state_list_table(list, &self->sessions);
-    state_entry_string(sessions, offsetof(struct rank_session, session));
-    struct state_entry *jobs = state_list_table(list, &self->jobs);
-    state_entry_string(jobs, offsetof(struct job_state, job));
-    state_list_struct(list, "rank_group.kept", &self->kept, sizeof self->kept);
-}
 
 // Pointers that came with the rows are another process's.
 static void clear_pointers(struct rank_group *self) {
@@ -55,7 +40,7 @@ static bool sessions_are_whole(const struct rank_group *self, const struct rank_
     for (uint32_t i = 0; i < rank->session_count; i++) {
         if (row >= self->sessions.used)
             return false;
-        row = ((const struct rank_session *)table_row(&self->sessions, row))->next;
+        row = session_at(self, row)->next;
     }
     return row == TABLE_NO_ROW;
 }
@@ -108,16 +93,14 @@ static bool restore_rows(struct rank_group *self) {
 void rank_group_restored(void *instance) {
     struct rank_group *self = instance;
     clear_pointers(self);
-    if (!restore_rows(self)) {
-        rank_group_release(self);
-        rank_group_init(self);
-    }
+    if (!restore_rows(self))
+        rank_group_clear(self);
     // Also when rows of other stages came alone.
     self->lost = self->kept.arrivals == 0;
-    uint32_t size = 64;
-    while (size < (uint64_t)table_live(&self->ranks) * 2)
-        size *= 2;
-    rank_group_index(self, size);
-    origin_index_fill(origins_of(self), &self->store);
+    row_index_clear(&self->rank_index);
+    for (uint32_t row = 0; row < self->ranks.used; row++)
+        if (rank_at(self, row)->job != TABLE_NO_ROW)
+            row_index_put(&self->rank_index,
+                          rank_hash(rank_at(self, row)->job, rank_at(self, row)->series.rank), row);
     rank_group_count_intervals(self);
 }

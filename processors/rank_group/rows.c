@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a sample belong among its rank's samples? At the end, nearly always: one comparison.
-// A late one is looked for by time (binary search over chunks), then moved into its chunk; a full
-// chunk is split at that row, so that rows before it keep their places and cursors on them hold.
+// Puts samples where they belong among their rank's samples: at the end, nearly always, after one
+// comparison. The place of a late one is found by time (binary search over chunks); a full chunk is
+// split at that row, so that rows before it keep their places and cursors on them hold.
 #include "processors/rank_group/rows.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
+#include "base/table/row_index.h"
+
+#include <assert.h>
 
 enum { CHUNKS_PER_BLOCK = 64, ORIGINS_PER_BLOCK = 256 };
 
@@ -12,16 +16,27 @@ _Static_assert(sizeof(struct sample) == 48, "bytes a sample are promised in the 
 _Static_assert(sizeof(struct sample_chunk) == 1024, "so are bytes a chunk");
 _Static_assert(sizeof(struct origin) == 40, "looked at for each sample: as small as can be");
 
-void rows_store_init(struct series_store *store) {
-    table_init(&store->chunks, "rank_group.chunks", sizeof(struct sample_chunk), CHUNKS_PER_BLOCK);
-    table_init(&store->origins, "rank_group.origins", sizeof(struct origin), ORIGINS_PER_BLOCK);
-    table_init(&store->carried, "rank_group.carried", sizeof(struct carried), ORIGINS_PER_BLOCK);
-}
+static const struct row_type CHUNKS = ROW_TYPE(struct sample_chunk, CHUNKS_PER_BLOCK);
+static const struct row_type ORIGINS =
+    ROW_TYPE(struct origin, ORIGINS_PER_BLOCK, offsetof(struct origin, session),
+             offsetof(struct origin, host));
+static const struct row_type CARRIED = ROW_TYPE(struct carried, ORIGINS_PER_BLOCK);
 
-void rows_store_release(struct series_store *store) {
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct series_store, chunks, "rank_group.chunks", CHUNKS),
+    STATE_ROWS(struct series_store, origins, "rank_group.origins", ORIGINS),
+    STATE_ROWS(struct series_store, carried, "rank_group.carried", CARRIED),
+};
+
+void rows_store_clear(struct series_store *store) {
     table_release(&store->chunks);
     table_release(&store->origins);
     table_release(&store->carried);
+    row_index_release(&store->by_process);
+}
+
+static void store_release(void *part) {
+    row_index_release(&((struct series_store *)part)->by_process);
 }
 
 void rows_release(struct rank_series *series) {
@@ -55,33 +70,27 @@ static bool origin_matches(const struct series_store *store, const struct origin
            same_carried(origin_carried(store, origin), key->carried);
 }
 
-static uint32_t *origin_bucket(struct origin_index index, string_id session, string_id host,
-                               int64_t pid) {
-    uint64_t mixed = session * UINT64_C(0x9e3779b97f4a7c15);
-    mixed = (mixed ^ host) * UINT64_C(0xff51afd7ed558ccd);
-    mixed = (mixed ^ (uint64_t)pid) * UINT64_C(0xc4ceb9fe1a85ec53);
-    return &index.buckets[(uint32_t)(mixed >> 32) & (index.bucket_count - 1)];
+static uint32_t process_hash(string_id session, string_id host, int64_t pid) {
+    return row_hash((uint64_t)session << 32 | host, (uint64_t)pid);
 }
 
-static uint32_t *bucket_of_origin(struct origin_index index, const struct origin *origin) {
-    return origin_bucket(index, origin->session, origin->host, origin->pid);
-}
+TABLE_ACCESS(origin_at, struct series_store, origins, struct origin)
 
-static struct origin *origin_at(const struct series_store *store, uint32_t row) {
-    return table_row(&store->origins, row);
-}
-
-void origin_index_fill(struct origin_index index, struct series_store *store) {
-    memset(index.buckets, 0xff, index.bucket_count * sizeof *index.buckets);
+static void store_restored(void *part) {
+    struct series_store *store = part;
+    row_index_clear(&store->by_process);
     for (uint32_t row = 0; row < store->origins.used; row++) {
-        struct origin *origin = origin_at(store, row);
-        if (origin->job == TABLE_NO_ROW)
-            continue;
-        uint32_t *bucket = bucket_of_origin(index, origin);
-        origin->next = *bucket;
-        *bucket = row;
+        const struct origin *origin = origin_at(store, row);
+        if (origin->job != TABLE_NO_ROW)
+            row_index_put(&store->by_process,
+                          process_hash(origin->session, origin->host, origin->pid), row);
     }
 }
+
+const struct state_part series_store_part = {.rows = STATE,
+                                             .row_count = STATE_ROW_COUNT(STATE),
+                                             .release = store_release,
+                                             .restored = store_restored};
 
 static uint32_t add_origin(struct series_store *store, const struct origin_key *key) {
     const struct telemetry *telemetry = key->telemetry;
@@ -102,49 +111,37 @@ static uint32_t add_origin(struct series_store *store, const struct origin_key *
     return row;
 }
 
-uint32_t rows_origin(struct series_store *store, struct origin_index index, uint32_t hint,
-                     const struct origin_key *key) {
+uint32_t rows_origin(struct series_store *store, uint32_t hint, const struct origin_key *key) {
     if (hint < store->origins.used && origin_matches(store, origin_at(store, hint), key))
         return hint;
     const struct telemetry *telemetry = key->telemetry;
-    uint32_t *bucket = origin_bucket(index, telemetry->session, telemetry->host, telemetry->pid);
-    for (uint32_t row = *bucket; row != TABLE_NO_ROW; row = origin_at(store, row)->next)
+    uint32_t hash = process_hash(telemetry->session, telemetry->host, telemetry->pid);
+    for (uint32_t at = 0, row;
+         (row = row_index_next(&store->by_process, hash, &at)) != TABLE_NO_ROW;)
         if (origin_at(store, row)->job == key->job &&
             origin_matches(store, origin_at(store, row), key))
             return row;
     uint32_t row = add_origin(store, key);
-    origin_at(store, row)->next = *bucket;
-    *bucket = row;
+    row_index_put(&store->by_process, hash, row);
     return row;
 }
 
-void rows_free_origin(struct series_store *store, struct origin_index index, uint32_t row) {
+void rows_free_origin(struct series_store *store, uint32_t row) {
     struct origin *origin = origin_at(store, row);
-    uint32_t *link = bucket_of_origin(index, origin);
-    while (*link != row)
-        link = &origin_at(store, *link)->next;
-    *link = origin->next;
+    assert(origin->job != TABLE_NO_ROW);
+    row_index_remove(&store->by_process, process_hash(origin->session, origin->host, origin->pid),
+                     row);
     if (origin->carried != 0)
         table_free(&store->carried, origin->carried - 1);
     table_free(&store->origins, row);
     origin->job = TABLE_NO_ROW;
 }
 
-static int compare_numbers(int64_t a, int64_t b) {
-    return (a > b) - (a < b);
-}
-
 static int compare_values(const struct sample *a, const struct sample *b) {
-    int order = compare_numbers(a->used_bytes, b->used_bytes);
-    if (order == 0)
-        order = compare_numbers(a->reserved_bytes, b->reserved_bytes);
-    if (order == 0)
-        order = compare_numbers(a->allocated_bytes, b->allocated_bytes);
-    if (order == 0)
-        order = compare_numbers(a->change_bytes, b->change_bytes);
-    if (order == 0)
-        order = compare_numbers(a->flags, b->flags);
-    return order;
+    return COMPARE_KEYS(COMPARE(a->used_bytes, b->used_bytes),
+                        COMPARE(a->reserved_bytes, b->reserved_bytes),
+                        COMPARE(a->allocated_bytes, b->allocated_bytes),
+                        COMPARE(a->change_bytes, b->change_bytes), COMPARE(a->flags, b->flags));
 }
 
 // Only for rows of the same instant.
@@ -153,7 +150,7 @@ static int compare_same_time(const struct series_store *store, const struct samp
     if (a->origin != b->origin) {
         const struct origin *origin_a = series_origin(store, a);
         const struct origin *origin_b = series_origin(store, b);
-        int order = compare_numbers(origin_a->pid, origin_b->pid);
+        int order = COMPARE(origin_a->pid, origin_b->pid);
         if (order == 0 && origin_a->host != origin_b->host)
             order = slice_compare(intern_slice(origin_a->host), intern_slice(origin_b->host));
         if (order != 0)
@@ -191,6 +188,7 @@ static struct sample_chunk *add_chunk(struct series_store *store, struct rank_se
     directory_reserve(series, series->chunk_count + 1);
     memmove(series->chunks + ordinal + 1, series->chunks + ordinal,
             (series->chunk_count - ordinal) * sizeof(uint32_t));
+    assert(ordinal <= series->chunk_count);
     uint32_t row = table_add(&store->chunks);
     series->chunks[ordinal] = row;
     series->chunk_count++;
@@ -224,6 +222,7 @@ static void append(struct series_store *store, struct rank_series *series,
     } else {
         chunk = table_row(&store->chunks, series->tail);
     }
+    assert(chunk->count == series->tail_count && series->tail_count < SAMPLES_PER_CHUNK);
     chunk->rows[series->tail_count] = *row;
     chunk->count = ++series->tail_count;
     series->tail_ns = row->time_ns;
@@ -278,6 +277,7 @@ static void insert_at(struct series_store *store, struct rank_series *series,
         }
     }
     struct sample_chunk *chunk = chunk_at(store, series, place.chunk);
+    assert(place.next < chunk->count);
     if (chunk->count == SAMPLES_PER_CHUNK) {
         struct sample_chunk *rest = add_chunk(store, series, place.chunk + 1);
         rest->count = SAMPLES_PER_CHUNK - place.next;
@@ -345,6 +345,7 @@ const struct sample_chunk *rows_expired_chunk(const struct series_store *store,
 }
 
 void rows_drop_first_chunk(struct series_store *store, struct rank_series *series) {
+    assert(series->sample_count >= series_chunk(store, series, 0)->count);
     series->sample_count -= series_chunk(store, series, 0)->count;
     table_free(&store->chunks, series->chunks[0]);
     series->chunk_count--;
@@ -354,53 +355,47 @@ void rows_drop_first_chunk(struct series_store *store, struct rank_series *serie
         series->head = series->chunks[0];
 }
 
-void rows_remove_until(struct series_store *store, struct rank_series *series, uint64_t time_ns) {
-    while (series->chunk_count > 0) {
-        const struct sample_chunk *first = series_chunk(store, series, 0);
-        if (first->rows[first->count - 1].time_ns > time_ns)
-            break;
-        rows_drop_first_chunk(store, series);
-    }
-    if (series->chunk_count > 0) {
-        struct sample_chunk *chunk = chunk_at(store, series, 0);
-        uint32_t gone = 0;
-        while (chunk->rows[gone].time_ns <= time_ns)
-            gone++;
-        chunk->count -= gone;
-        memmove(chunk->rows, chunk->rows + gone, chunk->count * sizeof *chunk->rows);
-        series->sample_count -= gone;
-    }
-    note_tail(store, series);
-    series->revision++;
-}
-
-static void chain_chunks(struct series_store *store, struct rank_series *series) {
-    for (uint32_t i = 0; i < series->chunk_count; i++)
-        chunk_at(store, series, i)->next =
-            i + 1 < series->chunk_count ? series->chunks[i + 1] : TABLE_NO_ROW;
-    if (series->chunk_count > 0)
-        series->head = series->chunks[0];
-}
-
-void rows_remove_flagged(struct series_store *store, struct rank_series *series, uint32_t flags) {
-    uint32_t kept_chunks = 0;
-    for (uint32_t i = 0; i < series->chunk_count; i++) {
-        struct sample_chunk *chunk = chunk_at(store, series, i);
-        uint32_t kept = 0;
+static void remove_rows(struct series_store *store, struct rank_series *series,
+                        bool (*goes)(const struct sample *row, uint64_t limit), uint64_t limit) {
+    uint32_t count = series->chunk_count;
+    series->chunk_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = series->chunks[i], kept = 0;
+        struct sample_chunk *chunk = table_row(&store->chunks, number);
         for (uint32_t j = 0; j < chunk->count; j++)
-            if ((chunk->rows[j].flags & flags) == 0)
+            if (!goes(&chunk->rows[j], limit))
                 chunk->rows[kept++] = chunk->rows[j];
         series->sample_count -= chunk->count - kept;
         chunk->count = kept;
-        if (kept > 0)
-            series->chunks[kept_chunks++] = series->chunks[i];
-        else
-            table_free(&store->chunks, series->chunks[i]);
+        chunk->next = TABLE_NO_ROW;
+        if (kept == 0) {
+            table_free(&store->chunks, number);
+            continue;
+        }
+        if (series->chunk_count > 0)
+            chunk_at(store, series, series->chunk_count - 1)->next = number;
+        series->chunks[series->chunk_count++] = number;
     }
-    series->chunk_count = kept_chunks;
-    chain_chunks(store, series);
+    if (series->chunk_count > 0)
+        series->head = series->chunks[0];
     note_tail(store, series);
     series->revision++;
+}
+
+static bool is_until(const struct sample *row, uint64_t until_ns) {
+    return row->time_ns <= until_ns;
+}
+
+static bool is_flagged(const struct sample *row, uint64_t flags) {
+    return (row->flags & flags) != 0;
+}
+
+void rows_remove_until(struct series_store *store, struct rank_series *series, uint64_t time_ns) {
+    remove_rows(store, series, is_until, time_ns);
+}
+
+void rows_remove_flagged(struct series_store *store, struct rank_series *series, uint32_t flags) {
+    remove_rows(store, series, is_flagged, flags);
 }
 
 static bool chunk_is_whole(const struct series_store *store, const struct sample_chunk *chunk) {

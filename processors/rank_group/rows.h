@@ -5,6 +5,7 @@
 // in front of rows already judged raises the series' revision. One thread.
 #pragma once
 
+#include "pipeline/component/state.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/series.h"
 
@@ -14,8 +15,10 @@ struct row_place {
     uint64_t before_ns, after_ns; // times of its neighbours
 };
 
-void rows_store_init(struct series_store *store);
-void rows_store_release(struct series_store *store);
+// Makes, releases, lists and restores a struct series_store.
+extern const struct state_part series_store_part;
+// Empties it; chunk directories of series are their owners'.
+void rows_store_clear(struct series_store *store);
 void rows_release(struct rank_series *series); // the directory; chunks go with the store
 void rows_free(struct series_store *store, struct rank_series *series); // all of it
 
@@ -23,25 +26,16 @@ void rows_free(struct series_store *store, struct rank_series *series); // all o
 // of chunk_count chunks of the store with origins of the store; the series is then empty.
 bool rows_restore(const struct series_store *store, struct rank_series *series);
 
-// Finds origins by their values. The buckets are the caller's.
-struct origin_index {
-    uint32_t *buckets;
-    uint32_t bucket_count; // a power of two
-};
-
 struct origin_key {
     const struct telemetry *telemetry;
     const struct carried *carried; // or NULL
     uint32_t job;                  // row of the jobs table
 };
 
-// Forgets all and takes up the origins of the store, of which free rows have `job` TABLE_NO_ROW.
-void origin_index_fill(struct origin_index index, struct series_store *store);
 // Row of the origins table for these values, found or made. `hint` is the row of this job that
 // matched last.
-uint32_t rows_origin(struct series_store *store, struct origin_index index, uint32_t hint,
-                     const struct origin_key *key);
-void rows_free_origin(struct series_store *store, struct origin_index index, uint32_t row);
+uint32_t rows_origin(struct series_store *store, uint32_t hint, const struct origin_key *key);
+void rows_free_origin(struct series_store *store, uint32_t row);
 
 // Asks the processor to fetch what the next insert into this series will touch.
 void rows_prefetch(const struct series_store *store, const struct rank_series *series);
@@ -56,7 +50,7 @@ const struct sample_chunk *rows_expired_chunk(const struct series_store *store,
                                               const struct rank_series *series, uint64_t time_ns);
 void rows_drop_first_chunk(struct series_store *store, struct rank_series *series);
 
-// Removes all rows up to `time_ns`, inclusive.
+// Removes all rows up to `time_ns`, inclusive. O(rows).
 void rows_remove_until(struct series_store *store, struct rank_series *series, uint64_t time_ns);
 // Removes all rows that have any of `flags`. O(rows).
 void rows_remove_flagged(struct series_store *store, struct rank_series *series, uint32_t flags);

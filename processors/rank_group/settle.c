@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the rows up to now add up to? Each row is counted once, when an evaluation reaches it:
+// Adds up the rows up to an evaluation. Each row is counted once, when an evaluation reaches it:
 // how many, the most used, which world size is claimed, which sessions there were, and, in a live
 // pipeline, the intervals between neighbours. Rows that come late or expire are put right one by
 // one.
 #include "base/sort.h"
+#include "base/table/row_index.h"
 #include "processors/rank_group/state.h"
 
-static int compare_entries(const void *left, const void *right) {
-    int32_t a = ((const struct rank_entry *)left)->rank;
-    int32_t b = ((const struct rank_entry *)right)->rank;
-    return (a > b) - (a < b);
-}
+#include <assert.h>
 
 void rank_group_sort(struct job_state *job, struct arena *scratch) {
     if (!job->ranks_sorted)
-        sort_stable(job->ranks, job->rank_count, sizeof *job->ranks, scratch, compare_entries);
+        sort_stable(job->ranks, job->rank_count, sizeof *job->ranks, scratch, compare_by_i32);
     job->ranks_sorted = true;
 }
 
@@ -30,10 +27,6 @@ struct world_claim *job_claim(struct rank_group *group, struct job_state *job, i
     *claim = (struct world_claim){
         .world_size = world_size, .first_arrival = UINT64_MAX, .first_named_arrival = UINT64_MAX};
     return claim;
-}
-
-static struct rank_session *session_at(const struct rank_group *group, uint32_t row) {
-    return table_row(&group->sessions, row);
 }
 
 static struct rank_session *known_session(const struct rank_group *group,
@@ -81,6 +74,7 @@ static struct rank_session *begin_session(struct rank_group *group, struct rank_
         if (session_begin(claim, generation, time_ns) <= newest->first_ns)
             return NULL;
     }
+    assert((rank->newest_session == TABLE_NO_ROW) == (rank->session_count == 0));
     uint32_t row = table_add(&group->sessions);
     *session_at(group, row) = (struct rank_session){.session = session,
                                                     .next = rank->newest_session,
@@ -96,6 +90,7 @@ static struct rank_session *begin_session(struct rank_group *group, struct rank_
 static void raise_newer(const struct rank_group *group, const struct rank_state *rank,
                         const struct rank_session *session) {
     uint32_t depth = 0;
+    assert(rank->newest_session != TABLE_NO_ROW);
     for (uint32_t row = rank->newest_session; session_at(group, row) != session;
          row = session_at(group, row)->next)
         depth++;
@@ -184,6 +179,7 @@ static void settle_rank(struct rank_group *group, struct job_state *job, struct 
     // Rows that are only settled again, in a job whose figures were started again, are not new.
     if (rank->settled_count != before && rank->last_ns > series->settled_ns)
         job->active_ns = as_of_ns;
+    assert(rank->settled_count >= before && rank->settled_count <= series->sample_count);
     job->settled_count += rank->settled_count - before;
     series->settled_ns = as_of_ns;
     series->settled_any = true;
@@ -209,6 +205,7 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
     bool after_settled = place->has_after && place->after_ns <= series->settled_ns;
     if (place->has_before && after_settled)
         erase_interval(group, job, place->before_ns, place->after_ns);
+    assert(place->late && (!place->has_before || place->before_ns <= row->time_ns));
     if (place->has_before)
         add_interval(group, job, place->before_ns, row->time_ns);
     if (after_settled)
@@ -224,17 +221,15 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
 }
 
 static void free_sessions(struct rank_group *group, struct rank_state *rank) {
-    while (rank->newest_session != TABLE_NO_ROW) {
-        uint32_t row = rank->newest_session;
-        rank->newest_session = session_at(group, row)->next;
-        table_free(&group->sessions, row);
-    }
+    table_free_list(&group->sessions, offsetof(struct rank_session, next), &rank->newest_session);
     rank->session_count = 0;
     rank->generation = 0;
 }
 
 void rank_group_free_rank(struct rank_group *group, uint32_t row) {
     struct rank_state *rank = rank_at(group, row);
+    assert(rank->job != TABLE_NO_ROW);
+    row_index_remove(&group->rank_index, rank_hash(rank->job, rank->series.rank), row);
     free_sessions(group, rank);
     rows_free(&group->store, &rank->series);
     table_free(&group->ranks, row);
@@ -266,11 +261,13 @@ static void discount_chunk(struct rank_group *group, struct job_state *job, stru
         const struct sample *row = &chunk->rows[i];
         const struct sample *after = i + 1 < chunk->count ? row + 1 : next;
         struct world_claim *claim = claim_of(group, job, series_origin(&group->store, row));
+        assert(claim == NULL || claim->count > 0);
         if (claim != NULL)
             claim->count--;
         if (after->time_ns <= series->settled_ns)
             erase_interval(group, job, row->time_ns, after->time_ns);
     }
+    assert(rank->settled_count >= chunk->count && job->settled_count >= chunk->count);
     rank->settled_count -= chunk->count;
     job->settled_count -= chunk->count;
 }

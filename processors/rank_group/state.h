@@ -2,13 +2,14 @@
 // What rank_group remembers, shared by the files it is made of.
 #pragma once
 
+#include "base/table/row_index.h"
 #include "config/option.h"
 #include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
 #include "processors/rank_group/order_statistic.h"
 #include "processors/rank_group/rows.h"
 
-enum { ORIGIN_BUCKETS = 16384, RANK_SESSIONS_MAX = 64, WORLD_CLAIMS_MAX = 64 };
+enum { RANK_SESSIONS_MAX = 64, WORLD_CLAIMS_MAX = 64 };
 
 // A session of one rank: each that starts later than the one before begins a generation of the
 // rank.
@@ -37,7 +38,7 @@ struct rank_state {
 };
 
 struct rank_entry {
-    int32_t rank;
+    int32_t rank; // first, for compare_by_i32
     uint32_t row; // of the ranks table
 };
 
@@ -83,51 +84,46 @@ struct rank_group_kept {
     bool jobs_left_out, claims_left_out;
 };
 
+struct rank_group_config {
+    struct duration retention; // DURATION_SPECIAL: all
+    int64_t max_ranks;         // of one job
+};
+
 struct rank_group {
+    struct rank_group_config config;
     struct series_store store;
     struct table ranks;
     struct table sessions;
     struct table jobs;
-    uint32_t origin_buckets[ORIGIN_BUCKETS];
-    uint32_t *rank_index; // open addressing over (job row, rank): row of the ranks table
-    uint32_t rank_index_size;
-    uint32_t last_job; // row that matched last
+    struct row_index rank_index; // ranks by job row and rank
+    uint32_t last_job;           // row that matched last
     struct rank_group_kept kept;
-    bool live;            // evaluated again and again; intervals are kept up to date
-    bool lost;            // rows of a restart did not fit: the other stages have to forget too
-    int64_t retention_ns; // DURATION_SPECIAL: all
-    uint32_t max_ranks;   // of one job
+    bool live; // evaluated again and again; intervals are kept up to date
+    bool lost; // rows of a restart did not fit: the other stages have to forget too
     struct job_choice choice;
     bool by_value; // order of equal rows: by value, since arrival is a race
 };
 
-static inline struct job_state *job_at(const struct rank_group *group, uint32_t row) {
-    return table_row(&group->jobs, row);
-}
-static inline struct rank_state *rank_at(const struct rank_group *group, uint32_t row) {
-    return table_row(&group->ranks, row);
+TABLE_ACCESS(job_at, struct rank_group, jobs, struct job_state)
+TABLE_ACCESS(rank_at, struct rank_group, ranks, struct rank_state)
+TABLE_ACCESS(session_at, struct rank_group, sessions, struct rank_session)
+
+static inline uint32_t rank_hash(uint32_t job, int32_t rank) {
+    return row_hash(job, (uint32_t)rank);
 }
 
-static inline struct origin_index origins_of(struct rank_group *group) {
-    return (struct origin_index){group->origin_buckets, ORIGIN_BUCKETS};
-}
-
-// Tables, empty; and all memory given back. The options stay.
-void rank_group_init(struct rank_group *group);
-void rank_group_release(struct rank_group *group);
+// Forgets all and gives its memory back; the options stay.
+void rank_group_clear(struct rank_group *group);
 // What a job holds beside its row.
 void job_begin(const struct rank_group *group, struct job_state *job);
 void job_release(struct job_state *job);
 // Time of the rank's first row that is held, or what was carried with it when that is earlier.
 uint64_t rank_group_first_held(const struct rank_group *group, const struct rank_state *rank);
-// Takes up all ranks of the table anew, in an index of `size` slots (a power of two).
-void rank_group_index(struct rank_group *group, uint32_t size);
 void job_add_rank(struct job_state *job, int32_t rank, uint32_t row);
 // All of the rank, the entry in its job's list aside.
 void rank_group_free_rank(struct rank_group *group, uint32_t row);
 
-// state.h
-void rank_group_state(void *instance, struct state_list *list);
+// pipeline/component/state.h
 void rank_group_restored(void *instance);
 
 // Forgets jobs that had no new row for choice.idle_ns, and says so in the batch.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which job is judged, over which ranks, in which generation? Builds struct evaluation from the
-// settled figures: O(ranks) for the views, O(ranks · log) for the generation, and the exact median
-// interval. Job choice, world size and the wording of notes follow stormlog's cross-rank analysis.
+// Chooses the job that is evaluated, its ranks and their generation. Builds struct evaluation from
+// the settled figures: O(ranks) for the views, O(ranks · log) for the generation, and the exact
+// median interval. Job choice, world size and the wording of notes follow stormlog's cross-rank
+// analysis.
 #include "base/sort.h"
 #include "processors/rank_group/interval_median.h"
 #include "processors/rank_group/state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static bool comes_first(const struct rank_group *group, const struct job_state *a,
@@ -36,33 +38,31 @@ static uint32_t choose_job(const struct rank_group *group, uint32_t *distinct) {
     return best_row;
 }
 
-static void note(struct evaluation *evaluation, struct arena *arena, const char *text) {
-    notes_append(&evaluation->notes, arena, slice_of(text));
-}
-
 static void note_selection(const struct rank_group *group, struct evaluation *evaluation,
                            struct arena *arena, uint32_t distinct_jobs, bool ranks_left_out) {
     uint64_t now = evaluation->as_of_ns;
-    if (group->kept.event_count == 0)
-        note(evaluation, arena, "No telemetry events were provided.");
-    if (group->kept.saw_other && group->kept.first_other_ns <= now)
-        note(evaluation, arena, "Ignored non-sample events during cross-rank analysis.");
-    if (group->kept.saw_null_used && group->kept.first_null_used_ns <= now)
-        note(evaluation, arena,
-             "Ignored samples without device-used memory during cross-rank analysis.");
-    if (evaluation->rank_count == 0)
-        note(evaluation, arena,
-             "No sample telemetry events were available for distributed analysis.");
-    if (distinct_jobs > 1)
-        note(evaluation, arena,
-             "Multiple job_id values were observed; filtering to the most common value.");
-    if (group->kept.jobs_left_out)
-        note(evaluation, arena, "More jobs were seen than max_jobs allows; some were left out.");
-    if (ranks_left_out)
-        note(evaluation, arena, "More ranks were seen than max_ranks allows; some were left out.");
-    if (group->kept.claims_left_out)
-        note(evaluation, arena,
-             "More than 64 different world sizes were claimed; some were left out.");
+    const struct rank_group_kept *kept = &group->kept;
+    const struct {
+        bool holds;
+        const char *text;
+    } notes[] = {
+        {kept->event_count == 0, "No telemetry events were provided."},
+        {kept->saw_other && kept->first_other_ns <= now,
+         "Ignored non-sample events during cross-rank analysis."},
+        {kept->saw_null_used && kept->first_null_used_ns <= now,
+         "Ignored samples without device-used memory during cross-rank analysis."},
+        {evaluation->rank_count == 0,
+         "No sample telemetry events were available for distributed analysis."},
+        {distinct_jobs > 1,
+         "Multiple job_id values were observed; filtering to the most common value."},
+        {kept->jobs_left_out, "More jobs were seen than max_jobs allows; some were left out."},
+        {ranks_left_out, "More ranks were seen than max_ranks allows; some were left out."},
+        {kept->claims_left_out,
+         "More than 64 different world sizes were claimed; some were left out."},
+    };
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++)
+        if (notes[i].holds)
+            evaluation_note(evaluation, arena, "%s", notes[i].text);
 }
 
 static bool claim_wins(const struct rank_group *group, const struct world_claim *a,
@@ -82,12 +82,6 @@ static int64_t claimed_world_size(const struct rank_group *group, const struct j
     return best == NULL ? 1 : best->world_size;
 }
 
-static int compare_descending(const void *left, const void *right) {
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
-    return (a < b) - (a > b);
-}
-
 // The largest number of restarts that at least half of the ranks have had.
 static uint32_t job_generation(const struct rank_group *group, const struct evaluation *evaluation,
                                struct arena *arena) {
@@ -103,8 +97,8 @@ static uint32_t job_generation(const struct rank_group *group, const struct eval
     }
     if (most == 0)
         return 0;
-    sort_stable(generations, count, sizeof *generations, arena, compare_descending);
-    return generations[(count + 1) / 2 - 1];
+    sort_stable(generations, count, sizeof *generations, arena, compare_by_u32);
+    return generations[count / 2];
 }
 
 static void view_generation(const struct rank_group *group, struct rank_view *view,
@@ -115,12 +109,12 @@ static void view_generation(const struct rank_group *group, struct rank_view *vi
     if (generation == 0 || !view->in_generation)
         return;
     // The oldest session that is not of an earlier generation.
-    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;) {
-        const struct rank_session *session = table_row(&group->sessions, row);
+    const struct rank_session *session;
+    for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW; row = session->next) {
+        session = session_at(group, row);
         if (session->generation < generation)
             break;
         view->generation_ns = session->first_ns;
-        row = session->next;
     }
 }
 
@@ -130,6 +124,7 @@ static void view_ranks(const struct rank_group *group, const struct job_state *j
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->rank_count; i++) {
         const struct rank_state *rank = rank_at(group, job->ranks[i].row);
+        assert(i == 0 || job->ranks[i - 1].rank < job->ranks[i].rank);
         if (rank->settled_count == 0)
             continue;
         uint64_t appeared = group->by_value ? count : rank->series.first_arrival;
@@ -151,6 +146,7 @@ static void view_ranks(const struct rank_group *group, const struct job_state *j
 // `row`: of the jobs table, or TABLE_NO_ROW. Appends to the batch.
 static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_jobs,
                      struct batch *batch) {
+    assert(batch->evaluation_count <= group->jobs.used);
     struct evaluation *evaluation = &batch->evaluations[batch->evaluation_count++];
     *evaluation = (struct evaluation){.as_of_ns = batch->as_of_ns,
                                       .last = batch->last,

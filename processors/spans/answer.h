@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a span, or several merged, answers (docs/spans.md). Everything is worked out when it is
+// Answers of a span, or of several merged (docs/spans.md). Everything is worked out when it is
 // asked, since an unfinished span changes as time goes on.
 #pragma once
 
@@ -32,4 +32,6 @@ struct span_numbers span_find_by_name(const struct span_tree *tree, const struct
 // Spans that bear any of the tags, but for those whose parent does; once for each time.
 struct span_numbers span_find_by_tags(const struct span_tree *tree, const struct slice *tags,
                                       uint32_t count, struct arena *arena);
+struct slice *span_ids(const struct span_tree *tree, const struct span_numbers *spans,
+                       struct arena *arena);
 struct slice span_id_text(const struct span_tree *tree, uint32_t span, struct arena *arena);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does this event change? First the checks that depend on what came before, in the order that
+// Lets an event take effect. First the checks that depend on what came before, in the order that
 // docs/spans.md gives, then the effect: a refused event has none.
+#include "pipeline/model/span_event.h"
 #include "processors/spans/forest.h"
 
 #include <assert.h>
@@ -23,6 +24,7 @@ struct applying {
 
 static void list_refused(struct applying *apply, uint64_t line, int64_t entry,
                          enum span_refusal refusal) {
+    assert(refusal != SPAN_ACCEPTED && refusal < SPAN_REFUSAL_COUNT);
     struct span_tree_row *tree = apply->tree;
     struct table *table = &apply->forest->refused;
     tree->refused++;
@@ -30,13 +32,9 @@ static void list_refused(struct applying *apply, uint64_t line, int64_t entry,
         return;
     tree->listed++;
     uint32_t row = table_add(table);
-    *(struct span_refused_row *)table_row(table, row) =
+    *span_refused_at(apply->forest, row) =
         (struct span_refused_row){TABLE_NO_ROW, refusal, line, entry};
-    if (tree->last_refused == TABLE_NO_ROW)
-        tree->first_refused = row;
-    else
-        ((struct span_refused_row *)table_row(table, tree->last_refused))->next = row;
-    tree->last_refused = row;
+    table_append(table, offsetof(struct span_refused_row, next), &tree->refusals, row);
 }
 
 // -- threads ------------------------------------------------------------------------------------
@@ -44,29 +42,21 @@ static void list_refused(struct applying *apply, uint64_t line, int64_t entry,
 static void add_point(struct applying *apply) {
     struct span_forest *forest = apply->forest;
     struct span_tree_row *tree = apply->tree;
-    struct span_point_row point = {TABLE_NO_ROW, tree->point_count, apply->event->time_s,
-                                   tree->threads};
-    if (table_live(&forest->points) >= POINTS_MAX && tree->last_point != TABLE_NO_ROW) {
+    if (table_live(&forest->points) >= POINTS_MAX && tree->points.last != TABLE_NO_ROW) {
         // What it is from now on is known, only not since when.
-        span_point_at(forest, tree->last_point)->threads = tree->threads;
+        span_point_at(forest, tree->points.last)->threads = tree->threads;
         tree->points_left_out++;
         return;
     }
     uint32_t row = table_add(&forest->points);
-    *span_point_at(forest, row) = point;
-    if (tree->last_point == TABLE_NO_ROW)
-        tree->first_point = row;
-    else
-        span_point_at(forest, tree->last_point)->next = row;
-    tree->last_point = row;
-    tree->point_count++;
+    *span_point_at(forest, row) = (struct span_point_row){TABLE_NO_ROW, tree->point_count++,
+                                                          apply->event->time_s, tree->threads};
+    table_append(&forest->points, offsetof(struct span_point_row, next), &tree->points, row);
 }
 
 static struct span_worker_row *find_worker(const struct applying *apply) {
     const struct span_forest *forest = apply->forest;
-    struct span_named_key key = {apply->tree_row,
-                                 span_names_find(&forest->names, apply->event->worker)};
-    return key.name == NAME_NONE ? NULL : keyed_rows_find(&forest->workers, &key);
+    return span_find_row(forest, &forest->workers, apply->tree_row, apply->event->worker);
 }
 
 static enum span_refusal join(struct applying *apply) {
@@ -98,39 +88,18 @@ static enum span_refusal leave(struct applying *apply) {
     return SPAN_ACCEPTED;
 }
 
-static enum span_refusal start(struct applying *apply) {
-    apply->tree->started = 1;
+static enum span_refusal set_threads(struct applying *apply) {
     apply->tree->threads = apply->event->threads;
     add_point(apply);
     return SPAN_ACCEPTED;
 }
 
-// -- spans --------------------------------------------------------------------------------------
-
-static void append_span(struct applying *apply, struct span_row *span, uint32_t row) {
-    struct span_forest *forest = apply->forest;
-    struct span_tree_row *tree = apply->tree;
-    span->made_before = tree->last_made;
-    span->made_next = SPAN_NONE;
-    if (tree->last_made == SPAN_NONE)
-        tree->first_made = row;
-    else
-        span_at(forest, tree->last_made)->made_next = row;
-    tree->last_made = row;
-    uint32_t *first = &tree->first_root, *last = &tree->last_root;
-    if (span->parent != SPAN_NONE) {
-        first = &span_at(forest, span->parent)->first_child;
-        last = &span_at(forest, span->parent)->last_child;
-    }
-    span->before = *last;
-    span->next = SPAN_NONE;
-    if (*last == SPAN_NONE)
-        *first = row;
-    else
-        span_at(forest, *last)->next = row;
-    *last = row;
-    tree->span_count++;
+static enum span_refusal start(struct applying *apply) {
+    apply->tree->started = 1;
+    return set_threads(apply);
 }
+
+// -- spans --------------------------------------------------------------------------------------
 
 // `path` is handed over.
 static uint32_t make_span(struct applying *apply, uint32_t parent, uint32_t path, struct slice id) {
@@ -140,13 +109,15 @@ static uint32_t make_span(struct applying *apply, uint32_t parent, uint32_t path
     uint32_t row = keyed_rows_number(&forest->spans, span);
     span->path = path;
     span->parent = parent;
-    span->first_child = span->last_child = SPAN_NONE;
-    span->first_group = span->last_group = span->folded_group = SPAN_NONE;
-    span->first_item = span->last_item = TABLE_NO_ROW;
-    span->first_text = span->last_text = TABLE_NO_ROW;
-    span->point = apply->tree->last_point;
+    span->children = span->groups = span->items = span->texts = ROW_LIST_EMPTY;
+    span->folded_group = SPAN_NONE;
+    span->point = apply->tree->points.last;
     span->enqueued_s = apply->event->time_s;
-    append_span(apply, span, row);
+    struct table *spans = &forest->spans.table;
+    table_link(spans, offsetof(struct span_row, made), &apply->tree->made, row);
+    table_link(spans, offsetof(struct span_row, sibling),
+               span_siblings(forest, apply->tree, parent), row);
+    apply->tree->span_count++;
     const struct span_path_row *name = span_path_at(forest, path);
     if (name->depth == 1 && span_names_is(&forest->names, name->key.tag, SLICE("default")))
         apply->tree->newest_default = row;
@@ -154,6 +125,7 @@ static uint32_t make_span(struct applying *apply, uint32_t parent, uint32_t path
 }
 
 static uint32_t ensure_span(struct applying *apply, const struct span_annotation *annotation) {
+    assert(annotation->count > 0);
     struct span_forest *forest = apply->forest;
     uint32_t span = span_find(forest, apply->tree, annotation->ids[annotation->count - 1]);
     if (span != SPAN_NONE)
@@ -190,19 +162,18 @@ static uint32_t default_span(struct applying *apply) {
 }
 
 static void add_active(struct span_forest *forest, uint32_t span, int64_t count) {
-    for (; span != SPAN_NONE; span = span_at(forest, span)->parent)
+    for (; span != SPAN_NONE; span = span_at(forest, span)->parent) {
+        assert(count > 0 || span_at(forest, span)->active >= (uint64_t)-count);
         span_at(forest, span)->active += (uint64_t)count;
+    }
 }
 
 static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span_row) {
     struct span_group_row *group = span_group_at(forest, group_row);
-    struct span_row *span = span_at(forest, span_row);
+    assert(group->span == SPAN_NONE && group->in_use);
     group->span = span_row;
-    if (span->last_group == SPAN_NONE)
-        span->first_group = group_row;
-    else
-        span_group_at(forest, span->last_group)->next = group_row;
-    span->last_group = group_row;
+    table_append(&forest->groups, offsetof(struct span_group_row, next),
+                 &span_at(forest, span_row)->groups, group_row);
     if (group->active > 0)
         add_active(forest, span_row, group->active);
 }
@@ -210,15 +181,15 @@ static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span
 // -- tasks --------------------------------------------------------------------------------------
 
 static struct span_task_row *make_task(struct applying *apply, const struct span_task *told) {
+    assert(told->key.data != NULL && told->group.data != NULL);
     struct span_forest *forest = apply->forest;
     struct span_named_key name = {apply->tree_row, span_names_take(&forest->names, told->group)};
-    struct span_live_group_row *live = keyed_rows_find(&forest->live_groups, &name);
-    if (live == NULL) {
-        live = keyed_rows_add(&forest->live_groups, &name);
+    bool is_new;
+    struct span_live_group_row *live = keyed_rows_get(&forest->live_groups, &name, &is_new);
+    if (is_new)
         live->group = span_group_new(forest, apply->tree_row, name.name);
-    } else {
+    else
         span_names_give(&forest->names, name.name);
-    }
     struct span_group_row *group = span_group_at(forest, live->group);
     struct span_named_key key = {apply->tree_row, span_names_take(&forest->names, told->key)};
     struct span_task_row *task = keyed_rows_add(&forest->tasks, &key);
@@ -240,6 +211,7 @@ static struct span_task_row *make_task(struct applying *apply, const struct span
 static void set_state(struct span_forest *forest, struct span_task_row *task, enum task_state to) {
     struct span_group_row *group = span_group_at(forest, task->group);
     int change = (int)task_state_is_active(to) - (int)task_state_is_active(task->state);
+    assert(group->states[task->state] > 0 && to < TASK_STATE_COUNT);
     group->states[task->state]--;
     group->states[to]++;
     task->state = to;
@@ -252,6 +224,7 @@ static void set_state(struct span_forest *forest, struct span_task_row *task, en
 }
 
 static void set_bytes(struct span_forest *forest, struct span_task_row *task, int64_t nbytes) {
+    assert(task->nbytes >= -1);
     if (nbytes < 0)
         return;
     struct span_group_row *group = span_group_at(forest, task->group);
@@ -310,14 +283,8 @@ static void give_metadata(struct applying *apply, uint32_t span_row) {
     if (apply->event->collections.size == 0)
         return;
     uint32_t row = table_add(&forest->texts);
-    struct span_text_row *text = table_row(&forest->texts, row);
-    text->next = TABLE_NO_ROW;
-    text->name = span_names_take(&forest->names, apply->event->collections);
-    if (span->last_text == TABLE_NO_ROW)
-        span->first_text = row;
-    else
-        ((struct span_text_row *)table_row(&forest->texts, span->last_text))->next = row;
-    span->last_text = row;
+    span_text_at(forest, row)->name = span_names_take(&forest->names, apply->event->collections);
+    table_append(&forest->texts, offsetof(struct span_text_row, next), &span->texts, row);
 }
 
 static enum span_refusal submit(struct applying *apply) {
@@ -428,31 +395,12 @@ static void take_metrics(struct applying *apply, uint64_t line) {
     }
 }
 
-static enum span_refusal effect(struct applying *apply) {
-    const struct span_event *event = apply->event;
-    switch (event->kind) {
-    case SPAN_START:
-        return start(apply);
-    case SPAN_JOIN:
-        return join(apply);
-    case SPAN_LEAVE:
-        return leave(apply);
-    case SPAN_THREADS:
-        apply->tree->threads = event->threads;
-        add_point(apply);
-        return SPAN_ACCEPTED;
-    case SPAN_TASKS:
-        return submit(apply);
-    case SPAN_DATA:
-        return place_data(apply);
-    case SPAN_TRANSITION:
-        return transition(apply);
-    case SPAN_METRICS:
-    case SPAN_NO_KIND:
-        break;
-    }
-    return SPAN_ACCEPTED;
-}
+// NULL: the event has none, or it comes after the event was counted.
+static enum span_refusal (*const EFFECTS[])(struct applying *) = {
+    [SPAN_START] = start,           [SPAN_JOIN] = join,    [SPAN_LEAVE] = leave,
+    [SPAN_THREADS] = set_threads,   [SPAN_TASKS] = submit, [SPAN_DATA] = place_data,
+    [SPAN_TRANSITION] = transition, [SPAN_METRICS] = NULL, [SPAN_NO_KIND] = NULL,
+};
 
 static enum span_refusal refusal_of(const struct applying *apply) {
     const struct span_event *event = apply->event;
@@ -470,11 +418,12 @@ static enum span_refusal refusal_of(const struct applying *apply) {
 enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *tree,
                              const struct span_event *event, uint64_t line) {
     struct applying apply = {forest, tree, keyed_rows_number(&forest->trees, tree), event};
+    assert((size_t)event->kind < sizeof EFFECTS / sizeof EFFECTS[0]);
     arena_reset(&forest->scratch);
     tree->serial++;
     enum span_refusal refusal = refusal_of(&apply);
-    if (refusal == SPAN_ACCEPTED)
-        refusal = effect(&apply);
+    if (refusal == SPAN_ACCEPTED && EFFECTS[event->kind] != NULL)
+        refusal = EFFECTS[event->kind](&apply);
     if (refusal != SPAN_ACCEPTED) {
         list_refused(&apply, line, -1, refusal);
         return refusal;

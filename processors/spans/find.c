@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which spans are there, and which bear these tags? All O(spans), in order of creation.
+// Lists spans: all of them, and those that bear tags. All O(spans), in order of creation.
 #include "base/sort.h"
 #include "processors/spans/answer.h"
+
+#include <assert.h>
 
 static struct span_numbers numbers_for(uint32_t most, struct arena *arena) {
     return (struct span_numbers){arena_take(arena, most * sizeof(uint32_t) + 1), 0};
@@ -9,15 +11,16 @@ static struct span_numbers numbers_for(uint32_t most, struct arena *arena) {
 
 struct span_numbers span_all(const struct span_tree *tree, struct arena *arena) {
     struct span_numbers all = numbers_for(tree->row->span_count, arena);
-    for (uint32_t at = tree->row->first_made; at != SPAN_NONE;
-         at = span_at(tree->forest, at)->made_next)
+    for (uint32_t at = tree->row->made.first; at != SPAN_NONE;
+         at = span_at(tree->forest, at)->made.next)
         all.items[all.count++] = at;
     return all;
 }
 
 struct span_numbers span_roots(const struct span_tree *tree, struct arena *arena) {
     struct span_numbers roots = numbers_for(tree->row->span_count, arena);
-    for (uint32_t at = tree->row->first_root; at != SPAN_NONE; at = span_at(tree->forest, at)->next)
+    for (uint32_t at = tree->row->roots.first; at != SPAN_NONE;
+         at = span_at(tree->forest, at)->sibling.next)
         roots.items[roots.count++] = at;
     return roots;
 }
@@ -27,9 +30,7 @@ static uint32_t find_path(const struct span_forest *forest, const struct slice *
                           uint32_t count) {
     uint32_t path = SPAN_NONE;
     for (uint32_t i = 0; i < count; i++) {
-        struct span_path_key key = {path, span_names_find(&forest->names, tags[i])};
-        const struct span_path_row *row =
-            key.tag == NAME_NONE ? NULL : keyed_rows_find(&forest->paths, &key);
+        const struct span_path_row *row = span_find_row(forest, &forest->paths, path, tags[i]);
         if (row == NULL)
             return SPAN_NONE;
         path = keyed_rows_number(&forest->paths, row);
@@ -41,8 +42,8 @@ struct span_numbers span_find_by_name(const struct span_tree *tree, const struct
                                       uint32_t count, struct arena *arena) {
     struct span_numbers found = numbers_for(tree->row->span_count, arena);
     uint32_t path = find_path(tree->forest, tags, count);
-    for (uint32_t at = tree->row->first_made; path != SPAN_NONE && at != SPAN_NONE;
-         at = span_at(tree->forest, at)->made_next)
+    for (uint32_t at = tree->row->made.first; path != SPAN_NONE && at != SPAN_NONE;
+         at = span_at(tree->forest, at)->made.next)
         if (span_at(tree->forest, at)->path == path)
             found.items[found.count++] = at;
     return found;
@@ -51,14 +52,9 @@ struct span_numbers span_find_by_name(const struct span_tree *tree, const struct
 // -- by tags ------------------------------------------------------------------------------------
 
 struct bearer {
-    uint32_t depth;
+    uint32_t depth; // first, for compare_by_u32
     uint32_t span;
 };
-
-static int compare_depths(const void *a, const void *b) {
-    uint32_t left = ((const struct bearer *)a)->depth, right = ((const struct bearer *)b)->depth;
-    return (left > right) - (left < right);
-}
 
 static uint32_t times_borne(const struct span_forest *forest, uint32_t path, uint32_t tag) {
     uint32_t times = 0;
@@ -72,8 +68,8 @@ static uint32_t list_bearers(const struct span_tree *tree, struct slice text,
                              struct bearer *bearers) {
     const struct span_forest *forest = tree->forest;
     uint32_t tag = span_names_find(&forest->names, text), count = 0;
-    for (uint32_t at = tree->row->first_made; tag != NAME_NONE && at != SPAN_NONE;
-         at = span_at(forest, at)->made_next) {
+    for (uint32_t at = tree->row->made.first; tag != NAME_NONE && at != SPAN_NONE;
+         at = span_at(forest, at)->made.next) {
         uint32_t path = span_at(forest, at)->path;
         for (uint32_t times = times_borne(forest, path, tag); times > 0; times--) {
             if (bearers != NULL)
@@ -94,7 +90,7 @@ struct span_numbers span_find_by_tags(const struct span_tree *tree, const struct
     count = 0;
     for (uint32_t i = 0; i < tag_count; i++)
         count += list_bearers(tree, tags[i], bearers + count);
-    sort_stable(bearers, count, sizeof *bearers, arena, compare_depths);
+    sort_stable(bearers, count, sizeof *bearers, arena, compare_by_u32);
     bool *seen = arena_zero(arena, forest->spans.table.used + 1, sizeof *seen);
     struct span_numbers found = numbers_for(count, arena);
     for (uint32_t begin = 0, end; begin < count; begin = end) {
@@ -106,6 +102,7 @@ struct span_numbers span_find_by_tags(const struct span_tree *tree, const struct
                 found.items[found.count++] = bearers[i].span;
         }
     }
+    assert(found.count <= count);
     return found;
 }
 
@@ -119,18 +116,19 @@ static bool step(uint32_t next, uint32_t *at, uint32_t *span) {
 }
 
 static bool ask_next(const struct span_tree *tree, uint32_t *at, uint32_t *span) {
-    return step(*at == 0 ? tree->row->first_made : span_at(tree->forest, *at - 1)->made_next, at,
+    return step(*at == 0 ? tree->row->made.first : span_at(tree->forest, *at - 1)->made.next, at,
                 span);
 }
 
 static bool ask_next_root(const struct span_tree *tree, uint32_t *at, uint32_t *span) {
-    return step(*at == 0 ? tree->row->first_root : span_at(tree->forest, *at - 1)->next, at, span);
+    return step(*at == 0 ? tree->row->roots.first : span_at(tree->forest, *at - 1)->sibling.next,
+                at, span);
 }
 
 static bool ask_next_child(const struct span_tree *tree, uint32_t parent, uint32_t *at,
                            uint32_t *child) {
-    return step(*at == 0 ? span_at(tree->forest, parent)->first_child
-                         : span_at(tree->forest, *at - 1)->next,
+    return step(*at == 0 ? span_at(tree->forest, parent)->children.first
+                         : span_at(tree->forest, *at - 1)->sibling.next,
                 at, child);
 }
 

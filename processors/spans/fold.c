@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes when there is no room? Sums of finished spans without children go to their parents and
+// Makes room: sums of finished spans without children go to their parents and
 // those of idle groups to their span, the oldest first. One pass frees an eighth of the bound, so
 // that each span is looked at some eight times in its life.
+#include "pipeline/model/span_event.h"
 #include "processors/spans/forest.h"
 
 #include <assert.h>
@@ -13,6 +14,7 @@ enum { FREED_AT_ONCE = 8 }; // a part of the bound
 static void add_group(struct span_forest *forest, uint32_t into_row, uint32_t from_row) {
     struct span_group_row *into = span_group_at(forest, into_row);
     const struct span_group_row *from = span_group_at(forest, from_row);
+    assert(into_row != from_row && into->in_use && from->in_use);
     for (int i = 0; i < TASK_STATE_COUNT; i++)
         into->states[i] += from->states[i];
     into->nbytes += from->nbytes;
@@ -20,7 +22,7 @@ static void add_group(struct span_forest *forest, uint32_t into_row, uint32_t fr
         into->stop_s = from->stop_s;
     if (from->start_s != 0 && (into->start_s == 0 || from->start_s < into->start_s))
         into->start_s = from->start_s;
-    for (uint32_t at = from->first_action; at != TABLE_NO_ROW;) {
+    for (uint32_t at = from->actions.first; at != TABLE_NO_ROW;) {
         const struct span_action_row *action = span_action_at(forest, at);
         span_group_act(forest, into_row, action->key.name, action->us);
         at = action->next;
@@ -31,6 +33,7 @@ static void forget_tasks(struct span_forest *forest, uint32_t group_row) {
     const struct span_group_row *group = span_group_at(forest, group_row);
     while (group->first_task != SPAN_NONE)
         span_task_forget(forest, span_task_at(forest, group->first_task));
+    assert(group->alive == 0);
 }
 
 static uint32_t folded_group(struct span_forest *forest, uint32_t span_row) {
@@ -49,7 +52,7 @@ static void take_up_group(struct span_forest *forest, uint32_t group, uint32_t s
 }
 
 static void take_up_groups(struct span_forest *forest, struct span_row *span, uint32_t into) {
-    for (uint32_t at = span->first_group; at != SPAN_NONE;) {
+    for (uint32_t at = span->groups.first; at != SPAN_NONE;) {
         uint32_t next = span_group_at(forest, at)->next;
         take_up_group(forest, at, into);
         at = next;
@@ -59,7 +62,7 @@ static void take_up_groups(struct span_forest *forest, struct span_row *span, ui
 }
 
 static void take_up_items(struct span_forest *forest, struct span_row *span, uint32_t into) {
-    for (uint32_t at = span->first_item; at != TABLE_NO_ROW;) {
+    for (uint32_t at = span->items.first; at != TABLE_NO_ROW;) {
         struct span_item_row *item = span_item_at(forest, at);
         struct span_number value = {item->whole, item->integer, item->number};
         at = item->next;
@@ -69,40 +72,27 @@ static void take_up_items(struct span_forest *forest, struct span_row *span, uin
         span_names_give(&forest->names, item->key.name);
         keyed_rows_remove(&forest->items, item);
     }
-    for (uint32_t at = span->first_text; at != TABLE_NO_ROW;) {
-        const struct span_text_row *text = table_row(&forest->texts, at);
-        uint32_t next = text->next;
+    const struct span_text_row *text;
+    for (uint32_t at = span->texts.first; at != TABLE_NO_ROW; at = text->next) {
+        text = span_text_at(forest, at);
         span_names_give(&forest->names, text->name);
-        table_free(&forest->texts, at);
-        at = next;
     }
+    table_free_list(&forest->texts, offsetof(struct span_text_row, next), &span->texts.first);
 }
 
 // -- spans --------------------------------------------------------------------------------------
 
-static void unlink_span(struct span_forest *forest, struct span_tree_row *tree,
-                        const struct span_row *span) {
-    uint32_t *first = &tree->first_root, *last = &tree->last_root;
-    if (span->parent != SPAN_NONE) {
-        first = &span_at(forest, span->parent)->first_child;
-        last = &span_at(forest, span->parent)->last_child;
-    }
-    *(span->before == SPAN_NONE ? first : &span_at(forest, span->before)->next) = span->next;
-    *(span->next == SPAN_NONE ? last : &span_at(forest, span->next)->before) = span->before;
-    *(span->made_before == SPAN_NONE ? &tree->first_made
-                                     : &span_at(forest, span->made_before)->made_next) =
-        span->made_next;
-    *(span->made_next == SPAN_NONE ? &tree->last_made
-                                   : &span_at(forest, span->made_next)->made_before) =
-        span->made_before;
-}
-
 static void remove_span(struct span_forest *forest, struct span_tree_row *tree,
                         struct span_row *span, uint32_t into) {
+    uint32_t row = keyed_rows_number(&forest->spans, span);
+    struct table *spans = &forest->spans.table;
+    assert(span->children.first == SPAN_NONE && tree->span_count > 0);
     take_up_groups(forest, span, into);
     take_up_items(forest, span, into);
-    unlink_span(forest, tree, span);
-    if (tree->newest_default == keyed_rows_number(&forest->spans, span))
+    table_unlink(spans, offsetof(struct span_row, sibling),
+                 span_siblings(forest, tree, span->parent), row);
+    table_unlink(spans, offsetof(struct span_row, made), &tree->made, row);
+    if (tree->newest_default == row)
         tree->newest_default = SPAN_NONE;
     tree->span_count--;
     span_names_give(&forest->names, span->key.id);
@@ -113,10 +103,10 @@ static void remove_span(struct span_forest *forest, struct span_tree_row *tree,
 static uint32_t fold_in_tree(struct span_forest *forest, struct span_tree_row *tree,
                              uint32_t wanted) {
     uint32_t done = 0;
-    for (uint32_t at = tree->first_made; at != SPAN_NONE && done < wanted;) {
+    for (uint32_t at = tree->made.first; at != SPAN_NONE && done < wanted;) {
         struct span_row *span = span_at(forest, at);
-        at = span->made_next;
-        if (span->active > 0 || span->first_child != SPAN_NONE)
+        at = span->made.next;
+        if (span->active > 0 || span->children.first != SPAN_NONE)
             continue;
         if (span->parent != SPAN_NONE)
             span_at(forest, span->parent)->folded += 1 + span->folded;
@@ -132,30 +122,31 @@ uint32_t span_fold_tree(struct span_forest *forest, struct span_tree_row *tree, 
     // Parents become leaves when their children went.
     for (uint32_t now = 1; now > 0 && done < wanted; done += now)
         now = fold_in_tree(forest, tree, wanted - done);
+    assert(done <= wanted);
     return done;
 }
 
 void span_forget_tasks(struct span_forest *forest, uint32_t span) {
-    for (uint32_t at = span_at(forest, span)->first_group; at != SPAN_NONE;
+    for (uint32_t at = span_at(forest, span)->groups.first; at != SPAN_NONE;
          at = span_group_at(forest, at)->next)
         forget_tasks(forest, at);
 }
 
-// The tree with the most of what `count_of` says that was not `seen` yet.
-static struct span_tree_row *largest(const struct span_forest *forest, const bool *seen,
-                                     uint32_t (*count_of)(const struct span_tree_row *)) {
+// The tree that was not `seen` yet with the largest number at `offset` of its row; it is seen then.
+static struct span_tree_row *largest(const struct span_forest *forest, bool *seen, size_t offset) {
     struct span_tree_row *most = NULL, *tree;
-    for (uint32_t at = 0; (tree = keyed_rows_next(&forest->trees, &at)) != NULL;)
-        if (!seen[at - 1] && (most == NULL || count_of(tree) > count_of(most)))
-            most = tree;
+    uint32_t count, most_count = 0, most_row = 0;
+    for (uint32_t at = 0; (tree = keyed_rows_next(&forest->trees, &at)) != NULL;) {
+        memcpy(&count, (const char *)tree + offset, sizeof count);
+        if (seen[at - 1] || (most != NULL && count <= most_count))
+            continue;
+        most = tree;
+        most_count = count;
+        most_row = at - 1;
+    }
+    if (most != NULL)
+        seen[most_row] = true;
     return most;
-}
-
-static uint32_t spans_of(const struct span_tree_row *tree) {
-    return tree->span_count;
-}
-static uint32_t tasks_of(const struct span_tree_row *tree) {
-    return tree->task_count;
 }
 
 bool span_fold_spans(struct span_forest *forest, uint32_t wanted) {
@@ -163,10 +154,10 @@ bool span_fold_spans(struct span_forest *forest, uint32_t wanted) {
     uint32_t goal = limit / FREED_AT_ONCE > wanted ? limit / FREED_AT_ONCE : wanted, done = 0;
     bool *seen = arena_zero(&forest->scratch, forest->trees.table.used + 1, sizeof *seen);
     struct span_tree_row *tree;
-    while (done < goal && (tree = largest(forest, seen, spans_of)) != NULL) {
-        seen[keyed_rows_number(&forest->trees, tree)] = true;
+    while (done < goal &&
+           (tree = largest(forest, seen, offsetof(struct span_tree_row, span_count))) != NULL)
         done += span_fold_tree(forest, tree, goal - done);
-    }
+    assert(keyed_rows_count(&forest->spans) == count - done);
     return count - done + wanted <= limit;
 }
 
@@ -188,7 +179,7 @@ static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, 
                         bool idle) {
     struct span_row *span = span_at(forest, span_row);
     uint32_t before = SPAN_NONE;
-    for (uint32_t at = span->first_group; at != SPAN_NONE;) {
+    for (uint32_t at = span->groups.first; at != SPAN_NONE;) {
         const struct span_group_row *group = span_group_at(forest, at);
         uint32_t next = group->next;
         if (idle ? group->active > 0 : group->alive > 0) {
@@ -196,10 +187,10 @@ static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, 
         } else {
             tree->dropped_tasks += group->alive;
             take_up_group(forest, at, span_row);
-            *(before == SPAN_NONE ? &span->first_group : &span_group_at(forest, before)->next) =
+            *(before == SPAN_NONE ? &span->groups.first : &span_group_at(forest, before)->next) =
                 next;
             if (next == SPAN_NONE)
-                span->last_group = before;
+                span->groups.last = before;
         }
         at = next;
     }
@@ -207,8 +198,8 @@ static void fold_groups(struct span_forest *forest, struct span_tree_row *tree, 
 
 static void fold_groups_of(struct span_forest *forest, struct span_tree_row *tree, uint32_t goal,
                            bool idle) {
-    for (uint32_t at = tree->first_made; at != SPAN_NONE && !span_tasks_fit(forest, goal);
-         at = span_at(forest, at)->made_next)
+    for (uint32_t at = tree->made.first; at != SPAN_NONE && !span_tasks_fit(forest, goal);
+         at = span_at(forest, at)->made.next)
         fold_groups(forest, tree, at, idle);
 }
 
@@ -228,8 +219,8 @@ bool span_fold_tasks(struct span_forest *forest, uint32_t wanted) {
     uint32_t part = forest->limits.tasks / FREED_AT_ONCE, goal = part > wanted ? part : wanted;
     bool *seen = arena_zero(&forest->scratch, forest->trees.table.used + 1, sizeof *seen);
     struct span_tree_row *tree;
-    while (!span_tasks_fit(forest, goal) && (tree = largest(forest, seen, tasks_of)) != NULL) {
-        seen[keyed_rows_number(&forest->trees, tree)] = true;
+    while (!span_tasks_fit(forest, goal) &&
+           (tree = largest(forest, seen, offsetof(struct span_tree_row, task_count))) != NULL) {
         if (keys_fit(forest, goal))
             fold_groups_of(forest, tree, goal, false);
         fold_groups_of(forest, tree, goal, true);
@@ -240,23 +231,16 @@ bool span_fold_tasks(struct span_forest *forest, uint32_t wanted) {
 
 // -- trees --------------------------------------------------------------------------------------
 
-static void drop_chain(struct table *table, uint32_t first) {
-    while (first != TABLE_NO_ROW) {
-        uint32_t next = *(const uint32_t *)table_row(table, first);
-        table_free(table, first);
-        first = next;
-    }
-}
-
 void span_forest_drop_tree(struct span_forest *forest, struct span_tree_row *tree) {
     uint32_t row = keyed_rows_number(&forest->trees, tree);
-    while (tree->last_made != SPAN_NONE) // children before their parents
-        remove_span(forest, tree, span_at(forest, tree->last_made), SPAN_NONE);
+    while (tree->made.last != SPAN_NONE) // children before their parents
+        remove_span(forest, tree, span_at(forest, tree->made.last), SPAN_NONE);
     for (uint32_t i = 0; i < forest->groups.used; i++) {
         const struct span_group_row *group = span_group_at(forest, i);
         if (group->in_use != 0 && group->tree == row)
             take_up_group(forest, i, SPAN_NONE);
     }
+    assert(tree->span_count == 0 && tree->task_count == 0);
     struct span_worker_row *worker;
     for (uint32_t at = 0; (worker = keyed_rows_next(&forest->workers, &at)) != NULL;) {
         if (worker->key.tree != row)
@@ -264,7 +248,8 @@ void span_forest_drop_tree(struct span_forest *forest, struct span_tree_row *tre
         span_names_give(&forest->names, worker->key.name);
         keyed_rows_remove(&forest->workers, worker);
     }
-    drop_chain(&forest->points, tree->first_point);
-    drop_chain(&forest->refused, tree->first_refused);
+    table_free_list(&forest->points, offsetof(struct span_point_row, next), &tree->points.first);
+    table_free_list(&forest->refused, offsetof(struct span_refused_row, next),
+                    &tree->refusals.first);
     keyed_rows_remove(&forest->trees, tree);
 }

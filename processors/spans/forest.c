@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of spans: the rows, how they are found, added and taken away. All O(1) but for
+// Keeps the rows of trees of spans: how they are found, added and taken away. All O(1) but for
 // dropping a tree.
 #include "processors/spans/forest.h"
 
@@ -7,80 +7,50 @@
 
 enum { SCRATCH_BLOCK = 64 * 1024 };
 
-void span_forest_init(struct span_forest *forest, const struct span_limits *limits) {
-    *forest = (struct span_forest){.limits = *limits};
-    span_names_init(&forest->names);
-    keyed_rows_init(&forest->trees, "spans.trees", sizeof(struct span_tree_row),
-                    sizeof(struct span_tree_key), 16);
-    keyed_rows_init(&forest->spans, "spans.spans", sizeof(struct span_row), sizeof(struct span_key),
-                    256);
-    keyed_rows_init(&forest->paths, "spans.paths", sizeof(struct span_path_row),
-                    sizeof(struct span_path_key), 256);
-    keyed_rows_init(&forest->tasks, "spans.tasks", sizeof(struct span_task_row),
-                    sizeof(struct span_named_key), 1024);
-    keyed_rows_init(&forest->live_groups, "spans.live_groups", sizeof(struct span_live_group_row),
-                    sizeof(struct span_named_key), 256);
-    keyed_rows_init(&forest->workers, "spans.workers", sizeof(struct span_worker_row),
-                    sizeof(struct span_named_key), 64);
-    keyed_rows_init(&forest->items, "spans.items", sizeof(struct span_item_row),
-                    sizeof(struct span_item_key), 256);
-    table_init(&forest->groups, "spans.groups", sizeof(struct span_group_row), 256);
-    keyed_rows_init(&forest->actions, "spans.actions", sizeof(struct span_action_row),
-                    sizeof(struct span_action_key), 256);
-    table_init(&forest->texts, "spans.texts", sizeof(struct span_text_row), 64);
-    table_init(&forest->points, "spans.points", sizeof(struct span_point_row), 64);
-    table_init(&forest->refused, "spans.refused", sizeof(struct span_refused_row), 64);
-    arena_init(&forest->scratch, SCRATCH_BLOCK);
+static const struct row_type TREES =
+    KEYED_ROW_TYPE(struct span_tree_row, key, 16, offsetof(struct span_tree_row, key.source),
+                   offsetof(struct span_tree_row, key.job), offsetof(struct span_tree_row, job));
+static const struct row_type SPANS = KEYED_ROW_TYPE(struct span_row, key, 256);
+static const struct row_type PATHS = KEYED_ROW_TYPE(struct span_path_row, key, 256);
+static const struct row_type TASKS = KEYED_ROW_TYPE(struct span_task_row, key, 1024);
+static const struct row_type LIVE_GROUPS = KEYED_ROW_TYPE(struct span_live_group_row, key, 256);
+static const struct row_type WORKERS = KEYED_ROW_TYPE(struct span_worker_row, key, 64);
+static const struct row_type ITEMS = KEYED_ROW_TYPE(struct span_item_row, key, 256);
+static const struct row_type ACTIONS = KEYED_ROW_TYPE(struct span_action_row, key, 256);
+static const struct row_type GROUPS = ROW_TYPE(struct span_group_row, 256);
+static const struct row_type TEXTS = ROW_TYPE(struct span_text_row, 64);
+static const struct row_type POINTS = ROW_TYPE(struct span_point_row, 64);
+static const struct row_type REFUSED = ROW_TYPE(struct span_refused_row, 64);
+
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct span_forest, trees, "spans.trees", TREES),
+    STATE_PART(struct span_forest, names, "spans.names", span_names_part),
+    STATE_ROWS(struct span_forest, spans, "spans.spans", SPANS),
+    STATE_ROWS(struct span_forest, paths, "spans.paths", PATHS),
+    STATE_ROWS(struct span_forest, tasks, "spans.tasks", TASKS),
+    STATE_ROWS(struct span_forest, live_groups, "spans.live_groups", LIVE_GROUPS),
+    STATE_ROWS(struct span_forest, workers, "spans.workers", WORKERS),
+    STATE_ROWS(struct span_forest, items, "spans.items", ITEMS),
+    STATE_ROWS(struct span_forest, groups, "spans.groups", GROUPS),
+    STATE_ROWS(struct span_forest, actions, "spans.actions", ACTIONS),
+    STATE_ROWS(struct span_forest, texts, "spans.texts", TEXTS),
+    STATE_ROWS(struct span_forest, points, "spans.points", POINTS),
+    STATE_ROWS(struct span_forest, refused, "spans.refused", REFUSED),
+};
+
+static void forest_init(void *part, const char *name) {
+    (void)name;
+    arena_init(&((struct span_forest *)part)->scratch, SCRATCH_BLOCK);
 }
 
-void span_forest_release(struct span_forest *forest) {
-    span_names_release(&forest->names);
-    keyed_rows_release(&forest->trees);
-    keyed_rows_release(&forest->spans);
-    keyed_rows_release(&forest->paths);
-    keyed_rows_release(&forest->tasks);
-    keyed_rows_release(&forest->live_groups);
-    keyed_rows_release(&forest->workers);
-    keyed_rows_release(&forest->items);
-    table_release(&forest->groups);
-    keyed_rows_release(&forest->actions);
-    table_release(&forest->texts);
-    table_release(&forest->points);
-    table_release(&forest->refused);
-    arena_release(&forest->scratch);
+static void forest_release(void *part) {
+    arena_release(&((struct span_forest *)part)->scratch);
 }
 
-void span_forest_state(struct span_forest *forest, struct state_list *list) {
-    struct state_entry *trees = state_list_table(list, &forest->trees.table);
-    state_entry_string(trees, offsetof(struct span_tree_row, key.source));
-    state_entry_string(trees, offsetof(struct span_tree_row, key.job));
-    state_entry_string(trees, offsetof(struct span_tree_row, job));
-    state_list_table(list, &forest->names.rows);
-    state_list_table(list, &forest->names.pieces);
-    state_list_table(list, &forest->spans.table);
-    state_list_table(list, &forest->paths.table);
-    state_list_table(list, &forest->tasks.table);
-    state_list_table(list, &forest->live_groups.table);
-    state_list_table(list, &forest->workers.table);
-    state_list_table(list, &forest->items.table);
-    state_list_table(list, &forest->groups);
-    state_list_table(list, &forest->actions.table);
-    state_list_table(list, &forest->texts);
-    state_list_table(list, &forest->points);
-    state_list_table(list, &forest->refused);
-}
-
-void span_forest_restored(struct span_forest *forest) {
-    span_names_restored(&forest->names);
-    keyed_rows_restored(&forest->trees);
-    keyed_rows_restored(&forest->spans);
-    keyed_rows_restored(&forest->paths);
-    keyed_rows_restored(&forest->tasks);
-    keyed_rows_restored(&forest->live_groups);
-    keyed_rows_restored(&forest->workers);
-    keyed_rows_restored(&forest->items);
-    keyed_rows_restored(&forest->actions);
-}
+const struct state_part span_forest_part = {.rows = STATE,
+                                            .row_count = STATE_ROW_COUNT(STATE),
+                                            .init = forest_init,
+                                            .release = forest_release};
 
 // -- trees --------------------------------------------------------------------------------------
 
@@ -94,15 +64,13 @@ static struct span_tree_row *least_recent(const struct span_forest *forest) {
 
 struct span_tree_row *span_forest_tree(struct span_forest *forest, struct span_tree_key key,
                                        uint64_t time_ns) {
+    assert(forest->limits.trees > 0);
     struct span_tree_row *tree = keyed_rows_find(&forest->trees, &key);
     if (tree == NULL) {
         if (keyed_rows_count(&forest->trees) >= forest->limits.trees)
             span_forest_drop_tree(forest, least_recent(forest));
         tree = keyed_rows_add(&forest->trees, &key);
-        tree->first_point = tree->last_point = TABLE_NO_ROW;
-        tree->first_refused = tree->last_refused = TABLE_NO_ROW;
-        tree->first_made = tree->last_made = SPAN_NONE;
-        tree->first_root = tree->last_root = SPAN_NONE;
+        tree->points = tree->refusals = tree->made = tree->roots = ROW_LIST_EMPTY;
         tree->newest_default = SPAN_NONE;
     }
     if (time_ns > tree->last_ns)
@@ -114,11 +82,11 @@ struct span_tree_row *span_forest_tree(struct span_forest *forest, struct span_t
 
 uint32_t span_path_take(struct span_forest *forest, uint32_t parent, struct slice tag) {
     struct span_path_key key = {parent, span_names_take(&forest->names, tag)};
-    struct span_path_row *path = keyed_rows_find(&forest->paths, &key);
-    if (path != NULL) {
+    bool is_new;
+    struct span_path_row *path = keyed_rows_get(&forest->paths, &key, &is_new);
+    if (!is_new) {
         span_names_give(&forest->names, key.tag);
     } else {
-        path = keyed_rows_add(&forest->paths, &key);
         path->depth = parent == SPAN_NONE ? 1 : span_path_at(forest, parent)->depth + 1;
         if (parent != SPAN_NONE)
             span_path_at(forest, parent)->keepers++;
@@ -141,21 +109,23 @@ void span_path_give(struct span_forest *forest, uint32_t row) {
 
 // -- finding ------------------------------------------------------------------------------------
 
+void *span_find_row(const struct span_forest *forest, const struct keyed_rows *rows, uint32_t scope,
+                    struct slice text) {
+    const uint32_t key[] = {scope, span_names_find(&forest->names, text)};
+    assert(rows->key_size == sizeof key);
+    return key[1] == NAME_NONE ? NULL : keyed_rows_find(rows, key);
+}
+
 uint32_t span_find(const struct span_forest *forest, const struct span_tree_row *tree,
                    struct slice id) {
-    struct span_key key = {keyed_rows_number(&forest->trees, tree),
-                           span_names_find(&forest->names, id)};
-    if (key.id == NAME_NONE)
-        return SPAN_NONE;
-    const struct span_row *span = keyed_rows_find(&forest->spans, &key);
+    const struct span_row *span =
+        span_find_row(forest, &forest->spans, keyed_rows_number(&forest->trees, tree), id);
     return span == NULL ? SPAN_NONE : keyed_rows_number(&forest->spans, span);
 }
 
 struct span_task_row *span_find_task(const struct span_forest *forest,
                                      const struct span_tree_row *tree, struct slice text) {
-    struct span_named_key key = {keyed_rows_number(&forest->trees, tree),
-                                 span_names_find(&forest->names, text)};
-    return key.name == NAME_NONE ? NULL : keyed_rows_find(&forest->tasks, &key);
+    return span_find_row(forest, &forest->tasks, keyed_rows_number(&forest->trees, tree), text);
 }
 
 // -- groups and tasks ---------------------------------------------------------------------------
@@ -168,14 +138,14 @@ uint32_t span_group_new(struct span_forest *forest, uint32_t tree, uint32_t name
     group->made = span_tree_at(forest, tree)->groups_made++;
     group->name = name;
     group->next = group->span = group->first_task = SPAN_NONE;
-    group->first_action = group->last_action = TABLE_NO_ROW;
+    group->actions = ROW_LIST_EMPTY;
     return row;
 }
 
 void span_group_free(struct span_forest *forest, uint32_t row) {
     struct span_group_row *group = span_group_at(forest, row);
     assert(group->alive == 0);
-    for (uint32_t at = group->first_action; at != TABLE_NO_ROW;) {
+    for (uint32_t at = group->actions.first; at != TABLE_NO_ROW;) {
         struct span_action_row *action = span_action_at(forest, at);
         at = action->next;
         span_names_give(&forest->names, action->key.name);
@@ -187,24 +157,21 @@ void span_group_free(struct span_forest *forest, uint32_t row) {
 }
 
 void span_group_act(struct span_forest *forest, uint32_t group_row, uint32_t name, __int128 us) {
+    assert(us >= 0 && span_group_at(forest, group_row)->in_use);
     struct span_action_key key = {group_row, name};
-    struct span_action_row *action = keyed_rows_find(&forest->actions, &key);
-    if (action == NULL) {
-        struct span_group_row *group = span_group_at(forest, group_row);
+    bool is_new;
+    struct span_action_row *action = keyed_rows_get(&forest->actions, &key, &is_new);
+    if (is_new) {
         span_names_keep(&forest->names, name);
-        action = keyed_rows_add(&forest->actions, &key);
-        action->next = TABLE_NO_ROW;
-        uint32_t row = keyed_rows_number(&forest->actions, action);
-        if (group->last_action == TABLE_NO_ROW)
-            group->first_action = row;
-        else
-            span_action_at(forest, group->last_action)->next = row;
-        group->last_action = row;
+        table_append(&forest->actions.table, offsetof(struct span_action_row, next),
+                     &span_group_at(forest, group_row)->actions,
+                     keyed_rows_number(&forest->actions, action));
     }
     action->us += us;
 }
 
 static void unlink_task(struct span_forest *forest, const struct span_task_row *task) {
+    assert(span_group_at(forest, task->group)->alive > 0);
     if (task->before == SPAN_NONE)
         span_group_at(forest, task->group)->first_task = task->next;
     else
@@ -222,8 +189,7 @@ void span_task_forget(struct span_forest *forest, struct span_task_row *task) {
     if (--group->alive > 0)
         return;
     struct span_named_key key = {group->tree, group->name};
-    struct span_live_group_row *live = keyed_rows_find(&forest->live_groups, &key);
-    keyed_rows_remove(&forest->live_groups, live);
+    keyed_rows_remove(&forest->live_groups, keyed_rows_find(&forest->live_groups, &key));
 }
 
 // -- metrics and code ---------------------------------------------------------------------------
@@ -240,20 +206,15 @@ void span_number_add(struct span_number *sum, const struct span_number *value) {
 void span_item_add(struct span_forest *forest, uint32_t span_number, enum span_item_kind kind,
                    uint32_t name, const struct span_number *value, bool is_known_time) {
     struct span_item_key key = {span_number, kind, name};
-    struct span_item_row *item = keyed_rows_find(&forest->items, &key);
-    if (item == NULL) {
-        struct span_row *span = span_at(forest, span_number);
-        item = keyed_rows_add(&forest->items, &key);
+    assert((kind == SPAN_ITEM_METRIC) == (value != NULL) && name != NAME_NONE);
+    bool is_new;
+    struct span_item_row *item = keyed_rows_get(&forest->items, &key, &is_new);
+    if (is_new) {
         span_names_keep(&forest->names, name);
-        item->next = TABLE_NO_ROW;
         item->whole = 1;
         item->is_known_time = is_known_time;
-        uint32_t row = keyed_rows_number(&forest->items, item);
-        if (span->last_item == TABLE_NO_ROW)
-            span->first_item = row;
-        else
-            span_item_at(forest, span->last_item)->next = row;
-        span->last_item = row;
+        table_append(&forest->items.table, offsetof(struct span_item_row, next),
+                     &span_at(forest, span_number)->items, keyed_rows_number(&forest->items, item));
     }
     if (value == NULL)
         return;

@@ -3,12 +3,13 @@
 //
 // Semantics are those of dask `distributed` 2026.8.0 (`distributed.spans`, TaskGroup), as
 // docs/spans.md says. All of it lies in rows that name one another by number, so that a checkpoint
-// can keep it. span_apply.c lets events take effect, span_fold.c keeps it within its bounds,
-// span_answer.c answers. One thread. Times are seconds since 1970.
+// can keep it. apply.c lets events take effect, fold.c keeps it within its bounds,
+// answer.c answers. One thread. Times are seconds since 1970.
 #pragma once
 
 #include "base/table/keyed_rows.h"
 #include "pipeline/component/state.h"
+#include "pipeline/model/span_event.h"
 #include "pipeline/model/span_report.h"
 #include "processors/spans/names.h"
 
@@ -40,13 +41,13 @@ struct span_tree_row {
     uint64_t refused; // all of them
     double now_s;
     int64_t threads;
-    uint32_t first_point, last_point; // of the thread history
+    struct row_list points; // the thread history
     uint32_t point_count;
     uint32_t points_left_out;
-    uint32_t first_refused, last_refused;
-    uint32_t listed;                // refused ones that are listed
-    uint32_t first_made, last_made; // spans in order of creation
-    uint32_t first_root, last_root;
+    struct row_list refusals;
+    uint32_t listed;      // refused ones that are listed
+    struct row_list made; // spans in order of creation
+    struct row_list roots;
     uint32_t newest_default;
     uint32_t span_count;
     uint32_t task_count;
@@ -76,13 +77,14 @@ struct span_row {
     struct row_head head;
     struct span_key key;
     uint32_t path;
-    uint32_t parent, first_child, last_child, before, next; // before, next: siblings
-    uint32_t made_before, made_next;
-    uint32_t first_group, last_group;
-    uint32_t folded_group;          // sums of groups that are gone; SPAN_NONE
-    uint32_t first_item, last_item; // metrics and code, in order of first appearance
-    uint32_t first_text, last_text; // collections
-    uint32_t point;                 // newest thread history entry at creation
+    uint32_t parent;
+    struct row_list children;
+    struct row_link sibling, made;
+    struct row_list groups;
+    uint32_t folded_group; // sums of groups that are gone; SPAN_NONE
+    struct row_list items; // metrics and code, in order of first appearance
+    struct row_list texts; // collections
+    uint32_t point;        // newest thread history entry at creation
     uint32_t has_metadata;
     uint64_t marked; // serial of the event that last gave it collections
     uint64_t active; // tasks of its tree that are waiting, queued or processing
@@ -96,7 +98,7 @@ struct span_group_row {
     uint32_t tree, name, span;
     uint32_t first_task;
     uint32_t alive; // tasks
-    uint32_t first_action, last_action;
+    struct row_list actions;
     uint32_t active;
     uint64_t made; // number of its creation in its tree
     double start_s, stop_s;
@@ -190,10 +192,8 @@ struct span_forest {
     struct arena scratch; // of one call
 };
 
-void span_forest_init(struct span_forest *forest, const struct span_limits *limits);
-void span_forest_release(struct span_forest *forest);
-void span_forest_state(struct span_forest *forest, struct state_list *list);
-void span_forest_restored(struct span_forest *forest);
+// Makes, releases, lists and restores it; the limits are set by the owner.
+extern const struct state_part span_forest_part;
 
 // The tree of this key, made when it is not there: for that the one that was told of least recently
 // goes when there are too many. Never NULL; its row does not move.
@@ -217,35 +217,29 @@ void span_forest_drop_tree(struct span_forest *forest, struct span_tree_row *tre
 
 // -- for the parts ------------------------------------------------------------------------------
 
-static inline struct span_tree_row *span_tree_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->trees.table, row);
-}
-static inline struct span_row *span_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->spans.table, row);
-}
-static inline struct span_path_row *span_path_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->paths.table, row);
-}
-static inline struct span_group_row *span_group_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->groups, row);
-}
-static inline struct span_task_row *span_task_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->tasks.table, row);
-}
-static inline struct span_action_row *span_action_at(const struct span_forest *forest,
-                                                     uint32_t row) {
-    return table_row(&forest->actions.table, row);
-}
-static inline struct span_item_row *span_item_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->items.table, row);
-}
-static inline struct span_point_row *span_point_at(const struct span_forest *forest, uint32_t row) {
-    return table_row(&forest->points, row);
+TABLE_ACCESS(span_tree_at, struct span_forest, trees.table, struct span_tree_row)
+TABLE_ACCESS(span_at, struct span_forest, spans.table, struct span_row)
+TABLE_ACCESS(span_path_at, struct span_forest, paths.table, struct span_path_row)
+TABLE_ACCESS(span_group_at, struct span_forest, groups, struct span_group_row)
+TABLE_ACCESS(span_task_at, struct span_forest, tasks.table, struct span_task_row)
+TABLE_ACCESS(span_action_at, struct span_forest, actions.table, struct span_action_row)
+TABLE_ACCESS(span_item_at, struct span_forest, items.table, struct span_item_row)
+TABLE_ACCESS(span_text_at, struct span_forest, texts, struct span_text_row)
+TABLE_ACCESS(span_point_at, struct span_forest, points, struct span_point_row)
+TABLE_ACCESS(span_refused_at, struct span_forest, refused, struct span_refused_row)
+
+// Where a span with this parent (SPAN_NONE: a root) is listed.
+static inline struct row_list *span_siblings(const struct span_forest *forest,
+                                             struct span_tree_row *tree, uint32_t parent) {
+    return parent == SPAN_NONE ? &tree->roots : &span_at(forest, parent)->children;
 }
 
 uint32_t span_path_take(struct span_forest *forest, uint32_t parent, struct slice tag);
 void span_path_give(struct span_forest *forest, uint32_t path);
 
+// The row whose key is these two numbers: `scope` and that of the text. NULL: there is none.
+void *span_find_row(const struct span_forest *forest, const struct keyed_rows *rows, uint32_t scope,
+                    struct slice text);
 uint32_t span_find(const struct span_forest *forest, const struct span_tree_row *tree,
                    struct slice id); // SPAN_NONE: there is none
 struct span_task_row *span_find_task(const struct span_forest *forest,

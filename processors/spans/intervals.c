@@ -3,6 +3,8 @@
 // late in the list hides those behind it until its time is reached.
 #include "processors/spans/intervals.h"
 
+#include <assert.h>
+
 struct thread_point {
     double time_s;
     int64_t threads;
@@ -27,13 +29,8 @@ static uint32_t thread_points(const struct span_forest *forest, uint32_t first,
     return count;
 }
 
-static int compare_times(const void *a, const void *b) {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static uint32_t make_grid(double *grid, uint32_t count, struct arena *arena) {
-    sort_stable(grid, count, sizeof *grid, arena, compare_times);
+    sort_stable(grid, count, sizeof *grid, arena, compare_by_double);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
         if (kept == 0 || grid[kept - 1] != grid[i])
@@ -46,6 +43,7 @@ void span_intervals(const struct span_forest *forest, uint32_t first,
                     struct arena *arena, struct span_answer *answer) {
     struct thread_point *points;
     uint32_t point_count = thread_points(forest, first, answer, arena, &points);
+    assert(answer->interval_count == 0 && activity_count % 2 == 0);
     if (point_count == 0)
         return;
     double *grid = arena_take(arena, (point_count + activity_count) * sizeof *grid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads had a span at their disposal, and when? (docs/spans.md, "Thread time")
+// The threads that a span had at its disposal, and when (docs/spans.md, "Thread time").
 #pragma once
 
 #include "processors/spans/forest.h"

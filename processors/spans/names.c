@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number stands for this text? Chains of a seeded hash over rows that count who names them;
-// up to 44 bytes of a text lie in its row of 64, the rest in pieces.
+// Numbers for texts: chains of a seeded hash over rows that count who names them; up to 44 bytes of
+// a text lie in its row of 64, the rest in a table of its own.
 #include "processors/spans/names.h"
 
 #include "base/hash/hash.h"
 #include "base/hash/seeded_hash.h"
 #include "base/memory.h"
+#include "base/table/table_text.h"
 
 #include <assert.h>
-#include <string.h>
 
-enum { HEAD_BYTES = 44, PIECE_BYTES = 60, CHAINS_FIRST = 64 };
+enum { HEAD_BYTES = 44, CHAINS_FIRST = 64 };
 
 struct name_row {
     uint32_t next; // of its chain
     uint32_t hash;
     uint32_t keepers; // 0: this row is free
     uint32_t size;
-    uint32_t piece; // the first
+    uint32_t rest; // of the text, behind `head`
     char head[HEAD_BYTES];
 };
 _Static_assert(sizeof(struct name_row) == 64, "one cache line");
 
-struct piece_row {
-    uint32_t next;
-    char bytes[PIECE_BYTES];
+static const struct row_type NAMES = ROW_TYPE(struct name_row, 1024);
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct span_names, rows, "spans.names", NAMES),
+    STATE_ROWS(struct span_names, pieces, "spans.name_pieces", table_text_rows),
 };
 
-void span_names_init(struct span_names *names) {
-    *names = (struct span_names){.seed = hash_seed()};
-    table_init(&names->rows, "spans.names", sizeof(struct name_row), 1024);
-    table_init(&names->pieces, "spans.name_pieces", sizeof(struct piece_row), 1024);
+static void names_init(void *part, const char *name) {
+    (void)name;
+    ((struct span_names *)part)->seed = hash_seed();
 }
 
-void span_names_release(struct span_names *names) {
-    table_release(&names->rows);
-    table_release(&names->pieces);
+static void names_release(void *part) {
+    struct span_names *names = part;
     memory_give(names->chains);
     names->chains = NULL;
     names->chain_count = 0;
@@ -50,6 +49,7 @@ static uint32_t *chain_of(const struct span_names *names, uint32_t hash) {
 }
 
 static void make_chains(struct span_names *names, uint32_t count) {
+    assert((count & (count - 1)) == 0 && count >= table_live(&names->rows));
     if (count != names->chain_count) {
         memory_give(names->chains);
         names->chains = memory_take(count * sizeof *names->chains);
@@ -72,28 +72,23 @@ static size_t in_head(size_t size) {
     return size < HEAD_BYTES ? size : HEAD_BYTES;
 }
 
+static struct slice behind_head(struct slice text) {
+    size_t head = in_head(text.size);
+    return (struct slice){text.data + head, text.size - head};
+}
+
 static uint64_t cost(size_t size) {
+    enum { PIECE_BYTES = 60 };
     size_t rest = size - in_head(size);
-    return sizeof(struct name_row) +
-           (rest + PIECE_BYTES - 1) / PIECE_BYTES * sizeof(struct piece_row);
+    return sizeof(struct name_row) + (rest + PIECE_BYTES - 1) / PIECE_BYTES * table_text_rows.size;
 }
 
 static void put_text(struct span_names *names, struct name_row *row, struct slice text) {
-    size_t at = in_head(text.size);
     row->size = (uint32_t)text.size;
-    row->piece = TABLE_NO_ROW;
-    if (at > 0)
-        memcpy(row->head, text.data, at);
-    uint32_t *link = &row->piece;
-    while (at < text.size) {
-        size_t part = text.size - at < PIECE_BYTES ? text.size - at : PIECE_BYTES;
-        *link = table_add(&names->pieces);
-        struct piece_row *piece = table_row(&names->pieces, *link);
-        memcpy(piece->bytes, text.data + at, part);
-        piece->next = TABLE_NO_ROW;
-        link = &piece->next;
-        at += part;
-    }
+    if (text.size > 0)
+        memcpy(row->head, text.data, in_head(text.size));
+    row->rest =
+        text.size <= HEAD_BYTES ? TABLE_NO_ROW : table_text_add(&names->pieces, behind_head(text));
 }
 
 static bool is_text(const struct span_names *names, const struct name_row *row, struct slice text) {
@@ -101,28 +96,16 @@ static bool is_text(const struct span_names *names, const struct name_row *row, 
         return false;
     if (text.size > 0 && memcmp(row->head, text.data, in_head(text.size)) != 0)
         return false;
-    uint32_t next = row->piece;
-    for (size_t at = HEAD_BYTES; at < text.size; at += PIECE_BYTES) {
-        const struct piece_row *piece = table_row(&names->pieces, next);
-        size_t part = text.size - at < PIECE_BYTES ? text.size - at : PIECE_BYTES;
-        if (memcmp(piece->bytes, text.data + at, part) != 0)
-            return false;
-        next = piece->next;
-    }
-    return true;
+    return text.size <= HEAD_BYTES ||
+           table_text_equal(&names->pieces, row->rest, behind_head(text));
 }
 
 static struct slice text_of(const struct span_names *names, const struct name_row *row,
                             struct arena *arena) {
     char *text = arena_take(arena, row->size + 1);
-    memcpy(text, row->head, in_head(row->size));
-    uint32_t next = row->piece;
-    for (size_t at = HEAD_BYTES; at < row->size; at += PIECE_BYTES) {
-        const struct piece_row *piece = table_row(&names->pieces, next);
-        size_t part = row->size - at < PIECE_BYTES ? row->size - at : PIECE_BYTES;
-        memcpy(text + at, piece->bytes, part);
-        next = piece->next;
-    }
+    size_t head = in_head(row->size);
+    memcpy(text, row->head, head);
+    table_text_copy(&names->pieces, row->rest, text + head, row->size - head);
     text[row->size] = '\0';
     return (struct slice){text, row->size};
 }
@@ -183,15 +166,8 @@ uint32_t span_names_take(struct span_names *names, struct slice text) {
 }
 
 void span_names_keep(struct span_names *names, uint32_t name) {
+    assert(row_at(names, name)->keepers > 0);
     row_at(names, name)->keepers++;
-}
-
-static void give_pieces(struct span_names *names, uint32_t piece) {
-    while (piece != TABLE_NO_ROW) {
-        uint32_t next = ((const struct piece_row *)table_row(&names->pieces, piece))->next;
-        table_free(&names->pieces, piece);
-        piece = next;
-    }
 }
 
 void span_names_give(struct span_names *names, uint32_t name) {
@@ -205,12 +181,14 @@ void span_names_give(struct span_names *names, uint32_t name) {
     while (*link != name)
         link = &row_at(names, *link)->next;
     *link = row->next;
+    assert(names->bytes >= cost(row->size));
     names->bytes -= cost(row->size);
-    give_pieces(names, row->piece);
+    table_text_free(&names->pieces, row->rest);
     table_free(&names->rows, name);
 }
 
-void span_names_restored(struct span_names *names) {
+static void names_restored(void *part) {
+    struct span_names *names = part;
     struct arena scratch;
     uint32_t count = CHAINS_FIRST;
     arena_init(&scratch, 4096);
@@ -228,3 +206,9 @@ void span_names_restored(struct span_names *names) {
         count *= 2;
     make_chains(names, count);
 }
+
+const struct state_part span_names_part = {.rows = STATE,
+                                           .row_count = STATE_ROW_COUNT(STATE),
+                                           .init = names_init,
+                                           .release = names_release,
+                                           .restored = names_restored};

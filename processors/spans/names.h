@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/table/table.h"
+#include "pipeline/component/state.h"
 
 enum { NAME_NONE = TABLE_NO_ROW };
 
@@ -21,9 +21,7 @@ struct span_names {
     uint64_t bytes; // of all texts, with upkeep
 };
 
-void span_names_init(struct span_names *names);
-void span_names_release(struct span_names *names);
-void span_names_restored(struct span_names *names); // after its tables were loaded
+extern const struct state_part span_names_part;
 
 // The number of this text, which is kept once more; or only looked up (NAME_NONE: not there).
 uint32_t span_names_take(struct span_names *names, struct slice text);

@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do openings of phases come to, and which ranks lag in them? Medians by sorting the visits of
-// one opening; a report adds what is still open to what was added up before.
-#include "processors/spans/phase_rows.h"
+// Measures openings of phases and finds the ranks that lag in them. Medians by sorting the visits
+// of one opening; a report adds what is still open to what was added up before.
+#include "processors/spans/phase_report.h"
 
 #include "base/sort.h"
+#include "processors/spans/answer.h"
 
-struct slice phase_opening_id(struct slice label, const struct phase_opening_key *key,
-                              struct arena *arena) {
-    if (key->restarts == 0)
-        return slice_of(arena_format(arena, "%.*s#%u", (int)label.size, label.data, key->number));
-    return slice_of(arena_format(arena, "%.*s#%u.%u", (int)label.size, label.data,
-                                 key->restarts + 1, key->number));
-}
+#include <assert.h>
 
 // -- an opening ---------------------------------------------------------------------------------
-
-static int compare_numbers(const void *a, const void *b) {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
 
 static double median(double *values, uint32_t count, struct arena *arena) {
     if (count == 0)
         return 0;
-    sort_stable(values, count, sizeof *values, arena, compare_numbers);
+    sort_stable(values, count, sizeof *values, arena, compare_by_double);
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
@@ -39,26 +29,29 @@ void phase_measure(const struct span_phases *phases, const struct span_tree_row 
     for (uint32_t at = opening->first_visit; at != TABLE_NO_ROW; at = visit->next) {
         visit = table_row(&phases->visits, at);
         struct visit_measure *one = &visits[measure->count];
-        one->rank = visit->rank;
-        one->inside = visit->inside != 0;
+        one->row = visit->rank;
+        one->sums.openings = 1;
+        one->sums.inside = visit->inside != 0;
         if (visit->whole) {
-            one->busy_s = (double)(visit->exit_ns - visit->enter_ns) / 1e9;
-            ended[ended_count++] = one->busy_s;
+            assert(visit->exit_ns >= visit->enter_ns);
+            one->sums.busy_s = (double)(visit->exit_ns - visit->enter_ns) / 1e9;
+            ended[ended_count++] = one->sums.busy_s;
         } else if (visit->inside && tree->now_s > (double)visit->enter_ns / 1e9) {
-            one->busy_s = tree->now_s - (double)visit->enter_ns / 1e9;
+            one->sums.busy_s = tree->now_s - (double)visit->enter_ns / 1e9;
         }
         if (visit->whole && visit->exit_ns > last_ns) {
             last_ns = visit->exit_ns;
             last = measure->count;
         }
-        measure->busy_s += one->busy_s;
+        measure->busy_s += one->sums.busy_s;
         measure->count++;
     }
+    assert(measure->count == opening->visits);
     double middle = median(ended, ended_count, arena);
     for (uint32_t i = 0; ended_count > 1 && i < measure->count; i++)
-        if (visits[i].busy_s > middle)
-            visits[i].lag_s = visits[i].busy_s - middle;
-    visits[last].slowest = ended_count > 1 && ended_count == measure->count;
+        if (visits[i].sums.busy_s > middle)
+            visits[i].sums.lag_s = visits[i].sums.busy_s - middle;
+    visits[last].sums.slowest = ended_count > 1 && ended_count == measure->count;
     uint32_t span = span_find(phases->forest, tree, id);
     if (span == SPAN_NONE)
         return;
@@ -66,34 +59,6 @@ void phase_measure(const struct span_phases *phases, const struct span_tree_row 
     struct span_tree handle = {phases->forest, tree};
     span_answer_one(&handle, span, tree->now_s, arena, &answer);
     measure->thread_s = answer.active_cpu_s;
-}
-
-void phase_rank_add(struct phase_rank_sums *sums, const struct visit_measure *visit) {
-    sums->openings++;
-    sums->slowest += visit->slowest;
-    sums->busy_s += visit->busy_s;
-    sums->lag_s += visit->lag_s;
-}
-
-void phase_opening_remove(struct span_phases *phases, struct phase_label *label,
-                          struct phase_opening *opening) {
-    uint32_t row = keyed_rows_number(&phases->openings, opening), before = TABLE_NO_ROW;
-    uint32_t *link = &label->first_opening;
-    while (*link != row) {
-        before = *link;
-        link = &((struct phase_opening *)table_row(&phases->openings.table, before))->next;
-    }
-    *link = opening->next;
-    if (label->last_opening == row)
-        label->last_opening = before;
-    label->kept--;
-    for (uint32_t at = opening->first_visit; at != TABLE_NO_ROW;) {
-        const struct phase_visit *visit = table_row(&phases->visits, at);
-        uint32_t next = visit->next;
-        table_free(&phases->visits, at);
-        at = next;
-    }
-    keyed_rows_remove(&phases->openings, opening);
 }
 
 // -- a report -----------------------------------------------------------------------------------
@@ -111,16 +76,17 @@ static int compare_listed(const void *a, const void *b) {
     return slice_compare(((const struct listed *)a)->text, ((const struct listed *)b)->text);
 }
 
-static int compare_rank(const void *a, const void *b) {
-    const struct span_phase_rank *left = a, *right = b;
-    return (left->rank > right->rank) - (left->rank < right->rank);
-}
-
 static int compare_lag(const void *a, const void *b) {
     const struct span_phase_rank *left = a, *right = b;
-    if (left->lag_s != right->lag_s)
-        return left->lag_s > right->lag_s ? -1 : 1;
-    return compare_rank(a, b);
+    return COMPARE_KEYS(COMPARE(right->lag_s, left->lag_s), COMPARE(left->rank, right->rank));
+}
+
+static void add_sums(struct span_phase_rank *into, const struct span_phase_rank *from) {
+    into->openings += from->openings;
+    into->slowest += from->slowest;
+    into->busy_s += from->busy_s;
+    into->lag_s += from->lag_s;
+    into->inside |= from->inside;
 }
 
 static uint32_t list_labels(const struct span_phases *phases, uint32_t job, struct listed *list) {
@@ -165,7 +131,7 @@ static void add_open(const struct span_phases *phases, const struct span_tree_ro
                      struct listed *listed, struct span_phase_rank **sums_of, struct arena *arena) {
     struct span_phase *phase = listed->phase;
     const struct phase_opening *opening;
-    for (uint32_t at = listed->label->first_opening; at != TABLE_NO_ROW; at = opening->next) {
+    for (uint32_t at = listed->label->waiting.first; at != TABLE_NO_ROW; at = opening->next) {
         struct phase_measure measure;
         opening = table_row(&phases->openings.table, at);
         phase_measure(phases, tree, opening, phase_opening_id(listed->text, &opening->key, arena),
@@ -173,14 +139,8 @@ static void add_open(const struct span_phases *phases, const struct span_tree_ro
         phase->openings++;
         phase->thread_s += measure.thread_s;
         phase->busy_s += measure.busy_s;
-        for (uint32_t i = 0; i < measure.count; i++) {
-            struct span_phase_rank *sums = sums_of[measure.visits[i].rank];
-            sums->openings++;
-            sums->slowest += measure.visits[i].slowest;
-            sums->busy_s += measure.visits[i].busy_s;
-            sums->lag_s += measure.visits[i].lag_s;
-            sums->inside |= measure.visits[i].inside;
-        }
+        for (uint32_t i = 0; i < measure.count; i++)
+            add_sums(sums_of[measure.visits[i].row], &measure.visits[i].sums);
     }
 }
 
@@ -188,30 +148,19 @@ static void add_open(const struct span_phases *phases, const struct span_tree_ro
 static void finish_phase(struct listed *listed, struct arena *arena) {
     struct span_phase_rank *ranks = listed->ranks;
     uint32_t kept = 0;
-    sort_stable(ranks, listed->rank_count, sizeof *ranks, arena, compare_rank);
+    _Static_assert(offsetof(struct span_phase_rank, rank) == 0, "for compare_by_i32");
+    sort_stable(ranks, listed->rank_count, sizeof *ranks, arena, compare_by_i32);
     for (uint32_t i = 0; i < listed->rank_count; i++) {
-        if (kept == 0 || ranks[kept - 1].rank != ranks[i].rank) {
+        if (kept > 0 && ranks[kept - 1].rank == ranks[i].rank)
+            add_sums(&ranks[kept - 1], &ranks[i]);
+        else
             ranks[kept++] = ranks[i];
-            continue;
-        }
-        ranks[kept - 1].openings += ranks[i].openings;
-        ranks[kept - 1].slowest += ranks[i].slowest;
-        ranks[kept - 1].busy_s += ranks[i].busy_s;
-        ranks[kept - 1].lag_s += ranks[i].lag_s;
-        ranks[kept - 1].inside |= ranks[i].inside;
     }
     sort_stable(ranks, kept, sizeof *ranks, arena, compare_lag);
     listed->phase->ranks = ranks;
     listed->phase->rank_count = kept;
     double idle_s = listed->phase->thread_s - listed->phase->busy_s;
     listed->phase->idle_s = idle_s > 0 ? idle_s : 0;
-}
-
-static uint32_t depth_of(struct slice label) {
-    uint32_t parts = 1;
-    for (size_t i = 0; i + 3 <= label.size; i++)
-        parts += memcmp(label.data + i, " / ", 3) == 0;
-    return parts;
 }
 
 const struct span_phase *span_phases_of(const struct span_phases *phases,
@@ -235,7 +184,7 @@ const struct span_phase *span_phases_of(const struct span_phases *phases,
         listed_of[keyed_rows_number(&phases->labels, list[i].label)] = &list[i];
         list[i].phase = &items[i];
         items[i] = (struct span_phase){.label = list[i].text,
-                                       .depth = depth_of(list[i].text),
+                                       .depth = phase_depth(list[i].text),
                                        .openings = list[i].label->openings,
                                        .thread_s = list[i].label->thread_s,
                                        .busy_s = list[i].label->busy_s};
@@ -246,50 +195,4 @@ const struct span_phase *span_phases_of(const struct span_phases *phases,
         finish_phase(&list[i], arena);
     }
     return items;
-}
-
-// -- forgetting ---------------------------------------------------------------------------------
-
-static void forget_label(struct span_phases *phases, struct phase_label *label) {
-    uint32_t row = keyed_rows_number(&phases->labels, label);
-    struct phase_rank *rank;
-    while (label->first_opening != TABLE_NO_ROW)
-        phase_opening_remove(phases, label,
-                             table_row(&phases->openings.table, label->first_opening));
-    for (uint32_t at = 0; (rank = keyed_rows_next(&phases->ranks, &at)) != NULL;)
-        if (rank->key.label == row)
-            keyed_rows_remove(&phases->ranks, rank);
-    keyed_rows_remove(&phases->labels, label);
-}
-
-static void forget_job(struct span_phases *phases, struct phase_job *job) {
-    struct span_tree_key key = {STRING_NONE, job->job};
-    uint32_t row = keyed_rows_number(&phases->jobs, job);
-    struct phase_label *label;
-    for (uint32_t at = 0; (label = keyed_rows_next(&phases->labels, &at)) != NULL;)
-        if (label->key.job == row)
-            forget_label(phases, label);
-    for (uint32_t i = 0; i < phases->waiting.used; i++) {
-        struct boundary_row *boundary = table_row(&phases->waiting, i);
-        if (boundary->in_use == 0 || boundary->job != job->job)
-            continue;
-        boundary->in_use = 0;
-        table_free(&phases->waiting, i);
-    }
-    struct span_tree_row *tree = keyed_rows_find(&phases->forest->trees, &key);
-    if (tree != NULL)
-        span_forest_drop_tree(phases->forest, tree);
-    keyed_rows_remove(&phases->jobs, job);
-}
-
-void span_phases_forget(struct span_phases *phases, const struct forgotten *forgotten) {
-    struct phase_job *job;
-    for (uint32_t at = 0;
-         forgotten->everything && (job = keyed_rows_next(&phases->jobs, &at)) != NULL;)
-        forget_job(phases, job);
-    for (uint32_t i = 0; i < forgotten->job_count; i++) {
-        job = keyed_rows_find(&phases->jobs, &forgotten->jobs[i].job);
-        if (job != NULL)
-            forget_job(phases, job);
-    }
 }

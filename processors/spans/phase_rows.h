@@ -1,8 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows behind span_phases.h, and what an opening of a phase measures.
+// Rows of training phases as spans: ranks are workers, the n-th time that each rank enters a phase
+// is one span (an opening), one visit of a rank is one task (docs/spans.md, "Training telemetry").
 #pragma once
 
-#include "processors/spans/phases.h"
+#include "pipeline/model/batch.h"
+#include "processors/spans/forest.h"
+
+struct span_phases {
+    struct span_forest *forest;
+    struct table waiting;       // boundaries
+    struct keyed_rows jobs;     // ranks known, by job
+    struct keyed_rows labels;   // of a job
+    struct keyed_rows ranks;    // of a label
+    struct keyed_rows openings; // of a label
+    struct table visits;        // of an opening
+    struct arena scratch;       // of one boundary
+    struct arena order;         // of one evaluation
+    int64_t threads;            // of a rank
+    uint32_t spans_kept;        // of a job; older finished ones are folded
+    struct {
+        uint64_t left_out; // boundaries without room
+    } kept;
+};
+
+// Makes, releases, lists and restores it; forest, threads and spans_kept are set by the owner.
+extern const struct state_part span_phases_part;
 
 // A boundary that waits until its moment is judged.
 struct boundary_row {
@@ -32,9 +54,9 @@ struct phase_label_key {
 struct phase_label {
     struct row_head head;
     struct phase_label_key key;
-    uint32_t first_opening, last_opening; // that are not added up yet
-    uint32_t kept;                        // how many they are
-    uint64_t openings;                    // added up
+    struct row_list waiting; // openings that are not added up yet
+    uint32_t kept;           // how many they are
+    uint64_t openings;       // added up
     double thread_s, busy_s;
 };
 
@@ -84,31 +106,16 @@ struct phase_visit {
     uint64_t enter_ns, exit_ns;
 };
 
-struct visit_measure {
-    uint32_t rank; // row
-    double busy_s;
-    double lag_s; // over the median of those that ended
-    bool slowest; // the last to leave, of several that all left
-    bool inside;
-};
-
-struct phase_measure {
-    double thread_s, busy_s;
-    const struct visit_measure *visits;
-    uint32_t count;
-};
-
+// How many parts a label has: "train / forward" has two.
+uint32_t phase_depth(struct slice label);
 // The id of its span: "train / forward#17", after a restart "train / forward#2.17".
 struct slice phase_opening_id(struct slice label, const struct phase_opening_key *key,
                               struct arena *arena);
-// What an opening comes to as things are; `id` is that of its span.
-void phase_measure(const struct span_phases *phases, const struct span_tree_row *tree,
-                   const struct phase_opening *opening, struct slice id, struct arena *arena,
-                   struct phase_measure *measure);
-void phase_rank_add(struct phase_rank_sums *sums, const struct visit_measure *visit);
 // With its visits.
 void phase_opening_remove(struct span_phases *phases, struct phase_label *label,
                           struct phase_opening *opening);
+// What is kept of these jobs, their trees included.
+void span_phases_forget(struct span_phases *phases, const struct forgotten *forgotten);
 
 KEYED_ROW_CHECK(struct phase_job, job);
 KEYED_ROW_CHECK(struct phase_label, key);

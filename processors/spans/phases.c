@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who was in which phase, and for how long? Boundaries in order of time become the events of a span
-// stream (span_apply.c); of each opening of a phase the visits of its ranks are kept until all have
-// left, and are then added up. O(log) a boundary for the order, O(depth) for its effect.
+// Turns boundaries, in order of time, into the events of a span stream (apply.c). Of each opening
+// of a phase the visits of its ranks are kept until all have left, and are then added up. O(log) a
+// boundary for the order, O(depth) for its effect.
 #include "processors/spans/phases.h"
 
 #include "base/sort.h"
-#include "processors/spans/phase_rows.h"
+#include "pipeline/model/span_event.h"
+#include "processors/spans/phase_report.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum {
-    SCRATCH_BLOCK = 64 * 1024,
     WAITING_MAX = 1 << 20,
     // Openings of a phase that not all ranks have been in: above the first number those that nobody
     // is in are added up, above the second all.
@@ -18,57 +19,8 @@ enum {
     OPENINGS_KEPT = 64,
 };
 
-void span_phases_init(struct span_phases *phases, struct span_forest *forest, int64_t threads,
-                      uint32_t spans_kept) {
-    *phases = (struct span_phases){.forest = forest, .threads = threads, .spans_kept = spans_kept};
-    table_init(&phases->waiting, "spans.boundaries", sizeof(struct boundary_row), 256);
-    keyed_rows_init(&phases->jobs, "spans.jobs", sizeof(struct phase_job), sizeof(string_id), 8);
-    keyed_rows_init(&phases->labels, "spans.labels", sizeof(struct phase_label),
-                    sizeof(struct phase_label_key), 32);
-    keyed_rows_init(&phases->ranks, "spans.phase_ranks", sizeof(struct phase_rank),
-                    sizeof(struct phase_rank_key), 64);
-    keyed_rows_init(&phases->openings, "spans.openings", sizeof(struct phase_opening),
-                    sizeof(struct phase_opening_key), 64);
-    table_init(&phases->visits, "spans.visits", sizeof(struct phase_visit), 256);
-    arena_init(&phases->scratch, SCRATCH_BLOCK);
-    arena_init(&phases->order, SCRATCH_BLOCK);
-}
-
-void span_phases_release(struct span_phases *phases) {
-    table_release(&phases->waiting);
-    keyed_rows_release(&phases->jobs);
-    keyed_rows_release(&phases->labels);
-    keyed_rows_release(&phases->ranks);
-    keyed_rows_release(&phases->openings);
-    table_release(&phases->visits);
-    arena_release(&phases->scratch);
-    arena_release(&phases->order);
-}
-
-void span_phases_state(struct span_phases *phases, struct state_list *list) {
-    struct state_entry *waiting = state_list_table(list, &phases->waiting);
-    state_entry_string(waiting, offsetof(struct boundary_row, job));
-    state_entry_string(waiting, offsetof(struct boundary_row, label));
-    state_entry_string(waiting, offsetof(struct boundary_row, session));
-    struct state_entry *jobs = state_list_table(list, &phases->jobs.table);
-    state_entry_string(jobs, offsetof(struct phase_job, job));
-    struct state_entry *labels = state_list_table(list, &phases->labels.table);
-    state_entry_string(labels, offsetof(struct phase_label, key.label));
-    struct state_entry *ranks = state_list_table(list, &phases->ranks.table);
-    state_entry_string(ranks, offsetof(struct phase_rank, session));
-    state_list_table(list, &phases->openings.table);
-    state_list_table(list, &phases->visits);
-    state_list_struct(list, "spans.phases", &phases->kept, sizeof phases->kept);
-}
-
-void span_phases_restored(struct span_phases *phases) {
-    keyed_rows_restored(&phases->jobs);
-    keyed_rows_restored(&phases->labels);
-    keyed_rows_restored(&phases->ranks);
-    keyed_rows_restored(&phases->openings);
-}
-
 void span_phases_add(struct span_phases *phases, const struct telemetry *telemetry) {
+    assert(telemetry->scope != NULL);
     if (table_live(&phases->waiting) >= WAITING_MAX) {
         phases->kept.left_out++;
         return;
@@ -149,6 +101,7 @@ static void end_visit(struct crossing *crossing, uint64_t exit_ns) {
     struct phase_visit *visit = table_row(&phases->visits, rank->visit);
     struct phase_opening *opening = table_row(&phases->openings.table, visit->opening);
     rank->visit = TABLE_NO_ROW;
+    assert(opening->inside > 0 && visit->inside);
     opening->inside--;
     visit->inside = 0;
     if (exit_ns == 0) {
@@ -162,41 +115,41 @@ static void end_visit(struct crossing *crossing, uint64_t exit_ns) {
     move_task(crossing, opening, TASK_MEMORY, &action);
 }
 
-// The annotation of the opening: the job, then each part of the label with the opening that the
-// rank is in or was in last.
-static struct span_annotation *annotate(struct crossing *crossing, struct slice id) {
+// The id of the opening that the rank is in, or was in last, of the phase `label`.
+static struct slice outer_id(struct crossing *crossing, struct slice label) {
     struct span_phases *phases = crossing->phases;
-    struct arena *arena = &phases->scratch;
+    struct phase_label_key key = {crossing->label->key.job, intern_find(label)};
+    const struct phase_label *outer = keyed_rows_find(&phases->labels, &key);
+    const struct phase_rank *rank = NULL;
+    if (outer != NULL) {
+        struct phase_rank_key rank_key = crossing->rank->key;
+        rank_key.label = keyed_rows_number(&phases->labels, outer);
+        rank = keyed_rows_find(&phases->ranks, &rank_key);
+    }
+    struct phase_opening_key opening = {0, 0, 0};
+    if (rank != NULL)
+        opening = (struct phase_opening_key){0, rank->restarts, rank->number};
+    return phase_opening_id(label, &opening, &phases->scratch);
+}
+
+// The annotation of the opening: the job, then each part of the label with its opening.
+static struct span_annotation *annotate(struct crossing *crossing, struct slice id) {
+    struct arena *arena = &crossing->phases->scratch;
     struct slice label = intern_slice(crossing->label->key.label);
-    uint32_t depth = crossing->boundary->depth, parts = 1;
-    for (size_t i = 0; i + 3 <= label.size; i++)
-        parts += memcmp(label.data + i, " / ", 3) == 0;
-    if (parts != depth || depth >= SPAN_DEPTH_MAX)
-        parts = 1;
+    uint32_t depth = crossing->boundary->depth;
+    uint32_t parts = phase_depth(label) == depth && depth < SPAN_DEPTH_MAX ? depth : 1;
     struct slice *tags = arena_take(arena, (parts + 1) * sizeof *tags);
     struct slice *ids = arena_take(arena, (parts + 1) * sizeof *ids);
     tags[0] = ids[0] = job_text(crossing->boundary->job);
     size_t begin = 0;
-    for (uint32_t i = 1; i <= parts; i++) {
-        size_t end = begin;
-        while (end < label.size &&
-               (parts == 1 || end + 3 > label.size || memcmp(label.data + end, " / ", 3) != 0))
-            end++;
-        tags[i] = (struct slice){label.data + begin, end - begin};
-        struct slice prefix = {label.data, end};
-        begin = end + 3;
-        struct phase_label_key key = {crossing->label->key.job, intern_find(prefix)};
-        const struct phase_label *outer = keyed_rows_find(&phases->labels, &key);
-        const struct phase_rank *rank = NULL;
-        if (outer != NULL) {
-            struct phase_rank_key rank_key = crossing->rank->key;
-            rank_key.label = keyed_rows_number(&phases->labels, outer);
-            rank = keyed_rows_find(&phases->ranks, &rank_key);
-        }
-        struct phase_opening_key outer_key = {0, rank == NULL ? 0 : rank->restarts,
-                                              rank == NULL ? 0 : rank->number};
-        ids[i] = phase_opening_id(prefix, &outer_key, arena);
+    for (uint32_t i = 1; i < parts; i++) {
+        const char *end = memmem(label.data + begin, label.size - begin, " / ", 3);
+        assert(end != NULL && "phase_depth counted it");
+        tags[i] = (struct slice){label.data + begin, (size_t)(end - label.data) - begin};
+        ids[i] = outer_id(crossing, (struct slice){label.data, (size_t)(end - label.data)});
+        begin = (size_t)(end - label.data) + 3;
     }
+    tags[parts] = (struct slice){label.data + begin, label.size - begin};
     ids[parts] = id;
     struct span_annotation *annotation = arena_take(arena, sizeof *annotation);
     *annotation = (struct span_annotation){tags, ids, parts + 1};
@@ -207,23 +160,19 @@ static struct phase_opening *opening_of(struct crossing *crossing) {
     struct span_phases *phases = crossing->phases;
     struct phase_opening_key key = {crossing->label_row, crossing->rank->restarts,
                                     crossing->rank->number};
-    struct phase_opening *opening = keyed_rows_find(&phases->openings, &key);
-    if (opening != NULL)
-        return opening;
-    opening = keyed_rows_add(&phases->openings, &key);
-    opening->next = opening->first_visit = TABLE_NO_ROW;
-    uint32_t row = keyed_rows_number(&phases->openings, opening);
-    if (crossing->label->last_opening == TABLE_NO_ROW)
-        crossing->label->first_opening = row;
-    else
-        ((struct phase_opening *)table_row(&phases->openings.table, crossing->label->last_opening))
-            ->next = row;
-    crossing->label->last_opening = row;
-    crossing->label->kept++;
+    bool is_new;
+    struct phase_opening *opening = keyed_rows_get(&phases->openings, &key, &is_new);
+    if (is_new) {
+        opening->first_visit = TABLE_NO_ROW;
+        table_append(&phases->openings.table, offsetof(struct phase_opening, next),
+                     &crossing->label->waiting, keyed_rows_number(&phases->openings, opening));
+        crossing->label->kept++;
+    }
     return opening;
 }
 
 static void begin_visit(struct crossing *crossing) {
+    assert(crossing->rank->visit == TABLE_NO_ROW && crossing->boundary->is_enter);
     struct span_phases *phases = crossing->phases;
     struct phase_opening *opening = opening_of(crossing);
     uint32_t row = table_add(&phases->visits);
@@ -250,6 +199,7 @@ static void begin_visit(struct crossing *crossing) {
 // -- openings -----------------------------------------------------------------------------------
 
 static void settle_opening(struct crossing *crossing, struct phase_opening *opening) {
+    assert(crossing->label->kept > 0 && opening->key.label == crossing->label_row);
     struct span_phases *phases = crossing->phases;
     struct span_forest *forest = phases->forest;
     struct slice id = span_of(crossing, opening);
@@ -268,8 +218,11 @@ static void settle_opening(struct crossing *crossing, struct phase_opening *open
     crossing->label->thread_s += measure.thread_s;
     crossing->label->busy_s += measure.busy_s;
     for (uint32_t i = 0; i < measure.count; i++) {
-        struct phase_rank *rank = table_row(&phases->ranks.table, measure.visits[i].rank);
-        phase_rank_add(&rank->sums, &measure.visits[i]);
+        struct phase_rank *rank = table_row(&phases->ranks.table, measure.visits[i].row);
+        rank->sums.openings++;
+        rank->sums.slowest += measure.visits[i].sums.slowest;
+        rank->sums.busy_s += measure.visits[i].sums.busy_s;
+        rank->sums.lag_s += measure.visits[i].sums.lag_s;
     }
     uint32_t span = span_find(forest, crossing->tree, id);
     if (span != SPAN_NONE)
@@ -286,7 +239,7 @@ static void settle(struct crossing *crossing, struct phase_opening *opening) {
         opening->visits >= crossing->job->world)
         settle_opening(crossing, opening);
     while (crossing->label->kept > IDLE_OPENINGS_KEPT) {
-        struct phase_opening *oldest = table_row(openings, crossing->label->first_opening);
+        struct phase_opening *oldest = table_row(openings, crossing->label->waiting.first);
         if (oldest->inside > 0 && crossing->label->kept <= OPENINGS_KEPT)
             break;
         settle_opening(crossing, oldest);
@@ -294,29 +247,6 @@ static void settle(struct crossing *crossing, struct phase_opening *opening) {
 }
 
 // -- boundaries ---------------------------------------------------------------------------------
-
-static struct phase_job *job_of(struct span_phases *phases, string_id job) {
-    struct phase_job *row = keyed_rows_find(&phases->jobs, &job);
-    return row != NULL ? row : keyed_rows_add(&phases->jobs, &job);
-}
-
-static struct phase_label *label_of(struct span_phases *phases, const struct phase_label_key *key) {
-    struct phase_label *label = keyed_rows_find(&phases->labels, key);
-    if (label != NULL)
-        return label;
-    label = keyed_rows_add(&phases->labels, key);
-    label->first_opening = label->last_opening = TABLE_NO_ROW;
-    return label;
-}
-
-static struct phase_rank *rank_of(struct span_phases *phases, const struct phase_rank_key *key) {
-    struct phase_rank *rank = keyed_rows_find(&phases->ranks, key);
-    if (rank != NULL)
-        return rank;
-    rank = keyed_rows_add(&phases->ranks, key);
-    rank->visit = TABLE_NO_ROW;
-    return rank;
-}
 
 // The job's tree begins, and the rank joins, with the first boundary.
 static void introduce(struct crossing *crossing) {
@@ -328,9 +258,8 @@ static void introduce(struct crossing *crossing) {
         struct span_event begin = {.kind = SPAN_START};
         apply(crossing, &begin);
     }
-    struct span_named_key key = {keyed_rows_number(&forest->trees, crossing->tree),
-                                 span_names_find(&forest->names, name)};
-    if (key.name != NAME_NONE && keyed_rows_find(&forest->workers, &key) != NULL)
+    uint32_t tree = keyed_rows_number(&forest->trees, crossing->tree);
+    if (span_find_row(forest, &forest->workers, tree, name) != NULL)
         return;
     struct span_event join = {
         .kind = SPAN_JOIN, .worker = name, .threads = crossing->phases->threads};
@@ -342,8 +271,9 @@ static void cross(struct span_phases *phases, const struct boundary_row *boundar
     struct crossing crossing = {
         .phases = phases, .boundary = boundary, .time_s = (double)boundary->time_ns / 1e9};
     struct span_tree_key tree = {STRING_NONE, boundary->job};
+    bool is_new;
     arena_reset(&phases->scratch);
-    crossing.job = job_of(phases, boundary->job);
+    crossing.job = keyed_rows_get(&phases->jobs, &boundary->job, &is_new);
     crossing.tree = span_forest_tree(phases->forest, tree, boundary->time_ns);
     crossing.tree->job = boundary->job;
     if (boundary->world > (int64_t)crossing.job->world)
@@ -351,13 +281,17 @@ static void cross(struct span_phases *phases, const struct boundary_row *boundar
     introduce(&crossing);
     struct phase_label_key label = {keyed_rows_number(&phases->jobs, crossing.job),
                                     boundary->label};
-    crossing.label = label_of(phases, &label);
+    crossing.label = keyed_rows_get(&phases->labels, &label, &is_new);
+    if (is_new)
+        crossing.label->waiting = ROW_LIST_EMPTY;
     crossing.label_row = keyed_rows_number(&phases->labels, crossing.label);
     struct phase_rank_key rank = {
         crossing.label_row,
         boundary->rank,
         {(uint32_t)boundary->thread, (uint32_t)((uint64_t)boundary->thread >> 32)}};
-    crossing.rank = rank_of(phases, &rank);
+    crossing.rank = keyed_rows_get(&phases->ranks, &rank, &is_new);
+    if (is_new)
+        crossing.rank->visit = TABLE_NO_ROW;
     struct phase_opening *opening = NULL;
     if (crossing.rank->visit != TABLE_NO_ROW) {
         const struct phase_visit *visit = table_row(&phases->visits, crossing.rank->visit);
@@ -379,17 +313,11 @@ static void cross(struct span_phases *phases, const struct boundary_row *boundar
 static int compare_rows(const void *a, const void *b) {
     const struct boundary_row *left = *(const struct boundary_row *const *)a;
     const struct boundary_row *right = *(const struct boundary_row *const *)b;
-    if (left->time_ns != right->time_ns)
-        return left->time_ns < right->time_ns ? -1 : 1;
-    if (left->rank != right->rank)
-        return left->rank < right->rank ? -1 : 1;
-    if (left->sequence != right->sequence)
-        return left->sequence < right->sequence ? -1 : 1;
-    if (left->is_enter != right->is_enter)
-        return left->is_enter ? -1 : 1;
-    if (left->thread != right->thread)
-        return left->thread < right->thread ? -1 : 1;
-    return slice_compare(intern_slice(left->label), intern_slice(right->label));
+    return COMPARE_KEYS(COMPARE(left->time_ns, right->time_ns), COMPARE(left->rank, right->rank),
+                        COMPARE(left->sequence, right->sequence),
+                        COMPARE(right->is_enter, left->is_enter),
+                        COMPARE(left->thread, right->thread),
+                        slice_compare(intern_slice(left->label), intern_slice(right->label)));
 }
 
 void span_phases_judge(struct span_phases *phases, uint64_t until_ns) {
@@ -410,6 +338,7 @@ void span_phases_judge(struct span_phases *phases, uint64_t until_ns) {
     for (uint32_t i = 0; i < count; i++)
         cross(phases, due[i]);
     for (uint32_t i = 0; i < count; i++) {
+        assert(due[i]->in_use && due[i]->time_ns <= until_ns);
         due[i]->in_use = 0;
         table_free(&phases->waiting, due[i]->number);
     }

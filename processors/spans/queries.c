@@ -1,55 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked, and when is it answered? The file is read and checked as a whole at the start;
-// each tree walks the questions in the order of their lines. One comparison a line of input.
+// Reads questions and answers them. The file is read and checked as a whole at the start; each tree
+// walks the questions in the order of their lines. One comparison a line of input.
 #include "processors/spans/queries.h"
 
 #include "base/memory.h"
 #include "base/sort.h"
 #include "base/text/display.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { QUERIES_MAX = 65536, FILE_MAX = 16 * 1024 * 1024, ARENA_BLOCK = 64 * 1024 };
 
-enum query_op {
-    QUERY_SPAN,
-    QUERY_SPANS,
-    QUERY_ROOTS,
-    QUERY_TASK,
-    QUERY_FIND_BY_NAME,
-    QUERY_FIND_BY_TAGS,
-    QUERY_MERGE,
-    QUERY_MERGE_BY_TAGS,
-    QUERY_MERGE_ALL,
-    QUERY_OP_COUNT
+// Which spans a question is about.
+enum subject { SUBJECT_NONE, SUBJECT_IDS, SUBJECT_ALL, SUBJECT_ROOTS, SUBJECT_NAME, SUBJECT_TAGS };
+
+// How an operation is written, the member that it needs (a text or a list of texts), the spans that
+// it is about and what it answers with.
+struct query_op {
+    const char *name;
+    const char *member; // NULL: none
+    bool is_list;
+    enum subject subject;
+    enum span_query_result result;
+    bool merges; // SPAN_RESULT_SPAN: of all together
 };
 
-// How an operation is written, and the member that it needs: a text or a list of texts.
-static const struct {
-    const char *name;
-    const char *member;
-    bool is_list;
-} ops[QUERY_OP_COUNT] = {
-    [QUERY_SPAN] = {"span", "id", false},
-    [QUERY_SPANS] = {"spans", NULL, false},
-    [QUERY_ROOTS] = {"roots", NULL, false},
-    [QUERY_TASK] = {"task", "key", false},
-    [QUERY_FIND_BY_NAME] = {"find_by_name", "name", true},
-    [QUERY_FIND_BY_TAGS] = {"find_by_tags", "tags", true},
-    [QUERY_MERGE] = {"merge", "ids", true},
-    [QUERY_MERGE_BY_TAGS] = {"merge_by_tags", "tags", true},
-    [QUERY_MERGE_ALL] = {"merge_all", NULL, false},
+static const struct query_op OPS[] = {
+    {"span", "id", false, SUBJECT_IDS, SPAN_RESULT_SPAN, false},
+    {"spans", NULL, false, SUBJECT_ALL, SPAN_RESULT_SPANS, false},
+    {"roots", NULL, false, SUBJECT_ROOTS, SPAN_RESULT_IDS, false},
+    {"task", "key", false, SUBJECT_NONE, SPAN_RESULT_TASK, false},
+    {"find_by_name", "name", true, SUBJECT_NAME, SPAN_RESULT_IDS, false},
+    {"find_by_tags", "tags", true, SUBJECT_TAGS, SPAN_RESULT_IDS, false},
+    {"merge", "ids", true, SUBJECT_IDS, SPAN_RESULT_SPAN, true},
+    {"merge_by_tags", "tags", true, SUBJECT_TAGS, SPAN_RESULT_SPAN, true},
+    {"merge_all", NULL, false, SUBJECT_ROOTS, SPAN_RESULT_SPAN, true},
 };
+enum { OP_COUNT = sizeof OPS / sizeof OPS[0] };
 
 struct span_query {
-    enum query_op op;
-    uint64_t after; // lines; UINT64_MAX: all
-    double now_s;   // NaN-free; 0: that of the tree, when it is answered
+    uint64_t after; // lines; UINT64_MAX: all; first, for compare_by_u64
+    const struct query_op *op;
+    double now_s; // NaN-free; 0: that of the tree, when it is answered
     struct slice *texts;
     uint32_t text_count;
     struct slice text; // the query as it was asked
@@ -72,39 +70,37 @@ struct reading {
     struct error *error;
 };
 
+static enum status read_regular(FILE *file, const char *path, struct slice *text,
+                                struct arena *arena, struct error *error) {
+    struct stat about;
+    if (fstat(fileno(file), &about) != 0 || !S_ISREG(about.st_mode))
+        return error_set(error, STATUS_BAD_DATA, "%s is not a regular file", path);
+    if (about.st_size > FILE_MAX)
+        return error_set(error, STATUS_LIMIT, "%s has %lld bytes; the limit is %d", path,
+                         (long long)about.st_size, FILE_MAX);
+    char *bytes = arena_take(arena, (size_t)about.st_size + 1);
+    *text = (struct slice){bytes, fread(bytes, 1, (size_t)about.st_size, file)};
+    return ferror(file) ? error_set_os(error, STATUS_IO, errno, "%s: cannot be read", path)
+                        : STATUS_OK;
+}
+
 static enum status read_file(const char *path, struct slice *text, struct arena *arena,
                              struct error *error) {
-    struct stat about;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
         return error_set_os(error, STATUS_IO, errno, "%s: cannot be opened", path);
-    enum status status = STATUS_OK;
-    size_t size = 0;
-    char *bytes = NULL;
-    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))
-        status = error_set(error, STATUS_BAD_DATA, "%s is no file", path);
-    else if (about.st_size > FILE_MAX)
-        status = error_set(error, STATUS_LIMIT, "%s has %lld bytes; at most %d are read", path,
-                           (long long)about.st_size, FILE_MAX);
-    else
-        bytes = arena_take(arena, (size_t)about.st_size + 1);
-    while (bytes != NULL && size < (size_t)about.st_size) {
-        ssize_t got = read(file, bytes + size, (size_t)about.st_size - size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            status = error_set_os(error, STATUS_IO, errno, "%s: cannot be read", path);
-        if (got <= 0)
-            break;
-        size += (size_t)got;
-    }
-    close(file);
-    *text = (struct slice){bytes, size};
+    enum status status = read_regular(file, path, text, arena, error);
+    fclose(file);
     return status;
 }
 
 // "queries.json: queries[3]: op is …"
-static enum status wrong(const struct reading *reading, uint32_t index, const char *what) {
+__attribute__((format(printf, 3, 4))) static enum status
+wrong(const struct reading *reading, uint32_t index, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const char *what = arena_format_list(&reading->queries->arena, format, arguments);
+    va_end(arguments);
     return error_set(reading->error, STATUS_BAD_DATA, "%s: queries[%u]: %s", reading->path, index,
                      what);
 }
@@ -124,63 +120,67 @@ static bool read_now(const json_t *value, double *now_s) {
 static enum status read_texts(const struct reading *reading, uint32_t index, const json_t *item,
                               struct span_query *query) {
     struct arena *arena = &reading->queries->arena;
-    const char *member = ops[query->op].member;
-    char what[128];
-    if (member == NULL)
+    const struct query_op *op = query->op;
+    if (op->member == NULL)
         return STATUS_OK;
-    const json_t *value = json_object_get(item, member);
-    if (!ops[query->op].is_list && json_is_string(value)) {
-        query->texts = arena_take(arena, sizeof *query->texts);
-        query->texts[query->text_count++] = copy_text(arena, value);
-        return STATUS_OK;
-    }
-    bool right = ops[query->op].is_list && json_is_array(value);
-    if (right)
-        query->texts = arena_take(arena, json_array_size(value) * sizeof *query->texts + 1);
-    for (size_t i = 0; right && i < json_array_size(value); i++) {
-        right = json_is_string(json_array_get(value, i));
+    const json_t *value = json_object_get(item, op->member);
+    bool right = op->is_list ? json_is_array(value) : json_is_string(value);
+    size_t count = op->is_list ? json_array_size(value) : 1;
+    query->texts = arena_take(arena, count * sizeof *query->texts);
+    for (size_t i = 0; right && i < count; i++) {
+        const json_t *text = op->is_list ? json_array_get(value, i) : value;
+        right = json_is_string(text);
         if (right)
-            query->texts[query->text_count++] = copy_text(arena, json_array_get(value, i));
+            query->texts[query->text_count++] = copy_text(arena, text);
     }
     if (right)
         return STATUS_OK;
-    snprintf(what, sizeof what, "op \"%s\" needs \"%s\", %s", ops[query->op].name, member,
-             ops[query->op].is_list ? "a list of texts" : "a text");
-    return wrong(reading, index, what);
+    return wrong(reading, index, "op \"%s\" needs \"%s\", %s", op->name, op->member,
+                 op->is_list ? "a list of texts" : "a text");
 }
 
 static enum status wrong_op(const struct reading *reading, uint32_t index, const char *op) {
-    char what[256];
     struct buffer shown;
     buffer_init(&shown, 256);
-    display_append(&shown, slice_of(op == NULL ? "" : op), 40);
-    snprintf(what, sizeof what,
-             "op%s%.*s%s is none of span, spans, roots, task, find_by_name, find_by_tags, merge, "
-             "merge_by_tags, merge_all",
-             op == NULL ? "" : " \"", (int)shown.size, shown.data == NULL ? "" : shown.data,
-             op == NULL ? "" : "\"");
+    if (op != NULL) {
+        buffer_append_text(&shown, " \"");
+        display_append(&shown, slice_of(op), 40);
+        buffer_append_char(&shown, '"');
+    }
+    enum status status =
+        wrong(reading, index,
+              "op%.*s is unknown; the operations are span, spans, roots, task, find_by_name, "
+              "find_by_tags, merge, merge_by_tags, merge_all",
+              (int)shown.size, shown.size == 0 ? "" : shown.data);
     buffer_release(&shown);
-    return wrong(reading, index, what);
+    return status;
+}
+
+static const struct query_op *find_op(const char *name) {
+    for (size_t i = 0; name != NULL && i < OP_COUNT; i++)
+        if (strcmp(name, OPS[i].name) == 0)
+            return &OPS[i];
+    return NULL;
 }
 
 static enum status read_query(const struct reading *reading, uint32_t index, const json_t *item,
                               struct span_query *query) {
     if (!json_is_object(item))
-        return wrong(reading, index, "is no object");
+        return wrong(reading, index, "is not an object");
     const char *op = json_string_value(json_object_get(item, "op"));
-    while (query->op < QUERY_OP_COUNT && (op == NULL || strcmp(op, ops[query->op].name) != 0))
-        query->op++;
-    if (query->op == QUERY_OP_COUNT)
+    query->op = find_op(op);
+    if (query->op == NULL)
         return wrong_op(reading, index, op);
     const json_t *after = json_object_get(item, "after");
     query->after = UINT64_MAX;
     if (after != NULL && !json_is_null(after)) {
         if (!json_is_integer(after) || json_integer_value(after) < 0)
-            return wrong(reading, index, "after is no number of lines, 0 or more");
+            return wrong(reading, index, "after must be a number of lines, 0 or more");
         query->after = (uint64_t)json_integer_value(after);
     }
     if (!read_now(json_object_get(item, "now"), &query->now_s))
-        return wrong(reading, index, "now is no time in seconds since 1970, above 0, up to 1e11");
+        return wrong(reading, index,
+                     "now must be a time in seconds since 1970, above 0, up to 1e11");
     char *text = json_dumps(item, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII);
     if (text == NULL)
         return wrong(reading, index, "cannot be written back");
@@ -189,21 +189,18 @@ static enum status read_query(const struct reading *reading, uint32_t index, con
     return read_texts(reading, index, item, query);
 }
 
-static int compare_after(const void *a, const void *b) {
-    const struct span_query *left = *(const struct span_query *const *)a;
-    const struct span_query *right = *(const struct span_query *const *)b;
-    return (left->after > right->after) - (left->after < right->after);
-}
+// A question in the order of the lines after which it is answered.
+struct span_query_turn {
+    uint64_t after; // first, for compare_by_u64
+    uint32_t index; // of the query
+};
 
 static void sort_queries(struct span_queries *queries) {
     struct arena *arena = &queries->arena;
-    const struct span_query **sorted = arena_take(arena, queries->count * sizeof *sorted + 1);
+    queries->order = arena_take(arena, queries->count * sizeof *queries->order);
     for (uint32_t i = 0; i < queries->count; i++)
-        sorted[i] = &queries->items[i];
-    sort_stable(sorted, queries->count, sizeof *sorted, arena, compare_after);
-    queries->order = arena_take(arena, queries->count * sizeof(uint32_t) + 1);
-    for (uint32_t i = 0; i < queries->count; i++)
-        queries->order[i] = (uint32_t)(sorted[i] - queries->items);
+        queries->order[i] = (struct span_query_turn){queries->items[i].after, i};
+    sort_stable(queries->order, queries->count, sizeof *queries->order, arena, compare_by_u64);
 }
 
 static enum status read_document(struct reading *reading, const json_t *document) {
@@ -214,18 +211,18 @@ static enum status read_document(struct reading *reading, const json_t *document
     json_object_foreach((json_t *)document, key, value) {
         if (strcmp(key, "queries") != 0 && strcmp(key, "now") != 0)
             return error_set(reading->error, STATUS_BAD_DATA,
-                             "%s: \"%s\" is not known; there are \"queries\" and \"now\"",
+                             "%s: unknown key \"%s\"; the keys are \"queries\" and \"now\"",
                              reading->path, key);
     }
     if (!json_is_array(list))
         return error_set(reading->error, STATUS_BAD_DATA,
-                         "%s: needs an object with a list under \"queries\"", reading->path);
+                         "%s: expected an object with a list under \"queries\"", reading->path);
     if (json_array_size(list) > QUERIES_MAX)
-        return error_set(reading->error, STATUS_LIMIT, "%s: %zu queries; at most %d are answered",
+        return error_set(reading->error, STATUS_LIMIT, "%s: %zu queries; the limit is %d",
                          reading->path, json_array_size(list), QUERIES_MAX);
     if (!read_now(json_object_get(document, "now"), &queries->now_s))
         return error_set(reading->error, STATUS_BAD_DATA,
-                         "%s: now is no time in seconds since 1970, above 0, up to 1e11",
+                         "%s: now must be a time in seconds since 1970, above 0, up to 1e11",
                          reading->path);
     queries->items = arena_zero(&queries->arena, json_array_size(list) + 1, sizeof *queries->items);
     for (; queries->count < json_array_size(list); queries->count++) {
@@ -289,48 +286,10 @@ static struct span_answers *answers_of(struct span_queries *queries, const struc
     return answers;
 }
 
-static void fail(struct span_query_answer *answer, const char *code) {
-    answer->kind = SPAN_RESULT_ERROR;
-    answer->error = slice_of(code);
-}
-
-static void give_ids(const struct span_tree *tree, struct span_numbers spans, struct arena *arena,
-                     struct span_query_answer *answer) {
-    struct slice *ids = arena_take(arena, spans.count * sizeof *ids + 1);
-    for (uint32_t i = 0; i < spans.count; i++)
-        ids[i] = span_id_text(tree, spans.items[i], arena);
-    answer->kind = SPAN_RESULT_IDS;
-    answer->ids = ids;
-    answer->id_count = spans.count;
-}
-
-static void give_merged(const struct span_tree *tree, struct span_numbers spans, double now_s,
-                        struct arena *arena, struct span_query_answer *answer) {
-    if (spans.count == 0) {
-        fail(answer, "nothing-to-merge");
-        return;
-    }
-    struct span_answer *merged = arena_take(arena, sizeof *merged);
-    span_answer_merged(tree, spans.items, spans.count, now_s, arena, merged);
-    answer->kind = SPAN_RESULT_SPAN;
-    answer->spans = merged;
-    answer->span_count = 1;
-}
-
-static void give_spans(const struct span_tree *tree, struct span_numbers spans, double now_s,
-                       struct arena *arena, struct span_query_answer *answer) {
-    struct span_answer *items = arena_take(arena, spans.count * sizeof *items + 1);
-    for (uint32_t i = 0; i < spans.count; i++)
-        span_answer_one(tree, spans.items[i], now_s, arena, &items[i]);
-    answer->kind = SPAN_RESULT_SPANS;
-    answer->spans = items;
-    answer->span_count = spans.count;
-}
-
 // The spans with these ids; false when one is not there.
 static bool by_ids(const struct span_tree *tree, const struct span_query *query,
                    struct arena *arena, struct span_numbers *spans) {
-    spans->items = arena_take(arena, query->text_count * sizeof *spans->items + 1);
+    spans->items = arena_take(arena, query->text_count * sizeof *spans->items);
     for (spans->count = 0; spans->count < query->text_count; spans->count++) {
         uint32_t span = span_find(tree->forest, tree->row, query->texts[spans->count]);
         if (span == SPAN_NONE)
@@ -340,81 +299,86 @@ static bool by_ids(const struct span_tree *tree, const struct span_query *query,
     return true;
 }
 
-static void give_task(const struct span_tree *tree, struct slice key, struct arena *arena,
+static bool find_subject(const struct span_tree *tree, const struct span_query *query,
+                         struct arena *arena, struct span_numbers *spans) {
+    enum subject subject = query->op->subject;
+    if (subject == SUBJECT_IDS)
+        return by_ids(tree, query, arena, spans);
+    if (subject == SUBJECT_ALL)
+        *spans = span_all(tree, arena);
+    else if (subject == SUBJECT_ROOTS)
+        *spans = span_roots(tree, arena);
+    else if (subject == SUBJECT_NAME)
+        *spans = span_find_by_name(tree, query->texts, query->text_count, arena);
+    else if (subject == SUBJECT_TAGS)
+        *spans = span_find_by_tags(tree, query->texts, query->text_count, arena);
+    return true;
+}
+
+static void give_spans(const struct span_tree *tree, const struct span_numbers *spans, bool merge,
+                       double now_s, struct arena *arena, struct span_query_answer *answer) {
+    answer->span_count = merge ? 1 : spans->count;
+    struct span_answer *items = arena_take(arena, answer->span_count * sizeof *items);
+    answer->spans = items;
+    if (merge)
+        span_answer_merged(tree, spans->items, spans->count, now_s, arena, items);
+    for (uint32_t i = 0; !merge && i < spans->count; i++)
+        span_answer_one(tree, spans->items[i], now_s, arena, &items[i]);
+}
+
+// False: there is no task with this key.
+static bool give_task(const struct span_tree *tree, struct slice key, struct arena *arena,
                       struct span_query_answer *answer) {
     const struct span_task_row *task = span_find_task(tree->forest, tree->row, key);
-    if (task == NULL) {
-        fail(answer, "unknown-task");
-        return;
-    }
+    if (task == NULL)
+        return false;
     const struct span_group_row *group = span_group_at(tree->forest, task->group);
-    answer->kind = SPAN_RESULT_TASK;
     answer->task.group = span_names_text(&tree->forest->names, group->name, arena);
     if (group->span != SPAN_NONE)
         answer->task.span = span_id_text(tree, group->span, arena);
     answer->task.state = task->state;
     answer->task.nbytes = task->nbytes;
+    return true;
 }
 
-static void answer_query(const struct span_tree *tree, const struct span_query *query,
-                         struct arena *arena, struct span_query_answer *answer) {
+// Why it has no answer; NULL: it has one.
+static const char *answer_query(const struct span_tree *tree, const struct span_query *query,
+                                struct arena *arena, struct span_query_answer *answer) {
     double now_s = query->now_s > 0 ? query->now_s : tree->row->now_s;
+    enum span_query_result result = query->op->result;
     struct span_numbers spans = {0};
-    bool known = true;
-    answer->query = query->text;
-    if (query->op == QUERY_SPAN || query->op == QUERY_MERGE)
-        known = by_ids(tree, query, arena, &spans);
-    if (!known) {
-        fail(answer, "unknown-span");
-        return;
+    if (!find_subject(tree, query, arena, &spans))
+        return "unknown-span";
+    if (query->op->merges && spans.count == 0)
+        return "nothing-to-merge";
+    if (result == SPAN_RESULT_TASK && !give_task(tree, query->texts[0], arena, answer))
+        return "unknown-task";
+    if (result == SPAN_RESULT_SPAN || result == SPAN_RESULT_SPANS)
+        give_spans(tree, &spans, query->op->merges, now_s, arena, answer);
+    if (result == SPAN_RESULT_IDS) {
+        answer->ids = span_ids(tree, &spans, arena);
+        answer->id_count = spans.count;
     }
-    switch (query->op) {
-    case QUERY_SPAN:
-        give_spans(tree, spans, now_s, arena, answer);
-        answer->kind = SPAN_RESULT_SPAN;
-        break;
-    case QUERY_SPANS:
-        give_spans(tree, span_all(tree, arena), now_s, arena, answer);
-        break;
-    case QUERY_ROOTS:
-        give_ids(tree, span_roots(tree, arena), arena, answer);
-        break;
-    case QUERY_TASK:
-        give_task(tree, query->texts[0], arena, answer);
-        break;
-    case QUERY_FIND_BY_NAME:
-        spans = span_find_by_name(tree, query->texts, query->text_count, arena);
-        give_ids(tree, spans, arena, answer);
-        break;
-    case QUERY_FIND_BY_TAGS:
-        spans = span_find_by_tags(tree, query->texts, query->text_count, arena);
-        give_ids(tree, spans, arena, answer);
-        break;
-    case QUERY_MERGE:
-        give_merged(tree, spans, now_s, arena, answer);
-        break;
-    case QUERY_MERGE_BY_TAGS:
-        spans = span_find_by_tags(tree, query->texts, query->text_count, arena);
-        give_merged(tree, spans, now_s, arena, answer);
-        break;
-    case QUERY_MERGE_ALL:
-        give_merged(tree, span_roots(tree, arena), now_s, arena, answer);
-        break;
-    case QUERY_OP_COUNT:
-        break;
-    }
+    answer->kind = result;
+    return NULL;
 }
 
 void span_queries_reach(struct span_queries *queries, const struct span_tree *tree, uint64_t line) {
     if (queries->count == 0)
         return;
     struct span_answers *answers = answers_of(queries, tree);
+    assert(answers->next <= queries->count);
     while (answers->next < queries->count) {
-        uint32_t index = queries->order[answers->next];
-        const struct span_query *query = &queries->items[index];
-        if (line != UINT64_MAX && query->after >= line)
+        const struct span_query_turn *turn = &queries->order[answers->next];
+        if (line != UINT64_MAX && turn->after >= line)
             return;
-        answer_query(tree, query, &answers->arena, &answers->items[index]);
+        const struct span_query *query = &queries->items[turn->index];
+        struct span_query_answer *answer = &answers->items[turn->index];
+        const char *failure = answer_query(tree, query, &answers->arena, answer);
+        answer->query = query->text;
+        if (failure != NULL)
+            *answer = (struct span_query_answer){
+                .query = query->text, .kind = SPAN_RESULT_ERROR, .error = slice_of(failure)};
         answers->next++;
     }
 }

@@ -8,6 +8,7 @@
 #include "processors/spans/answer.h"
 
 struct span_query;
+struct span_query_turn;
 
 struct span_queries {
     struct arena arena; // of the file
@@ -15,7 +16,7 @@ struct span_queries {
     uint32_t count;
     double
         now_s; // the clock of the spans at the end of the stream, of no query; 0: that of the tree
-    uint32_t *order;               // by `after`
+    struct span_query_turn *order; // by `after`
     struct span_answers **answers; // one a tree
     uint32_t answers_count;
     uint32_t answers_capacity;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where did the job's thread time go? Keeps a tree of spans for each span stream and for each job's
-// phases, and shows them at an evaluation; exporters ask them (pipeline/model/span_report.h).
-// Events of a stream take effect as they come, phase boundaries when their moment is judged.
-#include "processors/spans.h"
+// Shows where a job's thread time went. Keeps a tree of spans for each span stream and for each
+// job's phases, and reports them at an evaluation; exporters ask them
+// (pipeline/model/span_report.h). Events of a stream take effect as they come, phase boundaries
+// when their moment is evaluated.
+#include "pipeline/component/component.h"
 
+#include "base/sort.h"
+#include "processors/spans/phase_report.h"
 #include "processors/spans/phases.h"
 #include "processors/spans/queries.h"
 
-#include <stdio.h>
+#include <assert.h>
+#include <stdarg.h>
 
 struct spans_config {
     int64_t max_spans;
@@ -27,78 +31,52 @@ struct spans {
     bool takes_phases;
 };
 
-#define FIELD(name) offsetof(struct spans_config, name)
+static const struct state_row STATE[] = {
+    STATE_PART(struct spans, forest, "spans.forest", span_forest_part),
+    STATE_PART(struct spans, phases, "spans.phases", span_phases_part),
+};
 
 static const struct option OPTIONS[] = {
-    {.name = "max_spans",
-     .type = OPTION_INT,
-     .offset = FIELD(max_spans),
-     .default_value = "100000",
-     .min = 16,
-     .max = 100000000,
-     .help = "spans that are kept at the same time; finished ones beyond are taken up into the "
-             "totals of their parents, the oldest first, and a note says so"},
-    {.name = "max_tasks",
-     .type = OPTION_INT,
-     .offset = FIELD(max_tasks),
-     .default_value = "1000000",
-     .min = 16,
-     .max = 1000000000,
-     .help =
-         "tasks that are kept at the same time; beyond that ended ones of the oldest spans lose "
-         "their keys, and a note says so"},
-    {.name = "max_trees",
-     .type = OPTION_INT,
-     .offset = FIELD(max_trees),
-     .default_value = "64",
-     .min = 1,
-     .max = 65536,
-     .help = "streams and jobs; the one that was told of least recently goes"},
-    {.name = "max_text",
-     .type = OPTION_SIZE,
-     .offset = FIELD(max_text),
-     .default_value = "256MiB",
-     .min = 65536,
-     .max = INT64_C(1) << 40,
-     .help = "bytes of keys, ids, names and code together; events are refused beyond that"},
-    {.name = "phases",
-     .type = OPTION_BOOL,
-     .offset = FIELD(phases),
-     .default_value = "true",
-     .help = "make spans of the phases of training telemetry: ranks are workers"},
-    {.name = "max_phase_spans",
-     .type = OPTION_INT,
-     .offset = FIELD(max_phase_spans),
-     .default_value = "10000",
-     .min = 16,
-     .max = 100000000,
-     .help = "spans of a job's phases that are kept; older ones are taken up into the totals of "
-             "their parents"},
-    {.name = "threads_per_rank",
-     .type = OPTION_INT,
-     .offset = FIELD(threads_per_rank),
-     .default_value = "1",
-     .min = 1,
-     .max = 1000000,
-     .help = "what a rank counts as: with 1 thread time is rank seconds, with the number of its "
-             "GPUs GPU seconds"},
-    {.name = "queries",
-     .type = OPTION_TEXT,
-     .offset = FIELD(queries),
-     .help = "a JSON file of questions to answer, for inputs that end (docs/spans.md)"},
+    OPTION(struct spans_config, max_spans, OPTION_INT, .default_value = "100000", .min = 16,
+           .max = 100000000,
+           .help = "spans that are kept at the same time; beyond it the oldest finished ones are "
+                   "folded into the totals of their parents, with a note"),
+    OPTION(struct spans_config, max_tasks, OPTION_INT, .default_value = "1000000", .min = 16,
+           .max = 1000000000,
+           .help = "tasks that are kept at the same time; beyond it ended ones of the oldest "
+                   "spans lose their keys, with a note"),
+    OPTION(struct spans_config, max_trees, OPTION_INT, .default_value = "64", .min = 1,
+           .max = 65536,
+           .help = "streams and jobs that are kept; beyond it the least recently updated one is "
+                   "dropped"),
+    OPTION(struct spans_config, max_text, OPTION_SIZE, .default_value = "256MiB", .min = 65536,
+           .max = INT64_C(1) << 40,
+           .help = "bytes of keys, ids, names and code together; events are refused beyond that"),
+    OPTION(struct spans_config, phases, OPTION_BOOL, .default_value = "true",
+           .help = "make spans of the phases of training telemetry: ranks are workers"),
+    OPTION(struct spans_config, max_phase_spans, OPTION_INT, .default_value = "10000", .min = 16,
+           .max = 100000000,
+           .help = "spans of a job's phases that are kept; older ones are folded into the totals "
+                   "of their parents"),
+    OPTION(struct spans_config, threads_per_rank, OPTION_INT, .default_value = "1", .min = 1,
+           .max = 1000000,
+           .help = "threads that a rank counts as: with 1, thread time is in rank seconds; with "
+                   "the number of its GPUs, in GPU seconds"),
+    OPTION(struct spans_config, queries, OPTION_TEXT,
+           .help = "a JSON file of questions to answer, for inputs that end (docs/spans.md)"),
 };
 
 static enum status spans_start(void *instance, const void *config,
                                const struct component_context *context, struct error *error) {
     struct spans *self = instance;
     const struct spans_config *options = config;
-    struct span_limits limits = {.spans = (uint32_t)options->max_spans,
-                                 .tasks = (uint32_t)options->max_tasks,
-                                 .trees = (uint32_t)options->max_trees,
-                                 .text_bytes = (uint64_t)options->max_text.bytes};
-    span_forest_init(&self->forest, &limits);
-    span_phases_init(&self->phases, &self->forest, options->threads_per_rank,
-                     (uint32_t)options->max_phase_spans);
+    self->forest.limits = (struct span_limits){.spans = (uint32_t)options->max_spans,
+                                               .tasks = (uint32_t)options->max_tasks,
+                                               .trees = (uint32_t)options->max_trees,
+                                               .text_bytes = options->max_text.bytes};
+    self->phases.forest = &self->forest;
+    self->phases.threads = options->threads_per_rank;
+    self->phases.spans_kept = (uint32_t)options->max_phase_spans;
     self->takes_phases = options->phases;
     if (options->queries == NULL)
         return STATUS_OK;
@@ -110,22 +88,7 @@ static enum status spans_start(void *instance, const void *config,
 }
 
 static void spans_stop(void *instance) {
-    struct spans *self = instance;
-    span_queries_release(&self->queries);
-    span_phases_release(&self->phases);
-    span_forest_release(&self->forest);
-}
-
-static void spans_state(void *instance, struct state_list *list) {
-    struct spans *self = instance;
-    span_forest_state(&self->forest, list);
-    span_phases_state(&self->phases, list);
-}
-
-static void spans_restored(void *instance) {
-    struct spans *self = instance;
-    span_forest_restored(&self->forest);
-    span_phases_restored(&self->phases);
+    span_queries_release(&((struct spans *)instance)->queries);
 }
 
 // -- events -------------------------------------------------------------------------------------
@@ -158,12 +121,13 @@ static void take_events(struct spans *self, const struct batch *batch) {
 static void copy_refused(const struct spans *self, const struct span_tree_row *row,
                          struct arena *arena, struct span_report *report) {
     struct span_refused *items = arena_take(arena, row->listed * sizeof *items + 1);
-    for (uint32_t at = row->first_refused; at != TABLE_NO_ROW;) {
-        const struct span_refused_row *refused = table_row(&self->forest.refused, at);
+    const struct span_refused_row *refused;
+    for (uint32_t at = row->refusals.first; at != TABLE_NO_ROW; at = refused->next) {
+        refused = span_refused_at(&self->forest, at);
         items[report->refused_count++] =
             (struct span_refused){refused->line, refused->entry, refused->refusal};
-        at = refused->next;
     }
+    assert(report->refused_count == row->listed);
     report->refused = items;
     report->refused_not_listed = row->refused - row->listed;
 }
@@ -171,39 +135,45 @@ static void copy_refused(const struct spans *self, const struct span_tree_row *r
 static void copy_history(const struct spans *self, const struct span_tree_row *row,
                          struct arena *arena, struct span_report *report) {
     struct span_thread_point *items = arena_take(arena, row->point_count * sizeof *items + 1);
-    for (uint32_t at = row->first_point; at != TABLE_NO_ROW;) {
-        const struct span_point_row *point = span_point_at(&self->forest, at);
+    const struct span_point_row *point;
+    for (uint32_t at = row->points.first; at != TABLE_NO_ROW; at = point->next) {
+        point = span_point_at(&self->forest, at);
         items[report->history_count++] = (struct span_thread_point){point->time_s, point->threads};
-        at = point->next;
     }
+    assert(report->history_count == row->point_count);
     report->history = items;
 }
 
-static void note(struct span_report *report, char *text) {
-    report->notes[report->note_count++] = slice_of(text);
+__attribute__((format(printf, 3, 4))) static void
+note(struct span_report *report, struct arena *arena, const char *format, ...) {
+    assert(report->note_count < sizeof report->notes / sizeof report->notes[0]);
+    va_list arguments;
+    va_start(arguments, format);
+    report->notes[report->note_count++] = slice_of(arena_format_list(arena, format, arguments));
+    va_end(arguments);
 }
 
 static void add_notes(const struct spans *self, const struct span_tree_row *row,
                       struct arena *arena, struct span_report *report) {
     if (row->folded > 0)
-        note(report, arena_format(arena,
-                                  "%llu finished spans were taken up into the totals of their "
-                                  "parents to bound memory (%s).",
-                                  (unsigned long long)row->folded,
-                                  report->from_telemetry ? "max_phase_spans" : "max_spans"));
+        note(report, arena,
+             "%llu finished spans were folded into the totals of their parents to bound memory "
+             "(%s).",
+             (unsigned long long)row->folded,
+             report->from_telemetry ? "max_phase_spans" : "max_spans");
     if (row->dropped_tasks > 0)
-        note(report, arena_format(arena,
-                                  "%llu ended tasks lost their keys to bound memory (max_tasks); "
-                                  "what came of them later was refused.",
-                                  (unsigned long long)row->dropped_tasks));
+        note(report, arena,
+             "%llu ended tasks lost their keys to bound memory (max_tasks); later events of them "
+             "were refused.",
+             (unsigned long long)row->dropped_tasks);
     if (row->points_left_out > 0)
-        note(report, arena_format(arena,
-                                  "%u changes of the number of threads were joined with the one "
-                                  "before them: there were too many.",
-                                  row->points_left_out));
+        note(report, arena,
+             "%u changes of the number of threads were merged with the one before: there were too "
+             "many.",
+             row->points_left_out);
     if (report->from_telemetry && self->phases.kept.left_out > 0)
-        note(report, arena_format(arena, "%llu phase boundaries were left out: there was no room.",
-                                  (unsigned long long)self->phases.kept.left_out));
+        note(report, arena, "%llu phase boundaries were dropped: there was no room.",
+             (unsigned long long)self->phases.kept.left_out);
 }
 
 static void answer_queries(struct spans *self, const struct span_tree *tree,
@@ -240,22 +210,21 @@ static void make_report(struct spans *self, struct span_tree_row *row, struct ba
         answer_queries(self, tree, report);
 }
 
-static int compare_trees(const struct span_tree_row *a, const struct span_tree_row *b) {
-    int order = slice_compare(intern_slice(a->key.source), intern_slice(b->key.source));
-    return order != 0 ? order : slice_compare(intern_slice(a->key.job), intern_slice(b->key.job));
+static int compare_trees(const void *left, const void *right) {
+    const struct span_tree_key *a = &(*(const struct span_tree_row *const *)left)->key;
+    const struct span_tree_key *b = &(*(const struct span_tree_row *const *)right)->key;
+    return COMPARE_KEYS(slice_compare(intern_slice(a->source), intern_slice(b->source)),
+                        slice_compare(intern_slice(a->job), intern_slice(b->job)));
 }
 
 static void report_trees(struct spans *self, struct batch *batch) {
     uint32_t count = 0, most = keyed_rows_count(&self->forest.trees);
     struct span_tree_row *tree;
-    struct span_tree_row **trees = arena_take(batch->arena, most * sizeof *trees + 1);
-    for (uint32_t at = 0; (tree = keyed_rows_next(&self->forest.trees, &at)) != NULL;) {
-        uint32_t place = count++;
-        for (; place > 0 && compare_trees(trees[place - 1], tree) > 0; place--)
-            trees[place] = trees[place - 1];
-        trees[place] = tree;
-    }
-    struct span_report *reports = arena_take(batch->arena, count * sizeof *reports + 1);
+    struct span_tree_row **trees = arena_take(batch->arena, most * sizeof(void *));
+    for (uint32_t at = 0; (tree = keyed_rows_next(&self->forest.trees, &at)) != NULL;)
+        trees[count++] = tree;
+    sort_stable(trees, count, sizeof(void *), batch->arena, compare_trees);
+    struct span_report *reports = arena_take(batch->arena, count * sizeof *reports);
     for (uint32_t i = 0; i < count; i++)
         make_report(self, trees[i], batch, &reports[i]);
     batch->spans = (struct span_report_list){reports, count};
@@ -274,9 +243,10 @@ static void spans_consume(void *instance, struct batch *batch) {
 
 const struct component_type processor_spans = {
     .name = "spans",
-    .summary = "Keeps trees of spans, and says where thread time went and which ranks lag.",
+    .summary = "Keeps trees of spans; reports where thread time went and which ranks lag.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct spans_config),
@@ -285,7 +255,7 @@ const struct component_type processor_spans = {
     .gives = FACT_SPANS,
     .start = spans_start,
     .stop = spans_stop,
-    .state = spans_state,
-    .restored = spans_restored,
+    .state_rows = STATE,
+    .state_row_count = STATE_ROW_COUNT(STATE),
     .processor = {.consume = spans_consume},
 };

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// When did this rank's use begin to grow for good? See the header for both questions. All sums are
-// exact: a window's growth is its last use less its base, which fits int64.
+// Finds when a rank's use began to grow for good. All sums are exact: a window's growth is its last
+// use less its base, which fits int64.
 #include "processors/spike_detect/growth_scan.h"
+
+#include "pipeline/model/series.h"
+
+#include <assert.h>
 
 static void window_read(struct growth_window *window, const struct sample *row) {
     int64_t delta = window->has_previous ? row->used_bytes - window->previous_bytes : 0;
@@ -33,6 +37,7 @@ static bool window_reaches(const struct growth_window *window, int64_t threshold
 static struct spike window_spike(const struct growth_window *window, bool found) {
     if (!found)
         return (struct spike){0};
+    assert(window->samples > 0 && window->base_ns <= window->time_ns);
     return (struct spike){.found = true,
                           .time_ns = window->time_ns,
                           .window_ns = window->base_ns,
@@ -68,6 +73,7 @@ void kept_scan_begin(struct kept_scan *scan, struct series_cursor at) {
 }
 
 static void hold_window(struct kept_scan *scan) {
+    assert(!scan->holding && scan->window.samples > 0);
     scan->holding = true;
     scan->crossing = scan->window;
     scan->crossing_cursor = scan->reader;
@@ -79,6 +85,7 @@ static void hold_window(struct kept_scan *scan) {
 
 // Looks on after the end of the window that was held.
 static void drop_window(struct kept_scan *scan) {
+    assert(scan->holding && !scan->window_open);
     scan->holding = false;
     scan->reader = scan->end_cursor;
     scan->window = scan->end_window;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "pipeline/model/evaluation.h"
+#include "pipeline/model/series.h"
 
 struct growth_source {
     const struct series_store *store;

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the lows rise? A stack of the lows not undercut so far: a new low takes off all that are not
+// Keeps a stack of the lows that were not undercut so far: a new low takes off all that are not
 // below it. What is left is the staircase of the use's running minimum seen from the end.
 #include "processors/spike_detect/low_steps.h"
+
+#include "base/table/table.h"
+#include "pipeline/model/series.h"
+
+#include <assert.h>
 
 static struct low_step *step_at(const struct table *table, uint32_t row) {
     return table_row(table, row);
 }
 
 void low_steps_begin(struct low_steps *steps, struct table *table, struct series_cursor at) {
-    while (steps->newest != TABLE_NO_ROW) {
-        uint32_t row = steps->newest;
-        steps->newest = step_at(table, row)->below;
-        table_free(table, row);
-    }
+    table_free_list(table, offsetof(struct low_step, below), &steps->newest);
     *steps = (struct low_steps){.cursor = at, .newest = TABLE_NO_ROW};
 }
 
 static void pop(struct low_steps *steps, struct table *table) {
     uint32_t row = steps->newest;
     steps->newest = step_at(table, row)->below;
+    assert(steps->newest == TABLE_NO_ROW ||
+           step_at(table, steps->newest)->number < step_at(table, row)->number);
     table_free(table, row);
 }
 
@@ -95,8 +98,7 @@ struct spike low_steps_creep(const struct low_steps *steps, const struct table *
         if (step_at(table, row)->used_bytes - base->used_bytes >= threshold_bytes)
             reached = step_at(table, row);
     int64_t rise = newest->used_bytes - base->used_bytes;
-    bool stands = rise >= threshold_bytes && newest->number - base->number >= LOWS_TO_STAND;
-    if (!stands)
+    if (rise < threshold_bytes || newest->number - base->number < LOWS_TO_STAND)
         return (struct spike){0};
     return (struct spike){.found = true,
                           .time_ns = reached->time_ns,

@@ -8,6 +8,7 @@
 // sample.
 #pragma once
 
+#include "pipeline/model/series.h"
 #include "processors/spike_detect/growth_scan.h"
 
 // One low, in a table of the owner's; newest first.

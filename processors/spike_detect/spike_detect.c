@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a rank's memory begin to grow? For each rank the first window of growth that reaches
+// Finds where each rank's memory begins to grow: the first window of growth that reaches
 // max(min_growth, min_ratio of its highest use), as stormlog's cross-rank analysis has it, and the
 // first such window of the job's generation that did not fall back, which is what people mean by a
 // leak. Cost: amortised constant a sample (growth_scan.h). Memory: one row of scans a rank.
-#include "processors/spike_detect.h"
+#include "pipeline/component/component.h"
 
 #include "base/sort.h"
 #include "base/table/table.h"
+#include "pipeline/model/series.h"
 #include "processors/spike_detect/low_steps.h"
+
+#include <assert.h>
 
 struct spike_detect_config {
     struct byte_size min_growth;
@@ -30,58 +33,42 @@ struct rank_scans {
 struct spike_detect {
     struct table scans;
     struct table lows;
-    int64_t min_growth_bytes;
-    double min_ratio;
+    struct spike_detect_config config;
 };
 
-static void scans_init(struct spike_detect *self) {
-    table_init(&self->scans, "spike_detect.scans", sizeof(struct rank_scans), 64);
-    table_init(&self->lows, "spike_detect.lows", sizeof(struct low_step), 256);
-}
+static const struct row_type SCANS = ROW_TYPE(struct rank_scans, 64);
+static const struct row_type LOWS = ROW_TYPE(struct low_step, 256);
+
+// Row i of the scans belongs to slot i, and rows hold no pointers.
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct spike_detect, scans, "spike_detect.scans", SCANS),
+    STATE_ROWS(struct spike_detect, lows, "spike_detect.lows", LOWS),
+};
 
 enum { STEPS_A_THRESHOLD = 8 };
 
 static const struct option OPTIONS[] = {
-    {.name = "min_growth",
-     .type = OPTION_SIZE,
-     .offset = offsetof(struct spike_detect_config, min_growth),
-     .default_value = "64MiB",
-     .min = 1,
-     .max = 1099511627776.0,
-     .help = "growth below this is never a spike"},
-    {.name = "min_ratio",
-     .type = OPTION_RATIO,
-     .offset = offsetof(struct spike_detect_config, min_ratio),
-     .default_value = "0.10",
-     .min = 0,
-     .max = 1,
-     .help = "growth below this share of the rank's highest use is no spike"},
+    OPTION(struct spike_detect_config, min_growth, OPTION_SIZE, .default_value = "64MiB", .min = 1,
+           .max = 1099511627776.0, .help = "growth below this is never a spike"),
+    OPTION(struct spike_detect_config, min_ratio, OPTION_RATIO, .default_value = "0.10", .max = 1,
+           .help = "growth below this share of the rank's highest use is no spike"),
 };
 
 static enum status spike_detect_start(void *instance, const void *config,
                                       const struct component_context *context,
                                       struct error *error) {
-    struct spike_detect *self = instance;
-    const struct spike_detect_config *options = config;
     (void)context;
     (void)error;
-    scans_init(self);
-    self->min_growth_bytes = (int64_t)options->min_growth.bytes;
-    self->min_ratio = options->min_ratio;
+    ((struct spike_detect *)instance)->config = *(const struct spike_detect_config *)config;
     return STATUS_OK;
-}
-
-static void spike_detect_stop(void *instance) {
-    struct spike_detect *self = instance;
-    table_release(&self->scans);
-    table_release(&self->lows);
 }
 
 // A plain IEEE product, truncated, as the reference computes it.
 static int64_t threshold_of(const struct spike_detect *self, int64_t max_used_bytes) {
-    double share = (double)max_used_bytes * self->min_ratio;
+    double share = (double)max_used_bytes * self->config.min_ratio;
     int64_t ratio_bytes = share >= 0x1p63 ? INT64_MAX : (int64_t)share;
-    return ratio_bytes > self->min_growth_bytes ? ratio_bytes : self->min_growth_bytes;
+    int64_t least_bytes = (int64_t)self->config.min_growth.bytes;
+    return ratio_bytes > least_bytes ? ratio_bytes : least_bytes;
 }
 
 static struct rank_scans *scans_of(struct spike_detect *self, uint32_t slot) {
@@ -116,9 +103,7 @@ static void begin_scans(struct spike_detect *self, struct rank_scans *scans,
 }
 
 static int compare_moments(const void *left, const void *right) {
-    __int128 a = *(const __int128 *)left;
-    __int128 b = *(const __int128 *)right;
-    return (a > b) - (a < b);
+    return COMPARE(*(const __int128 *)left, *(const __int128 *)right);
 }
 
 // Up to when most ranks were heard, on the generation's aligned clock: what one rank did after the
@@ -149,10 +134,12 @@ static void detect_creep(struct spike_detect *self, struct rank_scans *scans,
 static void detect(struct spike_detect *self, const struct evaluation *evaluation,
                    const struct rank_view *view, __int128 end_ns, struct rank_spike *out) {
     struct rank_scans *scans = scans_of(self, view->slot);
+    assert(evaluation->alignment != NULL);
     begin_scans(self, scans, evaluation, view);
     int64_t threshold = threshold_of(self, view->max_used_bytes);
     if (threshold < scans->threshold_bytes)
         threshold = scans->threshold_bytes;
+    assert(threshold > 0);
     scans->threshold_bytes = threshold;
     struct growth_source source = {evaluation->store, view->series, evaluation->as_of_ns};
     first_scan_advance(&scans->first, &source, threshold);
@@ -174,8 +161,8 @@ static void detect(struct spike_detect *self, const struct evaluation *evaluatio
 
 static void forget(struct spike_detect *self, const struct forgotten *forgotten) {
     if (forgotten->everything) {
-        spike_detect_stop(self);
-        scans_init(self);
+        table_release(&self->scans);
+        table_release(&self->lows);
     }
     for (uint32_t i = 0; i < forgotten->slot_count; i++) {
         if (forgotten->slots[i] >= self->scans.used)
@@ -202,18 +189,12 @@ static void spike_detect_consume(void *instance, struct batch *batch) {
     }
 }
 
-// Nothing else: row i of the scans belongs to slot i, and rows hold no pointers.
-static void spike_detect_state(void *instance, struct state_list *list) {
-    struct spike_detect *self = instance;
-    state_list_table(list, &self->scans);
-    state_list_table(list, &self->lows);
-}
-
 const struct component_type processor_spike_detect = {
     .name = "spike_detect",
     .summary = "Finds where each rank's memory begins to grow.",
     .kind = COMPONENT_PROCESSOR,
     .stability = STABILITY_BETA,
+    .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct spike_detect_config),
@@ -221,7 +202,7 @@ const struct component_type processor_spike_detect = {
     .needs = FACT_SERIES | FACT_ALIGNMENT,
     .gives = FACT_SPIKES,
     .start = spike_detect_start,
-    .stop = spike_detect_stop,
-    .state = spike_detect_state,
+    .state_rows = STATE,
+    .state_row_count = STATE_ROW_COUNT(STATE),
     .processor = {.consume = spike_detect_consume},
 };

@@ -1,24 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU is a sample of, and which others are on its node? When there are too many, those that
-// were heard of least recently go.
+// Finds the GPU that a sample is of, and the others on its node. When there are too many, those
+// that were heard of least recently go.
 #include "processors/thermal_throttle/window.h"
 
-#include "base/sort.h"
+enum { ROWS_PER_CHUNK = 32 };
+KEYED_ROW_CHECK(struct thermal_gpu, key);
+KEYED_ROW_CHECK(struct thermal_node, node);
+
+const struct row_type THERMAL_GPU_ROWS = {
+    .size = sizeof(struct thermal_gpu),
+    .key_size = sizeof(struct thermal_gpu_key),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct thermal_gpu, key.node), offsetof(struct thermal_gpu, key.uuid),
+                offsetof(struct thermal_gpu, uuid), offsetof(struct thermal_gpu, model),
+                offsetof(struct thermal_gpu, pod), offsetof(struct thermal_gpu, namespace),
+                offsetof(struct thermal_gpu, job)},
+};
+const struct row_type THERMAL_NODE_ROWS = {
+    .size = sizeof(struct thermal_node),
+    .key_size = sizeof(string_id),
+    .rows_per_chunk = ROWS_PER_CHUNK,
+    .strings = {offsetof(struct thermal_node, node)},
+};
 
 void thermal_sample_free(struct thermal_window *window, uint32_t row) {
+    assert(thermal_sample_at(window, row)->state != SAMPLE_FREED);
     thermal_sample_at(window, row)->state = SAMPLE_FREED;
     table_free(&window->samples, row);
 }
 
-static uint32_t row_number(const struct keyed_rows *rows, const struct row_head *row) {
-    uint32_t number = rows->chains[row->hash & (rows->chain_count - 1)];
-    while (table_row(&rows->table, number) != row)
-        number = ((struct row_head *)table_row(&rows->table, number))->next;
-    return number;
+// While room is made: the window, and which GPUs have a sample that waits.
+struct room {
+    struct thermal_window *window;
+    struct arena *arena;
+    bool *waits; // NULL: not looked at yet
+};
+
+static void find_waits(struct room *room) {
+    const struct thermal_window *window = room->window;
+    room->waits = arena_zero(room->arena, window->gpus.table.used + 1, sizeof *room->waits);
+    for (uint32_t row = 0; row < window->samples.used; row++)
+        if (thermal_sample_at(window, row)->state == SAMPLE_WAITS)
+            room->waits[thermal_sample_at(window, row)->gpu] = true;
 }
 
-static void forget_gpu(struct thermal_window *window, struct thermal_gpu *gpu) {
+static bool is_idle(void *owner, const void *row) {
+    struct room *room = owner;
+    const struct thermal_gpu *gpu = row;
+    if (room->waits == NULL)
+        find_waits(room);
+    return gpu->incident_count == 0 && !room->waits[gpu->self];
+}
+
+static void forget_gpu(void *owner, void *row) {
+    assert(((struct thermal_gpu *)row)->incident_count == 0);
+    struct thermal_window *window = ((struct room *)owner)->window;
+    struct thermal_gpu *gpu = row;
     struct thermal_node *node = keyed_rows_find(&window->nodes, &gpu->key.node);
+    assert(node != NULL && node->gpu_count > 0);
     uint32_t *link = &node->first_gpu;
     while (*link != gpu->self)
         link = &thermal_gpu_at(window, *link)->next_on_node;
@@ -26,52 +65,32 @@ static void forget_gpu(struct thermal_window *window, struct thermal_gpu *gpu) {
     if (--node->gpu_count == 0)
         keyed_rows_remove(&window->nodes, node);
     while (gpu->first != TABLE_NO_ROW) {
-        uint32_t row = gpu->first;
-        gpu->first = thermal_sample_at(window, row)->next;
-        thermal_sample_free(window, row);
+        uint32_t sample = gpu->first;
+        gpu->first = thermal_sample_at(window, sample)->next;
+        thermal_sample_free(window, sample);
     }
     keyed_rows_remove(&window->gpus, gpu);
     window->evicted++;
 }
 
-static int compare_seen(const void *a, const void *b) {
-    const struct thermal_gpu *first = *(struct thermal_gpu *const *)a;
-    const struct thermal_gpu *second = *(struct thermal_gpu *const *)b;
-    return (first->seen_ns > second->seen_ns) - (first->seen_ns < second->seen_ns);
-}
-
-// When there are too many GPUs, a sixteenth of them goes: those heard of least recently that are in
-// no incident and have no sample that waits. Where these are too few, there may be up to twice as
-// many; false when there is no room for one more.
+// Those that are in no incident and have no sample that waits may go.
 static bool make_room(struct thermal_window *window, struct arena *arena) {
-    uint32_t max = window->rules.max_gpus;
-    uint32_t count = keyed_rows_count(&window->gpus), at = 0, idle = 0;
-    if (count < max || (count < window->looked_at && count < 2 * max))
-        return true;
-    if (count >= 2 * max && count < window->looked_at)
-        return false;
-    bool *waits = arena_zero(arena, window->gpus.table.used + 1, sizeof *waits);
-    for (uint32_t row = 0; row < window->samples.used; row++)
-        if (thermal_sample_at(window, row)->state == SAMPLE_WAITS)
-            waits[thermal_sample_at(window, row)->gpu] = true;
-    struct thermal_gpu **gpus = arena_take(arena, count * sizeof *gpus), *gpu;
-    while ((gpu = keyed_rows_next(&window->gpus, &at)) != NULL)
-        if (gpu->incident_count == 0 && !waits[gpu->self])
-            gpus[idle++] = gpu;
-    sort_stable(gpus, idle, sizeof *gpus, arena, compare_seen);
-    uint32_t share = count - max + max / 16 + 1;
-    for (uint32_t i = 0; i < idle && i < share; i++)
-        forget_gpu(window, gpus[i]);
-    // Not again for each GPU more: that would be a walk through all of them each time.
-    count = keyed_rows_count(&window->gpus);
-    window->looked_at = count < max ? 0 : count + max / 16 + 1;
-    return count < 2 * max;
+    struct room room = {window, arena, NULL};
+    const struct idle_rows gpus = {.rows = &window->gpus,
+                                   .max = (uint32_t)window->config->max_gpus,
+                                   .time_offset = offsetof(struct thermal_gpu, seen_ns),
+                                   .looked_at = &window->looked_at,
+                                   .is_idle = is_idle,
+                                   .forget = forget_gpu,
+                                   .owner = &room};
+    return idle_rows_make_room(&gpus, arena);
 }
 
 static struct thermal_gpu *add_gpu(struct thermal_window *window,
                                    const struct thermal_gpu_key *key) {
+    assert(keyed_rows_find(&window->gpus, key) == NULL);
     struct thermal_gpu *gpu = keyed_rows_add(&window->gpus, key);
-    gpu->self = row_number(&window->gpus, &gpu->head);
+    gpu->self = keyed_rows_number(&window->gpus, gpu);
     gpu->first = gpu->last = gpu->incident = TABLE_NO_ROW;
     gpu->index = -1;
     struct thermal_node *node = keyed_rows_find(&window->nodes, &key->node);

@@ -3,51 +3,21 @@
 #include "processors/thermal_throttle/window.h"
 
 #include "base/sort.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/due_rows.h"
 
 #include <math.h>
 
-enum { GPUS_PER_CHUNK = 32, SAMPLES_PER_CHUNK = 256, INCIDENTS_PER_CHUNK = 16 };
 #define BIT(path)       (1u << (path))
 #define REASON_SOFTWARE UINT64_C(0x20)
 #define REASON_HARDWARE UINT64_C(0x40)
 
-void thermal_window_init(struct thermal_window *window, const struct thermal_rules *rules) {
-    *window = (struct thermal_window){.rules = *rules};
-    keyed_rows_init(&window->gpus, "thermal_throttle.gpus", sizeof(struct thermal_gpu),
-                    sizeof(struct thermal_gpu_key), GPUS_PER_CHUNK);
-    keyed_rows_init(&window->nodes, "thermal_throttle.nodes", sizeof(struct thermal_node),
-                    sizeof(string_id), GPUS_PER_CHUNK);
-    table_init(&window->samples, "thermal_throttle.samples", sizeof(struct thermal_sample),
-               SAMPLES_PER_CHUNK);
-    table_init(&window->incidents, "thermal_throttle.incidents", sizeof(struct thermal_incident),
-               INCIDENTS_PER_CHUNK);
-}
-
-void thermal_window_release(struct thermal_window *window) {
-    keyed_rows_release(&window->gpus);
-    keyed_rows_release(&window->nodes);
-    table_release(&window->samples);
-    table_release(&window->incidents);
-}
-
-void thermal_window_state(struct thermal_window *window, struct state_list *list) {
-    struct state_entry *gpus = state_list_table(list, &window->gpus.table);
-    state_entry_string(gpus, offsetof(struct thermal_gpu, key.node));
-    state_entry_string(gpus, offsetof(struct thermal_gpu, key.uuid));
-    state_entry_string(gpus, offsetof(struct thermal_gpu, uuid));
-    state_entry_string(gpus, offsetof(struct thermal_gpu, model));
-    state_entry_string(gpus, offsetof(struct thermal_gpu, pod));
-    state_entry_string(gpus, offsetof(struct thermal_gpu, namespace));
-    state_entry_string(gpus, offsetof(struct thermal_gpu, job));
-    struct state_entry *nodes = state_list_table(list, &window->nodes.table);
-    state_entry_string(nodes, offsetof(struct thermal_node, node));
-    state_list_table(list, &window->samples);
-    state_list_table(list, &window->incidents);
-}
+const struct row_type THERMAL_SAMPLE_ROWS = {.size = sizeof(struct thermal_sample),
+                                             .rows_per_chunk = 256};
+const struct row_type THERMAL_INCIDENT_ROWS = {.size = sizeof(struct thermal_incident),
+                                               .rows_per_chunk = 16};
 
 void thermal_window_restored(struct thermal_window *window) {
-    keyed_rows_restored(&window->gpus);
-    keyed_rows_restored(&window->nodes);
     window->waiting = 0;
     for (uint32_t row = 0; row < window->samples.used; row++)
         window->waiting += thermal_sample_at(window, row)->state == SAMPLE_WAITS;
@@ -55,13 +25,24 @@ void thermal_window_restored(struct thermal_window *window) {
 
 // -- Samples as they come -------------------------------------------------------------------------
 
-static void take_value(const struct gpu_sample *from, enum gpu_field field,
-                       struct thermal_sample *to, enum thermal_value value, float *place) {
-    // Beyond this it is no temperature and no clock.
-    if ((from->present >> field & 1) == 0 || !(fabs(from->value[field]) < 1e6))
-        return;
-    to->present |= BIT(value);
-    *place = (float)from->value[field];
+// The temperatures and the clock of a sample, in the order of enum thermal_value.
+static const struct {
+    enum gpu_field field;
+    size_t offset; // of a float
+} VALUES[] = {
+    {GPU_TEMPERATURE_C, offsetof(struct thermal_sample, core_c)},
+    {GPU_MEMORY_TEMPERATURE_C, offsetof(struct thermal_sample, memory_c)},
+    {GPU_TEMPERATURE_MARGIN_C, offsetof(struct thermal_sample, margin_c)},
+    {GPU_SLOWDOWN_TEMPERATURE_C, offsetof(struct thermal_sample, slowdown_c)},
+    {GPU_MEMORY_MAX_TEMPERATURE_C, offsetof(struct thermal_sample, memory_max_c)},
+    {GPU_SM_CLOCK_MHZ, offsetof(struct thermal_sample, clock_mhz)},
+};
+enum { VALUE_COUNT = sizeof VALUES / sizeof *VALUES };
+_Static_assert(THERMAL_CORE + VALUE_COUNT == THERMAL_VALUE_COUNT, "a row for each value");
+
+static float *value_of(struct thermal_sample *sample, unsigned value) {
+    assert(value < VALUE_COUNT);
+    return (float *)(void *)((char *)sample + VALUES[value].offset);
 }
 
 static bool take_values(const struct gpu_sample *from, struct thermal_sample *to) {
@@ -76,12 +57,14 @@ static bool take_values(const struct gpu_sample *from, struct thermal_sample *to
             to->present |= BIT(THERMAL_LOST + i);
             to->lost_total[i] = from->whole[LOST[i]];
         }
-    take_value(from, GPU_TEMPERATURE_C, to, THERMAL_CORE, &to->core_c);
-    take_value(from, GPU_MEMORY_TEMPERATURE_C, to, THERMAL_MEMORY, &to->memory_c);
-    take_value(from, GPU_TEMPERATURE_MARGIN_C, to, THERMAL_MARGIN, &to->margin_c);
-    take_value(from, GPU_SLOWDOWN_TEMPERATURE_C, to, THERMAL_SLOWDOWN, &to->slowdown_c);
-    take_value(from, GPU_MEMORY_MAX_TEMPERATURE_C, to, THERMAL_MEMORY_MAX, &to->memory_max_c);
-    take_value(from, GPU_SM_CLOCK_MHZ, to, THERMAL_CLOCK, &to->clock_mhz);
+    for (unsigned i = 0; i < VALUE_COUNT; i++) {
+        double value = from->value[VALUES[i].field];
+        // Beyond this it is no temperature and no clock.
+        if ((from->present >> VALUES[i].field & 1) == 0 || !(fabs(value) < 1e6))
+            continue;
+        to->present |= BIT(THERMAL_CORE + i);
+        *value_of(to, i) = (float)value;
+    }
     return to->present != 0;
 }
 
@@ -100,7 +83,8 @@ static void drop_expired(struct thermal_window *window, struct thermal_gpu *gpu,
     while (gpu->first != TABLE_NO_ROW) {
         uint32_t row = gpu->first;
         struct thermal_sample *sample = thermal_sample_at(window, row);
-        if (sample->time_ns > now_ns || now_ns - sample->time_ns < window->rules.window_ns)
+        if (sample->time_ns > now_ns ||
+            now_ns - sample->time_ns < duration_ns(window->config->window))
             return;
         count_sample(gpu, sample, false);
         gpu->first = sample->next;
@@ -112,10 +96,13 @@ static void drop_expired(struct thermal_window *window, struct thermal_gpu *gpu,
 
 static float slowdown_margin(const struct thermal_window *window, const struct thermal_gpu *gpu) {
     const char *model = gpu->model == STRING_NONE ? "" : intern_slice(gpu->model).data;
-    for (uint32_t i = 0; i < window->rules.model_count; i++)
-        if (strcasestr(model, window->rules.models[i].part) != NULL)
-            return window->rules.models[i].margin_c;
-    return window->rules.slowdown_margin_c;
+    for (uint32_t i = 0; i < window->model_count; i++) {
+        const struct thermal_model *other = &window->models[i];
+        for (const char *at = model; *at != '\0'; at++)
+            if (strncasecmp(at, other->part, (size_t)other->part_size) == 0)
+                return other->margin_c;
+    }
+    return (float)window->config->slowdown_margin;
 }
 
 static uint16_t find_paths(const struct thermal_window *window, const struct thermal_gpu *gpu,
@@ -146,6 +133,7 @@ static uint16_t find_paths(const struct thermal_window *window, const struct the
 // gap as long as the window, and never more than the time that passed.
 static uint64_t find_growth(struct thermal_gpu *gpu, const struct thermal_sample *sample,
                             unsigned which, uint64_t gap_max_ns) {
+    assert(which < 3);
     if ((sample->present & BIT(THERMAL_LOST + which)) == 0)
         return 0;
     uint64_t grown = 0, passed = sample->time_ns - gpu->lost_at_ns[which];
@@ -162,8 +150,9 @@ static uint64_t find_growth(struct thermal_gpu *gpu, const struct thermal_sample
 
 static bool path_holds(const struct thermal_window *window, const struct thermal_gpu *gpu,
                        enum thermal_path path) {
-    return gpu->count[path] >= window->rules.min_samples &&
-           gpu->held_ns[path] >= window->rules.min_time_ns;
+    assert(path < PATH_COUNT);
+    return gpu->count[path] >= window->config->min_samples &&
+           gpu->held_ns[path] >= duration_ns(window->config->min_time);
 }
 
 // The first of the rules that holds: bits, memory, margin, counter.
@@ -176,8 +165,8 @@ static bool find_rule(const struct thermal_window *window, const struct thermal_
             return true;
         }
     *path = PATH_COUNTER;
-    return gpu->lost_ns > 0 &&
-           (double)gpu->lost_ns >= window->rules.counter_share * (double)window->rules.window_ns;
+    return gpu->lost_ns > 0 && (double)gpu->lost_ns >= window->config->counter_share *
+                                                           (double)window->config->window.ns;
 }
 
 static void count_lost(struct thermal_incident *incident, const struct thermal_sample *sample,
@@ -197,6 +186,7 @@ static void count_lost(struct thermal_incident *incident, const struct thermal_s
 
 static void count_in(struct thermal_incident *incident, const struct thermal_sample *sample,
                      uint64_t before_ns) {
+    assert(incident->live != 0 && incident->ended == 0);
     incident->samples++;
     if ((sample->present & BIT(THERMAL_REASONS)) != 0)
         incident->has_reasons = 1;
@@ -229,9 +219,32 @@ static void count_in(struct thermal_incident *incident, const struct thermal_sam
         incident->margin_min_c = sample->margin_c;
 }
 
-// Begins with the first sample of the window that the rule speaks of.
+static bool begins_with(const struct thermal_sample *sample, enum thermal_path path) {
+    return path == PATH_COUNTER ? sample->lost_ns > 0 : (sample->paths & BIT(path)) != 0;
+}
+
+// The first sample of the window that the rule speaks of; but one alone, with more than max_gap to
+// the next of them, is not what the others began with.
+static uint32_t find_begin(const struct thermal_window *window, const struct thermal_gpu *gpu,
+                           enum thermal_path path) {
+    uint32_t first = TABLE_NO_ROW, at = gpu->first;
+    for (; at != TABLE_NO_ROW; at = thermal_sample_at(window, at)->next) {
+        if (!begins_with(thermal_sample_at(window, at), path))
+            continue;
+        if (first != TABLE_NO_ROW &&
+            thermal_sample_at(window, at)->time_ns - thermal_sample_at(window, first)->time_ns <=
+                duration_ns(window->config->max_gap))
+            return first;
+        if (first != TABLE_NO_ROW)
+            return at;
+        first = at;
+    }
+    return first;
+}
+
 static void open_incident(struct thermal_window *window, struct thermal_gpu *gpu,
                           enum thermal_path path) {
+    assert(gpu->incident == TABLE_NO_ROW);
     uint32_t row = table_add(&window->incidents);
     struct thermal_incident *incident = thermal_incident_at(window, row);
     *incident = (struct thermal_incident){
@@ -239,10 +252,10 @@ static void open_incident(struct thermal_window *window, struct thermal_gpu *gpu
     gpu->incident = row;
     gpu->incident_count++;
     uint64_t before_ns = 0;
+    uint32_t begin = find_begin(window, gpu, path);
     for (uint32_t at = gpu->first; at != TABLE_NO_ROW; at = thermal_sample_at(window, at)->next) {
         const struct thermal_sample *sample = thermal_sample_at(window, at);
-        bool begins = path == PATH_COUNTER ? sample->lost_ns > 0 : (sample->paths & BIT(path)) != 0;
-        if (incident->start_ns == 0 && begins)
+        if (at == begin)
             incident->start_ns = sample->time_ns;
         if (incident->start_ns != 0)
             count_in(incident, sample, before_ns);
@@ -268,6 +281,7 @@ static void judge(struct thermal_window *window, struct thermal_gpu *gpu,
 }
 
 void thermal_incident_forget(struct thermal_window *window, uint32_t row) {
+    assert(thermal_incident_at(window, row)->live != 0);
     struct thermal_incident *incident = thermal_incident_at(window, row);
     thermal_gpu_at(window, incident->gpu)->incident_count--;
     incident->live = 0;
@@ -276,73 +290,57 @@ void thermal_incident_forget(struct thermal_window *window, uint32_t row) {
 
 // -- Samples in order of time ---------------------------------------------------------------------
 
-struct waiting {
-    uint64_t time_ns;
-    uint32_t gpu;
-    uint32_t row;
-    const struct thermal_sample *sample;
-};
+static bool is_due(const void *row, uint64_t until_ns) {
+    const struct thermal_sample *sample = row;
+    return sample->state == SAMPLE_WAITS && sample->time_ns <= until_ns;
+}
 
-static int compare_waiting(const void *a, const void *b) {
-    const struct waiting *first = a, *second = b;
-    if (first->time_ns != second->time_ns)
-        return first->time_ns < second->time_ns ? -1 : 1;
-    if (first->gpu != second->gpu)
-        return first->gpu < second->gpu ? -1 : 1;
+static int compare_waiting(const void *left, const void *right) {
+    const struct thermal_sample *a = ((const struct due_row *)left)->row;
+    const struct thermal_sample *b = ((const struct due_row *)right)->row;
+    int order = COMPARE_KEYS(COMPARE(a->time_ns, b->time_ns), COMPARE(a->gpu, b->gpu));
     // What two samples of one moment say is joined; where they differ, by value.
     size_t from = offsetof(struct thermal_sample, reasons);
     size_t to = offsetof(struct thermal_sample, state);
-    return memcmp((const char *)first->sample + from, (const char *)second->sample + from,
-                  to - from);
+    return order != 0 ? order : memcmp((const char *)a + from, (const char *)b + from, to - from);
 }
 
-static struct waiting *list_waiting(const struct thermal_window *window, uint64_t until_ns,
-                                    struct arena *arena, uint32_t *count) {
-    struct waiting *list = arena_take(arena, (window->samples.used + 1) * sizeof *list);
-    *count = 0;
-    for (uint32_t row = 0; row < window->samples.used; row++) {
-        const struct thermal_sample *sample = thermal_sample_at(window, row);
-        if (sample->state == SAMPLE_WAITS && sample->time_ns <= until_ns)
-            list[(*count)++] = (struct waiting){sample->time_ns, sample->gpu, row, sample};
-    }
-    sort_stable(list, *count, sizeof *list, arena, compare_waiting);
-    return list;
+static struct due_rows list_waiting(const struct thermal_window *window, uint64_t until_ns,
+                                    struct arena *arena) {
+    return due_rows_sorted(&window->samples, is_due, until_ns, arena, compare_waiting);
 }
 
 static uint64_t middle_of_waiting(const struct thermal_window *window, struct arena *arena) {
-    uint32_t count;
-    const struct waiting *list = list_waiting(window, UINT64_MAX, arena, &count);
-    return count == 0 ? 0 : list[count / 2].time_ns;
+    struct due_rows list = list_waiting(window, UINT64_MAX, arena);
+    return list.count == 0 ? 0 : ((struct thermal_sample *)list.items[list.count / 2].row)->time_ns;
 }
 
 // Takes over what `from` says and `to` does not.
-static void join_samples(struct thermal_sample *to, const struct thermal_sample *from) {
+static void join_samples(struct thermal_sample *to, struct thermal_sample *from) {
     unsigned more = from->present & ~to->present;
     if ((more & BIT(THERMAL_REASONS)) != 0)
         to->reasons = from->reasons;
     for (unsigned i = 0; i < 3; i++)
         if ((more & BIT(THERMAL_LOST + i)) != 0)
             to->lost_total[i] = from->lost_total[i];
-    float *places[] = {&to->core_c,     &to->memory_c,     &to->margin_c,
-                       &to->slowdown_c, &to->memory_max_c, &to->clock_mhz};
-    const float *values[] = {&from->core_c,     &from->memory_c,     &from->margin_c,
-                             &from->slowdown_c, &from->memory_max_c, &from->clock_mhz};
-    for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
+    for (unsigned i = 0; i < VALUE_COUNT; i++)
         if ((more & BIT(THERMAL_CORE + i)) != 0)
-            *places[i] = *values[i];
+            *value_of(to, i) = *value_of(from, i);
     to->present |= more;
 }
 
 // Puts the sample at the end of its GPU's window, with what it adds to the sums.
 static void enter_window(struct thermal_window *window, uint32_t row) {
+    assert(window->waiting > 0);
     struct thermal_sample *sample = thermal_sample_at(window, row);
     struct thermal_gpu *gpu = thermal_gpu_at(window, sample->gpu);
     drop_expired(window, gpu, sample->time_ns);
     if (gpu->last != TABLE_NO_ROW) {
         struct thermal_sample *before = thermal_sample_at(window, gpu->last);
         uint64_t gap = sample->time_ns - before->time_ns;
+        uint64_t most = duration_ns(window->config->max_gap);
         count_sample(gpu, before, false);
-        before->held_ns = gap < window->rules.max_gap_ns ? gap : window->rules.max_gap_ns;
+        before->held_ns = gap < most ? gap : most;
         count_sample(gpu, before, true);
         before->next = row;
     } else {
@@ -353,9 +351,10 @@ static void enter_window(struct thermal_window *window, uint32_t row) {
     sample->state = SAMPLE_IN_WINDOW;
     window->waiting--;
     sample->paths = find_paths(window, gpu, sample);
-    uint64_t violation = find_growth(gpu, sample, 0, window->rules.window_ns);
-    uint64_t reasons = find_growth(gpu, sample, 1, window->rules.window_ns) +
-                       find_growth(gpu, sample, 2, window->rules.window_ns);
+    uint64_t gap_max_ns = duration_ns(window->config->window);
+    uint64_t violation = find_growth(gpu, sample, 0, gap_max_ns);
+    uint64_t reasons =
+        find_growth(gpu, sample, 1, gap_max_ns) + find_growth(gpu, sample, 2, gap_max_ns);
     sample->lost_ns = (sample->present & BIT(THERMAL_LOST)) != 0 ? violation : reasons;
     count_sample(gpu, sample, true);
     if ((sample->present & BIT(THERMAL_CLOCK)) != 0) {
@@ -379,7 +378,7 @@ static float others_clock(const struct thermal_window *window, const struct ther
     for (uint32_t row = node->first_gpu; row != TABLE_NO_ROW;) {
         const struct thermal_gpu *other = thermal_gpu_at(window, row);
         if (other != gpu && other->has_clock &&
-            now_ns - other->clock_ns <= window->rules.max_gap_ns)
+            now_ns - other->clock_ns <= duration_ns(window->config->max_gap))
             clocks[count++] = other->clock_mhz;
         row = other->next_on_node;
     }
@@ -396,7 +395,7 @@ static void compare_clock(struct thermal_window *window, const struct thermal_sa
         (sample->paths == 0 && sample->lost_ns == 0))
         return;
     float others = others_clock(window, gpu, sample->time_ns, arena);
-    if (others <= 0 || sample->clock_mhz > others * (float)(1 - window->rules.clock_share))
+    if (others <= 0 || sample->clock_mhz > others * (float)(1 - window->config->clock_share))
         return;
     struct thermal_incident *incident = thermal_incident_at(window, gpu->incident);
     incident->clock_ns = sample->time_ns;
@@ -409,44 +408,46 @@ static uint64_t before_of(const struct thermal_window *window, const struct ther
 }
 
 // All samples of one moment: first all enter, so that GPUs can be compared with one another.
-static uint32_t take_moment(struct thermal_window *window, const struct waiting *list,
+static uint32_t take_moment(struct thermal_window *window, const struct due_row *list,
                             uint32_t count, struct arena *arena) {
-    uint32_t end = 0, taken = 0;
-    while (end < count && list[end].time_ns == list[0].time_ns)
-        end++;
+    assert(count > 0);
     struct moment {
-        uint32_t row;
+        struct thermal_sample *sample;
+        struct thermal_gpu *gpu;
+        uint32_t number;
         uint64_t before_ns;
-    } *moments = arena_take(arena, end * sizeof *moments);
-    for (uint32_t i = 0; i < end; i++) {
-        if (taken > 0 && thermal_sample_at(window, moments[taken - 1].row)->gpu == list[i].gpu) {
-            join_samples(thermal_sample_at(window, moments[taken - 1].row), list[i].sample);
+    } *moments = arena_take(arena, count * sizeof *moments);
+    uint64_t time_ns = ((struct thermal_sample *)list[0].row)->time_ns;
+    uint32_t end = 0, taken = 0;
+    for (; end < count; end++) {
+        struct thermal_sample *sample = list[end].row;
+        if (sample->time_ns != time_ns)
+            break;
+        if (taken > 0 && moments[taken - 1].sample->gpu == sample->gpu) {
+            join_samples(moments[taken - 1].sample, sample);
             window->waiting--;
-            thermal_sample_free(window, list[i].row);
+            thermal_sample_free(window, list[end].number);
         } else {
-            moments[taken++].row = list[i].row;
+            moments[taken++] =
+                (struct moment){sample, thermal_gpu_at(window, sample->gpu), list[end].number, 0};
         }
     }
     for (uint32_t i = 0; i < taken; i++) {
-        struct thermal_gpu *gpu =
-            thermal_gpu_at(window, thermal_sample_at(window, moments[i].row)->gpu);
-        moments[i].before_ns = before_of(window, gpu);
-        enter_window(window, moments[i].row);
-        gpu->taken_ns = list[0].time_ns;
+        moments[i].before_ns = before_of(window, moments[i].gpu);
+        enter_window(window, moments[i].number);
+        moments[i].gpu->taken_ns = time_ns;
     }
     for (uint32_t i = 0; i < taken; i++) {
-        const struct thermal_sample *sample = thermal_sample_at(window, moments[i].row);
-        judge(window, thermal_gpu_at(window, sample->gpu), sample, moments[i].before_ns);
-        compare_clock(window, sample, arena);
+        judge(window, moments[i].gpu, moments[i].sample, moments[i].before_ns);
+        compare_clock(window, moments[i].sample, arena);
     }
     return end;
 }
 
 static void take_until(struct thermal_window *window, uint64_t until_ns, struct arena *arena) {
-    uint32_t count;
-    const struct waiting *list = list_waiting(window, until_ns, arena, &count);
-    for (uint32_t at = 0; at < count;)
-        at += take_moment(window, list + at, count - at, arena);
+    struct due_rows due = list_waiting(window, until_ns, arena);
+    for (uint32_t at = 0; at < due.count;)
+        at += take_moment(window, due.items + at, due.count - at, arena);
 }
 
 void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, struct arena *arena) {
@@ -454,7 +455,7 @@ void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, stru
     // Without a sample for a whole window nothing is known any more.
     struct thermal_gpu *gpu;
     for (uint32_t at = 0; (gpu = keyed_rows_next(&window->gpus, &at)) != NULL;) {
-        if (gpu->taken_ns > now_ns || now_ns - gpu->taken_ns < window->rules.window_ns)
+        if (gpu->taken_ns > now_ns || now_ns - gpu->taken_ns < duration_ns(window->config->window))
             continue;
         drop_expired(window, gpu, now_ns);
         if (gpu->incident != TABLE_NO_ROW)
@@ -468,7 +469,7 @@ void thermal_window_add(struct thermal_window *window, const struct gpu_sample *
     struct thermal_sample kept = {.time_ns = sample->time_ns, .state = SAMPLE_WAITS};
     if (sample->time_ns == 0 || !take_values(sample, &kept))
         return;
-    if (window->waiting >= window->rules.max_samples / 2)
+    if (window->waiting >= window->config->max_samples / 2)
         take_until(window, middle_of_waiting(window, arena), arena);
     struct thermal_gpu *gpu = thermal_gpu_find(window, sample, job, arena);
     if (gpu == NULL)
@@ -477,7 +478,7 @@ void thermal_window_add(struct thermal_window *window, const struct gpu_sample *
         window->late++;
         return;
     }
-    if (table_live(&window->samples) >= window->rules.max_samples) {
+    if (table_live(&window->samples) >= window->config->max_samples) {
         window->evicted++;
         return;
     }

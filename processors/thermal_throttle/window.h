@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// When was a GPU slowed by heat? Samples are kept until an evaluation reaches them, then taken in
-// order of time: so neither the order of lines nor the size of batches makes a difference.
+// Finds when GPUs are slowed by heat. Samples are kept until an evaluation reaches them, then taken
+// in order of time: so neither the order of lines nor the size of batches makes a difference.
 //
-// For each GPU the samples of the last `window_ns` are kept with what each adds to the sums; one
+// For each GPU the samples of the last `window` are kept with what each adds to the sums; one
 // sample costs O(1) amortised. An incident begins when a rule holds for the window and ends when
 // none does. Memory: 96 bytes a sample, at most `max_samples`; about 250 a GPU.
 #pragma once
 
-#include "base/arena.h"
-#include "base/table/keyed_rows.h"
-#include "pipeline/component/state.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/detector.h"
+#include "processors/cluster/row_bound.h"
 
-struct thermal_rules {
-    uint64_t window_ns;
-    uint64_t min_time_ns;
-    uint64_t max_gap_ns; // a hot sample stands for the time to the next one, but for no longer
-    uint32_t min_samples;
+struct thermal_config {
+    struct duration window, min_time, max_gap, node_spread;
+    int64_t min_samples, node_min_gpus, slowdown_margin, max_gpus, max_samples;
     double counter_share; // of the window, lost by the counter
     double clock_share;   // below the median of the others
-    float slowdown_margin_c;
-    const struct thermal_model *models; // other margins, by a part of the model's name
-    uint32_t model_count;
-    uint32_t max_gpus;
-    uint32_t max_samples;
+    double node_share;
+    struct text_list slowdown_margins;
+    int64_t confidence_hw, confidence_sw, confidence_memory, confidence_counter, confidence_node;
 };
 
+enum { THERMAL_MODELS_MAX = 64 };
+
+// Another margin for GPUs whose model's name holds the first `part_size` bytes of `part`.
 struct thermal_model {
-    const char *part;
+    const char *part; // of the configuration
+    int part_size;
     float margin_c;
 };
 
@@ -129,20 +128,24 @@ struct thermal_incident {
     float core_max_c, memory_max_c, memory_limit_c, margin_min_c;
 };
 
+extern const struct row_type THERMAL_GPU_ROWS, THERMAL_NODE_ROWS, THERMAL_SAMPLE_ROWS,
+    THERMAL_INCIDENT_ROWS;
+
+// Its tables are the owner's state rows.
 struct thermal_window {
-    struct thermal_rules rules;
-    struct keyed_rows gpus;
-    struct keyed_rows nodes;
-    struct table samples;
-    struct table incidents;
-    uint32_t waiting; // samples that were not taken yet
-    uint64_t evicted, late;
-    uint32_t looked_at; // with fewer GPUs there is no use in looking for ones to forget
+    const struct thermal_config *config;
+    struct thermal_model models[THERMAL_MODELS_MAX];
+    uint32_t model_count;
+    struct keyed_rows gpus;  // THERMAL_GPU_ROWS
+    struct keyed_rows nodes; // THERMAL_NODE_ROWS
+    struct table samples;    // THERMAL_SAMPLE_ROWS
+    struct table incidents;  // THERMAL_INCIDENT_ROWS
+    uint32_t waiting;        // samples that were not taken yet
+    uint64_t evicted, late;  // since the start
+    uint32_t looked_at;      // of idle_rows
 };
 
-void thermal_window_init(struct thermal_window *window, const struct thermal_rules *rules);
-void thermal_window_release(struct thermal_window *window);
-void thermal_window_state(struct thermal_window *window, struct state_list *list);
+// After a load.
 void thermal_window_restored(struct thermal_window *window);
 
 // Keeps what a sample says of heat. `job`: of the event. O(1), but that samples are taken early

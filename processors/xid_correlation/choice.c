@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Xid came before a pod was taken away? Of those in the window the gravest class, of that the
-// last burst, of that the first; then the lowest address and code. A change of the metric counts
-// only where no line of the kernel tells of the same Xid. O(Xids of the node in the window) after a
-// binary search, and that times the changes of the metric.
+// Chooses the Xid that came before a pod was taken away. Of those in the window the gravest class,
+// of that the last burst, of that the first; then the lowest address and code. A change of the
+// metric counts only where no line of the kernel tells of the same Xid. O(Xids of the node in the
+// window) after a binary search, and that times the changes of the metric.
 #include "processors/xid_correlation/parts.h"
+
+#include "processors/cluster/compare.h"
+#include "processors/cluster/tables.h"
+#include "processors/cluster/xid_text.h"
 
 enum { XID_RECOVERY = 154 };
 
@@ -32,7 +36,8 @@ static uint32_t seek(const struct xid_entry *const *entries, uint32_t count, str
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct xid_entry *entry = entries[middle];
-        if (entry->node < node || (entry->node == node && entry->time_ns < from_ns))
+        int order = compare_strings(entry->node, node);
+        if (order < 0 || (order == 0 && entry->time_ns < from_ns))
             low = middle + 1;
         else
             high = middle;
@@ -48,6 +53,7 @@ struct stretch {
 
 static struct stretch stretch_of(const struct xid_entry *const *entries, uint32_t count,
                                  string_id node, uint64_t from_ns, uint64_t to_ns) {
+    assert(from_ns <= to_ns);
     uint32_t first = seek(entries, count, node, from_ns), end = first;
     while (end < count && entries[end]->node == node && entries[end]->time_ns <= to_ns)
         end++;
@@ -55,7 +61,7 @@ static struct stretch stretch_of(const struct xid_entry *const *entries, uint32_
 }
 
 // Whether a line of the kernel tells of the same Xid as this change of the metric.
-static bool is_shadowed(const struct xid_rules *rules, struct stretch near,
+static bool is_shadowed(const struct xid_config *config, struct stretch near,
                         const struct xid_entry *entry) {
     if (entry->source != XID_FROM_GAUGE)
         return false;
@@ -63,7 +69,7 @@ static bool is_shadowed(const struct xid_rules *rules, struct stretch near,
         const struct xid_entry *line = near.entries[i];
         if (line->source != XID_FROM_GAUGE && line->code == entry->code &&
             line->address == entry->address &&
-            apart(line->time_ns, entry->time_ns) <= rules->burst_ns)
+            apart(line->time_ns, entry->time_ns) <= duration_ns(config->burst))
             return true;
     }
     return false;
@@ -71,22 +77,23 @@ static bool is_shadowed(const struct xid_rules *rules, struct stretch near,
 
 // 0: no anchor.
 static unsigned class_of(const struct xid_entry *entry) {
+    assert(entry->head.live != 0);
     struct xid_judgement judgement = xid_judge(entry->code, entry->fatal != 0);
     if (judgement.anchor == XID_ANCHOR_NO || judgement.action == NULL)
         return 0;
     return (unsigned)judgement.anchor * 4 + (unsigned)judgement.severity;
 }
 
-static const struct xid_entry *find_anchor(const struct xid_rules *rules, struct stretch window,
+static const struct xid_entry *find_anchor(const struct xid_config *config, struct stretch window,
                                            struct stretch near) {
     unsigned best = 0;
     const struct xid_entry *anchor = NULL, *last = NULL;
     for (uint32_t i = 0; i < window.count; i++) {
         const struct xid_entry *entry = window.entries[i];
         unsigned class = class_of(entry);
-        if (class == 0 || class < best || is_shadowed(rules, near, entry))
+        if (class == 0 || class < best || is_shadowed(config, near, entry))
             continue;
-        if (class > best || entry->time_ns - last->time_ns > rules->burst_ns)
+        if (class > best || entry->time_ns - last->time_ns > duration_ns(config->burst))
             anchor = entry;
         best = class;
         last = entry;
@@ -95,6 +102,7 @@ static const struct xid_entry *find_anchor(const struct xid_rules *rules, struct
 }
 
 static void add_context(struct xid_choice *choice, const struct xid_entry *entry) {
+    assert(choice->anchor != NULL && choice->context_count <= XID_CONTEXT_MAX);
     const struct xid_entry *anchor = choice->anchor;
     bool same_gpu = entry->address == anchor->address;
     if (same_gpu && entry->code == XID_RECOVERY && entry->time_ns >= anchor->time_ns &&
@@ -110,22 +118,26 @@ static void add_context(struct xid_choice *choice, const struct xid_entry *entry
     choice->context[choice->context_count++] = entry;
 }
 
-bool xid_choose(const struct xid_rules *rules, const struct xid_entry *const *entries,
+bool xid_choose(const struct xid_config *config, const struct xid_entry *const *entries,
                 uint32_t count, string_id node, uint64_t time_ns, uint64_t now_ns,
                 struct xid_choice *choice) {
-    uint64_t from_ns = before(time_ns, rules->window_ns), to_ns = after(time_ns, rules->skew_ns);
+    assert(time_ns <= now_ns && node != STRING_NONE);
+    uint64_t from_ns = before(time_ns, duration_ns(config->window)),
+             to_ns = after(time_ns, duration_ns(config->skew));
     to_ns = to_ns < now_ns ? to_ns : now_ns;
-    uint64_t near_to_ns = after(to_ns, rules->burst_ns);
+    uint64_t near_to_ns = after(to_ns, duration_ns(config->burst));
     struct stretch window = stretch_of(entries, count, node, from_ns, to_ns);
-    struct stretch near = stretch_of(entries, count, node, before(from_ns, rules->burst_ns),
-                                     near_to_ns < now_ns ? near_to_ns : now_ns);
-    *choice = (struct xid_choice){.anchor = find_anchor(rules, window, near)};
+    struct stretch near =
+        stretch_of(entries, count, node, before(from_ns, duration_ns(config->burst)),
+                   near_to_ns < now_ns ? near_to_ns : now_ns);
+    *choice = (struct xid_choice){.anchor = find_anchor(config, window, near)};
     if (choice->anchor == NULL)
         return false;
     choice->judgement = xid_judge(choice->anchor->code, choice->anchor->fatal != 0);
     for (uint32_t i = 0; i < window.count; i++)
-        if (apart(window.entries[i]->time_ns, choice->anchor->time_ns) <= rules->burst_ns &&
-            !is_shadowed(rules, near, window.entries[i]))
+        if (apart(window.entries[i]->time_ns, choice->anchor->time_ns) <=
+                duration_ns(config->burst) &&
+            !is_shadowed(config, near, window.entries[i]))
             add_context(choice, window.entries[i]);
     return true;
 }

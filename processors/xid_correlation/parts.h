@@ -2,20 +2,20 @@
 // The parts of xid_correlation: its rules, the choice of an Xid for a removal, the verdict.
 #pragma once
 
+#include "processors/cluster/detector.h"
 #include "processors/cluster/pod_removal.h"
+#include "processors/cluster/tables.h"
 #include "processors/cluster/xid_log.h"
+#include "processors/cluster/xid_text.h"
 
-struct xid_rules {
-    uint64_t window_ns; // how long before the removal an Xid may be
-    uint64_t skew_ns;   // and how long after it, since clocks differ and some write whole seconds
-    uint64_t burst_ns;  // Xids with no longer gap between them are one burst
-    uint64_t gap_free_ns;
-    uint64_t gap_step_ns;
-    int confidence;
-    int confidence_gauge;
-    int penalty_low;
-    int penalty_gap_max;
-    int penalty_no_gpu;
+struct xid_config {
+    struct duration window; // how long before the removal an Xid may be
+    struct duration skew;   // and how long after it
+    struct duration burst;  // Xids with no longer gap between them are one burst
+    struct duration gap_free, gap_step;
+    int64_t confidence, gauge_confidence;
+    int64_t low_penalty, gap_penalty_max, no_gpu_penalty;
+    int64_t max_xids, max_pods, max_removals, max_gpus, max_samples;
 };
 
 enum { XID_CONTEXT_MAX = 8 };
@@ -33,7 +33,7 @@ struct xid_choice {
 bool xid_correlation_wants(uint32_t code);
 // False when no Xid of the node in the window can have led to a removal at `time_ns`. `entries` are
 // sorted by xid_log_sort; those after `now_ns` are not there yet.
-bool xid_choose(const struct xid_rules *rules, const struct xid_entry *const *entries,
+bool xid_choose(const struct xid_config *config, const struct xid_entry *const *entries,
                 uint32_t count, string_id node, uint64_t time_ns, uint64_t now_ns,
                 struct xid_choice *choice);
 
@@ -45,5 +45,5 @@ struct xid_finding {
     const struct xid_choice *choice;
     string_id uuid; // of the GPU; STRING_NONE: not known
 };
-void xid_verdict_build(const struct xid_rules *rules, const struct xid_finding *finding,
-                       struct arena *arena, struct verdict *out);
+void xid_verdict_build(const struct xid_config *config, const struct xid_finding *finding,
+                       struct verdict_builder *builder);

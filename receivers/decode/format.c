@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of input is this?
+// Recognises the kind of an input.
 //
 // Magic bytes first; then the shape of the JSON that begins there (lines, array, object over
 // several lines); then the top-level keys of the first record that has telling ones, in a fixed
@@ -7,11 +7,13 @@
 // record, no memory of its own.
 #include "receivers/decode/format.h"
 
+#include "base/text/cut.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/json/scan.h"
+#include "receivers/decode/launcher/error_file.h"
 #include "receivers/decode/split.h"
 
-#include <ctype.h>
+#include <assert.h>
 
 // Keys that tell formats apart, as bits.
 enum telling_key {
@@ -34,7 +36,15 @@ enum telling_key {
     KEY_GPU = 1 << 16, // names a GPU
     KEY_RANK = 1 << 17,
     KEY_JOURNAL = 1 << 18,
-    KEY_ITEMS = 1 << 19, // an array
+    KEY_ITEMS = 1 << 19,     // an array
+    KEY_CONTAINER = 1 << 20, // a line as Docker writes it
+    KEY_DMESG = 1 << 21,     // what `dmesg --json` prints, an array
+    KEY_MESSAGE = 1 << 22,   // an object
+    KEY_RAS = 1 << 24,       // of NCCL's RAS
+    KEY_HEADER = 1 << 25,    // with the next: of NCCL's Inspector
+    KEY_METADATA = 1 << 26,
+    KEY_STACK = 1 << 27, // of py-spy
+    KEY_CLOUD_EVENT = 1 << 23,
 };
 
 static const struct {
@@ -70,11 +80,15 @@ static const struct {
     {{"pci_bus_id", 10}, KEY_GPU},
     {{"rank", 4}, KEY_RANK},
     {{"__REALTIME_TIMESTAMP", 20}, KEY_JOURNAL},
+    {{"log", 3}, KEY_CONTAINER},
+    {{"communicators", 13}, KEY_RAS},
+    {{"header", 6}, KEY_HEADER},
+    {{"metadata", 8}, KEY_METADATA},
+    {{"coll_perf", 9}, KEY_HEADER | KEY_METADATA},
+    {{"p2p_perf", 8}, KEY_HEADER | KEY_METADATA},
+    {{"owns_gil", 8}, KEY_STACK},
+    {{"specversion", 11}, KEY_CLOUD_EVENT},
 };
-
-static bool begins_with(struct slice text, struct slice start) {
-    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
-}
 
 static unsigned key_bits(const struct json_keys *keys) {
     struct slice key = keys->key, text;
@@ -83,13 +97,19 @@ static unsigned key_bits(const struct json_keys *keys) {
         return KEY_EVENTS;
     if (keys->value_first == '[' && slice_equal(key, SLICE("items")))
         return KEY_ITEMS;
+    if (keys->value_first == '[' && slice_equal(key, SLICE("dmesg")))
+        return KEY_DMESG;
+    if (keys->value_first == '{' && slice_equal(key, SLICE("message")))
+        return KEY_MESSAGE;
     // A Kubernetes Event has an object under this key.
     if (slice_equal(key, SLICE("source")) && keys->value_first != '"')
         return 0;
-    if (begins_with(key, SLICE("allocator_")))
+    if (text_begins(key, SLICE("allocator_")))
         return KEY_MEMORY;
+    if (slice_equal(key, SLICE("event")) && keys->value_first == '"')
+        return json_keys_text(keys, &text) && text_begins(text, SLICE("PEER_")) ? KEY_RAS : 0;
     if (slice_equal(key, SLICE("schema")) && keys->value_first == '"' &&
-        json_keys_text(keys, &text) && begins_with(text, SLICE("culprit.verdict.")))
+        json_keys_text(keys, &text) && text_begins(text, SLICE("culprit.verdict.")))
         return KEY_VERDICT;
     for (size_t i = 0; i < sizeof telling_keys / sizeof telling_keys[0]; i++) {
         if (slice_equal(key, telling_keys[i].name))
@@ -107,6 +127,8 @@ static enum format_kind kind_of_keys(unsigned bits) {
         return FORMAT_VERDICTS;
     if (all_of(bits, KEY_PATH | KEY_CATEGORY | KEY_RECORD))
         return FORMAT_QUARANTINE;
+    if (all_of(bits, KEY_CLOUD_EVENT | KEY_TYPE)) // it has a `source` too
+        return FORMAT_NVSENTINEL;
     if ((bits & KEY_SOURCE) != 0)
         return FORMAT_TAGGED_LINES;
     if ((bits & KEY_EV) != 0)
@@ -120,12 +142,21 @@ static enum format_kind kind_of_keys(unsigned bits) {
                                                                     : FORMAT_STORMLOG;
     if ((bits & (KEY_EVENTS | KEY_MEMORY)) != 0)
         return FORMAT_STORMLOG;
-    if ((bits & KEY_JOURNAL) != 0)
-        return FORMAT_KERNEL_LOG;
+    if ((bits & KEY_RAS) != 0)
+        return FORMAT_NCCL_RAS;
+    // The last line of a file may break off in front of the operation.
+    if (all_of(bits, KEY_HEADER | KEY_METADATA))
+        return FORMAT_NCCL_INSPECTOR;
+    if ((bits & KEY_STACK) != 0)
+        return FORMAT_PY_SPY;
+    if ((bits & (KEY_JOURNAL | KEY_CONTAINER)) != 0)
+        return FORMAT_LOG;
     if (all_of(bits, KEY_FIELDS | KEY_GPU))
         return FORMAT_DCGM;
     if (all_of(bits, KEY_RANK | KEY_GPU))
         return FORMAT_RANK_MAP;
+    if ((bits & KEY_MESSAGE) != 0)
+        return FORMAT_ERROR_FILE;
     return FORMAT_UNKNOWN;
 }
 
@@ -153,22 +184,12 @@ static size_t space_end(struct slice text, size_t at) {
     return (size_t)(json_skip_space(text.data + at, text.data + text.size) - text.data);
 }
 
-static struct slice trimmed(struct slice line) {
-    while (line.size > 0 && isspace((unsigned char)line.data[line.size - 1]))
-        line.size--;
-    while (line.size > 0 && isspace((unsigned char)line.data[0])) {
-        line.data++;
-        line.size--;
-    }
-    return line;
-}
-
 // -- text that is no JSON -----------------------------------------------------------------------
 
 static bool is_number_until(struct slice line, size_t at, char stop) {
     size_t from = at;
     while (at < line.size &&
-           (isdigit((unsigned char)line.data[at]) || line.data[at] == '.' || line.data[at] == ' '))
+           (text_is_digit(line.data[at]) || line.data[at] == '.' || line.data[at] == ' '))
         at++;
     return at > from && at < line.size && line.data[at] == stop;
 }
@@ -177,14 +198,14 @@ static bool is_number_until(struct slice line, size_t at, char stop) {
 // journalctl exports, or a line of the driver without any prefix.
 static bool is_kernel_line(struct slice line) {
     size_t at = 0;
-    if (begins_with(line, SLICE("NVRM: ")) || begins_with(line, SLICE("__CURSOR=")))
+    if (text_begins(line, SLICE("NVRM: ")) || text_begins(line, SLICE("__CURSOR=")))
         return true;
     if (line.size > 3 && line.data[0] == '<' && is_number_until(line, 1, '>'))
         at = (size_t)((const char *)memchr(line.data, '>', line.size) - line.data) + 1;
     if (at < line.size && line.data[at] == '[' && is_number_until(line, at + 1, ']'))
         return true;
     const char *semicolon = memchr(line.data, ';', line.size);
-    if (semicolon != NULL && isdigit((unsigned char)line.data[0])) {
+    if (semicolon != NULL && text_is_digit(line.data[0])) {
         unsigned commas = 0;
         for (const char *c = line.data; c < semicolon; c++)
             commas += *c == ',';
@@ -201,17 +222,21 @@ static bool is_aer_count(struct slice line) {
                                           {"DLP ", 4},        {"SDES ", 5},
                                           {"TLP ", 4},        {"FCP ", 4}};
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
-        if (begins_with(line, starts[i]))
-            return isdigit((unsigned char)line.data[line.size - 1]);
+        if (text_begins(line, starts[i]))
+            return text_is_digit(line.data[line.size - 1]);
     return false;
 }
 
 static enum format_kind kind_of_text(struct slice line) {
-    if (begins_with(line, SLICE("# HELP ")) || begins_with(line, SLICE("# TYPE ")))
+    // An object whose keys say nothing; bytes that are no text.
+    if (text_begins(line, SLICE("{\"")) || text_begins(line, SLICE("{}")) ||
+        memchr(line.data, 0, line.size) != NULL)
+        return FORMAT_UNKNOWN;
+    if (text_begins(line, SLICE("# HELP ")) || text_begins(line, SLICE("# TYPE ")))
         return FORMAT_METRICS_TEXT;
     if (is_aer_count(line))
         return FORMAT_AER_COUNTERS;
-    return is_kernel_line(line) ? FORMAT_KERNEL_LOG : FORMAT_UNKNOWN;
+    return is_kernel_line(line) ? FORMAT_KERNEL_LOG : FORMAT_LOG;
 }
 
 // -- layouts ------------------------------------------------------------------------------------
@@ -240,7 +265,7 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
         if (newline == NULL && !final)
             break;
         size_t end = newline == NULL ? head.size : (size_t)(newline - head.data);
-        struct slice line = trimmed((struct slice){head.data + at, end - at});
+        struct slice line = text_trim((struct slice){head.data + at, end - at});
         at = end + 1;
         if (line.size == 0)
             continue;
@@ -301,10 +326,15 @@ static struct format_guess guess_array(struct slice head, size_t at, bool final,
 static struct format_guess guess_object(struct slice head, size_t at, bool final,
                                         enum format_kind forced) {
     struct value_look look = look_at_value(head, at, 1);
+    // Two versions of RAS leave commas out.
+    if (look.end == JSON_KEYS_WRONG && kind_of_keys(look.bits) == FORMAT_NCCL_RAS)
+        return decided(FORMAT_NCCL_RAS, LAYOUT_OBJECT);
     if (look.end == JSON_KEYS_WRONG)
         return guess_lines(head, final, forced);
     bool list = all_of(look.bits, KEY_ITEMS | KEY_API_VERSION);
     bool wrapper = list || (look.bits & (KEY_EVENTS | KEY_SCHEMA_VERSION)) == KEY_EVENTS;
+    if ((look.bits & KEY_DMESG) != 0) // read line by line
+        return decided(forced != FORMAT_UNKNOWN ? forced : FORMAT_KERNEL_LOG, LAYOUT_LINES);
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
     enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
     if (look.end == JSON_KEYS_CUT && !final)
@@ -326,6 +356,10 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
 static struct format_guess guess_kind(struct slice head, bool final, enum format_kind forced) {
     if (head.size >= 2 && memcmp(head.data, "\x1f\x8b", 2) == 0)
         return decided(FORMAT_GZIP, LAYOUT_LINES);
+    // UTF-16, of which the reader of lines tells what is to be done.
+    if (forced == FORMAT_UNKNOWN && head.size >= 2 &&
+        (memcmp(head.data, "\xff\xfe", 2) == 0 || memcmp(head.data, "\xfe\xff", 2) == 0))
+        return decided(FORMAT_LOG, LAYOUT_LINES);
     bool may_be_pickle = forced == FORMAT_UNKNOWN || forced == FORMAT_FLIGHT_RECORDER;
     if (may_be_pickle && head.size >= 2 && head.data[0] == '\x80' && head.data[1] >= 2 &&
         head.data[1] <= 5)
@@ -349,12 +383,17 @@ static bool is_one_record(enum format_kind kind) {
 struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced) {
     bool final = whole || head.size >= FORMAT_HEAD_MAX;
     struct format_guess guess = guess_kind(head, final, forced);
-    if (is_one_record(guess.kind))
+    if (is_one_record(guess.kind) || forced == FORMAT_ERROR_FILE)
         guess.layout = LAYOUT_WHOLE;
     return guess;
 }
 
+enum format_kind format_of_path(struct slice path) {
+    return error_file_path(path) ? FORMAT_ERROR_FILE : FORMAT_UNKNOWN;
+}
+
 const char *format_name(enum format_kind kind) {
+    assert((size_t)kind <= FORMAT_NVSENTINEL);
     static const char *const names[] = {
         [FORMAT_UNKNOWN] = "nothing that is known",
         [FORMAT_STORMLOG] = "stormlog telemetry",
@@ -371,8 +410,14 @@ const char *format_name(enum format_kind kind) {
         [FORMAT_AER_COUNTERS] = "a file of PCIe error counters",
         [FORMAT_RANK_MAP] = "a map of ranks to GPUs",
         [FORMAT_APP_LOG] = "the log of a training process",
+        [FORMAT_LOG] = "lines of a log",
+        [FORMAT_ERROR_FILE] = "an error file of torchelastic",
+        [FORMAT_NCCL_RAS] = "a document of NCCL RAS",
+        [FORMAT_NCCL_INSPECTOR] = "operations of NCCL Inspector",
+        [FORMAT_PY_SPY] = "a dump of py-spy",
         [FORMAT_VERDICTS] = "verdicts of culprit itself",
         [FORMAT_QUARANTINE] = "a quarantine file of culprit itself",
+        [FORMAT_NVSENTINEL] = "CloudEvents of NVSentinel",
     };
     return names[kind];
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of input is this, told by its first bytes.
+// Recognises the kind of an input by its first bytes.
 //
 // Names also what this build cannot read, so that a person learns what the file is. Nothing is
 // guessed: what is not recognised stays FORMAT_UNKNOWN.
 #pragma once
 
-#include "base/slice.h"
+#include "receivers/decode/split.h"
 
 enum format_kind {
     FORMAT_UNKNOWN,
@@ -23,16 +23,14 @@ enum format_kind {
     FORMAT_AER_COUNTERS, // a counter file of sysfs
     FORMAT_RANK_MAP,
     FORMAT_APP_LOG,    // what a training process writes; only when it is named
+    FORMAT_LOG,        // lines of any log
+    FORMAT_ERROR_FILE, // of torchelastic
+    FORMAT_NCCL_RAS,   // documents of NCCL's RAS, objects of its monitor
+    FORMAT_NCCL_INSPECTOR,
+    FORMAT_PY_SPY,     // threads of `py-spy dump --json`
     FORMAT_VERDICTS,   // culprit's own output
     FORMAT_QUARANTINE, // culprit's own refused records
-};
-
-enum format_layout {
-    LAYOUT_LINES,   // one record a line
-    LAYOUT_ARRAY,   // one JSON array of records
-    LAYOUT_WRAPPER, // an object that holds the array under `events`, `telemetry_events` or `items`
-    LAYOUT_OBJECT,  // one record over several lines, or several such one after another
-    LAYOUT_WHOLE,   // all of it is one record
+    FORMAT_NVSENTINEL, // CloudEvents; only NVSentinel's are of interest
 };
 
 struct format_guess {
@@ -51,5 +49,7 @@ enum {
 // told. Always decided when `whole` is set or the head is FORMAT_HEAD_MAX long. Any thread, no
 // allocation.
 struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced);
+// What a file of this name can only be, however torn it is; else FORMAT_UNKNOWN.
+enum format_kind format_of_path(struct slice path);
 // For people, with its article: "a PyTorch Flight Recorder dump".
 const char *format_name(enum format_kind kind);

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reads this?
+// Lists the decoders, and decodes streams of records of any kind.
 #include "receivers/decode/formats.h"
 
-#include "receivers/decode/app_log.h"
+#include "base/memory.h"
+#include "base/text/cut.h"
 #include "receivers/decode/dcgm/dcgm.h"
 #include "receivers/decode/flight_recorder/flight_recorder.h"
-#include "receivers/decode/kernel.h"
 #include "receivers/decode/kubernetes/kubernetes.h"
+#include "receivers/decode/launcher/error_file.h"
+#include "receivers/decode/log/log.h"
+#include "receivers/decode/nccl_inspector/nccl_inspector.h"
+#include "receivers/decode/nccl_ras/nccl_ras.h"
+#include "receivers/decode/nvsentinel/nvsentinel.h"
+#include "receivers/decode/py_spy/py_spy.h"
 #include "receivers/decode/rank_map/rank_map.h"
 #include "receivers/decode/spans/spans.h"
 #include "receivers/decode/sysfs_aer/sysfs_aer.h"
@@ -15,15 +21,26 @@
 #include "receivers/decode/telemetry/telemetry.h"
 
 #include <assert.h>
-#include <stdalign.h>
 
 static const struct decoder_type *const decoders[] = {
-    [FORMAT_STORMLOG] = &decoder_stormlog,      [FORMAT_PICKLE] = &decoder_flight_pickle,
-    [FORMAT_TAGGED_LINES] = &decoder_tagged,    [FORMAT_SPANS] = &decoder_spans,
-    [FORMAT_KUBERNETES] = &decoder_kubernetes,  [FORMAT_FLIGHT_RECORDER] = &decoder_flight_json,
-    [FORMAT_METRICS_TEXT] = &decoder_dcgm_text, [FORMAT_KERNEL_LOG] = &decoder_kernel_log,
-    [FORMAT_DCGM] = &decoder_dcgm_json,         [FORMAT_AER_COUNTERS] = &decoder_sysfs_aer,
-    [FORMAT_RANK_MAP] = &decoder_rank_map,      [FORMAT_APP_LOG] = &decoder_app_log,
+    [FORMAT_STORMLOG] = &decoder_stormlog,
+    [FORMAT_PICKLE] = &decoder_flight_pickle,
+    [FORMAT_TAGGED_LINES] = &decoder_tagged,
+    [FORMAT_SPANS] = &decoder_spans,
+    [FORMAT_KUBERNETES] = &decoder_kubernetes,
+    [FORMAT_FLIGHT_RECORDER] = &decoder_flight_json,
+    [FORMAT_METRICS_TEXT] = &decoder_dcgm_text,
+    [FORMAT_KERNEL_LOG] = &decoder_kernel_log,
+    [FORMAT_DCGM] = &decoder_dcgm_json,
+    [FORMAT_AER_COUNTERS] = &decoder_sysfs_aer,
+    [FORMAT_RANK_MAP] = &decoder_rank_map,
+    [FORMAT_APP_LOG] = &decoder_app_log,
+    [FORMAT_LOG] = &decoder_log,
+    [FORMAT_ERROR_FILE] = &decoder_error_file,
+    [FORMAT_NCCL_RAS] = &decoder_nccl_ras,
+    [FORMAT_NCCL_INSPECTOR] = &decoder_nccl_inspector,
+    [FORMAT_PY_SPY] = &decoder_py_spy,
+    [FORMAT_NVSENTINEL] = &decoder_nvsentinel,
 };
 enum { DECODER_COUNT = sizeof decoders / sizeof decoders[0] };
 
@@ -31,15 +48,20 @@ const struct decoder_type *format_decoder(enum format_kind kind) {
     return (size_t)kind < DECODER_COUNT ? decoders[kind] : NULL;
 }
 
-const char *const format_choices[] = {
-    "auto",      "stormlog",  "tagged",   "flight_recorder", "kubernetes", "kernel_log", "dcgm",
-    "dcgm_text", "sysfs_aer", "rank_map", "app_log",         "spans",      NULL};
+const char *const format_choices[] = {"auto",       "stormlog",   "tagged",   "flight_recorder",
+                                      "kubernetes", "kernel_log", "dcgm",     "dcgm_text",
+                                      "sysfs_aer",  "rank_map",   "app_log",  "log",
+                                      "spans",      "error_file", "nccl_ras", "nccl_inspector",
+                                      "py_spy",     "nvsentinel", NULL};
 
 enum format_kind format_chosen(int choice) {
+    assert(choice >= 0 && format_choices[choice] != NULL);
     static const enum format_kind kinds[] = {
         FORMAT_UNKNOWN,      FORMAT_STORMLOG,   FORMAT_TAGGED_LINES, FORMAT_FLIGHT_RECORDER,
         FORMAT_KUBERNETES,   FORMAT_KERNEL_LOG, FORMAT_DCGM,         FORMAT_METRICS_TEXT,
-        FORMAT_AER_COUNTERS, FORMAT_RANK_MAP,   FORMAT_APP_LOG,      FORMAT_SPANS};
+        FORMAT_AER_COUNTERS, FORMAT_RANK_MAP,   FORMAT_APP_LOG,      FORMAT_LOG,
+        FORMAT_SPANS,        FORMAT_ERROR_FILE, FORMAT_NCCL_RAS,     FORMAT_NCCL_INSPECTOR,
+        FORMAT_PY_SPY,       FORMAT_NVSENTINEL};
     return kinds[choice];
 }
 
@@ -57,40 +79,37 @@ const struct decoder_type *format_stream_decoder(int choice) {
 
 // -- any kind -----------------------------------------------------------------------------------
 
-enum { PARTS_SIZE = 8192 };
-
 struct any_state {
     struct decoder_input input;
-    bool begun[DECODER_COUNT];
+    bool finishing;
+    bool cut;              // the next record breaks off
+    enum format_kind last; // whose `next` may have more
     struct telemetry_state telemetry;
-    // The states of the other decoders, one behind the other: there may be many sources.
-    _Alignas(max_align_t) char parts[PARTS_SIZE];
+    // The states of the other decoders, made when the first record of their kind comes: there may
+    // be many sources, and most have one kind.
+    void *parts[DECODER_COUNT];
 };
 
-// Where the state of a kind begins; of DECODER_COUNT: where the last one ends.
-static size_t part_offset(size_t kind) {
-    size_t offset = 0;
-    for (size_t i = 0; i < kind; i++)
-        if (decoders[i] != NULL && i != FORMAT_STORMLOG)
-            offset +=
-                (decoders[i]->state_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
-    return offset;
-}
-
-static void any_begin(void *memory, const struct decoder_input *input) {
-    assert(part_offset(DECODER_COUNT) <= PARTS_SIZE);
-    ((struct any_state *)memory)->input = *input;
-}
-
 static void *part_of(struct any_state *state, enum format_kind kind) {
+    assert((size_t)kind < DECODER_COUNT && decoders[kind] != NULL);
     const struct decoder_type *decoder = decoders[kind];
     if (kind == FORMAT_STORMLOG)
         return &state->telemetry;
-    void *part = state->parts + part_offset((size_t)kind);
-    if (!state->begun[kind] && decoder->begin != NULL)
-        decoder->begin(part, &state->input);
-    state->begun[kind] = true;
-    return part;
+    if (state->parts[kind] == NULL) {
+        state->parts[kind] = memory_zero(1, decoder->state_size + 1); // some have none
+        if (decoder->begin != NULL)
+            decoder->begin(state->parts[kind], &state->input);
+    }
+    return state->parts[kind];
+}
+
+static void any_begin(void *memory, const struct decoder_input *input) {
+    struct any_state *state = memory;
+    state->input = *input;
+    // What the last bytes tell is asked now: they do not stay.
+    if (input->tail.size > 0)
+        (void)part_of(state, FORMAT_LOG);
+    state->input.tail = (struct slice){NULL, 0};
 }
 
 // Telemetry, which is most of what comes, is not looked at twice.
@@ -100,20 +119,133 @@ static bool any_decode_plain(void *memory, struct slice record, struct arena *ar
     return decoder_stormlog.decode_plain(&state->telemetry, record, arena, event);
 }
 
-// Old telemetry has hardly a key that it must have, so that all else is looked at first.
+// Behind a brace: a word, and the brace is never closed. Programs that print in braces close them,
+// or go on in the next line behind a quote or a comma.
+static bool is_broken_object(struct slice behind) {
+    bool is_letter = (behind.data[0] | 0x20) >= 'a' && (behind.data[0] | 0x20) <= 'z';
+    return is_letter && memchr(behind.data, '}', behind.size) == NULL &&
+           memchr(behind.data, ',', behind.size) == NULL;
+}
+
+// What the record is by its own looks. Only what begins as a JSON object does is one: programs
+// print other things in braces, too ("{'loss': 0.3}"). FORMAT_UNKNOWN: an object whose keys say
+// nothing; it may be old telemetry, which has hardly a key that it must have.
+static enum format_kind kind_of(struct slice record) {
+    size_t at = 0;
+    while (at < record.size && (unsigned char)record.data[at] <= ' ')
+        at++;
+    if (at == record.size || record.data[at] != '{')
+        return FORMAT_LOG;
+    for (at++; at < record.size && (unsigned char)record.data[at] <= ' ';)
+        at++;
+    // A brace alone is of something printed over several lines.
+    if (at == record.size)
+        return FORMAT_LOG;
+    if (record.data[at] != '"' && record.data[at] != '}')
+        return is_broken_object(text_from(record, at)) ? FORMAT_STORMLOG : FORMAT_LOG;
+    enum format_kind kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
+    return format_decoder(kind) == NULL ? FORMAT_UNKNOWN : kind;
+}
+
+static enum decode_category decode_as(struct any_state *state, enum format_kind kind, bool cut,
+                                      struct slice record, struct arena *arena, struct event *event,
+                                      struct decode_fault *fault) {
+    const struct decoder_type *decoder = decoders[kind];
+    assert(decoder != NULL);
+    state->last = kind;
+    uint64_t position = event->position;
+    if (cut && decoder->cut != NULL)
+        decoder->cut(part_of(state, kind));
+    enum decode_category category =
+        decoder->decode(part_of(state, kind), record, arena, event, fault);
+    event->decoder = decoder;
+    if (decoder->next == NULL) {
+        event->position = position;
+        event->lines = 1;
+        event->raw = record;
+    }
+    return category;
+}
+
+static bool is_indented(struct slice record) {
+    return record.size > 0 && (record.data[0] == ' ' || record.data[0] == '\t');
+}
+
 static enum decode_category any_decode(void *memory, struct slice record, struct arena *arena,
                                        struct event *event, struct decode_fault *fault) {
     struct any_state *state = memory;
-    if (any_decode_plain(memory, record, arena, event)) {
-        fault->category = DECODE_OK;
-        return DECODE_OK;
-    }
-    enum format_kind kind = format_guess(record, true, FORMAT_UNKNOWN).kind;
-    if (format_decoder(kind) == NULL)
+    state->last = FORMAT_STORMLOG;
+    bool cut = state->cut;
+    state->cut = false;
+    enum format_kind kind = format_of_path(state->input.path);
+    if (kind == FORMAT_UNKNOWN)
+        kind = kind_of(record);
+    bool is_unknown = kind == FORMAT_UNKNOWN;
+    if (is_unknown)
         kind = FORMAT_STORMLOG;
+    enum decode_category category = decode_as(state, kind, cut, record, arena, event, fault);
+    // A line of a source, as a traceback shows it: `{"labels": x}["labels"]`.
+    if (is_unknown && category == DECODE_BAD_JSON && is_indented(record))
+        return decode_as(state, FORMAT_LOG, cut, record, arena, event, fault);
+    // Programs write objects of their own into their logs.
+    if (is_unknown && category == DECODE_MISSING_TIMESTAMP && state->input.is_file)
+        return DECODE_NOTHING;
+    return category;
+}
+
+static enum decode_category part_next(struct any_state *state, enum format_kind kind,
+                                      struct arena *arena, struct event *event,
+                                      struct decode_fault *fault) {
     const struct decoder_type *decoder = decoders[kind];
-    assert(decoder != NULL);
-    return decoder->decode(part_of(state, kind), record, arena, event, fault);
+    if (decoder == NULL || decoder->next == NULL || state->parts[kind] == NULL)
+        return DECODE_END;
+    event->decoder = decoder;
+    return decoder->next(part_of(state, kind), arena, event, fault);
+}
+
+static enum decode_category any_next(void *memory, struct arena *arena, struct event *event,
+                                     struct decode_fault *fault) {
+    struct any_state *state = memory;
+    if (!state->finishing)
+        return part_next(state, state->last, arena, event, fault);
+    for (int i = 0; i < DECODER_COUNT; i++) {
+        enum decode_category category = part_next(state, (enum format_kind)i, arena, event, fault);
+        if (category != DECODE_END)
+            return category;
+    }
+    state->finishing = false;
+    return DECODE_END;
+}
+
+static bool any_holds(const void *memory) {
+    struct any_state *state = (struct any_state *)(uintptr_t)memory;
+    for (int i = 0; i < DECODER_COUNT; i++)
+        if (state->parts[i] != NULL && decoders[i] != NULL && decoders[i]->holds != NULL &&
+            decoders[i]->holds(part_of(state, (enum format_kind)i)))
+            return true;
+    return false;
+}
+
+static void any_finish(void *memory) {
+    struct any_state *state = memory;
+    state->finishing = true;
+    for (int i = 0; i < DECODER_COUNT; i++)
+        if (state->parts[i] != NULL && decoders[i] != NULL && decoders[i]->finish != NULL)
+            decoders[i]->finish(part_of(state, (enum format_kind)i));
+}
+
+static void any_cut(void *memory) {
+    ((struct any_state *)memory)->cut = true;
+}
+
+static void any_release(void *memory) {
+    struct any_state *state = memory;
+    for (int i = 0; i < DECODER_COUNT; i++) {
+        if (state->parts[i] != NULL && decoders[i] != NULL && decoders[i]->release != NULL)
+            decoders[i]->release(state->parts[i]);
+        memory_give(state->parts[i]);
+        state->parts[i] = NULL;
+    }
 }
 
 const struct decoder_type decoder_any = {
@@ -121,5 +253,11 @@ const struct decoder_type decoder_any = {
     .state_size = sizeof(struct any_state),
     .begin = any_begin,
     .decode = any_decode,
+    .next = any_next,
+    .holds = any_holds,
+    .finish = any_finish,
+    .cut = any_cut,
+    .release = any_release,
     .decode_plain = any_decode_plain,
+    .plain = &decoder_stormlog,
 };

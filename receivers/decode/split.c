@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does each record of this document begin and end?
+// Finds where each record of a document begins and ends.
 //
 // A state machine over bytes: what stands between records is checked, inside a record only quotes
 // and the balance of brackets are followed. It stops at each record and at the end of the window,
@@ -112,6 +112,7 @@ static bool pass_value(struct splitter *split, struct slice window) {
 }
 
 static enum split_step begin_item(struct splitter *split) {
+    assert(split->state != IN_ITEM);
     begin_value(split);
     split->item++;
     split->state = IN_ITEM;
@@ -190,7 +191,7 @@ static enum split_step step_value(struct splitter *split, char byte) {
 static enum split_step step_start(struct splitter *split, char byte) {
     bool array = split->layout == LAYOUT_ARRAY;
     if (byte != (array ? '[' : '{'))
-        return fail(split, array ? "there is no array" : "there is no object");
+        return fail(split, array ? "expected an array" : "expected an object");
     split->at++;
     split->state = array ? AT_ITEM_OR_END : AT_KEY_OR_END;
     return SPLIT_MORE;
@@ -198,7 +199,7 @@ static enum split_step step_start(struct splitter *split, char byte) {
 
 static enum split_step step_next(struct splitter *split, char byte) {
     if (byte != '{' && byte != '[')
-        return fail(split, "something that is no record follows");
+        return fail(split, "expected a record");
     return begin_item(split);
 }
 
@@ -225,6 +226,7 @@ static enum split_step step_byte(struct splitter *split, char byte) {
 // Goes on in a record. SPLIT_MORE with state IN_ITEM: the window ended.
 static enum split_step step_item(struct splitter *split, struct slice window,
                                  struct slice *record) {
+    assert(split->record <= split->at || split->skipping);
     bool ended = pass_value(split, window);
     size_t size = split->at - split->record;
     bool skipped = split->skipping;
@@ -278,6 +280,7 @@ static void step_skipped(struct splitter *split, struct slice window) {
 }
 
 enum split_step splitter_next(struct splitter *split, struct slice window, struct slice *record) {
+    assert(split->at <= window.size);
     if (split->state == FAULTY)
         return SPLIT_FAULT;
     for (;;) {

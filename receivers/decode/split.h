@@ -7,13 +7,21 @@
 // it is, for the decoder to refuse, and the next one is found all the same.
 #pragma once
 
-#include "receivers/decode/format.h"
+#include "base/slice.h"
 
 #include <stdint.h>
 
+enum format_layout {
+    LAYOUT_LINES,   // one record a line
+    LAYOUT_ARRAY,   // one JSON array of records
+    LAYOUT_WRAPPER, // an object that holds the array under `events`, `telemetry_events` or `items`
+    LAYOUT_OBJECT,  // one record over several lines, or several such one after another
+    LAYOUT_WHOLE,   // all of it is one record
+};
+
 enum split_step {
     SPLIT_RECORD,   // `record` is set
-    SPLIT_EMPTY,    // nothing stands where a record should be: counts as an item
+    SPLIT_EMPTY,    // a record was expected and there is none: counts as an item
     SPLIT_TOO_LONG, // a record grew beyond the bound: said once, counts as an item, is skipped
     SPLIT_MORE,     // needs more bytes
     SPLIT_FAULT,    // no such document from `fault_at` on: `fault` says why. Final.

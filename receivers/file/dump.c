@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this dump's session read from a sink already?
-//
 // Collects the texts of every `session_id` in the sinks' manifests as a sorted list of hashes and
 // looks the dumps' up in it. Does nothing when no dump was found. One manifest in memory at a time,
 // 8 bytes a session.
@@ -8,8 +6,11 @@
 
 #include "base/hash/hash.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "receivers/decode/json/keys.h"
+#include "receivers/file/find/path.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,35 +25,25 @@ struct session_set {
 };
 
 static void session_add(struct session_set *set, struct slice session) {
+    assert(set->count <= SESSIONS_MAX && session.size > 0);
     if (set->count == SESSIONS_MAX)
         return;
-    if (set->count == set->capacity) {
-        set->capacity = set->capacity == 0 ? 16 : set->capacity * 2;
-        set->hashes = memory_resize(set->hashes, set->capacity * sizeof *set->hashes);
-    }
+    set->hashes = memory_room(set->hashes, &set->capacity, set->count, sizeof *set->hashes);
     set->hashes[set->count++] = hash_slice(session);
-}
-
-static int compare_hashes(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
 }
 
 // The file's bytes, to be given back; NULL when it cannot be read or is too large.
 static char *read_whole(const char *path, size_t *size) {
+    assert(path != NULL && size != NULL);
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return NULL;
     char *text = memory_take(DUMP_MANIFEST_MAX);
-    size_t used = 0;
-    for (;;) {
-        ssize_t got = read(descriptor, text + used, DUMP_MANIFEST_MAX - used);
-        if (got <= 0 || (used += (size_t)got) == DUMP_MANIFEST_MAX)
-            break;
-    }
+    ssize_t got = 1;
+    for (*size = 0; got > 0 && *size<DUMP_MANIFEST_MAX; *size += got> 0 ? (size_t)got : 0)
+        got = read(descriptor, text + *size, DUMP_MANIFEST_MAX - *size);
     close(descriptor);
-    *size = used;
-    if (used < DUMP_MANIFEST_MAX)
+    if (*size < DUMP_MANIFEST_MAX)
         return text;
     memory_give(text);
     return NULL;
@@ -61,9 +52,9 @@ static char *read_whole(const char *path, size_t *size) {
 // Adds every session that `directory`/`name` names.
 static void collect(struct session_set *set, struct slice directory, const char *name) {
     char path[4096 + 64];
-    if (directory.size > 4096)
+    int length = snprintf(path, sizeof path, "%.*s%s", (int)directory.size, directory.data, name);
+    if (length < 0 || length >= (int)sizeof path)
         return;
-    snprintf(path, sizeof path, "%.*s%s", (int)directory.size, directory.data, name);
     size_t size = 0;
     char *text = read_whole(path, &size);
     if (text == NULL)
@@ -79,65 +70,53 @@ static void collect(struct session_set *set, struct slice directory, const char 
     memory_give(text);
 }
 
-// The path up to its last slash, which stays; empty for a bare name.
-static struct slice directory_of(struct slice path) {
-    const char *slash = memrchr(path.data, '/', path.size);
-    return (struct slice){path.data, slash == NULL ? 0 : (size_t)(slash + 1 - path.data)};
-}
-
-static bool has_dump(const struct found_list *list) {
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (list->files[i].role == FOUND_DUMP_EVENTS)
-            return true;
-    }
-    return false;
-}
-
 // Segments of one sink stand next to each other, since the list is sorted by path.
-static void collect_sinks(struct session_set *set, const struct found_list *list) {
+static struct session_set collect_sinks(const struct found_list *list) {
+    struct session_set set = {NULL, 0, 0};
     struct slice last = {NULL, 0};
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->files[i].role != FOUND_SEGMENT)
             continue;
-        struct slice directory = directory_of(list->files[i].path);
+        struct slice directory = path_directory(list->files[i].path);
         if (last.data == NULL || !slice_equal(directory, last))
-            collect(set, directory, "manifest.json");
+            collect(&set, directory, "manifest.json");
         last = directory;
     }
-    if (set->count > 1)
-        qsort(set->hashes, set->count, sizeof *set->hashes, compare_hashes);
+    if (set.count > 1)
+        qsort(set.hashes, set.count, sizeof *set.hashes, compare_by_u64);
+    return set;
 }
 
 static bool names_one_of(const struct session_set *sinks, struct slice path) {
     struct session_set dump = {NULL, 0, 0};
-    collect(&dump, directory_of(path), "metadata.json");
-    collect(&dump, directory_of(path), "manifest.json");
+    collect(&dump, path_directory(path), "metadata.json");
+    collect(&dump, path_directory(path), "manifest.json");
     bool repeated = false;
     for (uint32_t i = 0; i < dump.count && !repeated && sinks->count > 0; i++)
         repeated = bsearch(&dump.hashes[i], sinks->hashes, sinks->count, sizeof *sinks->hashes,
-                           compare_hashes) != NULL;
+                           compare_by_u64) != NULL;
     memory_give(dump.hashes);
     return repeated;
 }
 
 bool dump_is_repeated(const struct found_list *list, struct slice path) {
-    struct session_set sinks = {NULL, 0, 0};
-    collect_sinks(&sinks, list);
+    struct session_set sinks = collect_sinks(list);
     bool repeated = names_one_of(&sinks, path);
     memory_give(sinks.hashes);
     return repeated;
 }
 
 void dump_leave_out_repeated(struct found_list *list) {
-    if (!has_dump(list))
-        return;
     struct session_set sinks = {NULL, 0, 0};
-    collect_sinks(&sinks, list);
+    bool collected = false;
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         struct found_file file = list->files[i];
+        if (file.role == FOUND_DUMP_EVENTS && !collected)
+            sinks = collect_sinks(list);
+        collected = collected || file.role == FOUND_DUMP_EVENTS;
         if (file.role == FOUND_DUMP_EVENTS && names_one_of(&sinks, file.path)) {
-            found_note_add(list, file.path,
+            found_note_add(list, false, file.path,
                            "not read: the telemetry sink of the same session is, and holds these "
                            "events too");
             continue;
@@ -146,4 +125,5 @@ void dump_leave_out_repeated(struct found_list *list) {
     }
     list->count = count;
     memory_give(sinks.hashes);
+    assert(list->count == count);
 }

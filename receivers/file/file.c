@@ -2,68 +2,54 @@
 // The file receiver as a component: its options, and its three ways in.
 //
 // list and read serve inputs that end (analyze, run --once): what is there is found, then each is
-// read to its end. run follows files that grow (file_tail.c). Memory: one window of max_line_size
-// and two blocks at most, some 300 bytes a file that is followed.
-#include "receivers/file.h"
+// read to its end. run follows files that grow (tail.c). Memory: one window of max_line_size
+// and two blocks at most, some 20 KiB a file that is followed, most of it of its decoder.
+#include "pipeline/component/component.h"
 
+#include "config/problem.h"
+#include "receivers/decode/formats.h"
 #include "receivers/file/dump.h"
+#include "receivers/file/find/glob.h"
 #include "receivers/file/follow/tail.h"
 #include "receivers/file/receiver.h"
+#include "receivers/file/zone.h"
+#include "receivers/records/options.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const char *const start_choices[] = {"beginning", "end", NULL};
 
-#define AT(field) offsetof(struct file_config, field)
-
 static const struct option options[] = {
-    {.name = "include",
-     .type = OPTION_TEXT_LIST,
-     .offset = AT(include),
-     .required = true,
-     .help = "files, directories and patterns (`*`, `?`, `[a-z]`, `{a,b}`, `**`) to read; `-` is "
-             "standard input"},
-    {.name = "exclude",
-     .type = OPTION_TEXT_LIST,
-     .offset = AT(exclude),
-     .help = "patterns of paths to leave out; one without a slash is compared with every name in "
-             "the path"},
-    {.name = "start_at",
-     .type = OPTION_CHOICE,
-     .offset = AT(start_at),
-     .default_value = "beginning",
-     .choices = start_choices,
-     .help = "where to begin in files that are there when following starts; files that appear "
-             "later are read from the beginning"},
-    {.name = "max_line_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_line_size),
-     .default_value = "1MiB",
-     .min = 1024,
-     .max = 64.0 * 1024 * 1024,
-     .help = "a longer line or record is refused and skipped"},
-    {.name = "max_document_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_document_size),
-     .default_value = "64MiB",
-     .min = 1024,
-     .max = 1024.0 * 1024 * 1024,
-     .help = "a larger input that is one record as a whole (a dump, a scrape) is refused"},
+    OPTION(struct file_config, include, OPTION_TEXT_LIST, .required = true,
+           .help =
+               "files, directories and patterns (`*`, `?`, `[a-z]`, `{a,b}`, `**`) to read; `-` is "
+               "standard input"),
+    OPTION(struct file_config, exclude, OPTION_TEXT_LIST,
+           .help =
+               "patterns of paths to leave out; one without a slash is compared with every name in "
+               "the path"),
+    OPTION(struct file_config, start_at, OPTION_CHOICE, .default_value = "beginning",
+           .choices = start_choices,
+           .help =
+               "where to begin in files that are there when following starts; files that appear "
+               "later are read from the beginning"),
+    OPTION(struct file_config, max_line_size, OPTION_SIZE, .default_value = "1MiB", .min = 1024,
+           .max = 64.0 * 1024 * 1024, .help = "a longer line or record is refused and skipped"),
+    OPTION(struct file_config, max_document_size, OPTION_SIZE, .default_value = "64MiB",
+           .min = 1024, .max = 1024.0 * 1024 * 1024,
+           .help = "a larger input that is one record as a whole (a dump, a scrape) is refused"),
     RECORD_OPTIONS(struct file_config, records),
-    {.name = "poll_interval",
-     .type = OPTION_DURATION,
-     .offset = AT(poll_interval),
-     .default_value = "1s",
-     .min = 0.01,
-     .max = 3600,
-     .help = "how often to look for new files, and for changes that the system did not tell"},
-    {.name = "max_sources",
-     .type = OPTION_INT,
-     .offset = AT(max_sources),
-     .default_value = "10000",
-     .min = 1,
-     .max = 1000000,
-     .help = "how many files are read at most; those beyond it are noted"},
+    OPTION(struct file_config, poll_interval, OPTION_DURATION, .default_value = "1s", .min = 0.01,
+           .max = 3600,
+           .help =
+               "how often to look for new files, and for changes that the system did not report"),
+    OPTION(struct file_config, finish_after, OPTION_DURATION, .default_value = "30s", .min = 0.01,
+           .max = 86400,
+           .help = "lines that wait for the rest of their report (a traceback) are used without it "
+                   "once the file has not changed for so long"),
+    OPTION(struct file_config, max_sources, OPTION_INT, .default_value = "10000", .min = 1,
+           .max = 1000000, .help = "how many files are read at most; those beyond it are noted"),
 };
 
 static void check_patterns(const struct text_list *list, const char *key,
@@ -99,6 +85,7 @@ static struct glob_list *parse_patterns(struct file_receiver *receiver,
 }
 
 static void make_finder(struct file_receiver *receiver) {
+    assert(receiver->config->max_sources > 0 && receiver->config->max_sources <= UINT32_MAX);
     const struct file_config *config = receiver->config;
     receiver->finder = (struct file_finder){
         .include = config->include,
@@ -106,9 +93,7 @@ static void make_finder(struct file_receiver *receiver) {
         .exclude_globs = parse_patterns(receiver, &config->exclude),
         .exclude_count = config->exclude.count,
         .max_sources = (uint32_t)config->max_sources,
-        .has_skip = receiver->quarantine.open,
-        .skip_device = receiver->quarantine.device,
-        .skip_inode = receiver->quarantine.inode,
+        .skip = receiver->reader.sink.quarantine.identity,
     };
 }
 
@@ -126,17 +111,18 @@ static enum status check_standard_input(const struct file_receiver *receiver, st
 static enum status file_start(void *instance, const void *config,
                               const struct component_context *context, struct error *error) {
     struct file_receiver *receiver = instance;
+    assert(receiver->magic == 0);
+    receiver->magic = FILE_RECEIVER_MAGIC;
     receiver->config = config;
     receiver->context = context;
     arena_init(&receiver->arena, 4096);
     found_list_init(&receiver->found);
     receiver->reader.input.descriptor = -1;
-    receiver->started = true;
     enum status status = check_standard_input(receiver, error);
     if (status != STATUS_OK)
         return status;
-    status = record_options_open(&receiver->config->records, context, &receiver->stamp,
-                                 &receiver->quarantine, error);
+    status = record_sink_open(&receiver->reader.sink, &receiver->config->records,
+                              receiver->config->max_line_size, context, error);
     if (status != STATUS_OK)
         return status;
     make_finder(receiver);
@@ -145,26 +131,24 @@ static enum status file_start(void *instance, const void *config,
 
 static void file_stop(void *instance) {
     struct file_receiver *receiver = instance;
-    if (!receiver->started)
+    if (receiver->magic != FILE_RECEIVER_MAGIC)
         return;
     file_reader_release(&receiver->reader);
-    quarantine_close(&receiver->quarantine);
+    record_sink_close(&receiver->reader.sink);
     found_list_release(&receiver->found);
     arena_release(&receiver->arena);
-    receiver->started = false;
+    receiver->magic = 0;
 }
 
 void file_receiver_attach(struct file_receiver *receiver, struct feed *feed) {
+    assert(feed != NULL && receiver->magic == FILE_RECEIVER_MAGIC);
     struct file_reader *reader = &receiver->reader;
     if (reader->sink.feed == feed)
         return;
-    reader->sink.feed = feed;
+    record_sink_attach(&reader->sink, feed);
     reader->input.stop_descriptor = feed_stop_descriptor(feed);
-    reader->sink.quarantine = &receiver->quarantine;
-    reader->sink.record_max = (size_t)receiver->config->max_line_size.bytes;
     reader->forced = format_chosen(receiver->config->records.format);
     reader->document_max = (size_t)receiver->config->max_document_size.bytes;
-    feed_stamp(feed, receiver->stamp);
 }
 
 void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed) {
@@ -180,6 +164,7 @@ void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed) 
 
 // Why nothing was found, from the notes of the search, as far as a message goes.
 static enum status nothing_found(const struct file_receiver *receiver, struct error *error) {
+    assert(receiver->found.count == 0 && receiver->config->include.count > 0);
     char text[ERROR_MESSAGE_MAX];
     size_t used = 0;
     text[0] = '\0';
@@ -198,11 +183,13 @@ static enum status nothing_found(const struct file_receiver *receiver, struct er
 
 static enum status file_list(void *instance, struct source_list *sources, struct error *error) {
     struct file_receiver *receiver = instance;
+    assert(receiver->magic == FILE_RECEIVER_MAGIC);
     struct found_list *found = &receiver->found;
     file_find(&receiver->finder, found);
     dump_leave_out_repeated(found);
     receiver->notes_said = 0;
-    receiver->reader.done_bytes = receiver->reader.total_bytes = 0;
+    file_reader_begin(&receiver->reader);
+    receiver->waiting = NULL;
     for (uint32_t i = 0; i < found->count; i++) {
         source_list_add(sources, found->files[i].path);
         receiver->reader.total_bytes += found->files[i].size;
@@ -214,14 +201,26 @@ static enum status file_read(void *instance, struct feed *feed, struct slice pat
                              struct error *error) {
     (void)error;
     struct file_receiver *receiver = instance;
+    assert(receiver->magic == FILE_RECEIVER_MAGIC);
     file_receiver_attach(receiver, feed);
     file_receiver_say_notes(receiver, feed);
-    file_read_path(&receiver->reader, path);
-    return STATUS_OK;
+    // Asked again for the first that waits: all others have been read.
+    struct file_reader *reader = &receiver->reader;
+    reader->may_wait = true;
+    if (!reader->by_folder && path.data == receiver->waiting) {
+        reader->by_folder = true;
+        file_zone_settle(reader);
+    }
+    if (file_read_path(reader, path))
+        return STATUS_OK;
+    if (receiver->waiting == NULL)
+        receiver->waiting = path.data;
+    return STATUS_AGAIN;
 }
 
 static enum status file_run(void *instance, struct feed *feed, struct error *error) {
     struct file_receiver *receiver = instance;
+    assert(receiver->magic == FILE_RECEIVER_MAGIC);
     file_receiver_attach(receiver, feed);
     return file_tail(receiver, feed, error);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are the next bytes of this file?
+// Reads files, and decompresses them when they are gzip.
 //
 // Plain files are read straight into the caller's room. gzip goes through one inflate stream that
 // is reset for each member, so that a small file that grows large costs time but no memory.
@@ -41,6 +41,7 @@ static bool wait_for_bytes(const struct file_input *input) {
 static enum status read_some(struct file_input *input, void *to, size_t room, size_t *got,
                              struct error *error) {
     *got = 0;
+    assert(input->descriptor >= 0 && room > 0);
     for (;;) {
         if (input->waits && !wait_for_bytes(input))
             return STATUS_OK;
@@ -66,6 +67,7 @@ static void begin_gzip(struct file_input *input) {
         input->stream_made = true;
     }
     inflateReset(&input->stream);
+    assert(input->peeked_count <= sizeof input->peeked);
     memcpy(input->raw, input->peeked, input->peeked_count);
     input->stream.next_in = input->raw;
     input->stream.avail_in = input->peeked_count;
@@ -98,6 +100,7 @@ static enum status begin(struct file_input *input, struct error *error) {
 }
 
 enum status file_input_attach(struct file_input *input, int descriptor, struct error *error) {
+    assert(descriptor >= 0);
     input->descriptor = descriptor;
     input->owned = input->gzip = input->ended = input->inflating = false;
     input->raw_done = input->made = 0;
@@ -127,6 +130,7 @@ enum status file_input_open(struct file_input *input, const char *path, struct e
 // -- gzip ---------------------------------------------------------------------------------------
 
 static enum status refill(struct file_input *input, struct error *error) {
+    assert(input->stream_made && input->raw != NULL);
     if (input->stream.avail_in > 0)
         return STATUS_OK;
     size_t got = 0;
@@ -137,6 +141,7 @@ static enum status refill(struct file_input *input, struct error *error) {
 }
 
 static void stop_with(struct file_input *input, const char *trouble) {
+    assert(input->raw_done >= input->stream.avail_in);
     snprintf(input->trouble, sizeof input->trouble, "%s, at byte %llu of the file", trouble,
              (unsigned long long)(input->raw_done - input->stream.avail_in));
     input->ended = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in this input, and what are its records?
+// Tells the format of an input and offers its records.
 //
 // One window that all inputs share: a block is read behind what is left of the block before, its
 // records are offered where they stand, and the batch is flushed before they move. The window grows
@@ -8,17 +8,22 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text/time_zone.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/json/keys.h"
+#include "receivers/decode/log/local_log.h"
+#include "receivers/decode/log/log.h"
 #include "receivers/decode/split.h"
+#include "receivers/records/body.h"
 
-#include <ctype.h>
+#include <assert.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { SESSION_MAX = 256 };
 
 void window_reserve(struct file_window *window, size_t size) {
+    assert(window->start <= window->end && window->end <= window->capacity);
     size_t rest = window->end - window->start;
     if (window->start > 0 && rest > 0)
         memmove(window->data, window->data + window->start, rest);
@@ -31,9 +36,29 @@ void window_reserve(struct file_window *window, size_t size) {
         capacity *= 2;
     window->data = memory_resize(window->data, capacity);
     window->capacity = capacity;
+    assert(window->capacity - window->end >= size);
+}
+
+static void add_local_path(struct file_reader *reader, struct slice path) {
+    reader->local_paths = memory_room(reader->local_paths, &reader->local_capacity,
+                                      reader->local_count, sizeof *reader->local_paths);
+    reader->local_paths[reader->local_count++] = memory_copy_text(path.data, path.size);
+}
+
+void file_reader_begin(struct file_reader *reader) {
+    for (uint32_t i = 0; i < reader->local_count; i++)
+        memory_give(reader->local_paths[i]);
+    memory_give(reader->local_paths);
+    reader->local_paths = NULL;
+    reader->local_count = reader->local_capacity = 0;
+    time_zone_close((struct time_zone *)(uintptr_t)reader->zone);
+    reader->zone = NULL;
+    reader->by_folder = false;
+    reader->done_bytes = reader->total_bytes = 0;
 }
 
 void file_reader_release(struct file_reader *reader) {
+    file_reader_begin(reader);
     file_input_release(&reader->input);
     memory_give(reader->window.data);
     reader->window = (struct file_window){.data = NULL};
@@ -46,6 +71,7 @@ static bool is_cut_short(const struct file_reader *reader) {
 // Reads one block behind the rest; false at the end, or when reading fails (which is noted).
 static bool fill(struct file_reader *reader, struct source *source) {
     struct file_window *window = &reader->window;
+    assert(reader->sink.feed != NULL && reader->input.descriptor >= 0);
     feed_flush(reader->sink.feed);
     window_reserve(window, FILE_BLOCK);
     size_t got = 0;
@@ -57,6 +83,7 @@ static bool fill(struct file_reader *reader, struct source *source) {
         feed_note(reader->sink.feed, feed_source_path(source), "%s", error.message);
         figures->unread = figures->bytes == 0;
     }
+    assert(got <= window->capacity - window->end);
     window->end += got;
     figures->bytes += got;
     if (reader->total_bytes > 0)
@@ -67,31 +94,88 @@ static bool fill(struct file_reader *reader, struct source *source) {
 
 // -- the format ---------------------------------------------------------------------------------
 
-static bool is_blank(struct slice text) {
-    for (size_t i = 0; i < text.size; i++) {
-        if (!isspace((unsigned char)text.data[i]))
-            return false;
+struct slice file_node_folder(struct feed *feed, struct slice path) {
+    size_t end = path.size;
+    for (size_t at = path.size; at-- > 0;) {
+        if (path.data[at] != '/' && at > 0)
+            continue;
+        size_t from = at + (path.data[at] == '/');
+        struct slice folder = {path.data + from, end > from ? end - from : 0};
+        if (end < path.size && feed_knows_node(feed, folder))
+            return folder;
+        end = at;
     }
-    return true;
+    return (struct slice){NULL, 0};
+}
+
+// Whether the input at hand may be of the node whose folder it lies in, and does not say so itself,
+// or says it by an address: other inputs may tell.
+static bool has_no_node(const struct file_reader *reader, struct slice path,
+                        enum format_kind kind) {
+    struct stat about;
+    if (reader->sink.known.node.size > 0 || memchr(path.data, '/', path.size) == NULL ||
+        fstat(reader->input.descriptor, &about) != 0 || !S_ISREG(about.st_mode))
+        return false;
+    switch (kind) {
+    case FORMAT_LOG:
+    case FORMAT_KERNEL_LOG:
+    case FORMAT_APP_LOG:
+        return !log_names_host(window_rest(&reader->window));
+    case FORMAT_AER_COUNTERS:
+    case FORMAT_ERROR_FILE:
+    case FORMAT_NCCL_RAS: // which knows nodes by their addresses
+        return true;
+    default:
+        return false;
+    }
+}
+
+uint64_t file_written_ns(int descriptor) {
+    struct stat about;
+    if (descriptor < 0 || fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) ||
+        about.st_mtim.tv_sec <= 0)
+        return clock_unix_ns();
+    return (uint64_t)about.st_mtim.tv_sec * 1000000000 + (uint64_t)about.st_mtim.tv_nsec;
+}
+
+// Whether it is a kernel log whose times say no zone, and nobody else does.
+static bool has_no_zone(const struct file_reader *reader, enum format_kind kind) {
+    struct stat about;
+    return reader->sink.known.zone == NULL && (kind == FORMAT_LOG || kind == FORMAT_KERNEL_LOG) &&
+           fstat(reader->input.descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
+           log_is_local(window_rest(&reader->window));
 }
 
 // Sets the decoder, with when the file was written last and how it ends; of a pipe neither is
 // known.
-static void set_decoder(struct source *source, const struct decoder_type *decoder, int descriptor) {
-    enum { TAIL_BYTES = 16 << 10 };
-    char tail[TAIL_BYTES];
+static void set_decoder(const struct file_reader *reader, struct source *source,
+                        const struct decoder_type *decoder, enum format_kind kind, int descriptor) {
+    // A kernel log may tell of several boots, and what lies before the last is to be known as that.
+    enum { TAIL_BYTES = 16 << 10, KERNEL_TAIL_BYTES = 4 << 20 };
+    const off_t tail_max = kind == FORMAT_KERNEL_LOG ? KERNEL_TAIL_BYTES : TAIL_BYTES;
+    char *tail = NULL;
     struct stat about;
-    struct decoder_input input = {.observed_ns = clock_unix_ns(), .is_file = true};
+    struct decoder_input input = reader->sink.known;
+    if (reader->by_folder && input.node.size == 0)
+        input.node = file_node_folder(reader->sink.feed, feed_source_path(source));
+    input.observed_ns = file_written_ns(descriptor);
+    input.is_file = true;
+    if (reader->zone != NULL && has_no_zone(reader, kind))
+        input.zone = reader->zone;
     if (descriptor >= 0 && fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
         about.st_mtim.tv_sec > 0) {
-        input.observed_ns =
-            (uint64_t)about.st_mtim.tv_sec * 1000000000 + (uint64_t)about.st_mtim.tv_nsec;
-        off_t from = about.st_size > TAIL_BYTES ? about.st_size - TAIL_BYTES : 0;
-        ssize_t got = pread(descriptor, tail, sizeof tail, from);
+        off_t size = about.st_size > tail_max ? tail_max : about.st_size;
+        tail = memory_take((size_t)size + 1);
+        ssize_t got = pread(descriptor, tail, (size_t)size, about.st_size - size);
         if (got > 0)
             input.tail = (struct slice){tail, (size_t)got};
     }
     feed_source_format(source, decoder, &input);
+    memory_give(tail);
+}
+
+enum format_kind file_forced_format(const struct file_reader *reader, struct slice path) {
+    return reader->forced != FORMAT_UNKNOWN ? reader->forced : format_of_path(path);
 }
 
 bool file_accept_format(struct file_reader *reader, struct source *source,
@@ -100,15 +184,20 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
     struct slice path = feed_source_path(source);
     const struct decoder_type *decoder = format_decoder(guess.kind);
     if (decoder != NULL) {
-        if (feed_source_decoder(source) == NULL)
-            set_decoder(source, decoder, descriptor);
+        // A file of lines may hold lines of other kinds, too; spans are a protocol of their own.
+        const char *name = decoder->name;
+        if (guess.layout == LAYOUT_LINES && reader->forced == FORMAT_UNKNOWN &&
+            guess.kind != FORMAT_SPANS)
+            decoder = &decoder_any;
+        if (feed_source_decoder(source) == NULL) {
+            set_decoder(reader, source, decoder, guess.kind, descriptor);
+            feed_source_figures(source)->format = name;
+        }
         return true;
     }
     switch (guess.kind) {
     case FORMAT_UNKNOWN:
-        feed_note(feed, path,
-                  "not read: nothing at its beginning is telemetry that is known; format: stormlog "
-                  "reads it as such all the same");
+        feed_note(feed, path, "not read: unrecognised format; name one with the option format");
         return false;
     case FORMAT_GZIP:
         feed_note(feed, path, "not read: it is gzip inside gzip");
@@ -119,18 +208,38 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
     }
 }
 
-// Reads until the format is known. False when there is nothing to read.
+// Lines, of which the last may have no newline.
+static uint64_t count_lines(struct slice text) {
+    uint64_t count = text.size > 0 && text.data[text.size - 1] != '\n';
+    for (size_t i = 0; i < text.size; i++)
+        count += text.data[i] == '\n';
+    return count;
+}
+
+// Reads until the format is known. False when there is nothing to read, or not yet.
 static bool find_format(struct file_reader *reader, struct source *source,
-                        struct format_guess *guess) {
+                        struct format_guess *guess, bool *waits) {
     bool more = true;
     do {
         more = fill(reader, source);
-        *guess = format_guess(window_rest(&reader->window), !more, reader->forced);
+        *guess = format_guess(window_rest(&reader->window), !more,
+                              file_forced_format(reader, feed_source_path(source)));
     } while (!guess->decided);
     if (!more && is_cut_short(reader))
         return false;
-    if (is_blank(window_rest(&reader->window)) && !more)
+    if (text_is_blank(window_rest(&reader->window)) && !more) {
+        feed_source_figures(source)->blank += count_lines(window_rest(&reader->window));
         return false;
+    }
+    bool first = reader->may_wait && !reader->by_folder;
+    bool local = first && has_no_zone(reader, guess->kind);
+    if (local)
+        add_local_path(reader, feed_source_path(source));
+    *waits = local || (first && has_no_node(reader, feed_source_path(source), guess->kind));
+    if (*waits) {
+        feed_source_figures(source)->bytes = 0;
+        return false;
+    }
     bool accepted = file_accept_format(reader, source, *guess, reader->input.descriptor);
     feed_source_figures(source)->unread = !accepted;
     return accepted;
@@ -162,12 +271,14 @@ static void read_lines(struct file_reader *reader, struct record_stream *stream)
         window->start += records_take_lines(sink, stream, window_rest(window));
         if (records_drop_long(sink, stream, window_rest(window)))
             window->start = window->end;
-        stream->offset += window->start - before;
+        stream->done.offset += window->start - before;
         if (is_cut_short(reader))
             return;
     } while (fill(reader, stream->source));
-    if (!is_cut_short(reader))
-        records_take_last(sink, stream, window_rest(window), false);
+    if (is_cut_short(reader))
+        return;
+    records_take_last(sink, stream, window_rest(window), false);
+    feed_source_finish(sink->feed, stream->source);
 }
 
 // -- documents ----------------------------------------------------------------------------------
@@ -196,6 +307,7 @@ static void check_session(struct session_check *check, struct slice record) {
     if (!check->wanted || !find_session(record, &session) || session.size == 0)
         return;
     if (check->size == 0) {
+        assert(session.size <= sizeof check->first);
         memcpy(check->first, session.data, session.size);
         check->size = (uint32_t)session.size;
     } else if (!slice_equal(session, (struct slice){check->first, check->size})) {
@@ -221,7 +333,7 @@ static bool take_items(struct file_reader *reader, struct record_stream *stream,
     for (;;) {
         struct slice record;
         enum split_step step = splitter_next(split, window_rest(&reader->window), &record);
-        stream->position = split->item;
+        stream->done.records = split->item;
         if (step == SPLIT_MORE)
             return true;
         if (step == SPLIT_FAULT)
@@ -232,6 +344,8 @@ static bool take_items(struct file_reader *reader, struct record_stream *stream,
             records_refuse_empty(&reader->sink, stream, split->item);
         else if (step == SPLIT_TOO_LONG)
             records_refuse_long(&reader->sink, stream, record, split->item);
+        else if (record.data[0] != '{')
+            records_refuse_item(&reader->sink, stream, record, split->item);
         else
             records_take_item(&reader->sink, stream, record, split->item);
         if (step == SPLIT_RECORD)
@@ -255,6 +369,7 @@ static void note_document_end(struct file_reader *reader, const struct record_st
 
 static void read_document(struct file_reader *reader, struct record_stream *stream,
                           enum format_layout layout, uint64_t skip) {
+    assert(layout != LAYOUT_LINES && layout != LAYOUT_WHOLE);
     struct splitter split;
     splitter_begin(&split, layout, reader->sink.record_max);
     struct session_check check = {.wanted = layout == LAYOUT_WRAPPER};
@@ -270,6 +385,7 @@ static void read_document(struct file_reader *reader, struct record_stream *stre
     }
     if (!more && is_cut_short(reader))
         return;
+    feed_source_finish(reader->sink.feed, stream->source);
     note_document_end(reader, stream, &split, !right);
     note_sessions(reader, stream, &check, split.summary);
 }
@@ -282,33 +398,36 @@ static void read_whole(struct file_reader *reader, struct record_stream *stream,
         more = fill(reader, stream->source);
     if (is_cut_short(reader) || skip > 0)
         return;
-    stream->position = 1;
+    stream->done.records = 1;
     struct slice record = window_rest(window);
     if (record.size > reader->document_max)
         records_refuse_long(&reader->sink, stream, record, 1);
     else
         records_take_item(&reader->sink, stream, record, 1);
+    feed_source_finish(reader->sink.feed, stream->source);
     feed_flush(reader->sink.feed);
     window->start = window->end;
 }
 
 // -- one input ----------------------------------------------------------------------------------
 
-void file_read_open(struct file_reader *reader, struct record_stream *stream,
+bool file_read_open(struct file_reader *reader, struct record_stream *stream,
                     struct read_start start) {
     struct source *source = stream->source;
-    stream->position = 0;
+    assert(source != NULL && reader->input.descriptor >= 0);
+    stream->done.records = 0;
     stream->skipping = false;
     struct format_guess guess;
+    bool waits = false;
     reader->window.start = reader->window.end = 0;
-    if (find_format(reader, source, &guess)) {
+    if (find_format(reader, source, &guess, &waits)) {
         if (guess.layout == LAYOUT_WHOLE) {
             read_whole(reader, stream, start.items);
         } else if (guess.layout != LAYOUT_LINES) {
             read_document(reader, stream, guess.layout, start.items);
         } else if (skip_bytes(reader, source, start.bytes)) {
-            stream->position = start.lines;
-            stream->offset = start.bytes;
+            stream->done.records = start.lines;
+            stream->done.offset = start.bytes;
             read_lines(reader, stream);
         }
         if (reader->input.trouble[0] != '\0')
@@ -317,9 +436,10 @@ void file_read_open(struct file_reader *reader, struct record_stream *stream,
     }
     feed_flush(reader->sink.feed);
     reader->window.start = reader->window.end = 0;
+    return !waits;
 }
 
-void file_read_path(struct file_reader *reader, struct slice path) {
+bool file_read_path(struct file_reader *reader, struct slice path) {
     struct error error;
     struct source *source = feed_source(reader->sink.feed, path);
     // A slice need not end in a zero byte.
@@ -329,10 +449,12 @@ void file_read_path(struct file_reader *reader, struct slice path) {
     if (status != STATUS_OK) {
         feed_note(reader->sink.feed, path, "not read: %s", error.message);
         feed_source_figures(source)->unread = true;
-        return;
+        return true;
     }
     struct record_stream stream = {.source = source};
-    file_read_open(reader, &stream, (struct read_start){0, 0, 0});
-    reader->done_bytes += reader->input.raw_done;
+    bool read = file_read_open(reader, &stream, (struct read_start){0, 0, 0});
+    if (read)
+        reader->done_bytes += reader->input.raw_done;
     file_input_close(&reader->input);
+    return read;
 }

@@ -7,6 +7,8 @@
 #include "receivers/file/input.h"
 #include "receivers/file/records.h"
 
+#include <assert.h>
+
 enum { FILE_BLOCK = 256 << 10 }; // bytes of one read
 
 // Bytes of an input that are not used yet. Keeps its memory.
@@ -18,6 +20,7 @@ struct file_window {
 };
 
 static inline struct slice window_rest(const struct file_window *window) {
+    assert(window->start <= window->end && window->end <= window->capacity);
     return (struct slice){window->data + window->start, window->end - window->start};
 }
 // Room for at least `size` bytes at the end, by moving the rest to the front and growing.
@@ -31,8 +34,16 @@ struct file_reader {
     enum format_kind forced; // by the option; FORMAT_UNKNOWN: it is found out
     size_t document_max;     // of an input that is one record
     bool to_the_end;         // a stop does not cut an input short
-    uint64_t done_bytes;     // of the inputs before this one, for progress
-    uint64_t total_bytes;    // 0: no progress is told
+    // A log that does not say whose it is waits until all others have named their nodes: it is of
+    // the nearest folder in its path that has the name of one.
+    bool may_wait;  // file_read_path leaves such files
+    bool by_folder; // all others have been read
+    // Kernel logs whose times say no zone wait, too (zone.h).
+    char **local_paths;
+    uint32_t local_count, local_capacity;
+    const struct time_zone *zone; // of these, once it is settled; NULL: UTC
+    uint64_t done_bytes;          // of the inputs before this one, for progress
+    uint64_t total_bytes;         // 0: no progress is told
 };
 
 // Where in an input to begin: nothing before it is offered, positions go on counting.
@@ -43,14 +54,24 @@ struct read_start {
 };
 
 // Reads a file, or "-" for standard input. What cannot be read is noted and no failure: the other
-// inputs go on.
-void file_read_path(struct file_reader *reader, struct slice path);
+// inputs go on. False: it waits (may_wait), and nothing of it has been read.
+bool file_read_path(struct file_reader *reader, struct slice path);
 // The same of what reader->input has open, as `source`.
-// `stream` says which; its position is that of the last record afterwards.
-void file_read_open(struct file_reader *reader, struct record_stream *stream,
+// `stream` says which; its position is that of the last record afterwards. False: as above.
+bool file_read_open(struct file_reader *reader, struct record_stream *stream,
                     struct read_start start);
 void file_reader_release(struct file_reader *reader);
+// Nothing has been read of the inputs that come.
+void file_reader_begin(struct file_reader *reader);
 
+// The nearest folder of the path that has the name of a node; empty: none.
+struct slice file_node_folder(struct feed *feed, struct slice path);
+// When the file was written last, or now when that is not known.
+uint64_t file_written_ns(int descriptor);
+
+// The format that the option names, or that a file of this name has beyond doubt; else
+// FORMAT_UNKNOWN.
+enum format_kind file_forced_format(const struct file_reader *reader, struct slice path);
 // Sets the source's decoder, or notes why the input is not read and returns false.
 // `descriptor`: the file, for its age and its end; -1: not known.
 bool file_accept_format(struct file_reader *reader, struct source *source,

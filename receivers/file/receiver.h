@@ -6,6 +6,7 @@
 #include "receivers/file/find/find.h"
 #include "receivers/file/read.h"
 #include "receivers/records/options.h"
+#include "receivers/records/sink.h"
 
 enum file_start { START_BEGINNING, START_END };
 
@@ -17,20 +18,22 @@ struct file_config {
     struct byte_size max_document_size;
     struct record_config records;
     struct duration poll_interval;
+    struct duration finish_after;
     int64_t max_sources;
 };
 
+enum { FILE_RECEIVER_MAGIC = 0x66696c65 };
+
 struct file_receiver {
+    uint32_t magic; // FILE_RECEIVER_MAGIC once it was started
     const struct file_config *config;
     const struct component_context *context;
-    bool started;
     struct arena arena; // patterns
     struct file_finder finder;
     struct found_list found;
     uint32_t notes_said; // of found.notes
-    struct feed_stamp stamp;
-    struct quarantine quarantine;
     struct file_reader reader;
+    const char *waiting; // path of the first file that waits for the others; NULL: none
 };
 
 // Tells what the last search noted; each note once.

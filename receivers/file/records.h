@@ -6,28 +6,8 @@
 // caller's bytes: feed_flush before they move.
 #pragma once
 
-#include "pipeline/component/feed.h"
-#include "receivers/records/quarantine.h"
-
-// Where the records of one receiver go.
-struct record_sink {
-    struct feed *feed;
-    struct quarantine *quarantine;
-    size_t record_max;
-    struct decode_fault fault; // of the record at hand
-};
-
-// How far one source has been cut.
-struct record_stream {
-    struct source *source;
-    uint64_t position; // lines or items so far
-    bool skipping;     // in the rest of a line that was too long
-    // Live: where positions are told (feed.h), and what they are made of. NULL: they are not.
-    struct source *place;
-    struct source_position at; // the file's own details are kept there (file_place.h)
-    uint64_t generation;       // how often the file began anew
-    uint64_t offset;           // in the file, of the bytes that are handed over
-};
+#include "receivers/file/stream.h"
+#include "receivers/records/sink.h"
 
 enum last_line {
     LAST_LINE_NONE, // nothing, or only white space, was left
@@ -42,7 +22,8 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
 // was refused, and may be dropped.
 bool records_drop_long(struct record_sink *sink, struct record_stream *stream, struct slice rest);
 // The input has ended and left `rest` without a newline: it is used when it is a whole JSON object
-// (`only_decodable`: and would be accepted), else dropped and noted.
+// (`only_decodable`: and would be accepted, since more may come) or, with nothing more to come, the
+// line of a log; else dropped and noted.
 enum last_line records_take_last(struct record_sink *sink, struct record_stream *stream,
                                  struct slice rest, bool only_decodable);
 // One record of a document.
@@ -51,5 +32,8 @@ void records_take_item(struct record_sink *sink, struct record_stream *stream, s
 // Refuses what never gets to the decoder; `start` is what there is of it.
 void records_refuse_long(struct record_sink *sink, struct record_stream *stream, struct slice start,
                          uint64_t position);
+// An item of a document that is no object.
+void records_refuse_item(struct record_sink *sink, struct record_stream *stream,
+                         struct slice record, uint64_t position);
 void records_refuse_empty(struct record_sink *sink, struct record_stream *stream,
                           uint64_t position);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client is told: the two paths' handlers and the words of their answers.
+// Handles the two paths, and writes their answers.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text/json_write.h"
 #include "receivers/decode/otlp/otlp.h"
 #include "receivers/http/receiver.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -16,78 +17,52 @@ static const char type_protobuf[] = "application/x-protobuf";
 
 // -- the key ------------------------------------------------------------------------------------
 
-// False when the header is there and wrong.
-static bool read_key(const struct http_request *request, const char **key) {
-    *key = http_request_header(request, "Idempotency-Key");
-    if (*key == NULL)
-        return true;
-    size_t size = strlen(*key);
-    for (size_t i = 0; i < size; i++) {
-        if ((*key)[i] < ' ' || (*key)[i] > '~')
-            return false;
-    }
-    return size > 0 && size <= HTTP_KEY_MAX;
-}
-
-static void say_bad_key(struct http_fault *fault) {
-    fault->status = 400;
-    fault->code = "bad_idempotency_key";
-    snprintf(fault->message, sizeof fault->message,
-             "Idempotency-Key must be 1 to %d printable ASCII characters.", HTTP_KEY_MAX);
-}
-
-// -- waiting for the store ----------------------------------------------------------------------
-
-// The answer is written already; it leaves now or when the store has the request.
-static void finish(struct http_receiver *receiver, const struct http_request *request,
-                   struct http_response *response, uint64_t ticket, bool otlp, bool protobuf) {
-    if (ticket == 0 || receiver->config->ack != ACK_STORED ||
-        ticket <= store_durable(receiver->store))
+// Sets work->key; a fault when the header is there and wrong.
+static void read_key(const struct http_request *request, struct http_work *work,
+                     struct http_fault *fault) {
+    const char *key = work->key = http_request_header(request, "Idempotency-Key");
+    if (key == NULL)
         return;
-    struct http_waiting waiting = {.exchange = request->exchange,
-                                   .response = response,
-                                   .otlp = otlp,
-                                   .otlp_protobuf = protobuf,
-                                   .ticket = ticket,
-                                   .until_ns = clock_monotonic_ns() + STORE_PATIENCE_NS};
-    http_answer_later(request);
-    http_completer_add(receiver, &waiting);
+    size_t size = strlen(key);
+    bool right = size > 0 && size <= HTTP_KEY_MAX;
+    for (size_t i = 0; i < size && right; i++)
+        right = key[i] >= ' ' && key[i] <= '~';
+    if (!right)
+        http_fault_set(fault, 400, "bad_idempotency_key",
+                       "Idempotency-Key must be 1 to %d printable ASCII characters.", HTTP_KEY_MAX);
 }
 
 // -- /v1/events ---------------------------------------------------------------------------------
 
 static void write_rejection(struct json_writer *json, const struct http_rejection *rejection) {
+    assert(rejection->category != DECODE_OK);
     json_object_open(json);
-    json_key(json, "index");
-    json_uint(json, rejection->index);
-    json_key(json, "code");
-    json_text(json, decode_category_name(rejection->category));
-    if (rejection->field[0] != '\0') {
-        json_key(json, "field");
-        json_text(json, rejection->field);
-    }
-    json_key(json, "message");
-    json_text(json, rejection->detail);
+    json_field_uint(json, "index", rejection->index);
+    json_field_text(json, "code", decode_category_name(rejection->category));
+    if (rejection->field[0] != '\0')
+        json_field_text(json, "field", rejection->field);
+    json_field_text(json, "message", rejection->detail);
     json_object_close(json);
 }
 
-static void write_events_answer(const struct http_work *work, struct http_response *response) {
+static void write_events_answer(const struct http_work *work, bool stored,
+                                struct http_response *response) {
+    assert(work->listed <= HTTP_LISTED_MAX && work->listed <= work->result.rejected);
+    response->status = work->result.status == 200 && !stored ? 202 : work->result.status;
+    response->content_type = type_json;
     struct json_writer json;
     json_begin(&json, &response->body, 0);
     json_object_open(&json);
-    json_key(&json, "accepted");
-    json_uint(&json, work->result.accepted);
-    json_key(&json, "rejected");
-    json_array_open(&json);
+    json_field_uint(&json, "accepted", work->result.accepted);
+    json_field_array_open(&json, "rejected");
     for (uint32_t i = 0; i < work->listed; i++)
         write_rejection(&json, &work->rejections[i]);
     json_array_close(&json);
-    json_key(&json, "rejected_count");
-    json_uint(&json, work->result.rejected);
-    if (work->repeated) {
-        json_key(&json, "repeated");
-        json_bool(&json, true);
-    }
+    json_field_uint(&json, "rejected_count", work->result.rejected);
+    if (work->result.other > 0)
+        json_field_uint(&json, "other", work->result.other);
+    if (work->repeated)
+        json_field_bool(&json, "repeated", true);
     json_object_close(&json);
     buffer_append_char(&response->body, '\n');
 }
@@ -99,37 +74,12 @@ static bool says_lines(const struct http_request *request) {
            type[sizeof type_json - 1] == 'l' || type[sizeof type_json - 1] == '-';
 }
 
-void http_events(void *context, const struct http_request *request,
-                 struct http_response *response) {
-    struct http_receiver *receiver = context;
-    struct http_fault fault = {.status = 0};
-    struct http_work *work = http_work_take(receiver);
-    if (!read_key(request, &work->key))
-        say_bad_key(&fault);
-    else
-        http_cut(receiver->config, request->body, says_lines(request), work, &fault);
-    if (fault.status == 0)
-        http_intake(receiver, work, &fault);
-    uint64_t ticket = 0;
-    if (fault.status != 0) {
-        http_error(response, fault.status, fault.code, fault.message);
-        response->retry_after_s = fault.retry_after_s;
-    } else {
-        bool stored = receiver->config->ack == ACK_STORED;
-        response->status = work->result.status == 200 && !stored ? 202 : work->result.status;
-        response->content_type = type_json;
-        write_events_answer(work, response);
-        ticket = work->ticket;
-    }
-    http_work_give(receiver, work);
-    finish(receiver, request, response, ticket, false, false);
-}
-
 // -- /v1/logs -----------------------------------------------------------------------------------
 
-static bool is_protobuf(const struct http_request *request) {
+static enum http_form otlp_form(const struct http_request *request) {
     const char *type = http_request_header(request, "Content-Type");
-    return type != NULL && strncasecmp(type, type_protobuf, sizeof type_protobuf - 1) == 0;
+    bool protobuf = type != NULL && strncasecmp(type, type_protobuf, sizeof type_protobuf - 1) == 0;
+    return protobuf ? FORM_OTLP_PROTOBUF : FORM_OTLP_JSON;
 }
 
 static void put_varint(struct buffer *out, uint64_t value) {
@@ -149,57 +99,55 @@ static void put_text(struct buffer *out, unsigned field, const char *text) {
     buffer_append_text(out, text);
 }
 
-// Numbers of google.rpc.Code for what HTTP says.
+// Number of google.rpc.Code for what HTTP says.
 static unsigned status_code(int status) {
-    switch (status) {
-    case 401:
-        return 16; // UNAUTHENTICATED
-    case 403:
-        return 7; // PERMISSION_DENIED
-    case 404:
-        return 5; // NOT_FOUND
-    case 405:
-        return 12; // UNIMPLEMENTED
-    case 429:
-        return 8; // RESOURCE_EXHAUSTED
-    case 500:
-        return 13; // INTERNAL
-    case 503:
-        return 14; // UNAVAILABLE
-    default:
-        return 3; // INVALID_ARGUMENT
-    }
+    static const struct {
+        int status;
+        unsigned code;
+    } rows[] = {{401, 16 /* UNAUTHENTICATED */},   {403, 7 /* PERMISSION_DENIED */},
+                {404, 5 /* NOT_FOUND */},          {405, 12 /* UNIMPLEMENTED */},
+                {429, 8 /* RESOURCE_EXHAUSTED */}, {500, 13 /* INTERNAL */},
+                {503, 14 /* UNAVAILABLE */}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].status == status)
+            return rows[i].code;
+    return 3; // INVALID_ARGUMENT
 }
 
-void http_otlp_status(bool protobuf, const char *code, const char *message,
+void http_write_fault(enum http_form form, const char *code, const char *message,
                       struct http_response *response) {
+    assert(response->status >= 400 && code != NULL && message != NULL);
+    if (form == FORM_EVENTS) {
+        http_error(response, response->status, code, message);
+        return;
+    }
     char text[600];
     snprintf(text, sizeof text, "%s: %s", code, message);
     unsigned number = status_code(response->status);
-    response->content_type = protobuf ? type_protobuf : type_json;
-    if (protobuf) {
+    if (form == FORM_OTLP_PROTOBUF) {
+        response->content_type = type_protobuf;
         put_tag(&response->body, 1, 0);
         put_varint(&response->body, number);
         put_text(&response->body, 2, text);
         return;
     }
+    response->content_type = type_json;
     struct json_writer json;
     json_begin(&json, &response->body, 0);
     json_object_open(&json);
-    json_key(&json, "code");
-    json_uint(&json, number);
-    json_key(&json, "message");
-    json_text(&json, text);
+    json_field_uint(&json, "code", number);
+    json_field_text(&json, "message", text);
     json_object_close(&json);
 }
 
 void http_otlp_error(void *context, const struct http_request *request, const char *code,
                      const char *message, struct http_response *response) {
     (void)context;
-    http_otlp_status(is_protobuf(request), code, message, response);
+    http_write_fault(otlp_form(request), code, message, response);
 }
 
 static void describe(const struct http_work *work, char *text, size_t size) {
+    assert(work->listed <= HTTP_LISTED_MAX);
     const struct http_rejection *first = &work->rejections[0];
     if (work->listed == 0)
         snprintf(text, size, "refused when they came first");
@@ -234,12 +182,9 @@ static void write_otlp_answer(const struct http_work *work, bool protobuf,
     if (rejected > 0) {
         char number[24];
         snprintf(number, sizeof number, "%llu", (unsigned long long)rejected);
-        json_key(&json, "partialSuccess");
-        json_object_open(&json);
-        json_key(&json, "rejectedLogRecords");
-        json_text(&json, number);
-        json_key(&json, "errorMessage");
-        json_text(&json, text);
+        json_field_object_open(&json, "partialSuccess");
+        json_field_text(&json, "rejectedLogRecords", number);
+        json_field_text(&json, "errorMessage", text);
         json_object_close(&json);
     }
     json_object_close(&json);
@@ -272,34 +217,60 @@ static void cut_logs(struct http_receiver *receiver, struct slice body, bool pro
     enum status status =
         protobuf ? otlp_logs_protobuf(body, &work->arena, take_log_record, &taking, &error)
                  : otlp_logs_json(body, &work->arena, take_log_record, &taking, &error);
-    if (status == STATUS_OK)
-        return;
-    fault->status = 400;
-    fault->code = "bad_otlp";
-    snprintf(fault->message, sizeof fault->message, "%.500s", error.message);
+    if (status != STATUS_OK)
+        http_fault_set(fault, 400, "bad_otlp", "%.500s", error.message);
 }
 
-void http_otlp(void *context, const struct http_request *request, struct http_response *response) {
-    struct http_receiver *receiver = context;
-    bool protobuf = is_protobuf(request);
+// -- either -------------------------------------------------------------------------------------
+
+// The answer is written already; it leaves now or when the store has the request.
+static void finish(struct http_receiver *receiver, const struct http_request *request,
+                   struct http_response *response, uint64_t ticket, enum http_form form) {
+    assert(ticket == 0 || receiver->store != NULL);
+    if (ticket == 0 || receiver->config->ack != ACK_STORED ||
+        ticket <= storage_durable(receiver->store))
+        return;
+    struct http_waiting waiting = {.exchange = request->exchange,
+                                   .response = response,
+                                   .form = form,
+                                   .ticket = ticket,
+                                   .until_ns = clock_monotonic_ns() + STORE_PATIENCE_NS};
+    http_answer_later(request);
+    http_completer_add(receiver, &waiting);
+}
+
+static void handle(struct http_receiver *receiver, const struct http_request *request,
+                   enum http_form form, struct http_response *response) {
     struct http_fault fault = {.status = 0};
     struct http_work *work = http_work_take(receiver);
-    if (!read_key(request, &work->key))
-        say_bad_key(&fault);
-    else
+    bool protobuf = form == FORM_OTLP_PROTOBUF;
+    read_key(request, work, &fault);
+    if (fault.status == 0 && form == FORM_EVENTS)
+        http_cut(receiver->config, request->body, says_lines(request), work, &fault);
+    else if (fault.status == 0)
         cut_logs(receiver, request->body, protobuf, work, &fault);
-    // A request without log records is fine, and nothing to be kept.
-    if (fault.status == 0 && (work->count > 0 || work->key != NULL))
+    // An OTLP request without log records is fine, and nothing to be kept.
+    if (fault.status == 0 && (form == FORM_EVENTS || work->count > 0 || work->key != NULL))
         http_intake(receiver, work, &fault);
-    uint64_t ticket = work->ticket;
+    uint64_t ticket = fault.status == 0 ? work->ticket : 0;
     if (fault.status != 0) {
         response->status = fault.status;
         response->retry_after_s = fault.retry_after_s;
-        http_otlp_status(protobuf, fault.code, fault.message, response);
-        ticket = 0;
+        http_write_fault(form, fault.code, fault.message, response);
+    } else if (form == FORM_EVENTS) {
+        write_events_answer(work, receiver->config->ack == ACK_STORED, response);
     } else {
         write_otlp_answer(work, protobuf, response);
     }
     http_work_give(receiver, work);
-    finish(receiver, request, response, ticket, true, protobuf);
+    finish(receiver, request, response, ticket, form);
+}
+
+void http_events(void *context, const struct http_request *request,
+                 struct http_response *response) {
+    handle(http_receiver_of(context), request, FORM_EVENTS, response);
+}
+
+void http_otlp(void *context, const struct http_request *request, struct http_response *response) {
+    handle(http_receiver_of(context), request, otlp_form(request), response);
 }

@@ -3,14 +3,15 @@
 //
 // The port is bound at the start, so that one that is taken is told at once; until the journal has
 // been read, requests are put off with 503.
-#include "receivers/http.h"
+#include "pipeline/component/component.h"
 
-#include "base/clock.h"
 #include "base/http/endpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "config/problem.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/http/receiver.h"
+#include "receivers/records/options.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,112 +25,49 @@ enum { TEND_MS = 1000, SPARE_ITEMS = 16384, SPARE_WORKS = 16, ARENA_BLOCK = 64 <
 
 static const char *const ack_choices[] = {"accepted", "stored", NULL};
 
-#define AT(field)         offsetof(struct http_config, field)
-#define AT_TIMEOUT(field) offsetof(struct http_timeouts, field)
-
 static const struct option timeout_rows[] = {
-    {.name = "headers",
-     .type = OPTION_DURATION,
-     .offset = AT_TIMEOUT(headers),
-     .default_value = "10s",
-     .min = 0.1,
-     .max = 3600,
-     .help = "for a request's headers to come"},
-    {.name = "body",
-     .type = OPTION_DURATION,
-     .offset = AT_TIMEOUT(body),
-     .default_value = "30s",
-     .min = 0.1,
-     .max = 3600,
-     .help = "for its body to come"},
-    {.name = "write",
-     .type = OPTION_DURATION,
-     .offset = AT_TIMEOUT(write),
-     .default_value = "30s",
-     .min = 0.1,
-     .max = 3600,
-     .help = "for the answer to be taken"},
-    {.name = "idle",
-     .type = OPTION_DURATION,
-     .offset = AT_TIMEOUT(idle),
-     .default_value = "60s",
-     .min = 0.1,
-     .max = 86400,
-     .help = "that a connection may rest between requests"},
+    OPTION(struct http_timeouts, headers, OPTION_DURATION, .default_value = "10s", .min = 0.1,
+           .max = 3600, .help = "for a request's headers to come"),
+    OPTION(struct http_timeouts, body, OPTION_DURATION, .default_value = "30s", .min = 0.1,
+           .max = 3600, .help = "for its body to come"),
+    OPTION(struct http_timeouts, write, OPTION_DURATION, .default_value = "30s", .min = 0.1,
+           .max = 3600, .help = "for the answer to be taken"),
+    OPTION(struct http_timeouts, idle, OPTION_DURATION, .default_value = "60s", .min = 0.1,
+           .max = 86400, .help = "that a connection may rest between requests"),
 };
 
 static const struct option options[] = {
-    {.name = "endpoint",
-     .type = OPTION_TEXT,
-     .offset = AT(endpoint),
-     .claim = CLAIM_ENDPOINT,
-     .address = true,
-     .default_value = "127.0.0.1:4318",
-     .help = "`HOST:PORT`, `[IPV6]:PORT` or `unix:/PATH` to listen on"},
-    {.name = "ack",
-     .type = OPTION_CHOICE,
-     .offset = AT(ack),
-     .default_value = "accepted",
-     .choices = ack_choices,
-     .help = "when a request is answered: once its events are in the pipelines (`accepted`), or "
-             "once they are on disk (`stored`, needs the extension file_storage)"},
+    OPTION(struct http_config, endpoint, OPTION_TEXT, .claim = CLAIM_ENDPOINT, .address = true,
+           .default_value = "127.0.0.1:4318",
+           .help = "`HOST:PORT`, `[IPV6]:PORT` or `unix:/PATH` to listen on"),
+    OPTION(
+        struct http_config, ack, OPTION_CHOICE, .default_value = "accepted", .choices = ack_choices,
+        .help = "when a request is answered: once its events are in the pipelines (`accepted`), or "
+                "once they are on disk (`stored`, needs the extension file_storage)"),
     RECORD_OPTIONS(struct http_config, records),
-    {.name = "max_request_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_request_size),
-     .default_value = "20MiB",
-     .min = 1024,
-     .max = 64.0 * 1024 * 1024,
-     .help = "a larger body is refused, before and after gzip is taken off"},
-    {.name = "max_record_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_record_size),
-     .default_value = "1MiB",
-     .min = 1024,
-     .max = 64.0 * 1024 * 1024,
-     .help = "a longer record is refused; the others of its request are taken"},
-    {.name = "max_pending_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_pending_size),
-     .default_value = "128MiB",
-     .min = 65536,
-     .max = 64.0 * 1024 * 1024 * 1024,
-     .help = "memory for all bodies that are being read; beyond it requests are put off"},
-    {.name = "max_connections",
-     .type = OPTION_INT,
-     .offset = AT(max_connections),
-     .default_value = "1024",
-     .min = 1,
-     .max = 65536,
-     .help = "connections at once; further ones wait to be let in"},
-    {.name = "max_connections_per_address",
-     .type = OPTION_INT,
-     .offset = AT(max_connections_per_address),
-     .default_value = "0",
-     .min = 0,
-     .max = 65536,
-     .help = "connections at once from one address; further ones are closed; 0: no bound"},
-    {.name = "threads",
-     .type = OPTION_INT,
-     .offset = AT(threads),
-     .default_value = "2",
-     .min = 1,
-     .max = 64,
-     .help = "threads that read requests, whatever the number of connections"},
-    {.name = "timeouts",
-     .type = OPTION_GROUP,
-     .offset = AT(timeouts),
-     .rows = timeout_rows,
-     .row_count = OPTION_COUNT(timeout_rows),
-     .help = "how long a client may take"},
+    OPTION(struct http_config, max_request_size, OPTION_SIZE, .default_value = "20MiB", .min = 1024,
+           .max = 64.0 * 1024 * 1024,
+           .help = "a larger body is refused, before and after decompression"),
+    OPTION(struct http_config, max_record_size, OPTION_SIZE, .default_value = "1MiB", .min = 1024,
+           .max = 64.0 * 1024 * 1024,
+           .help = "a longer record is refused; the others of its request are taken"),
+    OPTION(struct http_config, max_pending_size, OPTION_SIZE, .default_value = "128MiB",
+           .min = 65536, .max = 64.0 * 1024 * 1024 * 1024,
+           .help = "memory for all bodies that are being read; beyond it requests are put off"),
+    OPTION(struct http_config, max_connections, OPTION_INT, .default_value = "1024", .min = 1,
+           .max = 65536, .help = "connections at once; further ones wait to be let in"),
+    OPTION(struct http_config, max_connections_per_address, OPTION_INT, .default_value = "0",
+           .min = 0, .max = 65536,
+           .help = "connections at once from one address; further ones are closed; 0: no bound"),
+    OPTION(struct http_config, threads, OPTION_INT, .default_value = "2", .min = 1, .max = 64,
+           .help = "threads that read requests, whatever the number of connections"),
+    OPTION(struct http_config, timeouts, OPTION_GROUP, .rows = timeout_rows,
+           .row_count = OPTION_COUNT(timeout_rows), .help = "how long a client may take"),
     SERVER_SECURITY_OPTIONS(struct http_config),
-    {.name = "max_idempotency_keys",
-     .type = OPTION_INT,
-     .offset = AT(max_idempotency_keys),
-     .default_value = "65536",
-     .min = 1,
-     .max = 16777216,
-     .help = "how many values of Idempotency-Key are remembered; the oldest is forgotten first"},
+    OPTION(struct http_config, max_idempotency_keys, OPTION_INT, .default_value = "65536", .min = 1,
+           .max = 16777216,
+           .help =
+               "how many values of Idempotency-Key are remembered; the oldest is forgotten first"),
 };
 
 static void http_validate(const void *config, struct problem_list *problems) {
@@ -149,11 +87,11 @@ static void http_validate(const void *config, struct problem_list *problems) {
 // -- works --------------------------------------------------------------------------------------
 
 struct http_work *http_work_take(struct http_receiver *receiver) {
-    pthread_mutex_lock(&receiver->work_lock);
+    lock_take(&receiver->work_lock);
     struct http_work *work = receiver->spare;
     if (work != NULL)
         receiver->spare = work->next;
-    pthread_mutex_unlock(&receiver->work_lock);
+    lock_release(&receiver->work_lock);
     if (work == NULL) {
         work = memory_zero(1, sizeof *work);
         arena_init(&work->arena, ARENA_BLOCK);
@@ -174,6 +112,7 @@ void http_work_free(struct http_work *work) {
 }
 
 void http_work_give(struct http_receiver *receiver, struct http_work *work) {
+    assert(work->count <= work->capacity);
     // What a large request needed is not kept for small ones.
     if (work->capacity > SPARE_ITEMS) {
         memory_give(work->items);
@@ -183,7 +122,7 @@ void http_work_give(struct http_receiver *receiver, struct http_work *work) {
         arena_init(&work->arena, ARENA_BLOCK);
     }
     arena_reset(&work->arena);
-    pthread_mutex_lock(&receiver->work_lock);
+    lock_take(&receiver->work_lock);
     uint32_t spare = 0;
     for (const struct http_work *at = receiver->spare; at != NULL; at = at->next)
         spare++;
@@ -192,7 +131,7 @@ void http_work_give(struct http_receiver *receiver, struct http_work *work) {
         work->next = receiver->spare;
         receiver->spare = work;
     }
-    pthread_mutex_unlock(&receiver->work_lock);
+    lock_release(&receiver->work_lock);
     if (!keep)
         http_work_free(work);
 }
@@ -219,7 +158,7 @@ static void find_counters(struct http_receiver *receiver) {
 }
 
 static void count_answer(void *context, int status) {
-    struct http_receiver *receiver = context;
+    struct http_receiver *receiver = http_receiver_of(context);
     int i = 0;
     while (i < HTTP_CODES - 1 && codes[i] != status)
         i++;
@@ -234,13 +173,14 @@ static int admit(void *context, uint64_t bytes, uint32_t *retry_after_s) {
 }
 
 static enum status listen_now(struct http_receiver *receiver, struct error *error) {
+    assert(receiver->server == NULL);
     const struct http_config *config = receiver->config;
     struct http_server_options server = {
         .endpoint = config->endpoint,
         .paths = {{.path = "/v1/events",
                    .methods = "POST",
                    .content_types = "application/json application/x-ndjson application/jsonl "
-                                    "application/json-lines application/x-jsonlines",
+                                    "application/json-lines application/x-jsonlines text/plain",
                    .handler = http_events,
                    .context = receiver},
                   {.path = "/v1/logs",
@@ -285,17 +225,18 @@ static void say_open(const struct http_receiver *receiver) {
 static enum status http_start(void *instance, const void *config,
                               const struct component_context *context, struct error *error) {
     struct http_receiver *receiver = instance;
+    assert(receiver->magic == 0);
+    receiver->magic = HTTP_RECEIVER_MAGIC;
     receiver->config = config;
     receiver->context = context;
     receiver->store = context->store;
-    pthread_mutex_init(&receiver->lock, NULL);
-    pthread_mutex_init(&receiver->work_lock, NULL);
-    buffer_init(&receiver->row, STORE_BLOB_MAX);
+    lock_init(&receiver->lock);
+    lock_init(&receiver->work_lock);
+    buffer_init(&receiver->row, STORAGE_BLOB_MAX);
     repeats_init(&receiver->repeats, (uint32_t)receiver->config->max_idempotency_keys);
     http_shares_init(&receiver->shares);
     find_counters(receiver);
     receiver->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    receiver->started = true;
     if (receiver->wake < 0)
         return error_set_os(error, STATUS_OS, errno, "an eventfd cannot be made");
     if (receiver->config->ack == ACK_STORED && receiver->store == NULL)
@@ -303,8 +244,8 @@ static enum status http_start(void *instance, const void *config,
                          "ack: stored needs a place to keep requests: add the extension "
                          "file_storage and name it in service.extensions, or set ack: accepted");
     receiver->decoder = record_options_decoder(&receiver->config->records);
-    enum status status = record_options_open(&receiver->config->records, context, &receiver->stamp,
-                                             &receiver->quarantine, error);
+    enum status status = record_sink_open(&receiver->sink, &receiver->config->records,
+                                          receiver->config->max_record_size, context, error);
     if (status == STATUS_OK && receiver->store != NULL)
         status = http_completer_start(receiver, error);
     if (status == STATUS_OK)
@@ -314,12 +255,12 @@ static enum status http_start(void *instance, const void *config,
 
 static void http_stop(void *instance) {
     struct http_receiver *receiver = instance;
-    if (!receiver->started)
+    if (receiver->magic != HTTP_RECEIVER_MAGIC)
         return;
     http_server_stop(receiver->server, 0, false);
     receiver->server = NULL;
     http_completer_stop(receiver);
-    quarantine_close(&receiver->quarantine);
+    record_sink_close(&receiver->sink);
     repeats_release(&receiver->repeats);
     http_shares_release(&receiver->shares);
     buffer_release(&receiver->row);
@@ -330,9 +271,9 @@ static void http_stop(void *instance) {
     }
     if (receiver->wake >= 0)
         close(receiver->wake);
-    pthread_mutex_destroy(&receiver->work_lock);
-    pthread_mutex_destroy(&receiver->lock);
-    receiver->started = false;
+    lock_destroy(&receiver->work_lock);
+    lock_destroy(&receiver->lock);
+    receiver->magic = 0;
 }
 
 // -- running ------------------------------------------------------------------------------------
@@ -367,12 +308,10 @@ static void wait_for_stop(struct http_receiver *receiver, struct feed *feed) {
 }
 
 static enum status http_run(void *instance, struct feed *feed, struct error *error) {
-    struct http_receiver *receiver = instance;
+    struct http_receiver *receiver = http_receiver_of(instance);
     receiver->source = feed_source(feed, slice_of(receiver->context->id));
-    if (feed_source_decoder(receiver->source) == NULL)
-        feed_source_format(receiver->source, receiver->decoder,
-                           &(struct decoder_input){.observed_ns = clock_unix_ns()});
-    feed_stamp(feed, receiver->stamp);
+    record_options_format(receiver->source, receiver->decoder, &receiver->sink.known);
+    record_sink_attach(&receiver->sink, feed);
     say_open(receiver);
     say_listening(receiver);
     // Requests are put off until the journal has been read.

@@ -9,33 +9,17 @@
 #include "base/memory.h"
 #include "receivers/http/receiver.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { ENTRY_RECORDS_MAX = 4096, ENTRY_BYTES_MAX = 4 << 20, RETRY_MAX_S = 10 };
-
-static void set_busy(struct http_fault *fault, uint32_t retry_after_s) {
-    fault->status = 503;
-    fault->code = "busy";
-    fault->retry_after_s = retry_after_s;
-    snprintf(fault->message, sizeof fault->message,
-             "Nothing can be taken right now: try again later.");
-}
-
-static void set_over_share(struct http_fault *fault) {
-    fault->status = 429;
-    fault->code = "too_many_requests";
-    fault->retry_after_s = 1;
-    snprintf(fault->message, sizeof fault->message,
-             "More of this job waits for the disk than there is room left for other jobs: try "
-             "again later.");
-}
 
 bool http_is_blocked(struct http_receiver *receiver, uint32_t *retry_after_s) {
     struct feed *feed = atomic_load(&receiver->feed);
     *retry_after_s = 1;
     if (feed == NULL || feed_stopping(feed) || atomic_load(&receiver->restoring))
         return true;
-    if (!feed_blocked(feed) && (receiver->store == NULL || !store_full(receiver->store))) {
+    if (!feed_blocked(feed) && (receiver->store == NULL || !storage_full(receiver->store))) {
         if (atomic_load_explicit(&receiver->blocked_since_ns, memory_order_relaxed) != 0)
             atomic_store_explicit(&receiver->blocked_since_ns, 0, memory_order_relaxed);
         return false;
@@ -51,6 +35,7 @@ bool http_is_blocked(struct http_receiver *receiver, uint32_t *retry_after_s) {
 }
 
 uint32_t http_entry_end(const struct http_work *work, uint32_t first) {
+    assert(first <= work->count);
     uint64_t bytes = 0;
     uint32_t end = first;
     while (end < work->count && end - first < ENTRY_RECORDS_MAX &&
@@ -61,41 +46,33 @@ uint32_t http_entry_end(const struct http_work *work, uint32_t first) {
 
 // -- one item -----------------------------------------------------------------------------------
 
-static void keep(struct http_receiver *receiver, const struct http_item *item, uint64_t position) {
-    quarantine_keep(&receiver->quarantine, atomic_load(&receiver->feed), receiver->source, position,
-                    &receiver->fault, (struct slice){item->data, item->size});
-}
-
 static void list_rejection(struct http_receiver *receiver, struct http_work *work, uint32_t index) {
     work->result.rejected++;
     if (work->listed == HTTP_LISTED_MAX)
         return;
+    assert(index < work->count);
     struct http_rejection *rejection = &work->rejections[work->listed++];
     rejection->index = index;
-    rejection->category = receiver->fault.category;
+    rejection->category = receiver->sink.fault.category;
     snprintf(rejection->field, sizeof rejection->field, "%.*s", HTTP_FIELD_MAX - 1,
-             receiver->fault.field);
-    snprintf(rejection->detail, sizeof rejection->detail, "%s", receiver->fault.detail);
+             receiver->sink.fault.field);
+    snprintf(rejection->detail, sizeof rejection->detail, "%s", receiver->sink.fault.detail);
 }
 
 static void offer(struct http_receiver *receiver, struct http_work *work, uint32_t index) {
     const struct http_item *item = &work->items[index];
-    struct feed *feed = atomic_load(&receiver->feed);
+    assert(index < work->count && lock_is_held(&receiver->lock));
+    struct slice record = {item->data, item->size};
     uint64_t position = ++receiver->records;
-    if (item->refusal == DECODE_OK) {
-        struct slice record = {item->data, item->size};
-        if (feed_offer(feed, receiver->source, record, position, &receiver->fault) == DECODE_OK) {
-            work->result.accepted++;
-            return;
-        }
-    } else {
-        receiver->fault.category = item->refusal;
-        receiver->fault.field[0] = '\0';
-        receiver->fault.offset = 0;
-        snprintf(receiver->fault.detail, sizeof receiver->fault.detail, "%s", item->why);
-        feed_refuse(feed, receiver->source, position, &receiver->fault);
+    if (item->refusal == DECODE_OK &&
+        record_sink_offer(&receiver->sink, receiver->source, record, position)) {
+        work->result.accepted++;
+        return;
     }
-    keep(receiver, item, position);
+    if (item->refusal != DECODE_OK) {
+        record_sink_fault(&receiver->sink, item->refusal, "%s", item->why);
+        record_sink_refuse(&receiver->sink, receiver->source, record, position);
+    }
     list_rejection(receiver, work, index);
 }
 
@@ -115,6 +92,8 @@ static void offer_entries(struct http_receiver *receiver, struct http_work *work
         feed_source_reached(receiver->source, &position);
         for (; first < end; first++)
             offer(receiver, work, first);
+        // An entry stands by itself: it is taken, and read again, as a whole.
+        feed_source_finish(feed, receiver->source);
         feed_flush(feed);
     } while (first < work->count);
 }
@@ -123,23 +102,25 @@ static void offer_entries(struct http_receiver *receiver, struct http_work *work
 // it says the result, too.
 static void keep_key(struct http_receiver *receiver, struct http_work *work, uint64_t number,
                      bool stored) {
-    struct store_batch *batch = stored ? store_batch_new(receiver->store) : NULL;
+    assert(lock_is_held(&receiver->lock) && work->key != NULL);
+    struct storage_batch *batch = stored ? storage_batch_new(receiver->store) : NULL;
     if (batch != NULL)
         http_repeat_put(receiver, work, batch, number);
     uint64_t forgotten = repeats_add(&receiver->repeats, work->key, number, 0, work->result);
     if (batch != NULL) {
         if (forgotten != 0)
-            store_delete(batch, STORE_REPEATS, receiver->context->id, forgotten, forgotten);
-        work->ticket = store_submit(batch);
+            storage_delete(batch, STORAGE_REPEATS, receiver->context->id, forgotten, forgotten);
+        work->ticket = storage_submit(batch);
     }
     repeats_find(&receiver->repeats, work->key)->ticket = work->ticket;
 }
 
 static void take(struct http_receiver *receiver, struct http_work *work) {
+    assert(lock_is_held(&receiver->lock));
     bool stored = receiver->journaling;
     uint64_t number = receiver->sequence + 1;
     if (stored) {
-        struct store_batch *batch = store_batch_new(receiver->store);
+        struct storage_batch *batch = storage_batch_new(receiver->store);
         http_journal_put(receiver, work, batch);
         if (work->key != NULL) {
             // Should it end here, this is what a repeat is told: everything is in the journal.
@@ -147,10 +128,15 @@ static void take(struct http_receiver *receiver, struct http_work *work) {
             http_repeat_put(receiver, work, batch, number);
             work->result.accepted = 0;
         }
-        work->ticket = store_submit(batch);
+        work->ticket = storage_submit(batch);
     }
+    const struct source_figures *figures = feed_source_figures(receiver->source);
+    uint64_t other = figures->other;
     offer_entries(receiver, work);
-    if (work->result.accepted == 0 && work->result.rejected > 0)
+    other = figures->other - other;
+    work->result.other = other < work->result.accepted ? other : work->result.accepted;
+    work->result.accepted -= work->result.other;
+    if (work->result.accepted == 0 && work->result.other == 0 && work->result.rejected > 0)
         work->result.status = 400;
     if (work->key != NULL)
         keep_key(receiver, work, number, stored);
@@ -165,8 +151,8 @@ static struct slice first_record(const struct http_work *work) {
 static bool may_take(struct http_receiver *receiver, uint32_t share) {
     if (!receiver->journaling)
         return true;
-    http_shares_settle(&receiver->shares, store_durable(receiver->store));
-    return http_share_is_open(&receiver->shares, share, store_room(receiver->store));
+    http_shares_settle(&receiver->shares, storage_durable(receiver->store));
+    return http_share_is_open(&receiver->shares, share, storage_room(receiver->store));
 }
 
 static void count_share(struct http_receiver *receiver, const struct http_work *work,
@@ -182,11 +168,7 @@ static void count_share(struct http_receiver *receiver, const struct http_work *
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault) {
     uint32_t retry_after_s = 1;
     uint32_t share = http_share_of(&receiver->shares, first_record(work));
-    work->result = (struct repeat_result){.status = 200};
-    work->repeated = false;
-    work->ticket = 0;
-    work->listed = 0;
-    pthread_mutex_lock(&receiver->lock);
+    lock_take(&receiver->lock);
     const struct repeat *repeat =
         work->key == NULL ? NULL : repeats_find(&receiver->repeats, work->key);
     if (repeat != NULL) {
@@ -194,12 +176,16 @@ void http_intake(struct http_receiver *receiver, struct http_work *work, struct 
         work->result = repeat->result;
         work->ticket = repeat->ticket;
     } else if (http_is_blocked(receiver, &retry_after_s)) {
-        set_busy(fault, retry_after_s);
+        fault->retry_after_s = retry_after_s;
+        http_fault_set(fault, 503, "busy", "Nothing can be taken right now: try again later.");
     } else if (!may_take(receiver, share)) {
-        set_over_share(fault);
+        fault->retry_after_s = 1;
+        http_fault_set(fault, 429, "too_many_requests",
+                       "More of this job waits for the disk than there is room left for other "
+                       "jobs: try again later.");
     } else {
         take(receiver, work);
         count_share(receiver, work, share);
     }
-    pthread_mutex_unlock(&receiver->lock);
+    lock_release(&receiver->lock);
 }

@@ -10,10 +10,10 @@
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/http/receiver.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <unistd.h>
 
-enum { ROW_VERSION = 1, ROW_HEAD = 13, REPEAT_VERSION = 1, REPEAT_HEAD = 19, TEND_ENTRIES = 256 };
+enum { ROW_VERSION = 1, ROW_HEAD = 13, REPEAT_VERSION = 2, REPEAT_HEAD = 27, TEND_ENTRIES = 256 };
 
 static void put_number(struct buffer *out, uint64_t value, unsigned bytes) {
     for (unsigned i = 0; i < bytes; i++)
@@ -30,7 +30,8 @@ static uint64_t get_number(const char *at, unsigned bytes) {
 // -- writing ------------------------------------------------------------------------------------
 
 void http_journal_put(struct http_receiver *receiver, const struct http_work *work,
-                      struct store_batch *batch) {
+                      struct storage_batch *batch) {
+    assert(lock_is_held(&receiver->lock));
     struct buffer *row = &receiver->row;
     uint64_t number = receiver->sequence;
     uint32_t first = 0;
@@ -47,7 +48,7 @@ void http_journal_put(struct http_receiver *receiver, const struct http_work *wo
             buffer_append(row, (struct slice){item->data, size});
         }
         assert(!row->failed);
-        store_put(batch, STORE_JOURNAL, receiver->context->id, ++number, buffer_slice(row));
+        storage_put(batch, STORAGE_JOURNAL, receiver->context->id, ++number, buffer_slice(row));
     } while (first < work->count);
     receiver->journal_end = number;
     uint64_t one = 1;
@@ -56,15 +57,17 @@ void http_journal_put(struct http_receiver *receiver, const struct http_work *wo
 }
 
 void http_repeat_put(struct http_receiver *receiver, const struct http_work *work,
-                     struct store_batch *batch, uint64_t number) {
+                     struct storage_batch *batch, uint64_t number) {
+    assert(work->key != NULL && strlen(work->key) <= HTTP_KEY_MAX);
     struct buffer *row = &receiver->row;
     buffer_reset(row);
     put_number(row, REPEAT_VERSION, 1);
     put_number(row, (uint64_t)work->result.status, 2);
     put_number(row, work->result.accepted, 8);
     put_number(row, work->result.rejected, 8);
+    put_number(row, work->result.other, 8);
     buffer_append_text(row, work->key);
-    store_put(batch, STORE_REPEATS, receiver->context->id, number, buffer_slice(row));
+    storage_put(batch, STORAGE_REPEATS, receiver->context->id, number, buffer_slice(row));
 }
 
 // -- offering again -----------------------------------------------------------------------------
@@ -80,18 +83,20 @@ struct replay {
 
 static void offer_again(struct replay *replay, struct slice record, uint64_t position) {
     struct http_receiver *receiver = replay->receiver;
-    struct event event;
+    struct event event = {.position = position};
     arena_reset(&replay->arena);
-    if (record.size > 0 && receiver->decoder->decode(replay->state, record, &replay->arena, &event,
-                                                     &receiver->fault) == DECODE_OK)
+    if (record.size > 0 &&
+        !decode_refused(receiver->decoder->decode(replay->state, record, &replay->arena, &event,
+                                                  &receiver->sink.fault)))
         (void)feed_offer(atomic_load(&receiver->feed), receiver->source, record, position,
-                         &receiver->fault);
+                         &receiver->sink.fault);
 }
 
 // Pipelines take an entry only when they have the one before: where none is in the journal (it was
 // damaged, or deleted before a pipeline was added) they are given an empty one.
 static void fill_gap(struct http_receiver *receiver, uint64_t *next, uint64_t number) {
     struct source_position reached = {.detail = {receiver->records}};
+    assert(number > 0);
     for (; *next < number; ++*next) {
         reached.number = *next;
         feed_source_reached(receiver->source, &reached);
@@ -100,6 +105,7 @@ static void fill_gap(struct http_receiver *receiver, uint64_t *next, uint64_t nu
 }
 
 static void offer_row(struct replay *replay, uint64_t number, struct slice bytes) {
+    assert(bytes.size >= ROW_HEAD && number > 0);
     struct http_receiver *receiver = replay->receiver;
     uint64_t position = get_number(bytes.data + 1, 8);
     uint64_t count = get_number(bytes.data + 9, 4);
@@ -116,6 +122,8 @@ static void offer_row(struct replay *replay, uint64_t number, struct slice bytes
         offer_again(replay, (struct slice){at, size}, position + i);
         at += size;
     }
+    decoder_drop_held(receiver->decoder, replay->state, &replay->arena);
+    feed_source_finish(atomic_load(&receiver->feed), receiver->source);
     feed_flush(atomic_load(&receiver->feed));
     if (last > receiver->records)
         receiver->records = last;
@@ -149,8 +157,14 @@ static enum status replay_from(struct http_receiver *receiver, uint64_t first, u
                             .next = first,
                             .left = most};
     arena_init(&replay.arena, 4096);
-    enum status status = store_scan(receiver->store, STORE_JOURNAL, receiver->context->id, first,
-                                    UINT64_MAX, replay_row, &replay, error);
+    struct decoder_input input = receiver->sink.known;
+    input.observed_ns = 1;
+    if (receiver->decoder->begin != NULL)
+        receiver->decoder->begin(replay.state, &input);
+    enum status status = storage_scan(receiver->store, STORAGE_JOURNAL, receiver->context->id,
+                                      first, UINT64_MAX, replay_row, &replay, error);
+    if (receiver->decoder->release != NULL)
+        receiver->decoder->release(replay.state);
     arena_release(&replay.arena);
     memory_give(replay.state);
     *entries = replay.entries;
@@ -162,47 +176,52 @@ static enum status replay_from(struct http_receiver *receiver, uint64_t first, u
 static bool read_repeat(void *context, const char *name, uint64_t number, struct slice bytes) {
     (void)name;
     struct http_receiver *receiver = context;
-    if (bytes.size <= REPEAT_HEAD || bytes.data[0] != REPEAT_VERSION ||
-        bytes.size > REPEAT_HEAD + HTTP_KEY_MAX)
+    // The version before had no count of other lines.
+    bool is_old = bytes.size > 0 && bytes.data[0] == REPEAT_VERSION - 1;
+    size_t head = is_old ? REPEAT_HEAD - 8 : REPEAT_HEAD;
+    if (bytes.size <= head || (!is_old && bytes.data[0] != REPEAT_VERSION) ||
+        bytes.size > head + HTTP_KEY_MAX)
         return true;
     char key[HTTP_KEY_MAX + 1];
-    size_t size = bytes.size - REPEAT_HEAD;
-    memcpy(key, bytes.data + REPEAT_HEAD, size);
+    size_t size = bytes.size - head;
+    memcpy(key, bytes.data + head, size);
     key[size] = '\0';
     if (repeats_find(&receiver->repeats, key) != NULL)
         return true;
     struct repeat_result result = {.status = (int)get_number(bytes.data + 1, 2),
                                    .accepted = get_number(bytes.data + 3, 8),
-                                   .rejected = get_number(bytes.data + 11, 8)};
+                                   .rejected = get_number(bytes.data + 11, 8),
+                                   .other = is_old ? 0 : get_number(bytes.data + 19, 8)};
     (void)repeats_add(&receiver->repeats, key, number, 0, result);
     return true;
 }
 
 static enum status read_repeats(struct http_receiver *receiver, struct error *error) {
     const char *id = receiver->context->id;
-    enum status status =
-        store_scan(receiver->store, STORE_REPEATS, id, 0, UINT64_MAX, read_repeat, receiver, error);
+    enum status status = storage_scan(receiver->store, STORAGE_REPEATS, id, 0, UINT64_MAX,
+                                      read_repeat, receiver, error);
     // With a lower bound than before, the oldest are forgotten.
     if (status == STATUS_OK && receiver->repeats.count == receiver->repeats.max) {
         uint64_t oldest = receiver->repeats.ring[receiver->repeats.first].number;
         if (oldest > 1) {
-            struct store_batch *batch = store_batch_new(receiver->store);
-            store_delete(batch, STORE_REPEATS, id, 0, oldest - 1);
-            (void)store_submit(batch);
+            struct storage_batch *batch = storage_batch_new(receiver->store);
+            storage_delete(batch, STORAGE_REPEATS, id, 0, oldest - 1);
+            (void)storage_submit(batch);
         }
     }
     return status;
 }
 
 enum status http_journal_restore(struct http_receiver *receiver, struct error *error) {
+    assert(receiver->source != NULL && atomic_load(&receiver->feed) != NULL);
     struct source_position restored = feed_source_restored(receiver->source);
     receiver->sequence = restored.number;
     receiver->records = restored.detail[0];
     if (receiver->store == NULL)
         return STATUS_OK;
     const char *id = receiver->context->id;
-    uint64_t journal = store_last_number(receiver->store, STORE_JOURNAL, id);
-    uint64_t repeats = store_last_number(receiver->store, STORE_REPEATS, id);
+    uint64_t journal = storage_last_number(receiver->store, STORAGE_JOURNAL, id);
+    uint64_t repeats = storage_last_number(receiver->store, STORAGE_REPEATS, id);
     uint64_t last = journal > repeats ? journal : repeats;
     receiver->journal_end = journal;
     receiver->journaling = receiver->config->ack == ACK_STORED || journal > restored.number;
@@ -226,27 +245,27 @@ enum status http_journal_restore(struct http_receiver *receiver, struct error *e
 // -- meanwhile ----------------------------------------------------------------------------------
 
 bool http_journal_needs_tending(struct http_receiver *receiver) {
-    pthread_mutex_lock(&receiver->lock);
+    lock_take(&receiver->lock);
     bool needs = receiver->store != NULL && receiver->journal_end > receiver->deleted_to;
-    pthread_mutex_unlock(&receiver->lock);
+    lock_release(&receiver->lock);
     return needs;
 }
 
 void http_journal_tend(struct http_receiver *receiver) {
     struct feed *feed = atomic_load(&receiver->feed);
     uint64_t safe = feed_source_safe(feed, receiver->source).number;
-    pthread_mutex_lock(&receiver->lock);
+    lock_take(&receiver->lock);
     uint64_t to = safe < receiver->journal_end ? safe : receiver->journal_end;
     if (to > receiver->deleted_to) {
-        struct store_batch *batch = store_batch_new(receiver->store);
-        store_delete(batch, STORE_JOURNAL, receiver->context->id, 0, to);
-        (void)store_submit(batch);
+        struct storage_batch *batch = storage_batch_new(receiver->store);
+        storage_delete(batch, STORAGE_JOURNAL, receiver->context->id, 0, to);
+        (void)storage_submit(batch);
         receiver->deleted_to = to;
     }
-    pthread_mutex_unlock(&receiver->lock);
+    lock_release(&receiver->lock);
     // In pieces, so that requests come in between.
     for (bool more = true; more && !feed_stopping(feed);) {
-        pthread_mutex_lock(&receiver->lock);
+        lock_take(&receiver->lock);
         uint64_t entries = 0;
         struct error error;
         uint64_t lag = feed_lag(feed, receiver->source);
@@ -254,6 +273,6 @@ void http_journal_tend(struct http_receiver *receiver) {
             log_write(LOG_WARN, (struct log_site){"C2106", receiver->context->site},
                       "the journal cannot be read: %s", error.message);
         more = lag != 0 && entries == TEND_ENTRIES;
-        pthread_mutex_unlock(&receiver->lock);
+        lock_release(&receiver->lock);
     }
 }

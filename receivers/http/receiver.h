@@ -8,15 +8,17 @@
 
 #include "base/http/server.h"
 #include "base/metrics/metrics.h"
+#include "base/thread.h"
 #include "config/server_options.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/feed.h"
-#include "pipeline/store.h"
+#include "pipeline/component/storage.h"
 #include "receivers/http/repeats.h"
 #include "receivers/http/shares.h"
 #include "receivers/records/options.h"
+#include "receivers/records/sink.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdatomic.h>
 
 enum http_ack { ACK_ACCEPTED, ACK_STORED };
@@ -40,6 +42,9 @@ struct http_config {
     struct auth_server_config auth;
     int64_t max_idempotency_keys;
 };
+
+// What is posted and in which form it is answered.
+enum http_form { FORM_EVENTS, FORM_OTLP_JSON, FORM_OTLP_PROTOBUF };
 
 // -- one request --------------------------------------------------------------------------------
 
@@ -84,13 +89,16 @@ struct http_fault {
     char message[512];
 };
 
+void http_fault_set(struct http_fault *fault, int status, const char *code, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
 // -- the receiver -------------------------------------------------------------------------------
 
 // A request whose answer waits for the store.
 struct http_waiting {
     struct http_exchange *exchange;
     struct http_response *response;
-    bool otlp_protobuf, otlp;
+    enum http_form form;
     uint64_t ticket;
     uint64_t until_ns;
 };
@@ -98,7 +106,7 @@ struct http_waiting {
 struct http_completer {
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t changed;
     bool ending;
     struct http_waiting *items;
@@ -106,29 +114,29 @@ struct http_completer {
     uint32_t capacity;
 };
 
+enum { HTTP_RECEIVER_MAGIC = 0x68747470 };
+
 struct http_receiver {
+    uint32_t magic; // HTTP_RECEIVER_MAGIC once it was started
     const struct http_config *config;
     const struct component_context *context;
-    bool started;
     struct http_server *server;
     const struct decoder_type *decoder; // of the records at /v1/events
-    struct feed_stamp stamp;
-    struct store *store; // NULL: there is none
+    struct storage *store;              // NULL: there is none
     // Requests go into the journal: with `ack: stored`, and where an earlier run left entries.
     bool journaling;
     struct http_completer completer;
     struct metric *answers[HTTP_CODES];
     int wake; // eventfd: the journal has something to look after
 
-    pthread_mutex_t work_lock;
+    struct lock work_lock;
     struct http_work *spare;
 
-    pthread_mutex_t lock;        // the intake lock: of the feed and of what follows
+    struct lock lock;            // the intake lock: of the feed and of what follows
     _Atomic(struct feed *) feed; // NULL before and after the receiver runs
     atomic_bool restoring;       // the journal is being read
     struct source *source;
-    struct quarantine quarantine;
-    struct decode_fault fault;
+    struct record_sink sink;
     uint64_t sequence;    // of the last entry; they follow one another without gaps
     uint64_t records;     // offered so far
     uint64_t journal_end; // number of the last row that was put
@@ -139,43 +147,50 @@ struct http_receiver {
     atomic_uint_fast64_t blocked_since_ns; // 0: not blocked
 };
 
-// http_cut.c: what are the records of this body? `lines`: it was said to be JSON Lines. On a fault
-// nothing is to be taken.
+// The receiver that a callback is given.
+static inline struct http_receiver *http_receiver_of(void *context) {
+    struct http_receiver *receiver = context;
+    assert(receiver != NULL && receiver->magic == HTTP_RECEIVER_MAGIC);
+    return receiver;
+}
+
+// cut.c: lists the records of a body. `lines`: it was said to be JSON Lines. On a fault nothing is
+// to be taken.
 void http_cut(const struct http_config *config, struct slice body, bool lines,
               struct http_work *work, struct http_fault *fault);
 // False when there are too many.
 bool http_item_add(struct http_work *work, struct http_item item);
 
-// http_intake.c: offers the items, each once; fills work->result and the rejections.
+// intake.c: offers the items, each once; fills work->result and the rejections.
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault);
 // Whether nothing may be taken now, and for how long.
 bool http_is_blocked(struct http_receiver *receiver, uint32_t *retry_after_s);
 // The end of the entry that begins with item `first`.
 uint32_t http_entry_end(const struct http_work *work, uint32_t first);
 
-// http_journal.c
+// journal.c
 // Puts the rows of all entries of a request into `batch`, for numbers from receiver->sequence + 1.
 void http_repeat_put(struct http_receiver *receiver, const struct http_work *work,
-                     struct store_batch *batch, uint64_t number);
+                     struct storage_batch *batch, uint64_t number);
 void http_journal_put(struct http_receiver *receiver, const struct http_work *work,
-                      struct store_batch *batch);
+                      struct storage_batch *batch);
 // Offers what the checkpoint does not hold, and reads the keys; before the first request.
 enum status http_journal_restore(struct http_receiver *receiver, struct error *error) MUST_USE;
 // Deletes rows that are safe and offers what a pipeline was passed over with.
 void http_journal_tend(struct http_receiver *receiver);
 bool http_journal_needs_tending(struct http_receiver *receiver);
 
-// http_wait.c: answers once the store has it.
+// wait.c: answers once the store has it.
 enum status http_completer_start(struct http_receiver *receiver, struct error *error) MUST_USE;
 void http_completer_add(struct http_receiver *receiver, const struct http_waiting *waiting);
 void http_completer_stop(struct http_receiver *receiver);
 
-// http_answers.c
+// answers.c
 http_handler http_events;
 http_handler http_otlp;
 http_error_writer http_otlp_error;
-// The same for an answer whose request is not at hand; response->status is set.
-void http_otlp_status(bool protobuf, const char *code, const char *message,
+// Writes what is wrong with a request; response->status is set.
+void http_write_fault(enum http_form form, const char *code, const char *message,
                       struct http_response *response);
 
 struct http_work *http_work_take(struct http_receiver *receiver);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which requests were seen before, by their Idempotency-Key?
+// Remembers which requests were seen before, by their Idempotency-Key.
 //
 // The newest `max` keys with what their requests came to, found by hash, forgotten in the order in
 // which they came. Memory: some 100 bytes a key; it grows as keys come.
 #pragma once
 
+#include "base/hash/hash_index.h"
 #include "base/slice.h"
 
 #include <stdbool.h>
@@ -14,12 +15,11 @@ struct repeat_result {
     int status;
     uint64_t accepted;
     uint64_t rejected;
+    uint64_t other; // lines of no interest
 };
 
 struct repeat {
     char *key;
-    uint32_t hash;
-    uint32_t next; // in its bucket: place + 1, 0 at the end
     uint64_t number;
     uint64_t ticket; // of the store; 0: durable since the start
     struct repeat_result result;
@@ -31,8 +31,7 @@ struct repeats {
     uint32_t capacity;
     uint32_t first;
     uint32_t count;
-    uint32_t *buckets; // [bucket_count]: place + 1
-    uint32_t bucket_count;
+    struct hash_index by_key; // places in the ring
 };
 
 void repeats_init(struct repeats *repeats, uint32_t max);

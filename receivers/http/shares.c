@@ -4,11 +4,12 @@
 #include "base/hash/hash.h"
 #include "base/hash/seeded_hash.h"
 #include "base/memory.h"
+#include "base/text/cut.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { FIRST_DEBTS = 64, LOOK_MAX = 4096 };
+enum { LOOK_MAX = 4096 };
 
 void http_shares_init(struct http_shares *shares) {
     *shares = (struct http_shares){.seed = hash_seed()};
@@ -20,33 +21,14 @@ void http_shares_release(struct http_shares *shares) {
     shares->capacity = shares->first = shares->count = 0;
 }
 
-static struct slice behind(struct slice text, size_t size) {
-    return (struct slice){text.data + size, text.size - size};
-}
-
-static struct slice skip(struct slice text, const char *letters) {
-    while (text.size > 0 && strchr(letters, text.data[0]) != NULL)
-        text = behind(text, 1);
-    return text;
-}
-
 // The text as it stands there: this only tells one job from another, the decoder says which it is.
 static struct slice job_of(struct slice record) {
-    static const char key[] = "\"job_id\"";
-    struct slice text = record;
-    if (text.size > LOOK_MAX)
-        text.size = LOOK_MAX;
-    const char *at = memmem(text.data, text.size, key, sizeof key - 1);
-    if (at == NULL)
+    struct slice text = {record.data, record.size < LOOK_MAX ? record.size : LOOK_MAX};
+    if (!text_find(text, SLICE("\"job_id\""), &text))
         return SLICE("");
-    text = skip(behind(text, (size_t)(at - text.data) + sizeof key - 1), " \t:");
-    if (text.size == 0 || text.data[0] != '"')
-        return SLICE("");
-    text = behind(text, 1);
-    const char *end = memchr(text.data, '"', text.size);
-    if (end != NULL)
-        text.size = (size_t)(end - text.data);
-    return text;
+    while (text.size > 0 && memchr(" \t:", text.data[0], 3) != NULL)
+        text = text_from(text, 1);
+    return text_skip_char(&text, '"') ? text_until(text, '"') : SLICE("");
 }
 
 uint32_t http_share_of(const struct http_shares *shares, struct slice record) {
@@ -66,23 +48,14 @@ void http_shares_settle(struct http_shares *shares, uint64_t durable) {
 }
 
 bool http_share_is_open(const struct http_shares *shares, uint32_t share, uint64_t room) {
+    assert(share < HTTP_SHARES);
     return shares->waiting[share] == 0 || shares->waiting[share] < room;
 }
 
-static void grow(struct http_shares *shares) {
-    uint32_t capacity = shares->capacity == 0 ? FIRST_DEBTS : shares->capacity * 2;
-    struct http_debt *debts = memory_take(capacity * sizeof *debts);
-    for (uint32_t i = 0; i < shares->count; i++)
-        debts[i] = shares->debts[(shares->first + i) & (shares->capacity - 1)];
-    memory_give(shares->debts);
-    shares->debts = debts;
-    shares->capacity = capacity;
-    shares->first = 0;
-}
-
 void http_share_add(struct http_shares *shares, uint32_t share, uint64_t bytes, uint64_t ticket) {
-    if (shares->count == shares->capacity)
-        grow(shares);
+    assert(share < HTTP_SHARES);
+    shares->debts = memory_ring_room(shares->debts, &shares->capacity, shares->first, shares->count,
+                                     sizeof *shares->debts);
     uint32_t place = (shares->first + shares->count++) & (shares->capacity - 1);
     shares->debts[place] = (struct http_debt){ticket, bytes, share};
     shares->waiting[share] += bytes;

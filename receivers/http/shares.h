@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does one job have more waiting for the disk than it leaves for others?
+// Keeps one job from having more waiting for the disk than it leaves for others.
 //
 // What waits is counted by job. A job may have as much as there is room left: alone half of it all,
 // two that flood a third each. So there is always room for a job that sends less, however many

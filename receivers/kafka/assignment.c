@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which partitions are ours, from where are they read, and how far are they done?
+// Which partitions are ours, from where they are read, and how far they are done.
 //
 // Where to begin: behind what the checkpoint holds; else, when the group has committed an offset,
 // somebody else worked on the partition and culprit holds no state for it: then `rewind` before the
@@ -8,11 +8,12 @@
 // group has.
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text/cut.h"
 #include "receivers/kafka/receiver.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { ASK_MS = 10000, QUERY_MS = 5000 };
 
@@ -28,19 +29,22 @@ static rd_kafka_topic_partition_t *list_add(const struct kafka_library *library,
     return item;
 }
 
+static struct kafka_partition *partition_of(struct kafka_receiver *receiver,
+                                            const rd_kafka_topic_partition_t *item) {
+    return kafka_partition_of(receiver, item->topic, item->partition);
+}
+
 // -- where to begin -----------------------------------------------------------------------------
 
 // The time of the record that was committed last; 0: not told.
 static uint64_t committed_time_ms(const rd_kafka_topic_partition_t *item) {
-    const size_t mark = sizeof metadata_mark - 1;
-    char text[24];
-    if (item->metadata == NULL || item->metadata_size <= mark ||
-        item->metadata_size - mark >= sizeof text ||
-        memcmp(item->metadata, metadata_mark, mark) != 0)
+    if (item->metadata == NULL)
         return 0;
-    memcpy(text, (const char *)item->metadata + mark, item->metadata_size - mark);
-    text[item->metadata_size - mark] = '\0';
-    return strtoull(text, NULL, 10);
+    struct slice text = {item->metadata, item->metadata_size};
+    uint64_t time_ms = 0;
+    bool known =
+        text_skip(&text, slice_of(metadata_mark)) && text_take_number(&text, 1, 20, &time_ms);
+    return known ? time_ms : 0;
 }
 
 static uint64_t rewound_time_ms(const struct kafka_receiver *receiver,
@@ -56,13 +60,13 @@ static uint64_t rewound_time_ms(const struct kafka_receiver *receiver,
 static void rewind_committed(struct kafka_receiver *receiver,
                              rd_kafka_topic_partition_list_t *partitions,
                              const rd_kafka_topic_partition_list_t *committed) {
+    assert(committed->cnt == partitions->cnt);
     const struct kafka_library *library = receiver->library;
     if (receiver->config->rewind.ns == 0)
         return;
     rd_kafka_topic_partition_list_t *times = library->topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
-        const struct kafka_partition *partition = kafka_partition_of(
-            receiver, partitions->elems[i].topic, partitions->elems[i].partition);
+        const struct kafka_partition *partition = partition_of(receiver, &partitions->elems[i]);
         // With state of its own there is nothing to make up for.
         if (partition->next > 0 || committed->elems[i].offset <= 0)
             continue;
@@ -115,6 +119,7 @@ static int64_t first_offset(struct kafka_receiver *receiver, struct kafka_partit
 
 static bool ask_committed(struct kafka_receiver *receiver,
                           rd_kafka_topic_partition_list_t *committed) {
+    assert(receiver->consumer != NULL && committed->cnt > 0);
     rd_kafka_resp_err_t failure =
         receiver->library->committed(receiver->consumer, committed, ASK_MS);
     if (failure == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -134,8 +139,7 @@ static void choose_offsets(struct kafka_receiver *receiver,
     bool asked = ask_committed(receiver, committed);
     for (int i = 0; i < partitions->cnt; i++) {
         rd_kafka_topic_partition_t *item = &partitions->elems[i];
-        struct kafka_partition *partition =
-            kafka_partition_of(receiver, item->topic, item->partition);
+        struct kafka_partition *partition = partition_of(receiver, item);
         int64_t known = asked && committed->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR
                             ? committed->elems[i].offset
                             : -1;
@@ -212,12 +216,12 @@ static void say_taken(const struct kafka_receiver *receiver,
 
 static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
                             rd_kafka_topic_partition_list_t *partitions) {
+    assert(!receiver->closing);
     if (partitions->cnt > 0)
         choose_offsets(receiver, partitions);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *item = &partitions->elems[i];
-        struct kafka_partition *partition =
-            kafka_partition_of(receiver, item->topic, item->partition);
+        struct kafka_partition *partition = partition_of(receiver, item);
         partition->assigned = partition->behind = true;
         partition->end = -1;
         partition->out_of_range = false;
@@ -237,6 +241,7 @@ static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
 
 static void give_partitions(struct kafka_receiver *receiver, bool cooperative,
                             rd_kafka_topic_partition_list_t *partitions) {
+    assert(!receiver->closing);
     bool lost = receiver->library->assignment_lost(receiver->consumer) != 0;
     kafka_flush(receiver);
     if (!lost)
@@ -259,7 +264,7 @@ static void give_partitions(struct kafka_receiver *receiver, bool cooperative,
 
 void kafka_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t event,
                      rd_kafka_topic_partition_list_t *partitions, void *opaque) {
-    struct kafka_receiver *receiver = opaque;
+    struct kafka_receiver *receiver = kafka_receiver_of(opaque);
     (void)consumer;
     bool cooperative = is_cooperative(receiver);
     if (receiver->closing) {
@@ -291,22 +296,23 @@ void kafka_commit(struct kafka_receiver *receiver) {
             offsets = library->topic_partition_list_new(8);
         rd_kafka_topic_partition_t *item =
             list_add(library, offsets, partition, (int64_t)safe.number);
-        char text[sizeof metadata_mark + 24];
-        int size = snprintf(text, sizeof text, "%s%" PRIu64, metadata_mark, safe.detail[1]);
-        item->metadata = library->mem_malloc(NULL, (size_t)size + 1);
-        memcpy(item->metadata, text, (size_t)size + 1);
-        item->metadata_size = (size_t)size;
+        enum { METADATA_MAX = sizeof metadata_mark + 24 };
+        item->metadata = library->mem_malloc(NULL, METADATA_MAX);
+        item->metadata_size = (size_t)snprintf(item->metadata, METADATA_MAX, "%s%" PRIu64,
+                                               metadata_mark, safe.detail[1]);
+        assert(safe.number <= INT64_MAX);
         partition->asked = safe.number;
     }
     if (offsets == NULL)
         return;
+    assert(receiver->consumer != NULL);
     library->commit(receiver->consumer, offsets, 1);
     library->topic_partition_list_destroy(offsets);
 }
 
 void kafka_committed(rd_kafka_t *consumer, rd_kafka_resp_err_t failure,
                      rd_kafka_topic_partition_list_t *offsets, void *opaque) {
-    struct kafka_receiver *receiver = opaque;
+    struct kafka_receiver *receiver = kafka_receiver_of(opaque);
     (void)consumer;
     for (int i = 0; offsets != NULL && i < offsets->cnt; i++) {
         const rd_kafka_topic_partition_t *item = &offsets->elems[i];
@@ -351,6 +357,7 @@ static void assign_anew(struct kafka_receiver *receiver, const struct kafka_part
 }
 
 static void mend(struct kafka_receiver *receiver, struct kafka_partition *partition) {
+    assert(partition->assigned && partition->out_of_range);
     int64_t low, high;
     if (partition->unresolved) {
         partition->out_of_range = partition->unresolved = false;
@@ -366,7 +373,7 @@ static void mend(struct kafka_receiver *receiver, struct kafka_partition *partit
         if (receiver->first)
             feed_note(receiver->feed, feed_source_path(partition->source),
                       "it ends at offset %" PRId64 " but was read up to %" PRId64
-                      ": the topic was made anew or has lost records; it is read from its "
+                      ": the topic was created again or has lost records; it is read from its "
                       "beginning",
                       high, next);
         kafka_partition_restart(receiver, partition);
@@ -397,31 +404,30 @@ static const struct metric_family lag_seconds = {.name = "culprit_kafka_receiver
                                                  .type = METRIC_GAUGE,
                                                  .divisor = 1000};
 
-// As far as fetches have told; -1: not known.
+// How many records are between the next one and the end of the partition, as far as fetches have
+// told, and that end; -1: not known.
 static int64_t records_behind(const struct kafka_receiver *receiver,
-                              const struct kafka_partition *partition) {
-    int64_t low, high;
+                              const struct kafka_partition *partition, int64_t *end) {
+    assert(receiver->consumer != NULL);
+    int64_t low;
     if (receiver->library->get_watermark_offsets(receiver->consumer, partition->topic,
                                                  partition->number, &low,
-                                                 &high) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-        high < 0)
+                                                 end) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        *end < 0)
         return -1;
     int64_t next = partition->next >= 0 ? partition->next : low;
-    return high > next ? high - next : 0;
+    return *end > next ? *end - next : 0;
 }
 
 // Whether it has not yet reached what was its end when that was first told.
 static bool is_behind(const struct kafka_receiver *receiver, struct kafka_partition *partition) {
-    int64_t low = -1, high = -1;
     if (partition->end >= 0)
         return partition->next < partition->end;
-    if (receiver->library->get_watermark_offsets(receiver->consumer, partition->topic,
-                                                 partition->number, &low,
-                                                 &high) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-        high < 0)
-        return true;
-    partition->end = high;
-    return (partition->next >= 0 ? partition->next : low) < high;
+    int64_t end = -1;
+    int64_t behind = records_behind(receiver, partition, &end);
+    if (behind >= 0)
+        partition->end = end;
+    return behind != 0;
 }
 
 void kafka_look_whether_caught_up(struct kafka_receiver *receiver) {
@@ -447,7 +453,7 @@ void kafka_show_lag(struct kafka_receiver *receiver) {
         return;
     uint64_t now_ms = clock_unix_ns() / 1000000;
     for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;) {
-        int64_t behind = partition->assigned ? records_behind(receiver, partition) : -1;
+        int64_t end, behind = partition->assigned ? records_behind(receiver, partition, &end) : -1;
         if (behind < 0)
             continue;
         char number[16];

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "receivers/kafka/receiver.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -21,15 +22,13 @@ enum {
 
 static const uint64_t SECOND_NS = 1000000000;
 
-static const char *const strategies[] = {"cooperative-sticky", "range", "roundrobin"};
-static const char *const isolations[] = {"read_committed", "read_uncommitted"};
-
 // -- trouble ------------------------------------------------------------------------------------
 
 void kafka_say_trouble(struct kafka_receiver *receiver, enum kafka_trouble trouble,
                        const char *format, ...) {
     char text[256];
     va_list arguments;
+    assert(trouble != KAFKA_WELL && receiver->feed != NULL);
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
@@ -46,7 +45,7 @@ void kafka_end_trouble(struct kafka_receiver *receiver, enum kafka_trouble troub
 }
 
 static void note_error(rd_kafka_t *consumer, int code, const char *reason, void *opaque) {
-    struct kafka_receiver *receiver = opaque;
+    struct kafka_receiver *receiver = kafka_receiver_of(opaque);
     (void)consumer;
     if (receiver->closing)
         return;
@@ -140,6 +139,7 @@ bool kafka_take(struct kafka_receiver *receiver, int timeout_ms) {
     }
     kafka_end_trouble(receiver,
                       receiver->trouble == KAFKA_UNDELIVERED ? KAFKA_WELL : receiver->trouble);
+    assert(receiver->held_count < KAFKA_HELD_MAX);
     receiver->held[receiver->held_count++] = message;
     receiver->held_bytes += message->len;
     wake_fetching(receiver, message->len);
@@ -147,6 +147,7 @@ bool kafka_take(struct kafka_receiver *receiver, int timeout_ms) {
 }
 
 void kafka_flush(struct kafka_receiver *receiver) {
+    assert(receiver->handled <= receiver->held_count && receiver->held_count <= KAFKA_HELD_MAX);
     feed_flush(receiver->feed);
     for (uint32_t i = 0; i < receiver->handled; i++) {
         receiver->held_bytes -= receiver->held[i]->len;
@@ -209,14 +210,15 @@ static enum status set_numbers(struct kafka_receiver *receiver, rd_kafka_conf_t 
     return status;
 }
 
-static enum status set_up(struct kafka_receiver *receiver, rd_kafka_conf_t *conf,
-                          struct error *error) {
+static enum status set_up(struct kafka_client *client, rd_kafka_conf_t *conf, struct error *error) {
+    struct kafka_receiver *receiver = kafka_receiver_of(client);
     const struct kafka_library *library = receiver->library;
     const struct kafka_config *config = receiver->config;
     const struct kafka_setting settings[] = {
         {"group.id", receiver->group},
-        {"partition.assignment.strategy", strategies[config->strategy]},
-        {"isolation.level", isolations[config->isolation_level]},
+        {"group.instance.id", config->group_instance_id},
+        {"partition.assignment.strategy", kafka_strategy_choices[config->group_rebalance_strategy]},
+        {"isolation.level", kafka_isolation_choices[config->isolation_level]},
         {"enable.auto.commit", "false"},
         {"enable.auto.offset.store", "false"},
         {"auto.offset.reset", "error"},
@@ -228,17 +230,10 @@ static enum status set_up(struct kafka_receiver *receiver, rd_kafka_conf_t *conf
     library->conf_set_error_cb(conf, note_error);
     enum status status =
         kafka_conf_set_all(library, conf, settings, sizeof settings / sizeof settings[0], error);
-    if (status == STATUS_OK && config->group_instance_id != NULL)
-        status =
-            kafka_conf_set(library, conf, "group.instance.id", config->group_instance_id, error);
-    if (status == STATUS_OK)
-        status = set_numbers(receiver, conf, error);
-    if (status == STATUS_OK)
-        status = kafka_conf_finish(library, conf, &config->connection, error);
-    return status;
+    return status == STATUS_OK ? set_numbers(receiver, conf, error) : status;
 }
 
-static enum status subscribe(struct kafka_receiver *receiver, struct error *error) {
+enum status kafka_consumer_join(struct kafka_receiver *receiver, struct error *error) {
     const struct kafka_library *library = receiver->library;
     const struct text_list *topics = &receiver->config->topics;
     rd_kafka_topic_partition_list_t *list = library->topic_partition_list_new((int)topics->count);
@@ -253,27 +248,14 @@ static enum status subscribe(struct kafka_receiver *receiver, struct error *erro
 }
 
 enum status kafka_consumer_open(struct kafka_receiver *receiver, struct error *error) {
-    const struct kafka_library *library = receiver->library;
-    rd_kafka_conf_t *conf;
-    enum status status =
-        kafka_conf_begin(&receiver->client, &receiver->config->connection, &conf, error);
-    if (status != STATUS_OK)
-        return status;
-    status = set_up(receiver, conf, error);
-    if (status != STATUS_OK) {
-        library->conf_destroy(conf);
-        return status;
-    }
+    assert(receiver->consumer == NULL && receiver->held_count == 0);
     receiver->closing = receiver->fatal = false;
-    status = kafka_client_new(library, RD_KAFKA_CONSUMER, conf, &receiver->consumer, error);
+    enum status status = kafka_client_open(&receiver->client, &receiver->config->connection,
+                                           RD_KAFKA_CONSUMER, set_up, &receiver->consumer, error);
     if (status == STATUS_OK)
-        library->poll_set_consumer(receiver->consumer);
+        receiver->library->poll_set_consumer(receiver->consumer);
     // Callbacks need the feed: the group is joined by kafka_run.
     return status;
-}
-
-enum status kafka_consumer_join(struct kafka_receiver *receiver, struct error *error) {
-    return subscribe(receiver, error);
 }
 
 // -- the end ------------------------------------------------------------------------------------
@@ -300,6 +282,7 @@ void kafka_consumer_close(struct kafka_receiver *receiver, uint64_t budget_ns) {
     if (failure != NULL)
         library->error_destroy(failure);
     library->queue_destroy(queue);
+    assert(receiver->held_count == 0);
     library->destroy_flags(receiver->consumer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     receiver->consumer = NULL;
     struct kafka_partition *partition;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a message go that holds a record which is refused?
-//
-// To the dead-letter topic: key, value and headers as they were, with headers that say where it
-// came from and why, named as Kafka Connect names them. One at a time, waited for: only when the
-// brokers have it does culprit go on, so that no crash loses it. While that takes long the
-// partitions are paused and the consumer is polled, so that it stays in its group.
+// Puts a message that holds a refused record into the dead-letter topic: key, value and headers as
+// they were, with headers that say where it came from and why, named as Kafka Connect names them.
+// One at a time, waited for: only when the brokers have it does culprit go on, so that no crash
+// loses it. While that takes long the partitions are paused and the consumer is polled, so that it
+// stays in its group.
 #include "base/clock.h"
 #include "base/log.h"
 #include "receivers/kafka/receiver.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,6 +18,7 @@ static const uint64_t SECOND_NS = 1000000000;
 
 static void note_answer(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque) {
     struct kafka_client *client = opaque;
+    assert(client->magic == KAFKA_CLIENT_MAGIC);
     struct kafka_dead_letter *letter =
         (struct kafka_dead_letter *)(void *)((char *)client -
                                              offsetof(struct kafka_dead_letter, client));
@@ -28,20 +29,15 @@ static void note_answer(rd_kafka_t *producer, const rd_kafka_message_t *message,
 
 static void ignore_error(rd_kafka_t *producer, int code, const char *reason, void *opaque) {
     const struct kafka_client *client = opaque;
+    assert(client->magic == KAFKA_CLIENT_MAGIC);
     (void)producer;
     (void)code;
     log_write(LOG_INFO, (struct log_site){"C7012", client->site}, "dead letters: %s", reason);
 }
 
-static enum status open_producer(struct kafka_receiver *receiver, struct error *error) {
-    const struct kafka_library *library = receiver->library;
-    struct kafka_dead_letter *letter = &receiver->dead_letter;
-    letter->client = receiver->client;
-    rd_kafka_conf_t *conf;
-    enum status status =
-        kafka_conf_begin(&letter->client, &receiver->config->connection, &conf, error);
-    if (status != STATUS_OK)
-        return status;
+// The settings under `librdkafka` are the consumer's, but for those of connections, which both
+// take.
+static enum status set_up(struct kafka_client *client, rd_kafka_conf_t *conf, struct error *error) {
     const struct kafka_setting settings[] = {
         {"enable.idempotence", "true"},
         {"acks", "all"},
@@ -51,19 +47,17 @@ static enum status open_producer(struct kafka_receiver *receiver, struct error *
         {"message.max.bytes", "104857600"},
         {"queue.buffering.max.kbytes", "262144"},
     };
-    library->conf_set_dr_msg_cb(conf, note_answer);
-    library->conf_set_error_cb(conf, ignore_error);
-    // The settings under `librdkafka` are the consumer's, but for those of connections, which both
-    // take.
-    status =
-        kafka_conf_set_all(library, conf, settings, sizeof settings / sizeof settings[0], error);
-    if (status == STATUS_OK)
-        status = kafka_conf_finish(library, conf, &receiver->config->connection, error);
-    if (status != STATUS_OK) {
-        library->conf_destroy(conf);
-        return status;
-    }
-    return kafka_client_new(library, RD_KAFKA_PRODUCER, conf, &letter->producer, error);
+    client->library->conf_set_dr_msg_cb(conf, note_answer);
+    client->library->conf_set_error_cb(conf, ignore_error);
+    return kafka_conf_set_all(client->library, conf, settings, sizeof settings / sizeof settings[0],
+                              error);
+}
+
+static enum status open_producer(struct kafka_receiver *receiver, struct error *error) {
+    struct kafka_dead_letter *letter = &receiver->dead_letter;
+    letter->client = receiver->client;
+    return kafka_client_open(&letter->client, &receiver->config->connection, RD_KAFKA_PRODUCER,
+                             set_up, &letter->producer, error);
 }
 
 void kafka_dead_letter_close(struct kafka_receiver *receiver) {
@@ -78,38 +72,37 @@ void kafka_dead_letter_close(struct kafka_receiver *receiver) {
 
 // -- headers ------------------------------------------------------------------------------------
 
-static void add_text(const struct kafka_receiver *receiver, rd_kafka_headers_t *headers,
-                     const char *name, const char *text) {
-    receiver->library->header_add(headers, name, -1, text, (ssize_t)strlen(text));
-}
-
 static rd_kafka_headers_t *make_headers(const struct kafka_receiver *receiver,
                                         const rd_kafka_message_t *message,
                                         const struct kafka_partition *partition) {
     const struct kafka_library *library = receiver->library;
-    const struct decode_fault *fault = &receiver->fault;
+    const struct decode_fault *fault = &receiver->sink.fault;
     rd_kafka_headers_t *old;
     rd_kafka_headers_t *headers =
         library->message_headers(message, &old) == RD_KAFKA_RESP_ERR_NO_ERROR
             ? library->headers_copy(old)
             : library->headers_new(8);
-    char number[32];
+    char number[16], offset[32];
     char text[DECODE_FIELD_MAX + DECODE_DETAIL_MAX + 64];
-    add_text(receiver, headers, "__connect.errors.topic", partition->topic);
     snprintf(number, sizeof number, "%d", (int)partition->number);
-    add_text(receiver, headers, "__connect.errors.partition", number);
-    snprintf(number, sizeof number, "%" PRId64, message->offset);
-    add_text(receiver, headers, "__connect.errors.offset", number);
-    add_text(receiver, headers, "__connect.errors.connector.name", receiver->context->id);
-    add_text(receiver, headers, "__connect.errors.task.id", "0");
-    add_text(receiver, headers, "__connect.errors.stage", "VALUE_CONVERTER");
-    add_text(receiver, headers, "__connect.errors.class.name", "culprit");
-    add_text(receiver, headers, "__connect.errors.exception.class.name",
-             decode_category_name(fault->category));
+    snprintf(offset, sizeof offset, "%" PRId64, message->offset);
     snprintf(text, sizeof text, "%s%s%s%s%s", decode_category_name(fault->category),
              fault->field[0] == '\0' ? "" : " ", fault->field, fault->detail[0] == '\0' ? "" : ": ",
              fault->detail);
-    add_text(receiver, headers, "__connect.errors.exception.message", text);
+    const struct kafka_setting added[] = {
+        {"__connect.errors.topic", partition->topic},
+        {"__connect.errors.partition", number},
+        {"__connect.errors.offset", offset},
+        {"__connect.errors.connector.name", receiver->context->id},
+        {"__connect.errors.task.id", "0"},
+        {"__connect.errors.stage", "VALUE_CONVERTER"},
+        {"__connect.errors.class.name", "culprit"},
+        {"__connect.errors.exception.class.name", decode_category_name(fault->category)},
+        {"__connect.errors.exception.message", text},
+    };
+    for (size_t i = 0; i < sizeof added / sizeof added[0]; i++)
+        library->header_add(headers, added[i].key, -1, added[i].value,
+                            (ssize_t)strlen(added[i].value));
     return headers;
 }
 
@@ -120,6 +113,7 @@ static bool produce(struct kafka_receiver *receiver, const rd_kafka_message_t *m
                     const struct kafka_partition *partition) {
     const struct kafka_library *library = receiver->library;
     struct kafka_dead_letter *letter = &receiver->dead_letter;
+    assert(letter->producer != NULL);
     rd_kafka_headers_t *headers = make_headers(receiver, message, partition);
     letter->answered = false;
     // The message stays where it is until the answer has come.
@@ -147,6 +141,7 @@ static void stay_in_group(struct kafka_receiver *receiver, uint64_t waiting_sinc
 // True when there is nothing more to do about it.
 static bool is_settled(struct kafka_receiver *receiver) {
     const struct kafka_dead_letter *letter = &receiver->dead_letter;
+    assert(letter->answered);
     if (letter->answer == RD_KAFKA_RESP_ERR_NO_ERROR) {
         metric_add(receiver->counters.dead_letters, 1);
         kafka_end_trouble(receiver, KAFKA_UNDELIVERED);

@@ -3,142 +3,82 @@
 //
 // Start makes the consumer, which finds wrong settings at once, but waits for no broker. Stop comes
 // after the last checkpoint: what has become safe with it is committed then, and the group is left.
-#include "receivers/kafka/kafka.h"
+#include "pipeline/component/component.h"
 
+#include "base/clock.h"
+#include "base/kafka/library.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "config/problem.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/kafka/receiver.h"
+#include "receivers/records/options.h"
 
 #include <regex.h>
 #include <stdio.h>
 
 static const char *const start_choices[] = {"earliest", "latest", NULL};
-static const char *const strategy_choices[] = {"cooperative-sticky", "range", "roundrobin", NULL};
-static const char *const isolation_choices[] = {"read_committed", "read_uncommitted", NULL};
+const char *const kafka_strategy_choices[] = {"cooperative-sticky", "range", "roundrobin", NULL};
+const char *const kafka_isolation_choices[] = {"read_committed", "read_uncommitted", NULL};
 
 static const struct option dead_letter_rows[] = {
-    {.name = "topic",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct dead_letter_config, topic),
-     .help = "topic that messages with a refused record are put into, whole and with the reason"},
+    OPTION(struct dead_letter_config, topic, OPTION_TEXT,
+           .help =
+               "topic that messages with a refused record are put into, whole and with the reason"),
 };
-
-#define AT(field) offsetof(struct kafka_config, field)
 
 static const struct option options[] = {
     KAFKA_CONNECTION_OPTIONS(struct kafka_config, connection),
-    {.name = "topics",
-     .type = OPTION_TEXT_LIST,
-     .offset = AT(topics),
-     .required = true,
-     .help = "topics to read; an entry that begins with ^ is a regular expression"},
-    {.name = "group_id",
-     .type = OPTION_TEXT,
-     .offset = AT(group_id),
-     .default_value = "culprit",
-     .help = "consumer group; its members share the partitions"},
-    {.name = "group_instance_id",
-     .type = OPTION_TEXT,
-     .offset = AT(group_instance_id),
-     .help = "makes the membership static: after a restart within session_timeout this name gets "
-             "its partitions back without a rebalance"},
-    {.name = "initial_offset",
-     .type = OPTION_CHOICE,
-     .offset = AT(initial_offset),
-     .default_value = "earliest",
-     .choices = start_choices,
-     .help = "where to begin in a partition that nobody of the group has worked on"},
-    {.name = "session_timeout",
-     .type = OPTION_DURATION,
-     .offset = AT(session_timeout),
-     .default_value = "45s",
-     .min = 0.1,
-     .max = 3600,
-     .help = "how long a member may be silent before its partitions go to others"},
-    {.name = "heartbeat_interval",
-     .type = OPTION_DURATION,
-     .offset = AT(heartbeat_interval),
-     .default_value = "3s",
-     .min = 0.01,
-     .max = 3600,
-     .help = "how often a member shows that it lives"},
-    {.name = "max_poll_interval",
-     .type = OPTION_DURATION,
-     .offset = AT(max_poll_interval),
-     .default_value = "300s",
-     .min = 1,
-     .max = 86400,
-     .help = "how long handling what was taken may last before its partitions go to others"},
-    {.name = "group_rebalance_strategy",
-     .type = OPTION_CHOICE,
-     .offset = AT(strategy),
-     .default_value = "cooperative-sticky",
-     .choices = strategy_choices,
-     .help = "how the group shares the partitions"},
-    {.name = "isolation_level",
-     .type = OPTION_CHOICE,
-     .offset = AT(isolation_level),
-     .default_value = "read_committed",
-     .choices = isolation_choices,
-     .help = "whether records of transactions that were not committed are read"},
-    {.name = "min_fetch_size",
-     .type = OPTION_SIZE,
-     .offset = AT(min_fetch_size),
-     .default_value = "1B",
-     .min = 1,
-     .max = 100e6,
-     .help = "a broker waits for so much, up to max_fetch_wait, before it answers"},
-    {.name = "max_fetch_wait",
-     .type = OPTION_DURATION,
-     .offset = AT(max_fetch_wait),
-     .default_value = "250ms",
-     .min = 0.001,
-     .max = 300,
-     .help = "how long a broker waits for min_fetch_size"},
-    {.name = "max_partition_fetch_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_partition_fetch_size),
-     .default_value = "1MiB",
-     .min = 1024,
-     .max = 100e6,
-     .help = "how much of one partition is fetched at once; a larger message is fetched alone"},
-    {.name = "queue_size",
-     .type = OPTION_SIZE,
-     .offset = AT(queue_size),
-     .default_value = "16MiB",
-     .min = 1048576,
-     .max = 2147483648.0,
-     .help = "how much is fetched ahead, of all partitions together"},
-    {.name = "max_record_size",
-     .type = OPTION_SIZE,
-     .offset = AT(max_record_size),
-     .default_value = "1MiB",
-     .min = 1024,
-     .max = 64.0 * 1024 * 1024,
-     .help = "a longer record is refused"},
+    OPTION(struct kafka_config, topics, OPTION_TEXT_LIST, .required = true,
+           .help = "topics to read; an entry that begins with ^ is a regular expression"),
+    OPTION(struct kafka_config, group_id, OPTION_TEXT, .default_value = "culprit",
+           .help = "consumer group; its members share the partitions"),
+    OPTION(struct kafka_config, group_instance_id, OPTION_TEXT,
+           .help =
+               "makes the membership static: after a restart within session_timeout this name gets "
+               "its partitions back without a rebalance"),
+    OPTION(struct kafka_config, initial_offset, OPTION_CHOICE, .default_value = "earliest",
+           .choices = start_choices,
+           .help = "where to begin in a partition without a committed offset"),
+    OPTION(struct kafka_config, session_timeout, OPTION_DURATION, .default_value = "45s",
+           .min = 0.1, .max = 3600,
+           .help = "how long a member may be silent before its partitions go to others"),
+    OPTION(struct kafka_config, heartbeat_interval, OPTION_DURATION, .default_value = "3s",
+           .min = 0.01, .max = 3600, .help = "how often a member shows that it lives"),
+    OPTION(struct kafka_config, max_poll_interval, OPTION_DURATION, .default_value = "300s",
+           .min = 1, .max = 86400,
+           .help = "how long handling what was taken may last before its partitions go to others"),
+    OPTION(struct kafka_config, group_rebalance_strategy, OPTION_CHOICE,
+           .default_value = "cooperative-sticky", .choices = kafka_strategy_choices,
+           .help = "how the group shares the partitions"),
+    OPTION(struct kafka_config, isolation_level, OPTION_CHOICE, .default_value = "read_committed",
+           .choices = kafka_isolation_choices,
+           .help = "whether records of transactions that were not committed are read"),
+    OPTION(struct kafka_config, min_fetch_size, OPTION_SIZE, .default_value = "1B", .min = 1,
+           .max = 100e6,
+           .help = "a broker waits for so much, up to max_fetch_wait, before it answers"),
+    OPTION(struct kafka_config, max_fetch_wait, OPTION_DURATION, .default_value = "250ms",
+           .min = 0.001, .max = 300, .help = "how long a broker waits for min_fetch_size"),
+    OPTION(struct kafka_config, max_partition_fetch_size, OPTION_SIZE, .default_value = "1MiB",
+           .min = 1024, .max = 100e6,
+           .help =
+               "how much of one partition is fetched at once; a larger message is fetched alone"),
+    OPTION(struct kafka_config, queue_size, OPTION_SIZE, .default_value = "16MiB", .min = 1048576,
+           .max = 2147483648.0, .help = "how much is fetched ahead, of all partitions together"),
+    OPTION(struct kafka_config, max_record_size, OPTION_SIZE, .default_value = "1MiB", .min = 1024,
+           .max = 64.0 * 1024 * 1024, .help = "a longer record is refused"),
     RECORD_OPTIONS(struct kafka_config, records),
-    {.name = "rewind",
-     .type = OPTION_DURATION,
-     .offset = AT(rewind),
-     .default_value = "10m",
-     .min = 0,
-     .max = 30 * 86400.0,
-     .help =
-         "how far before the committed offset a partition is read that somebody else worked on"},
-    {.name = "max_senders",
-     .type = OPTION_INT,
-     .offset = AT(max_senders),
-     .default_value = "100000",
-     .min = 1,
-     .max = 10000000,
-     .help = "how many culprits are known whose records are told from repeats"},
-    {.name = "dead_letter",
-     .type = OPTION_GROUP,
-     .offset = AT(dead_letter),
-     .rows = dead_letter_rows,
-     .row_count = OPTION_COUNT(dead_letter_rows),
-     .help = "where messages with refused records go"},
+    OPTION(
+        struct kafka_config, rewind, OPTION_DURATION, .default_value = "10m", .min = 0,
+        .max = 30 * 86400.0,
+        .help =
+            "how far before the committed offset a partition is read that somebody else worked on"),
+    OPTION(struct kafka_config, max_senders, OPTION_INT, .default_value = "100000", .min = 1,
+           .max = 10000000,
+           .help = "how many culprits are known whose records are told from repeats"),
+    OPTION(struct kafka_config, dead_letter, OPTION_GROUP, .rows = dead_letter_rows,
+           .row_count = OPTION_COUNT(dead_letter_rows),
+           .help = "where messages with refused records go"),
 };
 
 // -- rules between options ----------------------------------------------------------------------
@@ -151,12 +91,13 @@ static void check_topics(const struct kafka_config *config, struct problem_list 
         regex_t pattern;
         if (topic[0] != '^') {
             if (!kafka_topic_is_valid(topic))
-                problem_add(problems, "topics",
-                            "\"%s\" is no topic: 1 to 249 letters, digits, dots, dashes and "
-                            "underscores; a regular expression begins with ^",
-                            topic);
+                problem_add(
+                    problems, "topics",
+                    "\"%s\" is not a valid topic: 1 to 249 letters, digits, dots, dashes and "
+                    "underscores; a regular expression begins with ^",
+                    topic);
         } else if (regcomp(&pattern, topic, REG_EXTENDED | REG_NOSUB) != 0) {
-            problem_add(problems, "topics", "\"%s\" is no regular expression", topic);
+            problem_add(problems, "topics", "\"%s\" is not a valid regular expression", topic);
         } else {
             regfree(&pattern);
         }
@@ -182,7 +123,7 @@ static void kafka_validate(const void *given, struct problem_list *problems) {
         problem_add(problems, "max_poll_interval", "it is shorter than session_timeout");
     const char *dead_letter = config->dead_letter.topic;
     if (dead_letter != NULL && !kafka_topic_is_valid(dead_letter))
-        problem_add(problems, "dead_letter.topic", "\"%s\" is no topic", dead_letter);
+        problem_add(problems, "dead_letter.topic", "\"%s\" is not a valid topic", dead_letter);
     for (uint32_t i = 0; dead_letter != NULL && i < config->topics.count; i++)
         if (strcmp(config->topics.items[i], dead_letter) == 0)
             problem_add(problems, "dead_letter.topic",
@@ -219,6 +160,7 @@ static void find_counters(struct kafka_receiver *receiver) {
 
 // A further pipeline reads on its own, so it is a group of its own.
 static char *group_name(const struct kafka_config *config, uint32_t copy) {
+    assert(config->group_id != NULL);
     size_t size = strlen(config->group_id) + 16;
     char *name = memory_take(size);
     if (copy == 0)
@@ -231,6 +173,7 @@ static char *group_name(const struct kafka_config *config, uint32_t copy) {
 static enum status kafka_start(void *instance, const void *config,
                                const struct component_context *context, struct error *error) {
     struct kafka_receiver *receiver = instance;
+    assert(!receiver->started && receiver->consumer == NULL);
     receiver->config = config;
     receiver->context = context;
     receiver->first = context->copy == 0;
@@ -241,8 +184,12 @@ static enum status kafka_start(void *instance, const void *config,
     receiver->group = group_name(receiver->config, context->copy);
     receiver->client.site = context->site;
     find_counters(receiver);
-    enum status status = record_options_open(&receiver->config->records, context, &receiver->stamp,
-                                             &receiver->quarantine, error);
+    enum status status = record_sink_open(&receiver->sink, &receiver->config->records,
+                                          receiver->config->max_record_size, context, error);
+    struct decoder_input input = receiver->sink.known;
+    input.observed_ns = clock_unix_ns();
+    if (receiver->decoder->begin != NULL)
+        receiver->decoder->begin(receiver->trial.state, &input);
     if (status == STATUS_OK)
         status = kafka_library_load(&receiver->library, error);
     if (status != STATUS_OK)
@@ -267,9 +214,11 @@ static void kafka_stop(void *instance) {
     for (uint32_t at = 0; (partition = kafka_partition_next(receiver, &at)) != NULL;)
         kafka_hide_lag(receiver, partition);
     kafka_partitions_release(receiver);
-    quarantine_close(&receiver->quarantine);
     arena_release(&receiver->trial.arena);
+    if (receiver->trial.state != NULL && receiver->decoder->release != NULL)
+        receiver->decoder->release(receiver->trial.state);
     memory_give(receiver->trial.state);
+    record_sink_close(&receiver->sink);
     memory_give(receiver->group);
 }
 

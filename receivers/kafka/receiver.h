@@ -3,14 +3,16 @@
 // start and stop, which come before and after it.
 #pragma once
 
+#include "base/hash/hash_index.h"
 #include "base/log.h"
 #include "base/metrics/metrics.h"
 #include "config/kafka_options.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/feed.h"
-#include "receivers/decode/split.h"
 #include "receivers/records/options.h"
+#include "receivers/records/sink.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 
 enum {
@@ -22,6 +24,8 @@ enum {
 };
 
 enum kafka_start { KAFKA_START_EARLIEST, KAFKA_START_LATEST };
+extern const char *const kafka_strategy_choices[];
+extern const char *const kafka_isolation_choices[];
 
 struct dead_letter_config {
     const char *topic;
@@ -36,7 +40,7 @@ struct kafka_config {
     struct duration session_timeout;
     struct duration heartbeat_interval;
     struct duration max_poll_interval;
-    int strategy;
+    int group_rebalance_strategy;
     int isolation_level;
     struct byte_size min_fetch_size;
     struct duration max_fetch_wait;
@@ -50,13 +54,6 @@ struct kafka_config {
 };
 
 // -- partitions and senders (partitions.c) ------------------------------------------------------
-
-// Entries by hash, open addressing; each begins with its hash.
-struct kafka_index {
-    uint64_t **slots;
-    uint32_t size; // a power of two, or 0
-    uint32_t count;
-};
 
 // One partition of a topic, kept when it goes to somebody else: it may come back.
 struct kafka_partition {
@@ -78,13 +75,20 @@ struct kafka_partition {
 
 // One sender within one partition.
 struct kafka_sender {
-    uint64_t hash;
     const struct kafka_partition *partition;
     struct source *source;
     uint64_t sequence; // the highest that was handed over
     struct kafka_sender *next_of_partition;
     uint32_t size;
     char name[];
+};
+
+// Items of one kind in the order in which they came, found by a hash.
+struct kafka_index {
+    void **items; // struct kafka_partition or struct kafka_sender
+    uint32_t count;
+    uint32_t capacity;
+    struct hash_index by_hash;
 };
 
 // -- the receiver -------------------------------------------------------------------------------
@@ -110,7 +114,7 @@ struct kafka_counters {
 };
 
 struct kafka_receiver {
-    struct kafka_client client; // opaque of the consumer; first
+    struct kafka_client client; // the receiver is the consumer's opaque: this comes first
     const struct kafka_library *library;
     const struct kafka_config *config;
     const struct component_context *context;
@@ -118,12 +122,11 @@ struct kafka_receiver {
     bool started;
     bool first; // not a further copy: counts, quarantines and notes
     const struct decoder_type *decoder;
-    struct feed_stamp stamp;
     char *group;
-    struct quarantine quarantine;
     struct kafka_trial trial;
     struct kafka_dead_letter dead_letter;
-    struct decode_fault fault;
+    struct record_sink sink;
+    bool held_refused; // records of the message at hand, after they had been held
 
     rd_kafka_t *consumer;
     uint64_t renew_at_ns; // when the consumer is made anew; 0: it is there
@@ -150,6 +153,13 @@ struct kafka_receiver {
     enum kafka_trouble trouble;
     struct kafka_counters counters;
 };
+
+// The receiver whose consumer calls back.
+static inline struct kafka_receiver *kafka_receiver_of(void *opaque) {
+    struct kafka_receiver *receiver = opaque;
+    assert(receiver != NULL && receiver->client.magic == KAFKA_CLIENT_MAGIC);
+    return receiver;
+}
 
 static inline struct log_site kafka_site(const struct kafka_receiver *receiver, const char *code) {
     return (struct log_site){code, receiver->context->site};
@@ -205,32 +215,14 @@ void kafka_partitions_release(struct kafka_receiver *receiver);
 
 // records.c: one message. False: it is not to be handled now (stopping, or no longer ours).
 bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *message);
-
-// values.c: the records of a value, one after the other.
-struct kafka_items {
-    enum { KAFKA_ONE, KAFKA_LINES, KAFKA_DOCUMENT, KAFKA_NOTHING } kind;
-    struct slice rest;
-    struct slice value;
-    size_t record_max;
-    struct splitter split;
-    bool ended;
-};
-struct kafka_item {
-    struct slice record;
-    enum decode_category refusal; // DECODE_OK: it is for the decoder
-    char why[DECODE_DETAIL_MAX];
-};
-// The value is one record, as it stands.
-void kafka_items_one(struct kafka_items *items, const struct kafka_config *config,
-                     struct slice value);
-void kafka_items_begin(struct kafka_items *items, const struct kafka_config *config,
-                       struct slice value, bool known);
-bool kafka_items_next(struct kafka_items *items, struct kafka_item *item);
+// For feed_on_refusal: the message at hand is kept as a whole.
+void kafka_held_refused(void *context, const struct source *source, struct slice record,
+                        uint64_t position, const struct decode_fault *fault);
 
 // dead_letter.c: waits until the brokers have it. False: not to be handled now.
 bool kafka_dead_letter_send(struct kafka_receiver *receiver, const rd_kafka_message_t *message,
                             const struct kafka_partition *partition);
 void kafka_dead_letter_close(struct kafka_receiver *receiver);
 
-// kafka_run.c
+// run.c
 enum status kafka_run(void *instance, struct feed *feed, struct error *error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of one message of a topic?
+// Handles one message of a topic.
 //
 // What its headers say is read, repeats and empty ones are dropped, the rest is offered record by
 // record. With a dead-letter topic each message is decoded once before anything of it is offered:
@@ -7,12 +7,14 @@
 // that is not certain. Slices point into the message, which is kept until the feed is flushed.
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/memory.h"
+#include "base/text/cut.h"
+#include "receivers/decode/formats.h"
 #include "receivers/kafka/receiver.h"
 
 #include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/records/body.h"
 
-#include <stdio.h>
+#include <assert.h>
 
 // What another culprit says of the record.
 struct headers {
@@ -37,37 +39,23 @@ struct handling {
 
 // -- headers ------------------------------------------------------------------------------------
 
-static bool read_number(struct slice text, uint64_t *number) {
-    uint64_t value = 0;
-    if (text.size == 0 || text.size > 20)
-        return false;
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned digit = (unsigned)(text.data[i] - '0');
-        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
-            return false;
-        value = value * 10 + digit;
-    }
-    *number = value;
-    return true;
-}
-
 static void read_header(struct headers *headers, struct slice name, struct slice value) {
     uint64_t number;
     if (slice_equal(name, SLICE("culprit-sender"))) {
         if (value.size > 0 && value.size <= KAFKA_SENDER_MAX)
             headers->sender = value;
     } else if (slice_equal(name, SLICE("culprit-sequence"))) {
-        if (read_number(value, &number))
+        if (text_number(value, 20, &number))
             headers->sequence = number;
     } else if (slice_equal(name, SLICE("culprit-job"))) {
         headers->job = intern(value);
         if (headers->job == STRING_REFUSED)
             headers->fault = "no more distinct names are taken";
     } else if (slice_equal(name, SLICE("culprit-generation"))) {
-        if (read_number(value, &number) && number <= UINT32_MAX)
+        if (text_number(value, 20, &number) && number <= UINT32_MAX)
             headers->carried.generation = (uint32_t)number;
     } else if (slice_equal(name, SLICE("culprit-first-sample"))) {
-        if (read_number(value, &number))
+        if (text_number(value, 20, &number))
             headers->carried.first_sample_ns = number;
     } else if (slice_equal(name, SLICE("culprit-format"))) {
         headers->known = format_is_decoder(value);
@@ -111,6 +99,7 @@ static void reach(struct kafka_receiver *receiver, const struct handling *handli
         time_ms = 0;
     if (time_ms > partition->time_ms)
         partition->time_ms = time_ms;
+    assert(message->offset >= 0 && message->offset + 1 >= partition->next);
     partition->next = message->offset + 1;
     struct source_position position = {
         .number = (uint64_t)message->offset + 1,
@@ -125,37 +114,49 @@ static void reach(struct kafka_receiver *receiver, const struct handling *handli
 
 // -- records ------------------------------------------------------------------------------------
 
-static void set_fault(struct kafka_receiver *receiver, enum decode_category category,
-                      const char *why) {
-    receiver->fault.category = category;
-    receiver->fault.field[0] = '\0';
-    receiver->fault.offset = 0;
-    snprintf(receiver->fault.detail, sizeof receiver->fault.detail, "%s", why);
-}
-
 // The whole message, once.
 static void keep(struct kafka_receiver *receiver, struct handling *handling) {
-    if (handling->kept)
-        return;
+    assert(handling->source != NULL);
+    if (!handling->kept)
+        record_sink_keep(&receiver->sink, handling->source, handling->value,
+                         (uint64_t)handling->message->offset + 1);
     handling->kept = true;
-    quarantine_keep(&receiver->quarantine, receiver->feed, handling->source,
-                    (uint64_t)handling->message->offset + 1, &receiver->fault, handling->value);
+}
+
+void kafka_held_refused(void *context, const struct source *source, struct slice record,
+                        uint64_t position, const struct decode_fault *fault) {
+    (void)source;
+    (void)record;
+    (void)position;
+    struct kafka_receiver *receiver = context;
+    receiver->sink.fault = *fault;
+    receiver->held_refused = true;
 }
 
 static void offer(struct kafka_receiver *receiver, struct handling *handling,
-                  const struct kafka_item *item) {
+                  const struct body_record *record) {
     const struct headers *headers = &handling->headers;
     uint64_t position = (uint64_t)handling->message->offset + 1;
-    if (item->refusal == DECODE_OK) {
-        if (feed_offer_carried(receiver->feed, handling->source, item->record, position,
-                               headers->has_carried ? &headers->carried : NULL, headers->job,
-                               &receiver->fault) == DECODE_OK)
-            return;
-    } else {
-        set_fault(receiver, item->refusal, item->why);
-        feed_refuse(receiver->feed, handling->source, position, &receiver->fault);
+    if (record->refusal != DECODE_OK) {
+        record_sink_fault(&receiver->sink, record->refusal, "%s", record->why);
+        feed_refuse(receiver->feed, handling->source, position, &receiver->sink.fault);
+    } else if (feed_offer_carried(receiver->feed, handling->source, record->bytes, position,
+                                  headers->has_carried ? &headers->carried : NULL, headers->job,
+                                  &receiver->sink.fault) == DECODE_OK) {
+        return;
     }
     keep(receiver, handling);
+}
+
+// The records of the value. What another culprit passed on is one a message.
+static void begin_body(const struct kafka_receiver *receiver, const struct handling *handling,
+                       struct body *body) {
+    struct slice value = handling->value;
+    if (handling->headers.known && value.size > 0 && value.data[0] == '{')
+        body_begin_one(body, value, receiver->sink.record_max);
+    else
+        body_begin(body, value, receiver->sink.record_max,
+                   format_chosen(receiver->config->records.format));
 }
 
 // The value as one record: most are, and need not be searched for several when they show it.
@@ -163,7 +164,7 @@ static struct slice as_one(const struct kafka_receiver *receiver, struct slice v
     while (value.size > 0 &&
            (value.data[value.size - 1] == '\n' || value.data[value.size - 1] == '\r'))
         value.size--;
-    return value.size <= receiver->config->max_record_size.bytes ? value : (struct slice){NULL, 0};
+    return value.size <= receiver->sink.record_max ? value : (struct slice){NULL, 0};
 }
 
 // Whether the trial shows at once that the decoder takes it.
@@ -178,62 +179,82 @@ static bool is_plain(struct kafka_receiver *receiver, struct slice value) {
     return plain;
 }
 
+// Whether the trial takes the record and what was held before it; NULL: there are no more.
+static bool trial_takes(struct kafka_receiver *receiver, const struct slice *record) {
+    const struct decoder_type *decoder = receiver->decoder;
+    struct kafka_trial *trial = &receiver->trial;
+    struct decode_fault *fault = &receiver->sink.fault;
+    struct event event = {.lines = 1};
+    enum decode_category category = DECODE_HELD;
+    if (record != NULL)
+        category = decoder->decode(trial->state, *record, &trial->arena, &event, fault);
+    else if (decoder->finish != NULL)
+        decoder->finish(trial->state);
+    while (decoder->next != NULL && !decode_refused(category) && category != DECODE_END)
+        category = decoder->next(trial->state, &trial->arena, &event, fault);
+    arena_reset(&trial->arena);
+    return !decode_refused(category);
+}
+
 // Whether the decoder takes every record of the value; if not, the fault is set.
 static bool is_whole(struct kafka_receiver *receiver, const struct handling *handling) {
-    struct kafka_items items;
-    struct kafka_item item;
+    struct body body;
+    struct body_record record;
     if (handling->headers.fault != NULL) {
-        set_fault(receiver, DECODE_UNSUPPORTED_VERSION, handling->headers.fault);
+        record_sink_fault(&receiver->sink, DECODE_UNSUPPORTED_VERSION, "%s",
+                          handling->headers.fault);
         return false;
     }
     if (is_plain(receiver, handling->value))
         return true;
-    kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
-    while (kafka_items_next(&items, &item)) {
-        struct event event;
-        if (item.refusal != DECODE_OK) {
-            set_fault(receiver, item.refusal, item.why);
-            return false;
-        }
-        enum decode_category category = receiver->decoder->decode(
-            receiver->trial.state, item.record, &receiver->trial.arena, &event, &receiver->fault);
-        arena_reset(&receiver->trial.arena);
-        if (category != DECODE_OK && category != DECODE_NOTHING)
-            return false;
+    begin_body(receiver, handling, &body);
+    bool takes = true;
+    while (takes && body_next(&body, &record)) {
+        takes = record.refusal == DECODE_OK && trial_takes(receiver, &record.bytes);
+        if (record.refusal != DECODE_OK)
+            record_sink_fault(&receiver->sink, record.refusal, "%s", record.why);
     }
-    return true;
+    takes = takes && trial_takes(receiver, NULL);
+    decoder_drop_held(receiver->decoder, receiver->trial.state, &receiver->trial.arena);
+    arena_reset(&receiver->trial.arena);
+    return takes;
 }
 
 static void offer_all(struct kafka_receiver *receiver, struct handling *handling) {
-    struct kafka_items items;
-    struct kafka_item item, next;
+    struct body body;
+    struct body_record record, next;
     struct slice one = as_one(receiver, handling->value);
     if (one.size > 0 && feed_foresee(receiver->feed, handling->source, one))
-        kafka_items_one(&items, receiver->config, one);
+        body_begin_one(&body, one, receiver->sink.record_max);
     else
-        kafka_items_begin(&items, receiver->config, handling->value, handling->headers.known);
-    bool more = kafka_items_next(&items, &item);
-    bool several = more && items.kind != KAFKA_ONE;
+        begin_body(receiver, handling, &body);
+    bool more = body_next(&body, &record);
+    bool several = more && body.kind != BODY_ONE;
+    receiver->held_refused = false;
     // What was done before stands by itself, so that a batch which is full in between holds nothing
     // of this message but records, and they are few.
     if (several)
         feed_flush(receiver->feed);
     while (more) {
-        more = kafka_items_next(&items, &next);
+        more = body_next(&body, &next);
         if (!more)
             reach(receiver, handling);
-        offer(receiver, handling, &item);
-        item = next;
+        offer(receiver, handling, &record);
+        record = next;
     }
     if (handling->partition->next <= handling->message->offset)
         reach(receiver, handling); // there was nothing in it
+    feed_source_finish(receiver->feed, handling->source);
+    if (receiver->held_refused)
+        keep(receiver, handling);
+    assert(handling->partition->next > handling->message->offset);
 }
 
 static void refuse_all(struct kafka_receiver *receiver, struct handling *handling) {
-    set_fault(receiver, DECODE_UNSUPPORTED_VERSION, handling->headers.fault);
+    record_sink_fault(&receiver->sink, DECODE_UNSUPPORTED_VERSION, "%s", handling->headers.fault);
     reach(receiver, handling);
     feed_refuse(receiver->feed, handling->source, (uint64_t)handling->message->offset + 1,
-                &receiver->fault);
+                &receiver->sink.fault);
     keep(receiver, handling);
 }
 
@@ -241,6 +262,7 @@ static void refuse_all(struct kafka_receiver *receiver, struct handling *handlin
 
 static bool drop(struct kafka_receiver *receiver, struct handling *handling,
                  struct metric *counter) {
+    assert(handling->partition != NULL && handling->partition->assigned);
     handling->sender = NULL;
     reach(receiver, handling);
     if (receiver->first)
@@ -249,6 +271,7 @@ static bool drop(struct kafka_receiver *receiver, struct handling *handling,
 }
 
 bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *message) {
+    assert(message->err == RD_KAFKA_RESP_ERR_NO_ERROR);
     struct handling handling = {.message = message, .value = {message->payload, message->len}};
     handling.partition = kafka_partition_find(receiver, receiver->library->topic_name(message->rkt),
                                               message->partition);

@@ -31,6 +31,7 @@ static void fill(struct kafka_receiver *receiver) {
 
 // False: it stops.
 static bool handle_held(struct kafka_receiver *receiver) {
+    assert(receiver->handled <= receiver->held_count);
     while (receiver->handled < receiver->held_count) {
         // Its place changes when a rebalance flushes what came before.
         if (!kafka_handle(receiver, receiver->held[receiver->handled]) &&
@@ -55,6 +56,7 @@ static bool may_go_on(struct kafka_receiver *receiver) {
 }
 
 static void turn(struct kafka_receiver *receiver) {
+    assert(receiver->handled == 0);
     if (receiver->fatal || receiver->renew_at_ns != 0) {
         kafka_consumer_renew(receiver);
         if (receiver->consumer == NULL)
@@ -80,8 +82,10 @@ static void turn(struct kafka_receiver *receiver) {
 
 enum status kafka_run(void *instance, struct feed *feed, struct error *error) {
     struct kafka_receiver *receiver = instance;
+    assert(receiver->started && receiver->consumer != NULL);
     receiver->feed = feed;
-    feed_stamp(feed, receiver->stamp);
+    record_sink_attach(&receiver->sink, feed);
+    feed_on_refusal(feed, kafka_held_refused, receiver);
     enum status status = kafka_consumer_join(receiver, error);
     while (status == STATUS_OK && !feed_stopping(feed))
         turn(receiver);

@@ -1,26 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/records/options.h"
 
+#include "base/clock.h"
+#include "base/text/rfc3339.h"
+#include "base/text/time_zone.h"
+#include "config/problem.h"
+
+bool record_options_input(const struct record_config *config, struct decoder_input *input,
+                          struct problem_list *problems) {
+    bool right = true;
+    struct time_zone *zone = NULL;
+    *input = (struct decoder_input){.world_size = (uint32_t)config->world_size};
+    if (config->node != NULL)
+        input->node = slice_of(config->node);
+    if (config->boot_time != NULL &&
+        (rfc3339_parse(slice_of(config->boot_time), &input->boot_ns, NULL) != RFC3339_OK ||
+         input->boot_ns == 0 || input->boot_ns > INT64_MAX)) {
+        right = false;
+        if (problems != NULL)
+            problem_add(problems, "boot_time",
+                        "not a time in RFC 3339, such as 2026-01-31T09:15:04Z");
+    }
+    if (config->timezone != NULL && !slice_equal(slice_of(config->timezone), SLICE("auto"))) {
+        zone = time_zone_open(slice_of(config->timezone));
+        right = right && zone != NULL;
+        if (zone == NULL && problems != NULL)
+            problem_add(
+                problems, "timezone",
+                "no such time zone; take auto, UTC, an offset such as +02:00, or a name that is "
+                "a file in " TIME_ZONE_FOLDER ", such as Europe/Berlin");
+    }
+    input->zone = zone;
+    return right;
+}
+
 void record_options_check(const struct record_config *config, struct problem_list *problems) {
+    struct decoder_input input;
     if (config->job_id != NULL && config->job_id[0] == '\0')
         problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");
     if (config->node != NULL && config->node[0] == '\0')
         problem_add(problems, "node", "the text is empty; leave the key out or name the node");
+    record_options_input(config, &input, problems);
+    time_zone_close((struct time_zone *)(uintptr_t)input.zone);
 }
 
-enum status record_options_open(const struct record_config *config,
-                                const struct component_context *context, struct feed_stamp *stamp,
-                                struct quarantine *quarantine, struct error *error) {
-    *stamp = (struct feed_stamp){
-        .job = config->job_id == NULL ? STRING_NONE : intern(slice_of(config->job_id)),
-        .node = config->node == NULL ? STRING_NONE : intern(slice_of(config->node))};
-    if (stamp->job == STRING_REFUSED || stamp->node == STRING_REFUSED)
-        return error_set(error, STATUS_LIMIT, "no more distinct names are taken");
-    if (config->quarantine == NULL)
-        return STATUS_OK;
-    enum status status =
-        quarantine_open(quarantine, config->quarantine, config->quarantine_max_size.bytes, error);
-    // A further copy knows the file, so as not to read it, and leaves writing to the first.
-    quarantine->silent = context->copy > 0;
-    return status;
+void record_options_format(struct source *source, const struct decoder_type *decoder,
+                           const struct decoder_input *known) {
+    if (feed_source_decoder(source) != NULL)
+        return;
+    struct decoder_input input = *known;
+    input.observed_ns = clock_unix_ns();
+    feed_source_format(source, decoder, &input);
 }

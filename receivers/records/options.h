@@ -4,47 +4,52 @@
 #pragma once
 
 #include "pipeline/component/component.h"
+#include "pipeline/component/feed.h"
 #include "receivers/decode/formats.h"
-#include "receivers/records/quarantine.h"
 
 struct record_config {
     int format; // place in format_choices; format_chosen tells the kind
     const char *job_id;
     const char *node;
+    const char *timezone;  // "auto": not said
+    const char *boot_time; // NULL: not said
+    int64_t world_size;    // 0: not said
     const char *quarantine;
     struct byte_size quarantine_max_size;
 };
 
-// The rows for a `struct record_config` that is the field `field` of `owner`.
+// The rows for a `struct record_config` that is the field `group` of `owner`.
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
-#define RECORD_OPTIONS(owner, field)                                                               \
-    {.name = "format",                                                                             \
-     .type = OPTION_CHOICE,                                                                        \
-     .offset = offsetof(owner, field.format),                                                      \
-     .default_value = "auto",                                                                      \
-     .choices = format_choices,                                                                    \
-     .help =                                                                                       \
-         "what the records are; `auto` tells it by the first ones of each file, request or "       \
-         "message"},                                                                               \
-        {.name = "job_id",                                                                         \
-         .type = OPTION_TEXT,                                                                      \
-         .offset = offsetof(owner, field.job_id),                                                  \
-         .help = "job of events that name none, or whose job is the text `none`"},                 \
-        {.name = "node",                                                                           \
-         .type = OPTION_TEXT,                                                                      \
-         .offset = offsetof(owner, field.node),                                                    \
-         .help = "node of events that name none, such as lines of dmesg"},                         \
-        {.name = "quarantine",                                                                     \
-         .type = OPTION_TEXT,                                                                      \
-         .offset = offsetof(owner, field.quarantine),                                              \
-         .claim = CLAIM_APPENDED,                                                                  \
-         .help = "file that refused records are appended to, one JSON object a line"},             \
-    {                                                                                              \
-        .name = "quarantine_max_size", .type = OPTION_SIZE,                                        \
-        .offset = offsetof(owner, field.quarantine_max_size), .default_value = "256MiB",           \
-        .min = 4096, .max = 1099511627776.0,                                                       \
-        .help = "the quarantine file grows no further; what is refused then is only counted"       \
-    }
+#define RECORD_OPTIONS(owner, group)                                                               \
+    OPTION_IN(owner, group, format, OPTION_CHOICE, .default_value = "auto",                        \
+              .choices = format_choices,                                                           \
+              .help = "what the records are; `auto` tells it of each by itself"),                  \
+        OPTION_IN(owner, group, job_id, OPTION_TEXT,                                               \
+                  .help = "job of events that name none, or whose job is the text `none`"),        \
+        OPTION_IN(owner, group, node, OPTION_TEXT,                                                 \
+                  .help = "node of events that name none, such as lines of dmesg"),                \
+        OPTION_IN(owner, group, timezone, OPTION_TEXT, .default_value = "auto",                    \
+                  .help =                                                                          \
+                      "zone of times that name none, such as those of dmesg -T: `UTC`, an "        \
+                      "offset like `+02:00`, or a name like `Europe/Berlin`; `auto`: UTC, but "    \
+                      "for kernel logs of inputs that end what the other inputs prove"),           \
+        OPTION_IN(                                                                                 \
+            owner, group, boot_time, OPTION_TEXT,                                                  \
+            .help =                                                                                \
+                "when the node booted, in RFC 3339, for lines that say only the time since "       \
+                "then; otherwise it is worked out from the age of a file and its last line"),      \
+        OPTION_IN(owner, group, world_size, OPTION_INT, .default_value = "0", .min = 0,            \
+                  .max = 16777216,                                                                 \
+                  .help =                                                                          \
+                      "how many ranks the job has, to tell labels of `srun -l` from other "        \
+                      "numbers; 0: not known"),                                                    \
+        OPTION_IN(owner, group, quarantine, OPTION_TEXT, .claim = CLAIM_APPENDED,                  \
+                  .help = "file that refused records are appended to, one JSON object a line"),    \
+        OPTION_IN(owner, group, quarantine_max_size, OPTION_SIZE, .default_value = "256MiB",       \
+                  .min = 4096, .max = 1099511627776.0,                                             \
+                  .help =                                                                          \
+                      "the quarantine file grows no further; what is refused then is only "        \
+                      "counted")
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Adds problems for values that no row can tell.
@@ -54,7 +59,11 @@ static inline const struct decoder_type *
 record_options_decoder(const struct record_config *config) {
     return format_stream_decoder(config->format);
 }
-// What to stamp on events, and the quarantine file, which only the first copy of a receiver writes.
-enum status record_options_open(const struct record_config *config,
-                                const struct component_context *context, struct feed_stamp *stamp,
-                                struct quarantine *quarantine, struct error *error) MUST_USE;
+// What the options say of an input. `input->zone` is NULL when they name none; else it is
+// time_zone_close's to free. False, with a problem at the key in `problems`, unless that is NULL: a
+// value is wrong.
+bool record_options_input(const struct record_config *config, struct decoder_input *input,
+                          struct problem_list *problems);
+// Gives the decoder to a source that has none yet; `known` is what is known of all inputs.
+void record_options_format(struct source *source, const struct decoder_type *decoder,
+                           const struct decoder_input *known);

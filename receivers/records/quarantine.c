@@ -7,15 +7,16 @@
 
 #include "base/text/json_write.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINE_BLOCK = 64 << 10 };
 
 static bool write_all(void *context, struct slice bytes) {
     struct quarantine *quarantine = context;
+    assert(quarantine->descriptor >= 0);
     while (bytes.size > 0) {
         ssize_t written = write(quarantine->descriptor, bytes.data, bytes.size);
         if (written < 0 && errno == EINTR)
@@ -53,8 +54,7 @@ enum status quarantine_open(struct quarantine *quarantine, const char *path, uin
         return error_set_os(error, STATUS_IO, os_error, "the quarantine file %s cannot be used",
                             path);
     }
-    quarantine->device = about.st_dev;
-    quarantine->inode = about.st_ino;
+    quarantine->identity = file_identity_of(&about);
     quarantine->open = true;
     buffer_init_drained(&quarantine->line, LINE_BLOCK, write_all, quarantine);
     return STATUS_OK;
@@ -62,6 +62,7 @@ enum status quarantine_open(struct quarantine *quarantine, const char *path, uin
 
 static void add_line(struct quarantine *quarantine, struct slice path, uint64_t position,
                      const struct decode_fault *fault, struct slice record) {
+    assert(quarantine->open && !quarantine->failed && fault->category != DECODE_OK);
     off_t before = lseek(quarantine->descriptor, 0, SEEK_END);
     if (before >= 0 && (uint64_t)before + record.size > quarantine->max_bytes) {
         quarantine->write_error = EFBIG;
@@ -72,18 +73,12 @@ static void add_line(struct quarantine *quarantine, struct slice path, uint64_t 
     struct json_writer json;
     json_begin(&json, &quarantine->line, 0);
     json_object_open(&json);
-    json_key(&json, "path");
-    json_slice(&json, path);
-    json_key(&json, "position");
-    json_uint(&json, position);
-    json_key(&json, "category");
-    json_text(&json, decode_category_name(fault->category));
-    json_key(&json, "field");
-    json_text(&json, fault->field);
-    json_key(&json, "detail");
-    json_text(&json, fault->detail);
-    json_key(&json, "record");
-    json_slice(&json, record);
+    json_field_slice(&json, "path", path);
+    json_field_uint(&json, "position", position);
+    json_field_text(&json, "category", decode_category_name(fault->category));
+    json_field_text(&json, "field", fault->field);
+    json_field_text(&json, "detail", fault->detail);
+    json_field_slice(&json, "record", record);
     json_object_close(&json);
     buffer_append_char(&quarantine->line, '\n');
     if (buffer_finish(&quarantine->line))

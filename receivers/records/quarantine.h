@@ -7,18 +7,17 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/file_identity.h"
 #include "pipeline/component/feed.h"
 
 #include <stdint.h>
-#include <sys/types.h>
 
 struct quarantine {
     bool open;
     int descriptor;
     const char *path;
     uint64_t max_bytes;
-    dev_t device;
-    ino_t inode;
+    struct file_identity identity;
     struct buffer line;
     int write_error; // errno of the write that failed
     bool failed;     // writing failed or the file is full: nothing more is written

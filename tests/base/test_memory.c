@@ -90,6 +90,29 @@ START_TEST(exhausted) {
 }
 END_TEST
 
+START_TEST(room_grows_by_doubling_and_keeps_a_ring_in_order) {
+    uint32_t capacity = 0, first = 0, count = 0, *ring = NULL, next = 0, oldest = 0;
+    for (int round = 0; round < 500; round++) {
+        ring = memory_ring_room(ring, &capacity, first, count, sizeof *ring);
+        ring[(first + count++) % capacity] = next++;
+        if (round % 3 == 0) {
+            ck_assert_uint_eq(ring[first], oldest++);
+            first = (first + 1) % capacity;
+            count--;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++)
+        ck_assert_uint_eq(ring[(first + i) % capacity], oldest + i);
+    ck_assert_uint_eq(capacity, 512);
+    memory_give(ring);
+    char *items = NULL;
+    capacity = 0;
+    items = memory_room(items, &capacity, 0, 1);
+    ck_assert_ptr_eq(memory_room(items, &capacity, 15, 1), items);
+    memory_give(items);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("memory");
     TCase *cases = tcase_create("memory");
@@ -97,6 +120,7 @@ int main(void) {
     tcase_add_test(cases, resize_keeps_bytes);
     tcase_add_test(cases, nothing_is_something);
     tcase_add_test(cases, texts);
+    tcase_add_test(cases, room_grows_by_doubling_and_keeps_a_ring_in_order);
     tcase_add_test(cases, peak_starts_anew);
     tcase_add_test(cases, threads_count_together);
 #ifndef __SANITIZE_ADDRESS__ // which ends the process itself at such a size

@@ -27,6 +27,8 @@ CASE = GOLDEN + "/first_cause/002-basic-two-ranks/"
 EMPTY = GOLDEN + "/first_cause/001-empty-file/"
 KILLED = GOLDEN + "/real/sigkill-rank1"
 HEALTHY = GOLDEN + "/real/healthy"
+FIELD = GOLDEN + "/field"
+EXITS = GOLDEN + "/real_exits"
 COMMANDS = ["analyze", "run", "validate", "components", "replay", "version", "help"]
 ESCAPE = b"\x1b"
 
@@ -108,6 +110,30 @@ class Suite:
         self.expect(64, "version", "--short", quiet="out", err=["--short"])
         self.expect(64, "components", "rank_grop", quiet="out", err=["rank_grop", "rank_group"])
 
+    def completion(self):
+        """What the scripts of the shells ask: the words that may stand in place of the last one."""
+        wanted = {
+            ("an",): ["analyze"], ("--v",): ["--version"], ("nonsense",): [],
+            ("config", ""): ["print", "schema", "--help"], ("config", "x"): [],
+            ("help", "con"): ["config"], ("help", "config", "p"): ["print"],
+            ("analyze", "--out"): ["--output"], ("analyze", "--output", "t"): ["text", "timeline"],
+            ("analyze", "-o", "sp"): ["spans"], ("analyze", "--fail-on=e"): ["--fail-on=error"],
+            ("analyze", "--fail-on=zzz"): [], ("analyze", "--pipeline", ""): [],
+            ("analyze", "--html", "x"): [":files"], ("analyze", "--html=x"): [":files"],
+            ("analyze", "--quiet", ""): [":files"], ("analyze", "file", "--qui"): ["--quiet"],
+            ("components", "first"): ["first_cause", "first_exit"], ("version", ""): [],
+            ("completion", ""): ["bash", "zsh", "fish"], ("--",): ["--version", "--help"],
+        }
+        for words, answers in wanted.items():
+            done = self.expect(0, "completion", "--words", "--", *words, quiet="err")
+            self.checks.equal([line.split("\t")[0] for line in done.text().splitlines()], answers,
+                              "what completes %r" % (words,))
+        for shell in ("bash", "zsh", "fish"):
+            self.expect(0, "completion", shell, quiet="err", out=["completion --words -- "])
+        self.expect(64, "completion", quiet="out", err=["no shell given"])
+        self.expect(64, "completion", "tcsh", quiet="out", err=["tcsh"])
+        self.expect(64, "completion", "bash", "zsh", quiet="out", err=["zsh"])
+
     # -- inputs ---------------------------------------------------------------------------------
 
     def summary(self, paths, wanted=CASE, code=0, data=b"", **more):
@@ -143,8 +169,9 @@ class Suite:
         self.checks.equal(done.out, bytes_of(CASE + "expected.json"), "options after the path")
 
     def refused(self):
-        bad = write(self.path("bad.jsonl"), '{"schema_version":3}\nnot json\n[1]\n')
-        self.expect(65, "analyze", bad, err=[r"bad\.jsonl:1: ", r"bad\.jsonl:2: "])
+        bad = write(self.path("bad.jsonl"), '{"schema_version":3}\nnot json\n{"rank":\n[1]\n')
+        self.expect(65, "analyze", bad, err=[r"bad\.jsonl:1: ", r"bad\.jsonl:3: ",
+                                             r"\n2 lines are of no interest\n"])
         lines = bytes_of(CASE + "events.jsonl").splitlines(keepends=True)
         broken = lines[0].replace(b'"pid":4000', b'"pid":"4000"')
         self.checks.check(broken != lines[0], "the line was broken as intended")
@@ -169,7 +196,7 @@ class Suite:
         """An answer that does without an input says so, and so does the exit code."""
         there = KILLED + "/rank1"
         gone = [self.path("rank7.jsonl"), self.path("rank8*.jsonl")]
-        told = [r"Missing from this answer", r"rank7\.jsonl: not there", r"rank8\*\.jsonl: not"]
+        told = [r"Missing input", r"rank7\.jsonl: does not exist", r"rank8\*\.jsonl: does not"]
         self.expect(66, "analyze", there, *gone, out=told, err=["rank7", "rank8"])
         self.expect(66, "analyze", there, *gone, "--quiet", "--fail-on", "info", out=told)
         self.expect(0, "analyze", there, *gone, "--ignore-missing", out=told)
@@ -185,7 +212,7 @@ class Suite:
         self.checks.equal(found, verdicts.read_lines(whole.text()), "all else")
         page = self.path("page.html")
         self.expect(66, "analyze", "--html", page, KILLED, *gone)
-        self.checks.check(b"rank7.jsonl: not there" in bytes_of(page), "the page")
+        self.checks.check(b"rank7.jsonl: does not exist" in bytes_of(page), "the page")
         self.checks.check("Missing from" not in self.expect(0, "analyze", KILLED).text(),
                           "nothing is missing")
 
@@ -195,12 +222,12 @@ class Suite:
         self.expect(0, "analyze", "--explain", one["id"], KILLED, out=["Evidence"])
         self.expect(0, "analyze", "--explain", one["id"][:12], KILLED, out=["Evidence"])
         self.expect(64, "analyze", "--explain", "nonsense\x1b[31m", KILLED, quiet="out", err=[
-            r"there is no verdict nonsense\\x1b\[31m; there are:", re.escape(one["id"]),
+            r"no verdict begins with nonsense\\x1b\[31m; these were found:", re.escape(one["id"]),
             re.escape(one["headline"])])
         self.expect(64, "analyze", "--explain", "nonsense", HEALTHY, quiet="out",
-                    err=["there is no verdict nonsense"])
+                    err=["no verdict begins with nonsense"])
         self.expect(66, "analyze", "--explain", one["id"], KILLED, self.path("gone"),
-                    out=["Evidence", "Missing from this answer"])
+                    out=["Evidence", "Missing input"])
         # An empty beginning fits all, and there is one.
         self.expect(0, "analyze", "--explain", "", KILLED, out=["Evidence"])
 
@@ -221,6 +248,16 @@ class Suite:
     # -- outputs --------------------------------------------------------------------------------
 
     def text(self):
+        self.expect(0, "analyze", HEALTHY, out=[r"^Healthy: .*4 of 4 ranks", r"Not checked: hangs"])
+        # A job whose ranks waited in vain is not healthy; without dumps nobody knows for whom.
+        self.expect(0, "analyze", EXITS + "/hang-2",
+                    out=[r"^Nothing was found in .*, but logs tell"])
+        # What logs report and no detector looks at is no health.
+        self.expect(0, "analyze", FIELD + "/38-panic-oops/input.log",
+                    out=[r"^Nothing was found in .*, but logs report failures"],
+                    err=[r"no processor of the pipeline looks at them: .*kernel_panic 1"])
+        self.expect(0, "analyze", "-v", HEALTHY, out=[r"No rank is to blame", r"Missing evidence"])
+        self.expect(64, "analyze", "-v", "-o", "summary", HEALTHY, quiet="out", err=["--verbose"])
         done = self.expect(0, "analyze", KILLED, out=[r"\brank 1\b", "backward", "MiB|GiB"],
                            err=["840 events"])
         self.checks.check(ESCAPE not in done.out, "colours in a pipe")
@@ -418,7 +455,7 @@ service:
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
-        for part in (suite.help, suite.version, suite.mistyped, suite.inputs, suite.refused,
+        for part in (suite.help, suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):
             part()

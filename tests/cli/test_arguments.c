@@ -105,9 +105,9 @@ END_TEST
 
 START_TEST(an_unknown_option_names_the_nearest) {
     ck_assert_int_eq(PARSE("--ouptut", "text"), STATUS_USAGE);
-    ck_assert_str_eq(error.message, "there is no option --ouptut; did you mean --output?");
+    ck_assert_str_eq(error.message, "unknown option --ouptut; did you mean --output?");
     ck_assert_int_eq(PARSE("--zzzzzzzzzzzzzz"), STATUS_USAGE);
-    ck_assert_str_eq(error.message, "there is no option --zzzzzzzzzzzzzz");
+    ck_assert_str_eq(error.message, "unknown option --zzzzzzzzzzzzzz");
     ck_assert_int_eq(PARSE("-x"), STATUS_USAGE);
     ck_assert_ptr_nonnull(strstr(error.message, "-x"));
     // Names are not abbreviated.

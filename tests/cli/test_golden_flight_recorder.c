@@ -2,7 +2,7 @@
 // nccl_hang over recorded dumps of PyTorch's own Flight Recorder: the injected fault is named, or
 // nobody where nothing was broken; pickle, JSON and indented JSON, in any order of files, give the
 // same bytes.
-#include "processors/nccl_hang.h"
+#include "cli/component_list.h"
 #include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "tests/support/detector_golden.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// thermal_throttle and pcie_aer go on after a restart as if there had been none, wherever it comes
-// and whatever numbers the strings have in the new process.
-#include "processors/pcie_aer.h"
-#include "processors/thermal_throttle.h"
+// thermal_throttle, pcie_aer, gpu_fault and fabric_link go on after a restart as if there had been
+// none, wherever it comes and whatever numbers the strings have in the new process.
+#include "cli/component_list.h"
 #include "tests/processors/state_copy.h"
 #include "tests/support/detector_golden.h"
 
@@ -14,6 +13,13 @@ static const struct {
     {&processor_pcie_aer, "pcie_aer/fatal_then_off_the_bus"},
     {&processor_pcie_aer, "pcie_aer/negative_rare_and_masked"},
     {&processor_pcie_aer, "pcie_aer/partial_port_report_only"},
+    {&processor_gpu_fault, "gpu_fault/amd_reset_failed"},
+    {&processor_gpu_fault, "gpu_fault/errors_then_lost"},
+    {&processor_gpu_fault, "gpu_fault/partial_metric_only"},
+    {&processor_fabric_link, "fabric_link/ethernet_flapping"},
+    {&processor_fabric_link, "fabric_link/infiniband_port_down"},
+    {&processor_fabric_link, "fabric_link/nvswitch_fatal"},
+    {&processor_fabric_link, "fabric_link/symbol_errors_to_the_maximum"},
     {&processor_thermal_throttle, "thermal_throttle/negative_power_and_idle"},
     {&processor_thermal_throttle, "thermal_throttle/one_gpu_hw_thermal"},
     {&processor_thermal_throttle, "thermal_throttle/partial_counter_only"},
@@ -28,7 +34,7 @@ static void teardown(void) {
 
 static void list_state(const struct detector *detector, struct state_list *list) {
     *list = (struct state_list){0};
-    detector->type->state(detector->instance, list);
+    component_list_state(detector->type, detector->instance, list);
 }
 
 // Another process: the strings are forgotten, others come first.
@@ -52,7 +58,7 @@ static void restart(struct detector *detector) {
     list_state(detector, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_load(&copy, &copy.entries[i], &list.entries[i]);
-    type->restored(detector->instance);
+    component_restored(type, detector->instance);
     detector->newest_ns = newest_ns;
     buffer_append(&detector->lines, (struct slice){lines, size});
     memory_give(lines);
@@ -66,11 +72,9 @@ static char *run(const struct component_type *type, const struct golden_case *go
     detector_start(&detector);
     void *state = memory_zero(1, decoder_tagged.state_size);
     for (uint32_t at = 0; at < golden->line_count; at++) {
-        struct event event = {0};
-        struct decode_fault fault;
-        enum decode_category category =
-            decoder_tagged.decode(state, golden->lines[at], &detector.arena, &event, &fault);
-        detector_feed(&detector, &event, category == DECODE_OK);
+        struct event events[GOLDEN_EVENTS_PER_LINE];
+        uint32_t count = golden_decode(golden, at, state, &detector.arena, events);
+        detector_feed(&detector, events, count);
         if (at % 10 == 9)
             detector_judge(&detector, detector.newest_ns - 1000000000, false);
         if (at + 1 == cut)
@@ -80,6 +84,7 @@ static char *run(const struct component_type *type, const struct golden_case *go
     const char *lines = detector_lines(&detector);
     char *kept = memory_copy_text(lines, strlen(lines));
     detector_close(&detector);
+    decoder_tagged.release(state);
     memory_give(state);
     return kept;
 }

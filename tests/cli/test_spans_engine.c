@@ -2,7 +2,8 @@
 // Trees of spans under pressure: bounds, what is kept of what is folded, state that is saved and
 // loaded anywhere, phases of ranks, and no allocation once warm. What spans answer is shown by the
 // recorded streams (golden/run_spans.py).
-#include "processors/spans.h"
+#include "cli/component_list.h"
+#include "processors/spans/answer.h"
 #include "processors/spans/phases.h"
 #include "receivers/decode/spans/spans.h"
 #include "tests/processors/state_copy.h"
@@ -11,20 +12,22 @@
 #include <stdarg.h>
 
 static struct span_forest forest;
+static const struct state_row FOREST = {.name = "forest", .part = &span_forest_part};
 static struct arena arena;
 static struct span_tree_row *tree;
 static uint64_t line_number;
 
 static void open_forest(uint32_t spans, uint32_t tasks) {
-    struct span_limits limits = {
+    memset(&forest, 0, sizeof forest);
+    state_rows_init(&FOREST, 1, &forest);
+    forest.limits = (struct span_limits){
         .spans = spans, .tasks = tasks, .trees = 4, .text_bytes = UINT64_C(1) << 30};
-    span_forest_init(&forest, &limits);
     tree = span_forest_tree(&forest, (struct span_tree_key){.source = intern(SLICE("s"))}, 1);
     line_number = 0;
 }
 
 static void close_forest(void) {
-    span_forest_release(&forest);
+    state_rows_release(&FOREST, 1, &forest);
 }
 
 static void setup(void) {
@@ -242,16 +245,18 @@ static void through_a_restart(void) {
     struct state_copy copy = {0};
     struct state_list list = {0};
     struct span_limits limits = forest.limits;
-    span_forest_state(&forest, &list);
+    state_rows_list(&FOREST, 1, &forest, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_save(&copy, &list.entries[i]);
-    span_forest_release(&forest);
-    span_forest_init(&forest, &limits);
+    state_rows_release(&FOREST, 1, &forest);
+    memset(&forest, 0, sizeof forest);
+    state_rows_init(&FOREST, 1, &forest);
+    forest.limits = limits;
     list = (struct state_list){0};
-    span_forest_state(&forest, &list);
+    state_rows_list(&FOREST, 1, &forest, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_load(&copy, &copy.entries[i], &list.entries[i]);
-    span_forest_restored(&forest);
+    state_rows_restored(&FOREST, 1, &forest);
     state_copy_release(&copy);
     uint32_t at = 0;
     tree = keyed_rows_next(&forest.trees, &at);
@@ -386,17 +391,17 @@ END_TEST
 static void restart(struct detector *spans) {
     struct state_copy copy = {0};
     struct state_list list = {0};
-    spans->type->state(spans->instance, &list);
+    component_list_state(spans->type, spans->instance, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_save(&copy, &list.entries[i]);
-    spans->type->stop(spans->instance);
+    component_stop(spans->type, spans->instance);
     memset(spans->instance, 0, spans->type->instance_size);
     detector_start(spans);
     list = (struct state_list){0};
-    spans->type->state(spans->instance, &list);
+    component_list_state(spans->type, spans->instance, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_load(&copy, &copy.entries[i], &list.entries[i]);
-    spans->type->restored(spans->instance);
+    component_restored(spans->type, spans->instance);
     state_copy_release(&copy);
 }
 

@@ -128,8 +128,7 @@ START_TEST(what_is_no_verdict_is_refused_with_its_line) {
     ck_assert_int_eq(
         verdict_diff_compare(&diff, &out, slice_of(A "\n[1]\n"), "want.jsonl", none, &error),
         STATUS_BAD_DATA);
-    ck_assert_str_eq(error.message,
-                     "want.jsonl:3: this is no verdict: an object with an id is needed");
+    ck_assert_str_eq(error.message, "want.jsonl:3: not a verdict: expected an object with an id");
     ck_assert_int_eq(verdict_diff_compare(&diff, &out, slice_of("{\"id\":7}"), "w", none, &error),
                      STATUS_BAD_DATA);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // xid_correlation over the lines that a kernel may write of an Xid, from their text to its verdict.
-#include "processors/xid_correlation.h"
+#include "cli/component_list.h"
 #include "tests/support/detector_golden.h"
 
 static void teardown(void) {

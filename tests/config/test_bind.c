@@ -91,7 +91,7 @@ static bool bind_node(const struct node *node) {
 static bool bind(const char *text) {
     problem_list_init(&problems, &arena);
     struct node *root = parse(text);
-    document_expand(root, &arena, false, &problems);
+    document_expand(root, &arena, NULL, false, &problems);
     return bind_node(root);
 }
 
@@ -163,27 +163,27 @@ START_TEST(wrong_values) {
     wrong("count: 11", "8: x.y.count: '11' is out of range; it must be between 1 and 10");
     wrong("count: 99999999999999999999",
           "8: x.y.count: '99999999999999999999' is out of range; it must be between 1 and 10");
-    wrong("count: 1.5", "8: x.y.count: '1.5' is no whole number");
-    wrong("count: 0x7", "8: x.y.count: '0x7' is no whole number");
-    wrong("count: '7'", "8: x.y.count: '7' is a text in quotes; write the number without them");
+    wrong("count: 1.5", "8: x.y.count: '1.5' is not a whole number");
+    wrong("count: 0x7", "8: x.y.count: '0x7' is not a whole number");
+    wrong("count: '7'", "8: x.y.count: '7' is quoted; write the number without quotes");
     wrong("count: [7]", "8: x.y.count: must be a whole number, not a list");
     wrong("count: {}", "8: x.y.count: must be a whole number, not a map");
     wrong("count:", "1: x.y.count: is empty; give it a whole number or remove the key");
     wrong("any: 9223372036854775808",
           "6: x.y.any: '9223372036854775808' is too large; it must be below 2^63");
     wrong("fsync: yes", "8: x.y.fsync: 'yes' is neither true nor false");
-    wrong("fsync: \"true\"",
-          "8: x.y.fsync: 'true' is a text in quotes; write the word without them");
+    wrong("fsync: \"true\"", "8: x.y.fsync: 'true' is quoted; write the word without quotes");
     wrong("ratio: 1.01", "8: x.y.ratio: '1.01' is out of range; it must be between 0 and 1");
-    wrong("ratio: nan", "8: x.y.ratio: 'nan' is no number");
-    wrong("ratio: 0x1p3", "8: x.y.ratio: '0x1p3' is no number");
-    wrong("ratio: 1.2.3", "8: x.y.ratio: '1.2.3' is no number");
-    wrong("ratio: 25%", "8: x.y.ratio: '25%' is no number; write 0.25 for 25%");
+    wrong("ratio: nan", "8: x.y.ratio: 'nan' is not a number");
+    wrong("ratio: 0x1p3", "8: x.y.ratio: '0x1p3' is not a number");
+    wrong("ratio: 1.2.3", "8: x.y.ratio: '1.2.3' is not a number");
+    wrong("ratio: 25%", "8: x.y.ratio: '25%' is not a number; write 0.25 for 25%");
     wrong("wait: 1ms", "7: x.y.wait: '1ms' is out of range; it must be between 10ms and 1h");
     wrong("wait: 5", "7: x.y.wait: '5' has no unit; write 5s or 5ms");
-    wrong("wait: all", "7: x.y.wait: 'all' is no duration; write it like 300ms, 5s or 1h30m");
+    wrong("wait: all",
+          "7: x.y.wait: 'all' is not a valid duration; write it like 300ms, 5s or 1h30m");
     wrong("retention: never",
-          "12: x.y.retention: 'never' is no duration; write it like 300ms, 5s "
+          "12: x.y.retention: 'never' is not a valid duration; write it like 300ms, 5s "
           "or 1h30m, or all");
     wrong("line: 10MB", "7: x.y.line: '10MB' has a unit that is not used here; use MiB: 10MiB");
     wrong("line: 1GiB", "7: x.y.line: '1GiB' is out of range; it must be between 1KiB and 16MiB");
@@ -279,13 +279,13 @@ START_TEST(secrets_stay_hidden) {
     ck_assert_uint_eq(problems.count, 7);
     ck_assert_ptr_null(strstr(text, "hunter2"));
     ck_assert_ptr_nonnull(strstr(text,
-                                 "c.yaml:2:8: x.y.count: '${env:CULPRIT_TEST_SECRET}' is no "
+                                 "c.yaml:2:8: x.y.count: '${env:CULPRIT_TEST_SECRET}' is not a "
                                  "whole number\n"));
     ck_assert_ptr_nonnull(strstr(text, "does not give a duration like 300ms or 1h30m\n"));
     ck_assert(bind("include: a\nkey: hunter2\n"));
     ck_assert_uint_eq(warnings.count, 1);
     ck_assert_str_eq(warnings.items[0].text,
-                     "a secret written out; prefer ${file:/path/to/it} or ${env:NAME}");
+                     "a secret in plain text; prefer ${file:/path/to/it} or ${env:NAME}");
     ck_assert_uint_eq(warnings.items[0].where.line, 2);
 }
 END_TEST
@@ -294,7 +294,7 @@ START_TEST(not_looked_up) {
     struct node *root = parse(
         "include: [\"${env:A}\"]\ncount: ${env:A}\npath: ${env:A}\nmode: "
         "${env:A}\nkey: ${file:/a}\nlogin: {user: \"${env:A}\"}\n");
-    document_expand(root, &arena, true, &problems);
+    document_expand(root, &arena, NULL, true, &problems);
     ck_assert(bind_node(root));
     ck_assert_str_eq(problems_text(), "");
     ck_assert_uint_eq(warnings.count, 0);
@@ -311,7 +311,7 @@ START_TEST(long_values_are_cut_between_characters) {
     for (int i = 0; i < 50; i++)
         strcat(text, "\u20ac");
     ck_assert(!bind(text));
-    ck_assert_ptr_nonnull(strstr(problems.items[0].text, "\u20ac'... is no whole number"));
+    ck_assert_ptr_nonnull(strstr(problems.items[0].text, "\u20ac'... is not a whole number"));
     ck_assert_ptr_null(strstr(problems_text(), "\\x"));
 }
 END_TEST

@@ -37,21 +37,22 @@ START_TEST(durations) {
 END_TEST
 
 START_TEST(durations_refused) {
-    duration_fails("", "'' is no duration; write it like 300ms, 5s or 1h30m");
+    duration_fails("", "'' is not a valid duration; write it like 300ms, 5s or 1h30m");
     duration_fails("5", "'5' has no unit; write 5s or 5ms");
     duration_fails("0", "'0' has no unit; write 0s or 0ms");
-    duration_fails("-5s", "'-5s' is no duration; it cannot be negative");
-    duration_fails("1d", "'1d' is no duration; the largest unit is h: a day is 24h");
-    duration_fails("5 s", "'5 s' is no duration; write it like 300ms, 5s or 1h30m");
-    duration_fails("5s ", "'5s ' is no duration; write it like 300ms, 5s or 1h30m");
-    duration_fails("s", "'s' is no duration; write it like 300ms, 5s or 1h30m");
-    duration_fails("5S", "'5S' is no duration; write it like 300ms, 5s or 1h30m");
-    duration_fails("1.2.3s", "'1.2.3s' is no duration; write it like 300ms, 5s or 1h30m");
-    duration_fails("9999999h", "'9999999h' is no duration; the longest one is 2562047h");
+    duration_fails("-5s", "'-5s' is not a valid duration; it cannot be negative");
+    duration_fails("1d", "'1d' is not a valid duration; the largest unit is h: a day is 24h");
+    duration_fails("5 s", "'5 s' is not a valid duration; write it like 300ms, 5s or 1h30m");
+    duration_fails("5s ", "'5s ' is not a valid duration; write it like 300ms, 5s or 1h30m");
+    duration_fails("s", "'s' is not a valid duration; write it like 300ms, 5s or 1h30m");
+    duration_fails("5S", "'5S' is not a valid duration; write it like 300ms, 5s or 1h30m");
+    duration_fails("1.2.3s", "'1.2.3s' is not a valid duration; write it like 300ms, 5s or 1h30m");
+    duration_fails("9999999h", "'9999999h' is not a valid duration; the longest one is 2562047h");
     duration_fails("2562047h2562047h",
-                   "'2562047h2562047h' is no duration; the longest one is 2562047h");
-    duration_fails("12345678901234567890s",
-                   "'12345678901234567890s' is no duration; write it like 300ms, 5s or 1h30m");
+                   "'2562047h2562047h' is not a valid duration; the longest one is 2562047h");
+    duration_fails(
+        "12345678901234567890s",
+        "'12345678901234567890s' is not a valid duration; write it like 300ms, 5s or 1h30m");
 }
 END_TEST
 
@@ -89,12 +90,13 @@ START_TEST(sizes_refused) {
     size_fails("1.5Gi", "'1.5Gi' has a unit that is not used here; use GiB: 1.5GiB");
     size_fails("64mib", "'64mib' has a unit that is not used here; use MiB: 64MiB");
     size_fails("2tb", "'2tb' has a unit that is not used here; use TiB: 2TiB");
-    size_fails("64 MiB", "'64 MiB' is no size; write it like 512B, 64KiB, 20MiB or 2GiB");
-    size_fails("", "'' is no size; write it like 512B, 64KiB, 20MiB or 2GiB");
-    size_fails("-1B", "'-1B' is no size; it cannot be negative");
-    size_fails("1b", "'1b' is no size; write it like 512B, 64KiB, 20MiB or 2GiB");
-    size_fails("8388608TiB", "'8388608TiB' is no size; the largest one is 8388607TiB");
-    size_fails("1KiB1KiB", "'1KiB1KiB' is no size; write it like 512B, 64KiB, 20MiB or 2GiB");
+    size_fails("64 MiB", "'64 MiB' is not a valid size; write it like 512B, 64KiB, 20MiB or 2GiB");
+    size_fails("", "'' is not a valid size; write it like 512B, 64KiB, 20MiB or 2GiB");
+    size_fails("-1B", "'-1B' is not a valid size; it cannot be negative");
+    size_fails("1b", "'1b' is not a valid size; write it like 512B, 64KiB, 20MiB or 2GiB");
+    size_fails("8388608TiB", "'8388608TiB' is not a valid size; the largest one is 8388607TiB");
+    size_fails("1KiB1KiB",
+               "'1KiB1KiB' is not a valid size; write it like 512B, 64KiB, 20MiB or 2GiB");
 }
 END_TEST
 

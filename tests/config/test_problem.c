@@ -68,8 +68,9 @@ START_TEST(texts_outlive_their_sources) {
 END_TEST
 
 START_TEST(nothing_moves_the_cursor) {
-    problem_add_at(&list, (struct location){"a.yaml", 1, 1}, "k\n", "'\033[31m' is no size");
-    printed("a.yaml:1:1: k\\x0a: '\\x1b[31m' is no size\n");
+    problem_add_at(&list, (struct location){"a.yaml", 1, 1}, "k\n",
+                   "'\033[31m' is not a valid size");
+    printed("a.yaml:1:1: k\\x0a: '\\x1b[31m' is not a valid size\n");
 }
 END_TEST
 
@@ -79,7 +80,7 @@ START_TEST(bounded) {
     ck_assert_uint_eq(list.count, 200);
     ck_assert(problem_list_full(&list));
     ck_assert_str_eq(list.items[198].text, "198");
-    ck_assert_str_eq(list.items[199].text, "and more from here on; mend what is listed first");
+    ck_assert_str_eq(list.items[199].text, "and more from here on; fix these first");
     ck_assert_uint_eq(list.items[199].where.line, 200);
 }
 END_TEST

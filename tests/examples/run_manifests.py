@@ -273,7 +273,7 @@ class Suite:
         telemetry = os.path.join(place, "telemetry")
         shutil.copytree(LEAK, telemetry)
         with open(os.path.join(telemetry, "broken.jsonl"), "w", encoding="ascii") as file:
-            file.write(text_of(events_of("rank2")).splitlines()[0] + "\n{\n")
+            file.write(text_of(events_of("rank2")).splitlines()[0] + "\n{\"rank\":\n")
         ours, health, events = free_ports(3)
         process = self.culprit(
             place, "run", "--config", os.path.join(EXAMPLES, "sidecar.yaml"),

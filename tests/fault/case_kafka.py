@@ -166,7 +166,8 @@ def poison(context):
             # The mock keeps 5 MiB: one large message is enough.
             now = [line for line in bad if number == 1 or len(line) < 100_000]
             broker.produce(now + [""] * tombstones)
-            refused += len(now)
+            # What does not even look like a record is a line of no interest, and counted as such.
+            refused += sum(line.startswith('{"') for line in now)
             run.give(number)
         run.finish_running(rounds)
         with open(quarantine, encoding="utf-8") as file:

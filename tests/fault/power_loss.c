@@ -15,7 +15,7 @@
 // grouped, which is up to the clock: the log of a failure is kept).
 #include "base/log.h"
 #include "base/memory.h"
-#include "pipeline/store.h"
+#include "extensions/file_storage/store.h"
 #include "tests/fault/disk_image.h"
 
 #include <fcntl.h>
@@ -39,12 +39,12 @@ enum {
 };
 
 static const struct {
-    enum store_space space;
+    enum storage_space space;
     const char *text;
-} NAMES[NAME_COUNT] = {{STORE_STATE, "all/rank_group/rows"},
-                       {STORE_JOURNAL, "http"},
-                       {STORE_QUEUE, "json"},
-                       {STORE_STRINGS, ""}};
+} NAMES[NAME_COUNT] = {{STORAGE_STATE, "all/rank_group/rows"},
+                       {STORAGE_JOURNAL, "http"},
+                       {STORAGE_QUEUE, "json"},
+                       {STORAGE_STRINGS, ""}};
 
 static char folder[64], crash_folder[64], again_folder[64];
 static struct error problem;
@@ -84,31 +84,31 @@ static uint64_t rows_sum(void) {
     return sum;
 }
 
-static void put_any(struct store_batch *batch, int name) {
+static void put_any(struct storage_batch *batch, int name) {
     static char bytes[BLOB_MAX];
     uint64_t number = dice(NUMBERS), size = dice(4) == 0 ? dice(BLOB_MAX) : dice(200);
     for (size_t i = 0; i < size; i++)
         bytes[i] = (char)dice(256);
     rows[name][number] = row_hash(name, number, bytes, size);
-    store_put(batch, NAMES[name].space, NAMES[name].text, number,
-              (struct slice){bytes, (size_t)size});
+    storage_put(batch, NAMES[name].space, NAMES[name].text, number,
+                (struct slice){bytes, (size_t)size});
 }
 
-static void delete_any(struct store_batch *batch, int name) {
+static void delete_any(struct storage_batch *batch, int name) {
     if (dice(6) == 0) {
-        store_delete_names(batch, NAMES[name].space, NAMES[name].text);
+        storage_delete_names(batch, NAMES[name].space, NAMES[name].text);
         memset(rows[name], 0, sizeof rows[name]);
         return;
     }
     uint64_t first = dice(NUMBERS), last = first + dice(NUMBERS - first);
-    store_delete(batch, NAMES[name].space, NAMES[name].text, first, last);
+    storage_delete(batch, NAMES[name].space, NAMES[name].text, first, last);
     for (uint64_t i = first; i <= last; i++)
         rows[name][i] = 0;
 }
 
 // -- stores -------------------------------------------------------------------------------------
 
-static bool opened(struct store **store, const char *where) {
+static bool opened(struct storage **store, const char *where) {
     struct store_options options = {.directory = where,
                                     .create_directory = true,
                                     .max_size = 64 << 20,
@@ -119,7 +119,7 @@ static bool opened(struct store **store, const char *where) {
 
 // Runs the script and gives the log of what it did to the files.
 static struct disk_log script_run(uint64_t seed) {
-    struct store *store = NULL;
+    struct storage *store = NULL;
     dice_state = seed * 7919 + 1;
     memset(rows, 0, sizeof rows);
     state_after[0] = 0;
@@ -127,7 +127,7 @@ static struct disk_log script_run(uint64_t seed) {
     if (!opened(&store, folder))
         goto failed;
     for (uint64_t i = 1; i <= BATCHES; i++) {
-        struct store_batch *batch = store_batch_new(store);
+        struct storage_batch *batch = storage_batch_new(store);
         for (uint64_t part = 1 + dice(5); part > 0; part--) {
             int name = (int)dice(NAME_COUNT);
             if (dice(5) == 0)
@@ -137,10 +137,10 @@ static struct disk_log script_run(uint64_t seed) {
         }
         state_after[i] = rows_sum();
         disk_record_mark(MARK_SUBMITTED, i);
-        uint64_t ticket = store_submit(batch);
+        uint64_t ticket = storage_submit(batch);
         bool reopen = dice(60) == 0;
         if (dice(2) == 0 || reopen || i == BATCHES) {
-            if (store_wait(store, ticket, 60 * SECOND, &problem) != STATUS_OK)
+            if (storage_wait(store, ticket, 60 * SECOND, &problem) != STATUS_OK)
                 goto failed;
             disk_record_mark(MARK_DURABLE, i);
         }
@@ -163,7 +163,7 @@ struct found {
     uint64_t rows;
     bool after; // the row that is put after a recovery
     bool strange;
-    struct store_figures figures;
+    struct storage_statistics figures;
 };
 
 static bool visit_row(void *context, const char *name, uint64_t number, struct slice bytes) {
@@ -186,21 +186,21 @@ static bool visit_row(void *context, const char *name, uint64_t number, struct s
 
 // Opens a store, reads all of it, and with `go_on` writes a row more and sees it durable.
 static bool look(const char *where, bool go_on, struct found *found) {
-    struct store *store = NULL;
+    struct storage *store = NULL;
     *found = (struct found){0};
     if (!opened(&store, where))
         return false;
     bool good = true;
-    for (int space = 0; space < STORE_SPACE_COUNT && good; space++)
-        good = store_scan(store, (enum store_space)space, NULL, 0, UINT64_MAX, visit_row, found,
-                          &problem) == STATUS_OK;
+    for (int space = 0; space < STORAGE_SPACE_COUNT && good; space++)
+        good = storage_scan(store, (enum storage_space)space, NULL, 0, UINT64_MAX, visit_row, found,
+                            &problem) == STATUS_OK;
     if (good && go_on) {
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_META, "after", 1, slice_of("after"));
-        good = store_wait(store, store_submit(batch), 60 * SECOND, &problem) == STATUS_OK;
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_META, "after", 1, slice_of("after"));
+        good = storage_wait(store, storage_submit(batch), 60 * SECOND, &problem) == STATUS_OK;
         disk_record_mark(MARK_AFTER, 0);
     }
-    store_figures(store, &found->figures);
+    storage_statistics(store, &found->figures);
     store_close(store, 10 * SECOND);
     return good;
 }

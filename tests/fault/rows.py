@@ -27,10 +27,10 @@ ROWS = [
     Row("F1", "SIGKILL, again and again",
         "killed at random moments while a job's events arrive by file, HTTP and Kafka, and while "
         "span streams and node logs are followed; started again each time",
-        "the verdicts are those of a run that nobody disturbed, byte for byte; nothing that was "
-        "acknowledged is missing",
+        "the verdicts are those of a run that nobody disturbed, byte for byte (of ends that logs "
+        "without a time tell of: who and what); nothing that was acknowledged is missing",
         [], [Suite("run/run_crash", long=("1000",)), Suite("run/run_kill"),
-             Suite("run/run_node_crash"), Suite("run/run_spans_crash"),
+             Suite("run/run_node_crash"), Suite("run/run_spans_crash"), Suite("run/run_held_crash"),
              Suite("kafka/run_kafka_crash"), Suite("wandb/run_wandb_offline_crash")]),
     Row("F2", "power loss",
         "what reaches the disk is written down while the store runs a script of 200 batches; a "

@@ -11,7 +11,7 @@
 // and there.
 #include "base/log.h"
 #include "base/memory.h"
-#include "pipeline/store.h"
+#include "extensions/file_storage/store.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,8 +93,8 @@ static void row_fill(char row[ROW_SIZE], uint64_t number) {
         row[i] = (char)(number * 37 + i * 11);
 }
 
-static struct store *opened(const char *where, size_t at) {
-    struct store *store = NULL;
+static struct storage *opened(const char *where, size_t at) {
+    struct storage *store = NULL;
     struct store_options options = {.directory = folder,
                                     .max_size = 64 << 20,
                                     .commit_interval_ns = 1000,
@@ -104,15 +104,15 @@ static struct store *opened(const char *where, size_t at) {
     return store;
 }
 
-static void put_rows(struct store *store, uint64_t first, uint64_t count) {
+static void put_rows(struct storage *store, uint64_t first, uint64_t count) {
     char row[ROW_SIZE];
-    struct store_batch *batch = store_batch_new(store);
+    struct storage_batch *batch = storage_batch_new(store);
     for (uint64_t i = first; i < first + count; i++) {
         row_fill(row, i);
-        store_put(batch, i % 2 == 0 ? STORE_STATE : STORE_JOURNAL, "rows", i,
-                  (struct slice){row, ROW_SIZE});
+        storage_put(batch, i % 2 == 0 ? STORAGE_STATE : STORAGE_JOURNAL, "rows", i,
+                    (struct slice){row, ROW_SIZE});
     }
-    if (store_wait(store, store_submit(batch), 60 * SECOND, &problem) != STATUS_OK)
+    if (storage_wait(store, storage_submit(batch), 60 * SECOND, &problem) != STATUS_OK)
         failed("it is not written", "making it", 0);
 }
 
@@ -129,21 +129,21 @@ static bool count_row(void *context, const char *name, uint64_t number, struct s
 static uint64_t repairs;
 
 static uint64_t rows_there(const char *where, size_t at) {
-    struct store *store = opened(where, at);
+    struct storage *store = opened(where, at);
     uint64_t count = 0;
-    for (int space = 0; space < STORE_SPACE_COUNT; space++)
-        if (store_scan(store, (enum store_space)space, NULL, 0, UINT64_MAX, count_row, &count,
-                       &problem) != STATUS_OK)
+    for (int space = 0; space < STORAGE_SPACE_COUNT; space++)
+        if (storage_scan(store, (enum storage_space)space, NULL, 0, UINT64_MAX, count_row, &count,
+                         &problem) != STATUS_OK)
             failed("it cannot be scanned", where, at);
-    struct store_figures found;
-    store_figures(store, &found);
+    struct storage_statistics found;
+    storage_statistics(store, &found);
     repairs = found.repairs;
     store_close(store, 10 * SECOND);
     return count;
 }
 
 static void make(void) {
-    struct store *store = opened("making it", 0);
+    struct storage *store = opened("making it", 0);
     put_rows(store, 0, ROWS / 2);
     store_close(store, 10 * SECOND);
     image_read("culprit.db", &file);

@@ -46,20 +46,19 @@ static void read_times(struct slice text) {
         rfc3339_format(ns, shown);
         require(rfc3339_parse(slice_of(shown), &again, NULL) == RFC3339_OK && again == ns);
     }
-    static bool (*const readers[])(struct slice, size_t *,
-                                   uint64_t *) = {log_time_iso, log_time_ctime, log_time_seconds};
+    static bool (*const readers[])(struct slice *, uint64_t *) = {log_time_iso, log_time_ctime,
+                                                                  log_time_seconds};
     for (size_t i = 0; i < 3; i++) {
-        size_t at = 0;
-        if (readers[i](text, &at, &ns))
-            require(at > 0 && at <= text.size);
-        else
-            require(at == 0);
+        struct slice rest = text;
+        bool read = readers[i](&rest, &ns);
+        require(read ? rest.size < text.size : rest.data == text.data);
+        require(rest.data + rest.size == text.data + text.size);
     }
-    size_t at = 0;
-    if (log_time_syslog(text, &at, NOW, &ns))
-        require(at > 0 && at <= text.size && ns <= NOW + UINT64_C(86400000000000) + 1000000000);
+    struct slice rest = text;
+    if (log_time_syslog(&rest, NOW, &ns))
+        require(rest.size < text.size && ns <= NOW + UINT64_C(86400000000000) + 1000000000);
     else
-        require(at == 0);
+        require(rest.size == text.size);
 }
 
 static void read_options(const char *text) {

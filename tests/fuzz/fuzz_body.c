@@ -7,13 +7,12 @@
 // record must lie within the body, and behind the one before.
 #include "base/http/server_parts.h"
 #include "receivers/http/receiver.h"
-#include "receivers/kafka/receiver.h"
+#include "receivers/records/body.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { RECORD_MAX = 1024, REQUEST_MAX = 64 << 10 };
 
 static const struct http_config http_config = {.max_record_size = {RECORD_MAX}};
-static const struct kafka_config kafka_config = {.max_record_size = {RECORD_MAX}};
 
 static void require_items(const struct http_work *work, struct slice body) {
     const char *reached = body.data;
@@ -28,22 +27,22 @@ static void require_items(const struct http_work *work, struct slice body) {
     }
 }
 
-// Kafka's value says the same as the body, but for what is no body at all.
+// A message's value says the same as the body, but for what is no body at all.
 static void require_same(const struct http_work *work, struct slice value) {
-    struct kafka_items items;
-    struct kafka_item item;
+    struct body body;
+    struct body_record record;
     uint32_t count = 0;
-    kafka_items_begin(&items, &kafka_config, value, false);
-    for (; kafka_items_next(&items, &item); count++) {
+    body_begin(&body, value, RECORD_MAX, FORMAT_UNKNOWN);
+    for (; body_next(&body, &record); count++) {
         require(count < work->count);
         const struct http_item *other = &work->items[count];
-        require(item.refusal == other->refusal);
-        if (item.refusal == DECODE_OK)
-            require(item.record.data == other->data && item.record.size == other->size);
+        require(record.refusal == other->refusal);
+        if (record.refusal == DECODE_OK)
+            require(record.bytes.data == other->data && record.bytes.size == other->size);
         else
-            require(item.why[0] != '\0');
+            require(record.why[0] != '\0');
     }
-    require(count == work->count && !kafka_items_next(&items, &item));
+    require(count == work->count && !body_next(&body, &record));
 }
 
 static void cut(struct slice body) {
@@ -146,8 +145,8 @@ static void inflate_sent(struct http_exchange *exchange, struct slice bytes) {
 static void take_gzip_off(struct slice body) {
     struct http_server server = {
         .options = {.max_request_bytes = REQUEST_MAX, .max_pending_bytes = 8 << 20}};
-    pthread_mutex_init(&server.lock, NULL);
-    struct http_exchange exchange = {.server = &server};
+    lock_init(&server.lock);
+    struct http_exchange exchange = {.magic = EXCHANGE_MAGIC, .server = &server};
     inflate_sent(&exchange, body);
     int status = exchange.refusal.status;
     require(status == 0 || status == 400 || status == 413);
@@ -163,7 +162,7 @@ static void take_gzip_off(struct slice body) {
     body_release(&exchange);
     require(atomic_load(&server.pending_bytes) == 0);
     body_deflater_release(&server);
-    pthread_mutex_destroy(&server.lock);
+    lock_destroy(&server.lock);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -8,7 +8,7 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
-#include "processors/nccl_hang.h"
+#include "cli/component_list.h"
 #include "receivers/decode/flight_recorder/flight_recorder.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static void judge(const struct event *event, struct arena *arena) {
     void *config = make_config(), *instance = memory_zero(1, type->instance_size);
     struct component_context context = {.id = type->name, .site = type->name, .once = true};
     struct error error = {0};
-    require(type->start(instance, config, &context, &error) == STATUS_OK);
+    require(component_start(type, instance, config, &context, &error) == STATUS_OK);
     struct flight_dump other = *event->flight;
     struct event events[2] = {*event, *event};
     other.rank = event->flight->rank == 0 ? 1 : 0;
@@ -99,7 +99,7 @@ static void judge(const struct event *event, struct arena *arena) {
     }
     require(!out.failed);
     buffer_release(&out);
-    type->stop(instance);
+    component_stop(type, instance);
     memory_give(instance);
     memory_give(config);
 }

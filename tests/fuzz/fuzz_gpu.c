@@ -2,17 +2,17 @@
 // Whatever is said of GPUs and PCI devices, decoders and detectors stand it, and what comes out is
 // JSON that does not depend on the order of what came in.
 //
-// The input is read three times: as an exposition of dcgm-exporter, as a counter file of sysfs, and
-// line by line as JSON of both and as a line of the kernel. It lies in a block of its own, so that
-// a read past its end is seen.
+// The input is read four times: as an exposition of dcgm-exporter, as a counter file of sysfs, line
+// by line as JSON of both and as a line of the kernel, and as tagged lines. It lies in a block of
+// its own, so that a read past its end is seen.
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
-#include "processors/pcie_aer.h"
-#include "processors/thermal_throttle.h"
+#include "cli/component_list.h"
 #include "receivers/decode/dcgm/dcgm.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/kernel_log/aer.h"
 #include "receivers/decode/sysfs_aer/sysfs_aer.h"
+#include "receivers/decode/tagged/tagged.h"
 #include "tests/fuzz/fuzz_options.h"
 
 #include <stdlib.h>
@@ -88,6 +88,29 @@ static void read_all(struct events *events, struct slice text) {
     }
 }
 
+// All events of all tagged lines, as receivers hand them on.
+static void read_tagged(struct events *events, struct slice text) {
+    void *state = memory_zero(1, decoder_tagged.state_size);
+    while (text.size > 0) {
+        const char *end = memchr(text.data, '\n', text.size);
+        size_t size = end == NULL ? text.size : (size_t)(end - text.data);
+        struct event event = {0};
+        struct decode_fault fault = {0};
+        enum decode_category category = decoder_tagged.decode(
+            state, (struct slice){text.data, size}, &events->arena, &event, &fault);
+        while (!decode_refused(category) && category != DECODE_END) {
+            if (category == DECODE_OK && events->count < EVENTS_MAX)
+                events->items[events->count++] = event;
+            event = (struct event){0};
+            category = decoder_tagged.next(state, &events->arena, &event, &fault);
+        }
+        size += end != NULL;
+        text = (struct slice){text.data + size, text.size - size};
+    }
+    decoder_tagged.release(state);
+    memory_give(state);
+}
+
 static void require_lines(struct slice lines) {
     while (lines.size > 0) {
         struct token token;
@@ -107,7 +130,7 @@ static void run(const struct component_type *type, const struct events *events, 
     void *config = fuzz_options(type), *instance = memory_zero(1, type->instance_size);
     struct component_context context = {.id = type->name, .site = type->name, .once = true};
     struct error error = {0};
-    require(type->start(instance, config, &context, &error) == STATUS_OK);
+    require(component_start(type, instance, config, &context, &error) == STATUS_OK);
     struct arena arena;
     arena_init(&arena, 1 << 16);
     uint64_t newest_ns = 0;
@@ -134,7 +157,7 @@ static void run(const struct component_type *type, const struct events *events, 
         verdict_encode(&last.verdicts.items[i], lines);
     require(!lines->failed);
     require_lines(buffer_slice(lines));
-    type->stop(instance);
+    component_stop(type, instance);
     arena_release(&arena);
     memory_give(items);
     memory_give(instance);
@@ -161,6 +184,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_all(events, (struct slice){text, size});
     compare(&processor_thermal_throttle, events);
     compare(&processor_pcie_aer, events);
+    events->count = 0;
+    read_tagged(events, (struct slice){text, size});
+    compare(&processor_gpu_fault, events);
+    compare(&processor_fabric_link, events);
     arena_release(&events->arena);
     memory_give(events);
     memory_give(text);

@@ -17,26 +17,26 @@ enum { ROWS_MAX = 60 }; // what a batch of the store in memory takes
 
 static const struct component_context context = {.id = "http", .site = "receiver/http"};
 
-static void rows_put(struct store *store, struct fuzz_input *input) {
-    struct store_batch *batch = store_batch_new(store);
+static void rows_put(struct storage *store, struct fuzz_input *input) {
+    struct storage_batch *batch = storage_batch_new(store);
     for (int i = 0; i < ROWS_MAX && input->left > 1; i++) {
         uint8_t what = fuzz_byte(input);
         size_t size = fuzz_byte(input);
         if (size > input->left)
             size = input->left;
-        store_put(batch, what & 0x80 ? STORE_REPEATS : STORE_JOURNAL, "http", (what & 0x7f) + 1u,
-                  (struct slice){input->at, size});
+        storage_put(batch, what & 0x80 ? STORAGE_REPEATS : STORAGE_JOURNAL, "http",
+                    (what & 0x7f) + 1u, (struct slice){input->at, size});
         input->at += size;
         input->left -= size;
     }
-    (void)store_submit(batch);
+    (void)storage_submit(batch);
 }
 
-static void restore(struct store *store, struct feed *feed, const struct http_config *config) {
+static void restore(struct storage *store, struct feed *feed, const struct http_config *config) {
     struct http_receiver receiver = {
         .config = config, .context = &context, .store = store, .decoder = &decoder_stormlog};
     struct error error = {0};
-    pthread_mutex_init(&receiver.lock, NULL);
+    lock_init(&receiver.lock);
     repeats_init(&receiver.repeats, 4);
     receiver.source = feed_source(feed, SLICE("http"));
     if (feed_source_decoder(receiver.source) == NULL)
@@ -44,14 +44,14 @@ static void restore(struct store *store, struct feed *feed, const struct http_co
     atomic_store(&receiver.feed, feed);
     require(http_journal_restore(&receiver, &error) == STATUS_OK);
     // What comes next must not take the number of what is there.
-    require(receiver.sequence >= store_last_number(store, STORE_JOURNAL, "http"));
-    require(receiver.sequence >= store_last_number(store, STORE_REPEATS, "http"));
+    require(receiver.sequence >= storage_last_number(store, STORAGE_JOURNAL, "http"));
+    require(receiver.sequence >= storage_last_number(store, STORAGE_REPEATS, "http"));
     require(receiver.sequence >= receiver.source->restored.number);
     require(receiver.repeats.count <= 4);
     if (http_journal_needs_tending(&receiver))
         http_journal_tend(&receiver);
     repeats_release(&receiver.repeats);
-    pthread_mutex_destroy(&receiver.lock);
+    lock_destroy(&receiver.lock);
 }
 
 int LLVMFuzzerInitialize(int *argument_count, char ***arguments) {
@@ -64,7 +64,7 @@ int LLVMFuzzerInitialize(int *argument_count, char ***arguments) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const struct http_config config = {.ack = ACK_STORED, .max_idempotency_keys = 4};
     struct fuzz_input input = {(const char *)data, size};
-    struct store *store = fake_store_create();
+    struct storage *store = fake_store_create();
     struct feed *feed = fake_feed_create();
     struct source *source = feed_source(feed, SLICE("http"));
     source->restored.number = fuzz_byte(&input) % 16;

@@ -107,6 +107,10 @@ static void world_open(struct world *world, const struct kafka_config *config,
     receiver->config = config;
     receiver->context = context;
     receiver->feed = fake_feed_create();
+    struct error error;
+    require(record_sink_open(&receiver->sink, &config->records, config->max_record_size, context,
+                             &error) == STATUS_OK);
+    record_sink_attach(&receiver->sink, receiver->feed);
     receiver->decoder = &decoder_stormlog;
     receiver->first = true;
     receiver->counters.repeated = METRIC(&family, "kind", "repeated");

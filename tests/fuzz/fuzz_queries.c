@@ -6,9 +6,9 @@
 // the spans stage, three times: in one batch, event by event, and with all its bounds at their
 // least, of which only the document's form is looked at.
 #include "base/intern.h"
+#include "cli/component_list.h"
 #include "exporters/json/span_document.h"
 #include "pipeline/model/batch.h"
-#include "processors/spans.h"
 #include "receivers/decode/json/strict.h"
 #include "receivers/decode/spans/spans.h"
 #include "tests/fuzz/fuzz.h"
@@ -67,7 +67,7 @@ static bool run(const struct events *events, uint32_t size, void *config, struct
     void *instance = memory_zero(1, processor_spans.instance_size);
     struct component_context context = {.id = "spans", .site = "processor/spans", .once = true};
     struct error error = {0};
-    enum status status = processor_spans.start(instance, config, &context, &error);
+    enum status status = component_start(&processor_spans, instance, config, &context, &error);
     if (status == STATUS_OK) {
         struct arena arena;
         arena_init(&arena, 1 << 16);
@@ -84,7 +84,7 @@ static bool run(const struct events *events, uint32_t size, void *config, struct
         require(status == STATUS_BAD_DATA || status == STATUS_LIMIT);
         require(strstr(error.message, "/proc/self/fd/") != NULL);
     }
-    processor_spans.stop(instance);
+    component_stop(&processor_spans, instance);
     memory_give(instance);
     return status == STATUS_OK;
 }

@@ -87,6 +87,7 @@ static void lines_resume(struct fuzz_input input) {
     require(output_open(&output, &options, &error) == STATUS_OK);
     for (int i = 0; i < LINES_SIZE; i++) {
         struct request request = {.bytes = slice_of(verdicts[i])};
+        outcome = (struct send_outcome){0};
         require(output_send(&output, &request, &outcome, &error) == STATUS_OK);
         if (i == 1)
             output_delivered(&output, &words);
@@ -139,6 +140,7 @@ static void log_resume(struct fuzz_input input) {
     say(&records, &sequence, (struct wandb_record){.kind = WANDB_RUN, .incarnation = 3});
     say(&records, &sequence, row);
     for (int i = 0; i < 2; i++) {
+        outcome = (struct send_outcome){0};
         require(wandb_offline_send(offline, buffer_slice(&records), false, &outcome, &error) ==
                 STATUS_OK);
         if (i == 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blobs that do not fit what a component declares are refused, and what is loaded can be used.
 //
-// The input is strings and blobs of an image: pages and headers of a table and of a struct,
+// The input is strings and blobs of a snapshot: pages and headers of a table and of a struct,
 // beginning as they were saved. What is whole after that is loaded; then rows are freed and taken,
 // which must not lead astray, and strings looked up.
 #include "base/intern.h"
@@ -43,17 +43,6 @@ static void component_release(struct component *self) {
     saver_release(&self->saver);
 }
 
-static void to_image(void *context, const char *name, uint64_t number, struct slice bytes) {
-    image_put(context, name, number, bytes);
-}
-
-static void drop(void *context, const char *name, uint64_t first, uint64_t last) {
-    (void)context;
-    (void)name;
-    (void)first;
-    (void)last;
-}
-
 // Rows, some of them freed, and their strings.
 static void fill(struct component *self, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -65,7 +54,7 @@ static void fill(struct component *self, uint32_t count) {
     self->scalars = (struct scalars){count, 2};
 }
 
-static bool image_change(struct image *image, struct fuzz_input *input) {
+static bool snapshot_change(struct snapshot *snapshot, struct fuzz_input *input) {
     static const char *const entry_names[] = {"p/test/rows", "p/test/scalars"};
     if (input->left < 2)
         return false;
@@ -74,8 +63,9 @@ static bool image_change(struct image *image, struct fuzz_input *input) {
     uint64_t number = what >> 1 & 7;
     struct slice bytes = {NULL, 0};
     if ((what & 0x10) != 0) {
-        image_put_string(image, (string_id)number, (struct slice){"name", number % 5});
-    } else if (image_get(image, name, number, &bytes) && bytes.size > 0) {
+        snapshot_put(snapshot, STORAGE_STRINGS, "", (string_id)number,
+                     (struct slice){"name", number % 5});
+    } else if (snapshot_get(snapshot, STORAGE_STATE, name, number, &bytes) && bytes.size > 0) {
         // The bytes that are there, changed or cut.
         struct slice copy = fuzz_block(bytes);
         char *at = (char *)(uintptr_t)copy.data;
@@ -84,11 +74,11 @@ static bool image_change(struct image *image, struct fuzz_input *input) {
             copy.size = place;
         else
             at[place] = (char)fuzz_byte(input);
-        image_put(image, name, number, copy);
+        snapshot_put(snapshot, STORAGE_STATE, name, number, copy);
         fuzz_block_give(copy);
     } else {
         size_t size = fuzz_byte(input) < input->left ? input->left / 2 : input->left;
-        image_put(image, name, number, (struct slice){input->at, size});
+        snapshot_put(snapshot, STORAGE_STATE, name, number, (struct slice){input->at, size});
         input->at += size;
         input->left -= size;
     }
@@ -112,25 +102,26 @@ static void use(struct component *self) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct fuzz_input input = {(const char *)data, size};
     struct component from, to;
-    struct image *image = image_new();
+    struct snapshot *snapshot = snapshot_new();
     component_init(&from);
     component_init(&to);
     fill(&from, fuzz_number(&input, 2) % ROWS_MAX);
     for (string_id id = 1; id <= 3; id++)
-        image_put_string(image, id, (struct slice){"some", id});
-    saver_save(&from.saver, &(struct blob_sink){image, to_image, drop});
+        snapshot_put(snapshot, STORAGE_STRINGS, "", id, (struct slice){"some", id});
+    struct blob_sink sink = snapshot_sink(snapshot);
+    saver_save(&from.saver, &sink);
     bool changed = false;
-    while (image_change(image, &input))
+    while (snapshot_change(snapshot, &input))
         changed = true;
-    enum saver_answer answer = saver_check(&to.saver, image);
+    enum saver_answer answer = saver_check(&to.saver, snapshot);
     require(changed || answer == SAVER_WHOLE);
     if (answer == SAVER_WHOLE) {
-        saver_load(&to.saver, image);
+        saver_load(&to.saver, snapshot);
         use(&to);
     }
     component_release(&from);
     component_release(&to);
-    image_free(image);
+    snapshot_free(snapshot);
     intern_release();
     return 0;
 }

@@ -3,10 +3,11 @@
 //
 // A store with rows of many sizes in several spaces is made once, and its file and log taken as a
 // crash would leave them. The input is changes to both: bytes, cuts, pages that stand elsewhere.
-// What is salvaged must be rows that were put; one input of eight is also opened as a store, which
+// What is recovered must be rows that were put; one input of eight is also opened as a store, which
 // must work, and give the same.
 #include "base/intern.h"
 #include "base/log.h"
+#include "extensions/file_storage/store.h"
 #include "extensions/file_storage/store_parts.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -21,7 +22,7 @@
 enum { ROWS = 24, NAMES = 3 };
 
 static const char *const names[NAMES] = {"p/rows", "p/rows/more", "exporter"};
-static const enum store_space spaces[NAMES] = {STORE_STATE, STORE_STATE, STORE_QUEUE};
+static const enum storage_space spaces[NAMES] = {STORAGE_STATE, STORAGE_STATE, STORAGE_QUEUE};
 
 static char folder[64];
 static struct slice database, journal;
@@ -38,30 +39,30 @@ static void row_fill(char *bytes, size_t size, int which, uint64_t number) {
 
 // -- the store that is damaged --------------------------------------------------------------------
 
-static struct store *open_store(void) {
+static struct storage *open_store(void) {
     struct store_options options = {.directory = folder,
                                     .create_directory = true,
                                     .max_size = 1 << 30,
                                     .site = "extension/file_storage"};
-    struct store *store;
+    struct storage *store;
     struct error error = {0};
     require(store_open(&store, &options, &error) == STATUS_OK);
     return store;
 }
 
-static void commit(struct store *store, struct store_batch *batch) {
+static void commit(struct storage *store, struct storage_batch *batch) {
     struct error error;
-    require(store_wait(store, store_submit(batch), 60 * SECOND, &error) == STATUS_OK);
+    require(storage_wait(store, storage_submit(batch), 60 * SECOND, &error) == STATUS_OK);
 }
 
-static void rows_put(struct store *store, uint64_t first, uint64_t end) {
+static void rows_put(struct storage *store, uint64_t first, uint64_t end) {
     static char bytes[32768];
-    struct store_batch *batch = store_batch_new(store);
+    struct storage_batch *batch = storage_batch_new(store);
     for (uint64_t number = first; number < end; number++) {
         for (int which = 0; which < NAMES; which++) {
             size_t size = size_of_row(which, number);
             row_fill(bytes, size, which, number);
-            store_put(batch, spaces[which], names[which], number, (struct slice){bytes, size});
+            storage_put(batch, spaces[which], names[which], number, (struct slice){bytes, size});
         }
     }
     commit(store, batch);
@@ -114,10 +115,10 @@ int LLVMFuzzerInitialize(int *argument_count, char ***arguments) {
     snprintf(folder, sizeof folder, "%s/culprit-fuzz-%ld",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
     atexit(folder_remove);
-    struct store *store = open_store();
+    struct storage *store = open_store();
     rows_put(store, 0, ROWS / 2);
-    struct store_batch *batch = store_batch_new(store);
-    store_delete(batch, STORE_STATE, names[0], 3, 9); // pages that are free
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_delete(batch, STORAGE_STATE, names[0], 3, 9); // pages that are free
     commit(store, batch);
     store_close(store, 10 * SECOND);
     store = open_store();
@@ -143,21 +144,21 @@ static bool require_row(void *context, const char *name, uint64_t number, struct
     return true;
 }
 
-static bool require_salvaged(void *context, enum store_space space, const char *name,
-                             uint64_t number, uint32_t crc, struct slice bytes) {
+static bool require_recovered(void *context, enum storage_space space, const char *name,
+                              uint64_t number, uint32_t crc, struct slice bytes) {
     require(store_crc(space, slice_of(name), number, bytes) == crc);
     return require_row(context, name, number, bytes);
 }
 
-static uint64_t salvage(bool whole) {
+static uint64_t recover(bool whole) {
     char path[128];
-    struct salvage_totals totals;
+    struct recovery_totals totals;
     struct error error;
     uint64_t rows = 0, kept = 0;
     path_of(path, "culprit.db");
-    if (salvage_rows(path, require_salvaged, &rows, &totals, &error) != STATUS_OK)
+    if (recovery_rows(path, require_recovered, &rows, &totals, &error) != STATUS_OK)
         return 0;
-    for (int space = 0; space < STORE_SPACE_COUNT; space++)
+    for (int space = 0; space < STORAGE_SPACE_COUNT; space++)
         kept += totals.kept[space];
     require(kept == rows);
     if (whole)
@@ -170,24 +171,29 @@ static void complain(void *context, const char *sentence) {
     require(strlen(sentence) > 10);
 }
 
+static bool require_inspected(void *context, enum storage_space space, const char *name,
+                              uint64_t number, struct slice bytes) {
+    require(space < STORAGE_SPACE_COUNT);
+    return require_row(context, name, number, bytes);
+}
+
 // What `culprit store check` and `dump` show.
 static void inspect(bool whole) {
     struct error error = {0};
     uint64_t rows = 0;
-    enum status status =
-        store_inspect(folder, STORE_SPACE_COUNT, require_row, complain, &rows, &error);
+    enum status status = store_inspect(folder, require_inspected, complain, &rows, &error);
     require(status == STATUS_OK || strlen(error.message) > 10);
     if (whole)
         require(status == STATUS_OK && rows == ROWS * NAMES - 7);
 }
 
 static void open_and_read(void) {
-    struct store *store = open_store();
+    struct storage *store = open_store();
     struct error error;
     uint64_t rows = 0;
-    for (int space = 0; space < STORE_SPACE_COUNT; space++)
-        require(store_scan(store, (enum store_space)space, NULL, 0, UINT64_MAX, require_row, &rows,
-                           &error) == STATUS_OK);
+    for (int space = 0; space < STORAGE_SPACE_COUNT; space++)
+        require(storage_scan(store, (enum storage_space)space, NULL, 0, UINT64_MAX, require_row,
+                             &rows, &error) == STATUS_OK);
     require(rows <= ROWS * NAMES);
     // It takes new ones.
     rows_put(store, 0, 2);
@@ -243,7 +249,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     file_write("culprit.db", file);
     if (log.size > 0)
         file_write("culprit.db-wal", log);
-    (void)salvage(whole);
+    (void)recover(whole);
     if (opens) {
         inspect(whole);
         open_and_read();

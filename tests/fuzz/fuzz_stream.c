@@ -7,8 +7,9 @@
 // that tells kinds apart, with and without a time of reading; accepted ones must have a time and
 // refused ones a reason.
 #include "base/intern.h"
-#include "receivers/decode/app_log.h"
+#include "pipeline/model/observation.h"
 #include "receivers/decode/formats.h"
+#include "receivers/decode/log/log.h"
 #include "receivers/decode/rank_map/rank_map.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,6 +26,40 @@ static void guess(struct slice text) {
     }
 }
 
+// What a decoder said of a record, or of those that it held.
+static void require_answer(const struct decoder_type *decoder, enum decode_category category,
+                           const struct event *event, const struct decode_fault *fault,
+                           uint64_t observed_ns) {
+    require(category >= DECODE_END && category < DECODE_CATEGORY_COUNT);
+    if (category == DECODE_OK) {
+        require(event->time_ns != 0 && event->telemetry != NULL);
+        require(event->kind != EVENT_OBSERVATION || event->observation->kind != OBSERVATION_NONE);
+        require(event->job != STRING_REFUSED && event->node != STRING_REFUSED);
+        require(event->rank >= RANK_NONE && event->rank <= RANK_MAX);
+        require(decoder != &decoder_rank_map || event->kind == EVENT_RANK_MAP);
+        // Never the kernel's words.
+        require(decoder != &decoder_app_log || event->kind == EVENT_APP_LINE ||
+                event->kind == EVENT_OBSERVATION);
+    } else if (decode_refused(category)) {
+        require(fault->category == category && fault->detail[0] != '\0');
+        require(observed_ns == 0 || category != DECODE_MISSING_TIMESTAMP ||
+                decoder == &decoder_any);
+    }
+}
+
+// Events and refusals beyond the record's own, until there are no more.
+static void take_others(const struct decoder_type *decoder, void *state, struct arena *arena,
+                        uint64_t observed_ns) {
+    enum decode_category category = DECODE_END;
+    do {
+        struct event event = {0};
+        struct decode_fault fault = {0};
+        if (decoder->next != NULL)
+            category = decoder->next(state, arena, &event, &fault);
+        require_answer(decoder, category, &event, &fault, observed_ns);
+    } while (category != DECODE_END);
+}
+
 static void decode(const struct decoder_type *decoder, void *state, struct slice line,
                    uint64_t observed_ns) {
     struct event event = {0};
@@ -38,19 +73,24 @@ static void decode(const struct decoder_type *decoder, void *state, struct slice
         require(seen.layout != LAYOUT_WRAPPER && seen.layout != LAYOUT_ARRAY);
     }
     enum decode_category category = decoder->decode(state, line, &arena, &event, &fault);
-    require(category >= DECODE_NOTHING && category < DECODE_CATEGORY_COUNT);
-    if (category == DECODE_OK) {
-        require(event.time_ns != 0 && event.telemetry != NULL);
-        require(event.job != STRING_REFUSED && event.node != STRING_REFUSED);
-        require(event.rank >= RANK_NONE && event.rank <= RANK_MAX);
-        require(decoder != &decoder_rank_map || event.kind == EVENT_RANK_MAP);
-        require(decoder != &decoder_app_log || event.kind == EVENT_APP_LINE);
-    } else if (category != DECODE_NOTHING) {
-        require(fault.category == category && fault.detail[0] != '\0');
-        require(observed_ns == 0 || category != DECODE_MISSING_TIMESTAMP ||
-                decoder == &decoder_any);
-    }
+    require(category != DECODE_END);
+    require_answer(decoder, category, &event, &fault, observed_ns);
+    take_others(decoder, state, &arena, observed_ns);
     arena_release(&arena);
+}
+
+// Nothing more comes.
+static void end(const struct decoder_type *decoder, void *state, uint64_t observed_ns) {
+    struct arena arena;
+    arena_init(&arena, 4096);
+    if (decoder->finish != NULL)
+        decoder->finish(state);
+    take_others(decoder, state, &arena, observed_ns);
+    require(decoder->holds == NULL || !decoder->holds(state));
+    if (decoder->release != NULL)
+        decoder->release(state);
+    arena_release(&arena);
+    memory_give(state);
 }
 
 static void read_lines(const struct decoder_type *decoder, struct slice text,
@@ -65,7 +105,7 @@ static void read_lines(const struct decoder_type *decoder, struct slice text,
         decode(decoder, state, block, observed_ns);
         fuzz_block_give(block);
     }
-    memory_give(state);
+    end(decoder, state, observed_ns);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -90,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                                           .tail = block});
         decode(decoder, state, block, NOW);
         fuzz_block_give(block);
-        memory_give(state);
+        end(decoder, state, NOW);
     }
     intern_release();
     return 0;

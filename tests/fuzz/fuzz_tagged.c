@@ -3,8 +3,8 @@
 //
 // The input is lines of one stream, so one state is kept through all of them; each line lies in a
 // block of its own, so that a read past its end is seen. A line is decoded twice in a row; only
-// sources that remember lines (kernel reports, entries of a recorder) may answer otherwise than
-// before, and none may answer without a reason.
+// sources that remember lines (logs, entries of a recorder) may answer otherwise than before, and
+// none may answer without a reason.
 #include "base/memory.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/tagged/tagged.h"
@@ -19,7 +19,31 @@ static void require(bool holds) {
 }
 
 static bool may_remember(enum event_kind kind) {
-    return kind == EVENT_KERNEL || kind == EVENT_FLIGHT;
+    return kind == EVENT_KERNEL || kind == EVENT_FLIGHT || kind == EVENT_APP_LINE ||
+           kind == EVENT_OBSERVATION;
+}
+
+static void require_answer(enum decode_category category, const struct event *event,
+                           const struct decode_fault *fault) {
+    if (category == DECODE_OK) {
+        require(event->kind > EVENT_TELEMETRY && event->kind <= EVENT_OBSERVATION);
+        require(event->time_ns != 0 && event->telemetry != NULL);
+        require(event->rank >= RANK_NONE && event->rank <= RANK_MAX);
+        require(event->node != STRING_REFUSED && event->job != STRING_REFUSED);
+    } else if (decode_refused(category)) {
+        require(fault->category == category && fault->detail[0] != '\0');
+    }
+}
+
+// What a line gave beyond one event, and what was held.
+static void take_others(void *state, struct arena *arena) {
+    enum decode_category category;
+    do {
+        struct event event = {0};
+        struct decode_fault fault = {0};
+        category = decoder_tagged.next(state, arena, &event, &fault);
+        require_answer(category, &event, &fault);
+    } while (category != DECODE_END);
 }
 
 static enum decode_category decode(void *state, struct slice record, struct arena *arena,
@@ -27,14 +51,9 @@ static enum decode_category decode(void *state, struct slice record, struct aren
     struct decode_fault fault = {0};
     memset(event, 0, sizeof *event);
     enum decode_category category = decoder_tagged.decode(state, record, arena, event, &fault);
-    if (category == DECODE_OK) {
-        require(event->kind > EVENT_TELEMETRY && event->kind <= EVENT_APP_LINE);
-        require(event->time_ns != 0 && event->telemetry != NULL);
-        require(event->rank >= RANK_NONE && event->rank <= RANK_MAX);
-        require(event->node != STRING_REFUSED && event->job != STRING_REFUSED);
-    } else if (category != DECODE_NOTHING) {
-        require(fault.category == category && fault.detail[0] != '\0');
-    }
+    require_answer(category, event, &fault);
+    if (!decode_refused(category))
+        take_others(state, arena);
     return category;
 }
 
@@ -54,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     void *state = memory_zero(1, decoder_tagged.state_size);
     struct arena arena;
     arena_init(&arena, 4096);
+    decoder_tagged.begin(state, &(struct decoder_input){.path = SLICE("lines")});
     while (size > 0) {
         const uint8_t *newline = memchr(data, '\n', size);
         size_t length = newline == NULL ? size : (size_t)(newline - data);
@@ -65,6 +85,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         data += length;
         size -= length;
     }
+    decoder_tagged.finish(state);
+    take_others(state, &arena);
+    require(!decoder_tagged.holds(state));
+    decoder_tagged.release(state);
     arena_release(&arena);
     memory_give(state);
     intern_release();

@@ -5,8 +5,9 @@
 // The input is lines: the first is what the store kept ("" for nothing), each other one answer,
 // STATUS and its body. The network is played by this file; records of every kind are sent until the
 // answers are used up. Requests must be JSON, and no address but a given one is uploaded to.
+#include "base/http/client.h"
 #include "base/log.h"
-#include "exporters/wandb/online/http.h"
+#include "base/memory.h"
 #include "exporters/wandb/online/online.h"
 #include "exporters/wandb/record.h"
 #include "tests/fuzz/fuzz.h"
@@ -18,43 +19,40 @@ static const uint64_t START = UINT64_C(1700000000000000000);
 
 // -- the network ----------------------------------------------------------------------------------
 
-struct wandb_http {
-    struct fuzz_input answers;
-    struct wandb_reply reply;
-    unsigned requests;
+struct http_client {
+    struct http_reply reply;
+    bool is_server; // not storage
+    char limit[8];  // the value of both rate limit headers; "": none
 };
 
-static struct fuzz_input next_answers;
+static struct fuzz_input answers;
 
-enum status wandb_http_open(struct wandb_http **http, const struct wandb_config *config,
-                            const char *site, struct error *error) {
-    (void)config;
-    (void)site;
+enum status http_client_open(struct http_client **client, const struct http_client_options *options,
+                             struct error *error) {
     (void)error;
-    *http = memory_zero(1, sizeof **http);
-    (*http)->answers = next_answers;
-    buffer_init(&(*http)->reply.body, 1 << 20);
+    *client = memory_zero(1, sizeof **client);
+    (*client)->is_server = options->password != NULL;
+    buffer_init(&(*client)->reply.body, 1 << 20);
     return STATUS_OK;
 }
 
-void wandb_http_close(struct wandb_http *http) {
-    next_answers = http->answers;
-    buffer_release(&http->reply.body);
-    memory_give(http);
+void http_client_close(struct http_client *client) {
+    if (client != NULL)
+        buffer_release(&client->reply.body);
+    memory_give(client);
 }
 
-// "200 BODY", "503r5 BODY" (asked to wait 5 ns), "200! BODY" (cut off), "0": no answer at all.
-static enum status answer(struct wandb_http *http, struct error *error) {
+// "200 BODY", "503r5 BODY" (asked to wait 1 ns), "200! BODY" (cut off), "0": no answer at all.
+static enum http_class answer(struct http_client *client, struct error *error) {
     struct slice line;
-    struct wandb_reply *reply = &http->reply;
+    struct http_reply *reply = &client->reply;
     buffer_reset(&reply->body);
-    reply->status = 0;
-    reply->whole = true;
-    reply->retry_after_ns = 0;
-    reply->limit_remaining = reply->limit_reset_s = -1;
-    http->requests++;
-    if (!fuzz_piece(&http->answers, '\n', &line))
-        return error_set(error, STATUS_IO, "nobody is there");
+    *reply = (struct http_reply){.whole = true, .body = reply->body};
+    client->limit[0] = '\0';
+    if (!fuzz_piece(&answers, '\n', &line)) {
+        error_set(error, STATUS_IO, "nobody is there");
+        return HTTP_RETRY;
+    }
     size_t at = 0;
     for (; at < line.size && line.data[at] != ' '; at++) {
         char c = line.data[at];
@@ -63,45 +61,51 @@ static enum status answer(struct wandb_http *http, struct error *error) {
         else if (c == 'r')
             reply->retry_after_ns = 1;
         else if (c == 'l')
-            reply->limit_remaining = reply->limit_reset_s = (double)(at % 3);
+            snprintf(client->limit, sizeof client->limit, "%zu", at % 3);
         else if (c == '!')
             reply->whole = false;
     }
     at += at < line.size;
     buffer_append(&reply->body, (struct slice){line.data + at, line.size - at});
     if (reply->status < 100)
-        return error_set(error, STATUS_IO, "the connection broke");
-    return STATUS_OK;
+        reply->status = 0;
+    if (http_class_of(reply->status) == HTTP_OK)
+        return HTTP_OK;
+    error_set(error, STATUS_IO, "the server answers, or the connection broke");
+    return HTTP_RETRY;
 }
 
-enum status wandb_http_post(struct wandb_http *http, const char *path, struct slice body,
-                            struct error *error) {
-    require(path[0] == '/');
-    json_t *said = json_loadb(body.data, body.size, 0, NULL);
-    require(json_is_object(said));
-    json_decref(said);
-    return answer(http, error);
+enum http_class http_client_send(struct http_client *client, const struct http_call *call,
+                                 struct error *error) {
+    require(call->url != NULL);
+    if (client->is_server) {
+        require(strncmp(call->url, "https://server/", 15) == 0);
+        json_t *said = json_loadb(call->body.data, call->body.size, 0, NULL);
+        require(json_is_object(said));
+        json_decref(said);
+    }
+    return answer(client, error);
 }
 
-enum status wandb_http_put(struct wandb_http *http, const struct wandb_upload *upload,
-                           struct error *error) {
-    require(upload->url != NULL);
-    for (size_t i = 0; i < upload->header_count; i++)
-        require(strpbrk(upload->headers[i], "\r\n") == NULL);
-    return answer(http, error);
+enum http_class http_class_of(long status) {
+    return status >= 200 && status < 300 ? HTTP_OK : HTTP_RETRY;
 }
 
-const struct wandb_reply *wandb_http_reply(const struct wandb_http *http) {
-    return &http->reply;
+const struct http_reply *http_client_reply(const struct http_client *client) {
+    return &client->reply;
 }
 
-void wandb_http_redact(const struct wandb_http *http, char *text, size_t capacity) {
-    (void)http;
+struct slice http_client_header(const struct http_client *client, const char *name) {
+    return strncmp(name, "RateLimit-", 10) == 0 ? slice_of(client->limit) : SLICE("");
+}
+
+void http_client_redact(const struct http_client *client, char *text, size_t capacity) {
+    (void)client;
     require(strlen(text) < capacity);
 }
 
-void wandb_http_escape(const struct wandb_http *http, struct buffer *out, const char *text) {
-    (void)http;
+void http_client_escape(const struct http_client *client, struct buffer *out, const char *text) {
+    (void)client;
     for (; *text != '\0'; text++)
         buffer_append_format(out, "%%%02X", (unsigned)(unsigned char)*text);
 }
@@ -176,7 +180,7 @@ static void send_all(struct wandb_online *online, struct slice records) {
         enum status status = wandb_online_send(online, records, round % 2 == 0, &outcome, &error);
         require(status == STATUS_OK || strlen(error.message) > 10);
         (void)wandb_online_pace(online);
-        left = outcome.permanent || status == STATUS_OK ? 0 : 1;
+        left = outcome.sink_dead || status == STATUS_OK ? 0 : 1;
     }
 }
 
@@ -188,12 +192,14 @@ int LLVMFuzzerInitialize(int *argument_count, char ***arguments) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const struct wandb_config config = {.base_url = "http://server",
-                                               .project = "proj",
-                                               .log_tables = true,
-                                               .log_artifacts = true,
-                                               .max_runs = 1,
-                                               .sending = {.timeout = {1000000000}}};
+    static const struct wandb_config config = {
+        .base_url = "https://server",
+        .api_key = {"0123456789012345678901234567890123456789"},
+        .project = "proj",
+        .log_tables = true,
+        .log_artifacts = true,
+        .max_runs = 1,
+        .sending = {.timeout = {1000000000}}};
     struct fuzz_input input = {(const char *)data, size};
     struct slice kept = {NULL, 0};
     struct saying saying = {.sequence = 0};
@@ -201,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct error error = {0};
     bool any = fuzz_piece(&input, '\n', &kept) && kept.size > 0;
     say_all(&saying);
-    next_answers = input;
+    answers = input;
     require(wandb_online_open(&online, &config, "exporter/wandb", &error) == STATUS_OK);
     if (any && wandb_online_resume(online, kept, &error) != STATUS_OK)
         require(strlen(error.message) > 10);

@@ -42,8 +42,11 @@ def cases():
 
 
 def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        sys.exit("%s is not there; `run_detectors.py BINARY --write` writes it" % path)
 
 
 def moment(time_ns):

@@ -192,22 +192,22 @@ class Suite:
         for text, said in (
                 ('{"queries": [{"op": "roots"},\n', (":2:", "not JSON")),
                 ("", ("not JSON",)),
-                ("[]", ("needs an object with a list under \"queries\"",)),
+                ("[]", ("expected an object with a list under \"queries\"",)),
                 ("{}", ("\"queries\"",)),
                 ('{"queries": 3}', ("\"queries\"",)),
-                ('{"queries": [], "quiries": []}', ("\"quiries\" is not known",)),
-                ('{"queries": [], "now": "noon"}', ("now is no time",)),
-                ('{"queries": [{"op": "roots"}, 7]}', ("queries[1]", "is no object")),
-                ('{"queries": [{}]}', ("queries[0]", "op is none of span, spans")),
+                ('{"queries": [], "quiries": []}', ("unknown key \"quiries\"",)),
+                ('{"queries": [], "now": "noon"}', ("now must be a time",)),
+                ('{"queries": [{"op": "roots"}, 7]}', ("queries[1]", "is not an object")),
+                ('{"queries": [{}]}', ("queries[0]", "op is unknown; the operations are span, spans")),
                 ('{"queries": [{"op": "spam\\u001b"}]}',
-                 ("queries[0]", "op \"spam\\x1b\" is none of span, spans")),
+                 ("queries[0]", "op \"spam\\x1b\" is unknown; the operations are span, spans")),
                 ('{"queries": [{"op": "span"}]}', ("queries[0]", "needs \"id\", a text")),
                 ('{"queries": [{"op": "span", "id": 3}]}', ("needs \"id\", a text",)),
                 ('{"queries": [{"op": "merge", "ids": "a"}]}', ("needs \"ids\", a list",)),
                 ('{"queries": [{"op": "find_by_tags", "tags": [1]}]}', ("needs \"tags\"",)),
-                ('{"queries": [{"op": "roots", "after": -1}]}', ("after is no number",)),
-                ('{"queries": [{"op": "roots", "after": 1.5}]}', ("after is no number",)),
-                ('{"queries": [{"op": "roots", "now": 0}]}', ("now is no time",))):
+                ('{"queries": [{"op": "roots", "after": -1}]}', ("after must be a number",)),
+                ('{"queries": [{"op": "roots", "after": 1.5}]}', ("after must be a number",)),
+                ('{"queries": [{"op": "roots", "now": 0}]}', ("now must be a time",))):
             self.refused(text, 65, *said)
 
     def misused(self):
@@ -216,9 +216,9 @@ class Suite:
         none = self.path("none.json")
         for code, said, *options in (
                 (66, none + " cannot be read", "--output", "spans", "--queries", none),
-                (65, "is no file", "--output", "spans", "--queries", self.folder),
-                (64, "write --output spans", "--queries", queries),
-                (64, "write --output spans", "--output", "verdicts", "--queries", queries),
+                (65, "is not a regular file", "--output", "spans", "--queries", self.folder),
+                (64, "needs --output spans", "--queries", queries),
+                (64, "needs --output spans", "--output", "verdicts", "--queries", queries),
                 (64, "--queries needs the path", "--output", "spans", "--queries", "")):
             done = run(self.binary, "analyze", *options, events)
             self.checks.equal((done.code, done.out), (code, b""), repr(options))

@@ -67,12 +67,23 @@ class Culprit:
 
     def start(self):
         self.log_file = open(self.log, "ab")
+        self.begins = self.log_file.tell()
         self.process = subprocess.Popen([self.binary, "run", "--config", self.config],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=self.log_file, env=environment())
         return self
 
+    def runs(self):
+        """Whether it has said so since it was started."""
+        with open(self.log, "rb") as file:
+            file.seek(self.begins)
+            return b'"C1001"' in file.read() or self.process.poll() is not None
+
     def stop(self, number=signal.SIGTERM):
+        # One that has only just been started does not catch the signal yet.
+        deadline = time.monotonic() + PATIENCE_S
+        while number == signal.SIGTERM and not self.runs() and time.monotonic() < deadline:
+            time.sleep(0.02)
         self.process.send_signal(number)
         try:
             code = self.process.wait(PATIENCE_S)
@@ -341,7 +352,7 @@ class Suite:
     def poison_goes_to_the_dead_letters(self):
         lines = job_lines("job-f", 82)
         wanted = self.analyzed("job-f", lines)
-        bad = ['{"timestamp_ns": "no"}', "no JSON at all", '{"schema_version": 99}']
+        bad = ['{"timestamp_ns": "no"}', '{"no JSON at all', '{"schema_version": 99}']
         mixed = interleaved(lines)
         mixed[10:10] = bad[:2]
         mixed.append(bad[2])

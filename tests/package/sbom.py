@@ -37,11 +37,12 @@ def output(*command):
 
 
 def late_libraries(root):
-    """[(soname, package, what for)]: each call of late_library_load."""
+    """[(soname, package, what for)]: each struct late_library."""
     calls = []
     for path in glob.glob(os.path.join(root, "[a-z]*", "**", "*.c"), recursive=True):
         with open(path, encoding="utf-8") as file:
-            calls += re.findall(r'late_library_load\(\s*"(.+?)",\s*"(.+?)",\s*"(.+?)"', file.read())
+            calls += re.findall(r'struct late_library \w+ = \{\s*"(.+?)",\s*"(.+?)",\s*"(.+?)"',
+                                file.read())
     return calls
 
 

@@ -145,7 +145,7 @@ class Suite:
 
     def analyze(self, what, paths, *options, name="page.html"):
         page = self.path(name)
-        done = run(self.binary, "analyze", "--quiet", "--html", page, *options, *paths)
+        done = run(self.binary, "analyze", "--quiet", "--verbose", "--html", page, *options, *paths)
         self.checks.check(done.code == 0, "%s: exit code %d: %s"
                           % (what, done.code, done.errors()[-2000:]))
         return done, page
@@ -179,7 +179,7 @@ class Suite:
         for case in cases:
             what = os.path.basename(case)
             paths = glob.glob(os.path.join(case, "events.jsonl")) or [case]
-            plain = run(self.binary, "analyze", "--quiet", *paths)
+            plain = run(self.binary, "analyze", "--quiet", "--verbose", *paths)
             done, page = self.analyze(what, paths)
             self.checks.equal(done.out, plain.out, what + ": standard output")
             text = text_of(page)
@@ -257,6 +257,62 @@ class Suite:
         self.checks.equal([text for name, text in outline.headings if name in ("h1", "h2")],
                           ["Memory of 2 jobs", "Job grave <b>", "Job calm"], "the gravest first")
         self.checks.equal(outline.counts.get("nav"), 1, "several jobs: a list of them")
+
+    def merged(self):
+        """Two incidents in one folder; what they say of hosts and pods tries to act."""
+        folder = self.path("merged")
+        if os.path.isdir(folder):
+            return folder
+        os.mkdir(folder)
+        for case in ("incident/link_error_to_eviction", "hbm_ecc/contained_error_remap_pending"):
+            text = text_of(os.path.join(GOLDEN, "detectors", case, "events.jsonl"))
+            text = text.replace("llama-pt-worker-1", "llama-<img src=x onerror=alert(4)>")
+            with open(os.path.join(folder, case.split("/")[0] + ".jsonl"), "w",
+                      encoding="utf-8") as out:
+                out.write(text)
+        return folder
+
+    def incidents(self):
+        """Text, page and JSON tell the same stories in the same order, the root of each first and
+        then by time; the page draws each."""
+        done, file = self.analyze("two incidents", [self.merged()], name="incidents.html")
+        text = " ".join(done.text().split())
+        lines = run(self.binary, "analyze", "--quiet", "--output", "verdicts", self.merged()).text()
+        verdicts = [json.loads(line) for line in lines.splitlines()]
+        page = text_of(file)
+        outline = self.outline("two incidents", page)
+        words = " ".join("".join(outline.words).split())
+        roots = [verdict for verdict in verdicts if
+                 verdict["attributes"]["culprit.root"] == "true"]
+        self.checks.equal(len(roots), 2, "two incidents: roots")
+        self.checks.check(len(verdicts) > len(roots), "two incidents: consequences")
+        self.checks.check(text.startswith("2 incidents 1 ") and "2 incidents" in words,
+                          "two incidents: a list of them")
+        # In the list, then each in full: the root, then what followed.
+        order = roots + verdicts
+        for said, where in (("text", text), ("page", words)):
+            at = [where.find(verdict["headline"]) for verdict in roots]
+            for verdict in verdicts:
+                at.append(where.find(verdict["headline"], at[-1] + 1))
+            self.checks.check(-1 not in at and at == sorted(at), "two incidents, %s: %r of %r"
+                              % (said, at, [verdict["id"] for verdict in order]))
+        for root, steps in self.stories(verdicts):
+            times = [int(step["start_time_unix_nano"]) for step in steps]
+            self.checks.equal(times, sorted(times), root["id"] + ": times grow")
+        self.checks.equal(page.count('<svg class="lanes"'), 2, "two incidents: lanes")
+        self.checks.equal(page.count('<g class="step'), len(verdicts), "two incidents: steps")
+        self.checks.check("<img" not in page and "&lt;img src=x" in page, "two incidents: escaped")
+
+    @staticmethod
+    def stories(verdicts):
+        """Each root with the lines behind it, up to the next root."""
+        told = []
+        for verdict in verdicts:
+            if verdict["attributes"]["culprit.root"] == "true":
+                told.append((verdict, []))
+            else:
+                told[-1][1].append(verdict)
+        return told
 
     def started(self, config):
         return subprocess.Popen([self.binary, "run", "--config", config],
@@ -437,6 +493,37 @@ class Suite:
         self.is_quiet("without script", page, url)
         page.close()
 
+    def lanes(self, browser, file):
+        """The lanes are whole and legible: texts keep their size and stay on the card, marks have
+        names, and nothing of it needs the script."""
+        for width, scheme in ((390, "light"), (390, "dark"), (1200, "light")):
+            said = "lanes, %d px, %s" % (width, scheme)
+            page = browser.open("file://" + file, width=width, dark=scheme == "dark", script=False)
+            self.checks.equal(page.run("document.querySelectorAll('svg.lanes').length"), 2,
+                              said + ": pictures")
+            self.checks.equal(page.run(
+                "[...document.querySelectorAll('.lanes *')].filter(e => {const card = "
+                "e.closest('.card').getBoundingClientRect(), box = e.getBoundingClientRect(); "
+                "return box.width > 0 && (box.left < card.left || box.right > card.right + 1)})"
+                ".map(e => e.outerHTML.slice(0, 120))"), [], said + ": on the card")
+            sizes = page.run("[...document.querySelectorAll('.lanes text')].map(e => "
+                             "[parseFloat(getComputedStyle(e).fontSize), "
+                             "e.getScreenCTM().a])")
+            self.checks.check(len(sizes) > 10 and all(size >= 12 and scale == 1
+                                                      for size, scale in sizes),
+                              said + ": texts keep their size")
+            self.checks.check(page.run(
+                "[...document.querySelectorAll('.lanes [role=img]')].every(e => "
+                "e.querySelector('title').textContent.length > 20)"), said + ": names of marks")
+            self.checks.equal(page.run(
+                "(() => {const texts = [...document.querySelectorAll('.lanes')].map(svg => "
+                "[...svg.querySelectorAll('.when')].map(e => e.getBoundingClientRect())); return "
+                "texts.flatMap(boxes => boxes.filter((a, i) => boxes.some((b, j) => j > i && "
+                "a.left < b.right && b.left < a.right && a.top < b.bottom - 2 && "
+                "b.top < a.bottom - 2))).length})()"), 0, said + ": times do not overlap")
+            self.is_quiet(said, page, "file://" + file)
+            page.close()
+
     def in_wandb(self, browser, file):
         changed = self.path("wandb.html")
         with open(changed, "w", encoding="utf-8") as out:
@@ -470,6 +557,9 @@ class Suite:
                     place = os.path.join(place, "events.jsonl")
                 _, file = self.analyze(what, [place], name=what + ".html")
                 self.fits(browser, what, file)
+            _, two = self.analyze("incidents", [self.merged()], name="incidents.html")
+            self.fits(browser, "verdicts", two)
+            self.lanes(browser, two)
             story(self.path("evil.jsonl"), 4, 60, evil=EVIL)
             _, evil = self.analyze("evil", [self.path("evil.jsonl")], name="evil.html")
             self.shown(browser, "evil", evil, 4)
@@ -485,6 +575,7 @@ def main():
         suite.twice()
         suite.configured()
         suite.jobs()
+        suite.incidents()
         suite.live()
         suite.refused()
         suite.large()

@@ -3,12 +3,7 @@
 #pragma once
 
 #include "base/memory.h"
-#include "processors/align.h"
-#include "processors/first_cause.h"
-#include "processors/job_filter.h"
-#include "processors/phase_attribution.h"
-#include "processors/rank_group.h"
-#include "processors/spike_detect.h"
+#include "cli/component_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +81,7 @@ static inline void chain_start(struct chain *chain) {
             .id = type->name, .site = type->name, .timing = &chain->timing, .once = chain->once};
         chain->instances[i] = memory_zero(1, type->instance_size);
         struct error error = {0};
-        if (type->start(chain->instances[i], configs[i], &context, &error) != STATUS_OK)
+        if (component_start(type, chain->instances[i], configs[i], &context, &error) != STATUS_OK)
             abort();
     }
 }
@@ -99,8 +94,7 @@ static inline struct chain *chain_begin(bool once) {
 
 static inline void chain_end(struct chain *chain) {
     for (int i = 0; i < CHAIN_STAGES; i++) {
-        if (CHAIN_TYPES[i]->stop != NULL)
-            CHAIN_TYPES[i]->stop(chain->instances[i]);
+        component_stop(CHAIN_TYPES[i], chain->instances[i]);
         memory_give(chain->instances[i]);
     }
     arena_release(&chain->events_arena);

@@ -84,8 +84,8 @@ static inline void node_shuffle(struct cluster *cluster, uint64_t seed) {
 // What `from` remembers, in a detector that was just started.
 static inline void detector_move_state(struct detector *from, struct detector *to) {
     struct state_list old = {0}, new = {0};
-    from->type->state(from->instance, &old);
-    to->type->state(to->instance, &new);
+    component_list_state(from->type, from->instance, &old);
+    component_list_state(to->type, to->instance, &new);
     ck_assert_uint_eq(old.count, new.count);
     for (uint32_t i = 0; i < old.count; i++) {
         ck_assert_str_eq(old.entries[i].name, new.entries[i].name);
@@ -101,6 +101,6 @@ static inline void detector_move_state(struct detector *from, struct detector *t
             memcpy(table_page(new.entries[i].table, page, &same), bytes, size);
         }
     }
-    to->type->restored(to->instance);
+    component_restored(to->type, to->instance);
     to->newest_ns = from->newest_ns;
 }

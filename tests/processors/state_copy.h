@@ -114,8 +114,7 @@ static inline void entry_load(struct state_copy *copy, struct entry_copy *from,
 
 static inline void list_stage(const struct chain *chain, int stage, struct state_list *list) {
     *list = (struct state_list){0};
-    if (CHAIN_TYPES[stage]->state != NULL)
-        CHAIN_TYPES[stage]->state(chain->instances[stage], list);
+    component_list_state(CHAIN_TYPES[stage], chain->instances[stage], list);
 }
 
 static inline void state_save(const struct chain *chain, struct state_copy *copy) {
@@ -136,8 +135,7 @@ static inline void state_load(struct chain *chain, struct state_copy *copy) {
         list_stage(chain, stage, &list);
         for (uint32_t i = 0; i < list.count; i++)
             entry_load(copy, &copy->entries[at++], &list.entries[i]);
-        if (CHAIN_TYPES[stage]->restored != NULL)
-            CHAIN_TYPES[stage]->restored(chain->instances[stage]);
+        component_restored(CHAIN_TYPES[stage], chain->instances[stage]);
     }
     if (at != copy->count)
         abort();

@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,6 +43,7 @@ RULES = os.path.join(ROOT, "examples", "prometheus", "rules.yaml")
 GOLDEN = os.path.join(HERE, "..", "golden")
 LEAK = os.path.join(GOLDEN, "real", "leak-rank2")
 SPANS = os.path.join(GOLDEN, "spans", "034-bad-lines", "events.jsonl")
+UNUSED = "%s node-1 kernel: EXT4-fs error (device sda1): ext4_find_entry:1455: reading directory\n"
 # Families that need brokers that answer.
 NOTHING_HERE = {"culprit_kafka_receiver_lag_seconds", "culprit_kafka_receiver_offset_lag"}
 # What Prometheus adds to each sample, and its own families.
@@ -231,6 +233,8 @@ class Culprit(run_prometheus.Culprit):
         self.process = None
         with open(glob.glob(LEAK + "/rank0/*.jsonl")[0], encoding="utf-8") as file:
             self.line = next(line for line in file if '"sample"' in line)
+        seconds = json.loads(self.line)["timestamp_ns"] // 10**9
+        self.unused = UNUSED % time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
         self.spoil()
         brokers = ["127.0.0.1:%d" % dead]
         receivers = {"file/leak": {"include": [LEAK + "/rank*/*.jsonl"],
@@ -279,7 +283,8 @@ class Culprit(run_prometheus.Culprit):
 
     def spoil(self):
         with open(self.broken, "a", encoding="utf-8") as file:
-            file.write(self.line + "no JSON\n")
+            # An event, one that is cut off, one that no processor takes, and a line of no interest.
+            file.write(self.line + self.line[:40] + "\n" + self.unused + "no event\n")
 
     def post(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.http,

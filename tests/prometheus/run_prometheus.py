@@ -21,7 +21,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -36,6 +35,7 @@ sys.path.insert(0, HERE)
 import generate  # noqa: E402
 import test_metrics_page  # noqa: E402
 from checks import Checks  # noqa: E402
+from ports import free_ports  # noqa: E402
 from process import environment  # noqa: E402
 
 PATIENCE_S = 60
@@ -47,14 +47,6 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{(.*?)\})? (\S+)(?: # \{.*\} \S+ \S+)?$')
 LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
-
-
-def free_ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
 
 
 def ask(port, path, **headers):

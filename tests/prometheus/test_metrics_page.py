@@ -22,8 +22,9 @@ PAGE = os.path.join(ROOT, "docs", "metrics.md")
 FOLDERS = ["base", "config", "pipeline", "receivers", "processors", "exporters", "extensions", "cli"]
 NAME = r'"((?:culprit|process)_[a-z0-9_]+)"'
 TEXT = r'(?:"(?:[^"\\]|\\.)*"\s*)+'
-FAMILY = re.compile(NAME + r',\s*(?:EXPOSITION_(\w+),\s*)?(?:\.help\s*=\s*)?(' + TEXT
+FAMILY = re.compile(r'(?:\b(COUNTER|GAUGE)\(\s*)?' + NAME + r',\s*(?:EXPOSITION_(\w+),\s*)?(?:\.help\s*=\s*)?(' + TEXT
                     + r')[,)]\s*(?:\.type\s*=\s*)?(?:(?:METRIC|EXPOSITION)_(\w+))?')
+LABEL = re.compile(r'\s*(?:"\w*"|NULL)\}')
 BLOCK = re.compile(r"(<!-- metrics (\w+) -->\n)(.*?)(<!-- /metrics -->)", re.S)
 HEAD = "| metric | type | labels | what it says |\n|---|---|---|---|\n"
 UNKNOWN = "?"
@@ -40,7 +41,10 @@ def source_families():
                 text = re.sub(r"^\s*//.*$", "", source.read(), flags=re.M)
             where = os.path.relpath(file, ROOT)
             for match in FAMILY.finditer(text):
-                name, before, words, after = match.groups()
+                macro, name, before, words, after = match.groups()
+                before = before or macro
+                if not before and LABEL.match(text, match.end()):  # a row whose type the name says
+                    before = "counter" if name.endswith("_total") else "gauge"
                 if not (before or after):
                     continue
                 said = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', words)).replace('\\"', '"')

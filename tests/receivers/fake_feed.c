@@ -26,6 +26,8 @@ void fake_feed_free(struct feed *feed) {
         free(feed->notes[i]);
     for (uint32_t i = 0; i < feed->source_count; i++) {
         free(feed->sources[i]->path);
+        if (feed->sources[i]->decoder != NULL && feed->sources[i]->decoder->release != NULL)
+            feed->sources[i]->decoder->release(feed->sources[i]->state);
         free(feed->sources[i]->state);
         free(feed->sources[i]);
     }
@@ -112,6 +114,7 @@ struct source *feed_source(struct feed *feed, struct slice path) {
     ck_assert_uint_lt(feed->source_count, FAKE_SOURCES_MAX);
     struct source *source = calloc(1, sizeof *source);
     source->path = strndup(path.data, path.size);
+    source->feed = feed;
     pthread_mutex_lock(&feed->lock);
     feed->sources[feed->source_count++] = source;
     pthread_mutex_unlock(&feed->lock);
@@ -174,6 +177,7 @@ struct source *feed_restored_source(struct feed *feed, uint32_t index) {
 void feed_source_reached(struct source *source, const struct source_position *position) {
     ck_assert(source->journal || position->number >= source->reached.number);
     source->reached = *position;
+    source->feed->told = source;
     if (position->number > source->newest)
         source->newest = position->number;
 }
@@ -228,6 +232,19 @@ uint64_t feed_lag(struct feed *feed, const struct source *source) {
     return lags ? source->flushed.number + 1 : 0;
 }
 
+bool feed_knows_node(struct feed *feed, struct slice name) {
+    (void)feed;
+    (void)name;
+    return false;
+}
+
+int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct local_times *times) {
+    (void)feed;
+    (void)path;
+    (void)times;
+    return 0;
+}
+
 void feed_caught_up(struct feed *feed) {
     atomic_store(&feed->caught_up, true);
 }
@@ -256,22 +273,81 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     return foreseen;
 }
 
+static void settle(struct feed *feed, struct source *source, struct slice record, uint64_t position,
+                   enum decode_category category) {
+    keep(feed, source, record, position, category);
+    if (category == DECODE_OK)
+        source->figures.accepted++;
+    else if (decode_refused(category))
+        source->figures.refused++;
+    else if (category == DECODE_NOTHING)
+        source->figures.other++;
+}
+
+// What the decoder gives beyond one event for one record: texts in the feed's arena.
+static void take_more(struct feed *feed, struct source *source) {
+    struct decode_fault fault;
+    enum decode_category category;
+    if (source->decoder->next == NULL)
+        return;
+    feed->event.raw = SLICE("");
+    while ((category = source->decoder->next(source->state, &feed->arena, &feed->event, &fault)) !=
+           DECODE_END) {
+        settle(feed, source, SLICE(""), feed->event.position, category);
+        if (decode_refused(category) && feed->refused != NULL)
+            feed->refused(feed->refused_context, source, feed->event.raw, feed->event.position,
+                          &fault);
+    }
+    bool holds = source->decoder->holds != NULL && source->decoder->holds(source->state);
+    for (uint32_t i = 0; !holds && i < feed->source_count; i++)
+        if (feed->sources[i]->holder == source)
+            feed->sources[i]->holder = NULL;
+    if (holds && feed->told != NULL)
+        feed->told->holder = source;
+}
+
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
     ck_assert_ptr_nonnull(source->decoder);
     atomic_store(&source->left, false);
     ck_assert(feed->foreseen == NULL || feed->foreseen == record.data);
+    feed->event.position = position;
+    feed->event.lines = 1;
     enum decode_category category =
         feed->foreseen != NULL
             ? DECODE_OK
             : source->decoder->decode(source->state, record, &feed->arena, &feed->event, fault);
     feed->foreseen = NULL;
-    keep(feed, source, record, position, category);
-    if (category == DECODE_OK)
-        source->figures.accepted++;
-    else
-        source->figures.refused++;
-    return category;
+    settle(feed, source, record, position, category);
+    take_more(feed, source);
+    return decode_refused(category) ? category : DECODE_OK;
+}
+
+bool feed_source_holds(const struct source *source) {
+    if (source->holder != NULL)
+        return true;
+    return source->decoder != NULL && source->decoder->holds != NULL &&
+           source->decoder->holds(source->state);
+}
+
+void feed_source_finish(struct feed *feed, struct source *source) {
+    if (!feed_source_holds(source))
+        return;
+    if (source->holder != NULL)
+        source = source->holder;
+    atomic_fetch_add(&source->finished, 1);
+    source->decoder->finish(source->state);
+    take_more(feed, source);
+    ck_assert(!feed_source_holds(source));
+}
+
+void feed_on_refusal(struct feed *feed,
+                     void (*refused)(void *context, const struct source *source,
+                                     struct slice record, uint64_t position,
+                                     const struct decode_fault *fault),
+                     void *context) {
+    feed->refused = refused;
+    feed->refused_context = context;
 }
 
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
@@ -336,4 +412,11 @@ bool feed_stopping(const struct feed *feed) {
 
 int feed_stop_descriptor(const struct feed *feed) {
     return feed->stop_pipe[0];
+}
+
+bool feed_source_cut(struct source *source) {
+    if (source->decoder->cut == NULL)
+        return false;
+    source->decoder->cut(source->state);
+    return true;
 }

@@ -33,6 +33,9 @@ struct source {
     atomic_bool left; // feed_source_leave was called last; nothing of it may wait then
     bool journal;     // of entries; one pipeline takes them, each after the other
     uint64_t newest;  // of the numbers that were reached
+    struct feed *feed;
+    struct source *holder; // holds records at this position; NULL: none
+    atomic_uint finished;  // how often feed_source_finish found something
 };
 
 struct feed {
@@ -61,6 +64,10 @@ struct feed {
     char trouble[256];
     atomic_bool stopping;
     int stop_pipe[2];
+    struct source *told; // whose position was told last
+    void (*refused)(void *context, const struct source *source, struct slice record,
+                    uint64_t position, const struct decode_fault *fault);
+    void *refused_context;
 };
 
 struct feed *fake_feed_create(void);

@@ -7,20 +7,16 @@
 
 enum { BATCH_MAX = 64 };
 
-struct store_batch {
-    struct store *store;
+struct fake_batch {
+    struct storage_batch base; // first
     struct fake_row puts[BATCH_MAX];
     bool is_delete[BATCH_MAX];
     uint64_t last[BATCH_MAX];
     uint32_t count;
 };
 
-struct store *fake_store_create(void) {
-    struct store *store = calloc(1, sizeof *store);
-    store->room = 64 << 20;
-    pthread_mutex_init(&store->lock, NULL);
-    pthread_cond_init(&store->changed, NULL);
-    return store;
+struct fake_store *fake_store_of(const struct storage *storage) {
+    return (struct fake_store *)(uintptr_t)storage;
 }
 
 static void row_free(struct fake_row *row) {
@@ -28,7 +24,8 @@ static void row_free(struct fake_row *row) {
     free(row->data);
 }
 
-void fake_store_free(struct store *store) {
+void fake_store_free(struct storage *storage) {
+    struct fake_store *store = fake_store_of(storage);
     ck_assert_uint_eq(store->waiting_count, 0);
     for (uint32_t i = 0; i < store->count; i++)
         row_free(&store->rows[i]);
@@ -36,7 +33,7 @@ void fake_store_free(struct store *store) {
     free(store);
 }
 
-static void remove_rows(struct store *store, enum store_space space, const char *name,
+static void remove_rows(struct fake_store *store, enum storage_space space, const char *name,
                         uint64_t first, uint64_t last) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < store->count; i++) {
@@ -50,8 +47,8 @@ static void remove_rows(struct store *store, enum store_space space, const char 
     store->count = left;
 }
 
-static void apply(struct store_batch *batch) {
-    struct store *store = batch->store;
+static void apply(struct fake_batch *batch) {
+    struct fake_store *store = fake_store_of(batch->base.storage);
     for (uint32_t i = 0; i < batch->count; i++) {
         struct fake_row *row = &batch->puts[i];
         remove_rows(store, row->space, row->name, row->number,
@@ -66,7 +63,7 @@ static void apply(struct store_batch *batch) {
     free(batch);
 }
 
-static void commit(struct store *store) {
+static void commit(struct fake_store *store) {
     for (uint32_t i = 0; i < store->waiting_count; i++)
         apply(store->waiting[i]);
     store->waiting_count = 0;
@@ -74,7 +71,8 @@ static void commit(struct store *store) {
     pthread_cond_broadcast(&store->changed);
 }
 
-void fake_store_hold(struct store *store, bool held) {
+void fake_store_hold(struct storage *storage, bool held) {
+    struct fake_store *store = fake_store_of(storage);
     pthread_mutex_lock(&store->lock);
     store->held = held;
     if (!held)
@@ -82,7 +80,8 @@ void fake_store_hold(struct store *store, bool held) {
     pthread_mutex_unlock(&store->lock);
 }
 
-uint32_t fake_store_rows(struct store *store, enum store_space space) {
+uint32_t fake_store_rows(struct storage *storage, enum storage_space space) {
+    struct fake_store *store = fake_store_of(storage);
     uint32_t count = 0;
     pthread_mutex_lock(&store->lock);
     for (uint32_t i = 0; i < store->count; i++)
@@ -91,36 +90,43 @@ uint32_t fake_store_rows(struct store *store, enum store_space space) {
     return count;
 }
 
-void fake_store_damage(struct store *store, enum store_space space, uint64_t number) {
+void fake_store_damage(struct storage *storage, enum storage_space space, uint64_t number) {
+    struct fake_store *store = fake_store_of(storage);
     pthread_mutex_lock(&store->lock);
     remove_rows(store, space, NULL, number, number);
     pthread_mutex_unlock(&store->lock);
 }
 
-struct store_batch *store_batch_new(struct store *store) {
-    struct store_batch *batch = calloc(1, sizeof *batch);
-    batch->store = store;
-    return batch;
+// -- the calls ------------------------------------------------------------------------------------
+
+static struct storage_batch *batch_new(struct storage *storage) {
+    struct fake_batch *batch = calloc(1, sizeof *batch);
+    batch->base = (struct storage_batch){STORAGE_MAGIC, storage};
+    return &batch->base;
 }
 
-void store_put(struct store_batch *batch, enum store_space space, const char *name, uint64_t number,
-               struct slice bytes) {
+static void put(struct storage_batch *base, enum storage_space space, const char *name,
+                uint64_t number, struct slice bytes) {
+    struct fake_batch *batch = (struct fake_batch *)base;
     ck_assert_uint_lt(batch->count, BATCH_MAX);
     struct fake_row *row = &batch->puts[batch->count++];
     *row = (struct fake_row){space, strdup(name), number, malloc(bytes.size + 1), bytes.size};
     memcpy(row->data, bytes.data, bytes.size);
 }
 
-void store_delete(struct store_batch *batch, enum store_space space, const char *name,
-                  uint64_t first, uint64_t last) {
+static void delete_range(struct storage_batch *base, enum storage_space space, const char *name,
+                         uint64_t first, uint64_t last) {
+    struct fake_batch *batch = (struct fake_batch *)base;
     ck_assert_uint_lt(batch->count, BATCH_MAX);
     batch->is_delete[batch->count] = true;
     batch->last[batch->count] = last;
     batch->puts[batch->count++] = (struct fake_row){space, strdup(name), first, NULL, 0};
 }
 
-uint64_t store_submit(struct store_batch *batch) {
-    struct store *store = batch->store;
+static uint64_t submit(struct storage_batch *base, bool is_checkpoint) {
+    struct fake_batch *batch = (struct fake_batch *)base;
+    struct fake_store *store = fake_store_of(base->storage);
+    (void)is_checkpoint;
     pthread_mutex_lock(&store->lock);
     uint64_t ticket = ++store->submitted;
     ck_assert_uint_lt(store->waiting_count, 256);
@@ -131,16 +137,17 @@ uint64_t store_submit(struct store_batch *batch) {
     return ticket;
 }
 
-uint64_t store_durable(const struct store *store) {
-    struct store *open = (struct store *)store;
-    pthread_mutex_lock(&open->lock);
-    uint64_t durable = store->durable;
-    pthread_mutex_unlock(&open->lock);
-    return durable;
+static uint64_t durable(const struct storage *storage) {
+    struct fake_store *store = fake_store_of(storage);
+    pthread_mutex_lock(&store->lock);
+    uint64_t ticket = store->durable;
+    pthread_mutex_unlock(&store->lock);
+    return ticket;
 }
 
-enum status store_wait(struct store *store, uint64_t ticket, uint64_t timeout_ns,
-                       struct error *error) {
+static enum status wait_durable(struct storage *storage, uint64_t ticket, uint64_t timeout_ns,
+                                struct error *error) {
+    struct fake_store *store = fake_store_of(storage);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += (long)(timeout_ns % 1000000000);
@@ -150,9 +157,9 @@ enum status store_wait(struct store *store, uint64_t ticket, uint64_t timeout_ns
     int late = 0;
     while (store->durable < ticket && late == 0)
         late = pthread_cond_timedwait(&store->changed, &store->lock, &until);
-    bool durable = store->durable >= ticket;
+    bool is_durable = store->durable >= ticket;
     pthread_mutex_unlock(&store->lock);
-    return durable ? STATUS_OK : error_set(error, STATUS_IO, "it takes too long");
+    return is_durable ? STATUS_OK : error_set(error, STATUS_IO, "it takes too long");
 }
 
 static int by_number(const void *a, const void *b) {
@@ -161,9 +168,10 @@ static int by_number(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-enum status store_scan(struct store *store, enum store_space space, const char *name,
-                       uint64_t first, uint64_t last, store_visit *visit, void *context,
-                       struct error *error) {
+static enum status scan(struct storage *storage, enum storage_space space, const char *name,
+                        uint64_t first, uint64_t last, storage_visit *visit, void *context,
+                        struct error *error) {
+    struct fake_store *store = fake_store_of(storage);
     (void)error;
     pthread_mutex_lock(&store->lock);
     if (store->count > 0)
@@ -191,7 +199,8 @@ enum status store_scan(struct store *store, enum store_space space, const char *
     return STATUS_OK;
 }
 
-uint64_t store_last_number(struct store *store, enum store_space space, const char *name) {
+static uint64_t last_number(struct storage *storage, enum storage_space space, const char *name) {
+    struct fake_store *store = fake_store_of(storage);
     uint64_t last = 0;
     pthread_mutex_lock(&store->lock);
     for (uint32_t i = 0; i < store->count; i++)
@@ -202,17 +211,37 @@ uint64_t store_last_number(struct store *store, enum store_space space, const ch
     return last;
 }
 
-bool store_full(const struct store *store) {
-    return store->full;
+static bool is_full(const struct storage *storage) {
+    return fake_store_of(storage)->full;
 }
 
-uint64_t store_room(const struct store *store) {
-    struct store *open = (struct store *)store;
+static uint64_t room(const struct storage *storage) {
+    struct fake_store *store = fake_store_of(storage);
     uint64_t waiting = 0;
-    pthread_mutex_lock(&open->lock);
+    pthread_mutex_lock(&store->lock);
     for (uint32_t i = 0; i < store->waiting_count; i++)
         for (uint32_t j = 0; j < store->waiting[i]->count; j++)
             waiting += store->waiting[i]->puts[j].size;
-    pthread_mutex_unlock(&open->lock);
+    pthread_mutex_unlock(&store->lock);
     return waiting < store->room ? store->room - waiting : 0;
+}
+
+static const struct storage_calls CALLS = {.batch_new = batch_new,
+                                           .put = put,
+                                           .delete = delete_range,
+                                           .submit = submit,
+                                           .durable = durable,
+                                           .wait = wait_durable,
+                                           .scan = scan,
+                                           .last_number = last_number,
+                                           .full = is_full,
+                                           .room = room};
+
+struct storage *fake_store_create(void) {
+    struct fake_store *store = calloc(1, sizeof *store);
+    store->base = (struct storage){STORAGE_MAGIC, &CALLS};
+    store->room = 64 << 20;
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_cond_init(&store->changed, NULL);
+    return &store->base;
 }

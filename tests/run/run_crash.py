@@ -14,7 +14,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
 import generate  # noqa: E402
 from checks import Checks  # noqa: E402
+from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
 
 PATIENCE_S = 60
@@ -46,12 +46,6 @@ def rounds():
 
 
 ROUNDS = rounds()
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Run:

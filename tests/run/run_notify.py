@@ -20,6 +20,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
+from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
 
 PATIENCE_S = 60
@@ -85,12 +86,6 @@ class Managed:
             self.process.wait()
         self.manager.close()
         self.log.close()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def configuration(folder, port):

@@ -99,7 +99,7 @@ class Suite:
             bad = run.changed(["service", "pipelines", "memory", "evaluate_evry"], "1s")
             self.checks.check(run.reload(bad, "evaluate_evry: unknown key"),
                               "a mistake is told with its key")
-            self.checks.check("the old one stays" in run.log_text(), "the old one stays")
+            self.checks.check("the current configuration stays in use" in run.log_text(), "the old one stays")
             run.write(1)
             taken = run.changed(["exporters", "prometheus", "endpoint"],
                                 "127.0.0.1:%d" % run.port)
@@ -109,7 +109,7 @@ class Suite:
             with socket.create_server(("127.0.0.1", 0)) as other:
                 taken["exporters"]["prometheus"]["endpoint"] = (
                     "127.0.0.1:%d" % other.getsockname()[1])
-                self.checks.check(run.reload(taken, "cannot start, the old one goes on"),
+                self.checks.check(run.reload(taken, "failed to start, the previous one continues"),
                                   "a port that is taken is told: " + run.log_text()[-800:])
             run.write(2)
             self.checks.check(run.reload(run.good, '"C1012"'), "a good one is taken after that")

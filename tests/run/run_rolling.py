@@ -16,7 +16,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
 import generate  # noqa: E402
 import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
+from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
 
 PATIENCE_S = 20
@@ -43,12 +43,6 @@ START_NS, END_NS = min(map(min, TIMES)), max(map(max, TIMES))
 STEPS = int((END_NS - START_NS) * STEPS_A_SECOND / 10**9) + 1
 ROLL_LINES = 17
 RELOAD_STEPS, RESTART_STEPS = (7, 21), (4, 18, 23)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Followed:

@@ -20,7 +20,6 @@ import os
 import re
 import signal
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import soak_pace  # noqa: E402
 import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
+from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
 
 SECONDS, LONG_S = 20, 120
@@ -49,12 +49,6 @@ SAMPLES = 10                    # of a rank in a round, which is a second of eve
 JOB_ROUNDS = 12                 # that a job lives
 ROTATE_ROUNDS = 30
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def lines_of(number, rank):

@@ -74,12 +74,13 @@ static inline void detector_start(struct detector *detector) {
     struct component_context context = {
         .id = detector->type->name, .site = detector->type->name, .once = true};
     struct error error = {0};
-    ck_assert_int_eq(detector->type->start(detector->instance, detector->config, &context, &error),
-                     STATUS_OK);
+    ck_assert_int_eq(
+        component_start(detector->type, detector->instance, detector->config, &context, &error),
+        STATUS_OK);
 }
 
 static inline void detector_close(struct detector *detector) {
-    detector->type->stop(detector->instance);
+    component_stop(detector->type, detector->instance);
     memory_give(detector->instance);
     memory_give(detector->config);
     arena_release(&detector->arena);

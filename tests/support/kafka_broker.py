@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import cache
+from ports import free_port
 
 VERSION = "3.9.1"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -85,12 +86,6 @@ def fill(folder):
         if done.returncode != 0 or not glob.glob(os.path.join(jars, "kafka_2.13-*.jar")):
             with open(log, encoding="utf-8", errors="replace") as file:
                 raise RuntimeError("Maven could not fetch Kafka: " + file.read()[-500:])
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Broker:

@@ -69,9 +69,9 @@ static inline void fixture_setup(void) {
         MOCK_FUNCTIONS(MOCK_PLACE){"rd_kafka_flush", (void **)(void *)&mock.flush},
     };
     ck_assert_int_eq(kafka_library_load(&kafka, &error), STATUS_OK);
-    ck_assert_int_eq(late_library_load("librdkafka.so.1", "librdkafka1", "tests", symbols,
-                                       sizeof symbols / sizeof symbols[0], &error),
-                     STATUS_OK);
+    struct late_library late = {"librdkafka.so.1", "librdkafka1", "tests", symbols,
+                                .symbol_count = sizeof symbols / sizeof symbols[0]};
+    ck_assert_int_eq(late_library_load(&late, &error), STATUS_OK);
     host = make_client(RD_KAFKA_PRODUCER, (const char *const[]){"log_level", "0", NULL});
     cluster = mock.mock_cluster_new(host, 1);
     ck_assert_ptr_nonnull(cluster);

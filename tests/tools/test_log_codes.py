@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does docs/log_codes.md list the codes of all log messages, and no others?
+"""Checks that the log codes of the source are documented, and no others.
 
-A code is a text "C1234" in the source. Each has a row for every file that says it, with the level
-where the call names it. Two files may share a code only where the page gives each a row.
+A code is a text "C1234" in the source. Those of a component stand on its page under "Log codes",
+all others in docs/log_codes.md, with the level where the call names it. A code in two components
+has a row on the page of each.
 """
 import glob
 import os
@@ -18,47 +19,52 @@ from checks import Checks  # noqa: E402
 FOLDERS = ["base", "config", "pipeline", "receivers", "processors", "exporters", "extensions", "cli"]
 CODE = re.compile(r'"(C[1-9]\d{3})"')
 CALL = re.compile(r'\(\s*(?:\w+,\s*)?LOG_(DEBUG|INFO|WARN|ERROR),[^;"]*"(C[1-9]\d{3})"')
-CELL = r" *([^|]*?) *\|"
-ROW = re.compile(r"^\| *`(C\d{4})` *\|" + CELL * 4 + "$", re.M)
+ROW = re.compile(r"^\| *`(C\d{4})` *\|" + r" *([^|]*?) *\|" * 3 + "$", re.M)
+MADE = re.compile(r"<!-- log_codes -->.*<!-- /log_codes -->", re.S)
 LEVELS = {"debug", "info", "warn", "error"}
+OWN = os.path.join("docs", "log_codes.md")
+
+
+def page_of(path):
+    """The page that has the codes of a source file."""
+    page = os.path.join(*os.path.relpath(path, ROOT).split(os.sep)[:2], "README.md")
+    return page if os.path.exists(os.path.join(ROOT, page)) else OWN
 
 
 def in_sources():
-    """{(code, file): levels that calls name}"""
+    """{(code, page): levels that calls name}"""
     found = {}
     for folder in FOLDERS:
         for path in glob.glob(os.path.join(ROOT, folder, "**", "*.[ch]"), recursive=True):
             with open(path, encoding="utf-8") as file:
                 text = re.sub(r"//.*", "", file.read())
-            name = os.path.relpath(path, ROOT)
             for code in CODE.findall(text):
-                found.setdefault((code, name), set())
+                found.setdefault((code, page_of(path)), set())
             for level, code in CALL.findall(text):
-                found[code, name].add(level.lower())
+                found[code, page_of(path)].add(level.lower())
     return found
 
 
 def main():
     checks = Checks()
-    sources = in_sources()
-    with open(os.path.join(ROOT, "docs", "log_codes.md"), encoding="utf-8") as file:
-        rows = ROW.findall(file.read())
-    page = {}
-    for code, level, meaning, remedy, origin in rows:
-        name = origin.strip("`")
-        checks.check((code, name) not in page, "%s of %s is listed twice" % (code, name))
-        page[code, name] = set(level.split(", "))
-        checks.check(set(level.split(", ")) <= LEVELS, "%s: no such level: %s" % (code, level))
-        checks.check(meaning and remedy, "%s: the row lacks a meaning or what to do" % code)
+    sources, rows = in_sources(), {}
+    pages = glob.glob(os.path.join(ROOT, "*", "*", "README.md")) + [os.path.join(ROOT, OWN)]
+    for path in pages:
+        page = os.path.relpath(path, ROOT)
+        with open(path, encoding="utf-8") as file:
+            text = MADE.sub("", file.read())
+        for code, level, meaning, remedy in ROW.findall(text):
+            checks.check((code, page) not in rows, "%s: %s has two rows" % (page, code))
+            rows[code, page] = set(level.split(", "))
+            checks.check(rows[code, page] <= LEVELS, "%s: no such level: %s" % (code, level))
+            checks.check(meaning and remedy, "%s: the row lacks a meaning or what to do" % code)
     checks.check(len(sources) > 50, "only %d codes were found in the source" % len(sources))
-    for code, name in sorted(sources):
-        if checks.check((code, name) in page,
-                        "%s of %s is not in docs/log_codes.md, or is used for two things"
-                        % (code, name)):
-            checks.check(sources[code, name] <= page[code, name], "%s of %s: the source says %s"
-                         % (code, name, ", ".join(sorted(sources[code, name]))))
-    for code, name in sorted(page):
-        checks.check((code, name) in sources, "%s is not in %s any more" % (code, name))
+    for code, page in sorted(sources):
+        if checks.check((code, page) in rows, "%s has no row for %s" % (page, code)):
+            checks.check(sources[code, page] <= rows[code, page], "%s: %s: the source says %s"
+                         % (page, code, ", ".join(sorted(sources[code, page]))))
+    for code, page in sorted(rows):
+        checks.check((code, page) in sources, "%s: %s is not in the source any more" % (page, code))
     return checks.finish()
 
 

@@ -24,24 +24,53 @@ def tool(name):
 
 def includes(checks):
     fault = tool("check_includes").fault
-    for file, include in (("base/log.c", "base/log.h"),
-                          ("pipeline/plan/plan.h", "config/option.h"),
+    for file, include in (("base/log.c", "base/log.h"), ("pipeline/plan/plan.h", "config/option.h"),
                           ("processors/align/align.c", "pipeline/model/batch.h"),
                           ("processors/align/align.c", "config/option.h"),
                           ("pipeline/runtime/runner.c", "pipeline/model/batch.h"),
                           ("cli/main.c", "receivers/decode/telemetry/telemetry.h"),
+                          ("receivers/decode/format.c", "receivers/decode/json/keys.h"),
+                          ("exporters/wandb/live/live.h", "exporters/wandb/record.h"),
+                          ("exporters/text/text.c", "exporters/report/text/parts.h"),
                           ("cli/commands/version.h", "culprit_version.h")):
         checks.equal(fault(file, include), None, "%s may include %s" % (file, include))
-    for file, include in (("base/log.c", "config/option.h"),
-                          ("config/option.h", "pipeline/plan/plan.h"),
+    for file, include in (("base/log.c", "config/option.h"), ("config/option.h", "pipeline/plan/plan.h"),
                           ("pipeline/model/batch.h", "pipeline/runtime/runner.h"),
-                          ("pipeline/model/event.h", "receivers/file.h"),
+                          ("pipeline/model/event.h", "receivers/file/file.h"),
                           ("processors/align/align.c", "pipeline/plan/plan.h"),
                           ("processors/align/align.c", "config/yaml/document.h"),
                           ("processors/align/align.c", "exporters/json/json.h"),
-                          ("receivers/file/file.c", "processors/align.h"),
+                          ("receivers/file/file.c", "processors/align/align.h"),
+                          ("receivers/file/file.c", "receivers/http/http.h"),
+                          ("receivers/decode/dcgm/dcgm.c", "receivers/decode/otlp/otlp.h"),
+                          ("processors/hbm_ecc/burst.c", "processors/incident/map.h"),
+                          ("processors/cluster/xid_log.c", "processors/hbm_ecc/hbm_ecc.h"),
+                          ("exporters/json/json.c", "pipeline/runtime/sender.h"),
                           ("exporters/json/json.c", "cli/figures.h"), ("base/log.c", "log.h")):
         checks.check(fault(file, include), "%s must not include %s" % (file, include))
+
+
+def modules(checks):
+    check = tool("check_includes")
+    checks.equal(check.cycles({"a/x.c": ["a/x.h", "a/y.h"], "a/x.h": [], "a/y.h": ["a/x.h"]}),
+                 [["a/x", "a/y"]], "a module and its parts include one another")
+    checks.equal(check.cycles({"a/x.c": ["a/y.h"], "a/y.h": ["a/z.h"], "a/x.h": [], "a/z.h": []}),
+                 [], "layers")
+    texts = {"a/low.h": "#pragma once\nstruct low { int x; };\nenum { LOW_MAX = 3 };\n"
+                        "void low_add(struct low *low);\n#define LOW(x) (x)\n",
+             "a/mid.h": "#pragma once\nstruct mid { struct low *low; };\n",
+             "b/top.h": "#pragma once\nvoid top(struct low *low, int low_add);\n",
+             "b/top.c": ""}
+    includes = {"a/low.h": [], "a/mid.h": ["a/low.h"], "b/top.h": [], "b/top.c": ["a/mid.h"]}
+    for code in ("int x = LOW_MAX;", "void f(void) { low_add(0); }", "struct low low;",
+                 "int x = LOW(3);"):
+        checks.equal([found[:2] for found in check.missing({**texts, "b/top.c": code}, includes)],
+                     [("b/top.c", "a/low.h")], "used, and included by another: " + code)
+    for code in ("struct low *f(void);", "int f(int low_add);", "// LOW_MAX", 'char *x = "LOW(1)";',
+                 "int f(struct mid *mid) { return mid->LOW_MAX; }"):
+        checks.equal(check.missing({**texts, "b/top.c": code}, includes), [], "not used: " + code)
+    checks.equal(check.missing({**texts, "a/x.c": "struct low low;"},
+                               {**includes, "a/x.c": ["a/mid.h"]}), [], "by the same folder")
 
 
 def results(checks):
@@ -83,6 +112,7 @@ def schemas(checks):
 def main():
     checks = Checks()
     includes(checks)
+    modules(checks)
     results(checks)
     schemas(checks)
     return checks.finish()

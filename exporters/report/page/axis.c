@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the ticks of a chart stand, and what do they say?
+// The axes of a chart, and the ticks on them.
 //
 // Steps that people count in: 1, 2, 5 and their tens; of a minute and more, the divisions of a
 // clock. All ticks of an axis are in one unit.
 #include "exporters/report/page/plot.h"
+#include "exporters/report/text/layout.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { TIME_TICKS_MAX = 10, VALUE_TICKS_MAX = 5 };
 
 static double round_step(double range, int ticks) {
+    assert(range > 0 && ticks > 0);
     double raw = range / ticks;
     double step = pow(10, floor(log10(raw)));
     if (step * 1 >= raw * 0.999)
@@ -70,6 +73,7 @@ void plot_scale_percent(struct plot *plot, double highest) {
 }
 
 static void value_ticks_append(const struct plot *plot) {
+    assert(plot->step > 0 && plot->unit > 0);
     struct html *html = &plot->view->html;
     int decimals = plot->step >= 1 ? 0 : (int)ceil(-log10(plot->step) - 1e-9);
     double step = plot->step * plot->unit;
@@ -141,11 +145,10 @@ void plot_axes_append(const struct plot *plot) {
     html_format(html, "<path class=\"base\" d=\"M0 %dH%d\"/>\n", plot->height, PLOT_WIDTH);
     time_ticks_append(plot);
     // Aligned time begins with the first sample of the rank that sets the clock.
-    html_format(html, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">aligned time since ",
-                PLOT_WIDTH / 2, plot->height + 40);
     uint64_t start_ns = plot->start_ns < 0                      ? 0
                         : plot->start_ns > (__int128)UINT64_MAX ? UINT64_MAX
                                                                 : (uint64_t)plot->start_ns;
-    html_words(html, page_time(&plot->view->words, start_ns));
-    html_raw(html, "</text>\n</g>\n");
+    html_format(
+        html, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">aligned time since %s</text>\n</g>\n",
+        PLOT_WIDTH / 2, plot->height + 40, page_time(&plot->view->words, start_ns));
 }

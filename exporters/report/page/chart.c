@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How did the memory of each rank run, where did growth begin, and what was said meanwhile?
+// The charts: the memory of each rank over time, where growth began, alerts meanwhile.
 //
 // A picture in SVG: axes, a band of the ranks without a line, lines, marks, alerts, names at the
 // lines' ends. Its words are repeated in its description and in the tables below, so that nothing
 // is told by colour or place alone.
 #include "exporters/report/page/plot.h"
 
+#include "base/sort.h"
+#include "exporters/report/text/layout.h"
+#include "pipeline/model/series.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +22,7 @@ static const int heights[] = {[PLOT_MEMORY] = 280, [PLOT_UTILISATION] = 150};
 // -- scales -------------------------------------------------------------------------------------
 
 bool plot_shows(const struct plot *plot, uint32_t index) {
+    assert(index < plot->evaluation->rank_count);
     const struct rank_figures *figures = &plot->figures[index];
     return figures->held && (plot->kind == PLOT_MEMORY || figures->device_bytes > 0);
 }
@@ -33,6 +39,7 @@ double plot_value(const struct plot *plot, uint32_t index, int64_t used_bytes) {
 }
 
 int plot_x(const struct plot *plot, __int128 aligned_ns) {
+    assert(plot->span_ns > 0);
     __int128 into_ns = aligned_ns - plot->start_ns;
     if (into_ns < 0)
         into_ns = 0;
@@ -42,6 +49,7 @@ int plot_x(const struct plot *plot, __int128 aligned_ns) {
 }
 
 int plot_y(const struct plot *plot, double value) {
+    assert(plot->top > plot->bottom && plot->height > 0);
     double share = (plot->top - value) / (plot->top - plot->bottom);
     share = share < 0 ? 0 : share > 1 ? 1 : share;
     return (int)lround(share * plot->height * PLOT_FINE);
@@ -71,11 +79,11 @@ static bool plot_find_scale(struct plot *plot) {
 static void mark_append(const struct plot *plot, const char *name, int x, int row,
                         const char *text) {
     bool left = x > PLOT_WIDTH - MARK_TEXT_WIDTH;
-    html_format(&plot->view->html,
-                "<g class=\"mark %s\"><path d=\"M%d %dV%d\"/><text x=\"%d\" y=\"%d\"%s>%s</text>"
-                "</g>\n",
-                name, x, -22 + row * 14, plot->height, left ? x - 5 : x + 5, -13 + row * 14,
-                left ? " text-anchor=\"end\"" : "", text);
+    struct html *html = &plot->view->html;
+    html_format(html, "<g class=\"mark %s\"><path d=\"M%d %dV%d\"/><text x=\"%d\" y=\"%d\"", name,
+                x, -22 + row * 14, plot->height, left ? x - 5 : x + 5, -13 + row * 14);
+    html_raw(html, left ? " text-anchor=\"end\">" : ">");
+    html_format(html, "%s</text></g>\n", text);
 }
 
 // Where the first suspect's growth began, where it was found, and where the second one followed.
@@ -107,10 +115,10 @@ static void spike_append(const struct plot *plot) {
         return;
     double value = plot_value(plot, first->index, spike->base_bytes + spike->growth_bytes);
     html_format(&plot->view->html,
-                "<g class=\"spike %s\"><title>rank %d had grown far enough to be found, ",
-                page_rank_class(plot->evaluation, 0), text_rank_at(plot->evaluation, first->index));
-    html_words(&plot->view->html, page_time(&plot->view->words, spike->time_ns));
-    html_format(&plot->view->html, "</title><circle cx=\"%d\" cy=\"%d\" r=\"5\"/></g>\n",
+                "<g class=\"spike %s\"><title>rank %d had grown far enough to be found, %s</title>"
+                "<circle cx=\"%d\" cy=\"%d\" r=\"5\"/></g>\n",
+                page_rank_class(plot->evaluation, 0), text_rank_at(plot->evaluation, first->index),
+                page_time(&plot->view->words, spike->time_ns),
                 plot_x(plot, text_aligned(plot->evaluation, first->index, spike->time_ns)) /
                     PLOT_FINE,
                 plot_y(plot, value) / PLOT_FINE);
@@ -154,18 +162,16 @@ static void alert_append(const struct plot *plot, const struct page_alert *alert
                 page_alert_name((enum page_alert_kind)alert->kind));
     if (alert->rank != RANK_NONE)
         html_format(html, ", rank %d", alert->rank);
-    html_raw(html, ", ");
-    html_words(html, page_time(&plot->view->words, alert->time_ns));
-    if (alert->text[0] != '\0') {
-        html_raw(html, ": ");
-        html_words(html, alert->text);
-    }
+    html_format(html, ", %s", page_time(&plot->view->words, alert->time_ns));
+    if (alert->text[0] != '\0')
+        html_format(html, ": %s", alert->text);
     html_format(html, "</title><use href=\"#alert-%s\"/></g>\n",
                 page_alert_name((enum page_alert_kind)alert->kind));
 }
 
 // A rank that grows reports one peak after the other: only its last one is drawn.
 static bool alert_is_drawn(const struct plot *plot, uint32_t i) {
+    assert(i < plot->view->alert_count);
     const struct page_alert *alerts = plot->view->alerts;
     if (!page_alert_belongs(plot->view, &alerts[i], plot->evaluation))
         return false;
@@ -194,12 +200,12 @@ struct end_name {
 
 static int end_compare(const void *left, const void *right) {
     const struct end_name *a = left, *b = right;
-    return a->y != b->y ? (a->y > b->y) - (a->y < b->y)
-                        : (a->index > b->index) - (a->index < b->index);
+    return COMPARE_KEYS(COMPARE(a->y, b->y), COMPARE(a->index, b->index));
 }
 
 // Moves names apart, and up again when they would leave the picture.
 static void ends_spread(const struct plot *plot, struct end_name *ends, int count) {
+    assert(count <= NAMED_LINES_MAX);
     for (int i = 1; i < count; i++)
         if (ends[i].y < ends[i - 1].y + NAME_HEIGHT)
             ends[i].y = ends[i - 1].y + NAME_HEIGHT;
@@ -235,7 +241,7 @@ static void names_append(const struct plot *plot) {
 static void key_begin(struct html *html, const char *class, const char *shape) {
     html_format(html,
                 "<li><svg class=\"key\" viewBox=\"0 0 26 12\" aria-hidden=\"true\"><g "
-                "class=\"%s\">%s</g></svg>",
+                "class=\"%s\"><path d=\"%s\"/></g></svg>",
                 class, shape);
 }
 
@@ -248,15 +254,14 @@ static void suspect_keys_append(const struct plot *plot) {
     for (uint32_t i = 0; i < cause->suspects.count && i < LEGEND_SUSPECTS_MAX; i++) {
         char class[8];
         snprintf(class, sizeof class, "l %s", page_rank_class(plot->evaluation, (int32_t)i));
-        key_begin(html, class, "<path d=\"M1 6H25\"/>");
+        key_begin(html, class, "M1 6H25");
         html_format(html, "rank %d", text_rank_at(plot->evaluation, items[i].index));
-        if (items[i].aligned_ns == items[0].aligned_ns) {
+        if (items[i].aligned_ns == items[0].aligned_ns)
             html_raw(html, cause->sole_earliest ? ", started it" : ", began at the same moment");
-        } else {
-            html_raw(html, ", ");
-            html_duration(html, items[i].aligned_ns - items[0].aligned_ns);
-            html_raw(html, " later");
-        }
+        else
+            html_format(
+                html, ", %s later",
+                page_duration(&plot->view->words, items[i].aligned_ns - items[0].aligned_ns));
         html_raw(html, "</li>\n");
     }
     if (cause->suspects.count > LEGEND_SUSPECTS_MAX)
@@ -274,12 +279,12 @@ static void rank_keys_append(const struct plot *plot) {
         muted +=
             cause == NULL || cause->kind != CAUSE_LEAK || plot->figures[plot->lines[i]].suspect < 0;
     if (muted > 0) {
-        key_begin(html, "l m", "<path d=\"M1 6H25\"/>");
+        key_begin(html, "l m", "M1 6H25");
         html_format(html, "%u %srank%s</li>\n", muted, muted < shown ? "other " : "",
                     muted == 1 ? "" : "s");
     }
     if (shown > plot->line_count) {
-        key_begin(html, "band", "<path d=\"M1 1H25V11H1Z\"/>");
+        key_begin(html, "band", "M1 1H25V11H1Z");
         html_format(html, "least and most of %u further rank%s</li>\n", shown - plot->line_count,
                     shown - plot->line_count == 1 ? "" : "s");
     }
@@ -308,13 +313,13 @@ static void alert_keys_append(const struct plot *plot) {
 
 static void description_append(const struct plot *plot, const char *id) {
     struct page_view *view = plot->view;
-    html_format(&view->html, "<title id=\"%st\">", id);
-    html_raw(&view->html, plot->kind == PLOT_MEMORY ? "Memory of each rank over time"
-                                                    : "Share of its device that each rank uses");
-    html_format(&view->html, "</title><desc id=\"%sd\">", id);
-    html_format(&view->html, "A line for each of %u ranks over ", plot->line_count);
-    html_duration(&view->html, plot->span_ns);
-    html_raw(&view->html, ". The tables on this page hold the same figures.</desc>\n");
+    html_format(&view->html,
+                "<title id=\"%st\">%s</title><desc id=\"%sd\">A line for each of %u ranks over %s. "
+                "The tables on this page hold the same figures.</desc>\n",
+                id,
+                plot->kind == PLOT_MEMORY ? "Memory of each rank over time"
+                                          : "Share of its device that each rank uses",
+                id, plot->line_count, page_duration(&view->words, plot->span_ns));
 }
 
 static void picture_append(const struct plot *plot) {
@@ -360,11 +365,9 @@ static void caption_append(const struct plot *plot) {
     html_raw(html,
              "Times are aligned: each rank&#8217;s clock is shifted so that all first "
              "samples fall together. ");
-    if (plot->kind == PLOT_MEMORY && plot->bottom > 0) {
-        html_raw(html, "The axis begins at ");
-        html_bytes(html, (int64_t)plot->bottom);
-        html_raw(html, ". ");
-    }
+    if (plot->kind == PLOT_MEMORY && plot->bottom > 0)
+        html_format(html, "The axis begins at %s. ",
+                    page_bytes(&plot->view->words, (int64_t)plot->bottom));
     html_raw(html, "</p></figcaption>\n");
 }
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is one self-contained page made of what a batch holds?
+// The document: one self-contained page of what a batch holds.
 //
-// One section a job, the gravest first, and below it the verdicts on jobs that no evaluation shows.
+// The incidents, then one section a job, the gravest first, and below it the verdicts on jobs that
+// no evaluation shows.
 // The size is bounded whatever comes: PAGE_LINES_MAX lines with PAGE_POINTS_MAX points and
 // PAGE_RANK_ROWS_MAX rows in all, shared by the jobs. Nothing but the input goes into it, so the
 // same input gives the same bytes. Cost: a few walks over the samples.
 #include "exporters/report/page/parts.h"
-#include "exporters/report/page/style.h"
 
+#include "base/sort.h"
+#include "exporters/report/page/style.h"
+#include "exporters/report/text/layout.h"
+#include "pipeline/model/series.h"
+
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -23,13 +29,12 @@ enum {
 };
 
 void page_section_begin(struct page_view *view, const char *name, const char *heading) {
+    assert(view->level == 2 || view->level == 3 || view->level == 4);
     if (view->level == 2)
         page_contents_add(view, arena_format(view->html.arena, "j%u%s", view->job_number, name),
                           slice_of(heading), NULL);
-    html_format(&view->html, "<section aria-labelledby=\"j%u%s\">\n<h%d id=\"j%u%s\">",
-                view->job_number, name, view->level, view->job_number, name);
-    html_words(&view->html, heading);
-    html_format(&view->html, "</h%d>\n", view->level);
+    html_format(&view->html, "<section aria-labelledby=\"j%u%s\">\n<h%d id=\"j%u%s\">%s</h%d>\n",
+                view->job_number, name, view->level, view->job_number, name, heading, view->level);
 }
 
 void page_section_end(struct page_view *view) {
@@ -58,6 +63,7 @@ const char *page_rank_class(const struct evaluation *evaluation, int32_t suspect
 
 static void figures_read(const struct evaluation *evaluation, uint32_t index,
                          struct rank_figures *figures) {
+    assert(index < evaluation->rank_count && !figures->held);
     const struct rank_series *series = evaluation->ranks[index].series;
     struct series_cursor cursor = series_begin(series);
     const struct sample *rows;
@@ -77,8 +83,10 @@ static void figures_read(const struct evaluation *evaluation, uint32_t index,
     }
 }
 
-const struct rank_figures *page_rank_figures(struct page_view *view,
-                                             const struct evaluation *evaluation) {
+// One walk over all samples; [rank_count], from the arena.
+static const struct rank_figures *rank_figures(struct page_view *view,
+                                               const struct evaluation *evaluation) {
+    assert(evaluation->rank_count > 0);
     struct rank_figures *figures =
         arena_zero(view->html.arena, evaluation->rank_count, sizeof *figures);
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
@@ -110,38 +118,21 @@ static void silent_append(struct page_view *view, const struct evaluation *evalu
             continue;
         }
         html_raw(html, told->color == COLOR_DIM ? "<p class=\"quiet\">" : "<p>");
-        html_words(html, told->text);
-        html_raw(html, "</p>\n");
+        html_format(html, "%s</p>\n", told->text);
     }
     if (view->told.count > 0)
         page_section_end(view);
 }
 
-static void notes_append_all(struct page_view *view, const struct evaluation *evaluation) {
-    if (evaluation->notes.count == 0)
+// A section of texts, each followed by `end`; nothing without any.
+static void list_append(struct page_view *view, const char *name, const char *heading,
+                        const struct slice *texts, uint32_t count, const char *end) {
+    if (count == 0)
         return;
-    page_section_begin(view, "notes", "Notes");
+    page_section_begin(view, name, heading);
     html_raw(&view->html, "<ul>\n");
-    for (uint32_t i = 0; i < evaluation->notes.count; i++) {
-        html_raw(&view->html, "<li>");
-        html_text(&view->html, evaluation->notes.items[i]);
-        html_raw(&view->html, "</li>\n");
-    }
-    html_raw(&view->html, "</ul>\n");
-    page_section_end(view);
-}
-
-static void missing_append(struct page_view *view) {
-    const struct batch *batch = view->input->batch;
-    if (batch->missing_count == 0)
-        return;
-    page_section_begin(view, "missing", "Missing from this answer");
-    html_raw(&view->html, "<ul>\n");
-    for (uint32_t i = 0; i < batch->missing_count; i++) {
-        html_raw(&view->html, "<li>");
-        html_text(&view->html, batch->missing_inputs[i]);
-        html_raw(&view->html, ": not there, or it cannot be read</li>\n");
-    }
+    for (uint32_t i = 0; i < count; i++)
+        html_format(&view->html, "<li>%.*s%s</li>\n", TEXT_OF(texts[i]), end);
     html_raw(&view->html, "</ul>\n");
     page_section_end(view);
 }
@@ -150,7 +141,7 @@ static void evaluation_append(struct page_view *view, const struct evaluation *e
     page_answer_append(view, evaluation);
     page_more_verdicts_append(view, evaluation);
     if (evaluation->rank_count > 0) {
-        const struct rank_figures *figures = page_rank_figures(view, evaluation);
+        const struct rank_figures *figures = rank_figures(view, evaluation);
         page_charts_append(view, evaluation, figures);
         page_suspects_append(view, evaluation, figures);
         silent_append(view, evaluation);
@@ -158,7 +149,7 @@ static void evaluation_append(struct page_view *view, const struct evaluation *e
         page_alerts_append(view, evaluation);
     }
     page_job_spans_append(view, evaluation);
-    notes_append_all(view, evaluation);
+    list_append(view, "notes", "Notes", evaluation->notes.items, evaluation->notes.count, "");
 }
 
 // -- several jobs ---------------------------------------------------------------------------------
@@ -170,11 +161,10 @@ struct job_place {
 
 static int place_compare(const void *left, const void *right) {
     const struct job_place *a = left, *b = right;
-    if (a->gravity != b->gravity)
-        return a->gravity > b->gravity ? -1 : 1;
-    if (a->evaluation->job == STRING_NONE || b->evaluation->job == STRING_NONE)
-        return (a->evaluation->job != STRING_NONE) - (b->evaluation->job != STRING_NONE);
-    return slice_compare(intern_slice(a->evaluation->job), intern_slice(b->evaluation->job));
+    string_id a_job = a->evaluation->job, b_job = b->evaluation->job;
+    return COMPARE_KEYS(COMPARE(b->gravity, a->gravity),
+                        COMPARE(a_job != STRING_NONE, b_job != STRING_NONE),
+                        slice_compare(intern_slice(a_job), intern_slice(b_job)));
 }
 
 static int gravity_of(const struct page_view *view, string_id job) {
@@ -210,10 +200,9 @@ static void jobs_append(struct page_view *view) {
                                   ? page_answer_word(view, places[i].evaluation)
                                   : severity_name((enum severity)places[i].gravity));
             html_format(&view->html,
-                        "<section class=\"job\" aria-labelledby=\"job%u\">\n<h2 id=\"job%u\">Job ",
-                        i, i);
-            html_text(&view->html, page_job_name(places[i].evaluation));
-            html_raw(&view->html, "</h2>\n");
+                        "<section class=\"job\" aria-labelledby=\"job%u\">\n<h2 id=\"job%u\">Job "
+                        "%.*s</h2>\n",
+                        i, i, TEXT_OF(page_job_name(places[i].evaluation)));
             view->level = 3;
         }
         evaluation_append(view, places[i].evaluation);
@@ -234,13 +223,13 @@ static void loose_append(struct page_view *view) {
         page_loose_verdicts(view, true);
         page_section_end(view);
     } else if (view->input->batch->evaluation_count == 0) {
-        html_raw(&view->html, "<p>No samples were read, so there is nothing to judge.</p>\n");
+        html_raw(&view->html, "<p>No samples were read, so there is nothing to analyze.</p>\n");
     }
 }
 
 // Neither charts nor words on memory when nobody sampled any.
 static void others_append(struct page_view *view) {
-    page_all_verdicts_append(view);
+    page_untold_verdicts_append(view);
     for (uint32_t i = 0; i < view->input->batch->evaluation_count; i++) {
         view->job_number = i;
         page_job_spans_append(view, &view->input->batch->evaluations[i]);
@@ -268,16 +257,9 @@ static void foot_append(struct page_view *view) {
 static int verdict_compare(const void *left, const void *right) {
     const struct verdict *a = *(const struct verdict *const *)left;
     const struct verdict *b = *(const struct verdict *const *)right;
-    bool a_over = a->state == VERDICT_RESOLVED, b_over = b->state == VERDICT_RESOLVED;
-    if (a_over != b_over)
-        return a_over ? 1 : -1;
-    if (a->severity != b->severity)
-        return a->severity > b->severity ? -1 : 1;
-    if (a->confidence != b->confidence)
-        return a->confidence > b->confidence ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return strcmp(a->id, b->id);
+    return COMPARE_KEYS(COMPARE(a->state == VERDICT_RESOLVED, b->state == VERDICT_RESOLVED),
+                        COMPARE(b->severity, a->severity), COMPARE(b->confidence, a->confidence),
+                        COMPARE(a->start_ns, b->start_ns), strcmp(a->id, b->id));
 }
 
 static void verdicts_sort(struct page_view *view) {
@@ -319,6 +301,7 @@ static void limits_set(struct page_view *view) {
 }
 
 static void body_append(struct page_view *view) {
+    page_stories_append(view);
     if (view->without_memory) {
         others_append(view);
     } else {
@@ -329,6 +312,8 @@ static void body_append(struct page_view *view) {
 }
 
 void page_encode(const struct page_input *input, struct buffer *out) {
+    assert(input->batch != NULL && input->batch->arena != NULL);
+    assert(input->verdict_count == 0 || input->verdicts != NULL);
     struct page_view view = {.input = input, .style = {.utf8 = true, .width = 80}, .level = 2};
     html_init(&view.html, out, input->batch->arena);
     view.words =
@@ -337,6 +322,7 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     if (view.alert_count > 0)
         view.alerts = page_notes_alerts(input->notes, input->batch->arena);
     verdicts_sort(&view);
+    page_stories_find(&view);
     limits_set(&view);
     view.without_memory = lacks_memory(input);
     page_head_append(&view);
@@ -351,7 +337,8 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     buffer_append(out, buffer_slice(&body));
     out->failed |= body.failed;
     buffer_release(&body);
-    missing_append(&view);
+    list_append(&view, "missing", "Missing input", input->batch->missing_inputs,
+                input->batch->missing_count, ": does not exist or cannot be read");
     foot_append(&view);
     html_release(&view.html);
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is this page, from when is what it shows, and where is what?
+// The head of the page: its title, the time that its data is of, and the list of contents.
 //
 // The head of the document, its title, and the list of contents, which is gathered while the body
 // is written. Nothing but the input goes into it: no clock of this machine.
 #include "exporters/report/page/parts.h"
+#include "exporters/report/text/layout.h"
+
+#include <assert.h>
 
 #ifndef CULPRIT_VERSION
 #define CULPRIT_VERSION "unknown"
@@ -25,13 +28,18 @@ struct slice page_job_name(const struct evaluation *evaluation) {
 static void title_append(struct page_view *view) {
     const struct batch *batch = view->input->batch;
     if (view->input->title != NULL) {
-        html_words(&view->html, view->input->title);
+        html_format(&view->html, "%s", view->input->title);
+    } else if (page_has_broken(view)) {
+        html_raw(&view->html, "What broke");
+        if (batch->evaluation_count == 1 && batch->evaluations[0].job != STRING_NONE)
+            html_format(&view->html, " in job %.*s",
+                        TEXT_OF(page_job_name(&batch->evaluations[0])));
     } else if (view->without_memory) {
         html_raw(&view->html, view->verdict_count > 0 ? "What broke" : "Thread time");
     } else if (batch->evaluation_count == 1) {
-        html_raw(&view->html, "Memory of ");
-        html_raw(&view->html, batch->evaluations[0].job == STRING_NONE ? "" : "job ");
-        html_text(&view->html, page_job_name(&batch->evaluations[0]));
+        html_format(&view->html, "Memory of %s%.*s",
+                    batch->evaluations[0].job == STRING_NONE ? "" : "job ",
+                    TEXT_OF(page_job_name(&batch->evaluations[0])));
     } else if (batch->evaluation_count > 1) {
         html_format(&view->html, "Memory of %u jobs", batch->evaluation_count);
     } else {
@@ -68,8 +76,7 @@ static void data_append(struct page_view *view) {
     if (to_ns > from_ns) {
         html_raw(&view->html, " to ");
         html_time(&view->html, to_ns);
-        html_raw(&view->html, ", ");
-        html_duration(&view->html, (__int128)to_ns - from_ns);
+        html_format(&view->html, ", %s", page_duration(&view->words, (__int128)to_ns - from_ns));
     }
     html_raw(&view->html, "</p>\n");
 }
@@ -98,6 +105,7 @@ void page_head_append(struct page_view *view) {
 
 void page_contents_add(struct page_view *view, const char *id, struct slice words,
                        const char *tag) {
+    assert(id != NULL && words.data != NULL);
     if (view->contents == NULL)
         view->contents = arena_take(view->html.arena, PAGE_CONTENTS_MAX * sizeof *view->contents);
     if (view->content_count < PAGE_CONTENTS_MAX)
@@ -113,9 +121,8 @@ void page_contents_append(struct page_view *view) {
     html_raw(html, "<nav aria-label=\"Contents\"><ul>\n");
     for (uint32_t i = 0; i < count && i < PAGE_CONTENTS_MAX; i++) {
         const struct page_content *content = &view->contents[i];
-        html_format(html, "<li><a href=\"#%s\" target=\"_self\">", content->id);
-        html_text(html, content->words);
-        html_raw(html, "</a>");
+        html_format(html, "<li><a href=\"#%s\" target=\"_self\">%.*s</a>", content->id,
+                    TEXT_OF(content->words));
         if (content->tag != NULL)
             html_format(html, " <span class=\"tag\">%s</span>", content->tag);
         html_raw(html, "</li>\n");

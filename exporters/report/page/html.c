@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does text become HTML that can do nothing but be read?
+// Text that becomes HTML that can do nothing but be read.
 //
 // Everything that is not a constant of ours goes through html_text. What the page itself brings, a
 // style and a script, is named by its SHA-256 in the policy; nothing else may be loaded, run or
@@ -9,14 +9,15 @@
 
 #include "base/clock.h"
 #include "base/text/display.h"
-#include "base/text/human.h"
 
+#include <assert.h>
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 void html_init(struct html *html, struct buffer *out, struct arena *arena) {
+    assert(out != NULL && arena != NULL);
     *html = (struct html){.out = out, .arena = arena};
     buffer_init(&html->scratch, HTML_TEXT_MAX + 16);
 }
@@ -26,17 +27,8 @@ void html_release(struct html *html) {
 }
 
 void html_raw(struct html *html, const char *markup) {
+    assert(markup != NULL);
     buffer_append_text(html->out, markup);
-}
-
-void html_format(struct html *html, const char *format, ...) {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    assert(size >= 0 && (size_t)size < sizeof text);
-    buffer_append(html->out, (struct slice){text, (size_t)size});
 }
 
 static const char *reference_of(char c) {
@@ -74,27 +66,58 @@ void html_text(struct html *html, struct slice text) {
     buffer_append(html->out, (struct slice){shown.data + from, shown.size - from});
 }
 
-void html_words(struct html *html, const char *words) {
-    html_text(html, slice_of(words));
+// One conversion of html_format; its argument is taken off `arguments`.
+static void conversion_append(struct html *html, struct slice conversion, va_list *arguments) {
+    enum { CONVERSION_MAX = 16 };
+    char format[CONVERSION_MAX], number[64];
+    char kind = conversion.data[conversion.size - 1];
+    bool precise = memchr(conversion.data, '*', conversion.size) != NULL;
+    bool is_long = memchr(conversion.data, 'l', conversion.size) != NULL;
+    assert(conversion.size < sizeof format);
+    memcpy(format, conversion.data, conversion.size);
+    format[conversion.size] = '\0';
+    int precision = precise ? va_arg(*arguments, int) : 0;
+    assert(precision >= 0);
+    if (kind == 's') {
+        const char *text = va_arg(*arguments, const char *);
+        html_text(html, precise ? (struct slice){text, (size_t)precision} : slice_of(text));
+        return;
+    }
+    if (kind == 'f' || kind == 'g') {
+        double value = va_arg(*arguments, double);
+        if (precise)
+            snprintf(number, sizeof number, format, precision, value);
+        else
+            snprintf(number, sizeof number, format, value);
+    } else if (is_long) {
+        snprintf(number, sizeof number, format, va_arg(*arguments, long));
+    } else {
+        assert(kind == 'd' || kind == 'u' || kind == 'c');
+        snprintf(number, sizeof number, format, va_arg(*arguments, int));
+    }
+    buffer_append_text(html->out, number);
 }
 
-void html_bytes(struct html *html, int64_t bytes) {
-    char text[HUMAN_MAX];
-    human_bytes(bytes, text);
-    html_raw(html, text);
-}
-
-void html_duration(struct html *html, __int128 duration_ns) {
-    char text[HUMAN_MAX];
-    human_duration(duration_ns, text);
-    html_raw(html, text);
+void html_format(struct html *html, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    for (size_t size; *format != '\0'; format += size) {
+        bool doubled = format[0] == '%' && format[1] == '%';
+        size = doubled ? 2 : *format == '%' ? strcspn(format, "cdfgsu") + 1 : strcspn(format, "%");
+        if (doubled || *format != '%')
+            buffer_append(html->out, (struct slice){format, doubled ? 1 : size});
+        else
+            conversion_append(html, (struct slice){format, size}, &arguments);
+    }
+    va_end(arguments);
 }
 
 void html_time(struct html *html, uint64_t unix_ns) {
     char text[CLOCK_RFC3339_MAX];
     clock_format_rfc3339(unix_ns, text);
     // HTML knows milliseconds.
-    html_format(html, "<time datetime=\"%.23sZ\">%.10s %.12s UTC</time>", text, text, text + 11);
+    html_format(html, "<time datetime=\"%.*sZ\">%.*s %.*s UTC</time>", 23, text, 10, text, 12,
+                text + 11);
 }
 
 // 'sha256-…' of an inline element's whole content.
@@ -106,7 +129,9 @@ static void hash_append(struct html *html, const char *content) {
     sha256_update(&context, strlen(content), (const uint8_t *)content);
     sha256_digest(&context, sizeof digest, digest);
     base64_encode_raw(text, sizeof digest, digest);
-    html_format(html, "'sha256-%s'", text);
+    html_raw(html, "'sha256-");
+    html_raw(html, text);
+    html_raw(html, "'");
 }
 
 void html_append_policy(struct html *html) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is the memory of many ranks drawn in a few kilobytes without a peak being lost?
+// Draws the memory of many ranks in a few kilobytes without losing a peak.
 //
 // A rank with a line of its own: when it has more samples than a line has points, time is cut into
 // half as many stretches, and of each the least and the most is drawn, in the order of time. Points
@@ -7,7 +7,10 @@
 // interval. All other ranks together are a band from the least to the most of any of them. Memory:
 // a few bytes a rank and column; one walk over the samples.
 #include "exporters/report/page/plot.h"
+#include "exporters/report/text/layout.h"
+#include "pipeline/model/series.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { GAP_INTERVALS = 5, BAND_COLUMNS = 280 };
@@ -26,39 +29,24 @@ static bool is_gap(const struct plot *plot, uint64_t from_ns, uint64_t to_ns) {
 
 // -- who is drawn -------------------------------------------------------------------------------
 
-struct chosen {
-    uint32_t *lines;
-    uint32_t count;
-    bool *has_line;
-};
-
-static void choose(const struct plot *plot, struct chosen *chosen, uint32_t index) {
-    if (chosen->has_line[index] || !plot_shows(plot, index))
-        return;
-    chosen->has_line[index] = true;
-    chosen->lines[chosen->count++] = index;
-}
-
 void plot_choose_lines(struct plot *plot) {
-    uint32_t max_ranks = plot->view->max_lines;
     const struct evaluation *evaluation = plot->evaluation;
     struct arena *arena = plot->view->html.arena;
-    struct chosen chosen = {
-        .lines = arena_take(arena, evaluation->rank_count * sizeof *chosen.lines),
-        .has_line = arena_zero(arena, evaluation->rank_count, sizeof *chosen.has_line),
-    };
-    const struct cause *cause = evaluation->cause;
-    for (uint32_t i = 0;
-         cause != NULL && i < cause->suspects.count && i < plot->view->max_suspect_lines; i++)
-        choose(plot, &chosen, cause->suspects.items[i].index);
-    for (uint32_t i = 0; i < evaluation->rank_count && chosen.count < max_ranks; i++)
-        if (evaluation->spikes != NULL && evaluation->spikes[i].kept.found)
-            choose(plot, &chosen, i);
-    for (uint32_t i = 0; i < evaluation->rank_count && chosen.count < max_ranks; i++)
-        choose(plot, &chosen, i);
-    plot->lines = chosen.lines;
-    plot->line_count = chosen.count;
-    plot->has_line = chosen.has_line;
+    const uint32_t *order = text_drawing_order(evaluation, arena);
+    uint32_t suspects = evaluation->cause == NULL ? 0 : evaluation->cause->suspects.count;
+    uint32_t *lines = arena_take(arena, evaluation->rank_count * sizeof *lines), count = 0;
+    bool *has_line = arena_zero(arena, evaluation->rank_count, sizeof *has_line);
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        bool room = i < suspects && i < plot->view->max_suspect_lines;
+        if ((room || count < plot->view->max_lines) && plot_shows(plot, order[i])) {
+            lines[count++] = order[i];
+            has_line[order[i]] = true;
+        }
+    }
+    assert(count <= plot->view->max_lines + plot->view->max_suspect_lines);
+    plot->lines = lines;
+    plot->line_count = count;
+    plot->has_line = has_line;
 }
 
 // -- a line -------------------------------------------------------------------------------------
@@ -142,6 +130,7 @@ static void stretch_add(struct stretch *stretch, struct point point) {
 }
 
 static void line_draw(const struct plot *plot, uint32_t index) {
+    assert(plot->view->points >= 2 && plot->span_ns > 0);
     const struct rank_series *series = plot->evaluation->ranks[index].series;
     struct pen pen = {.out = plot->view->html.out};
     struct stretch stretch = {0};
@@ -177,14 +166,13 @@ static void line_append(const struct plot *plot, uint32_t index) {
     const struct rank_figures *figures = &plot->figures[index];
     int32_t rank = text_rank_at(evaluation, index);
     char letter = plot->kind == PLOT_MEMORY ? 'r' : 'u';
-    html_format(html, "<g id=\"j%u%c%d\" class=\"l %s\"><title>rank %d: ", view->job_number, letter,
-                rank, page_rank_class(evaluation, figures->suspect), rank);
-    html_words(html, page_bytes(&view->words, figures->lowest_bytes));
-    html_raw(html, " to ");
-    html_words(html, page_bytes(&view->words, figures->highest_bytes));
-    html_raw(html, ", last ");
-    html_words(html, page_bytes(&view->words, figures->last_bytes));
-    html_format(html, "</title><path id=\"j%u%c%dp\" d=\"", view->job_number, letter, rank);
+    html_format(html,
+                "<g id=\"j%u%c%d\" class=\"l %s\"><title>rank %d: %s to %s, last %s</title>"
+                "<path id=\"j%u%c%dp\" d=\"",
+                view->job_number, letter, rank, page_rank_class(evaluation, figures->suspect), rank,
+                page_bytes(&view->words, figures->lowest_bytes),
+                page_bytes(&view->words, figures->highest_bytes),
+                page_bytes(&view->words, figures->last_bytes), view->job_number, letter, rank);
     line_draw(plot, index);
     // A wider one that is not seen, to be pointed at.
     html_format(html, "\"/><use href=\"#j%u%c%dp\" class=\"hit\"/></g>\n", view->job_number, letter,
@@ -209,11 +197,13 @@ struct band {
 };
 
 static int band_column(const struct plot *plot, __int128 aligned_ns) {
+    assert(aligned_ns >= plot->start_ns);
     int column = (int)((aligned_ns - plot->start_ns) * BAND_COLUMNS / (plot->span_ns + 1));
     return column < 0 ? 0 : column >= BAND_COLUMNS ? BAND_COLUMNS - 1 : column;
 }
 
 static void band_put(struct band *band, int column, double value) {
+    assert(column >= 0 && column < BAND_COLUMNS);
     if (!band->any[column] || value < band->least[column])
         band->least[column] = value;
     if (!band->any[column] || value > band->most[column])
@@ -245,6 +235,7 @@ static int band_edge(int column) {
 }
 
 static void band_run_append(const struct plot *plot, const struct band *band, int from, int to) {
+    assert(from >= 0 && from < to && to <= BAND_COLUMNS && band->any[from]);
     struct buffer *out = plot->view->html.out;
     int width = PLOT_WIDTH * PLOT_FINE / BAND_COLUMNS;
     buffer_append_format(out, "M%d %d", band_edge(from), plot_y(plot, band->most[from]));

@@ -20,7 +20,7 @@ void page_notes_release(struct page_notes *notes); // NULL is fine
 // Looks at the events of a batch; no allocation in steady state.
 void page_notes_add(struct page_notes *notes, const struct batch *batch);
 
-// For the owner's `state` and `restored` (state.h).
+// For the owner's `state` and `restored` (pipeline/component/state.h).
 void page_notes_state(struct page_notes *notes, struct state_list *list);
 void page_notes_restored(struct page_notes *notes);
 

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "exporters/report/page/page.h"
+#include "exporters/report/text/layout.h"
 #include "exporters/report/text/parts.h"
 
-// -- page_notes.c: what was gathered from the stream --------------------------------------------
+// -- notes.c: what was gathered from the stream --------------------------------------------
 enum page_alert_kind { ALERT_CRITICAL, ALERT_ERROR, ALERT_WARNING, ALERT_PEAK };
 enum { PAGE_ALERT_KINDS = ALERT_PEAK + 1, PAGE_ALERT_TEXT_MAX = 240 };
 
@@ -19,7 +20,6 @@ struct page_alert {
 };
 
 const char *page_alert_name(enum page_alert_kind kind);
-int page_alert_compare(const void *left, const void *right);
 uint32_t page_notes_alert_count(const struct page_notes *notes); // of those kept; NULL: 0
 uint64_t page_notes_alert_total(const struct page_notes *notes); // of all that came
 // All that are kept, by time.
@@ -27,7 +27,7 @@ const struct page_alert *page_notes_alerts(const struct page_notes *notes, struc
 // The size of a rank's device; 0 when it is not known.
 int64_t page_notes_device_bytes(const struct page_notes *notes, string_id job, int32_t rank);
 
-// -- page_html.c: writing HTML --------------------------------------------------------------------
+// -- html.c: writing HTML --------------------------------------------------------------------
 // Own markup goes out as it is; every text that is not a constant of ours goes through html_text.
 struct html {
     struct buffer *out;
@@ -38,24 +38,24 @@ struct html {
 void html_init(struct html *html, struct buffer *out, struct arena *arena);
 void html_release(struct html *html);
 void html_raw(struct html *html, const char *markup);
-// Numbers and names of our own between markup; nothing that comes from events.
+// Markup of our own, and in it %s and %.*s for texts, which go through html_text, and numbers: %d
+// %u %c %g %f with l and a precision.
 void html_format(struct html *html, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A slice for %.*s.
+#define TEXT_OF(slice) (int)(slice).size, (slice).data
 // The one place where text becomes HTML, the same in elements and in double-quoted attributes:
 // control characters, invisible ones and bytes that are not UTF-8 are spelled out
 // (base/text/display.h), and & < > " ' become references. At most HTML_TEXT_MAX bytes before that;
 // a cut ends in "...".
 enum { HTML_TEXT_MAX = 16 * 1024 };
 void html_text(struct html *html, struct slice text);
-void html_words(struct html *html, const char *words);
-void html_bytes(struct html *html, int64_t bytes);
-void html_duration(struct html *html, __int128 duration_ns);
 // <time datetime=…>2026-01-31 09:15:04.123 UTC</time>
 void html_time(struct html *html, uint64_t unix_ns);
 // The style, the script, and the policy that allows these and nothing else; for the head.
 void html_append_policy(struct html *html);
 
-// -- page_head.c: the head of the document, and what is where -------------------------------------
-enum { PAGE_CONTENTS_MAX = 100, PAGE_CONTENTS_FINDINGS = 12 };
+// -- head.c: the head of the document, and what is where -------------------------------------
+enum { PAGE_CONTENTS_MAX = 100 };
 struct page_content {
     const char *id; // of the heading that it leads to; our own text
     struct slice words;
@@ -81,6 +81,8 @@ struct page_view {
     uint32_t alert_count;
     const struct verdict **verdicts; // gravest first
     uint32_t verdict_count;
+    const struct incident_list *incidents;
+    bool *in_story;             // of each verdict of the input: a story tells it
     uint32_t max_lines;         // of one chart: ranks with a line, beside the suspects
     uint32_t max_suspect_lines; // of one chart
     uint32_t points;            // of one line
@@ -109,30 +111,32 @@ struct rank_figures {
     int64_t device_bytes;                // 0: not known
     int32_t suspect; // its place among the suspects of the cause; -1: it is none
 };
-// One walk over all samples; [rank_count], from the arena.
-const struct rank_figures *page_rank_figures(struct page_view *view,
-                                             const struct evaluation *evaluation);
 // How a suspect is marked: "c0" the one that is named, "c1" to "c4" further ones in turn, "m" who
 // is no suspect of a leak.
 const char *page_rank_class(const struct evaluation *evaluation, int32_t suspect);
 
-// -- page_verdict.c: what was found, with its evidence ------------------------------------------
-// The verdict that says what the cause of this evaluation says; NULL: there is none.
-const struct verdict *page_verdict_of(const struct page_view *view,
-                                      const struct evaluation *evaluation);
+// -- verdict.c: what was found, with its evidence ------------------------------------------
 // "error", "not settled yet", "nothing found", …
 const char *page_answer_word(const struct page_view *view, const struct evaluation *evaluation);
-// The answer, behind verdicts that are graver.
+// The answer on the memory of this job.
 void page_answer_append(struct page_view *view, const struct evaluation *evaluation);
 // The other verdicts on this job.
 void page_more_verdicts_append(struct page_view *view, const struct evaluation *evaluation);
 // Verdicts on jobs that no evaluation shows; returns how many there are and writes them with
 // `write`.
 uint32_t page_loose_verdicts(struct page_view *view, bool write);
-// All verdicts, the gravest first, each with its job.
-void page_all_verdicts_append(struct page_view *view);
+// All verdicts that no story tells, the gravest first, each with its job.
+void page_untold_verdicts_append(struct page_view *view);
 
-// -- page_chart.c ---------------------------------------------------------------------------------
+// -- story.c: each incident, from its root on ------------------------------------------------
+void page_stories_find(struct page_view *view);
+// Whether the first of them stands, is more than a note, and is of the only job that is shown.
+bool page_has_broken(const struct page_view *view);
+bool page_story_tells(const struct page_view *view, const struct verdict *verdict);
+// Of several a list; then each.
+void page_stories_append(struct page_view *view);
+
+// -- chart.c ---------------------------------------------------------------------------------
 // Sets has_line of all ranks.
 void page_lines_mark(struct page_view *view, const struct evaluation *evaluation,
                      struct rank_figures *figures);
@@ -142,22 +146,18 @@ void page_charts_append(struct page_view *view, const struct evaluation *evaluat
 // Shown where the box behind it is wider than there is room.
 #define PAGE_WIDE_HINT "<p class=\"hint\">Scroll sideways to see the rest.</p>"
 
-// -- page_tables.c --------------------------------------------------------------------------------
+// -- tables.c --------------------------------------------------------------------------------
 void page_suspects_append(struct page_view *view, const struct evaluation *evaluation,
                           const struct rank_figures *figures);
 void page_ranks_append(struct page_view *view, const struct evaluation *evaluation,
                        const struct rank_figures *figures);
 void page_alerts_append(struct page_view *view, const struct evaluation *evaluation);
-// A table in a box of its own that scrolls sideways where it is too wide, and says so. `head` is
-// markup.
-void page_table_begin(struct page_view *view, const char *name, const char *caption,
-                      const char *head);
-void page_table_end(struct page_view *view);
-// The same for tables that may be long: behind the first PAGE_ROWS_OPEN of `count` rows the others
-// are folded, "12 more ranks"; page_rows_next comes before each row.
+// A table in a box of its own that scrolls sideways where it is too wide, and says so. `columns`
+// are their names, with a bar between them. Behind the first PAGE_ROWS_OPEN of `count` rows the
+// others are folded, "12 more ranks"; page_rows_next comes before each row.
 enum { PAGE_ROWS_OPEN = 16 };
 struct page_rows {
-    const char *name, *caption, *head;
+    const char *name, *caption, *columns;
     const char *what; // "more ranks"
     uint32_t count, done;
 };
@@ -165,7 +165,7 @@ void page_rows_begin(struct page_view *view, const struct page_rows *rows);
 void page_rows_next(struct page_view *view, struct page_rows *rows);
 void page_rows_end(struct page_view *view, const struct page_rows *rows);
 
-// -- page_spans.c: where the thread time went -----------------------------------------------------
+// -- spans.c: where the thread time went -----------------------------------------------------
 // The phases of this evaluation's job.
 void page_job_spans_append(struct page_view *view, const struct evaluation *evaluation);
 // All that are told with no evaluation: streams, and jobs that none shows.

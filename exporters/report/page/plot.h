@@ -42,12 +42,12 @@ double plot_value(const struct plot *plot, uint32_t index, int64_t used_bytes);
 int plot_x(const struct plot *plot, __int128 aligned_ns);
 int plot_y(const struct plot *plot, double value);
 
-// page_axis.c: sets bottom and top to round numbers around these, and draws both axes.
+// axis.c: sets bottom and top to round numbers around these, and draws both axes.
 void plot_scale_bytes(struct plot *plot, double lowest, double highest);
 void plot_scale_percent(struct plot *plot, double highest);
 void plot_axes_append(const struct plot *plot);
 
-// page_lines.c: which ranks get lines; the others as a band; the lines.
+// lines.c: which ranks get lines; the others as a band; the lines.
 void plot_choose_lines(struct plot *plot);
 void plot_band_append(const struct plot *plot);
 void plot_lines_append(const struct plot *plot);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where did the thread time go, as tables with bars?
+// Thread time as tables with bars.
 //
 // A stream's tree in the outline of the terminal's report, with more rows; a job's phases with the
 // ranks that lag. Bars are pictures without text of their own: what they show stands beside them.
 #include "exporters/report/page/parts.h"
+#include "exporters/report/span_outline.h"
 #include "exporters/report/span_words.h"
+#include "exporters/report/text/layout.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -38,8 +41,8 @@ static void bar_append(struct page_view *view, const char *first, double first_p
     html_raw(&view->html, "</svg>");
 }
 
-static void seconds_append(struct page_view *view, double seconds) {
-    html_duration(&view->html, span_nanoseconds(seconds));
+static const char *seconds(struct page_view *view, double seconds) {
+    return page_duration(&view->words, span_nanoseconds(seconds));
 }
 
 static double percent(double part, double whole) {
@@ -54,38 +57,30 @@ static void span_state_append(struct page_view *view, const struct span_outline 
     html_raw(&view->html, line->done ? "<td>done" : "<td><span class=\"tag\">running</span>");
     if (!span_tells_state(outline, index))
         return;
-    html_raw(&view->html, "<br><span class=\"quiet\">");
-    html_words(&view->html, span_state_words(&view->words, line));
-    html_raw(&view->html, "</span>");
+    html_format(&view->html, "<br><span class=\"quiet\">%s</span>",
+                span_state_words(&view->words, line));
 }
 
 static void span_row_append(struct page_view *view, const struct span_outline *outline,
                             uint32_t index) {
+    assert(index < outline->count && outline->lines[index].depth < OUTLINE_DEPTH);
     struct html *html = &view->html;
     const struct span_line *line = &outline->lines[index];
-    html_format(html, "<tr><th scope=\"row\" class=\"d%u%s\">", line->depth,
-                line->kind == SPAN_LINE_MANY ? " many" : "");
-    html_words(html, span_label(&view->words, line, NAME_BYTES));
-    if (line->kind == SPAN_LINE_MANY && !slice_equal(line->name, line->last_name)) {
-        html_raw(html, "<br><span class=\"quiet\">longest: ");
-        html_words(html, page_shown(&view->words, line->longest, NAME_BYTES));
-        html_raw(html, ", ");
-        seconds_append(view, line->longest_s);
-        html_raw(html, "</span>");
-    }
-    html_raw(html, "<td class=\"n\">");
-    seconds_append(view, line->seconds);
-    html_raw(html, "<td class=\"n\">");
+    html_format(html, "<tr><th scope=\"row\" class=\"d%u%s\">%s", line->depth,
+                line->kind == SPAN_LINE_MANY ? " many" : "",
+                span_label(&view->words, line, NAME_BYTES));
+    if (line->kind == SPAN_LINE_MANY && !slice_equal(line->name, line->last_name))
+        html_format(html, "<br><span class=\"quiet\">longest: %s, %s</span>",
+                    page_shown(&view->words, line->longest, NAME_BYTES),
+                    seconds(view, line->longest_s));
+    html_format(html, "<td class=\"n\">%s<td class=\"n\">", seconds(view, line->seconds));
     double share = percent(line->thread_s, outline->thread_s);
     double idle = line->measured ? percent(line->idle_s, outline->thread_s) : 0;
     bar_append(view, "busy", share - idle, "idle", idle);
-    seconds_append(view, line->thread_s);
-    html_raw(html, ", ");
-    html_words(html, span_share(html->arena, line->thread_s, outline->thread_s));
-    html_raw(html, "<td class=\"n\">");
-    html_words(html, line->measured ? span_share(html->arena, line->idle_s, line->thread_s) : "-");
-    html_raw(html, "<td class=\"n\">");
-    html_bytes(html, span_bytes(line->nbytes));
+    html_format(html, "%s, %s<td class=\"n\">%s<td class=\"n\">%s", seconds(view, line->thread_s),
+                span_share(html->arena, line->thread_s, outline->thread_s),
+                line->measured ? span_share(html->arena, line->idle_s, line->thread_s) : "-",
+                page_bytes(&view->words, span_bytes(line->nbytes)));
     span_state_append(view, outline, index);
     html_raw(html, "\n");
 }
@@ -96,9 +91,7 @@ static void tree_append(struct page_view *view, const struct span_report *report
         .lines = max_lines, .children = OUTLINE_CHILDREN, .depth = OUTLINE_DEPTH};
     struct span_outline outline;
     span_outline_make(report, &limits, view->html.arena, &outline);
-    html_raw(&view->html, "<p>");
-    html_words(&view->html, span_summary(&view->words, report, &outline));
-    html_raw(&view->html, "</p>\n");
+    html_format(&view->html, "<p>%s</p>\n", span_summary(&view->words, report, &outline));
     if (outline.count == 0)
         return;
     struct page_rows rows = {
@@ -106,9 +99,7 @@ static void tree_append(struct page_view *view, const struct span_report *report
         .caption =
             "Spans below one another; those with the most thread time have rows. The bar is "
             "their share of all thread time, its pale end what of it was idle",
-        .head =
-            "<th scope=\"col\">Span<th scope=\"col\">Open<th scope=\"col\">Thread time"
-            "<th scope=\"col\">Idle<th scope=\"col\">Bytes<th scope=\"col\">State",
+        .columns = "Span|Open|Thread time|Idle|Bytes|State",
         .what = "more rows",
         .count = outline.count,
     };
@@ -130,18 +121,16 @@ static void laggards_append(struct page_view *view, const struct span_phase *pha
     uint32_t count = span_laggards(phase, LAGGARDS_SHOWN);
     for (uint32_t i = 0; i < count; i++) {
         const struct span_phase_rank *rank = &phase->ranks[i];
-        html_format(html, "<div>rank %" PRId32 " by ", rank->rank);
-        seconds_append(view, rank->lag_s);
-        html_format(html, " <span class=\"quiet\">%s</span>", span_slowest(html->arena, rank));
+        html_format(html, "<div>rank %" PRId32 " by %s <span class=\"quiet\">%s</span>", rank->rank,
+                    seconds(view, rank->lag_s), span_slowest(html->arena, rank));
         bar_append(view, "lags", percent(rank->lag_s, most_lag), "", 0);
         html_raw(html, "</div>");
     }
     int32_t *ranks;
     uint32_t inside = span_inside(phase, html->arena, &ranks);
-    if (inside == 0)
-        return;
-    html_raw(html, "<span class=\"tag\">still inside</span> ");
-    html_words(html, text_ranks(&view->words, ranks, inside));
+    if (inside > 0)
+        html_format(html, "<span class=\"tag\">still inside</span> %s",
+                    text_ranks(&view->words, ranks, inside));
 }
 
 // The scales of the bars in a table of phases, in seconds.
@@ -152,17 +141,13 @@ struct phase_scale {
 static void phase_row_append(struct page_view *view, const struct span_phase *phase,
                              const struct phase_scale *scale) {
     struct html *html = &view->html;
-    html_raw(html, "<tr><th scope=\"row\">");
-    html_words(html, page_shown(&view->words, phase->label, NAME_BYTES));
-    html_format(html, "<td class=\"n\">%" PRIu64 "<td class=\"n\">", phase->openings);
+    html_format(html, "<tr><th scope=\"row\">%s<td class=\"n\">%" PRIu64 "<td class=\"n\">",
+                page_shown(&view->words, phase->label, NAME_BYTES), phase->openings);
     bar_append(view, "busy", percent(phase->busy_s, scale->most_thread), "idle",
                percent(phase->idle_s, scale->most_thread));
-    seconds_append(view, phase->thread_s);
-    html_raw(html, "<td class=\"n\">");
-    seconds_append(view, phase->busy_s);
-    html_raw(html, "<td class=\"n\">");
-    html_words(html, span_share(html->arena, phase->idle_s, phase->thread_s));
-    html_raw(html, "<td>");
+    html_format(html, "%s<td class=\"n\">%s<td class=\"n\">%s<td>", seconds(view, phase->thread_s),
+                seconds(view, phase->busy_s),
+                span_share(html->arena, phase->idle_s, phase->thread_s));
     laggards_append(view, phase, scale->most_lag);
     html_raw(html, "\n");
 }
@@ -182,9 +167,7 @@ static void phases_append(struct page_view *view, const struct span_report *repo
         .caption =
             "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
             "idle: ranks that waited, or were elsewhere. All bars of a column have one scale",
-        .head =
-            "<th scope=\"col\">Phase<th scope=\"col\">Openings<th scope=\"col\">Thread time"
-            "<th scope=\"col\">Busy<th scope=\"col\">Idle<th scope=\"col\">Ranks that lag",
+        .columns = "Phase|Openings|Thread time|Busy|Idle|Ranks that lag",
         .what = "more phases",
         .count = count,
     };
@@ -205,16 +188,10 @@ static void phases_append(struct page_view *view, const struct span_report *repo
 
 static void remarks_append(struct page_view *view, const struct span_report *report) {
     const char *refused = span_refusals(&view->words, report);
-    if (refused != NULL) {
-        html_raw(&view->html, "<p class=\"quiet\">");
-        html_words(&view->html, refused);
-        html_raw(&view->html, "</p>\n");
-    }
-    for (uint32_t i = 0; i < report->note_count; i++) {
-        html_raw(&view->html, "<p class=\"quiet\">");
-        html_text(&view->html, report->notes[i]);
-        html_raw(&view->html, "</p>\n");
-    }
+    if (refused != NULL)
+        html_format(&view->html, "<p class=\"quiet\">%s</p>\n", refused);
+    for (uint32_t i = 0; i < report->note_count; i++)
+        html_format(&view->html, "<p class=\"quiet\">%.*s</p>\n", TEXT_OF(report->notes[i]));
 }
 
 static bool is_of_evaluation(const struct page_view *view, const struct span_report *report) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page brings along: how it looks, and the readout under the pointer. Constants, so that
-// their hashes can stand in the page's policy.
+// What the page brings along: its style and its script, made by embed.awk of page.css and page.js.
+// Constants, so that their hashes can stand in the page's policy.
 #pragma once
 
 extern const char page_style[];

@@ -3,42 +3,49 @@
 //
 // Tables are short by being cut, and say what they leave out. Linear in the ranks.
 #include "exporters/report/page/parts.h"
+#include "exporters/report/text/layout.h"
+#include "pipeline/model/series.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum { SUSPECTS_SHOWN_MAX = 256, RANKS_OPEN_MAX = 32, ALERTS_OPEN_MAX = 16 };
 
-void page_table_begin(struct page_view *view, const char *name, const char *caption,
-                      const char *head) {
-    html_raw(&view->html, "<div class=\"wide\"><p class=\"caption\">");
-    html_words(&view->html, caption);
-    html_raw(&view->html, "</p>" PAGE_WIDE_HINT
-                          "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
-    html_words(&view->html, caption);
-    html_format(&view->html, "\"><table class=\"%s\"><thead><tr>", name);
-    html_raw(&view->html, head);
+static void table_begin(struct page_view *view, const char *name, const char *caption,
+                        const char *columns) {
+    html_format(&view->html,
+                "<div class=\"wide\"><p class=\"caption\">%s</p>" PAGE_WIDE_HINT
+                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">"
+                "<table class=\"%s\"><thead><tr>",
+                caption, caption, name);
+    for (size_t size; *columns != '\0'; columns += size + (columns[size] == '|')) {
+        size = strcspn(columns, "|");
+        html_format(&view->html, "<th scope=\"col\">%.*s", (int)size, columns);
+    }
     html_raw(&view->html, "</tr></thead><tbody>\n");
 }
 
-void page_table_end(struct page_view *view) {
+static void table_end(struct page_view *view) {
     html_raw(&view->html, "</tbody></table></div></div>\n");
 }
 
 void page_rows_begin(struct page_view *view, const struct page_rows *rows) {
-    page_table_begin(view, rows->name, rows->caption, rows->head);
+    table_begin(view, rows->name, rows->caption, rows->columns);
 }
 
 void page_rows_next(struct page_view *view, struct page_rows *rows) {
+    assert(rows->done < rows->count);
     if (rows->done++ != PAGE_ROWS_OPEN)
         return;
-    page_table_end(view);
+    table_end(view);
     html_format(&view->html, "<details class=\"fold\"><summary>%u %s</summary>\n",
                 rows->count - PAGE_ROWS_OPEN, rows->what);
     page_rows_begin(view, rows);
 }
 
 void page_rows_end(struct page_view *view, const struct page_rows *rows) {
-    page_table_end(view);
+    assert(rows->done == rows->count);
+    table_end(view);
     if (rows->done > PAGE_ROWS_OPEN)
         html_raw(&view->html, "</details>\n");
 }
@@ -65,7 +72,7 @@ static void phase_append(struct page_view *view, const struct evaluation *evalua
     } else if (text == NULL) {
         html_raw(html, "<span class=\"quiet\">not known: no phase was open</span>");
     } else {
-        html_words(html, text);
+        html_format(html, "%s", text);
         if (phase->resolution == PHASE_AMBIGUOUS)
             html_raw(html, " <span class=\"tag\">ambiguous</span>");
     }
@@ -73,6 +80,7 @@ static void phase_append(struct page_view *view, const struct evaluation *evalua
 
 static void lead_append(struct page_view *view, const struct evaluation *evaluation,
                         const struct suspect *first) {
+    assert(evaluation->cause->suspects.count > 0);
     const struct suspect_list *suspects = &evaluation->cause->suspects;
     if (suspects->count < 2) {
         html_raw(&view->html, "<span class=\"quiet\">nobody followed</span>");
@@ -82,8 +90,7 @@ static void lead_append(struct page_view *view, const struct evaluation *evaluat
         html_raw(&view->html, "same moment");
         return;
     }
-    html_duration(&view->html, first->lead_ns);
-    html_format(&view->html, " ahead of rank %d",
+    html_format(&view->html, "%s ahead of rank %d", page_duration(&view->words, first->lead_ns),
                 text_rank_at(evaluation, suspects->items[1].index));
 }
 
@@ -95,26 +102,20 @@ static void growth_row_append(struct page_view *view, const struct evaluation *e
     int32_t rank = text_rank_at(evaluation, index);
     html_raw(html, "<tr><th scope=\"row\">");
     rank_append(view, rank, "rank ", has_line);
-    html_raw(html, "</th><td>");
-    html_text(html, intern_slice(origin->host));
-    html_raw(html, "</td><td class=\"n\">");
+    html_format(html, "</th><td>%.*s</td><td class=\"n\">", TEXT_OF(intern_slice(origin->host)));
     html_time(html, spike->time_ns);
     html_raw(html, "</td><td class=\"n\">");
     if (first)
         lead_append(view, evaluation, &evaluation->cause->suspects.items[0]);
     else if (after_ns == 0)
         html_raw(html, "same moment");
-    else {
-        html_duration(html, after_ns);
-        html_raw(html, " after");
-    }
-    html_raw(html, "</td><td class=\"n\">");
-    html_bytes(html, spike->growth_bytes);
+    else
+        html_format(html, "%s after", page_duration(&view->words, after_ns));
     // Of a slow rise the lows between the swings are counted.
-    html_format(html, " in %" PRIu64 " %s%s", spike->samples,
+    html_format(html, "</td><td class=\"n\">%s in %" PRIu64 " %s%s</td><td>",
+                page_bytes(&view->words, spike->growth_bytes), spike->samples,
                 first && evaluation->cause->creeping ? "swing" : "sample",
                 spike->samples == 1 ? "" : "s");
-    html_raw(html, "</td><td>");
     phase_append(view, evaluation, index);
     html_raw(html, "</td></tr>\n");
 }
@@ -134,9 +135,7 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
     struct page_rows rows = {
         .name = "grew",
         .caption = "In the order in which they grew far enough to be found",
-        .head =
-            "<th scope=\"col\">Rank<th scope=\"col\">Host<th scope=\"col\">Found at<th "
-            "scope=\"col\">Lead<th scope=\"col\">Growth<th scope=\"col\">Phase",
+        .columns = "Rank|Host|Found at|Lead|Growth|Phase",
         .what = "more ranks that grew",
         .count = shown,
     };
@@ -161,6 +160,7 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
 
 static const char *finding_of(const struct evaluation *evaluation, uint32_t index,
                               int32_t suspect) {
+    assert(index < evaluation->rank_count && (suspect < 0 || evaluation->cause != NULL));
     const struct cause *cause = evaluation->cause;
     if (suspect >= 0 && cause->kind == CAUSE_LEAK)
         return suspect == 0 && cause->sole_earliest ? "started it" : "suspect";
@@ -192,17 +192,13 @@ static void rank_use_append(struct page_view *view, const struct rank_view *rank
     }
     int64_t peak = rank->max_used_bytes > figures->highest_bytes ? rank->max_used_bytes
                                                                  : figures->highest_bytes;
-    html_raw(html, "<td>");
-    html_bytes(html, figures->first_bytes);
-    html_raw(html, "<td>");
-    html_bytes(html, peak);
-    html_raw(html, "<td>");
-    html_bytes(html, figures->last_bytes);
+    html_format(html, "<td>%s<td>%s<td>%s", page_bytes(&view->words, figures->first_bytes),
+                page_bytes(&view->words, peak), page_bytes(&view->words, figures->last_bytes));
     int64_t change;
     bool fits = !__builtin_sub_overflow(figures->last_bytes, figures->first_bytes, &change);
     html_raw(html, fits && change > 0 ? "<td>+" : "<td>");
     if (fits)
-        html_bytes(html, change);
+        html_raw(html, page_bytes(&view->words, change));
     if (columns->device)
         html_raw(html, "<td>");
     if (figures->device_bytes > 0)
@@ -223,10 +219,10 @@ static void rank_row_append(struct page_view *view, const struct evaluation *eva
     html_raw(html, finding);
     html_raw(html, "<td class=h>");
     rank_host_append(view, evaluation, index);
-    html_format(html, "<td>%" PRIu64 "<td>", rank->sample_count);
-    html_duration(html, text_aligned(evaluation, index, rank->first_ns) - start_ns);
-    html_raw(html, "<td>");
-    html_duration(html, text_aligned(evaluation, index, rank->last_ns) - start_ns);
+    html_format(
+        html, "<td>%" PRIu64 "<td>%s<td>%s", rank->sample_count,
+        page_duration(&view->words, text_aligned(evaluation, index, rank->first_ns) - start_ns),
+        page_duration(&view->words, text_aligned(evaluation, index, rank->last_ns) - start_ns));
     rank_use_append(view, rank, figures, columns);
     html_raw(html, "\n");
 }
@@ -239,15 +235,6 @@ static struct rank_columns columns_of(const struct evaluation *evaluation,
         columns.device |= figures[i].held && figures[i].device_bytes > 0;
     }
     return columns;
-}
-
-static const char *ranks_head(struct page_view *view, const struct rank_columns *columns) {
-    return arena_format(view->html.arena,
-                        "<th scope=\"col\">Rank%s<th scope=\"col\">Host<th scope=\"col\">Samples"
-                        "<th scope=\"col\">First at<th scope=\"col\">Last at<th scope=\"col\">First"
-                        "<th scope=\"col\">Peak<th scope=\"col\">Last<th scope=\"col\">Change%s",
-                        columns->finding ? "<th scope=\"col\">Finding" : "",
-                        columns->device ? "<th scope=\"col\">Peak of device" : "");
 }
 
 // With too many ranks for the table those without a finding are left out, the last ones first.
@@ -272,7 +259,7 @@ static void rank_rows_append(struct page_view *view, const struct evaluation *ev
         view->rank_rows--;
         rank_row_append(view, evaluation, &figures[i], i, start_ns, columns);
     }
-    page_table_end(view);
+    table_end(view);
     if (left_out > 0)
         html_format(&view->html, "<p class=\"quiet\">and %u more rank%s</p>\n", left_out,
                     left_out == 1 ? "" : "s");
@@ -287,16 +274,16 @@ void page_ranks_append(struct page_view *view, const struct evaluation *evaluati
     html_format(&view->html, "<details class=\"fold\"%s><summary>%u rank%s",
                 evaluation->rank_count <= RANKS_OPEN_MAX ? " open" : "", evaluation->rank_count,
                 evaluation->rank_count == 1 ? "" : "s");
-    if (evaluation->missing_count > 0) {
-        html_raw(&view->html, "; missing: ");
-        html_words(&view->html,
-                   text_ranks(&view->words, evaluation->missing_ranks, evaluation->missing_count));
-    }
+    if (evaluation->missing_count > 0)
+        html_format(&view->html, "; missing: %s",
+                    text_ranks(&view->words, evaluation->missing_ranks, evaluation->missing_count));
     html_raw(&view->html, "</summary>\n");
     struct rank_columns columns = columns_of(evaluation, figures);
-    page_table_begin(view, "ranks",
-                     "Memory of each rank; times are aligned, from the first sample of all",
-                     ranks_head(view, &columns));
+    table_begin(
+        view, "ranks", "Memory of each rank; times are aligned, from the first sample of all",
+        arena_format(view->html.arena,
+                     "Rank%s|Host|Samples|First at|Last at|First|Peak|Last|Change%s",
+                     columns.finding ? "|Finding" : "", columns.device ? "|Peak of device" : ""));
     rank_rows_append(view, evaluation, figures, start_ns, &columns);
     html_raw(&view->html, "</details>\n");
     page_section_end(view);
@@ -315,15 +302,14 @@ static void alert_row_append(struct page_view *view, const struct page_alert *al
     html_raw(html, "<td class=\"n\">");
     if (alert->rank != RANK_NONE)
         html_format(html, "%d", alert->rank);
-    html_raw(html, "<td>");
-    html_text(html, intern_slice(alert->host));
+    html_format(html, "<td>%.*s", TEXT_OF(intern_slice(alert->host)));
     html_raw(html, texts ? "<td>" : "");
-    html_words(html, alert->text);
-    html_raw(html, "\n");
+    html_format(html, "%s\n", alert->text);
 }
 
 static bool alert_is_listed(const struct page_view *view, uint32_t i,
                             const struct evaluation *evaluation, bool peaks) {
+    assert(i < view->alert_count);
     return (view->alerts[i].kind == ALERT_PEAK) == peaks &&
            page_alert_belongs(view, &view->alerts[i], evaluation);
 }
@@ -346,17 +332,14 @@ static void alert_table_append(struct page_view *view, const struct evaluation *
     html_format(&view->html, "<details class=\"fold\"%s><summary>%u %s%s</summary>\n",
                 !peaks && count <= ALERTS_OPEN_MAX ? " open" : "", count,
                 peaks ? "new peak" : "alert", count == 1 ? "" : "s");
-    page_table_begin(view, "alerts",
-                     peaks ? "New peaks that the ranks reported, by time"
-                           : "What the ranks themselves reported, by time",
-                     arena_format(view->html.arena,
-                                  "<th scope=\"col\">Kind<th scope=\"col\">Time<th scope=\"col\">"
-                                  "Rank<th scope=\"col\">Host%s",
-                                  texts ? "<th scope=\"col\">What it says" : ""));
+    table_begin(view, "alerts",
+                peaks ? "New peaks that the ranks reported, by time"
+                      : "What the ranks themselves reported, by time",
+                texts ? "Kind|Time|Rank|Host|What it says" : "Kind|Time|Rank|Host");
     for (uint32_t i = 0; i < view->alert_count; i++)
         if (alert_is_listed(view, i, evaluation, peaks))
             alert_row_append(view, &view->alerts[i], texts);
-    page_table_end(view);
+    table_end(view);
     html_raw(&view->html, "</details>\n");
 }
 

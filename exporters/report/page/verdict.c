@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What broke, who, how sure, what to do, and on what grounds?
+// The cards of verdicts: what broke, who, how sure, what to do, and the evidence.
 //
 // The answer on a job is told in the words of the terminal's report; its verdict adds how grave it
-// is and the evidence. Other verdicts are told in their own words.
-#include "exporters/report/page/parts.h"
+// is and the evidence. Incidents are told in story.c, of the same parts.
+#include "exporters/report/page/card.h"
+#include "exporters/report/story.h"
+#include "exporters/report/text/layout.h"
 
-#include <stdio.h>
+#include <assert.h>
 
 static const char *const role_names[] = {"culprit", "suspect", "victim"};
 static const char *const relation_names[] = {"caused by", "causes", "same incident:"};
@@ -24,104 +26,120 @@ static const char good_shape[] =
 // What is over, or what is not known: neither good nor bad.
 static const char plain_shape[] = "<circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M5 8h6\"/>";
 
-struct badge {
-    const char *class; // how the card looks
-    const char *shape;
-    const char *word;
-};
-
-// "error, over" is no good news: what was found stays found.
-static struct badge badge_of(const struct page_view *view, const struct verdict *verdict) {
+// "error, resolved" is no good news: what was found stays found.
+struct badge card_badge(const struct page_view *view, const struct verdict *verdict) {
     if (verdict->state == VERDICT_RESOLVED)
         return (struct badge){
             "plain", plain_shape,
-            arena_format(view->html.arena, "%s, over", severity_name(verdict->severity))};
+            arena_format(view->html.arena, "%s, resolved", severity_name(verdict->severity))};
     return (struct badge){severity_name(verdict->severity), severity_shapes[verdict->severity],
                           severity_name(verdict->severity)};
 }
 
 // Its place among the page's verdicts, by which others lead to it; their count: it is not there.
-static uint32_t verdict_number(const struct page_view *view, const char *id) {
+uint32_t card_number(const struct page_view *view, const char *id) {
     uint32_t number = 0;
     while (number < view->verdict_count && strcmp(view->verdicts[number]->id, id) != 0)
         number++;
     return number;
 }
 
-static void card_begin(struct page_view *view, struct badge badge, const struct verdict *verdict) {
+const char *card_id(struct page_view *view, const struct verdict *verdict) {
+    return arena_format(view->html.arena, "v%u", card_number(view, verdict->id));
+}
+
+void card_begin(struct page_view *view, struct badge badge, const struct verdict *verdict,
+                const char *id) {
+    assert(badge.class != NULL && badge.shape != NULL && badge.word != NULL);
     struct html *html = &view->html;
     html_format(html, "<article class=\"card %s\"", badge.class);
-    if (verdict != NULL)
-        html_format(html, " id=\"v%u\"", verdict_number(view, verdict->id));
-    html_raw(html, ">\n<p class=\"about\"><span class=\"badge\">");
-    html_format(html, "<svg viewBox=\"0 0 16 16\" aria-hidden=\"true\">%s</svg>%s</span>",
-                badge.shape, badge.word);
+    if (id != NULL)
+        html_format(html, " id=\"%s\"", id);
+    html_raw(html,
+             ">\n<p class=\"about\"><span class=\"badge\">"
+             "<svg viewBox=\"0 0 16 16\" aria-hidden=\"true\">");
+    html_raw(html, badge.shape);
+    html_format(html, "</svg>%s</span>", badge.word);
     if (verdict != NULL) {
         html_raw(html, " <span class=\"tag\">");
         for (const char *at = verdict->kind; *at != '\0'; at++)
             html_text(html, (struct slice){*at == '_' ? " " : at, 1});
         html_format(html, "</span> <span class=\"quiet\">confidence %d of 100%s</span>",
-                    verdict->confidence, verdict->partial ? ", from incomplete data" : "");
+                    verdict->confidence, verdict->partial ? ", from incomplete evidence" : "");
     }
     html_raw(html, "</p>\n");
 }
 
-static void headline_append(struct page_view *view, const char *text) {
-    html_format(&view->html, "<h%d class=\"headline\">", view->level);
-    html_words(&view->html, text);
-    html_format(&view->html, "</h%d>\n", view->level);
+void card_headline(struct page_view *view, const char *text) {
+    html_format(&view->html, "<h%d class=\"headline\">%s</h%d>\n", view->level, text, view->level);
 }
 
-static void fact_begin(struct page_view *view, const char *label) {
-    html_raw(&view->html,
-             strcmp(label, "what next") == 0 ? "<div class=\"next\"><dt>" : "<div><dt>");
-    html_words(&view->html, label);
-    html_raw(&view->html, "</dt><dd>");
+void card_fact_begin(struct page_view *view, const char *label) {
+    html_raw(&view->html, strcmp(label, "what next") == 0 ? "<div class=\"next\">" : "<div>");
+    html_format(&view->html, "<dt>%s</dt><dd>", label);
 }
 
-static void fact_end(struct page_view *view) {
+void card_fact_end(struct page_view *view) {
     html_raw(&view->html, "</dd></div>\n");
+}
+
+void card_fact(struct page_view *view, const char *label, struct slice text) {
+    card_fact_begin(view, label);
+    html_text(&view->html, text);
+    card_fact_end(view);
 }
 
 // -- evidence -------------------------------------------------------------------------------------
 
-static void evidence_append(struct page_view *view, const struct verdict *verdict) {
+void card_evidence(struct page_view *view, const struct verdict *verdict) {
     struct html *html = &view->html;
     if (verdict->evidence_count == 0)
         return;
+    const struct evidence **sorted = story_evidence(verdict, html->arena);
     html_format(html,
                 "<details class=\"trail\"><summary>Evidence: %u observation%s</summary><ol>\n",
                 verdict->evidence_count, verdict->evidence_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
-        const struct evidence *evidence = &verdict->evidence[i];
+        const struct evidence *evidence = sorted[i];
         html_format(html, "<li><span class=\"tag\">%s</span> ", evidence_names[evidence->role]);
         if (evidence->has_time)
             html_time(html, evidence->time_ns);
-        html_raw(html, " ");
-        html_text(html, evidence->description);
-        html_raw(html, " <code>");
-        html_text(html, evidence->uid);
-        html_raw(html, "</code></li>\n");
+        html_format(html, " %.*s <code>%.*s</code></li>\n", TEXT_OF(evidence->description),
+                    TEXT_OF(evidence->uid));
     }
     if (verdict->evidence_dropped > 0)
         html_format(html, "<li>and %u more</li>\n", verdict->evidence_dropped);
     html_raw(html, "</ol></details>\n");
 }
 
-static void figures_append(struct page_view *view, const struct verdict *verdict) {
+static void last_seen_append(struct page_view *view, const struct verdict *verdict) {
+    html_time(&view->html, verdict->end_ns);
+    html_format(&view->html, ", %s after it began",
+                page_duration(&view->words, verdict->end_ns - verdict->start_ns));
+}
+
+// Rows of a table: when it began, when it was last seen.
+static void times_append(struct page_view *view, const struct verdict *verdict) {
+    html_raw(&view->html, "\n<tr><th scope=\"row\">began<td>");
+    html_time(&view->html, verdict->start_ns);
+    if (verdict->end_ns <= verdict->start_ns)
+        return;
+    html_raw(&view->html, "\n<tr><th scope=\"row\">last seen<td>");
+    last_seen_append(view, verdict);
+}
+
+void card_figures(struct page_view *view, const struct verdict *verdict, bool with_times) {
     struct html *html = &view->html;
-    html_raw(html,
-             "<details class=\"more\"><summary>Figures of the verdict</summary>"
-             "<table class=\"figures\"><tbody>\n<tr><th scope=\"row\">id<td>");
-    html_words(html, verdict->id);
-    html_raw(html, "\n<tr><th scope=\"row\">pattern<td>");
-    html_words(html, verdict->pattern);
-    for (uint32_t i = 0; i < verdict->attribute_count; i++) {
-        html_raw(html, "\n<tr><th scope=\"row\">");
-        html_words(html, verdict->attributes[i].key);
-        html_raw(html, "<td>");
-        html_text(html, verdict->attributes[i].value);
-    }
+    html_format(html,
+                "<details class=\"more\"><summary>Attributes</summary>"
+                "<table class=\"figures\"><tbody>\n<tr><th scope=\"row\">id<td>%s"
+                "\n<tr><th scope=\"row\">pattern<td>%s",
+                verdict->id, verdict->pattern);
+    if (with_times)
+        times_append(view, verdict);
+    for (uint32_t i = 0; i < verdict->attribute_count; i++)
+        html_format(html, "\n<tr><th scope=\"row\">%s<td>%.*s", verdict->attributes[i].key,
+                    TEXT_OF(verdict->attributes[i].value));
     html_raw(html, "\n</tbody></table></details>\n");
 }
 
@@ -133,18 +151,17 @@ static void related_append(struct page_view *view, const struct verdict *verdict
     html_raw(html, "<ul class=\"related\">\n");
     for (uint32_t i = 0; i < verdict->related_count; i++) {
         const struct related *related = &verdict->related[i];
-        uint32_t number = verdict_number(view, related->id);
+        uint32_t number = card_number(view, related->id);
         html_format(html, "<li>%s ", relation_names[related->relation]);
         if (number < view->verdict_count) {
-            html_format(html, "<a href=\"#v%u\" target=\"_self\">", number);
-            html_text(html, view->verdicts[number]->headline);
-            html_raw(html, "</a> <span class=\"quiet\">began ");
-            html_words(html, text_verdict_offset(&view->words, verdict, view->verdicts[number]));
-            html_raw(html, "</span></li>\n");
+            const struct verdict *other = view->verdicts[number];
+            html_format(html,
+                        "<a href=\"#v%u\" target=\"_self\">%.*s</a> <span class=\"quiet\">began "
+                        "%s</span></li>\n",
+                        number, TEXT_OF(other->headline),
+                        text_verdict_offset(&view->words, verdict, other));
         } else {
-            html_raw(html, "<code>");
-            html_words(html, related->id);
-            html_raw(html, "</code></li>\n");
+            html_format(html, "<code>%s</code></li>\n", related->id);
         }
     }
     html_raw(html, "</ul>\n");
@@ -153,43 +170,23 @@ static void related_append(struct page_view *view, const struct verdict *verdict
 static void card_end(struct page_view *view, const struct verdict *verdict) {
     if (verdict != NULL) {
         related_append(view, verdict);
-        evidence_append(view, verdict);
-        figures_append(view, verdict);
+        card_evidence(view, verdict);
+        card_figures(view, verdict, false);
     }
     html_raw(&view->html, "</article>\n");
 }
 
 // -- the answer on a job --------------------------------------------------------------------------
 
-static struct slice attribute_value(const struct verdict *verdict, const char *key) {
-    for (uint32_t i = 0; i < verdict->attribute_count; i++)
-        if (strcmp(verdict->attributes[i].key, key) == 0)
-            return verdict->attributes[i].value;
-    return (struct slice){NULL, 0};
-}
-
-static bool attribute_is(const struct verdict *verdict, const char *key, int64_t number) {
-    char text[24];
-    int size = snprintf(text, sizeof text, "%lld", (long long)number);
-    return slice_equal(attribute_value(verdict, key), (struct slice){text, (size_t)size});
-}
-
-// Whether it is about this very cause; earlier generations of the job have verdicts of their own.
-static bool is_about(const struct verdict *verdict, const struct evaluation *evaluation) {
-    const struct cause *cause = evaluation->cause;
-    return attribute_is(verdict, "culprit.rank",
-                        text_rank_at(evaluation, cause->suspects.items[0].index)) &&
-           attribute_is(verdict, "culprit.generation", cause->generation);
-}
-
-const struct verdict *page_verdict_of(const struct page_view *view,
-                                      const struct evaluation *evaluation) {
+// The verdict that says what the cause of this evaluation says; NULL: there is none.
+static const struct verdict *verdict_of(const struct page_view *view,
+                                        const struct evaluation *evaluation) {
     const struct verdict *told = NULL;
     for (uint32_t i = 0; i < view->verdict_count; i++) {
         const struct verdict *verdict = view->verdicts[i];
         if (!text_verdict_is_told(verdict, evaluation))
             continue;
-        if (evaluation->cause->suspects.count > 0 && is_about(verdict, evaluation))
+        if (text_verdict_is_about(verdict, evaluation))
             return verdict;
         if (told == NULL && verdict->attribute_count == 0)
             told = verdict;
@@ -202,7 +199,7 @@ static struct badge badge_of_answer(const struct page_view *view,
                                     const struct evaluation *evaluation,
                                     const struct verdict *verdict) {
     if (verdict != NULL)
-        return badge_of(view, verdict);
+        return card_badge(view, verdict);
     if (evaluation->cause != NULL && evaluation->cause->kind == CAUSE_LEAK)
         return (struct badge){"warning", severity_shapes[SEVERITY_WARNING], "not settled yet"};
     if (evaluation->rank_count < 2 || evaluation->missing_count > 0)
@@ -214,7 +211,7 @@ static struct badge badge_of_answer(const struct page_view *view,
 }
 
 const char *page_answer_word(const struct page_view *view, const struct evaluation *evaluation) {
-    return badge_of_answer(view, evaluation, page_verdict_of(view, evaluation)).word;
+    return badge_of_answer(view, evaluation, verdict_of(view, evaluation)).word;
 }
 
 static void told_append(struct page_view *view, const struct told_list *list) {
@@ -222,82 +219,69 @@ static void told_append(struct page_view *view, const struct told_list *list) {
     for (uint32_t i = 0; i < list->count; i++) {
         const struct told *told = &list->items[i];
         if (told->kind == TOLD_PARAGRAPH) {
-            headline_append(view, told->text);
+            card_headline(view, told->text);
             html_raw(&view->html, "<dl class=\"facts\">\n");
         } else if (told->kind == TOLD_FIELD && told->label[0] == '\0') {
-            html_raw(&view->html, "<br><span class=\"quiet\">");
-            html_words(&view->html, told->text);
-            html_raw(&view->html, "</span>");
+            html_format(&view->html, "<br><span class=\"quiet\">%s</span>", told->text);
         } else if (told->kind == TOLD_FIELD) {
             if (open)
-                fact_end(view);
-            fact_begin(view, told->label);
-            html_words(&view->html, told->text);
+                card_fact_end(view);
+            card_fact_begin(view, told->label);
+            html_format(&view->html, "%s", told->text);
             open = true;
         }
     }
     if (open)
-        fact_end(view);
+        card_fact_end(view);
     html_raw(&view->html, "</dl>\n");
 }
 
 // -- other verdicts -------------------------------------------------------------------------------
 
-static void entities_append(struct page_view *view, const struct verdict *verdict) {
+void card_entities(struct page_view *view, const struct verdict *verdict) {
     struct html *html = &view->html;
     enum entity_role role = ROLE_VICTIM;
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
         const struct entity *entity = &verdict->entities[i];
         if (i == 0 || entity->role != role) {
             if (i > 0)
-                fact_end(view);
-            fact_begin(view, role_names[entity->role]);
+                card_fact_end(view);
+            card_fact_begin(view, role_names[entity->role]);
         } else {
             html_raw(html, ", ");
         }
         role = entity->role;
-        html_words(html, entity->kind);
-        html_raw(html, " ");
-        html_text(html, entity->name);
+        html_format(html, "%s %.*s", entity->kind, TEXT_OF(entity->name));
     }
     if (verdict->entities_dropped > 0)
         html_format(html, " and %u more", verdict->entities_dropped);
     if (verdict->entity_count > 0)
-        fact_end(view);
+        card_fact_end(view);
 }
 
-static void moments_append(struct page_view *view, const struct verdict *verdict) {
-    struct verdict_moment moments[2];
-    uint32_t count = text_verdict_moments(&view->words, verdict, moments);
-    for (uint32_t i = 0; i < count; i++) {
-        fact_begin(view, moments[i].label);
-        html_time(&view->html, moments[i].time_ns);
-        if (moments[i].after != NULL) {
-            html_raw(&view->html, ", ");
-            html_words(&view->html, moments[i].after);
-        }
-        fact_end(view);
-    }
+void card_moments(struct page_view *view, const struct verdict *verdict) {
+    card_fact_begin(view, "began");
+    html_time(&view->html, verdict->start_ns);
+    card_fact_end(view);
+    if (verdict->end_ns <= verdict->start_ns)
+        return;
+    card_fact_begin(view, "last seen");
+    last_seen_append(view, verdict);
+    card_fact_end(view);
 }
 
 static void verdict_append(struct page_view *view, const struct verdict *verdict, bool name_job) {
     struct html *html = &view->html;
-    card_begin(view, badge_of(view, verdict), verdict);
-    headline_append(view, page_shown(&view->words, verdict->headline, 0));
+    card_begin(view, card_badge(view, verdict), verdict, card_id(view, verdict));
+    card_headline(view, page_shown(&view->words, verdict->headline, 0));
     html_raw(html, "<dl class=\"facts\">\n");
-    entities_append(view, verdict);
-    moments_append(view, verdict);
-    if (verdict->remediation.size > 0) {
-        fact_begin(view, "what next");
-        html_text(html, verdict->remediation);
-        fact_end(view);
-    }
-    if (name_job) {
-        fact_begin(view, "job");
-        html_text(html,
+    card_entities(view, verdict);
+    card_moments(view, verdict);
+    if (verdict->remediation.size > 0)
+        card_fact(view, "what next", verdict->remediation);
+    if (name_job)
+        card_fact(view, "job",
                   verdict->job == STRING_NONE ? SLICE("not named") : intern_slice(verdict->job));
-        fact_end(view);
-    }
     html_raw(html, "</dl>\n");
     card_end(view, verdict);
 }
@@ -310,19 +294,13 @@ static bool belongs(const struct page_view *view, const struct verdict *verdict,
            (verdict->job == STRING_NONE && view->input->batch->evaluation_count == 1);
 }
 
-// Whether it goes before the answer: another detector's, stands, and is graver.
-static bool leads(const struct verdict *verdict, const struct verdict *told) {
-    if (text_is_memory_verdict(verdict) || verdict->state == VERDICT_RESOLVED ||
-        verdict->severity < SEVERITY_WARNING)
-        return false;
-    return told == NULL || told->state == VERDICT_RESOLVED || verdict->severity > told->severity;
-}
-
 static void answer_append(struct page_view *view, const struct evaluation *evaluation,
                           const struct verdict *verdict) {
-    card_begin(view, badge_of_answer(view, evaluation, verdict), verdict);
+    bool has_id = verdict != NULL && !page_story_tells(view, verdict);
+    card_begin(view, badge_of_answer(view, evaluation, verdict), verdict,
+               has_id ? card_id(view, verdict) : NULL);
     if (evaluation->rank_count == 0) {
-        headline_append(view, "No samples were read, so there is nothing to judge.");
+        card_headline(view, "No samples were read, so there is nothing to analyze.");
     } else {
         const char *advice =
             verdict == NULL ? NULL : page_shown(&view->words, verdict->remediation, 0);
@@ -334,23 +312,16 @@ static void answer_append(struct page_view *view, const struct evaluation *evalu
 }
 
 void page_answer_append(struct page_view *view, const struct evaluation *evaluation) {
-    const struct verdict *told = page_verdict_of(view, evaluation);
-    if (view->level == 2)
-        page_contents_add(view, "main", SLICE("What was found"), NULL);
-    for (uint32_t i = 0; i < view->verdict_count; i++) {
-        const struct verdict *verdict = view->verdicts[i];
-        if (verdict != told && belongs(view, verdict, evaluation->job) && leads(verdict, told))
-            verdict_append(view, verdict, false);
-    }
-    answer_append(view, evaluation, told);
+    answer_append(view, evaluation, verdict_of(view, evaluation));
 }
 
 void page_more_verdicts_append(struct page_view *view, const struct evaluation *evaluation) {
-    const struct verdict *told = page_verdict_of(view, evaluation);
+    const struct verdict *told = verdict_of(view, evaluation);
     bool any = false;
     for (uint32_t i = 0; i < view->verdict_count; i++) {
         const struct verdict *verdict = view->verdicts[i];
-        if (verdict == told || !belongs(view, verdict, evaluation->job) || leads(verdict, told))
+        if (verdict == told || !belongs(view, verdict, evaluation->job) ||
+            page_story_tells(view, verdict))
             continue;
         if (!any) {
             page_section_begin(view, "also", "Also found");
@@ -365,18 +336,10 @@ void page_more_verdicts_append(struct page_view *view, const struct evaluation *
     }
 }
 
-void page_all_verdicts_append(struct page_view *view) {
-    struct arena *arena = view->html.arena;
-    for (uint32_t i = 0; i < view->verdict_count && i < PAGE_CONTENTS_FINDINGS; i++)
-        page_contents_add(view, arena_format(arena, "v%u", i), view->verdicts[i]->headline,
-                          badge_of(view, view->verdicts[i]).word);
-    if (view->verdict_count > PAGE_CONTENTS_FINDINGS)
-        page_contents_add(view, arena_format(arena, "v%d", PAGE_CONTENTS_FINDINGS),
-                          slice_of(arena_format(arena, "%u more findings",
-                                                view->verdict_count - PAGE_CONTENTS_FINDINGS)),
-                          NULL);
+void page_untold_verdicts_append(struct page_view *view) {
     for (uint32_t i = 0; i < view->verdict_count; i++)
-        verdict_append(view, view->verdicts[i], view->verdicts[i]->job != STRING_NONE);
+        if (!page_story_tells(view, view->verdicts[i]))
+            verdict_append(view, view->verdicts[i], view->verdicts[i]->job != STRING_NONE);
 }
 
 static bool is_shown(const struct page_view *view, const struct verdict *verdict) {
@@ -389,7 +352,7 @@ static bool is_shown(const struct page_view *view, const struct verdict *verdict
 uint32_t page_loose_verdicts(struct page_view *view, bool write) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < view->verdict_count; i++) {
-        if (is_shown(view, view->verdicts[i]))
+        if (is_shown(view, view->verdicts[i]) || page_story_tells(view, view->verdicts[i]))
             continue;
         count++;
         if (write)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who started it, when, how much, in which phase, how sure and why?
+// Who started it, when, how much, in which phase, how sure and why.
 //
 // Plain sentences from the figures that the stages left in the evaluation. What is not known is not
 // mentioned.
+#include "base/table/table.h"
 #include "exporters/report/text/parts.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -22,6 +24,7 @@ struct subject {
 };
 
 static struct subject subject_of(struct text_page *page, const struct evaluation *evaluation) {
+    assert(evaluation->cause->suspects.count > 0);
     const struct suspect *first = &evaluation->cause->suspects.items[0];
     return (struct subject){
         .evaluation = evaluation,
@@ -37,6 +40,7 @@ static struct subject subject_of(struct text_page *page, const struct evaluation
 
 // The suspects that began at the very same moment as the first, by rank: "ranks 0 and 2".
 static const char *tied_ranks(struct text_page *page, const struct subject *subject) {
+    assert(subject->cause->suspects.count > 0);
     const struct suspect_list *suspects = &subject->cause->suspects;
     int32_t *ranks = arena_take(page->arena, suspects->count * sizeof *ranks);
     uint32_t count = 0;
@@ -53,6 +57,7 @@ static const char *tied_ranks(struct text_page *page, const struct subject *subj
 }
 
 static const char *leak_headline(struct text_page *page, const struct subject *subject) {
+    assert(subject->cause->kind == CAUSE_LEAK);
     const char *growth = page_bytes(page, subject->cause->growth_bytes);
     const char *in = subject->phase == NULL ? "" : " in ";
     const char *phase = subject->phase == NULL ? "" : subject->phase;
@@ -67,6 +72,7 @@ static const char *leak_headline(struct text_page *page, const struct subject *s
 }
 
 static const char *harmless_headline(struct text_page *page, const struct subject *subject) {
+    assert(subject->cause->kind != CAUSE_LEAK);
     if (subject->cause->kind == CAUSE_SWING)
         return arena_format(page->arena,
                             "No rank is to blame: rank %d rose by %s and fell back again.",
@@ -82,18 +88,13 @@ static void who_append(struct text_page *page, const struct subject *subject) {
     const char *pid = subject->origin->pid < 0
                           ? ""
                           : arena_format(page->arena, ", pid %" PRId64, subject->origin->pid);
-    page_field(page, "who",
-               arena_format(page->arena, "rank %d, host %s%s", subject->rank,
-                            page_shown(page, intern_slice(subject->origin->host), 64), pid));
-}
-
-static const char *after_begin(struct text_page *page, uint64_t time_ns, uint64_t began_ns) {
-    return arena_format(page->arena, "%s, %s after it began", page_time(page, time_ns),
-                        page_duration(page, (__int128)time_ns - began_ns));
+    page_field(page, "who", "rank %d, host %s%s", subject->rank,
+               page_shown(page, intern_slice(subject->origin->host), 64), pid);
 }
 
 // When growth began, when it was enough to be found, and to when what grew was still held.
 static void when_append(struct text_page *page, const struct subject *subject) {
+    assert(subject->first->spike.found);
     const struct spike *spike = &subject->first->spike;
     const char *text = arena_format(
         page->arena, "%s, %s after its first sample", page_time(page, spike->window_ns),
@@ -101,10 +102,11 @@ static void when_append(struct text_page *page, const struct subject *subject) {
     if (subject->cause->generation > 0)
         text = arena_format(page->arena, "%s; restart %u of the job", text,
                             subject->cause->generation);
-    page_field(page, "began", text);
-    page_field(page, "found", after_begin(page, spike->time_ns, spike->window_ns));
+    page_field(page, "began", "%s", text);
+    page_field(page, "found", "%s", text_after_begin(page, spike->time_ns, spike->window_ns));
     if (subject->cause->kind != CAUSE_SWING && subject->view->last_ns > spike->time_ns)
-        page_field(page, "last seen", after_begin(page, subject->view->last_ns, spike->window_ns));
+        page_field(page, "last seen", "%s",
+                   text_after_begin(page, subject->view->last_ns, spike->window_ns));
 }
 
 static void how_much_append(struct text_page *page, const struct subject *subject) {
@@ -118,12 +120,12 @@ static void how_much_append(struct text_page *page, const struct subject *subjec
         text = arena_format(page->arena, "%s, then up to %s (+%s in all)", text,
                             page_bytes(page, spike->base_bytes + subject->cause->growth_bytes),
                             page_bytes(page, subject->cause->growth_bytes));
-    page_field(page, "how much", text);
+    page_field(page, "how much", "%s", text);
 }
 
 static void phase_append(struct text_page *page, const struct subject *subject) {
     if (subject->phase == NULL) {
-        page_field(page, "phase", "not known: no phase of that rank was open at that time");
+        page_field(page, "phase", "unknown: no phase of that rank was open at that time");
         return;
     }
     const struct phase_attribution *phase = &subject->evaluation->cause_phases[0];
@@ -131,7 +133,7 @@ static void phase_append(struct text_page *page, const struct subject *subject) 
     if (phase->resolution == PHASE_UNIQUE && phase->thread_name.size > 0)
         text = arena_format(page->arena, "%s, thread %s", text,
                             page_shown(page, phase->thread_name, 64));
-    page_field(page, "phase", text);
+    page_field(page, "phase", "%s", text);
 }
 
 static const char *lead_in_intervals(struct text_page *page, const struct subject *subject) {
@@ -148,9 +150,9 @@ static const char *low_reason(struct text_page *page, const struct subject *subj
     if (subject->cause->suspects.candidate_count < 2)
         return subject->cause->creeping
                    ? "a slow rise under swings, which has no sharp beginning"
-                   : "no other rank grew for good, so there is none to be ahead of";
+                   : "no other rank grew for good, so there is no order to compare";
     if (evaluation->missing_count > 0)
-        return arena_format(page->arena, "%u of %" PRId64 " ranks were never heard from",
+        return arena_format(page->arena, "%u of %" PRId64 " ranks sent nothing",
                             evaluation->missing_count, evaluation->world_size);
     return subject->cause->suspects.sparse ? "some ranks have fewer than two samples" : NULL;
 }
@@ -170,6 +172,7 @@ static const char *lead_reason(struct text_page *page, const struct subject *sub
 }
 
 static void how_sure_append(struct text_page *page, const struct subject *subject) {
+    assert((size_t)subject->first->confidence < 3);
     enum confidence confidence = subject->first->confidence;
     const char *lead = lead_reason(page, subject);
     const char *low = confidence == CONFIDENCE_LOW ? low_reason(page, subject) : NULL;
@@ -178,7 +181,7 @@ static void how_sure_append(struct text_page *page, const struct subject *subjec
         lead != NULL && low != NULL ? "; but " : "", low == NULL ? "" : low);
     if (confidence == CONFIDENCE_MEDIUM && subject->cause->sole_earliest)
         text = arena_format(page->arena, "%s: less than one, so the order is not certain", text);
-    page_field(page, "how sure", text);
+    page_field(page, "how sure", "%s", text);
 }
 
 static const char *leak_reason(struct text_page *page, const struct subject *subject) {
@@ -197,26 +200,25 @@ static const char *leak_reason(struct text_page *page, const struct subject *sub
 static void kind_append(struct text_page *page, const struct subject *subject) {
     const struct cause *cause = subject->cause;
     if (cause->kind == CAUSE_LEAK)
-        page_field(page, "why a leak", leak_reason(page, subject));
+        page_field(page, "why a leak", "%s", leak_reason(page, subject));
     else if (cause->kind == CAUSE_SWING)
         page_field(page, "why",
-                   "the use of no rank grew and stayed; what rises and falls back is no leak");
+                   "no rank grew and stayed; memory that rises and falls back is not a leak");
     else
         page_field(page, "why",
-                   arena_format(page->arena,
-                                "it grew %.2f times what the others did, too little to single it "
-                                "out: warm-up or larger batches do this",
-                                cause->excess_ratio));
+                   "it grew %.2f times as much as the others, too little to single it "
+                   "out: warm-up or larger batches do this",
+                   cause->excess_ratio);
 }
 
 static void subject_append(struct text_page *page, const struct subject *subject,
                            const char *advice) {
     bool leak = subject->cause->kind == CAUSE_LEAK;
     if (leak)
-        page_paragraph(page, subject->cause->sole_earliest ? COLOR_CULPRIT : COLOR_SUSPECT, 0,
+        page_paragraph(page, subject->cause->sole_earliest ? COLOR_CULPRIT : COLOR_SUSPECT, 0, "%s",
                        leak_headline(page, subject));
     else
-        page_paragraph(page, COLOR_GOOD, 0, harmless_headline(page, subject));
+        page_paragraph(page, COLOR_GOOD, 0, "%s", harmless_headline(page, subject));
     page_blank(page);
     who_append(page, subject);
     when_append(page, subject);
@@ -226,17 +228,17 @@ static void subject_append(struct text_page *page, const struct subject *subject
         how_sure_append(page, subject);
     kind_append(page, subject);
     if (advice != NULL)
-        page_field(page, "what next", advice);
+        page_field(page, "what next", "%s", advice);
 }
 
 // Nothing grew: says so, and over what it looked.
 static void nothing_append(struct text_page *page, const struct evaluation *evaluation) {
+    assert(evaluation->rank_count > 0);
     if (evaluation->rank_count == 1)
         page_paragraph(page, COLOR_GOOD, 0,
-                       arena_format(page->arena,
-                                    "No rank is to blame: only rank %d was seen, and there is none "
-                                    "to compare it with.",
-                                    text_rank_at(evaluation, 0)));
+                       "No rank is to blame: only rank %d was seen, and there is none "
+                       "to compare it with.",
+                       text_rank_at(evaluation, 0));
     else
         page_paragraph(page, COLOR_GOOD, 0,
                        "No rank is to blame: none grew far enough without falling back.");
@@ -247,23 +249,21 @@ static void ranks_append(struct text_page *page, const struct evaluation *evalua
     uint64_t samples = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         samples += evaluation->ranks[i].sample_count;
-    page_field(page, "looked at",
-               arena_format(page->arena, "%u of %" PRId64 " rank%s, %" PRIu64 " sample%s",
-                            evaluation->rank_count, evaluation->world_size,
-                            evaluation->world_size == 1 ? "" : "s", samples,
-                            samples == 1 ? "" : "s"));
+    page_field(page, "looked at", "%u of %" PRId64 " rank%s, %" PRIu64 " sample%s",
+               evaluation->rank_count, evaluation->world_size,
+               evaluation->world_size == 1 ? "" : "s", samples, samples == 1 ? "" : "s");
     if (evaluation->missing_count > 0)
-        page_field(page, "missing",
+        page_field(page, "missing", "%s",
                    text_ranks(page, evaluation->missing_ranks, evaluation->missing_count));
 }
 
 static void job_append(struct text_page *page, const struct evaluation *evaluation) {
     if (evaluation->job == STRING_NONE) {
-        page_field(page, "job", "not named by its samples");
+        page_field(page, "job", "not named in its samples");
         return;
     }
     struct slice job = intern_slice(evaluation->job);
-    page_field(page, "job", page_shown(page, job, 256));
+    page_field(page, "job", "%s", page_shown(page, job, 256));
     if (slice_equal(job, SLICE("none")))
         page_field(page, "",
                    "torchrun writes \"none\" when it is started without --rdzv-id: different jobs "
@@ -272,6 +272,7 @@ static void job_append(struct text_page *page, const struct evaluation *evaluati
 
 void text_cause_append(struct text_page *page, const struct evaluation *evaluation,
                        const char *advice) {
+    assert(evaluation->rank_count > 0);
     if (evaluation->cause == NULL || evaluation->cause->suspects.count == 0) {
         nothing_append(page, evaluation);
     } else {

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who followed the first rank?
+// The ranks that followed the first one.
 //
 // All ranks with growth of the kind that is judged, by aligned time: the suspects and those after
 // the onset. Memory: one row a rank, from the arena; O(ranks · log).
 #include "exporters/report/text/parts.h"
 
+#include "base/sort.h"
+#include "base/table/table.h"
 #include "base/text/display.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { FOLLOWERS_SHOWN_MAX = 16, FOLLOWER_FIGURES_WIDTH = 38 };
 
 static int follower_compare(const void *left, const void *right) {
     const struct follower *a = left, *b = right;
-    if (a->aligned_ns != b->aligned_ns)
-        return a->aligned_ns < b->aligned_ns ? -1 : 1;
-    if (a->spike->growth_bytes != b->spike->growth_bytes)
-        return a->spike->growth_bytes > b->spike->growth_bytes ? -1 : 1;
-    return (a->rank > b->rank) - (a->rank < b->rank);
+    return COMPARE_KEYS(COMPARE(a->aligned_ns, b->aligned_ns),
+                        COMPARE(b->spike->growth_bytes, a->spike->growth_bytes),
+                        COMPARE(a->rank, b->rank));
 }
 
 uint32_t text_followers_find(const struct evaluation *evaluation, struct follower *followers) {
+    assert(evaluation->cause->suspects.count > 0 && evaluation->spikes != NULL);
     uint32_t first = evaluation->cause->suspects.items[0].index, count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct spike *spike = &evaluation->spikes[i].kept;
@@ -67,7 +69,7 @@ static void follower_append(struct text_page *page, const struct evaluation *eva
     }
     bool suspected = follower->aligned_ns <= evaluation->cause->suspects.onset_ns &&
                      evaluation->cause->suspects.has_onset;
-    page_line(page, suspected ? COLOR_SUSPECT : COLOR_NONE, line);
+    page_line(page, suspected ? COLOR_SUSPECT : COLOR_NONE, "%s", line);
 }
 
 void text_followers_append(struct text_page *page, const struct evaluation *evaluation) {
@@ -79,13 +81,11 @@ void text_followers_append(struct text_page *page, const struct evaluation *eval
     uint32_t count = text_followers_find(evaluation, followers);
     if (count == 0)
         return;
-    page_heading(page,
-                 arena_format(page->arena, "Other ranks that grew, and how long after rank %d",
-                              text_rank_at(evaluation, cause->suspects.items[0].index)));
+    page_heading(page, "Other ranks that grew, and how long after rank %d",
+                 text_rank_at(evaluation, cause->suspects.items[0].index));
     page_line(page, COLOR_DIM, "      rank        after       growth  host, phase");
     for (uint32_t i = 0; i < count && i < FOLLOWERS_SHOWN_MAX; i++)
         follower_append(page, evaluation, &followers[i]);
     if (count > FOLLOWERS_SHOWN_MAX)
-        page_line(page, COLOR_DIM,
-                  arena_format(page->arena, "  and %u more", count - FOLLOWERS_SHOWN_MAX));
+        page_line(page, COLOR_DIM, "  and %u more", count - FOLLOWERS_SHOWN_MAX);
 }

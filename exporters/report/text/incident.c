@@ -1,39 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What broke first, what followed from it, and what is to be done?
+// What broke first, what followed from it, and what to do.
 //
-// A story for each incident: its root with all that is known, then the others in order of time.
-// Verdicts that stand alone are told in the same way. Linear in verdicts and their evidence.
+// Of several incidents first a list. Then a story for each: its root with all that is known, what
+// followed from it in order, and what to do. Verdicts that stand alone are told in the same way.
+// Linear in verdicts and their evidence.
+#include "exporters/report/story.h"
 #include "exporters/report/text/parts.h"
 
+#include <assert.h>
 #include <stdio.h>
 
-enum { EVIDENCE_SHOWN = 12 };
-
-static bool is_root(const struct verdict *verdict) {
-    for (uint32_t i = 0; i < verdict->attribute_count; i++)
-        if (strcmp(verdict->attributes[i].key, "culprit.root") == 0)
-            return slice_equal(verdict->attributes[i].value, SLICE("true"));
-    return true;
-}
-
-static bool is_related(const struct verdict *verdict, const struct verdict *other) {
-    for (uint32_t i = 0; i < verdict->related_count; i++)
-        if (strcmp(verdict->related[i].id, other->id) == 0)
-            return true;
-    return false;
-}
+enum { EVIDENCE_SHOWN = 12, STEPS_SHOWN = 24, LISTED_MAX = 24, CULPRITS_LISTED = 3 };
 
 // "gpu node-a/0000:45:00, node node-a": those of one role, in the verdict's order.
-static const char *who(struct text_page *page, const struct verdict *verdict,
-                       enum entity_role role) {
+static const char *who(struct text_page *page, const struct verdict *verdict, enum entity_role role,
+                       uint32_t most) {
     const char *text = NULL;
     uint32_t left_out = verdict->entities_dropped, shown = 0;
-    enum { WHO_SHOWN = 8 };
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
         const struct entity *entity = &verdict->entities[i];
         if (entity->role != role)
             continue;
-        if (shown++ == WHO_SHOWN) {
+        if (shown++ == most) {
             left_out++;
             shown--;
             continue;
@@ -52,48 +40,31 @@ static void who_append(struct text_page *page, const struct verdict *verdict) {
         enum entity_role role;
         const char *label;
     } roles[] = {{ROLE_CULPRIT, "culprit"}, {ROLE_SUSPECT, "suspect"}, {ROLE_VICTIM, "victim"}};
+    enum { WHO_SHOWN = 8 };
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        const char *text = who(page, verdict, roles[i].role);
+        const char *text = who(page, verdict, roles[i].role, WHO_SHOWN);
         if (text != NULL)
-            page_field(page, roles[i].label, text);
+            page_field(page, roles[i].label, "%s", text);
     }
 }
 
 static void evidence_append(struct text_page *page, const struct verdict *verdict) {
+    const struct evidence **sorted = story_evidence(verdict, page->arena);
     for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_SHOWN; i++) {
-        const struct evidence *evidence = &verdict->evidence[i];
+        const struct evidence *evidence = sorted[i];
         const char *text = page_shown(page, evidence->description, 0);
         if (evidence->has_time)
             text = arena_format(page->arena, "%s: %s", page_time(page, evidence->time_ns), text);
-        page_field(page, i == 0 ? "evidence" : "", text);
+        page_field(page, i == 0 ? "evidence" : "", "%s", text);
     }
     uint32_t more = verdict->evidence_dropped;
     if (verdict->evidence_count > EVIDENCE_SHOWN)
         more += verdict->evidence_count - EVIDENCE_SHOWN;
     if (more > 0)
-        page_field(page, "",
-                   arena_format(page->arena, "and %u more (culprit analyze --explain %s)", more,
-                                verdict->id));
-}
-
-static const char *certainty(struct text_page *page, const struct verdict *verdict) {
-    return arena_format(page->arena, "%d of 100%s", verdict->confidence,
-                        verdict->partial ? ", from a part of the evidence that could be there"
-                                         : "");
+        page_field(page, "", "and %u more (culprit analyze --explain %s)", more, verdict->id);
 }
 
 // -- when ---------------------------------------------------------------------------------------
-
-uint32_t text_verdict_moments(struct text_page *page, const struct verdict *verdict,
-                              struct verdict_moment moments[2]) {
-    moments[0] = (struct verdict_moment){"began", verdict->start_ns, NULL};
-    if (verdict->end_ns <= verdict->start_ns)
-        return 1;
-    const char *lasted = page_duration(page, verdict->end_ns - verdict->start_ns);
-    moments[1] = (struct verdict_moment){"last seen", verdict->end_ns,
-                                         arena_format(page->arena, "%s after it began", lasted)};
-    return 2;
-}
 
 static const char *offset(struct text_page *page, uint64_t from_ns, uint64_t time_ns) {
     __int128 after_ns = (__int128)time_ns - (__int128)from_ns;
@@ -114,90 +85,199 @@ const char *text_verdict_offset(struct text_page *page, const struct verdict *fr
 }
 
 static void moments_append(struct text_page *page, const struct verdict *verdict) {
-    struct verdict_moment moments[2];
-    uint32_t count = text_verdict_moments(page, verdict, moments);
-    for (uint32_t i = 0; i < count; i++) {
-        const char *time = page_time(page, moments[i].time_ns);
-        page_field(page, moments[i].label,
-                   moments[i].after == NULL
-                       ? time
-                       : arena_format(page->arena, "%s, %s", time, moments[i].after));
-    }
+    page_field(page, "began", "%s", page_time(page, verdict->start_ns));
+    if (verdict->end_ns > verdict->start_ns)
+        page_field(page, "last seen", "%s",
+                   text_after_begin(page, verdict->end_ns, verdict->start_ns));
 }
 
 // -- a verdict ----------------------------------------------------------------------------------
 
-void text_verdict_append(struct text_page *page, const struct verdict *verdict,
-                         bool with_evidence) {
+const char *text_launcher(struct text_page *page, const struct verdict *verdict) {
+    enum { NAMED_MAX = 120 };
+    struct slice named = story_launcher_named(verdict, page->arena);
+    if (named.size == 0)
+        return NULL;
+    return arena_format(page->arena, "torchrun named %s%s", page_shown(page, named, NAMED_MAX),
+                        story_launcher_named_victim(verdict)
+                            ? "; that rank is a victim, it ended because of this"
+                            : "; it calls that the root cause, and the evidence says otherwise");
+}
+
+static void headline_append(struct text_page *page, const struct verdict *verdict) {
     bool bad = verdict->severity >= SEVERITY_ERROR && verdict->state != VERDICT_RESOLVED;
-    page_paragraph(page, bad ? COLOR_CULPRIT : COLOR_STRONG, 0,
-                   arena_format(page->arena, "%s%s", page_shown(page, verdict->headline, 0),
-                                verdict->state == VERDICT_RESOLVED ? " (over)" : ""));
+    page_paragraph(page, bad ? COLOR_CULPRIT : COLOR_STRONG, 0, "%s%s",
+                   page_shown(page, verdict->headline, 0),
+                   verdict->state == VERDICT_RESOLVED ? " (resolved)" : "");
     page_blank(page);
+}
+
+// Who, when, how sure.
+static void facts_append(struct text_page *page, const struct verdict *verdict) {
     who_append(page, verdict);
     moments_append(page, verdict);
-    page_field(page, "how bad", severity_name(verdict->severity));
-    page_field(page, "how sure", certainty(page, verdict));
-    if (with_evidence)
-        evidence_append(page, verdict);
-    page_field(page, "what next", page_shown(page, verdict->remediation, 0));
-    page_field(page, "id", verdict->id);
+    page_field(page, "severity", "%s", severity_name(verdict->severity));
+    page_field(page, "how sure", "%d of 100%s", verdict->confidence,
+               verdict->partial ? ", from incomplete evidence" : "");
+    const char *launcher = text_launcher(page, verdict);
+    if (launcher != NULL)
+        page_field(page, "launcher", "%s", launcher);
 }
 
-static void follower_append(struct text_page *page, const struct verdict *root,
-                            const struct verdict *verdict) {
-    page_field(page, "began", text_verdict_offset(page, root, verdict));
-    page_field(page, "", page_shown(page, verdict->headline, 0));
-    page_field(page, "",
-               arena_format(page->arena, "%s, %s, %s", verdict->pattern,
-                            severity_name(verdict->severity), verdict->id));
+static void advice_append(struct text_page *page, const struct verdict *verdict) {
+    page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
+    page_field(page, "id", "%s", verdict->id);
 }
 
-static void incident_append(struct text_page *page, const struct batch *batch,
-                            const struct verdict *root) {
-    text_verdict_append(page, root, true);
-    bool any = false;
-    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
-        const struct verdict *verdict = &batch->verdicts.items[i];
-        if (verdict == root || !is_related(root, verdict))
+void text_verdict_append(struct text_page *page, const struct verdict *verdict) {
+    assert(verdict->id[0] != '\0');
+    headline_append(page, verdict);
+    facts_append(page, verdict);
+    advice_append(page, verdict);
+}
+
+// -- an incident --------------------------------------------------------------------------------
+
+const char *text_whom(struct text_page *page, const struct verdict *verdict) {
+    uint32_t count = 0;
+    const int32_t *ranks = story_victims(verdict, page->arena, &count);
+    const char *text = count == 0 ? NULL : text_ranks(page, ranks, count);
+    uint32_t others = 0;
+    enum { OTHERS_SHOWN = 3 };
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        if (entity->role != ROLE_VICTIM || strcmp(entity->kind, "rank") == 0 ||
+            others++ >= OTHERS_SHOWN)
             continue;
-        if (!any)
-            page_heading(page, "What followed from it, counted from when it began");
-        any = true;
-        follower_append(page, root, verdict);
+        text =
+            arena_format(page->arena, "%s%s%s %s", text == NULL ? "" : text,
+                         text == NULL ? "" : ", ", entity->kind, page_shown(page, entity->name, 0));
     }
+    if (others > OTHERS_SHOWN)
+        text = arena_format(page->arena, "%s and %u more", text, others - OTHERS_SHOWN);
+    return text;
 }
 
-static bool is_memory(const struct verdict *verdict) {
-    return strcmp(verdict->pattern, "memory_first_cause") == 0;
+const char *text_took_along(struct text_page *page, const struct story *story) {
+    uint32_t count;
+    bool more;
+    const int32_t *ranks = story_ranks(story, page->arena, &count, &more);
+    if (count == 0)
+        return NULL;
+    if (count == 1 && !more)
+        return text_ranks(page, ranks, 1);
+    return arena_format(page->arena, "%u ranks%s", count, more ? " or more" : "");
 }
+
+static void follower_append(struct text_page *page, const struct story *story, uint32_t step) {
+    const struct verdict *verdict = story->steps[step];
+    const char *whom = text_whom(page, verdict);
+    page_field(page, "then", "%s%s", page_shown(page, verdict->headline, 0),
+               verdict->state == VERDICT_RESOLVED ? " (resolved)" : "");
+    page_field(page, "", "began %s", text_verdict_offset(page, story->steps[0], verdict));
+    if (whom != NULL)
+        page_field(page, "", "struck %s", whom);
+    const char *launcher = text_launcher(page, verdict);
+    if (launcher != NULL)
+        page_field(page, "", "%s", launcher);
+    page_field(page, "", "%s, %s, %s", verdict->pattern, severity_name(verdict->severity),
+               verdict->id);
+}
+
+static void story_append(struct text_page *page, const struct story *story) {
+    const struct verdict *root = story->steps[0];
+    const char *took = text_took_along(page, story);
+    headline_append(page, root);
+    facts_append(page, root);
+    if (took != NULL)
+        page_field(page, "took along", "%s", took);
+    evidence_append(page, root);
+    if (story->count > 1) {
+        page_heading(page, "What followed from it, counted from when it began");
+        for (uint32_t i = 1; i < story->count && i <= STEPS_SHOWN; i++)
+            follower_append(page, story, i);
+        if (story->count > STEPS_SHOWN + 1)
+            page_field(page, "", "and %u more", story->count - STEPS_SHOWN - 1);
+        page_blank(page);
+    }
+    advice_append(page, root);
+}
+
+// -- all of them --------------------------------------------------------------------------------
 
 // A verdict on memory that nothing follows from is told by its own, longer report.
-static bool is_told_here(const struct verdict *verdict) {
-    return is_root(verdict) && (!is_memory(verdict) || verdict->related_count > 0);
-}
-
-uint32_t text_incidents_append(struct text_page *page, const struct batch *batch) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
-        if (!is_told_here(&batch->verdicts.items[i]))
-            continue;
-        if (count++ > 0)
-            page_blank(page);
-        incident_append(page, batch, &batch->verdicts.items[i]);
-    }
-    return count;
-}
-
 bool text_incident_tells(const struct verdict *verdict) {
-    return !is_memory(verdict) || verdict->related_count > 0;
+    return !text_is_memory_verdict(verdict) || verdict->related_count > 0;
 }
 
-void text_absent_append(struct text_page *page, const struct seen *seen) {
-    const char *text;
-    if (seen == NULL || seen_absent(seen, 0) == NULL)
-        return;
-    page_heading(page, "Evidence that was not there");
-    for (uint32_t i = 0; (text = seen_absent(seen, i)) != NULL; i++)
-        page_paragraph(page, COLOR_NONE, 2, text);
+static bool tells(const struct story *story) {
+    return text_incident_tells(story->steps[0]) || story->count > 1;
+}
+
+// Whether the report on this job tells it as what went wrong.
+static bool job_tells(const struct story *story, const struct evaluation *evaluation) {
+    const struct verdict *root = story->steps[0];
+    return !tells(story) && root->severity >= SEVERITY_WARNING && root->state != VERDICT_RESOLVED &&
+           text_verdict_is_told(root, evaluation) &&
+           (root->attribute_count == 0 || text_verdict_is_about(root, evaluation));
+}
+
+const struct incident_list *text_incidents(const struct verdict *verdicts, uint32_t count,
+                                           const struct batch *batch) {
+    struct incident_list *list = arena_zero(batch->arena, 1, sizeof *list);
+    struct story_list stories = stories_make(verdicts, count, batch->arena);
+    list->items = arena_zero(batch->arena, stories.count, sizeof *list->items);
+    for (uint32_t i = 0; i < stories.count; i++)
+        if (tells(&stories.items[i]))
+            list->items[list->count++] = (struct told_incident){stories.items[i], UINT32_MAX};
+    list->full = list->count;
+    for (uint32_t job = 0; job < batch->evaluation_count; job++)
+        for (uint32_t i = 0; i < stories.count; i++)
+            if (job_tells(&stories.items[i], &batch->evaluations[job]))
+                list->items[list->count++] = (struct told_incident){stories.items[i], job};
+    return list;
+}
+
+const char *text_culprit(struct text_page *page, const struct verdict *verdict) {
+    const char *text = who(page, verdict, ROLE_CULPRIT, CULPRITS_LISTED);
+    if (text != NULL)
+        return text;
+    text = who(page, verdict, ROLE_SUSPECT, CULPRITS_LISTED);
+    return text == NULL ? "nobody is named" : arena_format(page->arena, "perhaps %s", text);
+}
+
+static void listed_append(struct text_page *page, const struct story *story, uint32_t number) {
+    const struct verdict *root = story->steps[0];
+    const char *took = text_took_along(page, story);
+    page_field(page, arena_format(page->arena, "%u", number), "%s: %s%s%s",
+               page_time(page, root->start_ns), text_culprit(page, root),
+               took == NULL ? "" : ", took along ", took == NULL ? "" : took);
+    page_field(page, "", "%s%s", page_shown(page, root->headline, 0),
+               root->state == VERDICT_RESOLVED ? " (resolved)" : "");
+}
+
+static void list_append(struct text_page *page, const struct incident_list *list) {
+    page_line(page, COLOR_STRONG, "%u incidents", list->count);
+    for (uint32_t i = 0; i < list->count && i < LISTED_MAX; i++)
+        listed_append(page, &list->items[i].story, i + 1);
+    if (list->count > LISTED_MAX)
+        page_field(page, "", "and %u more", list->count - LISTED_MAX);
+    page_blank(page);
+}
+
+void text_incident_number(struct text_page *page, const struct incident_list *list,
+                          uint32_t number) {
+    if (list->count > 1)
+        page_line(page, COLOR_DIM, "Incident %u of %u", number + 1, list->count);
+}
+
+void text_incidents_append(struct text_page *page, const struct incident_list *list) {
+    if (list->count > 1)
+        list_append(page, list);
+    for (uint32_t i = 0; i < list->full; i++) {
+        if (i > 0)
+            page_blank(page);
+        text_incident_number(page, list, i);
+        story_append(page, &list->items[i].story);
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is text laid out on a terminal of this width?
+// Text laid out on a terminal of a given width.
 //
 // Words are put on lines greedily; a word that is wider than a line stands alone on one. Widths are
 // counted in columns. All composed texts live in the arena; linear in the text.
@@ -10,6 +10,8 @@
 #include "base/text/human.h"
 #include "base/text/utf8.h"
 
+#include <assert.h>
+
 enum { FIELD_LABEL_WIDTH = 13, SHOWN_MAX = 64 * 1024 };
 
 static const char *const color_codes[] = {
@@ -18,6 +20,7 @@ static const char *const color_codes[] = {
 };
 
 void page_color(struct text_page *page, enum text_color color) {
+    assert(page->out != NULL && (size_t)color < sizeof color_codes / sizeof color_codes[0]);
     if (page->style->color)
         buffer_append_text(page->out, color_codes[color]);
 }
@@ -27,41 +30,9 @@ void page_color_end(struct text_page *page, enum text_color color) {
         buffer_append(page->out, SLICE("\x1b[0m"));
 }
 
-static void tell(struct text_page *page, struct told told) {
-    struct told_list *list = page->told;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-        struct told *items = arena_take(page->arena, list->capacity * sizeof *items);
-        if (list->count > 0)
-            memcpy(items, list->items, list->count * sizeof *items);
-        list->items = items;
-    }
-    list->items[list->count++] = told;
-}
-
-void page_line(struct text_page *page, enum text_color color, const char *text) {
-    if (page->told != NULL) {
-        tell(page, (struct told){TOLD_PARAGRAPH, color, NULL, text});
-        return;
-    }
-    page_color(page, color);
-    buffer_append_text(page->out, text);
-    page_color_end(page, color);
-    buffer_append_char(page->out, '\n');
-}
-
 void page_blank(struct text_page *page) {
     if (page->told == NULL)
         buffer_append_char(page->out, '\n');
-}
-
-void page_heading(struct text_page *page, const char *text) {
-    if (page->told != NULL) {
-        tell(page, (struct told){TOLD_HEADING, COLOR_STRONG, NULL, text});
-        return;
-    }
-    page_blank(page);
-    page_line(page, COLOR_STRONG, text);
 }
 
 static void spaces_append(struct buffer *out, size_t count) {
@@ -71,6 +42,7 @@ static void spaces_append(struct buffer *out, size_t count) {
 
 // Words of `text`, the first of them at column `column`.
 static void words_append(struct text_page *page, const char *text, size_t indent, size_t column) {
+    assert(page->style->width > indent);
     bool line_is_empty = true;
     while (*text != '\0') {
         size_t size = strcspn(text, " ");
@@ -91,30 +63,44 @@ static void words_append(struct text_page *page, const char *text, size_t indent
     }
 }
 
-void page_paragraph(struct text_page *page, enum text_color color, uint32_t indent,
-                    const char *text) {
-    if (page->told != NULL) {
-        tell(page, (struct told){TOLD_PARAGRAPH, color, NULL, text});
-        return;
+static void gather(struct text_page *page, struct told told) {
+    struct told_list *list = page->told;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+        list->items = arena_enlarge(page->arena, list->items, list->count, list->capacity,
+                                    sizeof *list->items);
     }
-    page_color(page, color);
-    spaces_append(page->out, indent);
-    words_append(page, text, indent, indent);
-    page_color_end(page, color);
-    buffer_append_char(page->out, '\n');
+    list->items[list->count++] = told;
 }
 
-void page_field(struct text_page *page, const char *label, const char *text) {
-    if (page->told != NULL) {
-        tell(page, (struct told){TOLD_FIELD, COLOR_NONE, label, text});
-        return;
-    }
+static void label_append(struct text_page *page, const char *label) {
+    assert(strlen(label) < FIELD_LABEL_WIDTH - 2);
     buffer_append(page->out, SLICE("  "));
     page_color(page, COLOR_DIM);
     buffer_append_text(page->out, label);
     page_color_end(page, COLOR_DIM);
     spaces_append(page->out, FIELD_LABEL_WIDTH - 2 - strlen(label));
-    words_append(page, text, FIELD_LABEL_WIDTH, FIELD_LABEL_WIDTH);
+}
+
+void page_tell(struct text_page *page, struct told told) {
+    assert(told.text != NULL && (told.label != NULL) == (told.kind == TOLD_FIELD));
+    if (page->told != NULL) {
+        gather(page, told);
+        return;
+    }
+    if (told.kind == TOLD_HEADING)
+        page_blank(page);
+    page_color(page, told.color);
+    if (told.kind == TOLD_FIELD) {
+        label_append(page, told.label);
+        words_append(page, told.text, FIELD_LABEL_WIDTH, FIELD_LABEL_WIDTH);
+    } else if (told.kind == TOLD_PARAGRAPH) {
+        spaces_append(page->out, told.indent);
+        words_append(page, told.text, told.indent, told.indent);
+    } else {
+        buffer_append_text(page->out, told.text);
+    }
+    page_color_end(page, told.color);
     buffer_append_char(page->out, '\n');
 }
 
@@ -132,6 +118,7 @@ static void ascii_append(struct buffer *out, struct slice text) {
 }
 
 const char *page_shown(struct text_page *page, struct slice text, size_t max) {
+    assert(page->arena != NULL && page->style != NULL);
     struct buffer safe, plain;
     buffer_init(&safe, SHOWN_MAX);
     buffer_init(&plain, SHOWN_MAX);

@@ -2,18 +2,33 @@
 // A page of a terminal's width: headings, labelled paragraphs, colours, and texts made safe.
 #pragma once
 
-#include "exporters/text.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// How the page looks; found out once, at the start.
+struct text_style {
+    bool color;
+    bool utf8;    // else ASCII only, other characters spelled out
+    bool verbose; // all details also where nothing was found
+    uint32_t width;
+};
 
 enum text_color { COLOR_NONE, COLOR_CULPRIT, COLOR_SUSPECT, COLOR_GOOD, COLOR_STRONG, COLOR_DIM };
 
-// What the report says, gathered instead of laid out, for those who lay it out otherwise (page.h).
-enum told_kind { TOLD_HEADING, TOLD_PARAGRAPH, TOLD_FIELD };
+// What the report says, gathered instead of laid out, for those who lay it out otherwise
+// (exporters/report/page/page.h).
+enum told_kind { TOLD_HEADING, TOLD_LINE, TOLD_PARAGRAPH, TOLD_FIELD };
 
 struct told {
     enum told_kind kind;
     enum text_color color;
+    uint32_t indent;   // TOLD_PARAGRAPH: columns
     const char *label; // TOLD_FIELD; empty: goes on with the field before
-    const char *text;
+    const char *text;  // in the page's arena
 };
 
 struct told_list {
@@ -31,16 +46,30 @@ struct text_page {
 
 void page_color(struct text_page *page, enum text_color color);
 void page_color_end(struct text_page *page, enum text_color color);
-// One line, whatever its width.
-void page_line(struct text_page *page, enum text_color color, const char *text);
 void page_blank(struct text_page *page); // a blank line
+// Lays it out, or gathers it. The calls below make its text from a format and what follows that.
+void page_tell(struct text_page *page, struct told told);
+// One line, whatever its width.
+#define page_line(page, color_, ...)                                                               \
+    page_tell(page, (struct told){.kind = TOLD_LINE,                                               \
+                                  .color = (color_),                                               \
+                                  .text = arena_format((page)->arena, __VA_ARGS__)})
 // A blank line, then a heading.
-void page_heading(struct text_page *page, const char *text);
+#define page_heading(page, ...)                                                                    \
+    page_tell(page, (struct told){.kind = TOLD_HEADING,                                            \
+                                  .color = COLOR_STRONG,                                           \
+                                  .text = arena_format((page)->arena, __VA_ARGS__)})
 // Words wrapped at the width, further lines indented by `indent` columns like the first.
-void page_paragraph(struct text_page *page, enum text_color color, uint32_t indent,
-                    const char *text);
-// "  label       text, wrapped under itself".
-void page_field(struct text_page *page, const char *label, const char *text);
+#define page_paragraph(page, color_, indent_, ...)                                                 \
+    page_tell(page, (struct told){.kind = TOLD_PARAGRAPH,                                          \
+                                  .color = (color_),                                               \
+                                  .indent = (indent_),                                             \
+                                  .text = arena_format((page)->arena, __VA_ARGS__)})
+// "  label       text, wrapped under itself"; a label has at most 10 characters.
+#define page_field(page, label_, ...)                                                              \
+    page_tell(page, (struct told){.kind = TOLD_FIELD,                                              \
+                                  .label = (label_),                                               \
+                                  .text = arena_format((page)->arena, __VA_ARGS__)})
 
 // Text from events, made safe for this page and cut to `max` bytes (0: not cut). Lives in the
 // page's arena.

@@ -3,12 +3,15 @@
 #pragma once
 
 #include "exporters/report/event_places.h"
+#include "exporters/report/seen.h"
+#include "exporters/report/story.h"
 #include "exporters/report/text/layout.h"
+#include "pipeline/model/batch.h"
 
-// text_cause.c: the headline and the lines under it.
+// cause.c: the headline and the lines under it.
 void text_cause_append(struct text_page *page, const struct evaluation *evaluation,
                        const char *advice);
-// text_followers.c: which ranks grew after the first one, and when.
+// followers.c: which ranks grew after the first one, and when.
 struct follower {
     uint32_t index;
     int32_t rank;
@@ -22,56 +25,87 @@ uint32_t text_followers_find(const struct evaluation *evaluation, struct followe
 const struct phase_attribution *text_suspect_phase(const struct evaluation *evaluation,
                                                    uint32_t index);
 void text_followers_append(struct text_page *page, const struct evaluation *evaluation);
-// text_timeline.c: memory of each rank over time, drawn in characters; which ranks fell silent.
+// timeline.c: memory of each rank over time, drawn in characters; which ranks fell silent.
 void text_timeline_append(struct text_page *page, const struct evaluation *evaluation);
 // The ranks that fell silent before `end_ns`, aligned.
 void text_silent_append(struct text_page *page, const struct evaluation *evaluation,
                         __int128 end_ns);
+bool text_any_silent(const struct evaluation *evaluation);
+// The indices of all ranks, in the order in which they are drawn when there is no room for all:
+// suspects, then ranks that grew, then the others, ascending. [rank_count], in the arena.
+const uint32_t *text_drawing_order(const struct evaluation *evaluation, struct arena *arena);
 // The stretch of aligned time that all ranks together cover; false when no sample is held.
 bool text_span(const struct evaluation *evaluation, __int128 *start_ns, __int128 *end_ns);
 
-// text_incident.c: each incident from its root on, and verdicts that stand alone; returns how many.
-uint32_t text_incidents_append(struct text_page *page, const struct batch *batch);
-// When a verdict is about, the same way in the report and on the page, and from the same two times
-// as in JSON: "began" is start_time_unix_nano; "last seen" is end_time_unix_nano, and how long
-// after the begin that is, which is as long as it is known to have lasted.
-struct verdict_moment {
-    const char *label;
-    uint64_t time_ns;
-    const char *after; // "2 min 21 s after it began"; NULL for the begin itself
+// incident.c: the incidents of a run, numbered in this order: those that are told in full, from
+// their root on, then the growth of memory that the report on a job tells.
+struct told_incident {
+    struct story story;
+    uint32_t job; // index of the evaluation that tells it; UINT32_MAX: told in full
 };
-// Fills `moments`, and returns how many: of what has one moment only the first.
-uint32_t text_verdict_moments(struct text_page *page, const struct verdict *verdict,
-                              struct verdict_moment moments[2]);
-// The same counted from another verdict's begin: "700 ms after it, last seen 2 min 22 s after it".
+struct incident_list {
+    struct told_incident *items;
+    uint32_t count;
+    uint32_t full; // of them told in full
+};
+
+const struct incident_list *text_incidents(const struct verdict *verdicts, uint32_t count,
+                                           const struct batch *batch);
+// Of several a list; then each that is told in full.
+void text_incidents_append(struct text_page *page, const struct incident_list *list);
+// "Incident 2 of 3", when there are several.
+void text_incident_number(struct text_page *page, const struct incident_list *list,
+                          uint32_t number);
+// Whom it blames, or else suspects: "gpu node-a/0000:45:00", "perhaps rank 3".
+const char *text_culprit(struct text_page *page, const struct verdict *verdict);
+// "7 ranks"; NULL: none is known.
+const char *text_took_along(struct text_page *page, const struct story *story);
+// What one verdict says it struck: "ranks 0 to 5 and 7, pod train/worker-1"; NULL: nobody.
+const char *text_whom(struct text_page *page, const struct verdict *verdict);
+// "torchrun named rank 3; …" where that is not whom the verdict blames; else NULL.
+const char *text_launcher(struct text_page *page, const struct verdict *verdict);
+// When a verdict is about is told the same way in the report and on the page, and from the same two
+// times as in JSON: "began" is start_time_unix_nano; "last seen" is end_time_unix_nano, and how
+// long after the begin that is, which is as long as it is known to have lasted. That, counted from
+// another verdict's begin: "700 ms after it, last seen 2 min 22 s after it".
 const char *text_verdict_offset(struct text_page *page, const struct verdict *from,
                                 const struct verdict *verdict);
-// One verdict with all that is known of it.
-void text_verdict_append(struct text_page *page, const struct verdict *verdict, bool with_evidence);
-// text_explain.c: the verdict with this id (or the only one that begins so), with each piece of its
+// One verdict with all that is known of it, but for its evidence.
+void text_verdict_append(struct text_page *page, const struct verdict *verdict);
+// explain.c: the verdict with this id (or the only one that begins so), with each piece of its
 // evidence and where that stood.
 // Nothing, and false, when no verdict has that id or several begin so.
 bool text_explain_append(struct text_page *page, const struct batch *batch, struct slice id,
                          struct event_places *places);
 // Whether that tells of this verdict.
 bool text_incident_tells(const struct verdict *verdict);
-// What evidence was absent and how it is switched on; `seen` NULL: nothing.
-void text_absent_append(struct text_page *page, const struct seen *seen);
 // Inputs that were named and are not there.
 void text_missing_append(struct text_page *page, const struct batch *batch);
 
-// text_spans.c: where the thread time went, shorter (`brief`) when something else was found.
+// healthy.c: whether nothing was found, so that the short report is enough; that report.
+bool text_is_healthy(const struct batch *batch, const struct seen *seen);
+void text_healthy_append(struct text_page *page, const struct batch *batch,
+                         const struct seen *seen);
+// What was not checked, behind a finding, when anything was seen of nodes; verbose: how to add it.
+void text_absent_append(struct text_page *page, const struct seen *seen);
+
+// spans.c: where the thread time went, shorter (`brief`) when something else was found.
 // `alone`: nothing stands before it.
 void text_spans_append(struct text_page *page, const struct batch *batch, bool brief, bool alone);
 // Whether a stream of spans was read; then nobody misses samples.
 bool text_streams_any(const struct batch *batch);
 
-// text_report.c: whether the detector of the causes made it; whether this verdict says what the
+// report.c: whether the detector of the causes made it; whether this verdict says what the
 // cause of this evaluation says, in other words.
 bool text_is_memory_verdict(const struct verdict *verdict);
 bool text_verdict_is_told(const struct verdict *verdict, const struct evaluation *evaluation);
+// Whether it is about this very cause; earlier generations of the job have verdicts of their own.
+bool text_verdict_is_about(const struct verdict *verdict, const struct evaluation *evaluation);
+bool text_verdict_is_told_in(const struct verdict *verdict, const struct batch *batch);
 
 // Shared by them.
+// "2026-01-31 09:15:04.123 UTC, 2 min 21 s after it began"
+const char *text_after_begin(struct text_page *page, uint64_t time_ns, uint64_t began_ns);
 int32_t text_rank_at(const struct evaluation *evaluation, uint32_t index);
 // "epoch / step", "likely a / b", "a or b (ambiguous)"; NULL when unknown.
 const char *text_phase(struct text_page *page, const struct phase_attribution *phase);

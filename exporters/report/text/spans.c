@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where did the thread time go?
+// Where the thread time went.
 //
 // For a stream of tasks its tree, drawn with indents; for the telemetry of a job its phases and the
 // ranks that lag in them. Below verdicts both are shorter. Bounded by the limits below.
 #include "exporters/report/text/parts.h"
 
 #include "base/text/display.h"
+#include "exporters/report/span_outline.h"
 #include "exporters/report/span_words.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum {
@@ -44,6 +46,7 @@ static const char *fitted(struct text_page *page, const char *text, uint32_t col
 // A name padded to the column where figures begin.
 static const char *first_column(struct text_page *page, const char *text, uint32_t indent,
                                 uint32_t columns) {
+    assert(columns >= NAME_COLUMNS_MIN);
     uint32_t room = columns > indent + NAME_COLUMNS_MIN ? columns - indent : NAME_COLUMNS_MIN;
     text = fitted(page, text, room);
     uint32_t taken = indent + (uint32_t)display_columns(slice_of(text));
@@ -67,6 +70,7 @@ static bool any_running(const struct span_outline *outline) {
 
 static void span_line_append(struct text_page *page, const struct span_outline *outline,
                              uint32_t index, uint32_t columns) {
+    assert(index < outline->count);
     const struct span_line *line = &outline->lines[index];
     struct arena *arena = page->arena;
     const char *name =
@@ -80,14 +84,14 @@ static void span_line_append(struct text_page *page, const struct span_outline *
                             page_bytes(page, span_bytes(line->nbytes)));
     if (!line->done)
         text = arena_format(arena, "%s  running", text);
-    page_line(page, line->kind == SPAN_LINE_REST ? COLOR_DIM : COLOR_NONE, text);
+    page_line(page, line->kind == SPAN_LINE_REST ? COLOR_DIM : COLOR_NONE, "%s", text);
     if (span_tells_state(outline, index))
-        page_paragraph(page, COLOR_SUSPECT, line->depth * 2 + 4, span_state_words(page, line));
+        page_paragraph(page, COLOR_SUSPECT, line->depth * 2 + 4, "%s",
+                       span_state_words(page, line));
     if (line->kind == SPAN_LINE_MANY && !slice_equal(line->name, line->last_name))
-        page_paragraph(page, COLOR_DIM, line->depth * 2 + 4,
-                       arena_format(arena, "longest: %s, %s",
-                                    page_shown(page, line->longest, NAME_MAX_BYTES),
-                                    page_duration(page, span_nanoseconds(line->longest_s))));
+        page_paragraph(page, COLOR_DIM, line->depth * 2 + 4, "longest: %s, %s",
+                       page_shown(page, line->longest, NAME_MAX_BYTES),
+                       page_duration(page, span_nanoseconds(line->longest_s)));
 }
 
 static void tree_append(struct text_page *page, const struct span_outline *outline) {
@@ -96,9 +100,8 @@ static void tree_append(struct text_page *page, const struct span_outline *outli
         (wide ? FIGURE_COLUMNS : SHORT_FIGURE_COLUMNS) + (any_running(outline) ? STATE_COLUMNS : 0);
     uint32_t columns = name_columns(page, (uint32_t)others);
     page_blank(page);
-    page_line(page, COLOR_DIM,
-              arena_format(page->arena, "%s %10s %8s%s", first_column(page, "span", 0, columns),
-                           "open", "share", wide ? "    idle     bytes" : ""));
+    page_line(page, COLOR_DIM, "%s %10s %8s%s", first_column(page, "span", 0, columns), "open",
+              "share", wide ? "    idle     bytes" : "");
     for (uint32_t i = 0; i < outline->count; i++)
         span_line_append(page, outline, i, columns);
 }
@@ -106,9 +109,9 @@ static void tree_append(struct text_page *page, const struct span_outline *outli
 // A heading, apart from what stands before it.
 static void heading_append(struct text_page *page, bool first, const char *text) {
     if (first)
-        page_line(page, COLOR_STRONG, text);
+        page_line(page, COLOR_STRONG, "%s", text);
     else
-        page_heading(page, text);
+        page_heading(page, "%s", text);
 }
 
 static void stream_append(struct text_page *page, const struct span_report *report, bool brief,
@@ -117,7 +120,7 @@ static void stream_append(struct text_page *page, const struct span_report *repo
     span_outline_make(report, brief ? &SHORT : &LONG, page->arena, &outline);
     heading_append(page, first,
                    arena_format(page->arena, "Thread time in %s", span_source(page, report)));
-    page_paragraph(page, COLOR_NONE, 2, span_summary(page, report, &outline));
+    page_paragraph(page, COLOR_NONE, 2, "%s", span_summary(page, report, &outline));
     if (outline.count > 0)
         tree_append(page, &outline);
 }
@@ -135,13 +138,12 @@ static void laggards_append(struct text_page *page, const struct span_phase *pha
                             slowest[0] == '\0' ? "" : ", ", slowest);
     }
     if (count > 0)
-        page_paragraph(page, COLOR_SUSPECT, 4, text);
+        page_paragraph(page, COLOR_SUSPECT, 4, "%s", text);
     int32_t *ranks;
     uint32_t inside = span_inside(phase, page->arena, &ranks);
     if (inside > 0)
-        page_paragraph(page, COLOR_SUSPECT, 4,
-                       arena_format(page->arena, "still inside at the end: %s",
-                                    text_ranks(page, ranks, inside)));
+        page_paragraph(page, COLOR_SUSPECT, 4, "still inside at the end: %s",
+                       text_ranks(page, ranks, inside));
 }
 
 static void phase_append(struct text_page *page, const struct span_phase *phase, uint32_t columns) {
@@ -153,9 +155,7 @@ static void phase_append(struct text_page *page, const struct span_phase *phase,
     if (page->style->width >= WIDE)
         text = arena_format(arena, "%s %12s", text,
                             page_duration(page, span_nanoseconds(phase->busy_s)));
-    page_line(
-        page, COLOR_NONE,
-        arena_format(arena, "%s %7s", text, span_share(arena, phase->idle_s, phase->thread_s)));
+    page_line(page, COLOR_NONE, "%s %7s", text, span_share(arena, phase->idle_s, phase->thread_s));
     laggards_append(page, phase);
 }
 
@@ -169,16 +169,13 @@ static void phases_append(struct text_page *page, const struct span_report *repo
     heading_append(
         page, first,
         arena_format(page->arena, "Thread time by phase, %s", span_source(page, report)));
-    page_line(page, COLOR_DIM,
-              arena_format(page->arena, "%s %8s %12s%s %7s",
-                           first_column(page, "phase", 0, columns), "openings", "thread time",
-                           wide ? "         busy" : "", "idle"));
+    page_line(page, COLOR_DIM, "%s %8s %12s%s %7s", first_column(page, "phase", 0, columns),
+              "openings", "thread time", wide ? "         busy" : "", "idle");
     for (uint32_t i = 0; i < count; i++)
         phase_append(page, phases[i], columns);
     if (report->phase_count > count)
-        page_paragraph(page, COLOR_DIM, 2,
-                       arena_format(page->arena, "and %u more phases with less thread time",
-                                    report->phase_count - count));
+        page_paragraph(page, COLOR_DIM, 2, "and %u more phases with less thread time",
+                       report->phase_count - count);
 }
 
 // -- all ------------------------------------------------------------------------------------------
@@ -186,9 +183,9 @@ static void phases_append(struct text_page *page, const struct span_report *repo
 static void remarks_append(struct text_page *page, const struct span_report *report) {
     const char *refused = span_refusals(page, report);
     if (refused != NULL)
-        page_paragraph(page, COLOR_SUSPECT, 2, refused);
+        page_paragraph(page, COLOR_SUSPECT, 2, "%s", refused);
     for (uint32_t i = 0; i < report->note_count; i++)
-        page_paragraph(page, COLOR_DIM, 2, page_shown(page, report->notes[i], 0));
+        page_paragraph(page, COLOR_DIM, 2, "%s", page_shown(page, report->notes[i], 0));
 }
 
 // The spans of a job's telemetry say nothing when it had no phases.
@@ -223,8 +220,7 @@ void text_spans_append(struct text_page *page, const struct batch *batch, bool b
     }
     if (left_out > 0)
         page_paragraph(page, COLOR_DIM, 0,
-                       arena_format(page->arena,
-                                    "And %u more trees of spans; culprit analyze "
-                                    "--output spans prints them all.",
-                                    left_out));
+                       "And %u more trees of spans; culprit analyze "
+                       "--output spans prints them all.",
+                       left_out);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did the memory of each rank look like over time?
+// The memory of each rank over time, drawn in characters.
 //
 // Each row is a rank, each column a stretch of aligned time with the most that was used in it; the
 // scale is common to all rows. A column without a sample repeats the one before when that is no
 // further back than five sampling intervals, else it stays empty. Memory: 8 bytes a column of each
 // row drawn; one walk over the samples of those ranks.
 #include "exporters/report/text/parts.h"
+#include "pipeline/model/series.h"
+
+#include <assert.h>
 
 enum { ROWS_MAX = 16, CELLS_MIN = 10, GAP_INTERVALS = 5, SILENT_SHOWN_MAX = 8 };
 
@@ -16,7 +19,7 @@ static const char *const ascii_levels[] = {".", ":", "-", "=", "+", "*", "#", "%
 
 struct chart {
     const struct evaluation *evaluation;
-    uint32_t rows[ROWS_MAX]; // indices of the ranks drawn
+    const uint32_t *rows; // indices of the ranks drawn
     uint32_t row_count;
     uint32_t columns;
     uint32_t label_width;
@@ -26,29 +29,28 @@ struct chart {
     int64_t last_bytes[ROWS_MAX];
 };
 
-static void chart_add_row(struct chart *chart, uint32_t index) {
-    for (uint32_t i = 0; i < chart->row_count; i++)
-        if (chart->rows[i] == index)
-            return;
-    if (chart->row_count < ROWS_MAX)
-        chart->rows[chart->row_count++] = index;
-}
-
-// Suspects first, then ranks that grew, then the others, ascending.
-static void chart_choose_rows(struct chart *chart) {
-    const struct evaluation *evaluation = chart->evaluation;
-    if (evaluation->cause != NULL)
-        for (uint32_t i = 0; i < evaluation->cause->suspects.count; i++)
-            chart_add_row(chart, evaluation->cause->suspects.items[i].index);
-    for (uint32_t i = 0; evaluation->spikes != NULL && i < evaluation->rank_count; i++)
-        if (evaluation->spikes[i].kept.found)
-            chart_add_row(chart, i);
-    for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        chart_add_row(chart, i);
+const uint32_t *text_drawing_order(const struct evaluation *evaluation, struct arena *arena) {
+    const struct cause *cause = evaluation->cause;
+    uint32_t *order = arena_take(arena, evaluation->rank_count * sizeof *order), count = 0;
+    bool *listed = arena_zero(arena, evaluation->rank_count, sizeof *listed);
+    for (uint32_t i = 0; cause != NULL && i < cause->suspects.count; i++) {
+        order[count++] = cause->suspects.items[i].index;
+        assert(!listed[order[count - 1]]);
+        listed[order[count - 1]] = true;
+    }
+    for (int grew = evaluation->spikes != NULL; grew >= 0; grew--)
+        for (uint32_t i = 0; i < evaluation->rank_count; i++)
+            if (!listed[i] && (grew == 0 || evaluation->spikes[i].kept.found)) {
+                order[count++] = i;
+                listed[i] = true;
+            }
+    assert(count == evaluation->rank_count);
+    return order;
 }
 
 static const struct sample *first_sample(const struct evaluation *evaluation, uint32_t index,
                                          struct series_cursor *cursor) {
+    assert(index < evaluation->rank_count);
     *cursor = series_begin(evaluation->ranks[index].series);
     return series_next(evaluation->store, evaluation->ranks[index].series, cursor,
                        evaluation->as_of_ns);
@@ -73,6 +75,7 @@ bool text_span(const struct evaluation *evaluation, __int128 *start_ns, __int128
 }
 
 static uint32_t chart_column(const struct chart *chart, __int128 aligned_ns) {
+    assert(chart->columns > 0 && chart->start_ns <= chart->end_ns);
     if (aligned_ns <= chart->start_ns)
         return 0;
     if (aligned_ns >= chart->end_ns)
@@ -93,6 +96,7 @@ static void cells_hold(const struct chart *chart, int64_t *cells, uint32_t from,
 }
 
 static void chart_fill_row(struct chart *chart, uint32_t row) {
+    assert(row < chart->row_count && chart->cells != NULL);
     const struct evaluation *evaluation = chart->evaluation;
     uint32_t index = chart->rows[row];
     int64_t *cells = chart->cells + (size_t)row * chart->columns;
@@ -147,6 +151,7 @@ static enum text_color row_color(const struct chart *chart, uint32_t index) {
 }
 
 static void row_append(struct text_page *page, const struct chart *chart, uint32_t row) {
+    assert(row < chart->row_count);
     enum text_color color = row_color(chart, chart->rows[row]);
     buffer_append_format(page->out, "  ");
     page_color(page, color);
@@ -175,14 +180,13 @@ static void mark_append(struct text_page *page, const struct chart *chart, uint3
     const char *text = fits_after ? after : fits_before ? before : "^";
     if (!fits_after && fits_before)
         indent -= (int)sizeof before - 2;
-    page_line(page, COLOR_DIM, arena_format(page->arena, "%*s%s", indent, "", text));
+    page_line(page, COLOR_DIM, "%*s%s", indent, "", text);
 }
 
 static void heading_append(struct text_page *page, const struct chart *chart) {
-    page_heading(page, arena_format(page->arena, "Memory of each rank, %s to %s, over %s",
-                                    page_bytes(page, chart->lowest_bytes),
-                                    page_bytes(page, chart->highest_bytes),
-                                    page_duration(page, chart->end_ns - chart->start_ns)));
+    page_heading(page, "Memory of each rank, %s to %s, over %s",
+                 page_bytes(page, chart->lowest_bytes), page_bytes(page, chart->highest_bytes),
+                 page_duration(page, chart->end_ns - chart->start_ns));
 }
 
 static void chart_layout(struct text_page *page, struct chart *chart) {
@@ -200,29 +204,41 @@ static void chart_layout(struct text_page *page, struct chart *chart) {
         arena_take(page->arena, (size_t)chart->row_count * chart->columns * sizeof *chart->cells);
 }
 
+// How long before the end this rank fell silent; 0: it did not.
+static __int128 silence_of(const struct evaluation *evaluation, uint32_t index, __int128 end_ns) {
+    assert(index < evaluation->rank_count);
+    __int128 limit_ns = evaluation->median_interval_ns * GAP_INTERVALS;
+    __int128 silent_ns = end_ns - text_aligned(evaluation, index, evaluation->ranks[index].last_ns);
+    return silent_ns > limit_ns && silent_ns > silence_min_ns ? silent_ns : 0;
+}
+
+bool text_any_silent(const struct evaluation *evaluation) {
+    __int128 start_ns, end_ns;
+    if (!text_span(evaluation, &start_ns, &end_ns))
+        return false;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (silence_of(evaluation, i, end_ns) > 0)
+            return true;
+    return false;
+}
+
 void text_silent_append(struct text_page *page, const struct evaluation *evaluation,
                         __int128 end_ns) {
-    __int128 limit_ns = evaluation->median_interval_ns * GAP_INTERVALS;
-    if (limit_ns < silence_min_ns)
-        limit_ns = silence_min_ns;
     uint32_t count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        __int128 silent_ns = end_ns - text_aligned(evaluation, i, evaluation->ranks[i].last_ns);
-        if (silent_ns <= limit_ns)
+        __int128 silent_ns = silence_of(evaluation, i, end_ns);
+        if (silent_ns == 0)
             continue;
         if (count++ == 0)
             page_heading(page, "Fell silent before the end");
         if (count <= SILENT_SHOWN_MAX)
             page_paragraph(page, COLOR_NONE, 2,
-                           arena_format(page->arena,
-                                        "rank %d: last sample %s before the end: died or was "
-                                        "killed?",
-                                        text_rank_at(evaluation, i),
-                                        page_duration(page, silent_ns)));
+                           "rank %d: last sample %s before the end: died or was "
+                           "killed?",
+                           text_rank_at(evaluation, i), page_duration(page, silent_ns));
     }
     if (count > SILENT_SHOWN_MAX)
-        page_paragraph(page, COLOR_NONE, 2,
-                       arena_format(page->arena, "and %u more ranks", count - SILENT_SHOWN_MAX));
+        page_paragraph(page, COLOR_NONE, 2, "and %u more ranks", count - SILENT_SHOWN_MAX);
     if (count > 0)
         page_paragraph(page, COLOR_DIM, 2,
                        "A killed process loses its last samples, so the order of these ends does "
@@ -233,7 +249,8 @@ void text_timeline_append(struct text_page *page, const struct evaluation *evalu
     struct chart chart = {.evaluation = evaluation, .lowest_bytes = INT64_MAX};
     if (!text_span(evaluation, &chart.start_ns, &chart.end_ns))
         return;
-    chart_choose_rows(&chart);
+    chart.rows = text_drawing_order(evaluation, page->arena);
+    chart.row_count = evaluation->rank_count < ROWS_MAX ? evaluation->rank_count : ROWS_MAX;
     chart_layout(page, &chart);
     for (uint32_t row = 0; row < chart.row_count; row++)
         chart_fill_row(&chart, row);
@@ -243,8 +260,7 @@ void text_timeline_append(struct text_page *page, const struct evaluation *evalu
         mark_append(page, &chart, row);
     }
     if (evaluation->rank_count > chart.row_count)
-        page_line(page, COLOR_DIM,
-                  arena_format(page->arena, "  %u more ranks are not shown",
-                               evaluation->rank_count - chart.row_count));
+        page_line(page, COLOR_DIM, "  %u more ranks are not shown",
+                  evaluation->rank_count - chart.row_count);
     text_silent_append(page, evaluation, chart.end_ns);
 }

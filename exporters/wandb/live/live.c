@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which runs are there, and when is each of them told of?
+// Begins, feeds and finishes the run of each job.
 //
 // A job's run begins with its first evaluation and is finished when the job is forgotten or nothing
 // follows. One look-up an evaluation.
@@ -8,6 +8,9 @@
 #include "base/hash/digest.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/table/table.h"
+#include "exporters/wandb/files.h"
+#include "pipeline/model/verdict.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,45 +18,35 @@
 
 enum { MEMBERS_MAX = 8 << 20, PAGE_MAX = 64 << 20, CHUNK_ROWS = 16 };
 
+KEYED_ROW_CHECK(struct live_run, job);
+KEYED_ROW_CHECK(struct live_verdict, job);
+
+const struct row_type live_run_rows = {.size = sizeof(struct live_run),
+                                       .key_size = sizeof(string_id),
+                                       .rows_per_chunk = CHUNK_ROWS,
+                                       .strings = {offsetof(struct live_run, job)}};
+const struct row_type live_verdict_rows = {.size = sizeof(struct live_verdict),
+                                           .key_size = sizeof(string_id) + VERDICT_ID_SIZE,
+                                           .rows_per_chunk = CHUNK_ROWS,
+                                           .strings = {offsetof(struct live_verdict, job)}};
+
 void live_init(struct live *live, const struct wandb_config *config, const char *site, bool once,
                const struct page_notes *notes) {
+    assert(live->runs.table.row_size == sizeof(struct live_run));
     live->config = config;
     live->site = site;
     live->once = once;
     live->notes = notes;
-    keyed_rows_init(&live->runs, "wandb.runs", sizeof(struct live_run), sizeof(string_id),
-                    CHUNK_ROWS);
-    keyed_rows_init(&live->verdicts, "wandb.verdicts", sizeof(struct live_verdict),
-                    sizeof(string_id) + VERDICT_ID_SIZE, CHUNK_ROWS);
     buffer_init(&live->members, MEMBERS_MAX);
     buffer_init(&live->page, PAGE_MAX);
 }
 
 void live_release(struct live *live) {
-    keyed_rows_release(&live->runs);
-    keyed_rows_release(&live->verdicts);
     buffer_release(&live->members);
     buffer_release(&live->page);
 }
 
-void live_state(struct live *live, struct state_list *list) {
-    state_list_struct(list, "wandb.counter", &live->counter, sizeof live->counter);
-    state_entry_string(state_list_table(list, &live->runs.table), offsetof(struct live_run, job));
-    state_entry_string(state_list_table(list, &live->verdicts.table),
-                       offsetof(struct live_verdict, job));
-}
-
-void live_restored(struct live *live) {
-    keyed_rows_restored(&live->runs);
-    keyed_rows_restored(&live->verdicts);
-}
-
 // -- names --------------------------------------------------------------------------------------
-
-static bool is_plain(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-}
 
 // Characters that an id cannot have become dashes; then, or when it is cut, a digest of the name
 // tells it from others that look the same.
@@ -61,9 +54,10 @@ static void append_plain(char *id, size_t size, struct slice job) {
     size_t used = strlen(id), at = used;
     bool changed = false;
     for (size_t i = 0; i < job.size && at + 1 < size; i++) {
-        changed = changed || !is_plain(job.data[i]);
-        id[at++] = is_plain(job.data[i]) ? job.data[i] : '-';
+        changed = changed || !wandb_is_name_character(job.data[i]);
+        id[at++] = wandb_is_name_character(job.data[i]) ? job.data[i] : '-';
     }
+    assert(at < size);
     id[at] = '\0';
     if (!changed && at - used == job.size)
         return;
@@ -92,13 +86,14 @@ struct live_run *live_find_run(struct live *live, string_id job) {
     if (keyed_rows_count(&live->runs) >= (uint64_t)live->config->max_runs) {
         if (live->counter.runs_refused++ == 0)
             log_write(LOG_WARN, (struct log_site){"C3301", live->site},
-                      "more than %lld jobs at the same time (max_runs): further ones get no run",
+                      "more than %lld jobs at the same time (max_runs); further jobs get no run",
                       (long long)live->config->max_runs);
         return NULL;
     }
     bool is_only = keyed_rows_count(&live->runs) == 0;
     run = keyed_rows_add(&live->runs, &job);
     run->has_given_id = is_only && live->config->run_id != NULL;
+    assert(keyed_rows_count(&live->runs) <= (uint64_t)live->config->max_runs);
     return run;
 }
 
@@ -120,6 +115,7 @@ static uint64_t first_sample_ns(const struct evaluation *evaluation) {
 
 static void begin_run(struct live *live, struct live_run *run, uint64_t started_ns,
                       struct wandb_writer *writer) {
+    assert(writer->row == &run->row);
     if (run->begun)
         return;
     run->begun = 1;
@@ -140,6 +136,7 @@ static void begin_run(struct live *live, struct live_run *run, uint64_t started_
 }
 
 static void finish_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+    assert(run->head.live);
     struct wandb_record record = {.kind = WANDB_FINISH};
     wandb_say(writer, &record);
     live_forget_verdicts(live, run->job);
@@ -148,13 +145,22 @@ static void finish_run(struct live *live, struct live_run *run, struct wandb_wri
 
 // -- batches ------------------------------------------------------------------------------------
 
-static struct wandb_writer writer_of(struct live *live, struct live_run *run, struct slice id,
-                                     uint64_t time_ns, struct buffer *out) {
-    return (struct wandb_writer){.out = out,
-                                 .sequence = &live->counter.sequence,
-                                 .row = &run->row,
-                                 .run = id,
-                                 .time_ns = time_ns};
+struct teller {
+    struct wandb_writer writer;
+    char id[LIVE_RUN_ID_MAX]; // what `writer` names the run by
+};
+
+static struct wandb_writer *teller_init(struct teller *teller, struct live *live,
+                                        struct live_run *run, uint64_t time_ns,
+                                        struct buffer *out) {
+    assert(run->head.live);
+    live_run_id(live, run, teller->id);
+    teller->writer = (struct wandb_writer){.out = out,
+                                           .sequence = &live->counter.sequence,
+                                           .row = &run->row,
+                                           .run = slice_of(teller->id),
+                                           .time_ns = time_ns};
+    return &teller->writer;
 }
 
 // The time up to which an evaluation has seen its job.
@@ -173,12 +179,11 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
     struct live_run *run = live_find_run(live, evaluation->job);
     if (run == NULL)
         return;
-    char id[LIVE_RUN_ID_MAX];
-    live_run_id(live, run, id);
-    struct wandb_writer writer = writer_of(live, run, slice_of(id), seen_ns(evaluation), out);
-    begin_run(live, run, first_sample_ns(evaluation), &writer);
-    live_say_rows(live, run, evaluation, batch->arena, &writer);
-    live_say_findings(live, run, batch, evaluation, batch->last, &writer);
+    struct teller teller;
+    struct wandb_writer *writer = teller_init(&teller, live, run, seen_ns(evaluation), out);
+    begin_run(live, run, first_sample_ns(evaluation), writer);
+    live_say_rows(live, run, evaluation, batch->arena, writer);
+    live_say_findings(live, run, batch, evaluation, batch->last, writer);
 }
 
 // Spans come with the run of their job, which begins with them when nothing was sampled.
@@ -187,12 +192,11 @@ static void tell_spans(struct live *live, const struct batch *batch, string_id j
     struct live_run *run = live_find_run(live, job);
     if (run == NULL)
         return;
-    char id[LIVE_RUN_ID_MAX];
-    live_run_id(live, run, id);
-    struct wandb_writer writer =
-        writer_of(live, run, slice_of(id), live_spans_until(batch, job), out);
-    begin_run(live, run, live_spans_begin(batch, job), &writer);
-    live_say_spans(live, run, batch, &writer);
+    struct teller teller;
+    struct wandb_writer *writer =
+        teller_init(&teller, live, run, live_spans_until(batch, job), out);
+    begin_run(live, run, live_spans_begin(batch, job), writer);
+    live_say_spans(live, run, batch, writer);
 }
 
 static void tell_all_spans(struct live *live, const struct batch *batch, struct buffer *out) {
@@ -211,11 +215,10 @@ static void tell_all_spans(struct live *live, const struct batch *batch, struct 
 static void end_run(struct live *live, struct live_run *run, const struct batch *batch,
                     struct buffer *out) {
     uint64_t until = run->said_until_ns > run->spans_ns ? run->said_until_ns : run->spans_ns;
-    char id[LIVE_RUN_ID_MAX];
-    live_run_id(live, run, id);
-    struct wandb_writer writer = writer_of(live, run, slice_of(id), until, out);
-    live_say_findings(live, run, batch, NULL, true, &writer);
-    finish_run(live, run, &writer);
+    struct teller teller;
+    struct wandb_writer *writer = teller_init(&teller, live, run, until, out);
+    live_say_findings(live, run, batch, NULL, true, writer);
+    finish_run(live, run, writer);
 }
 
 static void end_runs(struct live *live, const struct batch *batch, struct buffer *out) {

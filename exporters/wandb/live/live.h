@@ -8,9 +8,12 @@
 #pragma once
 
 #include "base/table/keyed_rows.h"
+#include "base/table/table.h"
 #include "exporters/report/page/page.h"
+#include "exporters/wandb/options.h"
 #include "exporters/wandb/record.h"
-#include "exporters/wandb/wandb.h"
+#include "pipeline/model/span_report.h"
+#include "pipeline/model/verdict.h"
 
 enum {
     LIVE_VERDICTS_MAX = 256, // of one run; further ones are counted
@@ -68,11 +71,13 @@ struct live {
     struct buffer page;
 };
 
+// Of `runs` and `verdicts`, which the component declares as state with `counter`.
+extern const struct row_type live_run_rows, live_verdict_rows;
+
+// Once the tables are made.
 void live_init(struct live *live, const struct wandb_config *config, const char *site, bool once,
                const struct page_notes *notes);
-void live_release(struct live *live);
-void live_state(struct live *live, struct state_list *list);
-void live_restored(struct live *live);
+void live_release(struct live *live); // all but the tables
 void live_encode(struct live *live, const struct batch *batch, struct buffer *out);
 
 // Parts of it. --------------------------------------------------------------------------------
@@ -81,10 +86,10 @@ void live_encode(struct live *live, const struct batch *batch, struct buffer *ou
 struct live_run *live_find_run(struct live *live, string_id job);
 // The id under which W&B knows the run.
 void live_run_id(const struct live *live, const struct live_run *run, char id[LIVE_RUN_ID_MAX]);
-// live_rows.c: rows of the samples that came since the last evaluation.
+// rows.c: rows of the samples that came since the last evaluation.
 void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,
                    struct arena *arena, struct wandb_writer *writer);
-// live_verdicts.c
+// verdicts.c
 void live_note_verdicts(struct live *live, const struct batch *batch);
 // The summary, the table and the page, when something changed and the last ones are old enough.
 // `evaluation` NULL: the job is being forgotten.
@@ -92,7 +97,7 @@ void live_say_findings(struct live *live, struct live_run *run, const struct bat
                        const struct evaluation *evaluation, bool at_once,
                        struct wandb_writer *writer);
 void live_forget_verdicts(struct live *live, string_id job);
-// live_spans.c: the tables of a job's spans and phases, when the last ones are old enough.
+// spans.c: the tables of a job's spans and phases, when the last ones are old enough.
 void live_say_spans(struct live *live, struct live_run *run, const struct batch *batch,
                     struct wandb_writer *writer);
 // The time up to which the spans of a job are told; 0: it has none.

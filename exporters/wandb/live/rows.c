@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which samples become history rows?
+// Writes samples as history rows.
 //
 // Event time is cut into stretches of row_interval; the last sample of each rank in each stretch
 // that has passed becomes a row, by time and then by rank. O(new samples), and a sort of the rows.
+#include "base/sort.h"
 #include "exporters/report/page/parts.h"
 #include "exporters/wandb/live/live.h"
 #include "exporters/wandb/table.h"
+#include "pipeline/model/series.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,7 @@ struct chosen {
 static int compare_chosen(const void *left, const void *right) {
     const struct chosen *a = left;
     const struct chosen *b = right;
-    if (a->stretch != b->stretch)
-        return a->stretch < b->stretch ? -1 : 1;
-    return (a->rank > b->rank) - (a->rank < b->rank);
+    return COMPARE_KEYS(COMPARE(a->stretch, b->stretch), COMPARE(a->rank, b->rank));
 }
 
 // Where time is cut: longer stretches when there would be too many of them at once.
@@ -32,6 +32,7 @@ struct grid {
 
 static struct grid make_grid(const struct live *live, const struct live_run *run,
                              const struct evaluation *evaluation, uint64_t seen_ns) {
+    assert(live->config->row_interval.ns > 0);
     struct grid grid = {.step_ns = (uint64_t)live->config->row_interval.ns};
     grid.from_ns = run->said_until_ns > 0 ? run->said_until_ns
                                           : run->started_ns - run->started_ns % grid.step_ns;
@@ -65,11 +66,13 @@ static void add(struct choice *choice, struct chosen item) {
             memcpy(items, choice->items, choice->count * sizeof *items);
         choice->items = items;
     }
+    assert(choice->count < choice->capacity);
     choice->items[choice->count++] = item;
 }
 
 static void choose(struct choice *choice, const struct evaluation *evaluation, uint32_t index,
                    const struct grid *grid) {
+    assert(grid->step_ns > 0 && grid->from_ns < grid->until_ns);
     const struct rank_series *series = evaluation->ranks[index].series;
     struct series_cursor cursor = series_seek(evaluation->store, series, grid->from_ns);
     struct chosen last = {.sample = NULL};
@@ -90,30 +93,31 @@ static void choose(struct choice *choice, const struct evaluation *evaluation, u
         add(choice, last);
 }
 
+static void member(struct buffer *members, const char *name, int32_t rank,
+                   struct wandb_cell value) {
+    char key[64];
+    snprintf(key, sizeof key, "%s/rank_%d", name, rank);
+    wandb_member(members, key, value);
+}
+
 static void say(struct live *live, const struct evaluation *evaluation, const struct chosen *chosen,
                 struct wandb_writer *writer) {
     const struct sample *sample = chosen->sample;
     struct buffer *members = &live->members;
-    char key[64];
+    int32_t rank = chosen->rank;
     buffer_reset(members);
-    snprintf(key, sizeof key, "device_used_bytes/rank_%d", chosen->rank);
-    wandb_member_int(members, key, sample->used_bytes);
-    if ((sample->flags & SAMPLE_ALLOCATED_NULL) == 0) {
-        snprintf(key, sizeof key, "allocated_bytes/rank_%d", chosen->rank);
-        wandb_member_int(members, key, sample->allocated_bytes);
-    }
-    if ((sample->flags & SAMPLE_RESERVED_NULL) == 0) {
-        snprintf(key, sizeof key, "reserved_bytes/rank_%d", chosen->rank);
-        wandb_member_int(members, key, sample->reserved_bytes);
-    }
-    int64_t total = page_notes_device_bytes(live->notes, evaluation->job, chosen->rank);
-    if (total > 0) {
-        snprintf(key, sizeof key, "utilization_percent/rank_%d", chosen->rank);
-        wandb_member_number(members, key, (double)sample->used_bytes / (double)total * 100);
-    }
-    struct wandb_record record = {
-        .kind = WANDB_ROW, .time_ns = sample->time_ns, .members = buffer_slice(members)};
-    wandb_say(writer, &record);
+    member(members, "device_used_bytes", rank, cell_int(sample->used_bytes));
+    if ((sample->flags & SAMPLE_ALLOCATED_NULL) == 0)
+        member(members, "allocated_bytes", rank, cell_int(sample->allocated_bytes));
+    if ((sample->flags & SAMPLE_RESERVED_NULL) == 0)
+        member(members, "reserved_bytes", rank, cell_int(sample->reserved_bytes));
+    int64_t total = page_notes_device_bytes(live->notes, evaluation->job, rank);
+    if (total > 0)
+        member(members, "utilization_percent", rank,
+               cell_number((double)sample->used_bytes / (double)total * 100));
+    wandb_say(writer, &(struct wandb_record){.kind = WANDB_ROW,
+                                             .time_ns = sample->time_ns,
+                                             .members = buffer_slice(members)});
 }
 
 void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which spans and phases are worth a row in W&B?
+// Writes the tables of spans and phases.
 //
 // Those of the outline that the other reports tell, and the phases with the most thread time with
 // the rank that lags most in each. Tables are said anew no more often than table_interval, and at
 // the end. Bounded: SPAN_ROWS_MAX and PHASE_ROWS_MAX rows a run.
+#include "config/option.h"
+#include "exporters/report/span_outline.h"
 #include "exporters/report/span_words.h"
+#include "exporters/report/text/layout.h"
 #include "exporters/wandb/live/live.h"
 #include "exporters/wandb/table.h"
+#include "pipeline/model/span_report.h"
 
 #include <math.h>
 
@@ -73,17 +77,12 @@ struct span_report_list live_spans_of(const struct batch *batch, string_id job) 
 
 static void span_row(struct wandb_table *table, struct text_page *words, const char *source,
                      const struct span_line *line) {
-    wandb_cell_text(table, slice_of(source));
-    wandb_cell_text(table, slice_of(span_label(words, line, NAME_BYTES)));
-    wandb_cell_int(table, line->depth);
-    wandb_cell_int(table, (int64_t)line->count);
-    wandb_cell_text(table, line->done ? SLICE("done") : SLICE("running"));
-    wandb_cell_number(table, line->seconds);
-    wandb_cell_number(table, line->thread_s);
-    wandb_cell_number(table, line->measured ? line->idle_s : NAN);
-    wandb_cell_number(table, line->busy_s);
-    wandb_cell_int(table, span_bytes(line->nbytes));
-    wandb_cell_text(table, slice_of(span_states(words->arena, line->states)));
+    WANDB_TABLE_ROW(table, cell_text(source), cell_text(span_label(words, line, NAME_BYTES)),
+                    cell_int(line->depth), cell_int(line->count),
+                    cell_text(line->done ? "done" : "running"), cell_number(line->seconds),
+                    cell_number(line->thread_s), cell_number(line->measured ? line->idle_s : NAN),
+                    cell_number(line->busy_s), cell_int(span_bytes(line->nbytes)),
+                    cell_text(span_states(words->arena, line->states)));
 }
 
 static uint32_t stream_rows(struct wandb_table *table, struct text_page *words,
@@ -92,6 +91,7 @@ static uint32_t stream_rows(struct wandb_table *table, struct text_page *words,
                                          .children = OUTLINE_CHILDREN,
                                          .depth = OUTLINE_DEPTH};
     struct span_outline outline;
+    assert(room > 0);
     span_outline_make(report, &limits, words->arena, &outline);
     for (uint32_t i = 0; i < outline.count; i++)
         span_row(table, words, span_source(words, report), &outline.lines[i]);
@@ -116,18 +116,12 @@ static void phase_row(struct wandb_table *table, struct text_page *words,
                       const struct span_phase *phase) {
     const struct span_phase_rank *worst = span_laggards(phase, 1) > 0 ? &phase->ranks[0] : NULL;
     int32_t *inside;
-    wandb_cell_text(table, slice_of(page_shown(words, phase->label, NAME_BYTES)));
-    wandb_cell_int(table, (int64_t)phase->openings);
-    wandb_cell_number(table, phase->thread_s);
-    wandb_cell_number(table, phase->busy_s);
-    wandb_cell_number(table, phase->idle_s);
-    if (worst == NULL)
-        wandb_cell_null(table);
-    else
-        wandb_cell_int(table, worst->rank);
-    wandb_cell_number(table, worst == NULL ? 0 : worst->lag_s);
-    wandb_cell_int(table, worst == NULL ? 0 : (int64_t)worst->slowest);
-    wandb_cell_int(table, span_inside(phase, words->arena, &inside));
+    WANDB_TABLE_ROW(
+        table, cell_text(page_shown(words, phase->label, NAME_BYTES)), cell_int(phase->openings),
+        cell_number(phase->thread_s), cell_number(phase->busy_s), cell_number(phase->idle_s),
+        worst == NULL ? cell_null : cell_int(worst->rank),
+        cell_number(worst == NULL ? 0 : worst->lag_s), cell_int(worst == NULL ? 0 : worst->slowest),
+        cell_int(span_inside(phase, words->arena, &inside)));
 }
 
 static void say_phases(const struct span_report_list *reports, struct text_page *words,
@@ -144,6 +138,7 @@ static void say_phases(const struct span_report_list *reports, struct text_page 
         for (uint32_t j = 0; j < count; j++)
             phase_row(&table, words, phases[j]);
         rows += count;
+        assert(rows <= PHASE_ROWS_MAX);
     }
     wandb_table_end(&table);
     if (rows > 0)

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the findings of a job told: summary, table and page?
+// Writes the verdicts of a job: summary, table and page.
 //
 // Each verdict is kept as it stood last, so that the table is whole each time. The summary is said
 // when something changed; the table and the page too, but no more often than table_interval.
+#include "config/option.h"
 #include "exporters/wandb/live/live.h"
 #include "exporters/wandb/table.h"
+#include "pipeline/model/batch.h"
+#include "pipeline/model/evaluation.h"
+#include "pipeline/model/verdict.h"
 
+#include "base/sort.h"
 #include "base/text/utf8.h"
 
 #include <stdlib.h>
@@ -18,6 +23,7 @@ static const char *const STATES[] = {"open", "updated", "resolved"};
 
 // As much of the text as fits, whole characters only.
 static void keep(char *out, size_t size, struct slice text) {
+    assert(size > 0);
     size_t used = 0;
     while (used < text.size) {
         uint32_t code_point;
@@ -58,6 +64,7 @@ struct verdict_key {
 };
 
 static void note(struct live *live, struct live_run *run, const struct verdict *verdict) {
+    assert(run->verdict_count <= LIVE_VERDICTS_MAX);
     struct verdict_key key = {.job = verdict->job};
     keep(key.id, sizeof key.id, slice_of(verdict->id));
     struct live_verdict *row = keyed_rows_find(&live->verdicts, &key);
@@ -107,7 +114,7 @@ void live_forget_verdicts(struct live *live, string_id job) {
 static int compare_rows(const void *left, const void *right) {
     const struct live_verdict *a = *(const struct live_verdict *const *)left;
     const struct live_verdict *b = *(const struct live_verdict *const *)right;
-    return (a->order > b->order) - (a->order < b->order);
+    return COMPARE(a->order, b->order);
 }
 
 // The verdicts of one job, in the order in which they appeared.
@@ -120,6 +127,7 @@ static struct live_verdict **list_rows(struct live *live, string_id job, struct 
     while ((row = keyed_rows_next(&live->verdicts, &at)) != NULL)
         if (row->job == job)
             rows[(*count)++] = row;
+    assert(*count <= LIVE_VERDICTS_MAX);
     if (*count > 1)
         qsort(rows, *count, sizeof *rows, compare_rows);
     return rows;
@@ -127,22 +135,17 @@ static struct live_verdict **list_rows(struct live *live, string_id job, struct 
 
 static void say_table(struct live_verdict *const *rows, uint32_t count,
                       struct wandb_writer *writer) {
+    assert(count <= LIVE_VERDICTS_MAX);
     struct wandb_table table = {0};
     wandb_table_begin(&table, COLUMNS, OPTION_COUNT(COLUMNS));
     for (uint32_t i = 0; i < count; i++) {
         const struct live_verdict *row = rows[i];
-        wandb_cell_number(&table, (double)row->start_ns / 1e9);
-        wandb_cell_number(&table, (double)row->end_ns / 1e9);
-        wandb_cell_text(&table, slice_of(STATES[row->state]));
-        wandb_cell_text(&table, slice_of(severity_name((enum severity)row->severity)));
-        wandb_cell_int(&table, row->confidence);
-        wandb_cell_text(&table, slice_of(row->kind));
-        wandb_cell_text(&table, slice_of(row->headline));
-        wandb_cell_text(&table, slice_of(row->who));
-        wandb_cell_text(&table, slice_of(row->remediation));
-        wandb_cell_text(&table, slice_of(row->action));
-        wandb_cell_bool(&table, !row->partial);
-        wandb_cell_text(&table, slice_of(row->id));
+        WANDB_TABLE_ROW(&table, cell_number((double)row->start_ns / 1e9),
+                        cell_number((double)row->end_ns / 1e9), cell_text(STATES[row->state]),
+                        cell_text(severity_name((enum severity)row->severity)),
+                        cell_int(row->confidence), cell_text(row->kind), cell_text(row->headline),
+                        cell_text(row->who), cell_text(row->remediation), cell_text(row->action),
+                        cell_bool(!row->partial), cell_text(row->id));
     }
     wandb_table_end(&table);
     (void)wandb_table_say(&table, "culprit_verdicts", writer);
@@ -167,25 +170,28 @@ static void say_summary(struct live *live, const struct live_run *run,
     uint32_t open = 0;
     for (uint32_t i = 0; i < count; i++)
         open += rows[i]->state != VERDICT_RESOLVED;
-    wandb_member_int(members, "culprit_verdict_count", (int64_t)(count + run->verdicts_dropped));
-    wandb_member_int(members, "culprit_open_verdict_count", open);
     const struct live_verdict *worst = gravest(rows, count);
-    struct slice none = {"", 0};
-    wandb_member_text(members, "culprit_headline", worst ? slice_of(worst->headline) : none);
-    wandb_member_text(members, "culprit_severity",
-                      slice_of(worst ? severity_name((enum severity)worst->severity) : "none"));
-    wandb_member_text(members, "culprit_who", worst ? slice_of(worst->who) : none);
-    wandb_member_text(members, "culprit_kind", worst ? slice_of(worst->kind) : none);
-    wandb_member_text(members, "culprit_verdict_id", worst ? slice_of(worst->id) : none);
-    wandb_member_int(members, "culprit_confidence", worst ? worst->confidence : 0);
-    if (run->job != STRING_NONE)
-        wandb_member_text(members, "culprit_job_id", intern_slice(run->job));
-    if (evaluation != NULL) {
-        wandb_member_int(members, "culprit_rank_count", evaluation->rank_count);
-        wandb_member_int(members, "culprit_event_count", (int64_t)evaluation->event_count);
-    }
-    struct wandb_record record = {.kind = WANDB_SUMMARY, .members = buffer_slice(members)};
-    wandb_say(writer, &record);
+    const struct {
+        const char *key;
+        struct wandb_cell value;
+    } values[] = {
+        {"culprit_verdict_count", cell_int(count + run->verdicts_dropped)},
+        {"culprit_open_verdict_count", cell_int(open)},
+        {"culprit_headline", cell_text(worst ? worst->headline : "")},
+        {"culprit_severity",
+         cell_text(worst ? severity_name((enum severity)worst->severity) : "none")},
+        {"culprit_who", cell_text(worst ? worst->who : "")},
+        {"culprit_kind", cell_text(worst ? worst->kind : "")},
+        {"culprit_verdict_id", cell_text(worst ? worst->id : "")},
+        {"culprit_confidence", cell_int(worst ? worst->confidence : 0)},
+        {"culprit_job_id",
+         run->job == STRING_NONE ? cell_null : cell_slice(intern_slice(run->job))},
+        {"culprit_rank_count", evaluation ? cell_int(evaluation->rank_count) : cell_null},
+        {"culprit_event_count", evaluation ? cell_int(evaluation->event_count) : cell_null},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        wandb_member(members, values[i].key, values[i].value);
+    wandb_say_members(writer, WANDB_SUMMARY, members);
 }
 
 // A verdict of this batch has its evidence with it; of earlier ones only their words are left.
@@ -255,5 +261,6 @@ void live_say_findings(struct live *live, struct live_run *run, const struct bat
     if (live->config->log_tables && evaluation != NULL && (run->changed > 0 || at_once))
         say_page(live, batch, evaluation, rows, count, writer);
     run->changed = 0;
+    assert(run->verdict_count >= count);
     run->shown_ns = writer->time_ns == 0 ? 1 : writer->time_ns;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do run directories get onto the disk, and off it again after a failure?
+// Writes run directories to the disk, and removes what a failed call wrote.
 //
 // Each file is synced when it is written; the directories that gained an entry at the end of a
 // call. What a call makes is listed, so that a failed one takes it away again: on a full disk the
@@ -16,23 +16,13 @@
 
 enum { FILE_MODE = 0666, FOLDER_MODE = 0777 }; // less the umask
 
-char *path_of(const char *folder, struct slice name) {
-    size_t front = strlen(folder);
-    char *path = memory_take(front + name.size + 2);
-    memcpy(path, folder, front);
-    path[front] = '/';
-    if (name.size > 0)
-        memcpy(path + front + 1, name.data, name.size);
-    path[front + 1 + name.size] = '\0';
-    return path;
+static char *path_of(const char *folder, struct slice name) {
+    return wandb_text("%s/%.*s", folder, (int)name.size, name.size == 0 ? "" : name.data);
 }
 
 static void note_made(struct wandb_offline *offline, const char *path) {
-    if (offline->made_count == offline->made_capacity) {
-        offline->made_capacity = offline->made_capacity == 0 ? 16 : offline->made_capacity * 2;
-        offline->made =
-            memory_resize(offline->made, offline->made_capacity * sizeof *offline->made);
-    }
+    offline->made = memory_room(offline->made, &offline->made_capacity, offline->made_count,
+                                sizeof *offline->made);
     offline->made[offline->made_count++] = memory_copy_text(path, strlen(path));
 }
 
@@ -66,6 +56,7 @@ enum status files_keep(struct wandb_offline *offline, struct error *error) {
     for (uint32_t i = 0; i < offline->made_count && status == STATUS_OK; i++) {
         char *path = offline->made[i];
         char *slash = strrchr(path, '/');
+        assert(slash != NULL);
         struct slice folder = {path, (size_t)(slash - path)};
         if (slice_equal(folder, synced))
             continue;
@@ -81,6 +72,7 @@ enum status files_keep(struct wandb_offline *offline, struct error *error) {
 
 enum status files_make_folder(struct wandb_offline *offline, const char *path,
                               struct error *error) {
+    assert(path[0] == '/');
     if (mkdir(path, FOLDER_MODE) == 0) {
         note_made(offline, path);
         return STATUS_OK;
@@ -103,23 +95,10 @@ static enum status folders_between(struct wandb_offline *offline, const char *fo
     return status;
 }
 
-static int bytes_write(int descriptor, struct slice bytes, uint64_t at) {
-    while (bytes.size > 0) {
-        ssize_t written = pwrite(descriptor, bytes.data, bytes.size, (off_t)at);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written == 0 ? EIO : errno;
-        bytes.data += written;
-        bytes.size -= (size_t)written;
-        at += (uint64_t)written;
-    }
-    return 0;
-}
-
 // Opens FOLDER/NAME for writing, empty. The descriptor, or -1 with the error set.
 static int file_create(struct wandb_offline *offline, const char *folder, struct slice name,
                        char **path, struct error *error) {
+    assert(folder[0] == '/' && name.size > 0);
     *path = path_of(folder, name);
     if (folders_between(offline, folder, *path, error) != STATUS_OK)
         return -1;
@@ -146,7 +125,7 @@ enum status files_write(struct wandb_offline *offline, const char *folder, struc
     enum status status = STATUS_IO;
     int descriptor = file_create(offline, folder, name, &path, error);
     if (descriptor >= 0)
-        status = file_finish(descriptor, path, bytes_write(descriptor, bytes, 0), error);
+        status = file_finish(descriptor, path, wandb_write_all(descriptor, bytes), error);
     memory_give(path);
     return status;
 }
@@ -173,16 +152,14 @@ enum status files_copy(struct wandb_offline *offline, const char *folder, struct
 // `wandb sync` leaves PATH.synced when it has sent all there was, and then passes it over; with
 // more in it that is no longer so.
 static void marker_remove(const char *path) {
-    size_t size = strlen(path);
-    char *marker = memory_take(size + sizeof ".synced");
-    memcpy(marker, path, size);
-    memcpy(marker + size, ".synced", sizeof ".synced");
+    char *marker = wandb_text("%s.synced", path);
     unlink(marker);
     memory_give(marker);
 }
 
 enum status files_append(struct wandb_offline *offline, struct offline_run *run,
                          struct error *error) {
+    assert(run->now.length >= run->pending.size);
     if (run->pending.size == 0)
         return STATUS_OK;
     uint64_t at = run->now.length - run->pending.size;
@@ -195,7 +172,10 @@ enum status files_append(struct wandb_offline *offline, struct offline_run *run,
         error_set_os(error, STATUS_IO, errno, "opening %.300s", path);
     else
         status = file_finish(descriptor, path,
-                             bytes_write(descriptor, buffer_slice(&run->pending), at), error);
+                             lseek(descriptor, (off_t)at, SEEK_SET) < 0
+                                 ? errno
+                                 : wandb_write_all(descriptor, buffer_slice(&run->pending)),
+                             error);
     if (status == STATUS_OK) {
         marker_remove(path);
         buffer_reset(&run->pending);
@@ -205,7 +185,8 @@ enum status files_append(struct wandb_offline *offline, struct offline_run *run,
 }
 
 enum status files_cut(const struct wandb_offline *offline, const struct offline_run *run,
-                      uint64_t length, struct error *error) {
+                      struct error *error) {
+    uint64_t length = run->kept.length;
     struct stat about;
     char *path = run_log_path(offline, run);
     enum status status = STATUS_OK;

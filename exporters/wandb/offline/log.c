@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the bytes of a .wandb file look?
+// Writes the bytes of a .wandb file.
 //
 // A head of 7 bytes, then blocks of 32 KiB counted from the start of the file, head included. In
 // them chunks: CRC-32 (zlib's, of type and payload), length, type (whole, first, middle, last),
@@ -15,6 +15,7 @@ enum chunk_type { CHUNK_WHOLE = 1, CHUNK_FIRST, CHUNK_MIDDLE, CHUNK_LAST };
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, VARINT_MAX = 10 };
 
 static void append_chunk(struct buffer *out, enum chunk_type type, struct slice part) {
+    assert(part.size <= OFFLINE_BLOCK - OFFLINE_CHUNK_HEAD);
     unsigned char head[OFFLINE_CHUNK_HEAD];
     head[6] = (unsigned char)type;
     uLong crc = crc32(crc32(0, NULL, 0), head + 6, 1);
@@ -68,6 +69,7 @@ static size_t varint_encode(uint64_t value, char out[VARINT_MAX]) {
     for (; value >= 0x80; value >>= 7)
         out[size++] = (char)(value | 0x80);
     out[size++] = (char)value;
+    assert(size <= VARINT_MAX);
     return size;
 }
 
@@ -82,12 +84,14 @@ static void append_tag(struct buffer *out, uint32_t field, uint32_t wire) {
 }
 
 size_t proto_open(struct buffer *out, uint32_t field) {
+    assert(field > 0);
     append_tag(out, field, WIRE_BYTES);
     buffer_append_char(out, 0); // the length, unless it needs more room
     return out->size;
 }
 
 void proto_close(struct buffer *out, size_t opened) {
+    assert(out->failed || opened <= out->size);
     if (out->failed)
         return;
     char bytes[VARINT_MAX];
@@ -101,6 +105,7 @@ void proto_close(struct buffer *out, size_t opened) {
 }
 
 void proto_int(struct buffer *out, uint32_t field, int64_t value) {
+    assert(field > 0);
     if (value == 0)
         return;
     append_tag(out, field, WIRE_VARINT);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do records become run directories that `wandb sync` uploads?
+// Writes records into run directories that `wandb sync` uploads.
 //
 // Each run's log is written from where it stands on the disk. A call that fails cuts the logs back
 // and removes what it made; one that succeeds has synced everything. Between calls no file is open.
+#include "exporters/wandb/offline/offline.h"
+
 #include "exporters/wandb/offline/parts.h"
+#include "exporters/wandb/record.h"
+#include "pipeline/component/component.h"
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -28,11 +32,11 @@ enum {
 static enum status say_artifact(struct wandb_offline *offline, struct offline_run *run,
                                 const struct wandb_record *record, struct error *error) {
     struct media_list list = {0};
-    struct slice id = {record->client_id.data, record->client_id.size < FOLDER_ID_SIZE
-                                                   ? record->client_id.size
-                                                   : (size_t)FOLDER_ID_SIZE};
     char *artifacts = run_part(offline, run, "artifacts");
-    char *folder = path_of(artifacts, id);
+    char *folder = wandb_text(
+        "%s/%.*s", artifacts,
+        (int)(record->client_id.size < FOLDER_ID_SIZE ? record->client_id.size : FOLDER_ID_SIZE),
+        record->client_id.data);
     struct error why = {0};
     enum status status = STATUS_OK, reading = STATUS_OK;
     buffer_reset(&offline->path);
@@ -55,13 +59,10 @@ static enum status say_artifact(struct wandb_offline *offline, struct offline_ru
         }
     }
     if (status == STATUS_OK && reading == STATUS_OK) {
-        size_t before = run->pending.size;
-        struct offline_about about = run_about(offline, run);
-        offline_write_artifact(&about, record, &list, folder);
-        run_take(offline, run, &about, before);
+        offline_write_artifact(run, record, &list, folder);
     } else if (status == STATUS_OK) {
         log_write(LOG_WARN, (struct log_site){"C3604", offline->site},
-                  "the artifact %.*s of the run %s is left out: %s.", (int)record->key.size,
+                  "the artifact %.*s of the run %s is left out: %s", (int)record->key.size,
                   record->key.data, run->id, why.message);
     }
     media_list_release(&list);
@@ -73,21 +74,14 @@ static enum status say_artifact(struct wandb_offline *offline, struct offline_ru
 static enum status say_media(struct wandb_offline *offline, struct offline_run *run,
                              const struct wandb_record *record, uint64_t step,
                              struct error *error) {
+    assert(record->kind == WANDB_TABLE || record->kind == WANDB_HTML);
     char sha256[MEDIA_SHA256_SIZE];
-    struct slice bytes = record->file;
     enum status status = STATUS_OK;
-    if (record->kind == WANDB_TABLE) {
+    if (record->kind == WANDB_TABLE)
         status = say_artifact(offline, run, record, error);
-    } else {
-        buffer_reset(&offline->page);
-        media_append_html(&offline->page, record->file);
-        bytes = buffer_slice(&offline->page);
-    }
     if (status != STATUS_OK)
         return status;
-    media_sha256(bytes, sha256);
-    buffer_reset(&offline->path);
-    media_append_path(&offline->path, record, step, sha256);
+    struct slice bytes = media_run_file(record, step, &offline->page, &offline->path, sha256);
     struct slice path = buffer_slice(&offline->path);
     char *files = run_part(offline, run, "files");
     status = files_write(offline, files, path, bytes, error);
@@ -96,12 +90,9 @@ static enum status say_media(struct wandb_offline *offline, struct offline_run *
         return status;
     buffer_reset(&offline->media);
     media_append_value(&offline->media, record, path, sha256, bytes.size);
-    size_t before = run->pending.size;
-    struct offline_about about = run_about(offline, run);
-    offline_write_file(&about, path);
-    offline_write_row(&about, record, step, buffer_slice(&offline->media));
-    run_take(offline, run, &about, before);
-    summary_note(offline, run, record, step, buffer_slice(&offline->media));
+    offline_write_file(run, path);
+    offline_write_row(run, record, step, buffer_slice(&offline->media));
+    summary_note(run, record, step, buffer_slice(&offline->media));
     return STATUS_OK;
 }
 
@@ -110,6 +101,7 @@ static uint64_t row_step(struct offline_run *run, const struct wandb_record *rec
         run->now.first_row = record->row;
         run->now.has_rows = true;
     }
+    assert(run->now.has_rows && record->row >= run->now.first_row);
     return record->row - run->now.first_row;
 }
 
@@ -121,18 +113,15 @@ static enum status say(struct wandb_offline *offline, struct offline_run *run,
         return say_media(offline, run, record, row_step(run, record), error);
     uint64_t step = record->kind == WANDB_ROW ? row_step(run, record) : 0;
     if (record->kind != WANDB_RUN)
-        summary_note(offline, run, record, step, (struct slice){0});
+        summary_note(run, record, step, (struct slice){0});
     if (record->kind == WANDB_FINISH)
-        summary_say(offline, run); // nothing comes behind the end
-    size_t before = run->pending.size;
-    struct offline_about about = run_about(offline, run);
+        summary_say(run);                    // nothing comes behind the end
     if (record->kind == WANDB_RUN && !begun) // it goes on, after a restart
-        offline_write_charts(&about, record->members);
+        offline_write_charts(run, record->members);
     else if (record->kind == WANDB_ROW)
-        offline_write_row(&about, record, step, (struct slice){0});
+        offline_write_row(run, record, step, (struct slice){0});
     else if (record->kind == WANDB_FINISH)
-        offline_write_exit(&about, record);
-    run_take(offline, run, &about, before);
+        offline_write_exit(run, record);
     run->now.finished |= record->kind == WANDB_FINISH;
     return STATUS_OK;
 }
@@ -140,11 +129,8 @@ static enum status say(struct wandb_offline *offline, struct offline_run *run,
 // Its id becomes part of paths.
 static bool id_is_safe(struct slice id) {
     bool safe = id.size > 0 && id.size <= WANDB_RUN_ID_MAX;
-    for (size_t i = 0; safe && i < id.size; i++) {
-        char c = id.data[i];
-        safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '.' || c == '_' || c == '-';
-    }
+    for (size_t i = 0; safe && i < id.size; i++)
+        safe = wandb_is_name_character(id.data[i]);
     return safe;
 }
 
@@ -166,6 +152,7 @@ static enum status send_record(struct wandb_offline *offline, const struct wandb
 static void send_undo(struct wandb_offline *offline) {
     struct error ignored; // what cannot be cut now is cut before the next writing
     files_undo(offline);
+    assert(offline->made_count == 0);
     for (uint32_t i = offline->run_count; i > 0; i--) {
         struct offline_run *run = offline->runs[i - 1];
         if (!run->touched)
@@ -174,7 +161,7 @@ static void send_undo(struct wandb_offline *offline) {
             run_drop(offline, i - 1);
             continue;
         }
-        if (files_cut(offline, run, run->kept.length, &ignored) != STATUS_OK)
+        if (files_cut(offline, run, &ignored) != STATUS_OK)
             log_write(LOG_DEBUG, (struct log_site){"C3605", offline->site}, "%s", ignored.message);
         run->now = run->kept;
         run->touched = false;
@@ -186,13 +173,14 @@ static void send_undo(struct wandb_offline *offline) {
 static enum status send_keep(struct wandb_offline *offline, struct error *error) {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < offline->run_count && status == STATUS_OK; i++) {
-        summary_say(offline, offline->runs[i]);
+        summary_say(offline->runs[i]);
         status = files_append(offline, offline->runs[i], error);
     }
     if (status == STATUS_OK)
         status = files_keep(offline, error);
     for (uint32_t i = 0; i < offline->run_count && status == STATUS_OK; i++) {
         struct offline_run *run = offline->runs[i];
+        assert(run->pending.size == 0 && run->summary.count == 0);
         run->kept = run->now;
         if (run->touched)
             run_mark(offline, run);
@@ -212,10 +200,10 @@ enum status wandb_offline_send(struct wandb_offline *offline, struct slice recor
     offline->clock++;
     while (status == STATUS_OK && records.size > 0) {
         if (!wandb_record_read(&records, &record) || !id_is_safe(record.run)) {
-            outcome->permanent = true;
-            status = error_set(&why, STATUS_BAD_DATA,
-                               "a record that waited for W&B is damaged; it and what came with it "
-                               "is left out");
+            outcome->sink_dead = true;
+            status = error_set(
+                &why, STATUS_BAD_DATA,
+                "a queued record for W&B is damaged; it and those queued with it are left out");
         } else if (record.sequence > sequence) {
             sequence = record.sequence;
             status = send_record(offline, &record, &why);
@@ -274,8 +262,7 @@ enum status wandb_offline_open(struct wandb_offline **offline, const struct wand
     *offline = made;
     if (config->entity == NULL)
         log_write(LOG_WARN, (struct log_site){"C3608", site},
-                  "entity is not set, so `wandb sync` cannot say whose tables and artifacts these "
-                  "are, and may leave them out; set entity.");
+                  "entity is not set; `wandb sync` may leave out tables and artifacts without it");
     return STATUS_OK;
 }
 

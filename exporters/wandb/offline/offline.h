@@ -16,7 +16,7 @@
 // nothing is lost and nothing is sent twice.
 #pragma once
 
-#include "exporters/wandb/wandb.h"
+#include "exporters/wandb/options.h"
 
 struct wandb_offline; // opaque
 

@@ -3,11 +3,13 @@
 // log are written.
 #pragma once
 
+#include "exporters/wandb/files.h"
 #include "exporters/wandb/media.h"
 #include "exporters/wandb/members.h"
-#include "exporters/wandb/offline/offline.h"
+#include "exporters/wandb/options.h"
+#include "exporters/wandb/record.h"
 
-// -- the log (offline_log.c): chunks in blocks, protobuf in chunks --------------------------------
+// -- the log (log.c): chunks in blocks, protobuf in chunks --------------------------------
 
 enum { OFFLINE_BUFFER_MAX = 256 << 20 }; // of one record: its bytes were bounded before
 
@@ -25,36 +27,28 @@ void proto_int(struct buffer *out, uint32_t field, int64_t value);
 // What is not Unicode in `text` becomes U+FFFD: readers refuse a whole record for one such byte.
 void proto_text(struct buffer *out, uint32_t field, struct slice text);
 
-// -- records (offline_records.c) ------------------------------------------------------------------
+// -- records (records.c) ------------------------------------------------------------------
 
-// What a record needs to know of the run it is written for.
-struct offline_about {
-    const struct wandb_config *config;
-    struct slice run;
-    uint64_t start_ns;
-    uint64_t number; // of the next record in the log, from 1; counted up
-    uint64_t length; // of the log with what is in `out`; counted up
-    struct buffer *out;
-    struct buffer *scratch, *text; // emptied by each call
-};
+struct offline_run;
 
-void offline_write_header(struct offline_about *about);
+// Each appends a record to what is pending of the run, or leaves it out when it is too much for a
+// buffer, which is logged.
+void offline_write_header(struct offline_run *run);
 // `record` NULL: the run goes on in a directory of its own without having been announced.
-void offline_write_run(struct offline_about *about, const struct wandb_record *record,
-                       bool resumes);
+void offline_write_run(struct offline_run *run, const struct wandb_record *record, bool resumes);
 // `visualize` as in RUN: one chart a member; nothing when it is empty.
-void offline_write_charts(struct offline_about *about, struct slice visualize);
+void offline_write_charts(struct offline_run *run, struct slice visualize);
 // A value that is OFFLINE_REMOVED takes its key out.
 #define OFFLINE_REMOVED SLICE("-")
-void offline_write_summary(struct offline_about *about, const struct wandb_values *values);
+void offline_write_summary(struct offline_run *run); // of its summary
 // A row with its step; `media` (may be empty) is the value of the record's key.
-void offline_write_row(struct offline_about *about, const struct wandb_record *record,
-                       uint64_t step, struct slice media);
-void offline_write_file(struct offline_about *about, struct slice path);
+void offline_write_row(struct offline_run *run, const struct wandb_record *record, uint64_t step,
+                       struct slice media);
+void offline_write_file(struct offline_run *run, struct slice path);
 // `folder`: absolute, where the files of `list` lie under their names. Sorts the list.
-void offline_write_artifact(struct offline_about *about, const struct wandb_record *record,
+void offline_write_artifact(struct offline_run *run, const struct wandb_record *record,
                             struct media_list *list, const char *folder);
-void offline_write_exit(struct offline_about *about, const struct wandb_record *record);
+void offline_write_exit(struct offline_run *run, const struct wandb_record *record);
 
 // -- run directories ------------------------------------------------------------------
 
@@ -70,6 +64,7 @@ struct offline_position {
 struct offline_run {
     char id[WANDB_RUN_ID_MAX + 1];
     uint64_t start_ns;
+    struct wandb_offline *offline;
     uint64_t name_s; // Unix seconds in the directory's name
     uint64_t incarnation;
     uint64_t used;                // a clock of calls: which was written to last
@@ -102,7 +97,7 @@ struct wandb_offline {
     uint32_t made_count, made_capacity;
 };
 
-// -- runs (offline_runs.c) ------------------------------------------------------------------------
+// -- runs (runs.c) ------------------------------------------------------------------------
 
 void run_drop(struct wandb_offline *offline, uint32_t index);
 struct offline_run *run_add(struct wandb_offline *offline, struct slice id);
@@ -112,28 +107,23 @@ void runs_trim(struct wandb_offline *offline);
 // The run that `record` is of, ready to be written to; begins it where that is due.
 enum status run_touch(struct wandb_offline *offline, const struct wandb_record *record,
                       struct offline_run **touched, struct error *error) MUST_USE;
-// What the writers of records need; afterwards run_take takes over what they wrote. It leaves it
-// out when it was too much for a buffer, which held `pending_before` bytes.
-struct offline_about run_about(struct wandb_offline *offline, struct offline_run *run);
-void run_take(struct wandb_offline *offline, struct offline_run *run,
-              const struct offline_about *about, size_t pending_before);
 // DIRECTORY/offline-run-…-ID, what is in it, and the log in it; from memory_take.
 char *run_directory(const struct wandb_offline *offline, const struct offline_run *run);
 char *run_part(const struct wandb_offline *offline, const struct offline_run *run,
                const char *part);
 char *run_log_path(const struct wandb_offline *offline, const struct offline_run *run);
 
-// Sets tail_crc from what is on the disk (offline_resume.c).
+// Sets tail_crc from what is on the disk (resume.c).
 void run_mark(const struct wandb_offline *offline, struct offline_run *run);
 
-// -- the summary (offline_summary.c) --------------------------------------------------------------
+// -- the summary (summary.c) --------------------------------------------------------------
 
-void summary_note(struct wandb_offline *offline, struct offline_run *run,
-                  const struct wandb_record *record, uint64_t step, struct slice media);
+void summary_note(struct offline_run *run, const struct wandb_record *record, uint64_t step,
+                  struct slice media);
 // Writes what was noted.
-void summary_say(struct wandb_offline *offline, struct offline_run *run);
+void summary_say(struct offline_run *run);
 
-// -- files (offline_files.c) ----------------------------------------------------------------------
+// -- files (files.c) ----------------------------------------------------------------------
 
 // All fill `error` with the path; what they make is noted in offline->made.
 enum status files_make_folder(struct wandb_offline *offline, const char *path,
@@ -147,10 +137,10 @@ enum status files_copy(struct wandb_offline *offline, const char *folder, struct
 // Writes what is pending to the run's log and waits until it is on the disk.
 enum status files_append(struct wandb_offline *offline, struct offline_run *run,
                          struct error *error) MUST_USE;
-// Cuts the log to `length` bytes when it is longer. STATUS_NOT_FOUND when it is gone or shorter.
+// Cuts the log to what was kept of it when it is longer. STATUS_NOT_FOUND when it is gone or
+// shorter.
 enum status files_cut(const struct wandb_offline *offline, const struct offline_run *run,
-                      uint64_t length, struct error *error) MUST_USE;
+                      struct error *error) MUST_USE;
 // Puts the directories of what was made on the disk and forgets the list.
 enum status files_keep(struct wandb_offline *offline, struct error *error) MUST_USE;
 void files_undo(struct wandb_offline *offline);
-char *path_of(const char *folder, struct slice name); // FOLDER/NAME; from memory_take

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which protobuf messages does a record become?
+// Writes records as protobuf messages.
 //
 // Field numbers are those of wandb_internal.proto of wandb 0.31.0; only what `wandb sync` needs is
 // written. JSON values go into the messages as they are.
 #include "exporters/wandb/offline/parts.h"
 
+#include "base/log.h"
+#include "exporters/wandb/record.h"
 #include "exporters/wandb/table.h"
 
 enum record_field {
@@ -23,22 +25,31 @@ enum { NS_PER_S = 1000000000 };
 
 // -- frames ---------------------------------------------------------------------------------------
 
-static size_t record_open(struct offline_about *about, enum record_field field) {
-    buffer_reset(about->scratch);
-    proto_int(about->scratch, RECORD_NUMBER, (int64_t)about->number);
-    return proto_open(about->scratch, field);
+static size_t record_open(struct offline_run *run, enum record_field field) {
+    assert(run->touched && !run->pending.failed);
+    struct buffer *out = &run->offline->scratch;
+    buffer_reset(out);
+    proto_int(out, RECORD_NUMBER, (int64_t)run->now.records + 1);
+    return proto_open(out, field);
 }
 
-static void record_close(struct offline_about *about, size_t opened) {
-    proto_close(about->scratch, opened);
-    if (about->scratch->failed) {
-        about->out->failed = true;
+static void record_close(struct offline_run *run, size_t opened) {
+    struct buffer *record = &run->offline->scratch, *out = &run->pending;
+    size_t before = out->size;
+    assert(record->failed || opened <= record->size);
+    proto_close(record, opened);
+    if (!record->failed)
+        offline_log_append(out, run->now.length, buffer_slice(record));
+    if (record->failed || out->failed) {
+        out->size = before;
+        out->failed = false;
+        log_write(LOG_WARN, (struct log_site){"C3602", run->offline->site},
+                  "a record of the run %s has more than %d MiB and is left out", run->id,
+                  OFFLINE_BUFFER_MAX >> 20);
         return;
     }
-    size_t before = about->out->size;
-    offline_log_append(about->out, about->length, buffer_slice(about->scratch));
-    about->length += about->out->size - before;
-    about->number++;
+    run->now.length += out->size - before;
+    run->now.records++;
 }
 
 static void put_text(struct buffer *out, uint32_t field, const char *text) {
@@ -91,6 +102,7 @@ static void append_point(struct buffer *out, uint32_t point) {
 // The escape whose letter is at `at`; returns where the text goes on. A lone surrogate stays one
 // and is made good by proto_text.
 static size_t append_escape(struct buffer *out, struct slice text, size_t at) {
+    assert(at > 0 && at < text.size && text.data[at - 1] == '\\');
     static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
     char c = text.data[at];
     const char *found = c == '\0' ? NULL : strchr(letters, c);
@@ -138,17 +150,16 @@ static bool member_take(struct slice *members, struct buffer *text, struct slice
 
 // -- messages -------------------------------------------------------------------------------------
 
-void offline_write_header(struct offline_about *about) {
-    size_t record = record_open(about, RECORD_HEADER);
-    size_t version = proto_open(about->scratch, 1);
-    put_text(about->scratch, 1, "0.31.0"); // whose format this is
-    put_text(about->scratch, 2, "0.12.0"); // who can read it
-    proto_close(about->scratch, version);
-    record_close(about, record);
+void offline_write_header(struct offline_run *run) {
+    size_t record = record_open(run, RECORD_HEADER);
+    size_t version = proto_open(&run->offline->scratch, 1);
+    put_text(&run->offline->scratch, 1, "0.31.0"); // whose format this is
+    put_text(&run->offline->scratch, 2, "0.12.0"); // who can read it
+    proto_close(&run->offline->scratch, version);
+    record_close(run, record);
 }
 
-void offline_write_run(struct offline_about *about, const struct wandb_record *record,
-                       bool resumes) {
+void offline_write_run(struct offline_run *run, const struct wandb_record *record, bool resumes) {
     enum {
         RUN_ID = 1,
         RUN_ENTITY,
@@ -161,10 +172,10 @@ void offline_write_run(struct offline_about *about, const struct wandb_record *r
         RUN_START = 17,
         RUN_RESUME = 24
     };
-    const struct wandb_config *config = about->config;
-    struct buffer *out = about->scratch;
-    size_t opened = record_open(about, RECORD_RUN);
-    proto_text(out, RUN_ID, about->run);
+    const struct wandb_config *config = run->offline->config;
+    struct buffer *out = &run->offline->scratch;
+    size_t opened = record_open(run, RECORD_RUN);
+    proto_text(out, RUN_ID, slice_of(run->id));
     put_text(out, RUN_ENTITY, config->entity);
     put_text(out, RUN_PROJECT, config->project);
     if (record != NULL) {
@@ -176,87 +187,88 @@ void offline_write_run(struct offline_about *about, const struct wandb_record *r
     for (size_t i = 0; i < config->tags.count; i++)
         put_text(out, RUN_TAGS, config->tags.items[i]);
     size_t start = proto_open(out, RUN_START);
-    proto_int(out, 1, (int64_t)(about->start_ns / NS_PER_S));
-    proto_int(out, 2, (int64_t)(about->start_ns % NS_PER_S));
+    proto_int(out, 1, (int64_t)(run->start_ns / NS_PER_S));
+    proto_int(out, 2, (int64_t)(run->start_ns % NS_PER_S));
     proto_close(out, start);
     proto_int(out, RUN_RESUME, resumes);
-    record_close(about, opened);
+    record_close(run, opened);
     if (record != NULL)
-        offline_write_charts(about, record->members);
+        offline_write_charts(run, record->members);
 }
 
-void offline_write_charts(struct offline_about *about, struct slice visualize) {
+void offline_write_charts(struct offline_run *run, struct slice visualize) {
     struct slice value;
     if (visualize.size == 0)
         return;
-    size_t opened = record_open(about, RECORD_CONFIG);
-    while (member_take(&visualize, about->text, &value)) {
-        size_t item = proto_open(about->scratch, 1);
-        put_text(about->scratch, ITEM_NESTED_KEY, "_wandb");
-        put_text(about->scratch, ITEM_NESTED_KEY, "visualize");
-        proto_text(about->scratch, ITEM_NESTED_KEY, buffer_slice(about->text));
-        proto_text(about->scratch, ITEM_VALUE, value);
-        proto_close(about->scratch, item);
+    size_t opened = record_open(run, RECORD_CONFIG);
+    while (member_take(&visualize, &run->offline->text, &value)) {
+        size_t item = proto_open(&run->offline->scratch, 1);
+        put_text(&run->offline->scratch, ITEM_NESTED_KEY, "_wandb");
+        put_text(&run->offline->scratch, ITEM_NESTED_KEY, "visualize");
+        proto_text(&run->offline->scratch, ITEM_NESTED_KEY, buffer_slice(&run->offline->text));
+        proto_text(&run->offline->scratch, ITEM_VALUE, value);
+        proto_close(&run->offline->scratch, item);
     }
-    record_close(about, opened);
+    record_close(run, opened);
 }
 
-void offline_write_summary(struct offline_about *about, const struct wandb_values *values) {
+void offline_write_summary(struct offline_run *run) {
     enum { UPDATE = 1, REMOVE };
-    size_t opened = record_open(about, RECORD_SUMMARY);
-    for (uint32_t i = 0; i < values->count; i++) {
-        const struct wandb_value *item = &values->items[i];
+    size_t opened = record_open(run, RECORD_SUMMARY);
+    for (uint32_t i = 0; i < run->summary.count; i++) {
+        const struct wandb_value *item = &run->summary.items[i];
         struct slice value = {item->text, item->text_size};
         bool removed = slice_equal(value, OFFLINE_REMOVED);
-        key_read((struct slice){item->key, item->key_size}, about->text);
-        put_item(about->scratch, removed ? REMOVE : UPDATE, buffer_slice(about->text),
-                 removed ? (struct slice){0} : value);
+        key_read((struct slice){item->key, item->key_size}, &run->offline->text);
+        put_item(&run->offline->scratch, removed ? REMOVE : UPDATE,
+                 buffer_slice(&run->offline->text), removed ? (struct slice){0} : value);
     }
-    record_close(about, opened);
+    record_close(run, opened);
 }
 
 static double seconds_since(uint64_t time_ns, uint64_t start_ns) {
     return time_ns > start_ns ? (double)(time_ns - start_ns) / NS_PER_S : 0;
 }
 
-static void put_number(struct offline_about *about, struct slice key, double value) {
-    buffer_reset(about->text);
-    wandb_append_number(about->text, value);
-    put_item(about->scratch, 1, key, buffer_slice(about->text));
+static void put_number(struct offline_run *run, struct slice key, double value) {
+    buffer_reset(&run->offline->text);
+    wandb_append_number(&run->offline->text, value);
+    put_item(&run->offline->scratch, 1, key, buffer_slice(&run->offline->text));
 }
 
-void offline_write_row(struct offline_about *about, const struct wandb_record *record,
-                       uint64_t step, struct slice media) {
+void offline_write_row(struct offline_run *run, const struct wandb_record *record, uint64_t step,
+                       struct slice media) {
+    assert(record->kind == WANDB_ROW || media.size > 0);
     struct slice members = record->kind == WANDB_ROW ? record->members : (struct slice){0};
     struct slice value;
-    size_t opened = record_open(about, RECORD_HISTORY);
-    while (member_take(&members, about->text, &value))
-        put_item(about->scratch, 1, buffer_slice(about->text), value);
+    size_t opened = record_open(run, RECORD_HISTORY);
+    while (member_take(&members, &run->offline->text, &value))
+        put_item(&run->offline->scratch, 1, buffer_slice(&run->offline->text), value);
     if (media.size > 0)
-        put_item(about->scratch, 1, record->key, media);
-    buffer_reset(about->text);
-    buffer_append_uint(about->text, step);
-    put_item(about->scratch, 1, SLICE("_step"), buffer_slice(about->text));
-    put_number(about, SLICE("_timestamp"), (double)record->time_ns / NS_PER_S);
-    put_number(about, SLICE("_runtime"), seconds_since(record->time_ns, about->start_ns));
-    size_t number = proto_open(about->scratch, 2);
-    proto_int(about->scratch, 1, (int64_t)step);
-    proto_close(about->scratch, number);
-    record_close(about, opened);
+        put_item(&run->offline->scratch, 1, record->key, media);
+    buffer_reset(&run->offline->text);
+    buffer_append_uint(&run->offline->text, step);
+    put_item(&run->offline->scratch, 1, SLICE("_step"), buffer_slice(&run->offline->text));
+    put_number(run, SLICE("_timestamp"), (double)record->time_ns / NS_PER_S);
+    put_number(run, SLICE("_runtime"), seconds_since(record->time_ns, run->start_ns));
+    size_t number = proto_open(&run->offline->scratch, 2);
+    proto_int(&run->offline->scratch, 1, (int64_t)step);
+    proto_close(&run->offline->scratch, number);
+    record_close(run, opened);
 }
 
-void offline_write_file(struct offline_about *about, struct slice path) {
-    size_t opened = record_open(about, RECORD_FILES);
-    size_t file = proto_open(about->scratch, 1);
-    proto_text(about->scratch, 1, path); // its policy is NOW, which is 0
-    proto_close(about->scratch, file);
-    record_close(about, opened);
+void offline_write_file(struct offline_run *run, struct slice path) {
+    size_t opened = record_open(run, RECORD_FILES);
+    size_t file = proto_open(&run->offline->scratch, 1);
+    proto_text(&run->offline->scratch, 1, path); // its policy is NOW, which is 0
+    proto_close(&run->offline->scratch, file);
+    record_close(run, opened);
 }
 
-static void put_manifest(struct offline_about *about, const struct media_list *list,
+static void put_manifest(struct offline_run *run, const struct media_list *list,
                          const char *folder) {
     enum { MANIFEST = 12, ENTRY_PATH = 1, ENTRY_DIGEST, ENTRY_SIZE = 4, ENTRY_LOCAL_PATH = 6 };
-    struct buffer *out = about->scratch;
+    struct buffer *out = &run->offline->scratch;
     size_t manifest = proto_open(out, MANIFEST);
     proto_int(out, 1, 1);
     put_text(out, 2, "wandb-storage-policy-v1");
@@ -270,18 +282,19 @@ static void put_manifest(struct offline_about *about, const struct media_list *l
         put_text(out, ENTRY_PATH, file->name);
         put_text(out, ENTRY_DIGEST, file->md5);
         proto_int(out, ENTRY_SIZE, (int64_t)file->size);
-        buffer_reset(about->text);
-        buffer_append_text(about->text, folder);
-        buffer_append_char(about->text, '/');
-        buffer_append_text(about->text, file->name);
-        proto_text(out, ENTRY_LOCAL_PATH, buffer_slice(about->text));
+        buffer_reset(&run->offline->text);
+        buffer_append_text(&run->offline->text, folder);
+        buffer_append_char(&run->offline->text, '/');
+        buffer_append_text(&run->offline->text, file->name);
+        proto_text(out, ENTRY_LOCAL_PATH, buffer_slice(&run->offline->text));
         proto_close(out, entry);
     }
     proto_close(out, manifest);
 }
 
-void offline_write_artifact(struct offline_about *about, const struct wandb_record *record,
+void offline_write_artifact(struct offline_run *run, const struct wandb_record *record,
                             struct media_list *list, const char *folder) {
+    assert(folder[0] == '/' && list->count > 0);
     enum {
         ARTIFACT_RUN = 1,
         ARTIFACT_PROJECT,
@@ -294,31 +307,32 @@ void offline_write_artifact(struct offline_about *about, const struct wandb_reco
         ARTIFACT_CLIENT_ID,
         ARTIFACT_SEQUENCE_CLIENT_ID
     };
-    struct buffer *out = about->scratch;
+    struct buffer *out = &run->offline->scratch;
     char digest[MEDIA_DIGEST_SIZE];
     bool table = record->kind == WANDB_TABLE;
     media_list_digest(list, digest);
-    size_t opened = record_open(about, RECORD_ARTIFACT);
-    proto_text(out, ARTIFACT_RUN, about->run);
-    put_text(out, ARTIFACT_PROJECT, about->config->project);
-    put_text(out, ARTIFACT_ENTITY, about->config->entity);
+    size_t opened = record_open(run, RECORD_ARTIFACT);
+    proto_text(out, ARTIFACT_RUN, slice_of(run->id));
+    put_text(out, ARTIFACT_PROJECT, run->offline->config->project);
+    put_text(out, ARTIFACT_ENTITY, run->offline->config->entity);
     proto_text(out, ARTIFACT_TYPE, table ? SLICE("run_table") : record->type);
-    buffer_reset(about->text);
-    media_append_artifact_name(about->text, record);
-    proto_text(out, ARTIFACT_NAME, buffer_slice(about->text));
+    buffer_reset(&run->offline->text);
+    media_append_artifact_name(&run->offline->text, record);
+    proto_text(out, ARTIFACT_NAME, buffer_slice(&run->offline->text));
     put_text(out, ARTIFACT_DIGEST, digest);
     put_text(out, ARTIFACT_ALIASES, "latest");
-    put_manifest(about, list, folder);
+    put_manifest(run, list, folder);
     proto_int(out, ARTIFACT_FINALIZE, 1);
     proto_text(out, ARTIFACT_CLIENT_ID, record->client_id);
     proto_text(out, ARTIFACT_SEQUENCE_CLIENT_ID, record->sequence_client_id);
-    record_close(about, opened);
+    record_close(run, opened);
 }
 
-void offline_write_exit(struct offline_about *about, const struct wandb_record *record) {
-    double seconds = seconds_since(record->time_ns, about->start_ns);
-    size_t opened = record_open(about, RECORD_EXIT);
-    proto_int(about->scratch, 1, record->exit_code);
-    proto_int(about->scratch, 2, seconds < INT32_MAX ? (int64_t)seconds : INT32_MAX);
-    record_close(about, opened);
+void offline_write_exit(struct offline_run *run, const struct wandb_record *record) {
+    assert(record->kind == WANDB_FINISH);
+    double seconds = seconds_since(record->time_ns, run->start_ns);
+    size_t opened = record_open(run, RECORD_EXIT);
+    proto_int(&run->offline->scratch, 1, record->exit_code);
+    proto_int(&run->offline->scratch, 2, seconds < INT32_MAX ? (int64_t)seconds : INT32_MAX);
+    record_close(run, opened);
 }

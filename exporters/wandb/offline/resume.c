@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far had each log come at the last checkpoint, and how does it get back there?
+// Keeps how far each log had come at a checkpoint, and cuts it back to there.
 //
 // What was sent after a checkpoint comes once more after a crash. So the checkpoint keeps the
 // length of each log and a checksum of its last bytes; what follows is cut off, and numbers and
 // steps go on from there. A log that is not as it was left is not touched: its run goes on in a
 // new directory.
+#include "exporters/wandb/offline/offline.h"
+
 #include "exporters/wandb/offline/parts.h"
+#include "exporters/wandb/record.h"
 
 #include "base/hash/crc32c.h"
 #include "base/log.h"
@@ -46,6 +49,7 @@ static bool tail_crc(const char *path, uint64_t length, uint32_t *crc) {
 }
 
 void run_mark(const struct wandb_offline *offline, struct offline_run *run) {
+    assert(run->kept.length > 0);
     char *path = run_log_path(offline, run);
     if (!tail_crc(path, run->kept.length, &run->tail_crc))
         run->tail_crc = 0; // it is gone; resuming will find that too
@@ -103,12 +107,12 @@ static enum status run_resume(struct wandb_offline *offline, const struct cookie
     bool same = tail_crc(path, run->kept.length, &crc) && crc == cookie->tail_crc;
     enum status status = STATUS_OK;
     if (same)
-        status = files_cut(offline, run, run->kept.length, error);
+        status = files_cut(offline, run, error);
     else if (!run->kept.finished)
-        log_write(LOG_WARN, (struct log_site){"C3606", offline->site},
-                  "%.300s is not there as it was at the last checkpoint; its run goes on in a new "
-                  "directory.",
-                  path);
+        log_write(
+            LOG_WARN, (struct log_site){"C3606", offline->site},
+            "%.300s has changed since the last checkpoint; its run continues in a new directory",
+            path);
     memory_give(path);
     if (!same && !run->kept.finished)
         run_drop(offline, offline->run_count - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which runs are being written, in which directories, and when does one begin?
+// Begins run directories and remembers which are being written.
 //
 // A few hundred bytes for each run, at most twice max_runs of them; one that was not written to for
 // longest is forgotten first, and goes on in a new directory if it is heard of again.
@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "exporters/wandb/record.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -15,12 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    RUNS_FIRST = 16,
-    NAME_TRIES_MAX = 3600,
-    REPLACED_MAX = 99,
-    NAME_MAX_SIZE = 64 + WANDB_RUN_ID_MAX
-};
+enum { NAME_TRIES_MAX = 3600, REPLACED_MAX = 99, NAME_MAX_SIZE = 64 + WANDB_RUN_ID_MAX };
 #define NS_PER_S    UINT64_C(1000000000)
 #define NAME_PREFIX "offline-run-"
 
@@ -34,6 +30,7 @@ struct offline_run *run_find(const struct wandb_offline *offline, struct slice i
 }
 
 void run_drop(struct wandb_offline *offline, uint32_t index) {
+    assert(index < offline->run_count);
     buffer_release(&offline->runs[index]->pending);
     wandb_values_release(&offline->runs[index]->summary);
     memory_give(offline->runs[index]);
@@ -44,12 +41,11 @@ void run_drop(struct wandb_offline *offline, uint32_t index) {
 
 struct offline_run *run_add(struct wandb_offline *offline, struct slice id) {
     assert(id.size <= WANDB_RUN_ID_MAX);
-    if (offline->run_count == offline->run_capacity) {
-        offline->run_capacity = offline->run_capacity == 0 ? RUNS_FIRST : offline->run_capacity * 2;
-        offline->runs = memory_resize(offline->runs, offline->run_capacity * sizeof *offline->runs);
-    }
+    offline->runs = memory_room(offline->runs, &offline->run_capacity, offline->run_count,
+                                sizeof *offline->runs);
     struct offline_run *run = memory_zero(1, sizeof *run);
     memcpy(run->id, id.data, id.size);
+    run->offline = offline;
     buffer_init(&run->pending, OFFLINE_BUFFER_MAX);
     run->used = offline->clock;
     offline->runs[offline->run_count++] = run;
@@ -71,9 +67,11 @@ void runs_trim(struct wandb_offline *offline) {
                 oldest = i;
         run_drop(offline, oldest);
     }
+    assert(offline->run_count <= offline->run_max);
 }
 
 static void name_format(const struct offline_run *run, char name[NAME_MAX_SIZE]) {
+    assert(run->id[0] != '\0' && strchr(run->id, '/') == NULL);
     struct tm parts;
     time_t seconds = (time_t)run->name_s;
     size_t size = sizeof NAME_PREFIX - 1;
@@ -87,13 +85,13 @@ static void name_format(const struct offline_run *run, char name[NAME_MAX_SIZE])
 char *run_directory(const struct wandb_offline *offline, const struct offline_run *run) {
     char name[NAME_MAX_SIZE];
     name_format(run, name);
-    return path_of(offline->directory, slice_of(name));
+    return wandb_text("%s/%s", offline->directory, name);
 }
 
 char *run_part(const struct wandb_offline *offline, const struct offline_run *run,
                const char *part) {
     char *directory = run_directory(offline, run);
-    char *path = path_of(directory, slice_of(part));
+    char *path = wandb_text("%s/%s", directory, part);
     memory_give(directory);
     return path;
 }
@@ -127,58 +125,31 @@ static enum status set_aside(const struct wandb_offline *offline, const struct o
     char name[NAME_MAX_SIZE], other[NAME_MAX_SIZE + 32];
     enum status status = STATUS_OK;
     name_format(run, name);
-    char *from = path_of(offline->directory, slice_of(name));
+    char *from = wandb_text("%s/%s", offline->directory, name);
     bool there = access(from, F_OK) == 0;
     for (int number = 1; there && status == STATUS_OK; number++) {
         if (number > REPLACED_MAX) {
-            status = error_set(error, STATUS_CANNOT_CREATE,
-                               "%.300s is there already, and replaced-%s.1 to .%d as well; sync "
-                               "or remove some of them",
-                               from, name, REPLACED_MAX);
+            status = error_set(
+                error, STATUS_CANNOT_CREATE,
+                "%.300s exists, and so do replaced-%s.1 to .%d; sync or remove some of them", from,
+                name, REPLACED_MAX);
             break;
         }
         snprintf(other, sizeof other, "replaced-%s.%d", name, number);
-        char *to = path_of(offline->directory, slice_of(other));
+        char *to = wandb_text("%s/%s", offline->directory, other);
         if (access(to, F_OK) != 0) {
             there = false;
             if (rename(from, to) != 0)
                 status = error_set_os(error, STATUS_IO, errno, "renaming %.300s", from);
             else
                 log_write(LOG_WARN, (struct log_site){"C3601", offline->site},
-                          "%.300s was there already; it is %s now, and the run is written anew.",
+                          "%.300s existed already; it was renamed to %s, and the run starts again",
                           from, other);
         }
         memory_give(to);
     }
     memory_give(from);
     return status;
-}
-
-struct offline_about run_about(struct wandb_offline *offline, struct offline_run *run) {
-    return (struct offline_about){
-        .config = offline->config,
-        .run = slice_of(run->id),
-        .start_ns = run->start_ns,
-        .number = run->now.records + 1,
-        .length = run->now.length,
-        .out = &run->pending,
-        .scratch = &offline->scratch,
-        .text = &offline->text,
-    };
-}
-
-void run_take(struct wandb_offline *offline, struct offline_run *run,
-              const struct offline_about *about, size_t pending_before) {
-    if (!run->pending.failed) {
-        run->now.length = about->length;
-        run->now.records = about->number - 1;
-        return;
-    }
-    run->pending.size = pending_before;
-    run->pending.failed = false;
-    log_write(LOG_WARN, (struct log_site){"C3602", offline->site},
-              "a record of the run %s has more than %d MiB and is left out.", run->id,
-              OFFLINE_BUFFER_MAX >> 20);
 }
 
 // Names tell seconds apart, and what begins later must sort later. An export of a finished run
@@ -224,10 +195,8 @@ static enum status run_begin(struct wandb_offline *offline, const struct wandb_r
     }
     if (status != STATUS_OK)
         return status;
-    struct offline_about about = run_about(offline, run);
-    offline_write_header(&about);
-    offline_write_run(&about, announced ? record : NULL, resumes);
-    run_take(offline, run, &about, 0);
+    offline_write_header(run);
+    offline_write_run(run, announced ? record : NULL, resumes);
     return STATUS_OK;
 }
 
@@ -238,13 +207,13 @@ enum status run_touch(struct wandb_offline *offline, const struct wandb_record *
                  (run->now.finished || run->incarnation != record->incarnation);
     if (run != NULL && !again && !run->touched) {
         // What a failed call could not cut off goes now.
-        enum status status = files_cut(offline, run, run->kept.length, error);
+        enum status status = files_cut(offline, run, error);
         if (status != STATUS_OK && status != STATUS_NOT_FOUND)
             return status;
         if (status == STATUS_NOT_FOUND) {
             log_write(LOG_WARN, (struct log_site){"C3603", offline->site},
-                      "the log of the run %s was taken away or cut; what follows goes into a new "
-                      "directory.",
+                      "the log of the run %s was removed or truncated; the run continues in a new "
+                      "directory",
                       run->id);
             again = true;
         }

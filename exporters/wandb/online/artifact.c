@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the files of an artifact become one on the server?
+// Uploads an artifact.
 //
 // createArtifact with the digest of all files; when the server has none like it, addresses for
 // them, each uploaded, then the manifest, then commitArtifact. Files are copied into one unlinked
@@ -8,6 +8,7 @@
 #include "exporters/wandb/online/artifact.h"
 
 #include "base/memory.h"
+#include "exporters/wandb/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +77,7 @@ static enum status copy_files(struct wandb_artifact *artifact, struct slice path
 
 enum status wandb_artifact_prepare(struct wandb_artifact *artifact,
                                    const struct wandb_record *record, struct error *error) {
+    assert(record->kind == WANDB_TABLE || record->kind == WANDB_ARTIFACT);
     wandb_artifact_release(artifact);
     artifact->sequence = record->sequence;
     enum status status = STATUS_OK;
@@ -96,25 +98,21 @@ enum status wandb_artifact_prepare(struct wandb_artifact *artifact,
 
 // -- creating it ----------------------------------------------------------------------------------
 
-static void text_member(struct wandb_query *query, const char *key, struct slice text) {
-    json_key(&query->json, key);
-    json_slice(&query->json, text);
-}
-
-static void created_take(struct wandb_artifact *artifact, const json_t *data, bool *committed,
-                         bool *understood) {
+// False when it is not what it should be.
+static bool created_take(struct wandb_artifact *artifact, const json_t *data, bool *committed) {
+    assert(artifact->id == NULL && artifact->stage == ARTIFACT_CREATE);
     const json_t *made = wandb_json_at(data, "createArtifact", "artifact", NULL);
     const char *id = wandb_json_text(made, "id", NULL);
     const char *state = wandb_json_text(made, "state", NULL);
     const char *base = wandb_json_text(made, "artifactSequence", "latestArtifact", "id", NULL);
-    *understood = id != NULL && state != NULL;
-    if (!*understood)
-        return;
+    if (id == NULL || state == NULL)
+        return false;
     artifact->id = memory_copy_text(id, strlen(id));
     if (base != NULL)
         artifact->base_id = memory_copy_text(base, strlen(base));
     *committed = strcmp(state, "COMMITTED") == 0;
     artifact->stage = ARTIFACT_FILES;
+    return true;
 }
 
 static enum wandb_answer not_understood(const char *name, struct error *error) {
@@ -135,47 +133,41 @@ static enum wandb_answer create(struct wandb_artifact *artifact, struct wandb_cl
     media_append_artifact_name(&name, record);
     wandb_query_begin(&query, "createArtifact", document);
     struct json_writer *json = &query.json;
-    json_key(json, "input");
-    json_object_open(json);
     wandb_query_text(&query, "entityName", names->entity);
     wandb_query_text(&query, "projectName", names->project);
     wandb_query_text(&query, "runName", names->run);
-    text_member(&query, "artifactTypeName",
-                record->kind == WANDB_TABLE ? SLICE("run_table") : record->type);
-    text_member(&query, "artifactCollectionName", buffer_slice(&name));
+    wandb_query_slice(&query, "artifactTypeName",
+                      record->kind == WANDB_TABLE ? SLICE("run_table") : record->type);
+    wandb_query_slice(&query, "artifactCollectionName", buffer_slice(&name));
     wandb_query_text(&query, "digest", artifact->digest);
     wandb_query_text(&query, "digestAlgorithm", "MANIFEST_MD5");
-    json_key(json, "aliases");
-    json_array_open(json);
+    json_field_array_open(json, "aliases");
     json_object_open(json);
-    text_member(&query, "artifactCollectionName", buffer_slice(&name));
+    wandb_query_slice(&query, "artifactCollectionName", buffer_slice(&name));
     wandb_query_text(&query, "alias", "latest");
     json_object_close(json);
     json_array_close(json);
-    text_member(&query, "clientID", record->client_id);
-    text_member(&query, "sequenceClientID", record->sequence_client_id);
-    json_key(json, "enableDigestDeduplication");
-    json_bool(json, true);
-    json_key(json, "historyStep");
+    wandb_query_slice(&query, "clientID", record->client_id);
+    wandb_query_slice(&query, "sequenceClientID", record->sequence_client_id);
+    json_field_bool(json, "enableDigestDeduplication", true);
     if (history_step == 0)
-        json_put_null(json);
+        json_field_null(json, "historyStep");
     else
-        json_uint(json, history_step);
-    json_object_close(json);
+        json_field_uint(json, "historyStep", history_step);
     buffer_release(&name);
     json_t *data;
-    bool understood = true;
     enum wandb_answer answer = wandb_query_send(client, &query, &data, error);
-    if (answer == WANDB_DONE)
-        created_take(artifact, data, committed, &understood);
+    if (answer == WANDB_DONE && !created_take(artifact, data, committed))
+        answer = not_understood("createArtifact", error);
     json_decref(data);
-    return understood ? answer : not_understood("createArtifact", error);
+    return answer;
 }
 
 // -- uploading its files --------------------------------------------------------------------------
 
 static enum wandb_answer ask_addresses(struct wandb_artifact *artifact, struct wandb_client *client,
                                        struct error *error) {
+    assert(artifact->next < artifact->files.count && artifact->addresses == NULL);
     static const char document[] =
         "mutation($input:CreateArtifactFilesInput!){createArtifactFiles(input:$input){"
         "files{edges{node{uploadUrl uploadHeaders artifact{id}}}}}}";
@@ -185,10 +177,7 @@ static enum wandb_answer ask_addresses(struct wandb_artifact *artifact, struct w
                        : artifact->next + ADDRESSES_AT_ONCE;
     wandb_query_begin(&query, "createArtifactFiles", document);
     struct json_writer *json = &query.json;
-    json_key(json, "input");
-    json_object_open(json);
-    json_key(json, "artifactFiles");
-    json_array_open(json);
+    json_field_array_open(json, "artifactFiles");
     for (uint32_t i = artifact->next; i < end; i++) {
         json_object_open(json);
         wandb_query_text(&query, "artifactID", artifact->id);
@@ -198,12 +187,9 @@ static enum wandb_answer ask_addresses(struct wandb_artifact *artifact, struct w
     }
     json_array_close(json);
     wandb_query_text(&query, "storageLayout", "V2");
-    json_object_close(json);
     json_t *data;
     enum wandb_answer answer = wandb_query_send(client, &query, &data, error);
     const json_t *edges = wandb_json_at(data, "createArtifactFiles", "files", "edges", NULL);
-    json_decref(artifact->addresses);
-    artifact->addresses = NULL;
     if (answer == WANDB_DONE && json_array_size(edges) != end - artifact->next)
         answer = not_understood("createArtifactFiles", error);
     if (answer == WANDB_DONE) {
@@ -224,8 +210,7 @@ static enum wandb_answer perhaps_renew(struct wandb_artifact *artifact, struct w
                                        enum wandb_answer answer) {
     if (answer != WANDB_DONE)
         forget_addresses(artifact);
-    if (answer != WANDB_REFUSED || artifact->renewed ||
-        wandb_http_reply(client->http)->status != 403)
+    if (answer != WANDB_REFUSED || artifact->renewed || client->http.reply->status != 403)
         return answer;
     artifact->renewed = true;
     return WANDB_DONE;
@@ -233,16 +218,17 @@ static enum wandb_answer perhaps_renew(struct wandb_artifact *artifact, struct w
 
 static enum wandb_answer upload_next(struct wandb_artifact *artifact, struct wandb_client *client,
                                      const struct wandb_record *record, struct error *error) {
+    assert(artifact->next < artifact->files.count && artifact->next >= artifact->addresses_from);
     uint32_t next = artifact->next;
     const struct media_file *file = &artifact->files.files[next];
     const json_t *node = json_object_get(
         json_array_get(artifact->addresses, next - artifact->addresses_from), "node");
     const char *url = wandb_json_text(node, "uploadUrl", NULL);
     const char *birth = wandb_json_text(node, "artifact", "id", NULL);
-    struct wandb_upload upload = {.file = -1, .bytes = record->artifact_file};
+    struct http_call upload = {.body = record->artifact_file};
     if (file->source != NULL)
-        upload = (struct wandb_upload){
-            .file = artifact->copy, .offset = artifact->next_offset, .size = file->size};
+        upload = (struct http_call){
+            .file = artifact->copy, .file_offset = artifact->next_offset, .file_size = file->size};
     // Without an address the server has these bytes already.
     if (url != NULL) {
         enum wandb_answer answer =
@@ -281,24 +267,18 @@ static void manifest_append(const struct wandb_artifact *artifact, struct buffer
     struct json_writer json;
     json_begin(&json, out, 0);
     json_object_open(&json);
-    json_key(&json, "version");
-    json_int(&json, 1);
-    json_key(&json, "storagePolicy");
-    json_text(&json, "wandb-storage-policy-v1");
+    json_field_int(&json, "version", 1);
+    json_field_text(&json, "storagePolicy", "wandb-storage-policy-v1");
     json_key(&json, "storagePolicyConfig");
     json_raw(&json, SLICE("{\"storageLayout\":\"V2\"}"));
-    json_key(&json, "contents");
-    json_object_open(&json);
+    json_field_object_open(&json, "contents");
     for (uint32_t i = 0; i < artifact->files.count; i++) {
         const struct media_file *file = &artifact->files.files[i];
-        json_key(&json, file->name);
-        json_object_open(&json);
-        json_key(&json, "digest");
-        json_text(&json, file->md5);
-        json_key(&json, "size");
-        json_uint(&json, file->size);
-        json_key(&json, "birthArtifactID");
-        json_text(&json, artifact->births[i] != NULL ? artifact->births[i] : artifact->id);
+        json_field_object_open(&json, file->name);
+        json_field_text(&json, "digest", file->md5);
+        json_field_uint(&json, "size", file->size);
+        json_field_text(&json, "birthArtifactID",
+                        artifact->births[i] != NULL ? artifact->births[i] : artifact->id);
         json_object_close(&json);
     }
     json_object_close(&json);
@@ -314,8 +294,6 @@ static enum wandb_answer manifest_address(struct wandb_artifact *artifact,
         "artifactManifest{id file{uploadUrl uploadHeaders}}}}";
     struct wandb_query query;
     wandb_query_begin(&query, "createArtifactManifest", document);
-    json_key(&query.json, "input");
-    json_object_open(&query.json);
     wandb_query_text(&query, "artifactID", artifact->id);
     wandb_query_text(&query, "baseArtifactID", artifact->base_id);
     wandb_query_text(&query, "name", "wandb_manifest.json");
@@ -324,12 +302,12 @@ static enum wandb_answer manifest_address(struct wandb_artifact *artifact,
     wandb_query_text(&query, "projectName", names->project);
     wandb_query_text(&query, "runName", names->run);
     wandb_query_text(&query, "type", "FULL");
-    json_object_close(&query.json);
     return wandb_query_send(client, &query, data, error);
 }
 
 static enum wandb_answer manifest_step(struct wandb_artifact *artifact, struct wandb_client *client,
                                        const struct wandb_run_names *names, struct error *error) {
+    assert(artifact->next == artifact->files.count);
     struct buffer manifest;
     char md5[MEDIA_MD5_SIZE];
     json_t *data = NULL;
@@ -342,18 +320,14 @@ static enum wandb_answer manifest_step(struct wandb_artifact *artifact, struct w
     const char *url = wandb_json_text(file, "uploadUrl", NULL);
     if (answer == WANDB_DONE && file == NULL)
         answer = not_understood("createArtifactManifest", error);
-    struct wandb_upload upload = {.file = -1, .bytes = buffer_slice(&manifest)};
-    if (answer == WANDB_DONE && url != NULL) {
+    struct http_call upload = {.body = buffer_slice(&manifest)};
+    if (answer == WANDB_DONE && url != NULL)
         answer = wandb_upload_send(client, "uploading the manifest of an artifact", url,
                                    json_object_get(file, "uploadHeaders"), &upload, error);
-        bool failed = answer != WANDB_DONE;
-        answer = perhaps_renew(artifact, client, answer);
-        if (failed && answer == WANDB_DONE)
-            goto out; // asked for again at the next step
-    }
     if (answer == WANDB_DONE)
         artifact->stage = ARTIFACT_COMMIT;
-out:
+    else if (url != NULL) // perhaps asked for again at the next step
+        answer = perhaps_renew(artifact, client, answer);
     json_decref(data);
     buffer_release(&manifest);
     return answer;
@@ -361,6 +335,7 @@ out:
 
 static enum wandb_answer commit(const struct wandb_artifact *artifact, struct wandb_client *client,
                                 bool *committed, struct error *error) {
+    assert(artifact->id != NULL);
     static const char document[] =
         "mutation($id:ID!){commitArtifact(input:{artifactID:$id}){"
         "artifact{id state}}}";
@@ -378,6 +353,7 @@ enum wandb_answer wandb_artifact_step(struct wandb_artifact *artifact, struct wa
                                       const struct wandb_run_names *names,
                                       const struct wandb_record *record, uint64_t history_step,
                                       bool *committed, struct error *error) {
+    assert(artifact->sequence == record->sequence && artifact->tries < WANDB_TRIES_MAX);
     enum wandb_answer answer = WANDB_REFUSED;
     *committed = false;
     switch (artifact->stage) {

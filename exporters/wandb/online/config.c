@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the config of a run hold, and which of its charts and tables are really there?
+// Makes the config of a run, without the charts whose tables could not be uploaded.
 //
 // What others put into the config stays; `_wandb` gets our charts, `culprit` where our rows begin.
 // At most WANDB_LEFT_OUT_MAX tables and pages that could not be uploaded are known at a time.
@@ -7,7 +7,9 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text/cut.h"
 #include "base/text/json_write.h"
+#include "exporters/wandb/record.h"
 #include "exporters/wandb/table.h"
 
 #include <inttypes.h>
@@ -19,9 +21,9 @@ static bool chart_is_empty(const struct wandb_run *run, struct slice key) {
         struct buffer table;
         buffer_init(&table, 1 << 20);
         json_append_string(&table, slice_of(run->left_out[i].key));
-        bool same = table.size == key.size - 1 + ending.size &&
-                    memcmp(table.data, key.data, key.size - 1) == 0 &&
-                    memcmp(table.data + key.size - 1, ending.data, ending.size) == 0;
+        struct slice rest = buffer_slice(&table);
+        bool same =
+            text_skip(&rest, (struct slice){key.data, key.size - 1}) && slice_equal(rest, ending);
         buffer_release(&table);
         if (same)
             return true;
@@ -31,21 +33,15 @@ static bool chart_is_empty(const struct wandb_run *run, struct slice key) {
 
 static void charts_append(const struct wandb_run *run, struct slice old, struct buffer *out) {
     struct wandb_values charts = {0};
-    struct slice members = buffer_slice(&run->visualize), key, value;
     wandb_values_apply(&charts, old, false);
-    wandb_values_apply(&charts, members, false);
+    wandb_values_apply(&charts, buffer_slice(&run->visualize), false);
     for (uint32_t i = 0; i < charts.count; i++) {
-        key = (struct slice){charts.items[i].key, charts.items[i].key_size};
-        value = (struct slice){"", 0};
+        struct slice key = {charts.items[i].key, charts.items[i].key_size};
         if (chart_is_empty(run, key))
-            wandb_values_set(&charts, key, value);
+            wandb_values_set(&charts, key, SLICE(""));
     }
     wandb_values_append(&charts, out);
     wandb_values_release(&charts);
-}
-
-static void set_text(struct wandb_values *values, const char *key, struct slice value) {
-    wandb_values_set(values, slice_of(key), value);
 }
 
 static void wandb_part_append(const struct wandb_run *run, struct slice old, struct buffer *out) {
@@ -55,11 +51,11 @@ static void wandb_part_append(const struct wandb_run *run, struct slice old, str
     buffer_init(&charts, WANDB_VALUES_BYTES_MAX);
     wandb_values_apply(&values, inside, false);
     if (wandb_member_find(inside, "t").size == 0)
-        set_text(&values, "\"t\"", SLICE("{\"13\":\"linux-x86_64\"}"));
+        wandb_values_set(&values, SLICE("\"t\""), SLICE("{\"13\":\"linux-x86_64\"}"));
     if (wandb_member_find(inside, "m").size == 0)
-        set_text(&values, "\"m\"", SLICE("[]"));
+        wandb_values_set(&values, SLICE("\"m\""), SLICE("[]"));
     charts_append(run, wandb_object_inside(wandb_member_find(inside, "visualize")), &charts);
-    set_text(&values, "\"visualize\"", buffer_slice(&charts));
+    wandb_values_set(&values, SLICE("\"visualize\""), buffer_slice(&charts));
     buffer_append_text(out, "{\"value\":");
     wandb_values_append(&values, out);
     buffer_append_char(out, '}');
@@ -91,11 +87,11 @@ void wandb_config_append(const struct wandb_run *run, struct buffer *out) {
     buffer_init(&part, WANDB_VALUES_BYTES_MAX);
     wandb_values_apply(&values, old, false);
     wandb_part_append(run, wandb_object_inside(wandb_member_find(old, "_wandb")), &part);
-    set_text(&values, "\"_wandb\"", buffer_slice(&part));
+    wandb_values_set(&values, SLICE("\"_wandb\""), buffer_slice(&part));
     if (run->incarnation != 0) {
         buffer_reset(&part);
         culprit_part_append(run, &part);
-        set_text(&values, "\"culprit\"", buffer_slice(&part));
+        wandb_values_set(&values, SLICE("\"culprit\""), buffer_slice(&part));
     }
     wandb_values_append(&values, out);
     buffer_release(&part);
@@ -113,6 +109,7 @@ bool wandb_run_leaves_out(const struct wandb_run *run, uint64_t sequence) {
 
 void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,
                          const struct wandb_record *record, const struct error *why) {
+    assert(run->left_out_count <= WANDB_LEFT_OUT_MAX);
     log_write(LOG_ERROR, (struct log_site){"C3404", online->site},
               "\"%.*s\" is left out of run %s: %s", (int)record->key.size, record->key.data,
               run->id, why->message);
@@ -127,5 +124,6 @@ void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,
     }
     run->left_out[run->left_out_count++] = (struct wandb_left_out){
         record->sequence, memory_copy_text(record->key.data, record->key.size)};
+    assert(run->left_out_count <= WANDB_LEFT_OUT_MAX);
     run->config_is_stale = run->config_is_stale || record->kind == WANDB_TABLE;
 }

@@ -1,56 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the tables and pages of a segment become files of the run?
+// Uploads the tables and pages of a segment as files of the run.
 //
 // One createRunFiles names all that are missing (at most 500 at a time), then each is uploaded.
 // Their names hold a checksum, so nothing is ever replaced by something else.
 #include "exporters/wandb/online/parts.h"
+#include "exporters/wandb/record.h"
 
 enum { FILES_AT_ONCE = 500, PATH_MAX_BYTES = 64 * 1024 };
 
-struct slice wandb_media_file(const struct wandb_record *record, uint64_t step, struct buffer *html,
-                              struct buffer *path, char sha256[]) {
-    struct slice file = record->file;
-    if (record->kind == WANDB_HTML) {
-        buffer_reset(html);
-        media_append_html(html, record->file);
-        file = buffer_slice(html);
-    }
-    media_sha256(file, sha256);
-    buffer_reset(path);
-    media_append_path(path, record, step, sha256);
-    return file;
-}
-
-// A file that is to be uploaded, while they are stepped through.
-struct missing_file {
-    struct slice at;
-    struct wandb_place_in_run place;
-    struct wandb_record record;
-    uint64_t step;
-};
-
-static struct missing_file missing_begin(const struct wandb_run *run,
-                                         const struct wandb_segment *segment) {
-    return (struct missing_file){.at = segment->records, .place = run->place};
-}
-
+// Steps to the next record whose file is to be uploaded.
 static bool missing_next(const struct wandb_run *run, const struct wandb_segment *segment,
-                         struct missing_file *file) {
-    struct wandb_record *record = &file->record;
-    while (wandb_segment_next(run, segment, &file->at, run->stream_done, record)) {
-        file->step = wandb_step_at(run, &file->place, record);
-        bool known = wandb_record_is_row(record) && wandb_row_is_known(run, record);
-        wandb_place_pass(run, record, &file->place);
-        if ((record->kind == WANDB_TABLE || record->kind == WANDB_HTML) && !known &&
+                         struct wandb_cursor *cursor) {
+    const struct wandb_record *record = &cursor->record;
+    while (wandb_cursor_next(run, segment, cursor))
+        if ((record->kind == WANDB_TABLE || record->kind == WANDB_HTML) && !cursor->is_known &&
             record->sequence > run->files_done && !wandb_run_leaves_out(run, record->sequence))
             return true;
-    }
     return false;
 }
 
 static enum wandb_answer ask_addresses(struct wandb_online *online, const struct wandb_run *run,
                                        const struct wandb_segment *segment, json_t **data,
                                        struct error *error) {
+    assert(run->begun && run->name != NULL);
     static const char document[] =
         "mutation($input:CreateRunFilesInput!){createRunFiles(input:$input){"
         "uploadHeaders files{name uploadUrl}}}";
@@ -59,20 +31,16 @@ static enum wandb_answer ask_addresses(struct wandb_online *online, const struct
     char sha256[MEDIA_SHA256_SIZE];
     buffer_init(&path, PATH_MAX_BYTES);
     wandb_query_begin(&query, "createRunFiles", document);
-    json_key(&query.json, "input");
-    json_object_open(&query.json);
     wandb_query_text(&query, "entityName", run->entity);
     wandb_query_text(&query, "projectName", run->project);
     wandb_query_text(&query, "runName", run->name);
-    json_key(&query.json, "files");
-    json_array_open(&query.json);
-    struct missing_file file = missing_begin(run, segment);
+    json_field_array_open(&query.json, "files");
+    struct wandb_cursor file = wandb_cursor_begin(run, segment);
     for (unsigned i = 0; i < FILES_AT_ONCE && missing_next(run, segment, &file); i++) {
-        wandb_media_file(&file.record, file.step, &online->text, &path, sha256);
+        media_run_file(&file.record, file.step, &online->text, &path, sha256);
         json_slice(&query.json, buffer_slice(&path));
     }
     json_array_close(&query.json);
-    json_object_close(&query.json);
     buffer_release(&path);
     return wandb_query_send(&online->client, &query, data, error);
 }
@@ -89,15 +57,26 @@ static const json_t *file_named(const json_t *answer, struct slice path) {
     return NULL;
 }
 
+// The file of that record is at hand now: its failures are counted.
+static void file_is(struct wandb_online *online, uint64_t sequence) {
+    assert(sequence > 0);
+    if (online->file_sequence == sequence)
+        return;
+    online->file_sequence = sequence;
+    online->file_tries = 0;
+    online->file_renewed = false;
+}
+
 // DONE also when it was given up. `*address_is_old`: ask for addresses again.
 static enum wandb_answer upload(struct wandb_online *online, struct wandb_run *run,
-                                const struct missing_file *file, const json_t *answer_data,
+                                const struct wandb_cursor *file, const json_t *answer_data,
                                 bool *address_is_old, struct error *error) {
+    assert(file->record.sequence > run->files_done);
     struct buffer path;
     char sha256[MEDIA_SHA256_SIZE];
     const struct wandb_record *record = &file->record;
     buffer_init(&path, PATH_MAX_BYTES);
-    struct slice bytes = wandb_media_file(record, file->step, &online->text, &path, sha256);
+    struct slice bytes = media_run_file(record, file->step, &online->text, &path, sha256);
     const json_t *there = file_named(answer_data, buffer_slice(&path));
     const char *url = wandb_json_text(there, "uploadUrl", NULL);
     buffer_release(&path);
@@ -106,19 +85,15 @@ static enum wandb_answer upload(struct wandb_online *online, struct wandb_run *r
         error_set(error, STATUS_IO, "createRunFiles: the answer lacks a file");
         answer = WANDB_REFUSED;
     } else if (url != NULL) {
-        struct wandb_upload from = {.file = -1, .bytes = bytes};
+        struct http_call from = {.body = bytes};
         answer = wandb_upload_send(&online->client, "uploading a file of the run", url,
                                    json_object_get(answer_data, "uploadHeaders"), &from, error);
     }
-    if (online->file_sequence != record->sequence) {
-        online->file_sequence = record->sequence;
-        online->file_tries = 0;
-        online->file_renewed = false;
-    }
+    file_is(online, record->sequence);
     if (answer == WANDB_LATER && ++online->file_tries < WANDB_TRIES_MAX)
         return answer;
     if (answer == WANDB_REFUSED && there != NULL && !online->file_renewed &&
-        wandb_http_reply(online->client.http)->status == 403) {
+        online->client.http.reply->status == 403) {
         online->file_renewed = *address_is_old = true;
         return WANDB_DONE;
     }
@@ -132,7 +107,7 @@ static enum wandb_answer upload(struct wandb_online *online, struct wandb_run *r
 // None of the files that are missing can be had.
 static void leave_all_out(struct wandb_online *online, struct wandb_run *run,
                           const struct wandb_segment *segment, const struct error *why) {
-    struct missing_file file = missing_begin(run, segment);
+    struct wandb_cursor file = wandb_cursor_begin(run, segment);
     while (missing_next(run, segment, &file))
         wandb_run_leave_out(online, run, &file.record, why);
 }
@@ -140,11 +115,7 @@ static void leave_all_out(struct wandb_online *online, struct wandb_run *run,
 static enum wandb_answer addresses_failed(struct wandb_online *online, struct wandb_run *run,
                                           const struct wandb_segment *segment, uint64_t first,
                                           enum wandb_answer answer, const struct error *error) {
-    if (online->file_sequence != first) {
-        online->file_sequence = first;
-        online->file_tries = 0;
-        online->file_renewed = false;
-    }
+    file_is(online, first);
     if (answer == WANDB_LATER && ++online->file_tries < WANDB_TRIES_MAX)
         return answer;
     leave_all_out(online, run, segment, error);
@@ -155,7 +126,7 @@ static enum wandb_answer addresses_failed(struct wandb_online *online, struct wa
 enum wandb_answer wandb_run_files(struct wandb_online *online, struct wandb_run *run,
                                   const struct wandb_segment *segment, struct error *error) {
     for (;;) {
-        struct missing_file file = missing_begin(run, segment);
+        struct wandb_cursor file = wandb_cursor_begin(run, segment);
         json_t *data = NULL;
         bool address_is_old = false;
         if (!missing_next(run, segment, &file))

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which runs are there, and what of the records at hand is still to be done for each?
+// Carries out the records of each run, and remembers how far each has come.
 //
 // Records of a run are taken in segments from one RUN to the next or to FINISH. A segment is done
 // in the order that W&B wants: the run, artifacts, files, then rows and summary. Each part
 // remembers how far it came, so that after a failure the same records go on where it broke off.
 // Records are stepped through a few times for each run; nothing is copied.
+#include "exporters/wandb/online/online.h"
+
 #include "exporters/wandb/online/parts.h"
+#include "exporters/wandb/record.h"
+#include "pipeline/component/component.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -17,43 +21,39 @@ enum { RUNS_SPARE = 8, BODY_MAX = 64 << 20, LINE_BUFFER_MAX = 32 << 20 };
 
 // -- records --------------------------------------------------------------------------------------
 
-bool wandb_record_is_row(const struct wandb_record *record) {
+static bool is_row(const struct wandb_record *record) {
     return record->kind == WANDB_ROW || record->kind == WANDB_TABLE || record->kind == WANDB_HTML;
-}
-
-bool wandb_row_is_known(const struct wandb_run *run, const struct wandb_record *record) {
-    return run->known_until > 0 && (double)record->time_ns / 1e9 <= run->known_until;
-}
-
-void wandb_place_pass(const struct wandb_run *run, const struct wandb_record *record,
-                      struct wandb_place_in_run *place) {
-    if (!wandb_record_is_row(record))
-        return;
-    place->rows = record->row + 1;
-    place->skipped += wandb_row_is_known(run, record);
-}
-
-uint64_t wandb_step_at(const struct wandb_run *run, const struct wandb_place_in_run *place,
-                       const struct wandb_record *record) {
-    uint64_t rows = wandb_record_is_row(record) ? record->row : place->rows;
-    int64_t step = run->step_base + (int64_t)(rows - place->skipped);
-    return step < 0 ? 0 : (uint64_t)step;
 }
 
 static bool belongs_to(const struct wandb_run *run, const struct wandb_record *record) {
     return slice_equal(record->run, slice_of(run->id));
 }
 
-bool wandb_segment_next(const struct wandb_run *run, const struct wandb_segment *segment,
-                        struct slice *at, uint64_t after, struct wandb_record *record) {
-    while (wandb_record_read(at, record)) {
-        if (record->sequence > segment->last)
+struct wandb_cursor wandb_cursor_begin(const struct wandb_run *run,
+                                       const struct wandb_segment *segment) {
+    return (struct wandb_cursor){.at = segment->records, .behind = run->place};
+}
+
+bool wandb_cursor_next(const struct wandb_run *run, const struct wandb_segment *segment,
+                       struct wandb_cursor *cursor) {
+    assert(cursor->behind.skipped <= cursor->behind.rows);
+    const struct wandb_record *record = &cursor->record;
+    do
+        if (!wandb_record_read(&cursor->at, &cursor->record) || record->sequence > segment->last)
             return false;
-        if (record->sequence > after && record->sequence >= segment->first &&
-            belongs_to(run, record))
-            return true;
-    }
-    return false;
+    while (record->sequence <= run->stream_done || record->sequence < segment->first ||
+           !belongs_to(run, record));
+    cursor->place = cursor->behind;
+    cursor->is_row = is_row(record);
+    cursor->is_known =
+        cursor->is_row && run->known_until > 0 && (double)record->time_ns / 1e9 <= run->known_until;
+    uint64_t rows = cursor->is_row ? record->row : cursor->place.rows;
+    int64_t step = run->step_base + (int64_t)(rows - cursor->place.skipped);
+    cursor->step = step < 0 ? 0 : (uint64_t)step;
+    if (cursor->is_row)
+        cursor->behind = (struct wandb_place_in_run){
+            .rows = record->row + 1, .skipped = cursor->place.skipped + cursor->is_known};
+    return true;
 }
 
 // The next records of the run that are not done; false when there are none.
@@ -74,7 +74,7 @@ static bool segment_find(const struct wandb_run *run, struct slice records,
         } else if (record.kind == WANDB_RUN) {
             break;
         }
-        if (!has_row && wandb_record_is_row(&record)) {
+        if (!has_row && is_row(&record)) {
             segment->first_row = record.row;
             has_row = true;
         }
@@ -85,6 +85,7 @@ static bool segment_find(const struct wandb_run *run, struct slice records,
             break;
         }
     }
+    assert(segment->first <= segment->last);
     return segment->first != 0;
 }
 
@@ -98,6 +99,7 @@ static struct wandb_run *run_find(const struct wandb_online *online, struct slic
 }
 
 static void run_remove(struct wandb_online *online, uint32_t index) {
+    assert(index < online->run_count);
     wandb_run_free(online->runs[index]);
     memmove(&online->runs[index], &online->runs[index + 1],
             (online->run_count - index - 1) * sizeof *online->runs);
@@ -119,6 +121,7 @@ static void run_make_room(struct wandb_online *online) {
 }
 
 struct wandb_run *wandb_online_add_run(struct wandb_online *online, struct slice id) {
+    assert(online->run_count <= online->run_max && run_find(online, id) == NULL);
     run_make_room(online);
     struct wandb_run *run = wandb_run_new(id);
     run->interval_ns = (uint64_t)online->config->post_interval.ns;
@@ -128,6 +131,7 @@ struct wandb_run *wandb_online_add_run(struct wandb_online *online, struct slice
 
 static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_run *run,
                                     const struct wandb_segment *segment, struct error *error) {
+    assert(segment->first > run->done && segment->first <= segment->last);
     enum wandb_answer answer = WANDB_DONE;
     bool begins = segment->begins && run->begun_sequence != segment->first;
     if (run->finished) {
@@ -149,6 +153,7 @@ static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_ru
     if (answer != WANDB_DONE)
         return answer;
     run->done = segment->last;
+    assert(run->stream_done >= run->done && !run->tail_is_due);
     run->finished = segment->finishes;
     return WANDB_DONE;
 }
@@ -186,7 +191,7 @@ static void all_done(struct wandb_online *online, struct slice records) {
             online->done = record.sequence;
     if (at.size > 0)
         log_write(LOG_ERROR, (struct log_site){"C3408", online->site},
-                  "%zu bytes of what waited for delivery are damaged and left out", at.size);
+                  "%zu bytes of queued records are damaged and left out", at.size);
     for (uint32_t i = online->run_count; i-- > 0;)
         if (online->runs[i]->finished)
             run_remove(online, i);
@@ -213,15 +218,15 @@ static enum wandb_answer heartbeats_do(struct wandb_online *online, struct error
 
 enum status wandb_online_open(struct wandb_online **out, const struct wandb_config *config,
                               const char *site, struct error *error) {
-    struct wandb_http *http;
-    enum status status = wandb_http_open(&http, config, site, error);
-    if (status != STATUS_OK)
-        return status;
     struct wandb_online *online = memory_zero(1, sizeof *online);
+    enum status status = wandb_http_open(&online->client.http, config, site, error);
+    if (status != STATUS_OK) {
+        memory_give(online);
+        return status;
+    }
     online->config = config;
     online->site = site;
     wandb_place_id(config, online->place);
-    online->client = (struct wandb_client){.http = http, .site = site};
     online->run_max = (uint32_t)config->max_runs + RUNS_SPARE;
     online->runs = memory_zero(online->run_max, sizeof *online->runs);
     online->artifact.copy = -1;
@@ -240,9 +245,10 @@ void wandb_online_close(struct wandb_online *online) {
     memory_give(online->runs);
     wandb_artifact_release(&online->artifact);
     buffer_release(&online->body);
+    assert(online->artifact.sequence == 0);
     buffer_release(&online->line);
     buffer_release(&online->text);
-    wandb_http_close(online->client.http);
+    wandb_http_close(&online->client.http);
     memory_give(online);
 }
 
@@ -253,7 +259,7 @@ enum status wandb_online_send(struct wandb_online *online, struct slice records,
     *outcome = (struct send_outcome){0};
     if (client->wait_until_ns > now) {
         outcome->retry_after_ns = client->wait_until_ns - now;
-        return error_set(error, STATUS_IO, "the server asked to be left alone for %.1f s more",
+        return error_set(error, STATUS_IO, "the server asked for a pause of %.1f s more",
                          (double)outcome->retry_after_ns / 1e9);
     }
     enum wandb_answer answer = records_do(online, records, error);
@@ -265,7 +271,7 @@ enum status wandb_online_send(struct wandb_online *online, struct slice records,
     if (answer == WANDB_DONE)
         return STATUS_OK;
     now = clock_monotonic_ns();
-    outcome->permanent = answer == WANDB_REFUSED;
+    outcome->sink_dead = answer == WANDB_REFUSED;
     if (client->wait_until_ns > now)
         outcome->retry_after_ns = client->wait_until_ns - now;
     return error->status == STATUS_OK ? STATUS_IO : error->status;
@@ -283,5 +289,6 @@ struct send_pace wandb_online_pace(const struct wandb_online *online) {
     }
     if (pace.again_ns < pace.not_before_ns)
         pace.again_ns = pace.not_before_ns;
+    assert(pace.not_before_ns <= pace.again_ns);
     return pace;
 }

@@ -4,10 +4,11 @@
 // One thread at a time (the exporter's). Nothing blocks longer than one request's timeout; each
 // call makes every request at most once, and what failed is made again when the same records come
 // again: what was done of them before is remembered and skipped. So waiting and repeating is the
-// sender's business. Protocol: docs of the exporter (wandb.md) name its sources.
+// sender's business. Protocol: docs of the exporter (README.md) name its sources.
 #pragma once
 
-#include "exporters/wandb/wandb.h"
+#include "exporters/wandb/options.h"
+#include "pipeline/component/component.h"
 
 struct wandb_online; // opaque; a few KiB, and for each run its summary and line counts
 

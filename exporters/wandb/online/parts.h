@@ -5,7 +5,8 @@
 #include "base/hash/digest.h"
 #include "exporters/wandb/members.h"
 #include "exporters/wandb/online/artifact.h"
-#include "exporters/wandb/online/online.h"
+#include "exporters/wandb/options.h"
+#include "exporters/wandb/record.h"
 
 enum { WANDB_LEFT_OUT_MAX = 256 };
 
@@ -79,48 +80,44 @@ struct wandb_segment {
     struct wandb_record end; // when `finishes`
 };
 
-// Steps through the segment's records behind `after`; `at` begins as the segment's records. Row
-// numbers are counted on the way when `place` is given: before a record is given out it tells where
-// that one stands.
-bool wandb_segment_next(const struct wandb_run *run, const struct wandb_segment *segment,
-                        struct slice *at, uint64_t after, struct wandb_record *record);
-bool wandb_record_is_row(const struct wandb_record *record);
-// Whether the server has this row already; then it is left out.
-bool wandb_row_is_known(const struct wandb_run *run, const struct wandb_record *record);
-void wandb_place_pass(const struct wandb_run *run, const struct wandb_record *record,
-                      struct wandb_place_in_run *place);
-// The step of a row; of another record the number of rows before it.
-uint64_t wandb_step_at(const struct wandb_run *run, const struct wandb_place_in_run *place,
-                       const struct wandb_record *record);
+// Steps through those records of a segment that were not posted, and tells where each stands.
+struct wandb_cursor {
+    struct wandb_record record;
+    uint64_t step; // of a row; of another record the number of rows before it
+    bool is_row;
+    bool is_known;                           // a row that the server has: it is left out
+    struct wandb_place_in_run place, behind; // of the record
+    struct slice at;                         // what follows
+};
+struct wandb_cursor wandb_cursor_begin(const struct wandb_run *run,
+                                       const struct wandb_segment *segment);
+bool wandb_cursor_next(const struct wandb_run *run, const struct wandb_segment *segment,
+                       struct wandb_cursor *cursor);
 
 // -- online.c
 struct wandb_run *wandb_online_add_run(struct wandb_online *online, struct slice id);
-// -- online_state.c
+// -- state.c
 void wandb_place_id(const struct wandb_config *config, char id[DIGEST_ID_SIZE]);
-// -- online_run.c
+// -- run.c
 struct wandb_run *wandb_run_new(struct slice id);
 void wandb_run_free(struct wandb_run *run);
 // Asks the server for the run and tells it that it begins or goes on.
 enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run *run,
                                   const struct wandb_segment *segment, struct error *error);
-// -- online_config.c
+// -- config.c
 // The run's config as the server shall have it, into `out`.
 void wandb_config_append(const struct wandb_run *run, struct buffer *out);
 bool wandb_run_leaves_out(const struct wandb_run *run, uint64_t sequence);
 // Remembers that the record's file is not there, and says so.
 void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,
                          const struct wandb_record *record, const struct error *why);
-// -- online_artifact.c, online_files.c, online_stream.c: each does its part of a segment
+// -- upload.c, files.c, stream.c: each does its part of a segment
 enum wandb_answer wandb_run_artifacts(struct wandb_online *online, struct wandb_run *run,
                                       const struct wandb_segment *segment, struct error *error);
 enum wandb_answer wandb_run_files(struct wandb_online *online, struct wandb_run *run,
                                   const struct wandb_segment *segment, struct error *error);
 enum wandb_answer wandb_run_stream(struct wandb_online *online, struct wandb_run *run,
                                    const struct wandb_segment *segment, struct error *error);
-// The file behind a TABLE or HTML record as it is uploaded (`html` is scratch for pages), its path
-// and checksum.
-struct slice wandb_media_file(const struct wandb_record *record, uint64_t step, struct buffer *html,
-                              struct buffer *path, char sha256[]);
 // Between uploads: a heartbeat of each run that one is due for. What becomes of it does not matter.
 void wandb_keep_alive(struct wandb_online *online);
 enum wandb_answer wandb_run_heartbeat(struct wandb_online *online, struct wandb_run *run,

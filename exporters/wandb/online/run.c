@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the server know of a run, and where do our rows go?
+// Begins a run on the server, or continues it behind the rows that it has.
 //
 // It is asked first. A run that carries our incarnation in its config is gone on with from where
 // its rows began; else ours are appended behind the rows that are there. Then the run is made, or
@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "exporters/wandb/record.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 enum { CONFIG_MAX = 16 << 20 };
 
 struct wandb_run *wandb_run_new(struct slice id) {
+    assert(id.size > 0 && id.size <= WANDB_RUN_ID_MAX);
     struct wandb_run *run = memory_zero(1, sizeof *run);
     run->id = memory_copy_text(id.data, id.size);
     buffer_init(&run->old_config, CONFIG_MAX);
@@ -27,6 +29,7 @@ struct wandb_run *wandb_run_new(struct slice id) {
 }
 
 void wandb_run_free(struct wandb_run *run) {
+    assert(run->left_out_count <= WANDB_LEFT_OUT_MAX);
     memory_give(run->id);
     memory_give(run->entity);
     memory_give(run->project);
@@ -52,6 +55,15 @@ struct known_run {
     json_t *tail;
 };
 
+// Project, entity and run as the server named them, else as they are given.
+static void put_names(struct wandb_query *query, const struct wandb_online *online,
+                      const struct wandb_run *run, const char *const keys[3]) {
+    const struct wandb_config *config = online->config;
+    wandb_query_text(query, keys[0], run->project != NULL ? run->project : config->project);
+    wandb_query_text(query, keys[1], run->entity != NULL ? run->entity : config->entity);
+    wandb_query_text(query, keys[2], run->name != NULL ? run->name : run->id);
+}
+
 static enum wandb_answer ask_for_run(struct wandb_online *online, const struct wandb_run *run,
                                      json_t **data, struct error *error) {
     static const char document[] =
@@ -60,9 +72,7 @@ static enum wandb_answer ask_for_run(struct wandb_online *online, const struct w
         "config}}}";
     struct wandb_query query;
     wandb_query_begin(&query, "looking for the run", document);
-    wandb_query_text(&query, "p", run->project != NULL ? run->project : online->config->project);
-    wandb_query_text(&query, "e", run->entity != NULL ? run->entity : online->config->entity);
-    wandb_query_text(&query, "n", run->name != NULL ? run->name : run->id);
+    put_names(&query, online, run, (const char *const[]){"p", "e", "n"});
     return wandb_query_send(&online->client, &query, data, error);
 }
 
@@ -104,11 +114,6 @@ static double count_or_zero(struct slice members, const char *key) {
     return number > 0 && number < 1e15 ? number : 0;
 }
 
-static double resumed_runtime(struct slice summary) {
-    struct slice ours = wandb_object_inside(wandb_member_find(summary, "_wandb"));
-    return count_or_zero(ours, "runtime");
-}
-
 // -- where our rows go ----------------------------------------------------------------------------
 
 static void base_set_behind(struct wandb_run *run, const struct known_run *known,
@@ -116,16 +121,17 @@ static void base_set_behind(struct wandb_run *run, const struct known_run *known
     double step = wandb_member_number_or(known->last_row, "_step", -1);
     run->line_base = known->lines;
     run->step_base = step >= 0 && step < 1e15 ? (int64_t)step + 1 : known->lines;
-    run->runtime_base = resumed_runtime(known->summary);
+    run->runtime_base =
+        count_or_zero(wandb_object_inside(wandb_member_find(known->summary, "_wandb")), "runtime");
     run->known_until = skips_known ? wandb_member_number_or(known->last_row, "_timestamp", 0) : 0;
 }
 
 // False when the server does not know our incarnation.
 static bool base_set_same(struct wandb_run *run, const struct known_run *known) {
     char text[24];
-    int length = snprintf(text, sizeof text, "\"%" PRIu64 "\"", run->incarnation);
+    snprintf(text, sizeof text, "\"%" PRIu64 "\"", run->incarnation);
     struct slice theirs = wandb_member_find(known->ours, "incarnation");
-    if (run->incarnation == 0 || !slice_equal(theirs, (struct slice){text, (size_t)length}))
+    if (run->incarnation == 0 || !slice_equal(theirs, slice_of(text)))
         return false;
     run->line_base = (int64_t)count_or_zero(known->ours, "history_base");
     run->step_base = (int64_t)count_or_zero(known->ours, "step_base");
@@ -136,6 +142,7 @@ static bool base_set_same(struct wandb_run *run, const struct known_run *known) 
 
 static void run_place(struct wandb_run *run, const struct wandb_record *begin,
                       const struct known_run *known) {
+    assert(begin->sequence == 0 || begin->kind == WANDB_RUN);
     run->incarnation = begin->incarnation;
     run->start_ns = begin->time_ns;
     run->place = (struct wandb_place_in_run){.rows = begin->row};
@@ -144,6 +151,7 @@ static void run_place(struct wandb_run *run, const struct wandb_record *begin,
         base_set_behind(run, known, begin->skips_known);
     run->line_base -= (int64_t)begin->row;
     run->step_base -= (int64_t)begin->row;
+    assert(run->place.skipped == 0 && run->dropped == 0);
     wandb_values_release(&run->summary);
     wandb_values_apply(&run->summary, known->summary, false);
 }
@@ -165,20 +173,12 @@ static void run_place_again(struct wandb_online *online, struct wandb_run *run,
         return;
     log_write(LOG_WARN, (struct log_site){"C3406", online->site},
               "the server has %" PRId64 " rows of run %s where %" PRId64
-              " were delivered; the run goes on behind them",
+              " were delivered; the run continues after them",
               known->lines, run->id, run->line_base + lines);
     run->line_base = known->lines - lines;
 }
 
 // -- telling it -----------------------------------------------------------------------------------
-
-static void query_slice(struct wandb_query *query, const char *key, struct slice text) {
-    json_key(&query->json, key);
-    if (text.size == 0)
-        json_put_null(&query->json);
-    else
-        json_slice(&query->json, text);
-}
 
 static void tags_append(struct wandb_query *query, const struct text_list *tags) {
     json_key(&query->json, "tags");
@@ -220,17 +220,11 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
     gethostname(host, sizeof host - 1);
     wandb_query_begin(&query, "making the run", document);
     query.conflict_passes = true;
-    json_key(&query.json, "input");
-    json_object_open(&query.json);
     wandb_query_text(&query, "id", run->server_id);
-    wandb_query_text(&query, "name", run->name != NULL ? run->name : run->id);
-    wandb_query_text(&query, "modelName",
-                     run->project != NULL ? run->project : online->config->project);
-    wandb_query_text(&query, "entityName",
-                     run->entity != NULL ? run->entity : online->config->entity);
-    query_slice(&query, "groupName", said->group);
-    query_slice(&query, "displayName", said->display_name);
-    query_slice(&query, "jobType", said->job_type);
+    put_names(&query, online, run, (const char *const[]){"modelName", "entityName", "name"});
+    wandb_query_slice(&query, "groupName", said->group);
+    wandb_query_slice(&query, "displayName", said->display_name);
+    wandb_query_slice(&query, "jobType", said->job_type);
     if (begin != NULL) {
         wandb_query_text(&query, "notes", online->config->notes);
         wandb_query_text(&query, "host", host);
@@ -239,8 +233,7 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
     buffer_reset(&online->text);
     if (with_config)
         wandb_config_append(run, &online->text);
-    query_slice(&query, "config", buffer_slice(&online->text));
-    json_object_close(&query.json);
+    wandb_query_slice(&query, "config", buffer_slice(&online->text));
     json_t *data;
     enum wandb_answer answer = wandb_query_send(&online->client, &query, &data, error);
     if (answer == WANDB_DONE && !run_take_names(run, data)) {
@@ -254,6 +247,7 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
 static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_run *run,
                                     const struct wandb_segment *segment,
                                     const struct known_run *known, struct error *error) {
+    assert(segment == NULL || !segment->begins || segment->begin.kind == WANDB_RUN);
     bool begins = segment != NULL && segment->begins;
     bool was_placed = run->incarnation != 0 || run->place.rows > 0 || run->start_ns != 0;
     // Without a RUN record its first row is the first that the server gets. It ended before: what
@@ -282,10 +276,8 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
         buffer_append(&run->visualize, begin->members);
     }
     // It only has other names or charts now.
-    if (run->begun && begin != NULL && begin->incarnation == run->incarnation) {
+    if (run->begun && (begin == NULL || begin->incarnation == run->incarnation)) {
         answer = tell(online, run, begin, true, error);
-    } else if (run->begun && begin == NULL) {
-        answer = tell(online, run, NULL, true, error);
     } else {
         struct known_run known = {0};
         answer = ask_for_run(online, run, &known.data, error);
@@ -297,6 +289,7 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
     }
     if (answer != WANDB_DONE)
         return answer;
+    assert(run->name != NULL && run->project != NULL && run->entity != NULL);
     if (begin != NULL)
         run->begun_sequence = begin->sequence;
     if (!run->begun)

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be known after a restart, so that open runs go on where they were?
+// Keeps what must be known after a restart, so that open runs go on where they were.
 //
 // One JSON array a run, some 150 bytes: its names, where its rows go and how many there were. Its
 // summary is the server's to remember.
+#include "exporters/wandb/online/online.h"
+
 #include "exporters/wandb/online/parts.h"
+#include "exporters/wandb/record.h"
 
 #include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { RUN_MEMBERS = 13 };
+// A run's members behind its four names, in order. Numbers that JSON readers would round are texts.
+static const struct {
+    size_t offset;
+    enum { NUMBER, UINT_TEXT, DOUBLE_TEXT } kind;
+} members[] = {
+    {offsetof(struct wandb_run, incarnation), UINT_TEXT},
+    {offsetof(struct wandb_run, start_ns), UINT_TEXT},
+    {offsetof(struct wandb_run, line_base), NUMBER},
+    {offsetof(struct wandb_run, step_base), NUMBER},
+    {offsetof(struct wandb_run, runtime_base), DOUBLE_TEXT},
+    {offsetof(struct wandb_run, known_until), DOUBLE_TEXT},
+    {offsetof(struct wandb_run, place.rows), NUMBER},
+    {offsetof(struct wandb_run, place.skipped), NUMBER},
+    {offsetof(struct wandb_run, dropped), NUMBER},
+};
+enum { NAMES = 4, MEMBERS = sizeof members / sizeof members[0] };
 
 static void uint_text(struct json_writer *json, uint64_t value) {
     char text[24];
@@ -18,27 +36,23 @@ static void uint_text(struct json_writer *json, uint64_t value) {
     json_text(json, text);
 }
 
-static void double_text(struct json_writer *json, double value) {
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", value);
-    json_text(json, text);
-}
-
 static void run_append(struct json_writer *json, const struct wandb_run *run) {
+    const char *const names[NAMES] = {run->id, run->entity, run->project, run->name};
     json_array_open(json);
-    json_text(json, run->id);
-    json_text(json, run->entity == NULL ? "" : run->entity);
-    json_text(json, run->project == NULL ? "" : run->project);
-    json_text(json, run->name == NULL ? "" : run->name);
-    uint_text(json, run->incarnation);
-    uint_text(json, run->start_ns);
-    json_int(json, run->line_base);
-    json_int(json, run->step_base);
-    double_text(json, run->runtime_base);
-    double_text(json, run->known_until);
-    json_uint(json, run->place.rows);
-    json_uint(json, run->place.skipped);
-    json_uint(json, run->dropped);
+    for (int i = 0; i < NAMES; i++)
+        json_text(json, names[i] == NULL ? "" : names[i]);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        const void *member = (const char *)run + members[i].offset;
+        char text[40];
+        if (members[i].kind == NUMBER) {
+            json_int(json, *(const int64_t *)member);
+        } else if (members[i].kind == UINT_TEXT) {
+            uint_text(json, *(const uint64_t *)member);
+        } else {
+            snprintf(text, sizeof text, "%.17g", *(const double *)member);
+            json_text(json, text);
+        }
+    }
     json_array_close(json);
 }
 
@@ -56,10 +70,8 @@ void wandb_online_delivered(const struct wandb_online *online, struct buffer *ou
     json_object_open(&json);
     json_key(&json, "sequence");
     uint_text(&json, online->done);
-    json_key(&json, "place");
-    json_text(&json, online->place);
-    json_key(&json, "runs");
-    json_array_open(&json);
+    json_field_text(&json, "place", online->place);
+    json_field_array_open(&json, "runs");
     for (uint32_t i = 0; i < online->run_count; i++)
         if ((online->runs[i]->name != NULL || online->runs[i]->moved) && !online->runs[i]->finished)
             run_append(&json, online->runs[i]);
@@ -72,42 +84,34 @@ static uint64_t uint_of(const json_t *value) {
     return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-static double double_of(const json_t *value) {
-    const char *text = json_string_value(value);
-    return text == NULL ? 0 : strtod(text, NULL);
-}
-
-static char *text_of(const json_t *value) {
-    return memory_copy_text(json_string_value(value), json_string_length(value));
-}
-
 static bool run_take(struct wandb_online *online, const json_t *from, bool moved) {
-    if (json_array_size(from) != RUN_MEMBERS || online->run_count == online->run_max)
+    struct slice names[NAMES];
+    if (json_array_size(from) != NAMES + MEMBERS || online->run_count == online->run_max)
         return false;
-    const json_t *member[RUN_MEMBERS];
-    for (size_t i = 0; i < RUN_MEMBERS; i++)
-        member[i] = json_array_get(from, i);
-    for (unsigned i = 0; i < 4; i++)
-        if (!json_is_string(member[i]))
+    for (size_t i = 0; i < NAMES; i++) {
+        const json_t *name = json_array_get(from, i);
+        if (!json_is_string(name))
             return false;
-    struct slice id = {json_string_value(member[0]), json_string_length(member[0])};
-    struct wandb_run *run = wandb_online_add_run(online, id);
-    // Without names it had moved before, and the server was not asked since.
-    run->moved = moved || json_string_length(member[3]) == 0;
-    if (!run->moved) {
-        run->entity = text_of(member[1]);
-        run->project = text_of(member[2]);
-        run->name = text_of(member[3]);
+        names[i] = (struct slice){json_string_value(name), json_string_length(name)};
     }
-    run->incarnation = uint_of(member[4]);
-    run->start_ns = uint_of(member[5]);
-    run->line_base = json_integer_value(member[6]);
-    run->step_base = json_integer_value(member[7]);
-    run->runtime_base = double_of(member[8]);
-    run->known_until = double_of(member[9]);
-    run->place.rows = (uint64_t)json_integer_value(member[10]);
-    run->place.skipped = (uint64_t)json_integer_value(member[11]);
-    run->dropped = (uint64_t)json_integer_value(member[12]);
+    if (names[0].size == 0 || names[0].size > WANDB_RUN_ID_MAX)
+        return false;
+    struct wandb_run *run = wandb_online_add_run(online, names[0]);
+    // Without names it had moved before, and the server was not asked since.
+    run->moved = moved || names[3].size == 0;
+    char **const kept[NAMES] = {NULL, &run->entity, &run->project, &run->name};
+    for (size_t i = 1; i < NAMES && !run->moved; i++)
+        *kept[i] = memory_copy_text(names[i].data, names[i].size);
+    for (size_t i = 0; i < MEMBERS; i++) {
+        const json_t *value = json_array_get(from, NAMES + i);
+        const char *text = json_string_value(value);
+        void *member = (char *)run + members[i].offset;
+        if (members[i].kind == DOUBLE_TEXT)
+            *(double *)member = text == NULL ? 0 : strtod(text, NULL);
+        else
+            *(uint64_t *)member =
+                members[i].kind == UINT_TEXT ? uint_of(value) : (uint64_t)json_integer_value(value);
+    }
     run->done = run->artifacts_done = run->files_done = run->stream_done = online->done;
     return true;
 }

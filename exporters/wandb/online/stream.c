@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the rows and the summary of a segment reach the run's file_stream?
+// Posts the rows and the summary of a segment to the run's file_stream.
 //
 // In posts of at most 10 MiB, each row at its own line number, so that a post that comes twice
 // changes nothing. The last post has the whole summary and, at the end of the run, `complete`.
@@ -9,9 +9,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "exporters/wandb/record.h"
 #include "exporters/wandb/table.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
 // Longest row or summary that a server takes: 10 MiB less 100 KiB.
 enum { LINE_MAX_BYTES = 10383360, POST_MAX_BYTES = 10 << 20, MEDIA_PATH_MAX = 64 * 1024 };
@@ -46,7 +49,7 @@ static void media_members_append(struct wandb_online *online, const struct wandb
     struct buffer path;
     char sha256[MEDIA_SHA256_SIZE];
     buffer_init(&path, MEDIA_PATH_MAX);
-    struct slice file = wandb_media_file(record, step, &online->text, &path, sha256);
+    struct slice file = media_run_file(record, step, &online->text, &path, sha256);
     json_append_string(out, record->key);
     buffer_append_char(out, ':');
     media_append_value(out, record, buffer_slice(&path), sha256, file.size);
@@ -94,9 +97,11 @@ struct post {
 
 // Adds the row unless the post is full; false then.
 static bool row_add(struct wandb_online *online, struct wandb_run *run, struct post *post,
-                    const struct wandb_record *record) {
+                    const struct wandb_cursor *cursor) {
+    assert(cursor->is_row && !cursor->is_known);
     struct buffer *body = &online->body;
-    uint64_t step = wandb_step_at(run, &post->place, record);
+    const struct wandb_record *record = &cursor->record;
+    uint64_t step = cursor->step;
     row_build(online, run, record, step);
     if (online->line.failed || online->line.size > LINE_MAX_BYTES) {
         log_write(LOG_WARN, (struct log_site){"C3405", online->site},
@@ -107,7 +112,7 @@ static bool row_add(struct wandb_online *online, struct wandb_run *run, struct p
     }
     if (post->rows > 0 && body->size + online->line.size > POST_MAX_BYTES)
         return false;
-    int64_t line = run->line_base + (int64_t)(record->row - post->place.skipped - post->dropped);
+    int64_t line = run->line_base + (int64_t)(record->row - cursor->place.skipped - post->dropped);
     if (post->rows == 0) {
         post->offset = line;
         buffer_append_format(
@@ -122,19 +127,18 @@ static bool row_add(struct wandb_online *online, struct wandb_run *run, struct p
 
 static void rows_add(struct wandb_online *online, struct wandb_run *run,
                      const struct wandb_segment *segment, struct post *post) {
-    struct wandb_record record;
-    struct slice at = segment->records;
-    while (wandb_segment_next(run, segment, &at, run->stream_done, &record)) {
-        bool is_row = wandb_record_is_row(&record);
-        bool known = is_row && wandb_row_is_known(run, &record);
-        if (is_row && !known && !row_add(online, run, post, &record))
+    struct wandb_cursor cursor = wandb_cursor_begin(run, segment);
+    const struct wandb_record *record = &cursor.record;
+    while (wandb_cursor_next(run, segment, &cursor)) {
+        bool is_new = cursor.is_row && !cursor.is_known;
+        if (is_new && !row_add(online, run, post, &cursor))
             return;
-        if (record.kind == WANDB_SUMMARY)
-            wandb_values_apply(&run->summary, record.members, true);
-        post->has_summary = post->has_summary || (is_row && !known) || record.kind == WANDB_SUMMARY;
-        wandb_place_pass(run, &record, &post->place);
-        post->covers = record.sequence;
-        post->time_ns = record.time_ns;
+        if (record->kind == WANDB_SUMMARY)
+            wandb_values_apply(&run->summary, record->members, true);
+        post->has_summary = post->has_summary || is_new || record->kind == WANDB_SUMMARY;
+        post->place = cursor.behind;
+        post->covers = record->sequence;
+        post->time_ns = record->time_ns;
     }
     post->whole = true;
     post->covers = segment->last;
@@ -142,6 +146,7 @@ static void rows_add(struct wandb_online *online, struct wandb_run *run,
 
 // After many rows it goes alone.
 static void summary_add(struct wandb_online *online, struct wandb_run *run, struct post *post) {
+    assert(post->whole);
     struct buffer *body = &online->body, *line = &online->line;
     buffer_reset(&online->text);
     buffer_append_format(&online->text, "{\"runtime\":%" PRIu64 "}",
@@ -167,27 +172,22 @@ static void summary_add(struct wandb_online *online, struct wandb_run *run, stru
 
 static void uploaded_add(struct wandb_online *online, const struct wandb_run *run,
                          const struct wandb_segment *segment, const struct post *post) {
-    struct wandb_place_in_run place = run->place;
-    struct slice at = segment->records;
-    struct wandb_record record;
+    struct wandb_cursor cursor = wandb_cursor_begin(run, segment);
+    const struct wandb_record *record = &cursor.record;
     struct buffer *body = &online->body, path;
     char sha256[MEDIA_SHA256_SIZE];
     bool some = false;
     buffer_init(&path, MEDIA_PATH_MAX);
-    while (wandb_segment_next(run, segment, &at, run->stream_done, &record) &&
-           record.sequence <= post->covers) {
-        uint64_t step = wandb_step_at(run, &place, &record);
-        bool has_file = record.kind == WANDB_TABLE || record.kind == WANDB_HTML;
-        if (has_file && !wandb_row_is_known(run, &record) &&
-            !wandb_run_leaves_out(run, record.sequence)) {
-            wandb_media_file(&record, step, &online->text, &path, sha256);
-            buffer_append_text(body, some             ? ","
-                                     : body->size > 0 ? ",\"uploaded\":["
-                                                      : "{\"uploaded\":[");
-            json_append_string(body, buffer_slice(&path));
-            some = true;
-        }
-        wandb_place_pass(run, &record, &place);
+    while (wandb_cursor_next(run, segment, &cursor) && record->sequence <= post->covers) {
+        if ((record->kind != WANDB_TABLE && record->kind != WANDB_HTML) || cursor.is_known ||
+            wandb_run_leaves_out(run, record->sequence))
+            continue;
+        media_run_file(record, cursor.step, &online->text, &path, sha256);
+        buffer_append_text(body, some             ? ","
+                                 : body->size > 0 ? ",\"uploaded\":["
+                                                  : "{\"uploaded\":[");
+        json_append_string(body, buffer_slice(&path));
+        some = true;
     }
     if (some)
         buffer_append_char(body, ']');
@@ -216,67 +216,76 @@ static struct post post_build(struct wandb_online *online, struct wandb_run *run
                              body->size > 0 ? "," : "{", segment->end.exit_code);
     if (body->size > 0)
         buffer_append_char(body, '}');
+    assert(post.covers >= run->stream_done && post.covers <= segment->last);
     return post;
 }
 
 // -- sending --------------------------------------------------------------------------------------
 
+// A header of the last reply; negative when it is no number from 0 on.
+static double header_number(const struct wandb_online *online, const char *name) {
+    struct slice value = http_client_header(online->client.http.server, name);
+    double number = wandb_number_or(value, -1);
+    return number >= 0 ? number : -1;
+}
+
 // The server spreads what may come until its quota is fresh again.
-static void note_limits(const struct wandb_online *online, struct wandb_run *run,
-                        const struct wandb_reply *reply) {
+static void note_limits(const struct wandb_online *online, struct wandb_run *run) {
     static const double stretch_max_s = 300;
+    double remaining = header_number(online, "RateLimit-Remaining");
+    double apart = header_number(online, "RateLimit-Reset");
     run->interval_ns = (uint64_t)online->config->post_interval.ns;
-    if (reply->limit_remaining < 0 || reply->limit_reset_s < 0)
+    if (remaining < 0 || apart < 0)
         return;
-    double apart = reply->limit_reset_s;
-    if (reply->limit_remaining > 1)
-        apart /= reply->limit_remaining;
+    if (remaining > 1)
+        apart /= remaining;
     if (apart > stretch_max_s)
         apart = stretch_max_s;
     if ((uint64_t)(apart * 1e9) > run->interval_ns)
         run->interval_ns = (uint64_t)(apart * 1e9);
+    assert(run->interval_ns >= (uint64_t)online->config->post_interval.ns);
 }
 
 static void note_stop(const struct wandb_online *online, struct wandb_run *run,
-                      const struct wandb_reply *reply) {
+                      const struct http_reply *reply) {
     if (run->stop_told || reply->body.size == 0)
         return;
     json_t *answer = json_loadb(reply->body.data, reply->body.size, 0, NULL);
     if (json_is_true(json_object_get(answer, "stopped"))) {
         run->stop_told = true;
-        log_write(LOG_INFO, (struct log_site){"C3402", online->site},
-                  "run %s was asked to stop in W&B; that is for the job itself to do, culprit "
-                  "goes on",
-                  run->id);
+        log_write(
+            LOG_INFO, (struct log_site){"C3402", online->site},
+            "run %s was stopped in W&B; culprit continues, since only the job can stop itself",
+            run->id);
     }
     json_decref(answer);
 }
 
 static enum wandb_answer post_send(struct wandb_online *online, struct wandb_run *run,
                                    struct slice body, struct error *error) {
+    assert(run->begun && run->entity != NULL && run->project != NULL && run->name != NULL);
     struct buffer path;
     const char *parts[] = {run->entity, run->project, run->name};
     buffer_init(&path, 16 * 1024);
     buffer_append_text(&path, "/files");
     for (unsigned i = 0; i < 3; i++) {
         buffer_append_char(&path, '/');
-        wandb_http_escape(online->client.http, &path, parts[i]);
+        http_client_escape(online->client.http.server, &path, parts[i]);
     }
     buffer_append(&path, SLICE("/file_stream\0"));
-    enum status status = STATUS_OK;
+    enum http_class class = HTTP_DEAD;
     if (path.failed)
-        status = error_set(error, STATUS_CONFIG, "the name of the run or project is too long");
+        error_set(error, STATUS_CONFIG, "the name of the run or project is too long");
     else
-        status = wandb_http_post(online->client.http, path.data, body, error);
+        class = wandb_http_post(&online->client.http, path.data, body, error);
     buffer_release(&path);
-    enum wandb_answer answer = wandb_client_judge(&online->client, "file_stream", status, error);
+    enum wandb_answer answer = wandb_client_judge(&online->client, "file_stream", class, error);
     // An answer that cannot be read counts as good: what was posted has arrived.
     if (answer == WANDB_DONE) {
-        const struct wandb_reply *reply = wandb_http_reply(online->client.http);
         run->posted = true;
         run->posted_ns = clock_monotonic_ns();
-        note_limits(online, run, reply);
-        note_stop(online, run, reply);
+        note_limits(online, run);
+        note_stop(online, run, online->client.http.reply);
     }
     return answer;
 }
@@ -302,6 +311,7 @@ void wandb_keep_alive(struct wandb_online *online) {
 
 enum wandb_answer wandb_run_stream(struct wandb_online *online, struct wandb_run *run,
                                    const struct wandb_segment *segment, struct error *error) {
+    assert(run->begun && segment->first <= segment->last);
     while (run->stream_done < segment->last || run->tail_is_due) {
         struct post post = post_build(online, run, segment);
         if (online->body.failed) {

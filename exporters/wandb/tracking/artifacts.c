@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files of a tracking run go to W&B as artifacts?
+// Sends files of a tracking run to W&B as artifacts.
 //
 // Those that are there when the run is said: the page, the tracker's output, its sink, the dump of
 // an out-of-memory error, the attribution bundle. What was named and is not there is left out, and
@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "exporters/wandb/files.h"
+#include "exporters/wandb/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,27 +37,7 @@ static bool is_same_place(const char *a, const char *b) {
            left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-static struct slice without_slashes(const char *path) {
-    struct slice text = slice_of(path);
-    while (text.size > 1 && text.data[text.size - 1] == '/')
-        text.size--;
-    return text;
-}
-
-struct slice tracking_base_name(const char *path) {
-    struct slice text = without_slashes(path);
-    size_t at = text.size;
-    while (at > 0 && text.data[at - 1] != '/')
-        at--;
-    return (struct slice){text.data + at, text.size - at};
-}
-
 // -- artifacts ------------------------------------------------------------------------------------
-
-static bool is_plain(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-}
 
 // TYPE-SESSION, where a run of characters that a name should not have is one dash. Cut to what W&B
 // takes.
@@ -67,9 +49,9 @@ static void append_name(const struct wandb_tracking *tracking, const char *type,
     buffer_append_text(name, type);
     buffer_append_char(name, '-');
     for (size_t i = 0; i < session.size && name->size < ARTIFACT_NAME_MAX; i++) {
-        if (is_plain(session.data[i]))
+        if (wandb_is_name_character(session.data[i]))
             buffer_append_char(name, session.data[i]);
-        else if (i == 0 || is_plain(session.data[i - 1]))
+        else if (i == 0 || wandb_is_name_character(session.data[i - 1]))
             buffer_append_char(name, '-');
     }
 }
@@ -80,12 +62,13 @@ void tracking_append_path(struct buffer *out, const char *path) {
         buffer_append_text(out, directory);
         buffer_append_char(out, '/');
     }
-    buffer_append(out, without_slashes(path));
+    buffer_append(out, wandb_without_slashes(path));
     free(directory);
 }
 
 void tracking_say_artifact(struct wandb_tracking *tracking, const char *type, struct slice paths,
                            struct wandb_writer *writer) {
+    assert(paths.size > 0);
     struct buffer name;
     buffer_init(&name, ARTIFACT_NAME_MAX);
     append_name(tracking, type, &name);
@@ -113,7 +96,7 @@ static void say_if_there(struct wandb_tracking *tracking, const char *type, cons
         say_path(tracking, type, path, writer);
     else if (path != NULL)
         log_write(LOG_WARN, (struct log_site){"C3313", tracking->site},
-                  "%s is not there, so there is no artifact %s", path, type);
+                  "%s does not exist; the artifact %s is left out", path, type);
 }
 
 void tracking_say_artifacts(struct wandb_tracking *tracking, struct wandb_writer *writer) {
@@ -131,48 +114,20 @@ void tracking_say_artifacts(struct wandb_tracking *tracking, struct wandb_writer
 
 // -- files of our own -----------------------------------------------------------------------------
 
-static char *join(struct slice directory, const char *name) {
-    size_t size = directory.size + 1 + strlen(name);
-    char *path = memory_take(size + 1);
-    snprintf(path, size + 1, "%.*s/%s", (int)directory.size, directory.data, name);
-    return path;
-}
-
-static bool write_all(int descriptor, struct slice bytes) {
-    while (bytes.size > 0) {
-        ssize_t done = write(descriptor, bytes.data, bytes.size);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        bytes.data += done;
-        bytes.size -= (size_t)done;
-    }
-    return true;
-}
-
-// Under another name first, so that a reader sees the old file or the new one whole.
-static bool write_whole(const char *path, struct slice bytes) {
-    size_t size = strlen(path);
-    char *beside = memory_take(size + sizeof ".tmp");
-    memcpy(beside, path, size);
-    memcpy(beside + size, ".tmp", sizeof ".tmp");
+// Under another name first, so that a reader sees the old file or the new one whole. An errno
+// value, or 0.
+static int write_whole(const char *path, struct slice bytes) {
+    char *beside = wandb_text("%s.tmp", path);
     int descriptor = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    bool done = descriptor >= 0 && write_all(descriptor, bytes);
-    int os_error = errno;
-    if (descriptor >= 0 && close(descriptor) != 0 && done) {
-        done = false;
-        os_error = errno;
-    }
-    if (done && rename(beside, path) != 0) {
-        done = false;
-        os_error = errno;
-    }
-    if (!done && descriptor >= 0)
+    int failure = descriptor < 0 ? errno : wandb_write_all(descriptor, bytes);
+    if (descriptor >= 0 && close(descriptor) != 0 && failure == 0)
+        failure = errno;
+    if (failure == 0 && rename(beside, path) != 0)
+        failure = errno;
+    if (failure != 0 && descriptor >= 0)
         unlink(beside);
     memory_give(beside);
-    errno = os_error;
-    return done;
+    return failure;
 }
 
 static bool have_temporary(struct wandb_tracking *tracking) {
@@ -181,26 +136,29 @@ static bool have_temporary(struct wandb_tracking *tracking) {
         return true;
     if (place == NULL || place[0] != '/')
         place = "/tmp";
-    char *path = join(without_slashes(place), "culprit-wandb-XXXXXX");
+    struct slice folder = wandb_without_slashes(place);
+    char *path = wandb_text("%.*s/culprit-wandb-XXXXXX", (int)folder.size, folder.data);
     if (mkdtemp(path) != NULL) {
         tracking->temporary = path;
         return true;
     }
     log_write(LOG_WARN, (struct log_site){"C3314", tracking->site},
-              "no temporary directory can be made in %s: %s", place, strerror(errno));
+              "cannot create a temporary directory in %s: %s", place, strerror(errno));
     memory_give(path);
     return false;
 }
 
 char *tracking_write_file(struct wandb_tracking *tracking, const char *directory, const char *name,
                           struct slice bytes) {
+    assert(strchr(name, '/') == NULL);
     if (directory == NULL && !have_temporary(tracking))
         return NULL;
-    char *path = join(slice_of(directory == NULL ? tracking->temporary : directory), name);
-    if (write_whole(path, bytes))
+    char *path = wandb_text("%s/%s", directory == NULL ? tracking->temporary : directory, name);
+    int failure = write_whole(path, bytes);
+    if (failure == 0)
         return path;
     log_write(LOG_WARN, (struct log_site){"C3314", tracking->site}, "%s cannot be written: %s",
-              path, strerror(errno));
+              path, strerror(failure));
     memory_give(path);
     return NULL;
 }
@@ -211,7 +169,7 @@ char *tracking_write_file(struct wandb_tracking *tracking, const char *directory
 static char *output_directory(const struct wandb_tracking_config *options) {
     if (!tracking_is_file(options->output_file))
         return NULL;
-    struct slice name = tracking_base_name(options->output_file);
+    struct slice name = wandb_base_name(options->output_file);
     const char *path = options->output_file;
     size_t size = (size_t)(name.data - path);
     return size == 0 ? memory_copy_text(".", 1) : memory_copy_text(path, size > 1 ? size - 1 : 1);
@@ -235,11 +193,8 @@ void tracking_say_dashboard(struct wandb_tracking *tracking, struct slice page,
         return;
     say_path(tracking, "stormlog-tracking-dashboard", tracking->dashboard, writer);
     buffer_reset(&tracking->members);
-    wandb_member_text(&tracking->members, "stormlog_tracking_dashboard_file", slice_of(name));
-    wandb_say(writer, &(struct wandb_record){
-                          .kind = WANDB_SUMMARY,
-                          .members = buffer_slice(&tracking->members),
-                      });
+    wandb_member(&tracking->members, "stormlog_tracking_dashboard_file", cell_text(name));
+    wandb_say_members(writer, WANDB_SUMMARY, &tracking->members);
 }
 
 // What is in the temporary directory are files that were written there by name.

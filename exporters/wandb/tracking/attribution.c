@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an attribution bundle say: which tensors held the device's memory?
+// Exports an attribution bundle: the tensors that held the device's memory.
 //
 // Source: what stormlog 0.4.3 was seen to export of such bundles. The bundle's known files are one
 // artifact; with an annotated history there is a page; the tensors, largest first, are a table of
@@ -7,6 +7,7 @@
 // culprit's own. A file that is not JSON counts as one that says nothing, and that is logged.
 // Memory: the tensors' file as parsed, up to 64 MiB of text.
 #include "exporters/report/page/parts.h"
+#include "exporters/wandb/record.h"
 #include "exporters/wandb/tracking/parts.h"
 
 #include "base/arena.h"
@@ -45,6 +46,7 @@ struct bundle {
 };
 
 static char *path_of(struct bundle *bundle, const char *name) {
+    assert(name[0] != '\0' && strchr(name, '/') == NULL);
     return arena_format(&bundle->arena, "%s/%s", bundle->directory, name);
 }
 
@@ -63,11 +65,6 @@ static void append_scalar(struct buffer *out, const json_t *value) {
         buffer_append(out, json_is_true(value) ? SLICE("True") : SLICE("False"));
 }
 
-static int append_block(const char *data, size_t size, void *out) {
-    buffer_append(out, (struct slice){data, size});
-    return 0;
-}
-
 // A list of numbers, as shapes are, and everything else that is nested as JSON.
 static void append_nested(struct buffer *out, const json_t *value) {
     bool is_flat = json_is_array(value);
@@ -75,7 +72,7 @@ static void append_nested(struct buffer *out, const json_t *value) {
     for (size_t i = 0; i < count && is_flat; i++)
         is_flat = json_is_number(json_array_get(value, i));
     if (!is_flat) {
-        json_dump_callback(value, append_block, out, 0);
+        (void)tracking_append_json(out, value, 0);
         return;
     }
     buffer_append_char(out, '[');
@@ -162,7 +159,7 @@ static struct storage read_storage(struct bundle *bundle, const json_t *entry) {
 
 static int by_size(const void *left, const void *right) {
     const struct storage *a = left, *b = right;
-    return (a->size_bytes < b->size_bytes) - (a->size_bytes > b->size_bytes);
+    return COMPARE(b->size_bytes, a->size_bytes);
 }
 
 static void read_storages(struct bundle *bundle, const json_t *entries) {
@@ -171,6 +168,7 @@ static void read_storages(struct bundle *bundle, const json_t *entries) {
     for (size_t i = 0; i < count; i++)
         if (json_is_object(json_array_get(entries, i)))
             bundle->storages[bundle->count++] = read_storage(bundle, json_array_get(entries, i));
+    assert(bundle->count <= count);
     if (bundle->count > 1)
         sort_stable(bundle->storages, bundle->count, sizeof *bundle->storages, &bundle->arena,
                     by_size);
@@ -279,11 +277,9 @@ static bool say_page(struct bundle *bundle, struct wandb_writer *writer) {
     return is_whole;
 }
 
-static void cell_wide(struct wandb_table *table, __int128 value) {
-    if (value >= INT64_MIN && value <= INT64_MAX)
-        wandb_cell_int(table, (int64_t)value);
-    else
-        wandb_cell_number(table, (double)value);
+// Beyond int64 as a number.
+static struct wandb_cell total(__int128 value) {
+    return value >= INT64_MIN && value <= INT64_MAX ? cell_int(value) : cell_number((double)value);
 }
 
 static void say_storages(struct wandb_tracking *tracking, const struct bundle *bundle,
@@ -292,15 +288,13 @@ static void say_storages(struct wandb_tracking *tracking, const struct bundle *b
         "name", "storage_ptr", "tensor_count", "total_size_bytes", "shape", "dtype",
     };
     struct wandb_table *table = &tracking->table;
+    assert(bundle->count > 0);
     wandb_table_begin(table, columns, sizeof columns / sizeof *columns);
     for (uint32_t i = 0; i < bundle->count && i < SHOWN_MAX; i++) {
         const struct storage *storage = &bundle->storages[i];
-        wandb_cell_text(table, storage->name);
-        wandb_cell_text(table, storage->pointer);
-        wandb_cell_int(table, storage->tensor_count);
-        cell_wide(table, storage->size_bytes);
-        wandb_cell_text(table, storage->shape);
-        wandb_cell_text(table, storage->dtype);
+        WANDB_TABLE_ROW(table, cell_slice(storage->name), cell_slice(storage->pointer),
+                        cell_int(storage->tensor_count), total(storage->size_bytes),
+                        cell_slice(storage->shape), cell_slice(storage->dtype));
     }
     tracking_say_table(tracking, "stormlog_tensor_attribution", writer);
 }
@@ -312,20 +306,15 @@ static void say_bundle(struct wandb_tracking *tracking, struct bundle *bundle,
     if (tracking->config->log_artifacts)
         say_files(tracking, bundle, writer);
     if (tracking_is_file(path_of(bundle, annotated_file)) && say_page(bundle, writer))
-        wandb_member_text(members, "stormlog_attribution_html_file", slice_of(annotated_file));
+        wandb_member(members, "stormlog_attribution_html_file", cell_text(annotated_file));
     if (bundle->count > 0) {
         say_storages(tracking, bundle, writer);
-        wandb_member_int(members, "stormlog_tensor_attribution_rows", bundle->count);
+        wandb_member(members, "stormlog_tensor_attribution_rows", cell_int(bundle->count));
     }
-    if (bundle->has_history) {
-        wandb_member_key(members, "stormlog_attribution_history_recorded");
-        buffer_append(members, bundle->history_recorded ? SLICE("true") : SLICE("false"));
-    }
+    wandb_member(members, "stormlog_attribution_history_recorded",
+                 bundle->has_history ? cell_bool(bundle->history_recorded) : cell_null);
     if (members->size > 0)
-        wandb_say(writer, &(struct wandb_record){
-                              .kind = WANDB_SUMMARY,
-                              .members = buffer_slice(members),
-                          });
+        wandb_say_members(writer, WANDB_SUMMARY, members);
 }
 
 void tracking_say_attribution(struct wandb_tracking *tracking, const char *directory,
@@ -333,6 +322,7 @@ void tracking_say_attribution(struct wandb_tracking *tracking, const char *direc
     struct bundle bundle = {.directory = directory};
     struct tracking_file tensors = {0}, metadata = {0};
     arena_init(&bundle.arena, 64 << 10);
+    assert(directory[0] != '\0');
     if (read_file(tracking, &bundle, tensors_file, &tensors))
         read_storages(&bundle, json_object_get(tensors.object, "attributed_storage_pointers"));
     if (read_file(tracking, &bundle, metadata_file, &metadata)) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a file of one JSON object say, as Python wrote it?
+// Reads a file of one JSON object as Python writes it.
 //
 // jansson reads it. Python also writes NaN, Infinity and -Infinity, and integers of any size, which
 // jansson refuses: before it reads, these are looked for outside of strings and overwritten with a
-// number of the same width, so that a fault is told at its right place; those of the object's own
-// members are noted and take the place of that number again. Bounded: 64 MiB, 64 such numbers.
+// number of the same width, so that a fault is told at its right place; members of the object that
+// are such numbers are read from a copy of the text. Bounded: 64 MiB.
 #include "exporters/wandb/tracking/parts.h"
 
 #include "base/memory.h"
 #include "base/text/json_write.h"
+#include "exporters/wandb/files.h"
+#include "exporters/wandb/members.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,19 +30,12 @@ static enum status read_descriptor(int descriptor, const char *path, const char 
         return error_set_os(error, STATUS_IO, errno, "%s %s cannot be read", what, path);
     if (!S_ISREG(about.st_mode))
         return error_set(error, STATUS_CONFIG, "%s %s is not a file", what, path);
-    char block[65536];
-    for (;;) {
-        ssize_t got = read(descriptor, block, sizeof block);
-        if (got == 0)
-            return STATUS_OK;
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_set_os(error, STATUS_IO, errno, "%s %s cannot be read", what, path);
-        buffer_append(text, (struct slice){block, (size_t)got});
-        if (text->failed)
-            return error_set(error, STATUS_CONFIG, "%s %s is larger than 64 MiB", what, path);
-    }
+    int failure = wandb_read_all(descriptor, text);
+    if (failure != 0)
+        return error_set_os(error, STATUS_IO, failure, "%s %s cannot be read", what, path);
+    return !text->failed ? STATUS_OK
+                         : error_set(error, STATUS_CONFIG, "%s %s is larger than %d MiB", what,
+                                     path, TRACKING_FILE_MAX >> 20);
 }
 
 static enum status read_text(const char *path, const char *what, struct buffer *text,
@@ -92,39 +87,22 @@ static size_t skip_string(struct slice text, size_t at) {
     return at < text.size ? at + 1 : text.size;
 }
 
-static void note_wide(struct tracking_file *file, struct slice key, struct slice number) {
-    if (file->wide_count == TRACKING_WIDE_MAX)
-        return;
-    file->wide[file->wide_count].key = key;
-    file->wide[file->wide_count++].number = number;
-}
-
-// Looks in `kept`, which `wide` points into, and overwrites in `text`.
-static void take_wide_numbers(struct tracking_file *file, struct slice kept, char *text) {
-    struct slice key = {NULL, 0};
-    size_t depth = 0;
+// Looks for them in `kept`, and overwrites them in `text`.
+static void hide_wide_numbers(struct slice kept, char *text) {
     for (size_t at = 0; at < kept.size;) {
-        char c = kept.data[at];
-        if (c == '"') {
-            size_t end = skip_string(kept, at);
-            key = (struct slice){kept.data + at + 1, end - at < 2 ? 0 : end - at - 2};
-            at = end;
+        size_t size = 0;
+        if (kept.data[at] == '"') {
+            at = skip_string(kept, at);
             continue;
         }
-        depth += c == '{' || c == '[';
-        depth -= (c == '}' || c == ']') && depth > 0;
-        size_t size = 0;
         if (at > 0 && begins_value(kept.data[at - 1]))
             size = wide_number((struct slice){kept.data + at, kept.size - at});
-        if (size == 0) {
-            at++;
-            continue;
+        if (size > 0) {
+            assert(at + size <= kept.size);
+            memset(text + at, ' ', size);
+            text[at] = '0';
         }
-        if (depth == 1)
-            note_wide(file, key, (struct slice){kept.data + at, size});
-        memset(text + at, ' ', size);
-        text[at] = '0';
-        at += size;
+        at += size > 0 ? size : 1;
     }
 }
 
@@ -132,6 +110,7 @@ static void take_wide_numbers(struct tracking_file *file, struct slice kept, cha
 
 enum status tracking_file_read(struct tracking_file *file, const char *path, const char *what,
                                struct error *error) {
+    assert(path != NULL && what != NULL);
     struct buffer text;
     json_error_t fault;
     *file = (struct tracking_file){0};
@@ -139,7 +118,7 @@ enum status tracking_file_read(struct tracking_file *file, const char *path, con
     enum status status = read_text(path, what, &text, error);
     if (status == STATUS_OK) {
         file->text = memory_copy_text(text.data, text.size);
-        take_wide_numbers(file, (struct slice){file->text, text.size}, text.data);
+        hide_wide_numbers((struct slice){file->text, text.size}, text.data);
         json_set_alloc_funcs(memory_take, memory_give);
         file->object =
             json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &fault);
@@ -163,11 +142,12 @@ void tracking_file_release(struct tracking_file *file) {
 
 // -- members --------------------------------------------------------------------------------------
 
+// The member's text when it is such a number, else empty.
 static struct slice wide_of(const struct tracking_file *file, const char *key) {
-    for (uint32_t i = 0; i < file->wide_count; i++)
-        if (slice_equal(file->wide[i].key, slice_of(key)))
-            return file->wide[i].number;
-    return (struct slice){NULL, 0};
+    if (file->text == NULL)
+        return SLICE("");
+    struct slice value = wandb_member_find(wandb_object_inside(slice_of(file->text)), key);
+    return value.size > 0 && wide_number(value) == value.size ? value : SLICE("");
 }
 
 static bool append_number(const json_t *value, struct buffer *json) {
@@ -186,7 +166,7 @@ bool tracking_file_number(const struct tracking_file *file, const char *key, str
     struct slice wide = wide_of(file, key);
     if (slice_equal(wide, SLICE("NaN")))
         return false;
-    if (wide.data != NULL) {
+    if (wide.size > 0) {
         buffer_append(json, wide);
         return true;
     }
@@ -196,6 +176,10 @@ bool tracking_file_number(const struct tracking_file *file, const char *key, str
 static int append_block(const char *data, size_t size, void *out) {
     buffer_append(out, (struct slice){data, size});
     return 0;
+}
+
+bool tracking_append_json(struct buffer *out, const json_t *value, size_t flags) {
+    return json_dump_callback(value, append_block, out, flags) == 0;
 }
 
 bool tracking_file_value(const struct tracking_file *file, const char *key, struct buffer *json) {
@@ -208,7 +192,7 @@ bool tracking_file_value(const struct tracking_file *file, const char *key, stru
         json_append_string(json, tracking_file_text(file, key));
         return true;
     }
-    return json_dump_callback(value, append_block, json, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
+    return tracking_append_json(json, value, JSON_COMPACT | JSON_ENSURE_ASCII);
 }
 
 struct slice tracking_file_text(const struct tracking_file *file, const char *key) {

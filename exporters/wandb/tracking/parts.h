@@ -2,8 +2,8 @@
 // Inside the export of a tracking run: what its files hand one another.
 #pragma once
 
+#include "exporters/wandb/options.h"
 #include "exporters/wandb/table.h"
-#include "exporters/wandb/tracking/tracking.h"
 #include "pipeline/model/telemetry_event.h"
 
 #include <jansson.h>
@@ -42,15 +42,10 @@ struct tracking_alert {
 };
 
 // A file of one JSON object. jansson reads neither NaN and infinities nor integers beyond int64,
-// which Python writes; those of its members are noted as they stand.
-enum { TRACKING_WIDE_MAX = 64 };
+// which Python writes; in `object` such a number is 0, in `text` it stands as it was written.
 struct tracking_file {
     json_t *object; // NULL: no file
-    char *text;     // what `wide` points into
-    struct {
-        struct slice key, number;
-    } wide[TRACKING_WIDE_MAX];
-    uint32_t wide_count;
+    char *text;
 };
 
 // What is counted over all events, for a run without a file of statistics.
@@ -69,7 +64,7 @@ struct wandb_tracking {
     const char *site;
     string_id alert_types[TRACKING_PEAK + 1];
     struct tracking_row *rows;
-    uint64_t row_count, row_capacity;
+    uint32_t row_count, row_capacity;
     struct buffer contexts;
     uint64_t contexts_left_out;
     struct tracking_alert alerts[TRACKING_POINTS]; // a ring
@@ -86,7 +81,7 @@ struct wandb_tracking {
     char *dashboard; // path of the page's file, or NULL
 };
 
-// -- tracking_rows.c ------------------------------------------------------------------------------
+// -- rows.c ------------------------------------------------------------------------------
 
 void tracking_rows_init(struct wandb_tracking *tracking);
 void tracking_keep(struct wandb_tracking *tracking, const struct event *event);
@@ -98,11 +93,7 @@ struct slice tracking_context(const struct wandb_tracking *tracking,
 static inline bool row_has(const struct tracking_row *row, uint32_t field) {
     return (row->present >> field & 1) != 0;
 }
-// False: not known.
-bool tracking_device_used(const struct tracking_row *row, int64_t *bytes);
-bool tracking_utilization(const struct tracking_row *row, double *percent);
-
-// -- tracking_tables.c ----------------------------------------------------------------------------
+// -- tables.c ----------------------------------------------------------------------------
 
 // The charts' members for config, of the points that were chosen.
 void tracking_charts(struct wandb_tracking *tracking, struct buffer *visualize);
@@ -113,7 +104,7 @@ void tracking_say_timeline(struct wandb_tracking *tracking, struct wandb_writer 
 void tracking_say_table(struct wandb_tracking *tracking, const char *key,
                         struct wandb_writer *writer);
 
-// -- tracking_file.c ------------------------------------------------------------------------------
+// -- file.c ------------------------------------------------------------------------------
 
 // `what` for errors: "the file of statistics".
 enum status tracking_file_read(struct tracking_file *file, const char *path, const char *what,
@@ -123,10 +114,11 @@ void tracking_file_release(struct tracking_file *file);
 bool tracking_file_number(const struct tracking_file *file, const char *key, struct buffer *json);
 // The member as any JSON; false when it is absent, null or NaN.
 bool tracking_file_value(const struct tracking_file *file, const char *key, struct buffer *json);
+bool tracking_append_json(struct buffer *out, const json_t *value, size_t flags);
 // The member as a text; data NULL when it is none.
 struct slice tracking_file_text(const struct tracking_file *file, const char *key);
 
-// -- tracking_stats.c -----------------------------------------------------------------------------
+// -- stats.c -----------------------------------------------------------------------------
 
 void tracking_count(struct tracking_figures *figures, const struct tracking_row *row,
                     const struct telemetry *telemetry);
@@ -135,10 +127,8 @@ enum status tracking_check_session(const struct tracking_file *session, const ch
 // Members of the summary: metrics, the session's fields, those of the statistics.
 void tracking_summary(struct wandb_tracking *tracking, struct buffer *members);
 
-// -- tracking_artifacts.c -------------------------------------------------------------------------
+// -- artifacts.c -------------------------------------------------------------------------
 
-// The last part of a path, without slashes behind it.
-struct slice tracking_base_name(const char *path);
 bool tracking_is_file(const char *path); // NULL: false
 bool tracking_is_directory(const char *path);
 void tracking_say_dashboard(struct wandb_tracking *tracking, struct slice page,
@@ -155,7 +145,7 @@ char *tracking_write_file(struct wandb_tracking *tracking, const char *directory
                           struct slice bytes);
 void tracking_artifacts_release(struct wandb_tracking *tracking);
 
-// -- tracking_attribution.c -----------------------------------------------------------------------
+// -- attribution.c -----------------------------------------------------------------------
 
 // What a bundle of attributions says: the files as one artifact, the page, the table, the summary.
 void tracking_say_attribution(struct wandb_tracking *tracking, const char *directory,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the timeline show of each event, and of which events?
+// Keeps what the timeline shows of each event, and chooses the events that it shows.
 //
 // A row of 80 bytes an event, and its context. Up to 250 rows are shown as they are. Of more, the
 // alerts and the last row are shown, and of the others each n-th, as many as there is room for;
@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "pipeline/model/event.h"
 
 #include <math.h>
 
@@ -83,6 +84,7 @@ static struct tracking_row row_of(const struct wandb_tracking *tracking,
 static void keep_alert(struct wandb_tracking *tracking, struct tracking_row row,
                        struct slice context) {
     struct tracking_alert *alert = &tracking->alerts[tracking->alert_count++ % TRACKING_POINTS];
+    assert(row.alert != TRACKING_NONE);
     memory_give(alert->context);
     row.context_size = (uint32_t)context.size;
     *alert = (struct tracking_alert){.row = row};
@@ -103,6 +105,7 @@ static void keep_context(struct wandb_tracking *tracking, struct tracking_row *r
         row->context_at = before->context_at;
     } else if (context.size > TRACKING_CONTEXTS_MAX - tracking->contexts.size) {
         row->present &= ~(1u << TRACKER_CONTEXT);
+        row->context_size = 0;
         tracking->contexts_left_out++;
     } else {
         row->context_at = tracking->contexts.size;
@@ -124,6 +127,7 @@ static bool is_full(struct wandb_tracking *tracking) {
 }
 
 void tracking_keep(struct wandb_tracking *tracking, const struct event *event) {
+    assert(event->kind == EVENT_TELEMETRY);
     const struct telemetry *telemetry = event->telemetry;
     struct tracking_row row = row_of(tracking, telemetry);
     tracking_count(&tracking->figures, &row, telemetry);
@@ -131,23 +135,23 @@ void tracking_keep(struct wandb_tracking *tracking, const struct event *event) {
         keep_alert(tracking, row, telemetry->context);
     if (is_full(tracking))
         return;
-    if (tracking->row_count == tracking->row_capacity) {
-        uint64_t capacity = tracking->row_capacity == 0 ? 1024 : 2 * tracking->row_capacity;
-        tracking->rows = memory_resize(tracking->rows, capacity * sizeof *tracking->rows);
-        tracking->row_capacity = capacity;
-    }
+    tracking->rows = memory_room(tracking->rows, &tracking->row_capacity, tracking->row_count,
+                                 sizeof *tracking->rows);
     keep_context(tracking, &row, telemetry->context);
     tracking->rows[tracking->row_count++] = row;
+    assert(tracking->contexts.size <= TRACKING_CONTEXTS_MAX);
 }
 
 struct slice tracking_context(const struct wandb_tracking *tracking,
                               const struct tracking_row *row) {
+    assert(row->context_at + row->context_size <= tracking->contexts.size);
     return (struct slice){tracking->contexts.data + row->context_at, row->context_size};
 }
 
 // -- which are shown ------------------------------------------------------------------------------
 
 static bool is_pinned(const struct wandb_tracking *tracking, uint64_t index) {
+    assert(index < tracking->row_count);
     return tracking->rows[index].alert != TRACKING_NONE || index + 1 == tracking->row_count;
 }
 
@@ -168,6 +172,7 @@ static void take_points(struct wandb_tracking *tracking, uint64_t skip, uint64_t
         if (taken)
             tracking->points[tracking->point_count++] = i;
     }
+    assert(tracking->point_count <= TRACKING_POINTS);
 }
 
 void tracking_choose_points(struct wandb_tracking *tracking) {
@@ -185,33 +190,6 @@ void tracking_choose_points(struct wandb_tracking *tracking) {
     }
     uint64_t room = TRACKING_POINTS - pinned, others = count - pinned;
     take_points(tracking, 0, (others + room - 1) / room, room);
-}
-
-// -- what is known of a row -----------------------------------------------------------------------
-
-// A tracker that did not ask the device used at least what its allocator holds.
-bool tracking_device_used(const struct tracking_row *row, int64_t *bytes) {
-    const int64_t *counters = row->counters;
-    bool has_allocated = row_has(row, TRACKER_ALLOCATED);
-    bool has_reserved = row_has(row, TRACKER_RESERVED);
-    if (row_has(row, TRACKER_DEVICE_USED))
-        *bytes = counters[TRACKER_DEVICE_USED];
-    else if (has_allocated &&
-             (!has_reserved || counters[TRACKER_ALLOCATED] > counters[TRACKER_RESERVED]))
-        *bytes = counters[TRACKER_ALLOCATED];
-    else if (has_reserved)
-        *bytes = counters[TRACKER_RESERVED];
-    else
-        return false;
-    return true;
-}
-
-bool tracking_utilization(const struct tracking_row *row, double *percent) {
-    int64_t used = 0, total = row->counters[TRACKER_DEVICE_TOTAL];
-    if (!tracking_device_used(row, &used) || !row_has(row, TRACKER_DEVICE_TOTAL) || total <= 0)
-        return false;
-    *percent = (double)used / (double)total * 100.0;
-    return true;
 }
 
 void tracking_rows_release(struct wandb_tracking *tracking) {

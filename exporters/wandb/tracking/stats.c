@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the summary of a tracking run say?
+// Writes the summary of a tracking run.
 //
 // The tracker's statistics, as stormlog 0.4.3 names them in the summary, the fields of the session,
 // and what ends as text (backend, health, status). Without a file of statistics they are computed
@@ -21,6 +21,8 @@
 //   backend                        from the collector: cuda, rocm, mps, cpu, or left out
 // The sink's figures (rollover_count and so on) and the collector's health are only in a file.
 #include "exporters/wandb/tracking/parts.h"
+
+#include "exporters/wandb/files.h"
 
 #include <math.h>
 
@@ -45,6 +47,7 @@ void tracking_count(struct tracking_figures *figures, const struct tracking_row 
         figures->first_s = figures->last_s = row->time_s;
     figures->last_s = fmax(figures->last_s, row->time_s);
     figures->first_s = fmin(figures->first_s, row->time_s);
+    assert(figures->first_s <= figures->last_s);
     figures->alerts += row->alert == TRACKING_WARNING || row->alert == TRACKING_CRITICAL;
     figures->collector = telemetry->collector;
     if (row_has(row, TRACKER_ALLOCATED)) {
@@ -62,49 +65,13 @@ void tracking_count(struct tracking_figures *figures, const struct tracking_row 
     figures->present |= row->present;
 }
 
-static bool is_known(const struct tracking_figures *figures, enum tracker_field field) {
-    return (figures->present >> field & 1) != 0;
+// Beyond uint64 as a number.
+static struct wandb_cell total(unsigned __int128 value) {
+    return value <= UINT64_MAX ? cell_int((__int128)value) : cell_number((double)value);
 }
 
-static void member_uint(struct buffer *members, const char *key, unsigned __int128 value) {
-    wandb_member_key(members, key);
-    if (value <= UINT64_MAX)
-        buffer_append_uint(members, (uint64_t)value);
-    else
-        wandb_append_number(members, (double)value);
-}
-
-static void put_memory(const struct tracking_figures *figures, struct buffer *members) {
-    if (is_known(figures, TRACKER_ALLOCATED)) {
-        wandb_member_int(members, "stormlog_peak_memory_bytes", figures->peak);
-        wandb_member_int(members, "stormlog_current_memory_allocated_bytes",
-                         figures->current_allocated);
-    }
-    if (is_known(figures, TRACKER_RESERVED))
-        wandb_member_int(members, "stormlog_current_memory_reserved_bytes",
-                         figures->current_reserved);
-    if (is_known(figures, TRACKER_ALLOCATED) && figures->device_total > 0)
-        wandb_member_number(members, "stormlog_memory_utilization_percent",
-                            (double)figures->current_allocated / (double)figures->device_total *
-                                100.0);
-}
-
-static void put_totals(const struct tracking_figures *figures, struct buffer *members) {
-    double duration_s = figures->last_s - figures->first_s;
-    if (is_known(figures, TRACKER_CHANGE)) {
-        member_uint(members, "stormlog_total_allocations", figures->allocations);
-        member_uint(members, "stormlog_total_deallocations", figures->deallocations);
-        member_uint(members, "stormlog_total_allocation_bytes", figures->allocated_bytes);
-        member_uint(members, "stormlog_total_deallocation_bytes", figures->deallocated_bytes);
-    }
-    if (figures->events > 0)
-        wandb_member_number(members, "stormlog_tracking_duration_seconds", duration_s);
-    if (is_known(figures, TRACKER_CHANGE) && duration_s > 0) {
-        wandb_member_number(members, "stormlog_allocations_per_second",
-                            (double)figures->allocations / duration_s);
-        wandb_member_number(members, "stormlog_bytes_allocated_per_second",
-                            (double)figures->allocated_bytes / duration_s);
-    }
+static struct wandb_cell when(bool known, struct wandb_cell value) {
+    return known ? value : cell_null;
 }
 
 static void put_backend(const struct tracking_figures *figures, struct buffer *members) {
@@ -118,27 +85,17 @@ static void put_backend(const struct tracking_figures *figures, struct buffer *m
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (slice_equal(intern_slice(figures->collector), known[i].collector))
-            wandb_member_text(members, "stormlog_backend", known[i].backend);
+            wandb_member(members, "stormlog_backend", cell_slice(known[i].backend));
 }
 
-static void put_figures(const struct wandb_tracking *tracking, struct buffer *members) {
-    const struct tracking_figures *figures = &tracking->figures;
-    put_memory(figures, members);
-    put_totals(figures, members);
-    member_uint(members, "stormlog_total_events", figures->events);
-    member_uint(members, "stormlog_alert_count", figures->alerts);
-    member_uint(members, "stormlog_history_retained_events", tracking->row_count);
-    member_uint(members, "stormlog_history_dropped_events", figures->events - tracking->row_count);
-    put_backend(figures, members);
-}
-
-// -- from files -----------------------------------------------------------------------------------
+// -- what the summary names -----------------------------------------------------------------------
 
 struct named {
     const char *key; // in the file
     const char *shown;
 };
 
+// Those that are computed without a file come first (put_figures).
 static const struct named metrics[] = {
     {"peak_memory", "stormlog_peak_memory_bytes"},
     {"total_events", "stormlog_total_events"},
@@ -162,6 +119,39 @@ static const struct named metrics[] = {
     {"final_retained_bytes", "stormlog_sink_retained_bytes"},
 };
 
+// The figures that `metrics` names, in its order; what is not known is left out.
+static void put_figures(const struct wandb_tracking *tracking, struct buffer *members) {
+    const struct tracking_figures *figures = &tracking->figures;
+    double duration_s = figures->last_s - figures->first_s;
+    assert(figures->events >= tracking->row_count);
+    bool allocated = (figures->present >> TRACKER_ALLOCATED & 1) != 0;
+    bool reserved = (figures->present >> TRACKER_RESERVED & 1) != 0;
+    bool changes = (figures->present >> TRACKER_CHANGE & 1) != 0;
+    bool rates = changes && duration_s > 0;
+    const struct wandb_cell values[] = {
+        when(allocated, cell_int(figures->peak)),
+        total(figures->events),
+        total(figures->alerts),
+        when(allocated, cell_int(figures->current_allocated)),
+        when(reserved, cell_int(figures->current_reserved)),
+        when(allocated && figures->device_total > 0,
+             cell_number((double)figures->current_allocated / (double)figures->device_total *
+                         100.0)),
+        when(changes, total(figures->allocations)),
+        when(changes, total(figures->deallocations)),
+        when(changes, total(figures->allocated_bytes)),
+        when(changes, total(figures->deallocated_bytes)),
+        when(figures->events > 0, cell_number(duration_s)),
+        when(rates, cell_number((double)figures->allocations / duration_s)),
+        when(rates, cell_number((double)figures->allocated_bytes / duration_s)),
+        total(tracking->row_count),
+        total(figures->events - tracking->row_count),
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        wandb_member(members, metrics[i].shown, values[i]);
+    put_backend(figures, members);
+}
+
 static const struct named session_fields[] = {
     {"status", "stormlog_session_status"}, // first: see put_words
     {"session_id", "stormlog_session_id"}, {"source", "stormlog_session_source"},
@@ -177,11 +167,6 @@ static const struct named words[] = {
     {"session_status", "stormlog_session_status"},
 };
 
-static void put_member(struct buffer *members, const char *key, struct buffer *value) {
-    wandb_member_key(members, key);
-    buffer_append(members, buffer_slice(value));
-}
-
 static void put_values(const struct tracking_file *file, const struct named *list, size_t count,
                        bool numbers, struct buffer *members) {
     struct buffer value;
@@ -190,8 +175,10 @@ static void put_values(const struct tracking_file *file, const struct named *lis
         buffer_reset(&value);
         bool is_there = numbers ? tracking_file_number(file, list[i].key, &value)
                                 : tracking_file_value(file, list[i].key, &value);
-        if (is_there && !value.failed)
-            put_member(members, list[i].shown, &value);
+        if (!is_there || value.failed)
+            continue;
+        wandb_member_key(members, list[i].shown);
+        buffer_append(members, buffer_slice(&value));
     }
     buffer_release(&value);
 }
@@ -211,11 +198,11 @@ void tracking_summary(struct wandb_tracking *tracking, struct buffer *members) {
         put_values(&tracking->stats, metrics, sizeof metrics / sizeof *metrics, true, members);
     else
         put_figures(tracking, members);
-    wandb_member_int(members, "stormlog_chart_point_count", tracking->point_count);
+    wandb_member(members, "stormlog_chart_point_count", cell_int(tracking->point_count));
     put_words(tracking, members);
     if (tracking_is_file(tracking->options->output_file))
-        wandb_member_text(members, "stormlog_output_file",
-                          tracking_base_name(tracking->options->output_file));
+        wandb_member(members, "stormlog_output_file",
+                     cell_slice(wandb_base_name(tracking->options->output_file)));
 }
 
 // -- the session ----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a tracking run show as rows, tables and charts?
+// Writes the rows, tables and charts of a tracking run.
 //
 // Keys, columns and their order are those of stormlog 0.4.3's export: a history row for each point
 // of the timeline, then one row for each table. A value that is not known is left out of a row,
@@ -7,6 +7,7 @@
 #include "exporters/wandb/tracking/parts.h"
 
 #include "base/log.h"
+#include "exporters/wandb/record.h"
 
 #include <math.h>
 
@@ -14,68 +15,70 @@ static const char memory_chart[] = "stormlog_memory_timeline_plot";
 static const char utilization_chart[] = "stormlog_memory_utilization_plot";
 
 static const struct tracking_row *point(const struct wandb_tracking *tracking, uint32_t index) {
+    assert(index < tracking->point_count && tracking->points[index] < tracking->row_count);
     return &tracking->rows[tracking->points[index]];
 }
 
 // Since the first event that was kept.
 static double elapsed_s(const struct wandb_tracking *tracking, const struct tracking_row *row) {
+    assert(tracking->row_count > 0);
     return row->time_s - tracking->rows[0].time_s;
 }
 
-// -- history --------------------------------------------------------------------------------------
+// -- values and history
+// --------------------------------------------------------------------------------------
 
-static void put_counter(struct buffer *members, const char *key, const struct tracking_row *row,
-                        enum tracker_field field) {
-    if (row_has(row, field))
-        wandb_member_int(members, key, row->counters[field]);
+static struct wandb_cell counter(const struct tracking_row *row, enum tracker_field field) {
+    assert((int)field < (int)TRACKER_COUNTERS);
+    return row_has(row, field) ? cell_int(row->counters[field]) : cell_null;
+}
+
+// A tracker that did not ask the device used at least what its allocator holds.
+static struct wandb_cell device_used(const struct tracking_row *row) {
+    const int64_t *counters = row->counters;
+    if (row_has(row, TRACKER_DEVICE_USED))
+        return cell_int(counters[TRACKER_DEVICE_USED]);
+    bool has_reserved = row_has(row, TRACKER_RESERVED);
+    if (row_has(row, TRACKER_ALLOCATED) &&
+        (!has_reserved || counters[TRACKER_ALLOCATED] > counters[TRACKER_RESERVED]))
+        return cell_int(counters[TRACKER_ALLOCATED]);
+    return counter(row, TRACKER_RESERVED);
+}
+
+static struct wandb_cell utilization(const struct tracking_row *row) {
+    struct wandb_cell used = device_used(row);
+    int64_t total = row->counters[TRACKER_DEVICE_TOTAL];
+    if (used.type == CELL_NULL || !row_has(row, TRACKER_DEVICE_TOTAL) || total <= 0)
+        return cell_null;
+    return cell_number((double)(int64_t)used.integer / (double)total * 100.0);
+}
+
+static struct wandb_cell text(const struct tracking_row *row, enum tracker_field field,
+                              struct slice text) {
+    return row_has(row, field) ? cell_slice(text) : cell_null;
+}
+
+static struct wandb_cell rank(const struct tracking_row *row) {
+    return row_has(row, TRACKER_RANK) ? cell_int(row->rank) : cell_null;
 }
 
 void tracking_say_points(struct wandb_tracking *tracking, struct wandb_writer *writer) {
     struct buffer *members = &tracking->members;
     for (uint32_t i = 0; i < tracking->point_count; i++) {
         const struct tracking_row *row = point(tracking, i);
-        int64_t used;
-        double percent;
         buffer_reset(members);
-        wandb_member_number(members, "stormlog_timeline_elapsed_seconds", elapsed_s(tracking, row));
-        put_counter(members, "stormlog_timeline_allocated_bytes", row, TRACKER_ALLOCATED);
-        put_counter(members, "stormlog_timeline_reserved_bytes", row, TRACKER_RESERVED);
-        put_counter(members, "stormlog_timeline_change_bytes", row, TRACKER_CHANGE);
-        if (tracking_device_used(row, &used))
-            wandb_member_int(members, "stormlog_timeline_device_used_bytes", used);
-        if (tracking_utilization(row, &percent))
-            wandb_member_number(members, "stormlog_timeline_utilization_percent", percent);
-        wandb_say(writer, &(struct wandb_record){
-                              .kind = WANDB_ROW,
-                              .members = buffer_slice(members),
-                          });
+        wandb_member(members, "stormlog_timeline_elapsed_seconds",
+                     cell_number(elapsed_s(tracking, row)));
+        wandb_member(members, "stormlog_timeline_allocated_bytes", counter(row, TRACKER_ALLOCATED));
+        wandb_member(members, "stormlog_timeline_reserved_bytes", counter(row, TRACKER_RESERVED));
+        wandb_member(members, "stormlog_timeline_change_bytes", counter(row, TRACKER_CHANGE));
+        wandb_member(members, "stormlog_timeline_device_used_bytes", device_used(row));
+        wandb_member(members, "stormlog_timeline_utilization_percent", utilization(row));
+        wandb_say_members(writer, WANDB_ROW, members);
     }
 }
 
 // -- tables ---------------------------------------------------------------------------------------
-
-static void cell_counter(struct wandb_table *table, const struct tracking_row *row,
-                         enum tracker_field field) {
-    if (row_has(row, field))
-        wandb_cell_int(table, row->counters[field]);
-    else
-        wandb_cell_null(table);
-}
-
-static void cell_rank(struct wandb_table *table, const struct tracking_row *row) {
-    if (row_has(row, TRACKER_RANK))
-        wandb_cell_int(table, row->rank);
-    else
-        wandb_cell_null(table);
-}
-
-static void cell_text(struct wandb_table *table, const struct tracking_row *row,
-                      enum tracker_field field, struct slice text) {
-    if (row_has(row, field))
-        wandb_cell_text(table, text);
-    else
-        wandb_cell_null(table);
-}
 
 void tracking_say_table(struct wandb_tracking *tracking, const char *key,
                         struct wandb_writer *writer) {
@@ -94,43 +97,19 @@ void tracking_say_alerts(struct wandb_tracking *tracking, struct wandb_writer *w
     uint64_t count = tracking->alert_count;
     if (count == 0)
         return;
+    assert(tracking->alert_count <= tracking->figures.events);
     wandb_table_begin(table, columns, sizeof columns / sizeof *columns);
     for (uint64_t i = count > TRACKING_POINTS ? count - TRACKING_POINTS : 0; i < count; i++) {
         const struct tracking_alert *alert = &tracking->alerts[i % TRACKING_POINTS];
         const struct tracking_row *row = &alert->row;
-        wandb_cell_number(table, row->time_s);
-        wandb_cell_text(table, intern_slice(row->type));
-        cell_text(table, row, TRACKER_CONTEXT, (struct slice){alert->context, row->context_size});
-        cell_counter(table, row, TRACKER_ALLOCATED);
-        cell_counter(table, row, TRACKER_RESERVED);
-        cell_counter(table, row, TRACKER_CHANGE);
-        cell_text(table, row, TRACKER_JOB, intern_slice(row->job));
-        cell_rank(table, row);
+        WANDB_TABLE_ROW(
+            table, cell_number(row->time_s), cell_slice(intern_slice(row->type)),
+            text(row, TRACKER_CONTEXT, (struct slice){alert->context, row->context_size}),
+            counter(row, TRACKER_ALLOCATED), counter(row, TRACKER_RESERVED),
+            counter(row, TRACKER_CHANGE), text(row, TRACKER_JOB, intern_slice(row->job)),
+            rank(row));
     }
     tracking_say_table(tracking, "stormlog_alerts", writer);
-}
-
-static void timeline_row(struct wandb_tracking *tracking, uint32_t index) {
-    struct wandb_table *table = &tracking->table;
-    const struct tracking_row *row = point(tracking, index);
-    int64_t used;
-    double percent;
-    wandb_cell_int(table, (int64_t)tracking->points[index]);
-    wandb_cell_number(table, elapsed_s(tracking, row));
-    wandb_cell_text(table, intern_slice(row->type));
-    cell_counter(table, row, TRACKER_ALLOCATED);
-    cell_counter(table, row, TRACKER_RESERVED);
-    cell_counter(table, row, TRACKER_CHANGE);
-    if (tracking_device_used(row, &used))
-        wandb_cell_int(table, used);
-    else
-        wandb_cell_null(table);
-    if (tracking_utilization(row, &percent))
-        wandb_cell_number(table, percent);
-    else
-        wandb_cell_null(table);
-    cell_text(table, row, TRACKER_CONTEXT, tracking_context(tracking, row));
-    cell_rank(table, row);
 }
 
 // -- charts ---------------------------------------------------------------------------------------
@@ -146,25 +125,13 @@ static const char *const series_names[] = {
 
 // NaN: a gap.
 static double series_value(const struct tracking_row *row, enum series series) {
-    int64_t bytes = 0;
-    double percent = 0;
-    bool known = false;
-    switch (series) {
-    case SERIES_ALLOCATED:
-        known = row_has(row, TRACKER_ALLOCATED);
-        bytes = row->counters[TRACKER_ALLOCATED];
-        break;
-    case SERIES_RESERVED:
-        known = row_has(row, TRACKER_RESERVED);
-        bytes = row->counters[TRACKER_RESERVED];
-        break;
-    case SERIES_DEVICE_USED:
-        known = tracking_device_used(row, &bytes);
-        break;
-    case SERIES_UTILIZATION:
-        return tracking_utilization(row, &percent) ? percent : NAN;
-    }
-    return known ? (double)bytes : NAN;
+    struct wandb_cell value = series == SERIES_ALLOCATED     ? counter(row, TRACKER_ALLOCATED)
+                              : series == SERIES_RESERVED    ? counter(row, TRACKER_RESERVED)
+                              : series == SERIES_DEVICE_USED ? device_used(row)
+                                                             : utilization(row);
+    return value.type == CELL_INT      ? (double)value.integer
+           : value.type == CELL_NUMBER ? value.number
+                                       : NAN;
 }
 
 static bool series_exists(const struct wandb_tracking *tracking, enum series series) {
@@ -176,6 +143,7 @@ static bool series_exists(const struct wandb_tracking *tracking, enum series ser
 
 // The series `first` to `last` one after another, those that exist; false when none does.
 static bool fill_chart(struct wandb_tracking *tracking, enum series first, enum series last) {
+    assert(first <= last && last <= SERIES_UTILIZATION);
     static const char *const columns[] = {"step", "lineKey", "lineVal"};
     struct wandb_table *table = &tracking->table;
     wandb_table_begin(table, columns, 3);
@@ -184,9 +152,9 @@ static bool fill_chart(struct wandb_tracking *tracking, enum series first, enum 
             continue;
         for (uint32_t i = 0; i < tracking->point_count; i++) {
             const struct tracking_row *row = point(tracking, i);
-            wandb_cell_number(table, elapsed_s(tracking, row));
-            wandb_cell_text(table, slice_of(series_names[series]));
-            wandb_cell_number(table, series_value(row, series));
+            WANDB_TABLE_ROW(table, cell_number(elapsed_s(tracking, row)),
+                            cell_text(series_names[series]),
+                            cell_number(series_value(row, series)));
         }
     }
     return table->row_count > 0;
@@ -215,8 +183,14 @@ void tracking_say_timeline(struct wandb_tracking *tracking, struct wandb_writer 
         "rank",
     };
     wandb_table_begin(&tracking->table, columns, sizeof columns / sizeof *columns);
-    for (uint32_t i = 0; i < tracking->point_count; i++)
-        timeline_row(tracking, i);
+    for (uint32_t i = 0; i < tracking->point_count; i++) {
+        const struct tracking_row *row = point(tracking, i);
+        WANDB_TABLE_ROW(&tracking->table, cell_int(tracking->points[i]),
+                        cell_number(elapsed_s(tracking, row)), cell_slice(intern_slice(row->type)),
+                        counter(row, TRACKER_ALLOCATED), counter(row, TRACKER_RESERVED),
+                        counter(row, TRACKER_CHANGE), device_used(row), utilization(row),
+                        text(row, TRACKER_CONTEXT, tracking_context(tracking, row)), rank(row));
+    }
     tracking_say_table(tracking, "stormlog_memory_timeline_table", writer);
     if (fill_chart(tracking, SERIES_ALLOCATED, SERIES_DEVICE_USED))
         tracking_say_table(tracking, "stormlog_memory_timeline_plot_table", writer);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of one finished tracking run, and in which order?
+// Exports one finished tracking run, in the order that W&B needs.
 //
 // The summary first, so that values of the rows come on top under their own keys; a row for each
 // point; the tables; the page; artifacts. What each holds is in the files beside this one. Cost: a
-// row for each event until the end (tracking_rows.c), then some hundred records.
+// row for each event until the end (rows.c), then some hundred records.
+#include "exporters/wandb/tracking/tracking.h"
+
 #include "exporters/wandb/tracking/parts.h"
+#include "pipeline/model/event.h"
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -107,13 +110,10 @@ static void say_summary(struct wandb_tracking *tracking, struct wandb_writer *wr
     tracking_summary(tracking, &tracking->members);
     if (tracking->members.failed) {
         log_write(LOG_WARN, (struct log_site){"C3312", tracking->site},
-                  "the summary is left out: the texts of the statistics are too large");
+                  "the summary is left out: its texts are too large");
         return;
     }
-    wandb_say(writer, &(struct wandb_record){
-                          .kind = WANDB_SUMMARY,
-                          .members = buffer_slice(&tracking->members),
-                      });
+    wandb_say_members(writer, WANDB_SUMMARY, &tracking->members);
 }
 
 static void say_tables(struct wandb_tracking *tracking, struct slice page,
@@ -126,7 +126,7 @@ static void say_tables(struct wandb_tracking *tracking, struct slice page,
         tracking_say_dashboard(tracking, page, writer);
     else
         log_write(LOG_WARN, (struct log_site){"C3312", tracking->site},
-                  "the page is left out: it would be too large");
+                  "the page is left out: it is too large");
 }
 
 static const char *attribution_directory(const struct wandb_tracking_config *options) {
@@ -138,10 +138,11 @@ static const char *attribution_directory(const struct wandb_tracking_config *opt
 void wandb_tracking_say(struct wandb_tracking *tracking, struct slice page,
                         struct wandb_writer *writer) {
     const struct wandb_config *config = tracking->config;
+    assert(writer->run.size > 0 && tracking->point_count == 0); // once
     tracking_choose_points(tracking);
     if (tracking->contexts_left_out > 0)
         log_write(LOG_WARN, (struct log_site){"C3311", tracking->site},
-                  "the contexts of %lu events are left out: they are more than 256 MiB together",
+                  "the contexts of %lu events are left out: together they exceed 256 MiB",
                   (unsigned long)tracking->contexts_left_out);
     say_run(tracking, writer);
     say_summary(tracking, writer);

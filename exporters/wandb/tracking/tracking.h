@@ -7,7 +7,8 @@
 #pragma once
 
 #include "exporters/report/page/page.h"
-#include "exporters/wandb/wandb.h"
+#include "exporters/wandb/options.h"
+#include "exporters/wandb/record.h"
 
 struct wandb_tracking; // opaque
 

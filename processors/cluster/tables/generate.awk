@@ -84,7 +84,7 @@ BEGIN {
     default_severity["correctable"] = "AER_CORRECTABLE"
     default_severity["nonfatal"] = "AER_NONFATAL"
     default_severity["fatal"] = "AER_FATAL"
-    print "// Made by the build from processors/cluster/tables/*.tsv."
+    print "// Made by the build from processors/tables/*.tsv."
     print "#include \"processors/cluster/tables.h\""
 }
 

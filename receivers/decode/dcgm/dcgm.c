@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one scrape of one GPU say, written as a JSON object?
+// Reads one scrape of one GPU, written as a JSON object.
 //
 // One pass over its members. A field with a text that is no number, or null, is a missing one: that
 // is how exporters write "N/A".
 #include "receivers/decode/dcgm/dcgm.h"
 
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/tagged_keys.h"
 #include "receivers/decode/json/text.h"
 
@@ -42,19 +44,9 @@ static void take_field(struct gpu_keys *keys, struct gpu_sample *sample, struct 
 // The object `fields`, which was scanned before.
 static void take_fields(struct gpu_keys *keys, struct gpu_sample *sample, const struct token *value,
                         struct arena *arena) {
-    const char *at = value->text;
-    const char *end = value->text + value->size;
-    struct json_members members = {.first = true};
-    struct token name, field;
-    struct json_fault ignored;
-    while (at != NULL && !members.done) {
-        at = json_next_member(&members, at, end, &name, &ignored);
-        if (at == NULL || members.done)
-            return;
-        at = json_scan_value(at, end, 2, &field, &ignored);
-        if (at != NULL)
-            take_field(keys, sample, token_decode(&name, arena), &field);
-    }
+    struct json_pairs pairs = json_pairs_of(token_slice(value));
+    for (struct token name, field; json_pairs_next(&pairs, &name, &field);)
+        take_field(keys, sample, token_decode(&name, arena), &field);
 }
 
 static struct slice *text_key(struct gpu_keys *keys, struct slice key) {
@@ -104,18 +96,15 @@ static enum decode_category finish(const struct tagged_keys *common, const struc
     dcgm_identity_set(sample, keys->uuid, keys->pci_bus_id, keys->index);
     if (keys->pci_bus_id.size > 0 && sample->address == PCI_NONE)
         return fault_set(fault, DECODE_OUT_OF_RANGE, SLICE("pci_bus_id"),
-                         "\"%.*s\" is no PCI address; one looks like 00000000:9B:00.0",
+                         "\"%.*s\" is not a PCI address such as 00000000:9B:00.0",
                          (int)(keys->pci_bus_id.size < 40 ? keys->pci_bus_id.size : 40),
                          keys->pci_bus_id.data);
     if (sample->uuid.data == NULL && sample->address == PCI_NONE && sample->index < 0)
         return fault_set(fault, DECODE_MISSING_FIELD, SLICE("UUID, gpu, pci_bus_id"),
                          "no GPU is named; one of these keys must be there");
-    if (event->node == STRING_NONE && keys->host.size > 0) {
-        event->node = intern(keys->host);
-        if (event->node == STRING_REFUSED)
-            return fault_set(fault, DECODE_LIMIT, SLICE("Hostname"),
-                             "a new name, and the bound on distinct names is reached");
-    }
+    if (event->node == STRING_NONE && keys->host.size > 0 &&
+        fault_intern(fault, SLICE("Hostname"), keys->host, &event->node) != DECODE_OK)
+        return DECODE_LIMIT;
     sample->time_ns = event->time_ns;
     sample->node = event->node;
     sample->model = keys->model;

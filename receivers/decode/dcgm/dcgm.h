@@ -18,7 +18,6 @@
 extern const struct decoder_type decoder_dcgm_json;
 extern const struct decoder_type decoder_dcgm_text;
 
-enum { DCGM_STATE_SIZE = 0 };
 // The tagged form (`source` "dcgm"). `state` is not used.
 enum decode_category dcgm_tagged(void *state, struct slice object, struct arena *arena,
                                  struct event *event, struct decode_fault *fault);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one exposition of dcgm-exporter say of each GPU?
+// Reads one exposition of dcgm-exporter.
 //
 // Line by line; only lines of metrics that are kept are read to their end. A series belongs to the
 // sample of its GPU (UUID, else address, else host and index) and time; samples are found by a hash
@@ -7,10 +7,12 @@
 #include "receivers/decode/dcgm/dcgm.h"
 
 #include "base/hash/hash.h"
+#include "base/text/cut.h"
 #include "base/text/utf8.h"
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/json/tagged_keys.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +31,6 @@ struct labels {
 
 struct reading {
     struct slice text;
-    size_t at;
     uint32_t line;
     struct arena *arena;
     struct decode_fault *fault;
@@ -46,27 +47,6 @@ static enum decode_category refuse(struct reading *reading, struct slice metric,
 
 // -- Tokens of a line -----------------------------------------------------------------------------
 
-static void skip_blanks(struct slice *line) {
-    while (line->size > 0 && (line->data[0] == ' ' || line->data[0] == '\t')) {
-        line->data++;
-        line->size--;
-    }
-}
-
-static struct slice take(struct slice *line, size_t size) {
-    struct slice taken = {line->data, size};
-    line->data += size;
-    line->size -= size;
-    return taken;
-}
-
-static bool take_char(struct slice *line, char wanted) {
-    if (line->size == 0 || line->data[0] != wanted)
-        return false;
-    take(line, 1);
-    return true;
-}
-
 static bool is_name_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == ':' || c == '.';
@@ -76,14 +56,11 @@ static struct slice take_name(struct slice *line) {
     size_t size = 0;
     while (size < line->size && is_name_char(line->data[size]))
         size++;
-    return take(line, size);
+    return text_take(line, size);
 }
 
 static struct slice take_word(struct slice *line) {
-    size_t size = 0;
-    while (size < line->size && line->data[size] != ' ' && line->data[size] != '\t')
-        size++;
-    return take(line, size);
+    return text_take(line, text_until_any(*line, " \t").size);
 }
 
 // The value of a label, behind its first quote: escapes are \\, \" and \n.
@@ -97,8 +74,8 @@ static bool take_quoted(struct slice *line, struct arena *arena, struct slice *v
         }
     if (size >= line->size)
         return false;
-    struct slice raw = take(line, size);
-    take(line, 1);
+    struct slice raw = text_take(line, size);
+    text_skip_char(line, '"');
     *value = raw;
     if (!escaped)
         return true;
@@ -160,23 +137,23 @@ static void keep_label(struct labels *labels, struct slice name, struct slice va
 
 // "{name="value",…}", also with a comma behind the last, or nothing. NULL when right, else why not.
 static const char *take_labels(struct slice *line, struct arena *arena, struct labels *labels) {
-    skip_blanks(line);
-    if (!take_char(line, '{'))
+    text_skip_blanks(line);
+    if (!text_skip_char(line, '{'))
         return NULL;
     for (;;) {
-        skip_blanks(line);
-        if (take_char(line, '}'))
+        text_skip_blanks(line);
+        if (text_skip_char(line, '}'))
             return NULL;
         struct slice name = take_name(line), value;
-        skip_blanks(line);
-        if (name.size == 0 || !take_char(line, '='))
+        text_skip_blanks(line);
+        if (name.size == 0 || !text_skip_char(line, '='))
             return "a label without a name or without \"=\"";
-        skip_blanks(line);
-        if (!take_char(line, '"') || !take_quoted(line, arena, &value))
+        text_skip_blanks(line);
+        if (!text_skip_char(line, '"') || !take_quoted(line, arena, &value))
             return "a label whose value has no closing quote";
         keep_label(labels, name, value);
-        skip_blanks(line);
-        if (!take_char(line, ',') && (line->size == 0 || line->data[0] != '}'))
+        text_skip_blanks(line);
+        if (!text_skip_char(line, ',') && (line->size == 0 || line->data[0] != '}'))
             return "labels that are not closed by \"}\"";
     }
 }
@@ -233,6 +210,7 @@ static bool same_key(const struct gpu_sample *a, const struct gpu_sample *b) {
 }
 
 static uint32_t find_slot(const struct reading *reading, const struct gpu_sample *key) {
+    assert(reading->count <= reading->capacity);
     uint32_t mask = reading->capacity * 2 - 1;
     uint32_t slot = hash_folded(hash_key(key)) & mask;
     while (reading->index[slot] != 0 && !same_key(&reading->samples[reading->index[slot] - 1], key))
@@ -308,15 +286,15 @@ static enum decode_category take_series(struct reading *reading, struct slice li
     const char *wrong = take_labels(&line, reading->arena, &labels);
     if (wrong != NULL)
         return refuse(reading, metric, wrong);
-    skip_blanks(&line);
+    text_skip_blanks(&line);
     struct slice value = take_word(&line);
-    skip_blanks(&line);
+    text_skip_blanks(&line);
     uint64_t time_ns = reading->observed_ns;
     if (line.size > 0 && line.data[0] != '#' && !read_timestamp(take_word(&line), &time_ns))
-        return refuse(reading, metric, "a timestamp that is no time after 1970");
+        return refuse(reading, metric, "a timestamp that is not a time after 1970");
     struct gpu_sample scratch = {0};
     if (!dcgm_field_set(&scratch, is_count ? GPU_XID : field, value))
-        return refuse(reading, metric, "a value that is no number");
+        return refuse(reading, metric, "a value that is not a number");
     if (labels.uuid.size == 0 && labels.pci_bus_id.size == 0 && labels.index.size == 0)
         return DECODE_OK; // of a switch or a CPU
     if (time_ns == 0)
@@ -336,21 +314,17 @@ static enum decode_category take_series(struct reading *reading, struct slice li
 }
 
 static enum decode_category take_lines(struct reading *reading) {
-    while (reading->at < reading->text.size) {
-        const char *start = reading->text.data + reading->at;
-        size_t left = reading->text.size - reading->at;
-        const char *end = memchr(start, '\n', left);
-        struct slice line = {start, end == NULL ? left : (size_t)(end - start)};
-        reading->at += line.size + (end != NULL);
+    struct slice text = reading->text;
+    while (text.size > 0) {
+        struct slice line = text_take_line(&text);
+        bool ended = line.data + line.size < reading->text.data + reading->text.size;
         reading->line++;
-        if (line.size > 0 && line.data[line.size - 1] == '\r')
-            line.size--;
-        skip_blanks(&line);
+        line = text_trim(line);
         if (line.size == 0 || line.data[0] == '#')
             continue;
         enum decode_category category = take_series(reading, line);
         // A last line that is cut off was being written when it was read.
-        if (category == DECODE_WRONG_TYPE && end == NULL && reading->count > 0)
+        if (category == DECODE_WRONG_TYPE && !ended && reading->count > 0)
             return DECODE_OK;
         if (category != DECODE_OK)
             return category;

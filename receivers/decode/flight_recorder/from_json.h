@@ -7,15 +7,14 @@
 
 enum {
     FLIGHT_KEYS_LEARNT = 32,
-    FLIGHT_SHAPES = 4,
+    FLIGHT_SHAPES_SEEN = 8, // by field: each of the four has a place of its own
     FLIGHT_GROUPS_SEEN = 8,
 };
 
 struct flight_memory {
     struct flight_source source;
-    uint8_t order[FLIGHT_KEYS_LEARNT]; // fields of the entry before, plus 1; 0: nothing learnt
+    uint8_t order[FLIGHT_KEYS_LEARNT]; // fields of the entry before; 0: nothing learnt
 };
-_Static_assert(sizeof(struct flight_memory) <= FLIGHT_STATE_SIZE, "FLIGHT_STATE_SIZE is too small");
 
 // A value as it was written and what it was read as.
 struct flight_seen_shapes {
@@ -32,7 +31,7 @@ struct flight_reader {
     struct decode_fault *fault;
     struct json_fault json;
     bool refused; // `fault` says why; else a NULL position means broken JSON
-    struct flight_seen_shapes shapes[FLIGHT_SHAPES];
+    struct flight_seen_shapes shapes[FLIGHT_SHAPES_SEEN];
     struct flight_seen_group groups[FLIGHT_GROUPS_SEEN];
     uint32_t group_next;
     uint32_t entry; // its number, for faults
@@ -43,5 +42,3 @@ const char *flight_read_entry(struct flight_reader *reader, const char *at,
                               struct flight_entry *entry);
 const char *flight_read_entries(struct flight_reader *reader, const char *at,
                                 struct flight_entries *entries);
-// A number, also one in quotes; null leaves the value as it is. False for anything else.
-bool flight_integer_of(const struct token *token, int64_t *value);

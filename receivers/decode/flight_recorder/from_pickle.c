@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a Flight Recorder dump say that PyTorch wrote as a pickle?
+// Reads a Flight Recorder dump that PyTorch wrote as a pickle.
 //
 // pickle.c makes plain values of it; here they are read into the same struct flight_dump that the
 // JSON form gives, sizes and dtypes written as the compact JSON that the other form has. Lists of
 // those are two deep at most, so nothing here follows a value that holds itself. Frames are not
 // looked at.
+#include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "receivers/decode/flight_recorder/parts.h"
-
 #include "receivers/decode/flight_recorder/pickle.h"
 #include "receivers/decode/json/fault.h"
 
-#include <ctype.h>
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ enum { SHAPE_DEPTH = 3, SHAPE_TEXT_MAX = 64 << 10, KEYS_KNOWN = 64 };
 // Keys are shared through the memo, so one look at each is enough: by address.
 struct known_key {
     const struct pickle_value *key;
-    enum flight_field field;
+    const struct flight_field *field;
 };
 
 struct reader {
@@ -31,75 +31,39 @@ struct reader {
     uint32_t entry;
 };
 
-static const char *kind_text(const struct pickle_value *value, char room[64]) {
-    static const char *const KINDS[] = {
-        [PICKLE_NONE] = "None",
-        [PICKLE_FALSE] = "False",
-        [PICKLE_TRUE] = "True",
-        [PICKLE_INTEGER] = "an integer",
-        [PICKLE_HUGE] = "an integer beyond 64 bits",
-        [PICKLE_DECIMAL] = "a decimal number",
-        [PICKLE_TEXT] = "a text",
-        [PICKLE_LIST] = "a list",
-        [PICKLE_TUPLE] = "a tuple",
-        [PICKLE_DICT] = "a dict",
+// A value as the JSON form would have it; numbers are written into `room`.
+static struct token token_of(const struct pickle_value *value, char room[32]) {
+    static const enum token_kind KINDS[] = {
+        [PICKLE_NONE] = TOKEN_NULL,   [PICKLE_FALSE] = TOKEN_FALSE,
+        [PICKLE_TRUE] = TOKEN_TRUE,   [PICKLE_INTEGER] = TOKEN_INTEGER,
+        [PICKLE_HUGE] = TOKEN_HUGE,   [PICKLE_DECIMAL] = TOKEN_DECIMAL,
+        [PICKLE_TEXT] = TOKEN_STRING, [PICKLE_LIST] = TOKEN_ARRAY,
+        [PICKLE_TUPLE] = TOKEN_ARRAY, [PICKLE_DICT] = TOKEN_OBJECT,
     };
+    struct slice text = {room, 0};
     if (value->kind == PICKLE_TEXT)
-        snprintf(room, 64, "the text \"%.*s\"",
-                 (int)(value->text.size < 40 ? value->text.size : 40), value->text.data);
+        text = value->text;
     else if (value->kind == PICKLE_INTEGER)
-        snprintf(room, 64, "the integer %" PRId64, value->integer);
-    else
-        snprintf(room, 64, "%s", KINDS[value->kind]);
-    return room;
+        text.size = (size_t)snprintf(room, 32, "%" PRId64, value->integer);
+    else if (value->kind == PICKLE_DECIMAL)
+        text.size = (size_t)snprintf(room, 32, "%.17g", value->decimal);
+    else if (value->kind == PICKLE_HUGE)
+        text = SLICE("beyond 64 bits");
+    return (struct token){.text = text.data,
+                          .size = text.size,
+                          .integer = value->kind == PICKLE_INTEGER ? value->integer : 0,
+                          .kind = KINDS[value->kind]};
 }
 
-static bool refuse(struct reader *reader, enum flight_field field, const struct pickle_value *found,
-                   const char *expected) {
-    char name[80], room[64];
-    struct slice text = FLIGHT_FIELD_NAMES[field];
-    int size =
-        snprintf(name, sizeof name, "entries[%u].%.*s", reader->entry, (int)text.size, text.data);
-    fault_set(reader->fault, DECODE_WRONG_TYPE, (struct slice){name, (size_t)size},
-              "found %s, expected %s", kind_text(found, room), expected);
+static bool refuse(struct reader *reader, const struct flight_field *field,
+                   const struct pickle_value *found, const char *expected) {
+    char room[32];
+    struct token token = token_of(found, room);
+    flight_refuse(reader->fault, reader->entry, field, &token, expected);
     return false;
 }
 
 // -- values --------------------------------------------------------------------------------------
-
-static bool integer_of(const struct pickle_value *value, int64_t *integer) {
-    if (value->kind == PICKLE_NONE)
-        return true;
-    if (value->kind == PICKLE_INTEGER) {
-        *integer = value->integer;
-        return true;
-    }
-    if (value->kind != PICKLE_TEXT || value->text.size == 0 || value->text.size > 20)
-        return false;
-    bool negative = value->text.data[0] == '-';
-    int64_t number = 0;
-    for (size_t i = negative; i < value->text.size; i++) {
-        char c = value->text.data[i];
-        if (!isdigit((unsigned char)c) || __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_sub_overflow(number, c - '0', &number))
-            return false;
-    }
-    if ((negative && value->text.size == 1) ||
-        (!negative && __builtin_sub_overflow(0, number, &number)))
-        return false;
-    *integer = number;
-    return true;
-}
-
-static bool flag_of(const struct pickle_value *value, bool *flag) {
-    if (value->kind == PICKLE_TRUE || value->kind == PICKLE_FALSE)
-        *flag = value->kind == PICKLE_TRUE;
-    else if (value->kind == PICKLE_INTEGER && (value->integer & ~1) == 0)
-        *flag = value->integer == 1;
-    else
-        return value->kind == PICKLE_NONE;
-    return true;
-}
 
 static bool is_sequence(const struct pickle_value *value) {
     return value->kind == PICKLE_LIST || value->kind == PICKLE_TUPLE;
@@ -127,6 +91,7 @@ struct shape_text {
 };
 
 static void put(struct shape_text *out, const char *text, size_t size) {
+    assert(out->size <= SHAPE_TEXT_MAX);
     if (size > SHAPE_TEXT_MAX - out->size)
         out->full = true;
     if (out->full)
@@ -175,6 +140,7 @@ static void put_scalar(struct shape_text *out, const struct pickle_value *value)
 
 // As compact JSON; false when it is no list, too deep or too long.
 static bool put_list(struct shape_text *out, const struct pickle_value *list) {
+    assert(is_sequence(list));
     const struct pickle_value *open[SHAPE_DEPTH] = {list};
     uint32_t next[SHAPE_DEPTH] = {0};
     unsigned depth = 1;
@@ -202,71 +168,49 @@ static bool put_list(struct shape_text *out, const struct pickle_value *list) {
     return !out->full;
 }
 
-static bool read_shapes(struct reader *reader, enum flight_field field,
+static bool read_shapes(struct reader *reader, const struct flight_field *field,
                         const struct pickle_value *value, struct flight_entry *entry) {
     if (value->kind == PICKLE_NONE)
         return true;
     if (!is_sequence(value))
         return false;
-    struct slice *before = flight_entry_shapes(&reader->before, field);
+    struct slice *before = (struct slice *)(void *)((char *)&reader->before + field->offset);
     struct shape_text text = {.data = reader->shape};
     if (!put_list(&text, value))
         return true; // as if it were not said
     if (before->data == NULL || !slice_equal(*before, (struct slice){text.data, text.size}))
         *before = arena_copy(reader->arena, (struct slice){text.data, text.size});
-    *flight_entry_shapes(entry, field) = *before;
+    *(struct slice *)(void *)((char *)entry + field->offset) = *before;
     return true;
 }
 
 // -- entries -------------------------------------------------------------------------------------
 
-static enum flight_field field_of(struct reader *reader, const struct pickle_value *key) {
+static const struct flight_field *field_of(struct reader *reader, const struct pickle_value *key) {
     struct known_key *known = &reader->known[((uintptr_t)key >> 5) % KEYS_KNOWN];
     if (known->key != key)
         *known = (struct known_key){key, key->kind == PICKLE_TEXT ? flight_field_find(key->text)
-                                                                  : FLIGHT_FIELD_OTHER};
+                                                                  : &FLIGHT_FIELDS[0]};
     return known->field;
 }
 
-static bool read_field(struct reader *reader, enum flight_field field,
+static bool read_field(struct reader *reader, const struct flight_field *field,
                        const struct pickle_value *value, struct flight_entry *entry) {
-    switch (field) {
-    case FLIGHT_FIELD_OTHER:
+    if (field->kind == FLIGHT_OTHER)
         return true;
-    case FLIGHT_FIELD_GROUP:
+    if (field->kind == FLIGHT_GROUP)
         return read_group(value, entry) ||
                refuse(reader, field, value, "a list of name and description");
-    case FLIGHT_FIELD_NAME:
-    case FLIGHT_FIELD_STATE:
-        if (value->kind == PICKLE_NONE)
-            return true;
-        if (value->kind != PICKLE_TEXT)
-            return refuse(reader, field, value, "a text");
-        if (field == FLIGHT_FIELD_NAME)
-            entry->name = value->text;
-        else if (slice_equal(value->text, SLICE("completed")))
-            entry->state = FLIGHT_COMPLETED;
-        else if (slice_equal(value->text, SLICE("started")))
-            entry->state = FLIGHT_STARTED;
-        return true;
-    case FLIGHT_FIELD_RETIRED:
-    case FLIGHT_FIELD_IS_P2P:
-        return flag_of(value, flight_entry_flag(entry, field)) ||
-               refuse(reader, field, value, "True or False");
-    case FLIGHT_FIELD_INPUT_SIZES:
-    case FLIGHT_FIELD_OUTPUT_SIZES:
-    case FLIGHT_FIELD_INPUT_DTYPES:
-    case FLIGHT_FIELD_OUTPUT_DTYPES:
+    if (field->kind == FLIGHT_SHAPES)
         return read_shapes(reader, field, value, entry) || refuse(reader, field, value, "a list");
-    case FLIGHT_FIELD_SEQ_ID:
-        if (entry->collective_seq_id >= 0)
-            return true;
-        break;
-    default:
-        break;
+    if (field->kind == FLIGHT_INTEGER && value->kind == PICKLE_INTEGER) {
+        *(int64_t *)(void *)((char *)entry + field->offset) = value->integer;
+        return true;
     }
-    return integer_of(value, flight_entry_integer(entry, field)) ||
-           refuse(reader, field, value, "an integer");
+    char room[32];
+    struct token token = token_of(value, room);
+    const char *expected = flight_entry_take(entry, field, &token, reader->arena);
+    return expected == NULL || refuse(reader, field, value, expected);
 }
 
 static bool read_entries(struct reader *reader, const struct pickle_value *list,
@@ -274,7 +218,7 @@ static bool read_entries(struct reader *reader, const struct pickle_value *list,
     for (reader->entry = 0; reader->entry < list->count; reader->entry++) {
         const struct pickle_value *item = list->items[reader->entry];
         if (item->kind != PICKLE_DICT)
-            return refuse(reader, FLIGHT_FIELD_OTHER, item, "a dict");
+            return refuse(reader, &FLIGHT_FIELDS[0], item, "an object");
         struct flight_entry *entry = flight_entries_add(entries, list->count, reader->arena);
         for (uint32_t i = 0; i < item->count; i++)
             if (!read_field(reader, field_of(reader, item->items[2 * i]), item->items[2 * i + 1],
@@ -338,8 +282,12 @@ static bool counts_completed(const struct pickle_value *status) {
         if (group->kind != PICKLE_DICT)
             continue;
         const struct pickle_value *last = pickle_get(group, SLICE("last_completed_collective"));
+        char room[32];
         int64_t number = -1;
-        if (last != NULL && integer_of(last, &number) && number >= 0)
+        struct token token = {.kind = TOKEN_NULL};
+        if (last != NULL)
+            token = token_of(last, room);
+        if (flight_integer_of(&token, &number) && number >= 0)
             return true;
     }
     return false;
@@ -358,14 +306,14 @@ static enum decode_category take_member(const struct pickle_value *dict, struct 
                                         enum pickle_kind kind, const char *expected,
                                         const struct pickle_value **member,
                                         struct decode_fault *fault) {
-    char room[64];
     *member = pickle_get(dict, key);
     if (*member != NULL && (*member)->kind == PICKLE_NONE)
         *member = NULL;
     if (*member == NULL || (*member)->kind == kind)
         return DECODE_OK;
-    return fault_set(fault, DECODE_WRONG_TYPE, key, "found %s, expected %s",
-                     kind_text(*member, room), expected);
+    char room[32];
+    struct token token = token_of(*member, room);
+    return fault_type(fault, key, &token, expected);
 }
 
 static enum decode_category read_document(struct reader *reader, const struct pickle_value *root,
@@ -375,7 +323,7 @@ static enum decode_category read_document(struct reader *reader, const struct pi
         take_member(root, SLICE("entries"), PICKLE_LIST, "a list", &entries, reader->fault);
     if (category == DECODE_OK)
         category =
-            take_member(root, SLICE("pg_config"), PICKLE_DICT, "a dict", &config, reader->fault);
+            take_member(root, SLICE("pg_config"), PICKLE_DICT, "an object", &config, reader->fault);
     if (category != DECODE_OK)
         return category;
     if (entries == NULL && config == NULL)
@@ -403,11 +351,12 @@ static enum decode_category decode(void *state, struct slice record, struct aren
     const struct pickle_value *root = pickle_read(record, arena, &pickle);
     if (root == NULL)
         return refuse_pickle(&pickle, fault);
-    char room[64];
-    if (root->kind != PICKLE_DICT)
-        return fault_set(fault, DECODE_NOT_OBJECT, SLICE(""),
-                         "found %s, expected a dict with \"entries\" as a Flight Recorder writes",
-                         kind_text(root, room));
+    if (root->kind != PICKLE_DICT) {
+        char room[32];
+        struct token token = token_of(root, room);
+        return fault_found(fault, DECODE_NOT_OBJECT, SLICE(""), &token,
+                           "an object with \"entries\", as a Flight Recorder writes");
+    }
     struct flight_dump *dump = arena_zero(arena, 1, sizeof *dump);
     *dump = (struct flight_dump){.rank = source->rank_after - 1,
                                  .whole = true,

@@ -1,93 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the fields of a Flight Recorder dump, whichever way they were written?
-//
-// Which rank wrote it, who is in a group, what an entry's state is. One pass over the entries;
+// Reads what both encodings of a Flight Recorder dump have in common: the fields of an entry, which
+// rank wrote the dump, who is in a group, what an entry's state is. One pass over the entries;
 // memory from the arena only.
 #include "receivers/decode/flight_recorder/parts.h"
 
 #include "base/sort.h"
+#include "base/text/cut.h"
+#include "receivers/decode/json/block.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/text.h"
 
+#include <assert.h>
 #include <ctype.h>
+#include <stdio.h>
 
-const struct slice FLIGHT_FIELD_NAMES[FLIGHT_FIELD_COUNT] = {
-    [FLIGHT_FIELD_OTHER] = {"", 0},
-    [FLIGHT_FIELD_RECORD_ID] = {"record_id", 9},
-    [FLIGHT_FIELD_GROUP] = {"process_group", 13},
-    [FLIGHT_FIELD_COLLECTIVE] = {"collective_seq_id", 17},
-    [FLIGHT_FIELD_P2P] = {"p2p_seq_id", 10},
-    [FLIGHT_FIELD_NAME] = {"profiling_name", 14},
-    [FLIGHT_FIELD_CREATED] = {"time_created_ns", 15},
-    [FLIGHT_FIELD_STARTED] = {"time_discovered_started_ns", 26},
-    [FLIGHT_FIELD_COMPLETED] = {"time_discovered_completed_ns", 28},
-    [FLIGHT_FIELD_STATE] = {"state", 5},
-    [FLIGHT_FIELD_RETIRED] = {"retired", 7},
-    [FLIGHT_FIELD_IS_P2P] = {"is_p2p", 6},
-    [FLIGHT_FIELD_TIMEOUT] = {"timeout_ms", 10},
-    [FLIGHT_FIELD_INPUT_SIZES] = {"input_sizes", 11},
-    [FLIGHT_FIELD_OUTPUT_SIZES] = {"output_sizes", 12},
-    [FLIGHT_FIELD_INPUT_DTYPES] = {"input_dtypes", 12},
-    [FLIGHT_FIELD_OUTPUT_DTYPES] = {"output_dtypes", 13},
-    [FLIGHT_FIELD_SEQ_ID] = {"seq_id", 6},
+#define FIELD(name, kind, member)                                                                  \
+    { JSON_KEY(name), kind, offsetof(struct flight_entry, member) }
+#define OTHER(name)                                                                                \
+    { JSON_KEY(name), FLIGHT_OTHER, 0 }
+
+const struct flight_field FLIGHT_FIELDS[FLIGHT_FIELD_COUNT] = {
+    OTHER(""),
+    FIELD("record_id", FLIGHT_INTEGER, record_id),
+    FIELD("process_group", FLIGHT_GROUP, group),
+    FIELD("collective_seq_id", FLIGHT_INTEGER, collective_seq_id),
+    FIELD("p2p_seq_id", FLIGHT_INTEGER, p2p_seq_id),
+    FIELD("profiling_name", FLIGHT_NAME, name),
+    FIELD("time_created_ns", FLIGHT_INTEGER, created_ns),
+    FIELD("time_discovered_started_ns", FLIGHT_INTEGER, started_ns),
+    FIELD("time_discovered_completed_ns", FLIGHT_INTEGER, completed_ns),
+    FIELD("state", FLIGHT_STATE, state),
+    FIELD("retired", FLIGHT_FLAG, retired),
+    FIELD("is_p2p", FLIGHT_FLAG, is_p2p),
+    FIELD("timeout_ms", FLIGHT_INTEGER, timeout_ms),
+    FIELD("input_sizes", FLIGHT_SHAPES, input_sizes),
+    FIELD("output_sizes", FLIGHT_SHAPES, output_sizes),
+    FIELD("input_dtypes", FLIGHT_SHAPES, input_dtypes),
+    FIELD("output_dtypes", FLIGHT_SHAPES, output_dtypes),
+    FIELD("seq_id", FLIGHT_SEQUENCE, collective_seq_id),
+    OTHER("pg_id"),
+    OTHER("op_id"),
+    OTHER("thread_id"),
+    OTHER("thread_name"),
+    OTHER("duration_ms"),
 };
 
-enum flight_field flight_field_find(struct slice name) {
-    for (enum flight_field field = 1; field < FLIGHT_FIELD_COUNT; field++)
-        if (slice_equal(name, FLIGHT_FIELD_NAMES[field]))
-            return field;
-    return FLIGHT_FIELD_OTHER;
+const struct flight_field *flight_field_find(struct slice name) {
+    for (unsigned i = 1; i < FLIGHT_FIELD_COUNT; i++)
+        if (slice_equal(name, json_key_name(&FLIGHT_FIELDS[i].key)))
+            return &FLIGHT_FIELDS[i];
+    return &FLIGHT_FIELDS[0];
 }
 
-int64_t *flight_entry_integer(struct flight_entry *entry, enum flight_field field) {
-    // Times are read as signed numbers, which is what a recorder writes; flight_entry_finish makes
-    // those below 1 missing.
-    switch (field) {
-    case FLIGHT_FIELD_RECORD_ID:
-        return &entry->record_id;
-    case FLIGHT_FIELD_COLLECTIVE:
-    case FLIGHT_FIELD_SEQ_ID:
-        return &entry->collective_seq_id;
-    case FLIGHT_FIELD_P2P:
-        return &entry->p2p_seq_id;
-    case FLIGHT_FIELD_CREATED:
-        return (int64_t *)&entry->created_ns;
-    case FLIGHT_FIELD_STARTED:
-        return (int64_t *)&entry->started_ns;
-    case FLIGHT_FIELD_COMPLETED:
-        return (int64_t *)&entry->completed_ns;
-    case FLIGHT_FIELD_TIMEOUT:
-        return &entry->timeout_ms;
-    default:
-        return NULL;
+// -- values --------------------------------------------------------------------------------------
+
+// Numbers in quotes are taken too: writers differ.
+bool flight_integer_of(const struct token *token, int64_t *value) {
+    struct token number = *token;
+    struct json_fault ignored;
+    if (token->kind == TOKEN_NULL)
+        return true;
+    if (token->kind == TOKEN_STRING) {
+        const char *end = token->text + token->size;
+        if (token->size == 0 || (*token->text != '-' && !text_is_digit(*token->text)) ||
+            json_scan_long_number(token->text, end, &number, &ignored) != end)
+            return false;
     }
+    if (number.kind == TOKEN_INTEGER)
+        *value = number.integer;
+    return number.kind == TOKEN_INTEGER;
 }
 
-struct slice *flight_entry_shapes(struct flight_entry *entry, enum flight_field field) {
-    switch (field) {
-    case FLIGHT_FIELD_INPUT_SIZES:
-        return &entry->input_sizes;
-    case FLIGHT_FIELD_OUTPUT_SIZES:
-        return &entry->output_sizes;
-    case FLIGHT_FIELD_INPUT_DTYPES:
-        return &entry->input_dtypes;
-    case FLIGHT_FIELD_OUTPUT_DTYPES:
-        return &entry->output_dtypes;
-    default:
+static bool flag_of(const struct token *token, bool *flag) {
+    bool integer = token->kind == TOKEN_INTEGER && (token->integer & ~1) == 0;
+    *flag = integer ? token->integer == 1 : token->kind == TOKEN_TRUE;
+    return integer || token->kind == TOKEN_TRUE || token->kind == TOKEN_FALSE;
+}
+
+// Times are read as signed numbers, which is what a recorder writes; flight_entry_finish makes
+// those below 1 missing.
+const char *flight_entry_take(struct flight_entry *entry, const struct flight_field *field,
+                              const struct token *value, struct arena *arena) {
+    void *to = (char *)entry + field->offset;
+    if (value->kind == TOKEN_NULL)
         return NULL;
+    switch (field->kind) {
+    case FLIGHT_SEQUENCE:
+        if (entry->collective_seq_id >= 0)
+            return NULL;
+        return flight_integer_of(value, to) ? NULL : "an integer";
+    case FLIGHT_INTEGER:
+        return flight_integer_of(value, to) ? NULL : "an integer";
+    case FLIGHT_FLAG:
+        return flag_of(value, to) ? NULL : "true or false";
+    case FLIGHT_NAME:
+    case FLIGHT_STATE:
+        if (value->kind != TOKEN_STRING)
+            return "a text";
+        if (field->kind == FLIGHT_NAME)
+            entry->name = token_decode(value, arena);
+        else if (token_equals(value, SLICE("completed")))
+            entry->state = FLIGHT_COMPLETED;
+        else if (token_equals(value, SLICE("started")))
+            entry->state = FLIGHT_STARTED;
+        return NULL;
+    case FLIGHT_OTHER:
+    case FLIGHT_SHAPES:
+    case FLIGHT_GROUP:
+        break;
     }
+    assert(field->kind == FLIGHT_OTHER);
+    return NULL;
 }
 
-bool *flight_entry_flag(struct flight_entry *entry, enum flight_field field) {
-    if (field == FLIGHT_FIELD_RETIRED)
-        return &entry->retired;
-    return field == FLIGHT_FIELD_IS_P2P ? &entry->is_p2p : NULL;
+void flight_refuse(struct decode_fault *fault, uint32_t index, const struct flight_field *field,
+                   const struct token *found, const char *expected) {
+    char path[80];
+    struct slice name = json_key_name(&field->key);
+    int size = snprintf(path, sizeof path, "entries[%u].%.*s", index, (int)name.size, name.data);
+    fault_type(fault, (struct slice){path, (size_t)size}, found, expected);
 }
 
 // -- who wrote it --------------------------------------------------------------------------------
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
 
 // The name without extensions like ".json", ".gz": such as begin with a letter.
 static struct slice without_extensions(struct slice name) {
@@ -102,20 +136,20 @@ static struct slice without_extensions(struct slice name) {
     }
 }
 
+enum { RANK_DIGITS_MAX = 10 };
+
 static int32_t rank_of_path(struct slice path) {
     const char *slash = memrchr(path.data, '/', path.size);
     if (slash != NULL)
-        path = (struct slice){slash + 1, (size_t)(path.data + path.size - slash - 1)};
+        path = text_from(path, (size_t)(slash - path.data) + 1);
     path = without_extensions(path);
     size_t at = path.size;
-    while (at > 0 && is_digit(path.data[at - 1]))
+    uint64_t rank;
+    while (at > 0 && text_is_digit(path.data[at - 1]))
         at--;
-    if (at == path.size || path.size - at > 10)
-        return RANK_NONE;
-    int64_t rank = 0;
-    for (; at < path.size; at++)
-        rank = rank * 10 + (path.data[at] - '0');
-    return rank <= RANK_MAX ? (int32_t)rank : RANK_NONE;
+    return text_number(text_from(path, at), RANK_DIGITS_MAX, &rank) && rank <= RANK_MAX
+               ? (int32_t)rank
+               : RANK_NONE;
 }
 
 void flight_begin(void *state, const struct decoder_input *input) {
@@ -132,6 +166,7 @@ enum { ENTRIES_FIRST = 16, ENTRIES_HINT_MAX = 1 << 16 };
 
 struct flight_entry *flight_entries_add(struct flight_entries *entries, uint32_t hint,
                                         struct arena *arena) {
+    assert(entries->count <= entries->capacity);
     if (entries->count == entries->capacity) {
         uint32_t capacity = entries->capacity * 2;
         if (capacity == 0)
@@ -155,6 +190,7 @@ static void drop_missing(uint64_t *time_ns) {
 }
 
 bool flight_entry_finish(struct flight_entry *entry) {
+    assert(entry->group.data != NULL || entry->group.size == 0);
     drop_missing(&entry->created_ns);
     drop_missing(&entry->started_ns);
     drop_missing(&entry->completed_ns);
@@ -193,35 +229,29 @@ uint32_t flight_members_sort(int32_t *ranks, uint32_t count, struct arena *arena
     return kept;
 }
 
-static const char *skip_blanks(const char *at, const char *end) {
-    while (at < end && isspace((unsigned char)*at))
-        at++;
-    return at;
+static struct slice skip_blanks(struct slice text) {
+    while (text.size > 0 && isspace((unsigned char)*text.data))
+        text = text_from(text, 1);
+    return text;
 }
 
 const int32_t *flight_members_parse(struct slice text, uint32_t *count, struct arena *arena) {
     *count = 0;
-    if (text.size == 0)
-        return NULL;
-    const char *end = text.data + text.size;
-    const char *at = skip_blanks(text.data, end);
-    if (at == end || *at != '[')
+    text = skip_blanks(text);
+    if (!text_begins(text, SLICE("[")))
         return NULL;
     // Each rank takes a digit and a comma or bracket.
     int32_t *ranks = arena_take(arena, (text.size / 2 + 1) * sizeof *ranks);
     uint32_t found = 0;
     do {
-        at = skip_blanks(at + 1, end);
-        int64_t rank = 0;
-        const char *digits = at;
-        while (at < end && is_digit(*at) && rank <= RANK_MAX)
-            rank = rank * 10 + (*at++ - '0');
-        if (at == digits || rank > RANK_MAX)
+        uint64_t rank;
+        text = skip_blanks(text_from(text, 1)); // the bracket or comma
+        if (!text_take_number(&text, 1, RANK_DIGITS_MAX, &rank) || rank > RANK_MAX)
             return NULL;
         ranks[found++] = (int32_t)rank;
-        at = skip_blanks(at, end);
-    } while (at < end && *at == ',');
-    if (at == end || *at != ']' || skip_blanks(at + 1, end) != end)
+        text = skip_blanks(text);
+    } while (text_begins(text, SLICE(",")));
+    if (!text_skip_char(&text, ']') || skip_blanks(text).size > 0)
         return NULL;
     *count = flight_members_sort(ranks, found, arena);
     return ranks;

@@ -2,39 +2,41 @@
 // What the readers of both encodings of a Flight Recorder dump share.
 #pragma once
 
-#include "receivers/decode/flight_recorder/flight_recorder.h"
+#include "pipeline/component/decoder.h"
+#include "pipeline/model/node_event.h"
+#include "receivers/decode/json/block.h"
+#include "receivers/decode/json/scan.h"
 
-// Fields of an entry. What is read but not kept has FLIGHT_FIELD_OTHER.
-enum flight_field {
-    FLIGHT_FIELD_OTHER,
-    FLIGHT_FIELD_RECORD_ID,
-    FLIGHT_FIELD_GROUP,
-    FLIGHT_FIELD_COLLECTIVE,
-    FLIGHT_FIELD_P2P,
-    FLIGHT_FIELD_NAME,
-    FLIGHT_FIELD_CREATED,
-    FLIGHT_FIELD_STARTED,
-    FLIGHT_FIELD_COMPLETED,
-    FLIGHT_FIELD_STATE,
-    FLIGHT_FIELD_RETIRED,
-    FLIGHT_FIELD_IS_P2P,
-    FLIGHT_FIELD_TIMEOUT,
-    FLIGHT_FIELD_INPUT_SIZES,
-    FLIGHT_FIELD_OUTPUT_SIZES,
-    FLIGHT_FIELD_INPUT_DTYPES,
-    FLIGHT_FIELD_OUTPUT_DTYPES,
-    FLIGHT_FIELD_SEQ_ID, // before format 2.2: both sequences in one
-    FLIGHT_FIELD_COUNT
+// What a field of an entry holds.
+enum flight_kind {
+    FLIGHT_OTHER,    // read and not kept
+    FLIGHT_INTEGER,  // int64_t; times are missing when they are not positive
+    FLIGHT_SEQUENCE, // one for both kinds, before format 2.2: counts when there is no other
+    FLIGHT_FLAG,
+    FLIGHT_NAME,
+    FLIGHT_STATE,
+    FLIGHT_SHAPES, // a list of sizes or dtypes
+    FLIGHT_GROUP,  // a list of name and description
 };
 
-extern const struct slice FLIGHT_FIELD_NAMES[FLIGHT_FIELD_COUNT];
-enum flight_field flight_field_find(struct slice name);
-// Where an integer field lies in the entry, or NULL when the field is none. Times are missing when
-// they are not positive.
-int64_t *flight_entry_integer(struct flight_entry *entry, enum flight_field field);
-// Where a text of sizes or dtypes lies, or NULL.
-struct slice *flight_entry_shapes(struct flight_entry *entry, enum flight_field field);
-bool *flight_entry_flag(struct flight_entry *entry, enum flight_field field);
+struct flight_field {
+    struct json_key key;
+    enum flight_kind kind;
+    uint32_t offset; // in struct flight_entry
+};
+// As PyTorch writes them; all others are FLIGHT_FIELDS[0].
+enum { FLIGHT_FIELD_COUNT = 23 };
+extern const struct flight_field FLIGHT_FIELDS[FLIGHT_FIELD_COUNT];
+
+const struct flight_field *flight_field_find(struct slice name);
+// Keeps a value that is neither a list of shapes nor a group. NULL, or what was expected.
+const char *flight_entry_take(struct flight_entry *entry, const struct flight_field *field,
+                              const struct token *value, struct arena *arena);
+// A number, also one in quotes; null leaves the value as it is. False for anything else.
+bool flight_integer_of(const struct token *token, int64_t *value);
+// A value of entry `index` is of another kind than `expected`.
+void flight_refuse(struct decode_fault *fault, uint32_t index, const struct flight_field *field,
+                   const struct token *found, const char *expected);
 
 // What is known of a source, at the beginning of every decoder's state.
 struct flight_source {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plain data does a pickle hold?
+// Reads the plain data of a pickle.
 //
 // A stack machine over pointers to values. Each op code makes at most one value and takes at least
 // one byte, memo slots are counted against the record's size, and places in containers against
@@ -34,10 +34,6 @@ struct machine {
     uint32_t memoized; // how many MEMOIZE and PUT there were
 };
 
-static const struct pickle_value NONE = {.kind = PICKLE_NONE};
-static const struct pickle_value FALSE_VALUE = {.kind = PICKLE_FALSE};
-static const struct pickle_value TRUE_VALUE = {.kind = PICKLE_TRUE};
-
 __attribute__((format(printf, 2, 3))) static void set_fault(struct machine *machine,
                                                             const char *format, ...) {
     va_list arguments;
@@ -63,6 +59,7 @@ static bool has(const struct machine *machine, uint64_t size) {
 
 // Little-endian, up to 8 bytes.
 static bool read_unsigned(struct machine *machine, unsigned size, uint64_t *value) {
+    assert(size > 0 && size <= sizeof *value);
     if (!has(machine, size))
         return fail_cut(machine);
     *value = 0;
@@ -104,7 +101,7 @@ static struct pickle_value *make(struct machine *machine, enum pickle_kind kind)
     return value;
 }
 
-static bool push_made(struct machine *machine, enum pickle_kind kind) {
+static bool push_made(struct machine *machine, unsigned kind) {
     struct pickle_value *value = make(machine, kind);
     return value != NULL && push(machine, value);
 }
@@ -185,6 +182,7 @@ static bool fill(struct machine *machine, struct pickle_value *into, uint32_t fr
 
 // The container below `from`, which must be of this kind.
 static bool extend(struct machine *machine, uint32_t from, enum pickle_kind kind) {
+    assert(from <= machine->stack.count);
     if (from == floor_of(machine))
         return fail(machine, "no container below its items");
     // Containers on the stack are those that `make` made: theirs is not const memory.
@@ -195,12 +193,13 @@ static bool extend(struct machine *machine, uint32_t from, enum pickle_kind kind
     return fill(machine, into, from, kind == PICKLE_DICT ? 2 : 1);
 }
 
-static bool extend_marked(struct machine *machine, enum pickle_kind kind) {
+static bool extend_marked(struct machine *machine, unsigned kind) {
     uint32_t from;
     return pop_mark(machine, &from) && extend(machine, from, kind);
 }
 
-static bool extend_last(struct machine *machine, uint32_t count, enum pickle_kind kind) {
+static bool extend_last(struct machine *machine, unsigned kind) {
+    uint32_t count = kind == PICKLE_DICT ? 2 : 1;
     return needs(machine, count + 1) && extend(machine, machine->stack.count - count, kind);
 }
 
@@ -209,11 +208,12 @@ static bool make_tuple(struct machine *machine, uint32_t from) {
     return tuple != NULL && fill(machine, tuple, from, 1) && push(machine, tuple);
 }
 
-static bool make_tuple_of(struct machine *machine, uint32_t count) {
+static bool make_tuple_of(struct machine *machine, unsigned count) {
     return needs(machine, count) && make_tuple(machine, machine->stack.count - count);
 }
 
-static bool make_tuple_marked(struct machine *machine) {
+static bool make_tuple_marked(struct machine *machine, unsigned unused) {
+    (void)unused;
     uint32_t from;
     return pop_mark(machine, &from) && make_tuple(machine, from);
 }
@@ -266,13 +266,13 @@ static bool read_long(struct machine *machine, unsigned length_size) {
     return fits ? push_integer(machine, (int64_t)value) : push_made(machine, PICKLE_HUGE);
 }
 
-static bool read_decimal(struct machine *machine) {
-    if (!has(machine, 8))
+static bool read_decimal(struct machine *machine, unsigned size) {
+    if (!has(machine, size))
         return fail_cut(machine);
     uint64_t bits = 0;
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < size; i++)
         bits = bits << 8 | machine->at[i];
-    machine->at += 8;
+    machine->at += size;
     struct pickle_value *value = make(machine, PICKLE_DECIMAL);
     if (value == NULL)
         return false;
@@ -289,7 +289,8 @@ static bool read_small(struct machine *machine, unsigned size) {
 
 // -- op codes ------------------------------------------------------------------------------------
 
-static bool set_mark(struct machine *machine) {
+static bool set_mark(struct machine *machine, unsigned unused) {
+    (void)unused;
     if (machine->mark_count == PICKLE_MARKS_MAX)
         return fail(machine, "more than %d containers open in one another", PICKLE_MARKS_MAX);
     machine->marks[machine->mark_count++] = machine->stack.count;
@@ -306,147 +307,117 @@ static bool get(struct machine *machine, unsigned index_size) {
     return read_unsigned(machine, index_size, &index) && memo_get(machine, index);
 }
 
-static bool frame(struct machine *machine) {
+static bool read_frame(struct machine *machine, unsigned length_size) {
     uint64_t size;
-    if (!read_unsigned(machine, 8, &size))
+    if (!read_unsigned(machine, length_size, &size))
         return false;
     return has(machine, size) || fail_cut(machine);
 }
 
-static bool protocol(struct machine *machine) {
+static bool read_protocol(struct machine *machine, unsigned size) {
     uint64_t version;
-    if (!read_unsigned(machine, 1, &version))
+    if (!read_unsigned(machine, size, &version))
         return false;
     if (version < 2 || version > 5)
         return fail(machine, "protocol %llu; 2 to 5 are read", (unsigned long long)version);
     return true;
 }
 
-struct op_name {
-    unsigned char code;
+static bool push_constant(struct machine *machine, unsigned kind) {
+    static const struct pickle_value CONSTANTS[] = {
+        {.kind = PICKLE_NONE}, {.kind = PICKLE_FALSE}, {.kind = PICKLE_TRUE}};
+    assert(kind < sizeof CONSTANTS / sizeof *CONSTANTS);
+    return push(machine, &CONSTANTS[kind]);
+}
+
+static bool memoize(struct machine *machine, unsigned unused) {
+    (void)unused;
+    return memo_put(machine, machine->memoized);
+}
+
+// What an op code does, and with which size, count or kind; those without are only named, since
+// plain data does not need them.
+static const struct op {
     const char *name;
+    bool (*run)(struct machine *machine, unsigned argument);
+    unsigned argument;
+} OPS[256] = {
+    [0x80] = {"PROTO", read_protocol, 1},
+    [0x95] = {"FRAME", read_frame, 8},
+    ['('] = {"MARK", set_mark, 0},
+    ['}'] = {"EMPTY_DICT", push_made, PICKLE_DICT},
+    [']'] = {"EMPTY_LIST", push_made, PICKLE_LIST},
+    [')'] = {"EMPTY_TUPLE", push_made, PICKLE_TUPLE},
+    ['t'] = {"TUPLE", make_tuple_marked, 0},
+    [0x85] = {"TUPLE1", make_tuple_of, 1},
+    [0x86] = {"TUPLE2", make_tuple_of, 2},
+    [0x87] = {"TUPLE3", make_tuple_of, 3},
+    ['a'] = {"APPEND", extend_last, PICKLE_LIST},
+    ['s'] = {"SETITEM", extend_last, PICKLE_DICT},
+    ['e'] = {"APPENDS", extend_marked, PICKLE_LIST},
+    ['u'] = {"SETITEMS", extend_marked, PICKLE_DICT},
+    ['q'] = {"BINPUT", put, 1},
+    ['r'] = {"LONG_BINPUT", put, 4},
+    [0x94] = {"MEMOIZE", memoize, 0},
+    ['h'] = {"BINGET", get, 1},
+    ['j'] = {"LONG_BINGET", get, 4},
+    ['J'] = {"BININT", read_small, 4},
+    ['K'] = {"BININT1", read_small, 1},
+    ['M'] = {"BININT2", read_small, 2},
+    [0x8a] = {"LONG1", read_long, 1},
+    [0x8b] = {"LONG4", read_long, 4},
+    ['G'] = {"BINFLOAT", read_decimal, 8},
+    ['X'] = {"BINUNICODE", read_text, 4},
+    [0x8c] = {"SHORT_BINUNICODE", read_text, 1},
+    [0x8d] = {"BINUNICODE8", read_text, 8},
+    ['N'] = {"NONE", push_constant, PICKLE_NONE},
+    [0x88] = {"NEWTRUE", push_constant, PICKLE_TRUE},
+    [0x89] = {"NEWFALSE", push_constant, PICKLE_FALSE},
+    ['0'] = {.name = "POP"},
+    ['1'] = {.name = "POP_MARK"},
+    ['2'] = {.name = "DUP"},
+    ['F'] = {.name = "FLOAT"},
+    ['I'] = {.name = "INT"},
+    ['L'] = {.name = "LONG"},
+    ['P'] = {.name = "PERSID"},
+    ['Q'] = {.name = "BINPERSID"},
+    ['R'] = {.name = "REDUCE"},
+    ['S'] = {.name = "STRING"},
+    ['T'] = {.name = "BINSTRING"},
+    ['U'] = {.name = "SHORT_BINSTRING"},
+    ['V'] = {.name = "UNICODE"},
+    ['B'] = {.name = "BINBYTES"},
+    ['C'] = {.name = "SHORT_BINBYTES"},
+    ['b'] = {.name = "BUILD"},
+    ['c'] = {.name = "GLOBAL"},
+    ['d'] = {.name = "DICT"},
+    ['g'] = {.name = "GET"},
+    ['i'] = {.name = "INST"},
+    ['l'] = {.name = "LIST"},
+    ['o'] = {.name = "OBJ"},
+    ['p'] = {.name = "PUT"},
+    [0x81] = {.name = "NEWOBJ"},
+    [0x82] = {.name = "EXT1"},
+    [0x83] = {.name = "EXT2"},
+    [0x84] = {.name = "EXT4"},
+    [0x8e] = {.name = "BINBYTES8"},
+    [0x8f] = {.name = "EMPTY_SET"},
+    [0x90] = {.name = "ADDITEMS"},
+    [0x91] = {.name = "FROZENSET"},
+    [0x92] = {.name = "NEWOBJ_EX"},
+    [0x93] = {.name = "STACK_GLOBAL"},
+    [0x96] = {.name = "BYTEARRAY8"},
+    [0x97] = {.name = "NEXT_BUFFER"},
+    [0x98] = {.name = "READONLY_BUFFER"},
 };
 
-// Op codes that exist and are not read, and those that are, for faults.
-static const char *op_name(unsigned char code) {
-    static const struct op_name NAMES[] = {
-        {'(', "MARK"},
-        {'.', "STOP"},
-        {'0', "POP"},
-        {'1', "POP_MARK"},
-        {'2', "DUP"},
-        {'F', "FLOAT"},
-        {'I', "INT"},
-        {'L', "LONG"},
-        {'P', "PERSID"},
-        {'Q', "BINPERSID"},
-        {'R', "REDUCE"},
-        {'S', "STRING"},
-        {'T', "BINSTRING"},
-        {'U', "SHORT_BINSTRING"},
-        {'V', "UNICODE"},
-        {'B', "BINBYTES"},
-        {'C', "SHORT_BINBYTES"},
-        {'b', "BUILD"},
-        {'c', "GLOBAL"},
-        {'d', "DICT"},
-        {'g', "GET"},
-        {'i', "INST"},
-        {'l', "LIST"},
-        {'o', "OBJ"},
-        {'p', "PUT"},
-        {0x81, "NEWOBJ"},
-        {0x82, "EXT1"},
-        {0x83, "EXT2"},
-        {0x84, "EXT4"},
-        {0x8e, "BINBYTES8"},
-        {0x8f, "EMPTY_SET"},
-        {0x90, "ADDITEMS"},
-        {0x91, "FROZENSET"},
-        {0x92, "NEWOBJ_EX"},
-        {0x93, "STACK_GLOBAL"},
-        {0x96, "BYTEARRAY8"},
-        {0x97, "NEXT_BUFFER"},
-        {0x98, "READONLY_BUFFER"},
-    };
-    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
-        if (NAMES[i].code == code)
-            return NAMES[i].name;
-    return NULL;
-}
-
-static bool refuse(struct machine *machine, unsigned char code) {
-    const char *name = op_name(code);
-    if (name == NULL)
-        return fail(machine, "the byte 0x%02x, which is no op code of plain data", code);
-    return fail(machine, "op code %s, which plain data does not need", name);
-}
-
 static bool step(struct machine *machine, unsigned char code) {
-    switch (code) {
-    case 0x80:
-        return protocol(machine);
-    case 0x95:
-        return frame(machine);
-    case '(':
-        return set_mark(machine);
-    case '}':
-        return push_made(machine, PICKLE_DICT);
-    case ']':
-        return push_made(machine, PICKLE_LIST);
-    case ')':
-        return push_made(machine, PICKLE_TUPLE);
-    case 't':
-        return make_tuple_marked(machine);
-    case 0x85:
-    case 0x86:
-    case 0x87:
-        return make_tuple_of(machine, code - 0x84u);
-    case 'a':
-        return extend_last(machine, 1, PICKLE_LIST);
-    case 's':
-        return extend_last(machine, 2, PICKLE_DICT);
-    case 'e':
-        return extend_marked(machine, PICKLE_LIST);
-    case 'u':
-        return extend_marked(machine, PICKLE_DICT);
-    case 'q':
-        return put(machine, 1);
-    case 'r':
-        return put(machine, 4);
-    case 0x94:
-        return memo_put(machine, machine->memoized);
-    case 'h':
-        return get(machine, 1);
-    case 'j':
-        return get(machine, 4);
-    case 'J':
-        return read_small(machine, 4);
-    case 'K':
-        return read_small(machine, 1);
-    case 'M':
-        return read_small(machine, 2);
-    case 0x8a:
-        return read_long(machine, 1);
-    case 0x8b:
-        return read_long(machine, 4);
-    case 'G':
-        return read_decimal(machine);
-    case 'X':
-        return read_text(machine, 4);
-    case 0x8c:
-        return read_text(machine, 1);
-    case 0x8d:
-        return read_text(machine, 8);
-    case 'N':
-        return push(machine, &NONE);
-    case 0x88:
-        return push(machine, &TRUE_VALUE);
-    case 0x89:
-        return push(machine, &FALSE_VALUE);
-    default:
-        return refuse(machine, code);
-    }
+    const struct op *op = &OPS[code];
+    if (op->run != NULL)
+        return op->run(machine, op->argument);
+    if (op->name == NULL)
+        return fail(machine, "the byte 0x%02x, which is no op code of plain data", code);
+    return fail(machine, "op code %s, which plain data does not need", op->name);
 }
 
 static const struct pickle_value *finish(struct machine *machine) {
@@ -489,6 +460,7 @@ const struct pickle_value *pickle_read(struct slice bytes, struct arena *arena,
 }
 
 const struct pickle_value *pickle_get(const struct pickle_value *dict, struct slice key) {
+    assert(dict->kind == PICKLE_DICT);
     for (uint32_t i = dict->count; i > 0; i--) {
         const struct pickle_value *name = dict->items[2 * i - 2];
         if (name->kind == PICKLE_TEXT && slice_equal(name->text, key))

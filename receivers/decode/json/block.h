@@ -5,6 +5,8 @@
 // bytes that it names; the caller makes sure that they are there.
 #pragma once
 
+#include "base/slice.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,6 +17,21 @@
 #endif
 
 enum { JSON_BLOCK = 16 };
+
+// A key as it stands in an object, `"name":`, padded so that 32 bytes can be compared at once.
+struct json_key {
+    char text[32];
+    uint32_t mask; // one bit a byte of the text
+    uint32_t size; // of the text, quotes and colon included
+};
+
+#define JSON_KEY(name)                                                                             \
+    { "\"" name "\":", (uint32_t)((UINT64_C(1) << (sizeof(name) + 2)) - 1), sizeof(name) + 2 }
+
+// The name without quotes.
+static inline struct slice json_key_name(const struct json_key *key) {
+    return (struct slice){key->text + 1, key->size - 3};
+}
 
 // How many of the 16 bytes at `text` come before the first one that a scan of a string has to look
 // at: a quote, a backslash, a control character or the start of a character beyond ASCII.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with the record, in words for people and in names for counters?
+// Says what is wrong with a record, in words for people and in names for counters.
 //
 // Texts are written straight into the fault's own arrays; values are quoted up to 40 bytes. Lists
 // of names keep only what has room, by insertion into a sorted array.
 #include "receivers/decode/json/fault.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { QUOTED_MAX = 40 };
@@ -27,6 +28,7 @@ static void set_field(struct decode_fault *fault, struct slice field) {
 
 enum decode_category fault_set(struct decode_fault *fault, enum decode_category category,
                                struct slice field, const char *format, ...) {
+    assert(category > DECODE_OK && category < DECODE_CATEGORY_COUNT);
     char detail[2 * DECODE_DETAIL_MAX];
     va_list arguments;
     va_start(arguments, format);
@@ -44,6 +46,7 @@ enum decode_category fault_set(struct decode_fault *fault, enum decode_category 
 
 enum decode_category fault_json(struct decode_fault *fault, struct slice record,
                                 const struct json_fault *json) {
+    assert(json->at >= record.data && json->at <= record.data + record.size);
     fault_set(fault, DECODE_BAD_JSON, SLICE(""), "not JSON: %s", json->why);
     fault->offset = (size_t)(json->at - record.data);
     return DECODE_BAD_JSON;
@@ -54,6 +57,7 @@ struct described {
 };
 
 static struct described describe(const struct token *token) {
+    assert(token->kind <= TOKEN_OBJECT);
     static const char *const kinds[] = {
         [TOKEN_NONE] = "nothing",         [TOKEN_NULL] = "null",
         [TOKEN_FALSE] = "false",          [TOKEN_TRUE] = "true",
@@ -73,17 +77,23 @@ static struct described describe(const struct token *token) {
     return described;
 }
 
+enum decode_category fault_found(struct decode_fault *fault, enum decode_category category,
+                                 struct slice field, const struct token *found,
+                                 const char *expected) {
+    return fault_set(fault, category, field, "found %s, expected %s", describe(found).text,
+                     expected);
+}
+
 enum decode_category fault_type(struct decode_fault *fault, struct slice field,
                                 const struct token *found, const char *expected) {
-    return fault_set(fault, DECODE_WRONG_TYPE, field, "found %s, expected %s", describe(found).text,
-                     expected);
+    return fault_found(fault, DECODE_WRONG_TYPE, field, found, expected);
 }
 
 enum decode_category fault_text(struct decode_fault *fault, struct slice field,
                                 const struct token *found) {
     bool empty = found->kind == TOKEN_NULL || found->kind == TOKEN_STRING;
-    return fault_set(fault, empty ? DECODE_EMPTY_STRING : DECODE_WRONG_TYPE, field,
-                     "found %s, expected a text that is not blank", describe(found).text);
+    return fault_found(fault, empty ? DECODE_EMPTY_STRING : DECODE_WRONG_TYPE, field, found,
+                       "a text that is not blank");
 }
 
 enum decode_category fault_limit(struct decode_fault *fault, struct slice field,
@@ -96,6 +106,15 @@ enum decode_category fault_range(struct decode_fault *fault, struct slice field,
                                  const char *expected) {
     return fault_set(fault, DECODE_OUT_OF_RANGE, field, "found %lld, expected %s", (long long)found,
                      expected);
+}
+
+enum decode_category fault_intern(struct decode_fault *fault, struct slice field, struct slice name,
+                                  string_id *id) {
+    *id = intern(name);
+    if (*id != STRING_REFUSED)
+        return DECODE_OK;
+    return fault_set(fault, DECODE_LIMIT, field,
+                     "a new name, and the limit on distinct names is reached");
 }
 
 void fault_names_add(struct fault_names *names, struct slice name) {
@@ -121,6 +140,7 @@ void fault_names_add(struct fault_names *names, struct slice name) {
 
 enum decode_category fault_names_join(const struct fault_names *names, struct decode_fault *fault,
                                       enum decode_category category, const char *detail) {
+    assert(names->count > 0);
     char joined[DECODE_FIELD_MAX + 4];
     size_t size = 0;
     for (size_t i = 0; i < names->count && size < DECODE_FIELD_MAX; i++) {

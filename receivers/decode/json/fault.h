@@ -4,6 +4,7 @@
 // Each returns the category that it set, so that a rule can end with it.
 #pragma once
 
+#include "base/intern.h"
 #include "base/status.h"
 #include "pipeline/component/decoder.h"
 #include "receivers/decode/json/scan.h"
@@ -14,6 +15,11 @@ enum decode_category fault_set(struct decode_fault *fault, enum decode_category 
 enum decode_category fault_json(struct decode_fault *fault, struct slice record,
                                 const struct json_fault *json);
 
+// "found …, expected …": what stands there, a text or number up to 40 bytes, and what would be
+// right.
+enum decode_category fault_found(struct decode_fault *fault, enum decode_category category,
+                                 struct slice field, const struct token *found,
+                                 const char *expected);
 // The value is of another kind than `expected` ("an integer").
 enum decode_category fault_type(struct decode_fault *fault, struct slice field,
                                 const struct token *found, const char *expected);
@@ -27,6 +33,10 @@ enum decode_category fault_limit(struct decode_fault *fault, struct slice field,
 // Below the lowest value that the schema allows.
 enum decode_category fault_range(struct decode_fault *fault, struct slice field, int64_t found,
                                  const char *expected);
+
+// The id of a name; DECODE_LIMIT when no more distinct ones are taken, with *id STRING_REFUSED.
+enum decode_category fault_intern(struct decode_fault *fault, struct slice field, struct slice name,
+                                  string_id *id);
 
 // Names, sorted and joined by ", " into the fault's field: the lowest ones when not all have room.
 struct fault_names {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which keys does this text have, and is it whole?
+// Lists the keys of a JSON text that may be cut off, and says whether it is whole.
 //
 // A table of what may come next, one bit a level for the kind of container. Stops at each key. Time
 // linear in the text, constant memory.
@@ -7,9 +7,12 @@
 
 #include "receivers/decode/json/scan.h"
 
+#include <assert.h>
+
 enum expect { EXPECT_VALUE, EXPECT_VALUE_OR_END, EXPECT_KEY, EXPECT_KEY_OR_END, EXPECT_COMMA };
 
 void json_keys_begin(struct json_keys *keys, struct slice text, size_t at) {
+    assert(at <= text.size);
     *keys = (struct json_keys){.text = text, .at = at, .expect = EXPECT_VALUE};
 }
 

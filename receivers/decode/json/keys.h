@@ -3,7 +3,7 @@
 // there, how deep, and whether the text is whole.
 //
 // For telling formats apart and for judging a last line, not for reading records. Grammar as in
-// json_scan.h, but that strings are not checked for UTF-8 and escapes are skipped unseen. One pass,
+// scan.h, but that strings are not checked for UTF-8 and escapes are skipped unseen. One pass,
 // no allocation, no recursion.
 #pragma once
 

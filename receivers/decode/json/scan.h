@@ -184,10 +184,13 @@ static inline const char *json_scan_value(const char *at, const char *end, unsig
 }
 
 // Walks the members of an object: each call reads one key and stops before its value, which the
-// caller scans and hands back as `at` of the next call. Starts at the brace with `first` true.
+// caller scans and hands back as `at` of the next call: NULL when it is wrong, which is then the
+// answer. Starts at the brace with `first` true.
 struct json_members {
     bool first;
     bool done; // the closing brace was passed
 };
 const char *json_next_member(struct json_members *members, const char *at, const char *end,
                              struct token *key, struct json_fault *fault);
+// Past the white space behind an object, behind which nothing may stand; also NULL for NULL.
+const char *json_read_end(const char *at, const char *end, struct json_fault *fault);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values of this object are wanted? Keys are few, so they are looked up by comparing sizes
+// Reads the wanted values of an object. Keys are few, so they are looked up by comparing sizes
 // and bytes one after another; what is not wanted is skipped by the scanner.
 #include "receivers/decode/json/shape.h"
+
+#include <assert.h>
 
 static const struct json_shape_row *find_row(const struct json_shape *shape,
                                              const struct token *key) {
@@ -32,14 +34,9 @@ const char *json_shape_read(const struct json_shape *shape, const char *at, cons
                             unsigned depth, struct token *slots, struct json_fault *fault) {
     struct json_members members = {.first = true};
     struct token key;
-    for (;;) {
-        at = json_next_member(&members, at, end, &key, fault);
-        if (at == NULL || members.done)
-            return at;
+    while ((at = json_next_member(&members, at, end, &key, fault)) != NULL && !members.done)
         at = read_value(find_row(shape, &key), at, end, depth, slots, fault);
-        if (at == NULL)
-            return NULL;
-    }
+    return at;
 }
 
 bool json_shape_read_all(const struct json_shape *shape, struct slice text, struct token *slots,
@@ -52,15 +49,11 @@ bool json_shape_read_all(const struct json_shape *shape, struct slice text, stru
     if (json_peek(at, end) != '{')
         return false;
     at = json_shape_read(shape, at, end, 0, slots, fault);
-    if (at == NULL)
-        return false;
-    at = json_skip_space(at, end);
-    if (at != end)
-        json_fail(fault, at, "more than white space after the object");
-    return at == end;
+    return json_read_end(at, end, fault) != NULL;
 }
 
 struct json_items json_items_of(const struct token *array) {
+    assert(array->kind == TOKEN_ARRAY);
     return (struct json_items){array->text, array->text + array->size, false};
 }
 
@@ -80,4 +73,21 @@ bool json_items_next(struct json_items *items, struct token *item) {
     items->started = true;
     items->at = json_scan_value(at, end, 1, item, &fault);
     return items->at != NULL;
+}
+
+struct json_pairs json_pairs_of(struct slice object) {
+    const char *end = object.data + object.size;
+    const char *at = json_skip_space(object.data, end);
+    assert(json_peek(at, end) == '{');
+    return (struct json_pairs){at, end, {.first = true}};
+}
+
+bool json_pairs_next(struct json_pairs *pairs, struct token *key, struct token *value) {
+    struct json_fault fault;
+    if (pairs->at != NULL)
+        pairs->at = json_next_member(&pairs->members, pairs->at, pairs->end, key, &fault);
+    if (pairs->at == NULL || pairs->members.done)
+        return false;
+    pairs->at = json_scan_value(pairs->at, pairs->end, 0, value, &fault);
+    return pairs->at != NULL;
 }

@@ -44,3 +44,12 @@ struct json_items {
 };
 struct json_items json_items_of(const struct token *array);
 bool json_items_next(struct json_items *items, struct token *item);
+
+// Walks the members of an object that was scanned before.
+struct json_pairs {
+    const char *at;
+    const char *end;
+    struct json_members members;
+};
+struct json_pairs json_pairs_of(struct slice object);
+bool json_pairs_next(struct json_pairs *pairs, struct token *key, struct token *value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values does JSON allow that cannot be kept?
+// Refuses values that JSON allows but that cannot be kept.
 //
 // Most tokens are told by their kind alone; only strings with escapes and decimals are looked at.
 // Digits that fit a double's 53 bits, divided by a power of ten that does too, are rounded once and
@@ -7,6 +7,7 @@
 // byte after the number, and no locale is ever set.
 #include "receivers/decode/json/strict.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +109,8 @@ static bool read_plain(const char *at, const char *end, struct decimal *out) {
 }
 
 double json_number_double(const struct token *token) {
+    assert(token->kind == TOKEN_INTEGER || token->kind == TOKEN_UNSIGNED ||
+           token->kind == TOKEN_HUGE || token->kind == TOKEN_DECIMAL);
     static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};

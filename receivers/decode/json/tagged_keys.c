@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// When and where does a tagged line come from? One pass over its members; a value of the wrong kind
-// is remembered and told at the end, since broken JSON comes before every other fault.
+// Reads when and where a tagged line comes from. One pass over its members; a value of the wrong
+// kind is remembered and told at the end, since broken JSON comes before every other fault.
 #include "receivers/decode/json/tagged_keys.h"
 
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/json/text.h"
+
+#include <assert.h>
 
 // Texts in the order of `texts`, then numbers.
 enum common {
@@ -59,6 +61,7 @@ static void refuse(struct tagged_keys *keys, enum decode_category category, enum
 }
 
 static void take_text(struct tagged_keys *keys, enum common common, const struct token *value) {
+    assert(common < COMMON_TEXT_COUNT);
     keys->texts[common] = (struct slice){0};
     if (value->kind == TOKEN_NULL)
         return;
@@ -141,9 +144,10 @@ static struct slice first_of(const struct tagged_keys *keys, enum common a, enum
     return keys->texts[a].data != NULL ? keys->texts[a] : keys->texts[b];
 }
 
-static bool take_name(struct slice name, string_id *id) {
-    *id = name.data == NULL ? STRING_NONE : intern(name);
-    return *id != STRING_REFUSED;
+static enum decode_category take_name(struct slice name, string_id *id,
+                                      struct decode_fault *fault) {
+    *id = STRING_NONE;
+    return name.data == NULL ? DECODE_OK : fault_intern(fault, NAMES[COMMON_K8S_NODE], name, id);
 }
 
 static enum decode_category refused(const struct tagged_keys *keys, struct decode_fault *fault) {
@@ -160,9 +164,8 @@ static enum decode_category refused(const struct tagged_keys *keys, struct decod
 enum decode_category tagged_keys_end(struct tagged_keys *keys, struct event *event,
                                      struct decode_fault *fault) {
     const char *end = keys->object.data + keys->object.size;
-    if (keys->at != NULL && keys->members.done && json_skip_space(keys->at, end) != end)
-        keys->at = json_fail(&keys->json, json_skip_space(keys->at, end),
-                             "more than white space after the object");
+    if (keys->members.done)
+        keys->at = json_read_end(keys->at, end, &keys->json);
     if (keys->at == NULL || keys->category != DECODE_OK)
         return refused(keys, fault);
     keys->time_ns = keys->timestamp_ns != 0 ? keys->timestamp_ns : keys->observed_ns;
@@ -171,10 +174,11 @@ enum decode_category tagged_keys_end(struct tagged_keys *keys, struct event *eve
                          "neither timestamp_ns nor observed_time_ns is there; one of them must be");
     keys->pod = keys->texts[COMMON_POD];
     keys->namespace = keys->texts[COMMON_NAMESPACE];
-    if (!take_name(first_of(keys, COMMON_K8S_NODE, COMMON_HOST), &keys->node) ||
-        !take_name(first_of(keys, COMMON_JOB_ID, COMMON_K8S_JOB), &keys->job))
-        return fault_set(fault, DECODE_LIMIT, SLICE("k8s.node.name"),
-                         "a new name, and the bound on distinct names is reached");
+    struct slice node = first_of(keys, COMMON_K8S_NODE, COMMON_HOST);
+    struct slice job = first_of(keys, COMMON_JOB_ID, COMMON_K8S_JOB);
+    if (take_name(node, &keys->node, fault) != DECODE_OK ||
+        take_name(job, &keys->job, fault) != DECODE_OK)
+        return DECODE_LIMIT;
     event->time_ns = keys->time_ns;
     event->node = keys->node;
     event->job = keys->job;

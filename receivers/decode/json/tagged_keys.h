@@ -40,7 +40,7 @@ struct tagged_keys {
     struct slice field;
     struct token wrong;
     const char *expected;
-    struct slice texts[6]; // as tagged_keys.c numbers them
+    struct slice texts[6]; // as keys.c numbers them
     uint64_t timestamp_ns;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the characters of a JSON string say?
+// Decodes and compares JSON strings.
 //
 // Escaped strings are read code point by code point; one pass, and memory only for a copy that is
 // never longer than what was written.
@@ -88,6 +88,7 @@ static unsigned put_character(char *out, uint32_t code) {
 }
 
 struct slice token_decode(const struct token *token, struct arena *arena) {
+    assert(token->kind == TOKEN_STRING);
     if (!token->escaped)
         return token_slice(token);
     const char *at = token->text, *end = at + token->size;

@@ -1,54 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a kernel line say of a PCI Express error?
+// Reads what a kernel line says of a PCI Express error.
 //
 // Such lines begin with "<driver> <address>: ", mostly followed by "AER: " or "DPC: ". Each wording
 // is told by how it goes on. One pass over the line, no memory.
 #include "receivers/decode/kernel_log/aer.h"
 
-#include <assert.h>
+#include "base/text/cut.h"
+
 #include <strings.h>
-
-static bool text_begins(struct slice text, struct slice start) {
-    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
-}
-
-static struct slice text_after(struct slice text, size_t count) {
-    assert(count <= text.size);
-    return (struct slice){text.data + count, text.size - count};
-}
-
-static bool skip(struct slice *text, struct slice start) {
-    if (!text_begins(*text, start))
-        return false;
-    *text = text_after(*text, start.size);
-    return true;
-}
-
-static bool skip_folded(struct slice *text, struct slice start) {
-    if (text->size < start.size || strncasecmp(text->data, start.data, start.size) != 0)
-        return false;
-    *text = text_after(*text, start.size);
-    return true;
-}
-
-static void skip_spaces(struct slice *text) {
-    while (text->size > 0 && (*text->data == ' ' || *text->data == '\t'))
-        *text = text_after(*text, 1);
-}
-
-// The part of `text` in front of `end`, or all of it.
-static struct slice text_until(struct slice text, char end) {
-    const char *at = text.size == 0 ? NULL : memchr(text.data, end, text.size);
-    return at == NULL ? text : (struct slice){text.data, (size_t)(at - text.data)};
-}
-
-static bool text_find(struct slice text, struct slice wanted, struct slice *behind) {
-    const char *at = text.size == 0 ? NULL : memmem(text.data, text.size, wanted.data, wanted.size);
-    if (at == NULL)
-        return false;
-    *behind = text_after(text, (size_t)(at - text.data) + wanted.size);
-    return true;
-}
 
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9')
@@ -61,12 +20,12 @@ static int hex_digit(char c) {
 // One to eight hexadecimal digits, after "0x" or not.
 static bool read_hex(struct slice *text, uint32_t *value) {
     struct slice at = *text;
-    skip(&at, SLICE("0x"));
+    text_skip(&at, SLICE("0x"));
     unsigned digits = 0;
     *value = 0;
     for (; at.size > 0 && hex_digit(*at.data) >= 0 && digits < 8; digits++) {
         *value = *value << 4 | (unsigned)hex_digit(*at.data);
-        at = text_after(at, 1);
+        at = text_from(at, 1);
     }
     if (digits == 0 || (at.size > 0 && hex_digit(*at.data) >= 0))
         return false;
@@ -76,14 +35,14 @@ static bool read_hex(struct slice *text, uint32_t *value) {
 
 // "Corrected", "Correctable", "Uncorrected (Non-Fatal)", "Uncorrectable (Fatal)".
 static enum aer_severity read_severity(struct slice *text) {
-    if (skip(text, SLICE("Corrected")) || skip(text, SLICE("Correctable")))
+    if (text_skip(text, SLICE("Corrected")) || text_skip(text, SLICE("Correctable")))
         return AER_CORRECTABLE;
-    if (!skip(text, SLICE("Uncorrected")) && !skip(text, SLICE("Uncorrectable")))
+    if (!text_skip(text, SLICE("Uncorrected")) && !text_skip(text, SLICE("Uncorrectable")))
         return AER_SEVERITY_UNKNOWN;
-    skip(text, SLICE(" "));
-    if (skip(text, SLICE("(Non-Fatal)")))
+    text_skip(text, SLICE(" "));
+    if (text_skip(text, SLICE("(Non-Fatal)")))
         return AER_NONFATAL;
-    return skip(text, SLICE("(Fatal)")) ? AER_FATAL : AER_SEVERITY_UNKNOWN;
+    return text_skip(text, SLICE("(Fatal)")) ? AER_FATAL : AER_SEVERITY_UNKNOWN;
 }
 
 // An address up to a space or the end; of 16 bits (bus, slot, function) after "id=", in the domain
@@ -91,7 +50,7 @@ static enum aer_severity read_severity(struct slice *text) {
 static pci_address read_sender(struct slice text, pci_address port) {
     uint32_t id;
     pci_address address;
-    if (skip(&text, SLICE("id="))) {
+    if (text_skip(&text, SLICE("id="))) {
         if (!read_hex(&text, &id) || id > 0xffff)
             return PCI_NONE;
         return (port == PCI_NONE ? 0 : port & ~UINT64_C(0xffff)) | id;
@@ -102,12 +61,13 @@ static pci_address read_sender(struct slice text, pci_address port) {
 
 // "[Multiple ]<severity> error received: <sender>", "… error message received from <sender>".
 static bool parse_port(struct slice text, struct kernel_line *line) {
-    line->multiple = skip(&text, SLICE("Multiple "));
+    line->multiple = text_skip(&text, SLICE("Multiple "));
     line->severity = read_severity(&text);
     if (line->severity == AER_SEVERITY_UNKNOWN)
         return false;
-    if (!skip(&text, SLICE(" error message received from ")) &&
-        !skip(&text, SLICE(" error received: ")) && !skip(&text, SLICE(" error received from ")))
+    if (!text_skip(&text, SLICE(" error message received from ")) &&
+        !text_skip(&text, SLICE(" error received: ")) &&
+        !text_skip(&text, SLICE(" error received from ")))
         return false;
     line->aer = AER_PORT;
     line->port = line->address;
@@ -117,7 +77,7 @@ static bool parse_port(struct slice text, struct kernel_line *line) {
 
 // "PCIe Bus Error: severity=<severity>, type=<layer>, (<agent>)", with id= in it until 4.17.
 static bool parse_error(struct slice text, struct kernel_line *line) {
-    if (!skip(&text, SLICE("PCIe Bus Error: severity=")))
+    if (!text_skip(&text, SLICE("PCIe Bus Error: severity=")))
         return false;
     line->aer = AER_ERROR;
     line->severity = read_severity(&text);
@@ -129,29 +89,30 @@ static bool parse_error(struct slice text, struct kernel_line *line) {
 
 // What firmware handed on: "aer_status: 0x…, aer_mask: 0x…", "aer_layer=…, aer_agent=…".
 static bool parse_firmware(struct slice text, struct kernel_line *line) {
-    if (skip(&text, SLICE("aer_status: "))) {
+    if (text_skip(&text, SLICE("aer_status: "))) {
         line->aer = AER_STATUS;
         if (!read_hex(&text, &line->status))
             return false;
         return !text_find(text, SLICE("aer_mask: "), &text) || read_hex(&text, &line->mask);
     }
-    if (skip(&text, SLICE("aer_layer="))) {
+    if (text_skip(&text, SLICE("aer_layer="))) {
         line->aer = AER_ERROR;
         line->layer = text_until(text, ',');
         return true;
     }
     line->aer = AER_FATAL_BITS;
-    return skip(&text, SLICE("aer_uncor_severity: ")) && read_hex(&text, &line->status);
+    return text_skip(&text, SLICE("aer_uncor_severity: ")) && read_hex(&text, &line->status);
 }
 
 // "device [vvvv:dddd] error status/mask=xxxxxxxx/xxxxxxxx".
 static bool parse_status(struct slice text, struct kernel_line *line) {
     uint32_t vendor, device;
-    if (!skip(&text, SLICE("device [")) || !read_hex(&text, &vendor) || !skip(&text, SLICE(":")) ||
-        !read_hex(&text, &device) || vendor > UINT16_MAX || device > UINT16_MAX)
+    if (!text_skip(&text, SLICE("device [")) || !read_hex(&text, &vendor) ||
+        !text_skip(&text, SLICE(":")) || !read_hex(&text, &device) || vendor > UINT16_MAX ||
+        device > UINT16_MAX)
         return false;
     if (!text_find(text, SLICE("error status/mask="), &text) || !read_hex(&text, &line->status) ||
-        !skip(&text, SLICE("/")) || !read_hex(&text, &line->mask))
+        !text_skip(&text, SLICE("/")) || !read_hex(&text, &line->mask))
         return false;
     line->aer = AER_STATUS;
     line->vendor = (uint16_t)vendor;
@@ -161,18 +122,13 @@ static bool parse_status(struct slice text, struct kernel_line *line) {
 
 // "[ 0] RxErr                  (First)": the name ends where two spaces or "(First)" follow.
 static bool parse_bit(struct slice text, struct kernel_line *line) {
-    if (!skip(&text, SLICE("[")))
+    if (!text_skip(&text, SLICE("[")))
         return false;
-    skip_spaces(&text);
-    int bit = 0;
-    unsigned digits = 0;
-    for (; text.size > 0 && *text.data >= '0' && *text.data <= '9' && digits < 2; digits++) {
-        bit = bit * 10 + (*text.data - '0');
-        text = text_after(text, 1);
-    }
-    if (digits == 0 || bit > 31 || !skip(&text, SLICE("]")))
+    text_skip_blanks(&text);
+    uint64_t bit;
+    if (!text_take_number(&text, 1, 2, &bit) || bit > 31 || !text_skip(&text, SLICE("]")))
         return false;
-    skip_spaces(&text);
+    text_skip_blanks(&text);
     struct slice behind;
     if (text_find(text, SLICE("(First)"), &behind))
         text.size = (size_t)(behind.data - text.data) - strlen("(First)");
@@ -183,7 +139,7 @@ static bool parse_bit(struct slice text, struct kernel_line *line) {
     if (text.size == 0)
         return false;
     line->aer = AER_BIT;
-    line->bit = bit;
+    line->bit = (int)bit;
     line->detail = text;
     return true;
 }
@@ -193,7 +149,7 @@ static bool parse_bit(struct slice text, struct kernel_line *line) {
 static bool parse_dpc(struct slice text, struct kernel_line *line) {
     uint32_t status, source;
     struct slice behind;
-    if (!skip(&text, SLICE("containment event")))
+    if (!text_skip(&text, SLICE("containment event")))
         return false;
     line->aer = AER_DPC;
     line->port = line->address;
@@ -213,29 +169,36 @@ static bool parse_dpc(struct slice text, struct kernel_line *line) {
     return true;
 }
 
+static bool skip_folded(struct slice *text, struct slice start) {
+    if (text->size < start.size || strncasecmp(text->data, start.data, start.size) != 0)
+        return false;
+    *text = text_from(*text, start.size);
+    return true;
+}
+
 static bool parse_recovery(struct slice text, bool marked, struct kernel_line *line) {
     struct slice rest = text;
     if (skip_folded(&rest, SLICE("device recovery "))) {
         line->aer = AER_RECOVERED;
-        if (skip(&rest, SLICE("successful")))
+        if (text_skip(&rest, SLICE("successful")))
             return true;
         line->aer = AER_FAILED;
-        return skip(&rest, SLICE("failed"));
+        return text_skip(&rest, SLICE("failed"));
     }
     line->aer = AER_FAILED;
-    if (marked && (skip(&rest, SLICE("can't recover")) ||
-                   skip(&rest, SLICE("subordinate device reset failed"))))
+    if (marked && (text_skip(&rest, SLICE("can't recover")) ||
+                   text_skip(&rest, SLICE("subordinate device reset failed"))))
         return true;
     line->aer = AER_RECOVERED;
-    if (skip(&rest, SLICE("AER driver successfully recovered")))
+    if (text_skip(&rest, SLICE("AER driver successfully recovered")))
         return true;
     line->aer = AER_LINK_RESET;
-    if (!skip(&rest, SLICE("Root Port link has been reset")) &&
-        !skip(&rest, SLICE("Downstream Port link has been reset")))
+    if (!text_skip(&rest, SLICE("Root Port link has been reset")) &&
+        !text_skip(&rest, SLICE("Downstream Port link has been reset")))
         return false;
     // The number behind it is the result of the reset; other than 0 it failed.
     struct slice code;
-    if (skip(&rest, SLICE(" (")) && (code = text_until(rest, ')')).size > 0 &&
+    if (text_skip(&rest, SLICE(" (")) && (code = text_until(rest, ')')).size > 0 &&
         !slice_equal(code, SLICE("0")))
         line->aer = AER_FAILED;
     return true;
@@ -257,7 +220,7 @@ static void read_prefix(struct slice *text, struct kernel_line *line) {
     struct slice driver = text_until(*text, ' ');
     if (driver.size == text->size)
         return;
-    struct slice rest = text_after(*text, driver.size + 1);
+    struct slice rest = text_from(*text, driver.size + 1);
     struct slice word = text_until(rest, ' ');
     pci_address address;
     if (word.size == 0 || word.data[word.size - 1] != ':' ||
@@ -265,22 +228,22 @@ static void read_prefix(struct slice *text, struct kernel_line *line) {
         return;
     line->driver = driver;
     line->address = address;
-    *text = text_after(rest, word.size);
+    *text = text_from(rest, word.size);
 }
 
 static bool parse_line(struct slice text, struct kernel_line *line) {
-    skip_spaces(&text);
+    text_skip_blanks(&text);
     read_prefix(&text, line);
-    skip_spaces(&text);
+    text_skip_blanks(&text);
     if (parse_suppressed(text, line))
         return true;
     // All others speak of a device.
     if (line->address == PCI_NONE)
         return false;
-    if (skip(&text, SLICE("DPC: ")))
+    if (text_skip(&text, SLICE("DPC: ")))
         return parse_dpc(text, line);
-    bool marked = skip(&text, SLICE("AER:"));
-    skip_spaces(&text);
+    bool marked = text_skip(&text, SLICE("AER:"));
+    text_skip_blanks(&text);
     if (parse_error(text, line) || parse_status(text, line) || parse_firmware(text, line) ||
         parse_bit(text, line))
         return true;

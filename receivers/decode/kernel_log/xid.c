@@ -1,163 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a line of NVIDIA's driver say? The code is taken by its place behind the bracket: names
-// of processes may hold commas or be cut. O(line).
+// Reads the lines of NVIDIA's driver. The code is taken by its place behind the bracket: names of
+// processes may hold commas or be cut. O(line).
 #include "receivers/decode/kernel_log/xid.h"
 
-#include <string.h>
+#include "base/text/cut.h"
+#include "receivers/decode/kernel_log/nvlink.h"
 
-enum { CODE_DIGITS_MAX = 6, ADDRESS_TEXT_MIN = 10 };
-
-static struct slice rest_from(struct slice text, size_t at) {
-    return (struct slice){text.data + at, text.size - at};
-}
-
-static bool starts_with(struct slice text, struct slice start) {
-    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
-}
+enum { CODE_DIGITS_MAX = 6, PROCESS_DIGITS_MAX = 10, ADDRESS_TEXT_MIN = 10, UUID_SIZE_MIN = 40 };
 
 static struct slice skip_blanks(struct slice text) {
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = rest_from(text, 1);
+    text_skip_blanks(&text);
     return text;
-}
-
-static struct slice cut_blanks(struct slice text) {
-    while (text.size > 0 && strchr(" \t\r\n", text.data[text.size - 1]) != NULL)
-        text.size--;
-    return text;
-}
-
-bool kernel_find(struct slice text, struct slice part, size_t *at) {
-    const char *found = memmem(text.data, text.size, part.data, part.size);
-    if (found == NULL)
-        return false;
-    *at = (size_t)(found - text.data);
-    return true;
 }
 
 // "(PCI:0000:9b:00)", "(0000:9b:00)", "(PCI:0000:9b:00 GPU-I:05)", and a colon: what follows it.
-static bool read_place(struct slice *text, pci_address *address) {
-    *text = skip_blanks(*text);
-    const char *close = memchr(text->data, ')', text->size);
-    if (text->size == 0 || text->data[0] != '(' || close == NULL)
+static bool take_place(struct slice *text, pci_address *address) {
+    struct slice rest = skip_blanks(*text), place = rest;
+    if (!text_skip_char(&place, '(') || !text_find(rest, SLICE(")"), &rest))
         return false;
-    struct slice place = {text->data + 1, (size_t)(close - text->data) - 1};
-    const char *blank = memchr(place.data, ' ', place.size);
-    if (blank != NULL)
-        place.size = (size_t)(blank - place.data);
-    if (!pci_parse(place, address))
+    place = text_until(text_until(place, ')'), ' ');
+    if (!pci_parse(place, address) || !text_skip_char(&rest, ':'))
         return false;
-    *text = rest_from(*text, (size_t)(close - text->data) + 1);
-    if (text->size == 0 || text->data[0] != ':')
-        return false;
-    *text = skip_blanks(rest_from(*text, 1));
+    *text = skip_blanks(rest);
     return true;
 }
 
-// Digits, and then the end or a comma.
-static bool read_code(struct slice *text, uint32_t *code) {
-    size_t digits = 0;
-    uint32_t value = 0;
-    for (; digits < text->size && text->data[digits] >= '0' && text->data[digits] <= '9';
-         digits++) {
-        if (digits == CODE_DIGITS_MAX)
-            return false;
-        value = value * 10 + (uint32_t)(text->data[digits] - '0');
-    }
-    struct slice after = cut_blanks(skip_blanks(rest_from(*text, digits)));
-    if (value == 0 || (after.size > 0 && after.data[0] != ','))
+// Digits, and then the end, a comma or a blank.
+static bool take_code(struct slice *text, uint64_t *code) {
+    struct slice rest = *text;
+    if (!text_take_number(&rest, 1, CODE_DIGITS_MAX, code) || *code == 0)
         return false;
-    *code = value;
-    *text = after.size == 0 ? after : skip_blanks(rest_from(after, 1));
+    if (!text_skip_char(&rest, ',') && rest.size > 0 && *rest.data != ' ')
+        return false;
+    *text = skip_blanks(rest);
     return true;
 }
 
-// The value of "key=", up to the next comma with a blank behind it or the end; moves `text` behind.
-static bool read_value(struct slice *text, struct slice key, struct slice *value) {
-    if (!starts_with(*text, key))
+// The value of "key=", up to the next comma with a blank behind it; moves `text` behind. Data NULL:
+// the line ends inside the value.
+static bool take_value(struct slice *text, struct slice key, struct slice *value) {
+    if (!text_skip(text, key))
         return false;
-    struct slice rest = rest_from(*text, key.size);
-    size_t end;
-    bool more = kernel_find(rest, SLICE(", "), &end);
-    if (!more)
-        end = rest.size > 0 && rest.data[rest.size - 1] == ',' ? rest.size - 1 : rest.size;
-    *value = (struct slice){rest.data, end};
-    *text = more ? skip_blanks(rest_from(rest, end + 2)) : (struct slice){rest.data + rest.size, 0};
+    struct slice behind = text_from(*text, text->size);
+    bool more = text_find(*text, SLICE(", "), &behind);
+    *value = (struct slice){NULL, 0};
+    if (more)
+        *value = (struct slice){text->data, text->size - behind.size - 2};
+    *text = skip_blanks(behind);
     return true;
 }
 
-static int64_t process_number(struct slice text) {
-    int64_t number = 0;
-    if (text.size == 0 || text.size > 10)
-        return -1;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return -1;
-        number = number * 10 + (text.data[i] - '0');
-    }
-    return number;
+// Whether the text ends inside the place or the number: all that is there of it is right.
+static bool is_cut(struct slice text) {
+    pci_address address;
+    uint64_t code = 0;
+    if (take_place(&text, &address))
+        return text.size == 0 || (text_number(text, CODE_DIGITS_MAX, &code) && code != 0);
+    text_skip_blanks(&text);
+    if (text_skip_char(&text, '('))
+        text_skip(&text, SLICE("PCI:"));
+    while (text.size > 0 && memchr("PCI:.0123456789abcdefABCDEF)", *text.data, 28) != NULL)
+        text = text_from(text, 1);
+    return text.size == 0;
 }
 
 static bool read_report(struct slice text, enum kernel_kind kind, struct kernel_line *line) {
     pci_address address;
-    uint32_t code;
+    uint64_t code, pid;
     struct slice value;
-    if (!read_place(&text, &address) || !read_code(&text, &code))
+    if (!take_place(&text, &address) || !take_code(&text, &code))
         return false;
     line->kind = kind;
     line->address = kind == KERNEL_XID ? pci_device(address) : address;
-    line->code = code;
+    line->code = (uint32_t)code;
     line->pid = -1;
     line->process = (struct slice){0};
-    if (read_value(&text, SLICE("pid="), &value))
-        line->pid = process_number(value);
-    if (read_value(&text, SLICE("name="), &value) && !slice_equal(value, SLICE("<unknown>")))
+    if (take_value(&text, SLICE("pid="), &value) && text_number(value, PROCESS_DIGITS_MAX, &pid))
+        line->pid = (int64_t)pid;
+    if (take_value(&text, SLICE("name="), &value) && !slice_equal(value, SLICE("<unknown>")))
         line->process = value;
     line->detail = text;
     return true;
 }
 
-// "GPU-" and at least eight hexadecimal digits and dashes.
+// "GPU-" and the 36 hexadecimal digits and dashes of a UUID.
 static bool read_uuid(struct slice text, struct slice *uuid) {
     size_t size = 4;
-    if (!starts_with(text, SLICE("GPU-")))
+    if (!text_begins(text, SLICE("GPU-")))
         return false;
     while (size < text.size && size < 64 && text.data[size] != '\0' &&
            strchr("0123456789abcdefABCDEF-", text.data[size]) != NULL)
         size++;
     *uuid = (struct slice){text.data, size};
-    return size >= 12;
+    return size >= UUID_SIZE_MIN;
 }
 
 // The first PCI address with a domain among the words.
 static bool find_address(struct slice text, pci_address *address) {
     while (text.size > 0) {
-        text = skip_blanks(text);
-        size_t size = 0;
-        while (size < text.size && strchr(" \t\r\n", text.data[size]) == NULL)
-            size++;
-        struct slice word = {text.data, size};
-        while (word.size > 0 && strchr(":,.()", word.data[word.size - 1]) != NULL)
+        struct slice word = text_until_any(text, " \t\r\n");
+        text = text_from(text, word.size + (word.size < text.size));
+        while (word.size > 0 && memchr(":,.()", word.data[word.size - 1], 5) != NULL)
             word.size--;
-        while (word.size > 0 && word.data[0] == '(')
-            word = rest_from(word, 1);
+        while (text_skip_char(&word, '(')) {
+        }
         if (word.size >= ADDRESS_TEXT_MIN && pci_parse(word, address)) {
             *address = pci_device(*address);
             return true;
         }
-        text = rest_from(text, size < text.size ? size + 1 : size);
     }
     return false;
 }
 
 // "NVRM: GPU at PCI:0000:91:00: GPU-<uuid>": the address, a colon, the UUID.
 static bool read_identity(struct slice text, struct kernel_line *line) {
-    size_t at;
-    struct slice uuid;
+    struct slice behind, uuid;
     pci_address address;
-    if (!starts_with(text, SLICE("GPU at ")) || !kernel_find(text, SLICE(" GPU-"), &at) ||
-        !read_uuid(rest_from(text, at + 1), &uuid) ||
-        !find_address((struct slice){text.data + 7, at - 7 + 1}, &address))
+    if (!text_skip(&text, SLICE("GPU at ")) || !text_find(text, SLICE(" GPU-"), &behind) ||
+        !read_uuid(text_from(text, text.size - behind.size - 4), &uuid) ||
+        !find_address((struct slice){text.data, text.size - behind.size - 4}, &address))
         return false;
     line->kind = KERNEL_GPU_UUID;
     line->address = address;
@@ -166,10 +127,10 @@ static bool read_identity(struct slice text, struct kernel_line *line) {
 }
 
 static enum kernel_xid_parse read_lost(struct slice text, struct kernel_line *line) {
-    size_t at;
-    if (!kernel_find(text, SLICE("fallen off the bus"), &at)) {
+    struct slice behind;
+    if (!text_find(text, SLICE("fallen off the bus"), &behind)) {
         bool first =
-            starts_with(text, SLICE("The NVIDIA GPU ")) && find_address(text, &line->address);
+            text_begins(text, SLICE("The NVIDIA GPU ")) && find_address(text, &line->address);
         return first ? KERNEL_XID_FIRST : KERNEL_XID_NONE;
     }
     line->kind = KERNEL_GPU_LOST;
@@ -180,21 +141,40 @@ static enum kernel_xid_parse read_lost(struct slice text, struct kernel_line *li
     return find_address(text, &line->address) ? KERNEL_XID_LINE : KERNEL_XID_LAST;
 }
 
+static enum kernel_xid_parse read_xid(struct slice text, struct kernel_line *line) {
+    if (!read_report(text, KERNEL_XID, line))
+        return is_cut(text) ? KERNEL_XID_CUT : KERNEL_XID_NONE;
+    nvlink_read_xid(line);
+    return KERNEL_XID_LINE;
+}
+
+static enum kernel_xid_parse read_switch(struct slice name, struct slice text,
+                                         struct kernel_line *line) {
+    // An Xid may end with its number, an SXid does not.
+    if (is_cut(text))
+        return KERNEL_XID_CUT;
+    if (!read_report(text, KERNEL_SXID, line))
+        return KERNEL_XID_NONE;
+    if (!nvlink_read_sxid(line))
+        return KERNEL_XID_DETAIL;
+    line->unit = name;
+    return KERNEL_XID_LINE;
+}
+
 enum kernel_xid_parse kernel_xid_parse(struct slice text, struct kernel_line *line) {
-    size_t at;
-    text = cut_blanks(text);
-    if (kernel_find(text, SLICE("NVRM: "), &at)) {
-        struct slice said = skip_blanks(rest_from(text, at + 6));
-        if (starts_with(said, SLICE("Xid")))
-            return read_report(rest_from(said, 3), KERNEL_XID, line) ? KERNEL_XID_LINE
-                                                                     : KERNEL_XID_NONE;
-        if (read_identity(said, line))
-            return KERNEL_XID_LINE;
-        return read_lost(said, line);
+    static const struct slice device = {"nvidia-nvswitch", 15};
+    struct slice said, number;
+    while (text.size > 0 && memchr(" \t\r\n", text.data[text.size - 1], 4) != NULL)
+        text.size--;
+    if (text_find(text, SLICE("NVRM: "), &said)) {
+        text_skip_blanks(&said);
+        if (text_skip(&said, SLICE("Xid")))
+            return read_xid(said, line);
+        return read_identity(said, line) ? KERNEL_XID_LINE : read_lost(said, line);
     }
-    if (kernel_find(text, SLICE("nvidia-nvswitch"), &at) &&
-        kernel_find(text, SLICE(" SXid"), &at) &&
-        read_report(rest_from(text, at + 5), KERNEL_SXID, line))
-        return KERNEL_XID_LINE;
-    return KERNEL_XID_NONE;
+    if (!text_find(text, device, &number) || !text_find(number, SLICE(" SXid"), &said))
+        return KERNEL_XID_NONE;
+    number = text_until_any(number, ": ");
+    return read_switch((struct slice){number.data - device.size, device.size + number.size}, said,
+                       line);
 }

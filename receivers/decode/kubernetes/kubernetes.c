@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one Kubernetes object say?
+// Reads one Kubernetes object.
 //
 // The line's own members are read first, since a watch event and an Event both have a `type`; then
-// the object's, by the tables of kubernetes_shape.c. Values are checked only for the kinds that are
+// the object's, by the tables of shape.c. Values are checked only for the kinds that are
 // wanted, and only those that are used. The object is scanned at most three times. Takes one struct
 // kubernetes_object and its conditions from the arena.
 #include "receivers/decode/kubernetes/kubernetes.h"
@@ -10,18 +10,26 @@
 #include "base/text/rfc3339.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/json/text.h"
 #include "receivers/decode/kubernetes/shape.h"
+#include "receivers/decode/kubernetes/walk.h"
+
+#include <assert.h>
 
 enum { NAME_MAX_BYTES = 253 };
 
 struct kubernetes_state {
     uint64_t observed_ns;
+    struct kubernetes_walk walk; // what the object at hand has still to say
 };
+_Static_assert(sizeof(struct kubernetes_state) <= KUBERNETES_STATE_SIZE, "its header says so");
 
 struct reading {
     struct slice record;
     struct arena *arena;
     struct decode_fault *fault;
+    struct kubernetes_walk *walk;
     enum decode_category category; // of the first value that is wrong
     uint64_t said_ns;              // the line says when it was read; 0: it does not
     uint64_t input_ns;             // when the input was read; 0: not known
@@ -30,20 +38,28 @@ struct reading {
     struct token slots[SLOT_OBJECT_COUNT];
 };
 
-static void refuse_type(struct reading *reading, struct slice field, const struct token *found,
-                        const char *expected) {
+static void refuse_type(struct reading *reading, enum kubernetes_slot slot,
+                        const struct token *found, const char *expected) {
+    char path[KUBERNETES_PATH_MAX];
     if (reading->category == DECODE_OK)
-        reading->category = fault_type(reading->fault, field, found, expected);
+        reading->category =
+            fault_type(reading->fault, kubernetes_slot_name(slot, path), found, expected);
+}
+
+static void refuse_limit(struct reading *reading, enum kubernetes_slot slot,
+                         const struct token *found, const char *limit) {
+    char path[KUBERNETES_PATH_MAX];
+    reading->category = fault_limit(reading->fault, kubernetes_slot_name(slot, path), found, limit);
 }
 
 // Absent, null and empty are the same: data NULL.
-static struct slice take_token_text(struct reading *reading, struct slice field,
+static struct slice take_token_text(struct reading *reading, enum kubernetes_slot slot,
                                     const struct token *token) {
     struct slice none = {NULL, 0};
     if (token->kind == TOKEN_NONE || token->kind == TOKEN_NULL)
         return none;
     if (token->kind != TOKEN_STRING) {
-        refuse_type(reading, field, token, "a text");
+        refuse_type(reading, slot, token, "a text");
         return none;
     }
     struct slice text = token_decode(token, reading->arena);
@@ -51,25 +67,23 @@ static struct slice take_token_text(struct reading *reading, struct slice field,
 }
 
 static struct slice take_text(struct reading *reading, enum kubernetes_slot slot) {
-    return take_token_text(reading, kubernetes_slot_name(slot), &reading->slots[slot]);
+    return take_token_text(reading, slot, &reading->slots[slot]);
 }
 
 // Unix nanoseconds; 0: absent, null, or outside of what they can say (Go's zero time).
-static uint64_t take_token_time(struct reading *reading, struct slice field,
+static uint64_t take_token_time(struct reading *reading, enum kubernetes_slot slot,
                                 const struct token *token, bool *has_fraction) {
     uint64_t time_ns = 0;
     *has_fraction = false;
-    struct slice text = take_token_text(reading, field, token);
+    struct slice text = take_token_text(reading, slot, token);
     if (text.size > 0 && rfc3339_parse(text, &time_ns, has_fraction) == RFC3339_WRONG)
-        refuse_type(reading, field, token, "a time such as \"2026-01-31T09:15:04Z\"");
+        refuse_type(reading, slot, token, "a time such as \"2026-01-31T09:15:04Z\"");
     return time_ns;
 }
 
 static uint64_t take_time(struct reading *reading, enum kubernetes_slot slot) {
     bool ignored;
-    uint64_t time_ns =
-        take_token_time(reading, kubernetes_slot_name(slot), &reading->slots[slot], &ignored);
-    return time_ns;
+    return take_token_time(reading, slot, &reading->slots[slot], &ignored);
 }
 
 static void see_time(struct reading *reading, uint64_t time_ns) {
@@ -82,22 +96,23 @@ static int64_t take_count(struct reading *reading, enum kubernetes_slot slot) {
     if (token->kind == TOKEN_NONE || token->kind == TOKEN_NULL)
         return 0;
     if (token->kind != TOKEN_INTEGER)
-        refuse_type(reading, kubernetes_slot_name(slot), token, "an integer");
+        refuse_type(reading, slot, token, "an integer");
     return token->kind == TOKEN_INTEGER ? token->integer : 0;
 }
 
 // A name that must be there and that Kubernetes would have let pass.
 static struct slice take_name(struct reading *reading, enum kubernetes_slot slot, bool needed) {
-    struct slice name = take_text(reading, slot), field = kubernetes_slot_name(slot);
+    assert(slot < SLOT_OBJECT_COUNT);
+    struct slice name = take_text(reading, slot);
+    char path[KUBERNETES_PATH_MAX];
     if (reading->category != DECODE_OK)
         return name;
     if (name.size > NAME_MAX_BYTES)
-        reading->category =
-            fault_limit(reading->fault, field, &reading->slots[slot], "names of at most 253 bytes");
+        refuse_limit(reading, slot, &reading->slots[slot], "names of at most 253 bytes");
     else if (needed && name.size == 0)
         reading->category =
-            fault_set(reading->fault, DECODE_MISSING_FIELD, field,
-                      "the object has no such name; without it nobody can tell whom it is about");
+            fault_set(reading->fault, DECODE_MISSING_FIELD, kubernetes_slot_name(slot, path),
+                      "the object has no such name, so it is not known what it is about");
     return name;
 }
 
@@ -106,8 +121,8 @@ static void read_event_time(struct reading *reading, struct kubernetes_object *o
                                                  SLOT_FIRST_TIME, SLOT_CREATED};
     for (size_t i = 0; i < sizeof order / sizeof *order && out->event_ns == 0; i++) {
         bool has_fraction;
-        out->event_ns = take_token_time(reading, kubernetes_slot_name(order[i]),
-                                        &reading->slots[order[i]], &has_fraction);
+        out->event_ns =
+            take_token_time(reading, order[i], &reading->slots[order[i]], &has_fraction);
         out->whole_seconds = !has_fraction;
     }
     if (out->event_ns == 0)
@@ -140,25 +155,25 @@ static void read_event(struct reading *reading, struct kubernetes_object *out) {
 
 static bool read_condition(struct reading *reading, const struct token *item,
                            struct kubernetes_condition *out) {
-    struct slice field = kubernetes_slot_name(SLOT_CONDITIONS);
+    const enum kubernetes_slot slot = SLOT_CONDITIONS;
     struct token slots[CONDITION_SLOT_COUNT] = {0};
     struct json_fault fault;
     if (item->kind != TOKEN_OBJECT) {
-        refuse_type(reading, field, item, "objects in it");
+        refuse_type(reading, slot, item, "objects in it");
         return false;
     }
     const char *end = item->text + item->size;
     json_shape_read(&kubernetes_condition_shape, item->text, end, 0, slots, &fault);
     *out = (struct kubernetes_condition){0};
-    out->type = take_token_text(reading, field, &slots[CONDITION_TYPE]);
-    out->status = take_token_text(reading, field, &slots[CONDITION_STATUS]);
-    out->reason = take_token_text(reading, field, &slots[CONDITION_REASON]);
-    out->message = take_token_text(reading, field, &slots[CONDITION_MESSAGE]);
-    out->transition_text = take_token_text(reading, field, &slots[CONDITION_TRANSITION]);
+    out->type = take_token_text(reading, slot, &slots[CONDITION_TYPE]);
+    out->status = take_token_text(reading, slot, &slots[CONDITION_STATUS]);
+    out->reason = take_token_text(reading, slot, &slots[CONDITION_REASON]);
+    out->message = take_token_text(reading, slot, &slots[CONDITION_MESSAGE]);
+    out->transition_text = take_token_text(reading, slot, &slots[CONDITION_TRANSITION]);
     bool ignored;
-    out->transition_ns = take_token_time(reading, field, &slots[CONDITION_TRANSITION], &ignored);
+    out->transition_ns = take_token_time(reading, slot, &slots[CONDITION_TRANSITION], &ignored);
     see_time(reading, out->transition_ns);
-    see_time(reading, take_token_time(reading, field, &slots[CONDITION_HEARTBEAT], &ignored));
+    see_time(reading, take_token_time(reading, slot, &slots[CONDITION_HEARTBEAT], &ignored));
     return out->type.size > 0;
 }
 
@@ -167,7 +182,7 @@ static void read_conditions(struct reading *reading, struct kubernetes_object *o
     if (array->kind == TOKEN_NONE || array->kind == TOKEN_NULL)
         return;
     if (array->kind != TOKEN_ARRAY) {
-        refuse_type(reading, kubernetes_slot_name(SLOT_CONDITIONS), array, "an array");
+        refuse_type(reading, SLOT_CONDITIONS, array, "an array");
         return;
     }
     struct kubernetes_condition *conditions =
@@ -181,24 +196,16 @@ static void read_conditions(struct reading *reading, struct kubernetes_object *o
 
 // "nvidia.com/gpu" or a slice of one ("nvidia.com/mig-1g.10gb"), and more than none of it.
 static bool limits_name_gpu(const struct token *limits) {
-    struct json_members members = {.first = true};
-    struct json_fault fault;
-    struct token key, value;
     if (limits->kind != TOKEN_OBJECT)
         return false;
-    const char *at = limits->text, *end = at + limits->size;
-    for (;;) {
-        at = json_next_member(&members, at, end, &key, &fault);
-        if (at == NULL || members.done)
-            return false;
-        at = json_scan_value(at, end, 1, &value, &fault);
-        if (at == NULL)
-            return false;
+    struct json_pairs pairs = json_pairs_of(token_slice(limits));
+    for (struct token key, value; json_pairs_next(&pairs, &key, &value);) {
         bool gpu = token_equals(&key, SLICE("nvidia.com/gpu")) ||
                    token_starts_with(&key, SLICE("nvidia.com/mig-"));
         if (gpu && value.kind != TOKEN_NULL && !slice_equal(token_slice(&value), SLICE("0")))
             return true;
     }
+    return false;
 }
 
 static bool any_has_gpu(const struct token *containers) {
@@ -219,6 +226,57 @@ static bool any_has_gpu(const struct token *containers) {
     return false;
 }
 
+// -- other names of a node ------------------------------------------------------------------------
+
+// Room for further ones is taken when the first is there. What is no name at all, or a loopback
+// address that each node has, is left out.
+static void add_alias(struct reading *reading, struct slice alias, struct kubernetes_object *out) {
+    static const char *const of_all[] = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"};
+    for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++)
+        if (slice_equal(alias, slice_of(of_all[i])))
+            return;
+    if (alias.size == 0 || alias.size > NAME_MAX_BYTES || out->alias_count == ALIASES_MAX)
+        return;
+    if (out->aliases == NULL)
+        out->aliases = arena_take(reading->arena, ALIASES_MAX * sizeof *out->aliases);
+    ((struct slice *)(uintptr_t)out->aliases)[out->alias_count++] = alias;
+}
+
+static void read_address(struct reading *reading, const struct token *item,
+                         struct kubernetes_object *out) {
+    static const char *const types[] = {"InternalIP", "ExternalIP", "Hostname", "InternalDNS",
+                                        "ExternalDNS"};
+    struct token slots[ADDRESS_SLOT_COUNT] = {0};
+    struct json_fault fault;
+    if (item->kind != TOKEN_OBJECT) {
+        refuse_type(reading, SLOT_ADDRESSES, item, "objects in it");
+        return;
+    }
+    json_shape_read(&kubernetes_address_shape, item->text, item->text + item->size, 0, slots,
+                    &fault);
+    struct slice type = take_token_text(reading, SLOT_ADDRESSES, &slots[ADDRESS_TYPE]);
+    struct slice text = take_token_text(reading, SLOT_ADDRESSES, &slots[ADDRESS_TEXT]);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (slice_equal(type, slice_of(types[i])))
+            add_alias(reading, text, out);
+}
+
+static void read_node(struct reading *reading, struct kubernetes_object *out) {
+    read_conditions(reading, out);
+    add_alias(reading, take_text(reading, SLOT_HOSTNAME), out);
+    const struct token *array = &reading->slots[SLOT_ADDRESSES];
+    if (array->kind == TOKEN_NONE || array->kind == TOKEN_NULL)
+        return;
+    if (array->kind != TOKEN_ARRAY) {
+        refuse_type(reading, SLOT_ADDRESSES, array, "an array");
+        return;
+    }
+    struct json_items items = json_items_of(array);
+    struct token item;
+    while (out->alias_count < ALIASES_MAX && json_items_next(&items, &item))
+        read_address(reading, &item, out);
+}
+
 static void read_pod(struct reading *reading, struct kubernetes_object *out) {
     static const enum kubernetes_slot job_labels[] = {SLOT_JOBSET, SLOT_KUBEFLOW_JOB,
                                                       SLOT_BATCH_JOB, SLOT_JOB};
@@ -234,6 +292,9 @@ static void read_pod(struct reading *reading, struct kubernetes_object *out) {
     out->has_gpu = any_has_gpu(&reading->slots[SLOT_CONTAINERS]) ||
                    any_has_gpu(&reading->slots[SLOT_INIT_CONTAINERS]);
     read_conditions(reading, out);
+    struct slice address = take_text(reading, SLOT_HOST_IP);
+    if (out->node_name.size > 0)
+        add_alias(reading, address, out);
 }
 
 static uint64_t take_integer_time(struct reading *reading, enum kubernetes_slot slot) {
@@ -242,10 +303,9 @@ static uint64_t take_integer_time(struct reading *reading, enum kubernetes_slot 
     if (token->kind == TOKEN_NONE || token->kind == TOKEN_NULL || reading->category != DECODE_OK)
         return 0;
     if (!token_is_integer(token))
-        reading->category = fault_type(reading->fault, kubernetes_slot_name(slot), token, expected);
+        refuse_type(reading, slot, token, expected);
     else if (token->kind == TOKEN_HUGE || (token->kind == TOKEN_INTEGER && token->integer <= 0))
-        reading->category =
-            fault_limit(reading->fault, kubernetes_slot_name(slot), token, expected);
+        refuse_limit(reading, slot, token, expected);
     else
         return (uint64_t)token->integer;
     return 0;
@@ -283,11 +343,11 @@ static enum decode_category set_event(struct reading *reading,
         node = (struct slice){NULL, 0};
     if (event->time_ns == 0)
         return fault_set(reading->fault, DECODE_MISSING_TIMESTAMP, SLICE("observed_time_ns"),
-                         "the object tells of no time, and nobody says when it was read");
-    event->node = node.size == 0 ? STRING_NONE : intern(node);
-    if (event->node == STRING_REFUSED)
-        return fault_set(reading->fault, DECODE_LIMIT, SLICE("node"),
-                         "a new name, and the bound on distinct names is reached");
+                         "the object has no timestamp, and when it was read is not known");
+    event->node = STRING_NONE;
+    if (node.size > 0 &&
+        fault_intern(reading->fault, SLICE("node"), node, &event->node) != DECODE_OK)
+        return DECODE_LIMIT;
     event->kind = EVENT_KUBERNETES;
     event->job = STRING_NONE;
     event->rank = RANK_NONE;
@@ -320,7 +380,7 @@ static enum decode_category read_wanted(struct reading *reading, enum kubernetes
     else if (kind == KUBERNETES_POD)
         read_pod(reading, object);
     else
-        read_conditions(reading, object);
+        read_node(reading, object);
     event->time_ns = kind == KUBERNETES_EVENT ? object->event_ns : time_of_state(reading);
     event->timeless = kind != KUBERNETES_EVENT && reading->said_ns == 0 && reading->newest_ns == 0;
     if (reading->category != DECODE_OK)
@@ -338,11 +398,6 @@ static enum decode_category read_list(struct reading *reading, struct slice kind
                      (int)(kind.size < 40 ? kind.size : 40), kind.data);
 }
 
-static bool ends_with(struct slice text, struct slice end) {
-    return text.size >= end.size &&
-           memcmp(text.data + text.size - end.size, end.data, end.size) == 0;
-}
-
 // The items of an API server's own lists do not say their kind: what only such an object has does.
 static struct slice inferred_kind(const struct reading *reading) {
     if (reading->slots[SLOT_ABOUT_NAME].kind == TOKEN_STRING)
@@ -352,6 +407,32 @@ static struct slice inferred_kind(const struct reading *reading) {
     if (reading->slots[SLOT_NODE_INFO].kind == TOKEN_OBJECT)
         return SLICE("Node");
     return (struct slice){NULL, 0};
+}
+
+// A Pod or Node is an event whatever its state; what has gone wrong with it follows.
+static enum decode_category read_state(struct reading *reading, enum kubernetes_kind kind,
+                                       struct event *event) {
+    enum decode_category category = read_wanted(reading, kind, event);
+    if (category == DECODE_OK && kind != KUBERNETES_EVENT)
+        kubernetes_walk_begin(reading->walk, kind == KUBERNETES_POD ? WALK_POD : WALK_NODE,
+                              reading->slots, event->time_ns);
+    return category;
+}
+
+// Nothing but what has gone wrong.
+static enum decode_category read_job(struct reading *reading, struct event *event) {
+    take_name(reading, SLOT_NAME, false);
+    take_name(reading, SLOT_NAMESPACE, false);
+    see_time(reading, take_time(reading, SLOT_CREATED));
+    struct kubernetes_object conditions = {.kind = KUBERNETES_NODE};
+    read_conditions(reading, &conditions);
+    if (reading->category != DECODE_OK)
+        return reading->category;
+    event->time_ns = time_of_state(reading);
+    kubernetes_walk_begin(reading->walk, WALK_JOB, reading->slots, event->time_ns);
+    enum decode_category category =
+        kubernetes_walk_next(reading->walk, reading->arena, event, reading->fault);
+    return category == DECODE_END ? DECODE_NOTHING : category;
 }
 
 static enum decode_category read_object(struct reading *reading, struct event *event) {
@@ -364,10 +445,13 @@ static enum decode_category read_object(struct reading *reading, struct event *e
     if (kind.size == 0)
         return fault_set(reading->fault, DECODE_MISSING_FIELD, SLICE("kind"),
                          "not there; a Kubernetes object says its kind (\"Event\", \"Pod\", …)");
-    if (reading->slots[SLOT_ITEMS].kind == TOKEN_ARRAY && ends_with(kind, SLICE("List")))
+    if (reading->slots[SLOT_ITEMS].kind == TOKEN_ARRAY && kind.size >= 4 &&
+        memcmp(kind.data + kind.size - 4, "List", 4) == 0)
         return read_list(reading, kind);
     if (kind_of(kind, &wanted))
-        return read_wanted(reading, wanted, event);
+        return read_state(reading, wanted, event);
+    if (kubernetes_is_job(kind))
+        return read_job(reading, event);
     const struct token *created = &reading->slots[SLOT_CREATED];
     if (created->kind == TOKEN_STRING)
         rfc3339_parse(token_decode(created, reading->arena), &reading->newest_ns, NULL);
@@ -383,11 +467,16 @@ static enum decode_category refuse_text(const struct reading *reading,
                      "not a JSON object; a Kubernetes object or watch event is one");
 }
 
-static enum decode_category decode_text(struct slice record, uint64_t input_ns, struct arena *arena,
-                                        struct event *event, struct decode_fault *fault) {
-    struct reading reading = {
-        .record = record, .arena = arena, .fault = fault, .input_ns = input_ns};
+static enum decode_category decode(void *memory, struct slice record, struct arena *arena,
+                                   struct event *event, struct decode_fault *fault) {
+    struct kubernetes_state *state = memory;
+    struct reading reading = {.record = record,
+                              .arena = arena,
+                              .fault = fault,
+                              .walk = &state->walk,
+                              .input_ns = state->observed_ns};
     struct json_fault json;
+    state->walk.open = false;
     event->time_ns = 0;
     if (!json_shape_read_all(&kubernetes_line_shape, record, reading.line, &json))
         return refuse_text(&reading, &json);
@@ -412,16 +501,20 @@ static void begin(void *memory, const struct decoder_input *input) {
     state->observed_ns = input->observed_ns;
 }
 
-static enum decode_category decode(void *memory, struct slice record, struct arena *arena,
-                                   struct event *event, struct decode_fault *fault) {
-    const struct kubernetes_state *state = memory;
-    return decode_text(record, state->observed_ns, arena, event, fault);
-}
-
 enum decode_category kubernetes_tagged(void *state, struct slice object, struct arena *arena,
                                        struct event *event, struct decode_fault *fault) {
-    (void)state;
-    return decode_text(object, 0, arena, event, fault);
+    return decode(state, object, arena, event, fault);
+}
+
+enum decode_category kubernetes_next(void *memory, struct arena *arena, struct event *event,
+                                     struct decode_fault *fault) {
+    struct kubernetes_state *state = memory;
+    event->lines = 0;
+    return kubernetes_walk_next(&state->walk, arena, event, fault);
+}
+
+void kubernetes_finish(void *memory) {
+    ((struct kubernetes_state *)memory)->walk.open = false;
 }
 
 const struct decoder_type decoder_kubernetes = {
@@ -429,4 +522,6 @@ const struct decoder_type decoder_kubernetes = {
     .state_size = sizeof(struct kubernetes_state),
     .begin = begin,
     .decode = decode,
+    .next = kubernetes_next,
+    .finish = kubernetes_finish,
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables only. Source: the API references of core/v1 Event, Pod, Node and events.k8s.io/v1 Event.
+// Tables only. Source: the API references of core/v1 Event, Pod, Node, events.k8s.io/v1 Event,
+// batch/v1 Job and JobSet.
 #include "receivers/decode/kubernetes/shape.h"
+
+#include <assert.h>
 
 #define ROW(key, slot)                                                                             \
     { {(key), sizeof(key) - 1}, (slot), NULL }
@@ -24,6 +27,7 @@ static const struct json_shape_row label_rows[] = {
     ROW("training.kubeflow.org/job-name", SLOT_KUBEFLOW_JOB),
     ROW("batch.kubernetes.io/job-name", SLOT_BATCH_JOB),
     ROW("job-name", SLOT_JOB),
+    ROW("kubernetes.io/hostname", SLOT_HOSTNAME),
 };
 static const struct json_shape labels = JSON_SHAPE(label_rows);
 
@@ -72,6 +76,11 @@ static const struct json_shape_row status_rows[] = {
     ROW("startTime", SLOT_START_TIME),
     ROW("conditions", SLOT_CONDITIONS),
     ROW("nodeInfo", SLOT_NODE_INFO),
+    ROW("containerStatuses", SLOT_CONTAINER_STATUSES),
+    ROW("initContainerStatuses", SLOT_INIT_STATUSES),
+    ROW("addresses", SLOT_ADDRESSES),
+    ROW("hostIP", SLOT_HOST_IP),
+    ROW("restarts", SLOT_RESTARTS),
 };
 static const struct json_shape status = JSON_SHAPE(status_rows);
 
@@ -95,8 +104,8 @@ static const struct json_shape_row object_rows[] = {
     INNER("regarding", about),
     INNER("source", source),
     INNER("deprecatedSource", source),
-    ROW("reportingComponent", SLOT_CONTROLLER),
     ROW("reportingController", SLOT_CONTROLLER),
+    ROW("reportingComponent", SLOT_CONTROLLER),
     ROW("reportingInstance", SLOT_INSTANCE),
     INNER("spec", spec),
     INNER("status", status),
@@ -113,54 +122,61 @@ static const struct json_shape_row condition_rows[] = {
 };
 const struct json_shape kubernetes_condition_shape = JSON_SHAPE(condition_rows);
 
+static const struct json_shape_row address_rows[] = {
+    ROW("type", ADDRESS_TYPE),
+    ROW("address", ADDRESS_TEXT),
+};
+const struct json_shape kubernetes_address_shape = JSON_SHAPE(address_rows);
+
 static const struct json_shape_row resource_rows[] = {ROW("limits", CONTAINER_LIMITS)};
 static const struct json_shape resources = JSON_SHAPE(resource_rows);
 static const struct json_shape_row container_rows[] = {INNER("resources", resources)};
 const struct json_shape kubernetes_container_shape = JSON_SHAPE(container_rows);
 
-struct slice kubernetes_slot_name(enum kubernetes_slot slot) {
-    static const char *const names[SLOT_OBJECT_COUNT] = {
-        [SLOT_OBSERVED] = "observed_time_ns",
-        [SLOT_TIMESTAMP] = "timestamp_ns",
-        [SLOT_OBJECT] = "object",
-        [SLOT_KIND] = "kind",
-        [SLOT_TYPE] = "type",
-        [SLOT_ITEMS] = "items",
-        [SLOT_NAME] = "metadata.name",
-        [SLOT_NAMESPACE] = "metadata.namespace",
-        [SLOT_UID] = "metadata.uid",
-        [SLOT_CREATED] = "metadata.creationTimestamp",
-        [SLOT_DELETED] = "metadata.deletionTimestamp",
-        [SLOT_STARVED] = "metadata.annotations.starved_resource",
-        [SLOT_JOBSET] = "metadata.labels.jobset.sigs.k8s.io/jobset-name",
-        [SLOT_KUBEFLOW_JOB] = "metadata.labels.training.kubeflow.org/job-name",
-        [SLOT_BATCH_JOB] = "metadata.labels.batch.kubernetes.io/job-name",
-        [SLOT_JOB] = "metadata.labels.job-name",
-        [SLOT_REASON] = "reason",
-        [SLOT_MESSAGE] = "message",
-        [SLOT_EVENT_TIME] = "eventTime",
-        [SLOT_SERIES_TIME] = "series.lastObservedTime",
-        [SLOT_LAST_TIME] = "lastTimestamp",
-        [SLOT_FIRST_TIME] = "firstTimestamp",
-        [SLOT_COUNT] = "count",
-        [SLOT_SERIES_COUNT] = "series.count",
-        [SLOT_ABOUT_KIND] = "involvedObject.kind",
-        [SLOT_ABOUT_NAME] = "involvedObject.name",
-        [SLOT_ABOUT_NAMESPACE] = "involvedObject.namespace",
-        [SLOT_ABOUT_UID] = "involvedObject.uid",
-        [SLOT_COMPONENT] = "source.component",
-        [SLOT_HOST] = "source.host",
-        [SLOT_CONTROLLER] = "reportingController",
-        [SLOT_INSTANCE] = "reportingInstance",
-        [SLOT_NODE_NAME] = "spec.nodeName",
-        [SLOT_CONTAINERS] = "spec.containers",
-        [SLOT_INIT_CONTAINERS] = "spec.initContainers",
-        [SLOT_PHASE] = "status.phase",
-        [SLOT_STATUS_REASON] = "status.reason",
-        [SLOT_STATUS_MESSAGE] = "status.message",
-        [SLOT_START_TIME] = "status.startTime",
-        [SLOT_CONDITIONS] = "status.conditions",
-        [SLOT_NODE_INFO] = "status.nodeInfo",
-    };
-    return slice_of(names[slot]);
+static const struct json_shape_row state_rows[] = {
+    ROW("running", STATUS_RUNNING),
+    ROW("terminated", STATUS_ENDED),
+};
+static const struct json_shape state = JSON_SHAPE(state_rows);
+static const struct json_shape_row last_state_rows[] = {ROW("terminated", STATUS_EARLIER)};
+static const struct json_shape last_state = JSON_SHAPE(last_state_rows);
+
+static const struct json_shape_row container_status_rows[] = {
+    ROW("name", STATUS_NAME),       ROW("containerID", STATUS_ID),        INNER("state", state),
+    INNER("lastState", last_state), ROW("restartCount", STATUS_RESTARTS),
+};
+const struct json_shape kubernetes_status_shape = JSON_SHAPE(container_status_rows);
+
+static const struct json_shape_row terminated_rows[] = {
+    ROW("exitCode", TERMINATED_CODE),       ROW("signal", TERMINATED_SIGNAL),
+    ROW("reason", TERMINATED_REASON),       ROW("message", TERMINATED_MESSAGE),
+    ROW("finishedAt", TERMINATED_FINISHED), ROW("containerID", TERMINATED_ID),
+};
+const struct json_shape kubernetes_terminated_shape = JSON_SHAPE(terminated_rows);
+
+// Appends the path of the slot below `shape` to `path`, of which `size` bytes are used; 0: it is
+// not there. The shapes are ours and three deep, so that recursion is bounded.
+static size_t path_append(const struct json_shape *shape, enum kubernetes_slot slot,
+                          char path[KUBERNETES_PATH_MAX], size_t size) {
+    for (uint32_t i = 0; i < shape->count; i++) {
+        const struct json_shape_row *row = &shape->rows[i];
+        size_t end = size + row->key.size;
+        assert(end < KUBERNETES_PATH_MAX);
+        memcpy(path + size, row->key.data, row->key.size);
+        if (row->slot == (int32_t)slot)
+            return end;
+        path[end] = '.';
+        size_t found = row->inner == NULL ? 0 : path_append(row->inner, slot, path, end + 1);
+        if (found > 0)
+            return found;
+    }
+    return 0;
+}
+
+struct slice kubernetes_slot_name(enum kubernetes_slot slot, char path[KUBERNETES_PATH_MAX]) {
+    size_t size = path_append(&kubernetes_object_shape, slot, path, 0);
+    if (size == 0)
+        size = path_append(&kubernetes_line_shape, slot, path, 0);
+    assert(size > 0);
+    return (struct slice){path, size};
 }

@@ -51,11 +51,19 @@ enum kubernetes_slot {
     SLOT_START_TIME,
     SLOT_CONDITIONS,
     SLOT_NODE_INFO,
+    SLOT_CONTAINER_STATUSES,
+    SLOT_INIT_STATUSES,
+    SLOT_ADDRESSES,
+    SLOT_HOSTNAME, // a label
+    SLOT_HOST_IP,
+    // JobSet
+    SLOT_RESTARTS,
     SLOT_OBJECT_COUNT
 };
 
-// How a slot's member is called in messages: "involvedObject.name".
-struct slice kubernetes_slot_name(enum kubernetes_slot slot);
+// How a slot's member is called in messages: "involvedObject.name"; lies in `path`.
+enum { KUBERNETES_PATH_MAX = 64 };
+struct slice kubernetes_slot_name(enum kubernetes_slot slot, char path[KUBERNETES_PATH_MAX]);
 
 extern const struct json_shape kubernetes_line_shape;
 extern const struct json_shape kubernetes_object_shape;
@@ -71,5 +79,32 @@ enum condition_slot {
 };
 extern const struct json_shape kubernetes_condition_shape;
 
+// Of an item of a Node's status.addresses.
+enum { ADDRESS_TYPE, ADDRESS_TEXT, ADDRESS_SLOT_COUNT };
+extern const struct json_shape kubernetes_address_shape;
+
 enum { CONTAINER_LIMITS, CONTAINER_SLOT_COUNT };
 extern const struct json_shape kubernetes_container_shape;
+
+// Of an item of status.containerStatuses.
+enum container_status_slot {
+    STATUS_NAME,
+    STATUS_ID,
+    STATUS_RESTARTS,
+    STATUS_RUNNING, // state.running
+    STATUS_ENDED,   // state.terminated
+    STATUS_EARLIER, // lastState.terminated
+    STATUS_SLOT_COUNT
+};
+extern const struct json_shape kubernetes_status_shape;
+
+enum terminated_slot {
+    TERMINATED_CODE,
+    TERMINATED_SIGNAL,
+    TERMINATED_REASON,
+    TERMINATED_MESSAGE,
+    TERMINATED_FINISHED,
+    TERMINATED_ID,
+    TERMINATED_SLOT_COUNT
+};
+extern const struct json_shape kubernetes_terminated_shape;

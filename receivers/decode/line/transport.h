@@ -1,34 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a line of a log file says besides the kernel's own words: when, on which host, whether the
-// kernel said it.
+// Prefixes that say when and where: of the kernel's own buffer, of syslog and the journal's text
+// forms, of runtimes of containers.
 //
-// Taken are, one line a record:
-//   /dev/kmsg            "3,1201,5140900,-;text"; continuation lines (" KEY=value") hold no text
-//   dmesg                "[ 1234.567890] text", also "[ 1234.567890][  T1] text", "<3>[…] text" and
-//                        "kern  :err   : […] text" (--raw, --decode)
-//   dmesg -T             "[Fri Jan 31 09:15:04 2026] text"
+//   /dev/kmsg            "3,1201,5140900,-;text", also with more fields
+//   dmesg                "[ 1234.567890] text", "<3>[…] text" (--raw), "kern  :err   : […] text"
+//                        (--decode), "[ 1234.5 <    0.4>] text" (--show-delta)
+//   dmesg -T             "[Fri Jan 31 09:15:04 2026] text", with a delta, too
+//   dmesg -e             "[Jan31 09:15] text", then "[  +0.499999] text"
+//   dmesg, delta         "[<    0.499999>] text": no time
 //   dmesg, ISO times     "2026-01-31T09:15:04,123456+00:00 text"
-//   syslog, journalctl   "Jan 31 09:15:04 node kernel: text", with RFC 3339 times or "[ 12.3456]"
-//   for
-//                        the time, with a "<PRI>" before it; also RFC 5424
-// A time without a zone is UTC. Where a syslog line is followed by the time since boot in brackets,
-// that is passed over.
+//   thread or processor  "[  T123]", "[ C1]" behind any of these
+//   syslog, journalctl   "Jan 31 09:15:04 node kernel: text", months in many languages; ISO times;
+//                        "Fri 2026-01-31 09:15:04 UTC node …"; "1769850904.5 node …"; a "<PRI>"
+//                        before any; RFC 5424
+//   containers           "2026-01-31T09:15:04.5Z stderr F text" (CRI), "2026-01-31T09:15:04.5Z
+//                        text" (kubectl --timestamps)
 #pragma once
 
-#include "base/slice.h"
+#include "receivers/decode/line/peel.h"
 
-#include <stdint.h>
+// Takes one prefix off the text; false when there is none in front. O(size of the prefix), but for
+// the end of a kmsg record's head and of RFC 5424's structured data, which are looked for in the
+// text.
+bool transport_peel(struct peel *peel);
+// A line that came through another log: takes all in front of its last "node kernel: ", with the
+// time before it. O(text).
+bool transport_peel_nested(struct peel *peel);
+// The date in front of a log library's line, which stays there: the message begins with it.
+void transport_program_time(struct peel *peel);
+// What is known of the time when all is peeled: Unix time, or why there is none.
+void transport_settle_time(struct peel *peel);
 
-struct kernel_record {
-    struct slice text;      // what the kernel said; data NULL: nothing
-    uint64_t unix_ns;       // 0: not said
-    uint64_t since_boot_ns; // where `has_since_boot`
-    bool has_since_boot;
-    bool has_day_only; // month, day and clock were said, but the year cannot be told
-    bool is_foreign;   // another program said it
-    struct slice host; // data NULL: not said
+struct kmsg_head {
+    uint64_t priority, usec;
+    bool continues; // '+': the text goes on where the last record's ended
 };
-
-// `observed_ns`: when the log was read or written, for times without a year; 0: not known. Slices
-// point into `line`. Any bytes, no allocation, any thread.
-void kernel_record_read(struct slice line, uint64_t observed_ns, struct kernel_record *record);
+// "prio,seq,usec,flags[,…];" of /dev/kmsg.
+bool transport_take_kmsg(struct slice *text, struct kmsg_head *head);
+// Its text with "\xNN" as the bytes that they stand for.
+struct slice transport_unescape(struct slice text, struct arena *arena);
+// How often the machine booted between two lines of this end of a log. O(tail).
+uint32_t transport_boots_in(struct slice tail);
+// When the machine booted, if the last line of `tail` that says how long it had run was written at
+// `observed_ns`; 0: no line does.
+uint64_t transport_boot_of(struct slice tail, uint64_t observed_ns);

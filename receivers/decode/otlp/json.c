@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a logs request in OTLP/JSON hold?
+// Reads a logs request in OTLP/JSON.
 //
 // The protobuf JSON mapping as OTLP narrows it: lowerCamelCase keys only, 64-bit integers as text
 // or numbers, bytes as base64, null for what is not there, unknown keys passed over. Of a key that
@@ -19,6 +19,8 @@ static bool is_key(const struct token *key, const char *name) {
 // Walks the items of an array that opens at `at`, like json_next_member: stops before each item.
 static const char *next_item(struct json_members *items, const char *at, const char *end,
                              struct json_fault *fault) {
+    if (at == NULL)
+        return NULL;
     at = json_skip_space(items->first ? at + 1 : at, end);
     unsigned char c = json_peek(at, end);
     if (c == ']') {
@@ -162,7 +164,6 @@ static const char *read_items(const char *at, const char *end, enum otlp_kind ki
             if (items.kind == TOKEN_ARRAY)
                 value->text = token_slice(&items);
         }
-        at = json_skip_space(at, end);
     }
     return at;
 }
@@ -207,9 +208,6 @@ static const char *read_any(const char *at, const char *end, struct otlp_value *
             if (why != NULL)
                 return json_fail(fault, begin, why);
         }
-        if (at == NULL)
-            return NULL;
-        at = json_skip_space(at, end);
     }
     return at;
 }
@@ -236,9 +234,6 @@ static const char *read_pair(const char *at, const char *end, struct slice *name
                 *name = token_decode(&token, arena);
             }
         }
-        if (at == NULL)
-            return NULL;
-        at = json_skip_space(at, end);
     }
     return at;
 }
@@ -281,9 +276,6 @@ static const char *read_list(struct otlp_reading *reading, struct otlp_resource 
         if (json_peek(at, end) != '{')
             return json_fail(&reading->fault, at, "something else where an object must be");
         at = item(reading, resource, at, end);
-        if (at == NULL)
-            return NULL;
-        at = json_skip_space(at, end);
     }
     return at;
 }
@@ -293,22 +285,16 @@ static const char *skip_value(struct otlp_reading *reading, const char *at, cons
     return json_scan_value(at, end, 0, &ignored, &reading->fault);
 }
 
+// An attribute of the resource, or of the log record at hand when `resource` is NULL.
 static const char *read_attribute(struct otlp_reading *reading, struct otlp_resource *resource,
                                   const char *at, const char *end) {
-    (void)resource;
     struct slice key;
     struct otlp_value value;
     at = read_pair(at, end, &key, &value, reading->arena, &reading->fault);
-    return at != NULL && otlp_record_attribute(reading, key, &value) ? at : NULL;
-}
-
-static const char *read_resource_attribute(struct otlp_reading *reading,
-                                           struct otlp_resource *resource, const char *at,
-                                           const char *end) {
-    struct slice key;
-    struct otlp_value value;
-    at = read_pair(at, end, &key, &value, reading->arena, &reading->fault);
-    return at != NULL && otlp_resource_attribute(reading, resource, key, &value) ? at : NULL;
+    bool taken =
+        at != NULL && (resource == NULL ? otlp_record_attribute(reading, key, &value)
+                                        : otlp_resource_attribute(reading, resource, key, &value));
+    return taken ? at : NULL;
 }
 
 static const char *read_log_time(struct otlp_reading *reading, const char *at, const char *end,
@@ -356,9 +342,6 @@ static const char *read_log(struct otlp_reading *reading, struct otlp_resource *
     while ((at = json_next_member(&members, at, end, &key, &reading->fault)) != NULL &&
            !members.done) {
         at = read_log_member(reading, &key, at, end, &body);
-        if (at == NULL)
-            return NULL;
-        at = json_skip_space(at, end);
     }
     bool right = at != NULL && otlp_record_body(reading, &body) &&
                  otlp_record_finish(reading, resource, begin);
@@ -375,9 +358,6 @@ static const char *read_member_list(struct otlp_reading *reading, struct otlp_re
            !members.done) {
         at = is_key(&key, name) ? read_list(reading, resource, at, end, item)
                                 : skip_value(reading, at, end);
-        if (at == NULL)
-            return NULL;
-        at = json_skip_space(at, end);
     }
     return at;
 }
@@ -398,15 +378,12 @@ static bool find_resource(struct otlp_reading *reading, struct otlp_resource *re
             if (is_null(at, end))
                 return true;
             if (json_peek(at, end) == '{')
-                return read_member_list(reading, resource, at, end, "attributes",
-                                        read_resource_attribute) != NULL;
+                return read_member_list(reading, resource, at, end, "attributes", read_attribute) !=
+                       NULL;
             json_fail(&reading->fault, at, "something else where an object must be");
             return false;
         }
         at = skip_value(reading, at, end);
-        if (at == NULL)
-            return false;
-        at = json_skip_space(at, end);
     }
     return at != NULL;
 }
@@ -426,10 +403,7 @@ static bool read_request(struct otlp_reading *reading, struct slice body) {
     if (json_peek(at, end) != '{')
         return json_fail(&reading->fault, at, "no JSON object") != NULL;
     at = read_member_list(reading, &resource, at, end, "resourceLogs", read_resource_logs);
-    if (at == NULL)
-        return false;
-    at = json_skip_space(at, end);
-    return at == end || json_fail(&reading->fault, at, "something follows the JSON object") != NULL;
+    return json_read_end(at, end, &reading->fault) != NULL;
 }
 
 enum status otlp_logs_json(struct slice body, struct arena *arena, otlp_visit *visit, void *context,

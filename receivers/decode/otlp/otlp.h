@@ -3,7 +3,7 @@
 //
 // Both encodings of an ExportLogsServiceRequest (opentelemetry-proto, collector/logs/v1) are read;
 // the rules of the mapping are in README.md. What comes out is JSON for decoder_stormlog
-// (telemetry.h), which judges it as it judges a line of a file.
+// (receivers/decode/telemetry/telemetry.h), which judges it as it judges a line of a file.
 #pragma once
 
 #include "base/arena.h"

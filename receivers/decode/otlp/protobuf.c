@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a logs request in protobuf hold?
+// Reads a logs request in protobuf.
 //
 // The wire format (protobuf encoding, proto3) read in place: tags, varints of at most ten bytes,
 // fixed 32- and 64-bit values and lengths that must fit. Groups, field numbers of 0 and text that
@@ -11,6 +11,8 @@
 #include "receivers/decode/otlp/record.h"
 
 #include "base/text/utf8.h"
+
+#include <assert.h>
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -67,6 +69,7 @@ static const char *read_varint(const char *at, const char *end, uint64_t *value,
 
 static const char *read_fixed(const char *at, const char *end, unsigned size, uint64_t *value,
                               struct json_fault *fault) {
+    assert(size <= sizeof *value);
     if (end - at < (ptrdiff_t)size)
         return json_fail(fault, at, "the message ends inside a number");
     *value = 0;
@@ -105,6 +108,16 @@ static const char *read_field(const char *at, const char *end, struct wire_field
     return json_fail(fault, begin, "a wire type that OTLP does not use (a group, or no protobuf)");
 }
 
+// Takes the next field off the message: false at its end, and where it is wrong, which empties it.
+static bool next_field(struct slice *message, struct wire_field *field, struct json_fault *fault) {
+    if (message->size == 0)
+        return false;
+    const char *end = message->data + message->size;
+    const char *at = read_field(message->data, end, field, fault);
+    *message = (struct slice){at, at == NULL ? 0 : (size_t)(end - at)};
+    return at != NULL;
+}
+
 static bool is_bytes(const struct wire_field *field, uint32_t number) {
     return field->number == number && field->type == WIRE_BYTES;
 }
@@ -140,7 +153,7 @@ static void take_container(struct otlp_value *value, enum otlp_kind kind,
 static bool take_any_field(const struct wire_field *field, struct otlp_value *value,
                            struct json_fault *fault) {
     if (is_bytes(field, ANY_TEXT)) {
-        *value = (struct otlp_value){.kind = OTLP_TEXT, .text = field->bytes};
+        take_container(value, OTLP_TEXT, field);
         return check_text(field->bytes, fault);
     }
     if (field->number == ANY_BOOL && field->type == WIRE_VARINT)
@@ -162,35 +175,25 @@ static bool take_any_field(const struct wire_field *field, struct otlp_value *va
 
 static bool read_any(struct slice message, struct otlp_value *value, struct json_fault *fault) {
     *value = (struct otlp_value){.kind = OTLP_NOTHING};
-    const char *at = message.data, *end = at + message.size;
-    while (at < end) {
-        struct wire_field field;
-        at = read_field(at, end, &field, fault);
-        if (at == NULL || !take_any_field(&field, value, fault))
+    for (struct wire_field field; next_field(&message, &field, fault);)
+        if (!take_any_field(&field, value, fault))
             return false;
-    }
-    return true;
+    return message.data != NULL;
 }
 
 static bool read_pair(struct slice message, struct slice *key, struct otlp_value *value,
                       struct json_fault *fault) {
     *key = (struct slice){"", 0};
     *value = (struct otlp_value){.kind = OTLP_NOTHING};
-    const char *at = message.data, *end = at + message.size;
-    while (at < end) {
-        struct wire_field field;
-        at = read_field(at, end, &field, fault);
-        if (at == NULL)
-            return false;
-        if (is_bytes(&field, PAIR_KEY)) {
+    for (struct wire_field field; next_field(&message, &field, fault);) {
+        if (is_bytes(&field, PAIR_KEY))
             *key = field.bytes;
-            if (!check_text(*key, fault))
-                return false;
-        }
+        if (is_bytes(&field, PAIR_KEY) && !check_text(*key, fault))
+            return false;
         if (is_bytes(&field, PAIR_VALUE) && !read_any(field.bytes, value, fault))
             return false;
     }
-    return true;
+    return message.data != NULL;
 }
 
 // otlp_next for this encoding: the cursor is in an ArrayValue or KeyValueList.
@@ -215,20 +218,14 @@ static enum otlp_step protobuf_next(struct otlp_cursor *cursor, struct arena *ar
 
 static bool read_resource(struct otlp_reading *reading, struct otlp_resource *resource,
                           struct slice message) {
-    const char *at = message.data, *end = at + message.size;
-    while (at < end) {
-        struct wire_field field;
-        struct slice key;
-        struct otlp_value value;
-        at = read_field(at, end, &field, &reading->fault);
-        if (at == NULL)
-            return false;
+    struct slice key;
+    struct otlp_value value;
+    for (struct wire_field field; next_field(&message, &field, &reading->fault);)
         if (is_bytes(&field, RESOURCE_ATTRIBUTES) &&
             (!read_pair(field.bytes, &key, &value, &reading->fault) ||
              !otlp_resource_attribute(reading, resource, key, &value)))
             return false;
-    }
-    return true;
+    return message.data != NULL;
 }
 
 static bool read_log_field(struct otlp_reading *reading, const struct wire_field *field,
@@ -253,61 +250,46 @@ static bool read_log_field(struct otlp_reading *reading, const struct wire_field
 
 static bool read_log(struct otlp_reading *reading, const struct otlp_resource *resource,
                      struct slice message) {
-    const char *at = message.data, *end = at + message.size;
+    const char *begin = message.data;
     struct otlp_value body = {.kind = OTLP_NOTHING};
     otlp_record_begin(reading);
-    while (at < end) {
-        struct wire_field field;
-        at = read_field(at, end, &field, &reading->fault);
-        if (at == NULL || !read_log_field(reading, &field, &body))
+    for (struct wire_field field; next_field(&message, &field, &reading->fault);)
+        if (!read_log_field(reading, &field, &body))
             return false;
-    }
-    return otlp_record_body(reading, &body) && otlp_record_finish(reading, resource, message.data);
+    return message.data != NULL && otlp_record_body(reading, &body) &&
+           otlp_record_finish(reading, resource, begin);
 }
 
 static bool read_scope_logs(struct otlp_reading *reading, const struct otlp_resource *resource,
                             struct slice message) {
-    const char *at = message.data, *end = at + message.size;
-    while (at < end) {
-        struct wire_field field;
-        at = read_field(at, end, &field, &reading->fault);
-        if (at == NULL ||
-            (is_bytes(&field, SCOPE_LOGS_LOG_RECORDS) && !read_log(reading, resource, field.bytes)))
+    for (struct wire_field field; next_field(&message, &field, &reading->fault);)
+        if (is_bytes(&field, SCOPE_LOGS_LOG_RECORDS) && !read_log(reading, resource, field.bytes))
             return false;
-    }
-    return true;
+    return message.data != NULL;
 }
 
 // The resource may stand behind the logs, so it is looked for first.
 static bool read_resource_logs(struct otlp_reading *reading, struct slice message) {
     struct otlp_resource resource = {0};
-    const char *at = message.data, *end = at + message.size;
-    struct wire_field field;
-    while (at < end) {
-        at = read_field(at, end, &field, &reading->fault);
-        if (at == NULL || (is_bytes(&field, RESOURCE_LOGS_RESOURCE) &&
-                           !read_resource(reading, &resource, field.bytes)))
+    struct slice again = message;
+    for (struct wire_field field; next_field(&message, &field, &reading->fault);)
+        if (is_bytes(&field, RESOURCE_LOGS_RESOURCE) &&
+            !read_resource(reading, &resource, field.bytes))
             return false;
-    }
-    for (at = message.data; at < end;) {
-        at = read_field(at, end, &field, &reading->fault);
-        if (at == NULL || (is_bytes(&field, RESOURCE_LOGS_SCOPE_LOGS) &&
-                           !read_scope_logs(reading, &resource, field.bytes)))
+    if (message.data == NULL)
+        return false;
+    for (struct wire_field field; next_field(&again, &field, &reading->fault);)
+        if (is_bytes(&field, RESOURCE_LOGS_SCOPE_LOGS) &&
+            !read_scope_logs(reading, &resource, field.bytes))
             return false;
-    }
     return true;
 }
 
 static bool read_request(struct otlp_reading *reading, struct slice body) {
-    const char *at = body.data, *end = at + body.size;
-    while (at < end) {
-        struct wire_field field;
-        at = read_field(at, end, &field, &reading->fault);
-        if (at == NULL ||
-            (is_bytes(&field, REQUEST_RESOURCE_LOGS) && !read_resource_logs(reading, field.bytes)))
+    for (struct wire_field field; next_field(&body, &field, &reading->fault);)
+        if (is_bytes(&field, REQUEST_RESOURCE_LOGS) && !read_resource_logs(reading, field.bytes))
             return false;
-    }
-    return true;
+    return body.data != NULL;
 }
 
 enum status otlp_logs_protobuf(struct slice body, struct arena *arena, otlp_visit *visit,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which telemetry record does a log record stand for?
+// Puts the telemetry record together that a log record stands for.
 //
 // Fields are gathered by name; those of the body win over attributes, and what the resource and the
 // log record's own members say is used only for fields that are still missing. A body that is text
@@ -149,6 +149,7 @@ static size_t begin_member(struct otlp_reading *reading, struct slice key) {
 // Makes the member that begins at `offset` a field, or takes it back.
 static struct otlp_field *end_member(struct otlp_reading *reading, struct slice key, size_t offset,
                                      bool of_body) {
+    assert(offset <= reading->scratch.size);
     struct otlp_field *field = claim_field(reading, key, of_body);
     if (field == NULL) {
         reading->scratch.size = offset;
@@ -417,6 +418,7 @@ static struct slice build_record(struct otlp_reading *reading) {
 
 bool otlp_record_finish(struct otlp_reading *reading, const struct otlp_resource *resource,
                         const char *at) {
+    assert(resource != NULL && at != NULL);
     struct slice record = {NULL, 0};
     if (reading->refusal == NULL && !reading->is_telemetry)
         reading->refusal = why_no_telemetry(reading);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is an OTLP value in JSON?
+// Writes OTLP values as JSON.
 //
 // Containers are walked with a stack of OTLP_DEPTH_MAX places instead of recursion. Integers stay
 // integers and floating-point numbers keep a point or exponent, so that a field has the type that
@@ -11,6 +11,7 @@
 #include "receivers/decode/json/text.h"
 #include "receivers/decode/otlp/otlp.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,7 @@ static void append_scalar(struct buffer *out, const struct otlp_value *value) {
 
 bool otlp_value_append(struct buffer *out, const struct otlp_value *value, otlp_next *next,
                        struct arena *arena, struct json_fault *fault) {
+    assert(out != NULL && next != NULL);
     struct otlp_cursor open[OTLP_DEPTH_MAX];
     struct otlp_value item = *value;
     unsigned depth = 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU and process does a rank use? One pass over the members; takes one struct rank_place
+// Reads which GPU and process a rank uses. One pass over the members; takes one struct rank_place
 // from the arena.
 #include "receivers/decode/rank_map/rank_map.h"
 
+#include "base/text/cut.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/tagged_keys.h"
 #include "receivers/decode/json/text.h"
 
@@ -37,20 +39,13 @@ static struct slice take_text(struct reading *reading, struct slice key,
 // A whole number from 0 to `max`, also as text; -1: absent.
 static int64_t take_number(struct reading *reading, struct slice key, const struct token *value,
                            int64_t max, const char *expected) {
-    int64_t number = value->integer;
-    bool right = value->kind == TOKEN_INTEGER;
+    uint64_t number = (uint64_t)value->integer;
     if (value->kind == TOKEN_NULL)
         return -1;
-    if (value->kind == TOKEN_STRING) {
-        right = value->size > 0 && value->size <= 18;
-        number = 0;
-        for (size_t i = 0; right && i < value->size; i++) {
-            right = value->text[i] >= '0' && value->text[i] <= '9';
-            number = number * 10 + (value->text[i] - '0');
-        }
-    }
-    if (right && number >= 0 && number <= max)
-        return number;
+    bool right = value->kind == TOKEN_INTEGER ||
+                 (value->kind == TOKEN_STRING && text_number(token_slice(value), 18, &number));
+    if (right && number <= (uint64_t)max)
+        return (int64_t)number;
     refuse(reading, key, value, expected);
     return -1;
 }

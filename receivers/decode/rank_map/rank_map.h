@@ -15,6 +15,5 @@
 extern const struct decoder_type decoder_rank_map;
 
 // The tagged line with `source` "rank_map".
-enum { RANK_MAP_STATE_SIZE = 0 };
 enum decode_category rank_map_tagged(void *state, struct slice object, struct arena *arena,
                                      struct event *event, struct decode_fault *fault);

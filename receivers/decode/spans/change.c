@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened to a task, and what did workers measure?
+// Reads the events `transition` and `metrics`.
 //
 // One walk over each list. Metrics are judged one by one; one that is wrong takes no other with it.
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/json/text.h"
 #include "receivers/decode/spans/read.h"
 
 // -- transition ---------------------------------------------------------------------------------
@@ -145,10 +147,11 @@ static bool read_entry(struct span_line *line, const struct token *item,
     struct entry entry = {.arena = line->arena, .right = true};
     struct token next;
     bool execute = false, more, seconds = false;
-    struct json_items items = json_items_of(item);
     metric->refused = SPAN_BAD_ENTRY;
-    if (item->kind != TOKEN_ARRAY || !json_items_next(&items, &entry.last) ||
-        entry.last.kind != TOKEN_STRING)
+    if (item->kind != TOKEN_ARRAY)
+        return true;
+    struct json_items items = json_items_of(item);
+    if (!json_items_next(&items, &entry.last) || entry.last.kind != TOKEN_STRING)
         return true;
     more = json_items_next(&items, &next);
     if (!more)

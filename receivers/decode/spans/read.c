@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this value what the field must hold?
+// Reads and checks single values of a span event.
 #include "receivers/decode/spans/read.h"
 
 #include "base/sort.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/json/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,6 +26,7 @@ static struct slice field_path(const struct span_line *line, const char *field,
 
 bool span_refuse(struct span_line *line, enum span_refusal refusal, enum decode_category category,
                  const char *field, const char *format, ...) {
+    assert(refusal != SPAN_ACCEPTED);
     char path[FIELD_TEXT], detail[DECODE_DETAIL_MAX];
     va_list arguments;
     va_start(arguments, format);
@@ -96,6 +100,7 @@ uint32_t span_count_items(const struct token *array) {
 
 void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capacity, size_t size,
                 const struct token *array) {
+    assert(count <= *capacity && array->kind == TOKEN_ARRAY);
     enum { FEW = 4, SOME = 16 };
     if (count < *capacity)
         return items;

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/span_event.h"
+#include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/strict.h"
 
@@ -91,6 +92,6 @@ size_t span_write_text(char *out, const struct token *token, struct arena *arena
 
 // -- events -------------------------------------------------------------------------------------
 
-bool span_read_tasks(struct span_line *line, bool data); // spans_tasks.c
-bool span_read_transition(struct span_line *line);       // spans_change.c
-bool span_read_metrics(struct span_line *line);          // spans_change.c
+bool span_read_tasks(struct span_line *line, bool data); // tasks.c
+bool span_read_transition(struct span_line *line);       // change.c
+bool span_read_metrics(struct span_line *line);          // change.c

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one line of a span stream say, and what is wrong with it whatever came before?
+// Reads one line of a span stream, and says what is wrong with it whatever came before.
 //
 // One strict pass over the line finds its fields; then those of its kind are read in the order of
 // the format's checks, so that the first that fails is the one that is told. Cost: each byte is
@@ -7,6 +7,8 @@
 #include "receivers/decode/spans/spans.h"
 
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
+#include "receivers/decode/json/text.h"
 #include "receivers/decode/spans/read.h"
 
 #include <math.h>
@@ -58,25 +60,14 @@ static const char *read_members(const char *at, const char *end, struct token *s
                                 struct json_fault *fault) {
     struct json_members members = {.first = true};
     struct token key, ignored;
-    for (;;) {
-        at = json_next_member(&members, at, end, &key, fault);
-        if (at == NULL || members.done)
-            return at;
+    while ((at = json_next_member(&members, at, end, &key, fault)) != NULL && !members.done) {
         if (!json_token_is_strict(&key, end, fault))
             return NULL;
         int slot = find_slot(&key);
         at = json_scan_strict_value(at, end, 1, slot < SPAN_SLOT_COUNT ? &slots[slot] : &ignored,
                                     fault);
-        if (at == NULL)
-            return NULL;
     }
-}
-
-static bool refuse_json(struct span_line *line, struct slice record,
-                        const struct json_fault *json) {
-    line->event->refused = SPAN_BAD_JSON;
-    fault_json(line->fault, record, json);
-    return false;
+    return at;
 }
 
 // All of the line, its fields into the slots.
@@ -90,15 +81,11 @@ static bool read_fields(struct span_line *line, struct slice record) {
                   "not a JSON object; an event of a span stream is one");
         return false;
     }
-    at = read_members(at, end, line->slots, &json);
-    if (at == NULL)
-        return refuse_json(line, record, &json);
-    at = json_skip_space(at, end);
-    if (at != end) {
-        json_fail(&json, at, "more than white space after the object");
-        return refuse_json(line, record, &json);
-    }
-    return true;
+    if (json_read_end(read_members(at, end, line->slots, &json), end, &json) != NULL)
+        return true;
+    line->event->refused = SPAN_BAD_JSON;
+    fault_json(line->fault, record, &json);
+    return false;
 }
 
 static bool read_kind(struct span_line *line) {

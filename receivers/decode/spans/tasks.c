@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tasks does a `tasks` or `data` event make known, in which groups and spans?
+// Reads the events `tasks` and `data`: the tasks that they make known, their groups and spans.
 //
 // One walk over the list in order, since the order of what is refused is that of the line. Cost is
 // that of the line's length, but for the search of repeated keys, which sorts.
+#include "receivers/decode/json/scan.h"
 #include "receivers/decode/spans/read.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -36,6 +38,7 @@ static const struct json_shape frame_shape = JSON_SHAPE(frame_rows);
 // The members of an object token; what is not there is TOKEN_NONE.
 static void read_members(const struct json_shape *shape, const struct token *object,
                          struct token *slots) {
+    assert(object->kind == TOKEN_OBJECT);
     struct json_fault fault;
     memset(slots, 0, shape->count * sizeof *slots);
     json_shape_read(shape, object->text, object->text + object->size, 0, slots, &fault);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many errors of each kind has a PCI device had? Lines of a name and a number; the name may
+// Reads how many errors of each kind a PCI device had: lines of a name and a number; the name may
 // hold spaces. Unknown names are kept as they are, beyond AER_COUNTERS_MAX they are left out.
 #include "receivers/decode/sysfs_aer/sysfs_aer.h"
 
+#include "base/text/cut.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/scan.h"
 #include "receivers/decode/json/tagged_keys.h"
 #include "receivers/decode/json/text.h"
 
+#include <assert.h>
+
+enum { COUNT_DIGITS_MAX = 20 };
 enum aer_file { FILE_CORRECTABLE, FILE_NONFATAL, FILE_FATAL, FILE_COUNT };
 static const struct slice FILE_NAMES[FILE_COUNT] = {
     {"aer_dev_correctable", 19}, {"aer_dev_nonfatal", 16}, {"aer_dev_fatal", 13}};
@@ -61,6 +66,7 @@ struct part {
 };
 
 static struct part part_of(struct aer_counters *counters, enum aer_file file) {
+    assert(file < FILE_COUNT);
     if (file == FILE_CORRECTABLE)
         return (struct part){counters->correctable, &counters->correctable_count,
                              &counters->correctable_total, &counters->has_correctable};
@@ -71,34 +77,14 @@ static struct part part_of(struct aer_counters *counters, enum aer_file file) {
                          &counters->has_fatal};
 }
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static struct slice trim(struct slice text) {
-    while (text.size > 0 && is_space(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && is_space(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 // Splits "name 12"; false when no number stands at the end.
 static bool split_line(struct slice line, struct slice *name, uint64_t *count) {
     size_t at = line.size;
-    while (at > 0 && line.data[at - 1] >= '0' && line.data[at - 1] <= '9')
+    while (at > 0 && text_is_digit(line.data[at - 1]))
         at--;
-    if (at == line.size || at == 0 || !is_space(line.data[at - 1]))
-        return false;
-    *count = 0;
-    for (size_t i = at; i < line.size; i++)
-        if (__builtin_mul_overflow(*count, 10, count) ||
-            __builtin_add_overflow(*count, (uint64_t)(line.data[i] - '0'), count))
-            return false;
-    *name = trim((struct slice){line.data, at});
-    return name->size > 0;
+    *name = text_trim((struct slice){line.data, at});
+    return name->size > 0 && name->size < at &&
+           text_number(text_from(line, at), COUNT_DIGITS_MAX, count);
 }
 
 static enum decode_category parse_file(struct slice text, enum aer_file file,
@@ -109,11 +95,7 @@ static enum decode_category parse_file(struct slice text, enum aer_file file,
     *part.has = true;
     unsigned number = 0, found = 0;
     while (text.size > 0) {
-        const char *end = memchr(text.data, '\n', text.size);
-        struct slice line = {text.data, end == NULL ? text.size : (size_t)(end - text.data)};
-        size_t passed = line.size + (end != NULL);
-        text = (struct slice){text.data + passed, text.size - passed};
-        line = trim(line);
+        struct slice line = text_trim(text_take_line(&text));
         number++;
         if (line.size == 0)
             continue;
@@ -121,10 +103,10 @@ static enum decode_category parse_file(struct slice text, enum aer_file file,
         uint64_t count;
         if (!split_line(line, &name, &count))
             return fault_set(fault, DECODE_WRONG_TYPE, FILE_NAMES[file],
-                             "line %u is no name and whole number; one looks like \"RxErr 12\"",
+                             "line %u is not a name and a whole number such as \"RxErr 12\"",
                              number);
         found++;
-        if (name.size > 10 && memcmp(name.data, "TOTAL_ERR_", 10) == 0)
+        if (text_begins(name, SLICE("TOTAL_ERR_")))
             *part.total = count;
         else if (*part.count < AER_COUNTERS_MAX)
             part.counters[(*part.count)++] = (struct aer_counter){printed_name(name), count};

@@ -13,7 +13,6 @@
 // is when it was read.
 extern const struct decoder_type decoder_sysfs_aer;
 
-enum { SYSFS_AER_STATE_SIZE = 0 };
 // The tagged form (`source` "sysfs_aer"): pci_bus_id, and the text of each file under its name.
 enum decode_category sysfs_aer_tagged(void *state, struct slice object, struct arena *arena,
                                       struct event *event, struct decode_fault *fault);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a record of schema 2 to 4 keep its rules, and what does it say?
+// Checks a record of schema 2 to 4 and reads its values.
 //
 // The checks run in the order of stormlog 0.4.3's loader, so that the first fault found is the one
 // that it reports: version, metadata, identity, presence of keys, then field by field, then
@@ -140,14 +140,14 @@ refuse_missing(const struct check *check) {
             names.names[names.count++] = telemetry_field_name(field);
     }
     return fault_names_join(&names, check->fault, DECODE_MISSING_FIELD,
-                            "required by this schema version and not there");
+                            "required by this schema version but missing");
 }
 
 static enum decode_category check_keys(const struct check *check, struct slice record) {
     uint32_t seen = check->state->seen, known = KNOWN_FIELDS;
     if (!is_seen(check, FIELD_METADATA))
         return fault_set(check->fault, DECODE_MISSING_FIELD, SLICE("metadata"),
-                         "required by this schema version and not there");
+                         "required by this schema version but missing");
     if ((~seen & REQUIRED_FIELDS) != 0)
         return refuse_missing(check);
     if (check->telemetry->schema_version == 2)

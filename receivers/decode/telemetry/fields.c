@@ -1,40 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which field does a key name?
+// Finds the field that a key names.
 //
 // A hash without collisions over the 23 names (length, first and middle character) leaves one name
 // to compare. Keys with escapes are compared with each name.
 #include "receivers/decode/telemetry/fields.h"
 
+#include "receivers/decode/json/block.h"
 #include "receivers/decode/json/text.h"
 
-// The mask is 2^size - 1 of `"name":`, three bytes longer than the name.
-#define KEY(name)                                                                                  \
-    { "\"" name "\":", (uint32_t)((UINT64_C(1) << (sizeof(name) + 2)) - 1), sizeof(name) + 2 }
-
-const struct field_key telemetry_field_keys[FIELD_COUNT] = {
-    [FIELD_SCHEMA_VERSION] = KEY("schema_version"),
-    [FIELD_SESSION_ID] = KEY("session_id"),
-    [FIELD_TIMESTAMP_NS] = KEY("timestamp_ns"),
-    [FIELD_EVENT_TYPE] = KEY("event_type"),
-    [FIELD_COLLECTOR] = KEY("collector"),
-    [FIELD_SAMPLING_INTERVAL_MS] = KEY("sampling_interval_ms"),
-    [FIELD_PID] = KEY("pid"),
-    [FIELD_HOST] = KEY("host"),
-    [FIELD_DEVICE_ID] = KEY("device_id"),
-    [FIELD_ALLOCATED] = KEY("allocator_allocated_bytes"),
-    [FIELD_RESERVED] = KEY("allocator_reserved_bytes"),
-    [FIELD_ACTIVE] = KEY("allocator_active_bytes"),
-    [FIELD_INACTIVE] = KEY("allocator_inactive_bytes"),
-    [FIELD_CHANGE] = KEY("allocator_change_bytes"),
-    [FIELD_DEVICE_USED] = KEY("device_used_bytes"),
-    [FIELD_DEVICE_FREE] = KEY("device_free_bytes"),
-    [FIELD_DEVICE_TOTAL] = KEY("device_total_bytes"),
-    [FIELD_CONTEXT] = KEY("context"),
-    [FIELD_METADATA] = KEY("metadata"),
-    [FIELD_JOB_ID] = KEY("job_id"),
-    [FIELD_RANK] = KEY("rank"),
-    [FIELD_LOCAL_RANK] = KEY("local_rank"),
-    [FIELD_WORLD_SIZE] = KEY("world_size"),
+const struct json_key telemetry_field_keys[FIELD_COUNT] = {
+    [FIELD_SCHEMA_VERSION] = JSON_KEY("schema_version"),
+    [FIELD_SESSION_ID] = JSON_KEY("session_id"),
+    [FIELD_TIMESTAMP_NS] = JSON_KEY("timestamp_ns"),
+    [FIELD_EVENT_TYPE] = JSON_KEY("event_type"),
+    [FIELD_COLLECTOR] = JSON_KEY("collector"),
+    [FIELD_SAMPLING_INTERVAL_MS] = JSON_KEY("sampling_interval_ms"),
+    [FIELD_PID] = JSON_KEY("pid"),
+    [FIELD_HOST] = JSON_KEY("host"),
+    [FIELD_DEVICE_ID] = JSON_KEY("device_id"),
+    [FIELD_ALLOCATED] = JSON_KEY("allocator_allocated_bytes"),
+    [FIELD_RESERVED] = JSON_KEY("allocator_reserved_bytes"),
+    [FIELD_ACTIVE] = JSON_KEY("allocator_active_bytes"),
+    [FIELD_INACTIVE] = JSON_KEY("allocator_inactive_bytes"),
+    [FIELD_CHANGE] = JSON_KEY("allocator_change_bytes"),
+    [FIELD_DEVICE_USED] = JSON_KEY("device_used_bytes"),
+    [FIELD_DEVICE_FREE] = JSON_KEY("device_free_bytes"),
+    [FIELD_DEVICE_TOTAL] = JSON_KEY("device_total_bytes"),
+    [FIELD_CONTEXT] = JSON_KEY("context"),
+    [FIELD_METADATA] = JSON_KEY("metadata"),
+    [FIELD_JOB_ID] = JSON_KEY("job_id"),
+    [FIELD_RANK] = JSON_KEY("rank"),
+    [FIELD_LOCAL_RANK] = JSON_KEY("local_rank"),
+    [FIELD_WORLD_SIZE] = JSON_KEY("world_size"),
 };
 
 // Field + 1 by hash; a new field needs new multipliers when its place is taken.

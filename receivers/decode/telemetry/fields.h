@@ -5,6 +5,7 @@
 // order, in which missing ones are listed.
 #pragma once
 
+#include "receivers/decode/json/block.h"
 #include "receivers/decode/json/scan.h"
 
 enum telemetry_field {
@@ -41,19 +42,11 @@ enum telemetry_field {
 
 enum { FIELD_REQUIRED_COUNT = FIELD_JOB_ID };
 
-// A key as it stands in a record, `"name":`, padded so that 32 bytes can be compared at once.
-struct field_key {
-    char text[32];
-    uint32_t mask; // one bit a byte of the text
-    uint32_t size; // of the text, quotes and colon included
-};
-
-extern const struct field_key telemetry_field_keys[FIELD_COUNT]; // by enum telemetry_field
+extern const struct json_key telemetry_field_keys[FIELD_COUNT]; // by enum telemetry_field
 
 // The name without quotes.
 static inline struct slice telemetry_field_name(enum telemetry_field field) {
-    return (struct slice){telemetry_field_keys[field].text + 1,
-                          telemetry_field_keys[field].size - 3};
+    return json_key_name(&telemetry_field_keys[field]);
 }
 
 // Which field a key names, or FIELD_UNKNOWN; escapes in the key are resolved.

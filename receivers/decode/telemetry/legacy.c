@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a record without schema_version say?
+// Reads a record without schema_version.
 //
 // Old trackers wrote other keys, and each value is looked for in several places. A second walk over
-// the record, whose JSON was found right before, collects the values (telemetry_legacy_values.c);
+// the record, whose JSON was found right before, collects the values (legacy_values.c);
 // then they are converted one by one in the order of stormlog 0.4.3's legacy conversion, and the
 // result is checked as a v4 record. Unknown keys are ignored. A cold path: one more pass, and arena
 // memory for decoded texts and numbers with a point.
+#include "base/text/cut.h"
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/json/text.h"
 #include "receivers/decode/telemetry/legacy_values.h"
 #include "receivers/decode/telemetry/record.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -22,6 +24,7 @@ struct legacy {
     struct arena *arena;
     struct telemetry *telemetry;
     struct decode_fault *fault;
+    enum decode_category category; // of the first fault; nothing is looked at behind it
     struct slice event_type;
     struct slice collector;
     struct slice host;
@@ -44,14 +47,31 @@ static struct slice name_of(enum legacy_key key) {
     return slice_of(legacy_key_name(key));
 }
 
-static enum decode_category take_integer(const struct legacy *legacy, enum legacy_key key,
-                                         const struct token *token, int64_t *value) {
+// Only for the first fault: the words of a second one would take its place.
+static void refuse(struct legacy *legacy, enum decode_category category) {
+    assert(legacy->category == DECODE_OK);
+    legacy->category = category;
+}
+
+// *value stays when the token is NULL.
+static void take_integer(struct legacy *legacy, enum legacy_key key, const struct token *token,
+                         int64_t *value) {
+    if (token == NULL || legacy->category != DECODE_OK)
+        return;
     *value = token->integer;
     if (token->kind == TOKEN_INTEGER)
-        return DECODE_OK;
-    if (token_is_integer(token))
-        return fault_limit(legacy->fault, name_of(key), token, LIMIT_INT64);
-    return fault_type(legacy->fault, name_of(key), token, "an integer");
+        return;
+    refuse(legacy, token_is_integer(token)
+                       ? fault_limit(legacy->fault, name_of(key), token, LIMIT_INT64)
+                       : fault_type(legacy->fault, name_of(key), token, "an integer"));
+}
+
+// Under `key`, or under `other` when that is not there.
+static void take_either(struct legacy *legacy, enum legacy_key key, enum legacy_key other,
+                        int64_t *value) {
+    if (own(legacy, key) == NULL)
+        key = other;
+    take_integer(legacy, key, own(legacy, key), value);
 }
 
 static bool is_number(const struct token *token) {
@@ -65,36 +85,37 @@ static double to_double(const struct legacy *legacy, const struct token *token) 
 }
 
 // A timestamp below zero is refused later, in the check of the whole.
-static enum decode_category take_timestamp_ns(struct legacy *legacy, const struct token *token) {
+static void take_timestamp_ns(struct legacy *legacy, const struct token *token) {
+    struct slice name = name_of(LEGACY_TIMESTAMP_NS);
     legacy->telemetry->timestamp_ns = (uint64_t)token->integer;
     legacy->before_epoch = token->kind == TOKEN_INTEGER && token->integer < 0;
-    if (token->kind == TOKEN_INTEGER || token->kind == TOKEN_UNSIGNED)
-        return DECODE_OK;
-    struct slice name = name_of(LEGACY_TIMESTAMP_NS);
     if (token->kind == TOKEN_HUGE)
-        return fault_limit(legacy->fault, name, token, LIMIT_UINT64);
-    return fault_type(legacy->fault, name, token, "an integer");
+        refuse(legacy, fault_limit(legacy->fault, name, token, LIMIT_UINT64));
+    else if (!token_is_integer(token))
+        refuse(legacy, fault_type(legacy->fault, name, token, "an integer"));
 }
 
-static enum decode_category take_timestamp(struct legacy *legacy) {
-    struct telemetry *telemetry = legacy->telemetry;
+static void take_timestamp(struct legacy *legacy) {
     const struct token *seconds = own(legacy, LEGACY_TIMESTAMP);
+    struct slice name = name_of(LEGACY_TIMESTAMP);
     legacy->seconds = is_number(seconds) ? to_double(legacy, seconds) : NAN;
-    if (own(legacy, LEGACY_TIMESTAMP_NS) != NULL)
-        return take_timestamp_ns(legacy, own(legacy, LEGACY_TIMESTAMP_NS));
-    if (!is_number(seconds))
-        return fault_set(legacy->fault, DECODE_MISSING_TIMESTAMP, name_of(LEGACY_TIMESTAMP),
-                         "expected timestamp_ns, or timestamp as a number of seconds");
+    if (own(legacy, LEGACY_TIMESTAMP_NS) != NULL) {
+        take_timestamp_ns(legacy, own(legacy, LEGACY_TIMESTAMP_NS));
+        return;
+    }
     double time_ns = legacy->seconds * 1e9;
-    if (!isfinite(time_ns))
-        return fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name_of(LEGACY_TIMESTAMP),
-                         "expected a number of seconds that is finite as nanoseconds");
-    if (time_ns >= 0x1p64)
-        return fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name_of(LEGACY_TIMESTAMP),
-                         "found %g seconds, culprit takes " LIMIT_UINT64, legacy->seconds);
     legacy->before_epoch = time_ns <= -1.0;
-    telemetry->timestamp_ns = legacy->before_epoch ? 0 : (uint64_t)time_ns;
-    return DECODE_OK;
+    if (!is_number(seconds))
+        refuse(legacy, fault_set(legacy->fault, DECODE_MISSING_TIMESTAMP, name,
+                                 "expected timestamp_ns, or timestamp as a number of seconds"));
+    else if (!isfinite(time_ns))
+        refuse(legacy, fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name,
+                                 "expected a number of seconds that is finite as nanoseconds"));
+    else if (time_ns >= 0x1p64)
+        refuse(legacy, fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name,
+                                 "found %g seconds, culprit takes " LIMIT_UINT64, legacy->seconds));
+    else
+        legacy->telemetry->timestamp_ns = legacy->before_epoch ? 0 : (uint64_t)time_ns;
 }
 
 static bool contains_cpu(struct slice text) {
@@ -117,97 +138,78 @@ static struct slice device_digits(struct slice device) {
     return (struct slice){device.data + start, device.size - start};
 }
 
-static enum decode_category take_device(const struct legacy *legacy) {
-    static const char gpu[] = "/gpu";
+static void take_device(struct legacy *legacy) {
     int64_t *device_id = &legacy->telemetry->device_id;
-    if (own(legacy, LEGACY_DEVICE_ID) != NULL)
-        return take_integer(legacy, LEGACY_DEVICE_ID, own(legacy, LEGACY_DEVICE_ID), device_id);
-    *device_id = own(legacy, LEGACY_MEMORY_MB) != NULL ? 0 : -1;
     const struct token *token = own(legacy, LEGACY_DEVICE);
-    if (token == NULL || token->kind != TOKEN_STRING)
-        return DECODE_OK;
+    *device_id = own(legacy, LEGACY_MEMORY_MB) != NULL ? 0 : -1;
+    take_integer(legacy, LEGACY_DEVICE_ID, own(legacy, LEGACY_DEVICE_ID), device_id);
+    if (own(legacy, LEGACY_DEVICE_ID) != NULL || token == NULL || token->kind != TOKEN_STRING ||
+        legacy->category != DECODE_OK)
+        return;
     struct slice device = token_decode(token, legacy->arena);
     struct slice digits = device_digits(device);
+    uint64_t number;
     if (contains_cpu(device)) {
         *device_id = -1;
     } else if (digits.size > 0) {
-        *device_id = 0;
-        for (size_t i = 0; i < digits.size; i++) {
-            if (__builtin_mul_overflow(*device_id, 10, device_id) ||
-                __builtin_add_overflow(*device_id, digits.data[i] - '0', device_id))
-                return fault_limit(legacy->fault, name_of(LEGACY_DEVICE), token, LIMIT_INT64);
-        }
-    } else if (device.size >= 4 && strncasecmp(device.data, gpu, 4) == 0) {
+        bool fits = text_number(digits, digits.size, &number) && number <= INT64_MAX;
+        *device_id = fits ? (int64_t)number : 0;
+        if (!fits)
+            refuse(legacy, fault_limit(legacy->fault, name_of(LEGACY_DEVICE), token, LIMIT_INT64));
+    } else if (device.size >= 4 && strncasecmp(device.data, "/gpu", 4) == 0) {
         *device_id = 0;
     }
-    return DECODE_OK;
 }
 
 // memory_mb, which is a number, in bytes.
-static enum decode_category take_memory_mb(const struct legacy *legacy, const struct token *token,
-                                           int64_t *bytes) {
+static void take_memory_mb(struct legacy *legacy, const struct token *token, int64_t *bytes) {
     double value = to_double(legacy, token) * 0x1p20;
-    if (!(value > -0x1p63 && value < 0x1p63))
-        return fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name_of(LEGACY_MEMORY_MB),
-                         "found %g bytes, culprit takes " LIMIT_INT64, value);
-    *bytes = (int64_t)value;
-    return DECODE_OK;
+    if (value > -0x1p63 && value < 0x1p63)
+        *bytes = (int64_t)value;
+    else
+        refuse(legacy, fault_set(legacy->fault, DECODE_OUT_OF_RANGE, name_of(LEGACY_MEMORY_MB),
+                                 "found %g bytes, culprit takes " LIMIT_INT64, value));
 }
 
-// The value of the first of `keys` that the record has; *value stays when it has none.
-static enum decode_category take_first(const struct legacy *legacy, const enum legacy_key *keys,
-                                       size_t count, int64_t *value) {
-    for (size_t i = 0; i < count; i++) {
-        if (own(legacy, keys[i]) != NULL)
-            return take_integer(legacy, keys[i], own(legacy, keys[i]), value);
-    }
-    return DECODE_OK;
-}
-
-static enum decode_category take_allocated(const struct legacy *legacy) {
-    static const enum legacy_key keys[] = {LEGACY_ALLOCATED, LEGACY_MEMORY_ALLOCATED};
-    static const enum legacy_key used[] = {LEGACY_DEVICE_USED_BYTES};
+static void take_allocated(struct legacy *legacy) {
     int64_t *allocated = &legacy->telemetry->allocated_bytes;
+    const struct token *memory_mb = own(legacy, LEGACY_MEMORY_MB);
     *allocated = 0;
-    if (own(legacy, keys[0]) != NULL || own(legacy, keys[1]) != NULL)
-        return take_first(legacy, keys, 2, allocated);
-    if (is_number(own(legacy, LEGACY_MEMORY_MB)))
-        return take_memory_mb(legacy, own(legacy, LEGACY_MEMORY_MB), allocated);
-    return take_first(legacy, used, 1, allocated);
+    if (legacy->category != DECODE_OK)
+        return;
+    if (own(legacy, LEGACY_ALLOCATED) != NULL || own(legacy, LEGACY_MEMORY_ALLOCATED) != NULL)
+        take_either(legacy, LEGACY_ALLOCATED, LEGACY_MEMORY_ALLOCATED, allocated);
+    else if (is_number(memory_mb))
+        take_memory_mb(legacy, memory_mb, allocated);
+    else
+        take_integer(legacy, LEGACY_DEVICE_USED_BYTES, own(legacy, LEGACY_DEVICE_USED_BYTES),
+                     allocated);
 }
 
 // Null and absent are both null.
-static enum decode_category take_nullable(const struct legacy *legacy, enum legacy_key key,
-                                          const struct token *token, uint32_t counter,
-                                          int64_t *value) {
+static void take_nullable(struct legacy *legacy, enum legacy_key key, const struct token *token,
+                          uint32_t counter, int64_t *value) {
     *value = 0;
-    if (token != NULL && token->kind != TOKEN_NULL)
-        return take_integer(legacy, key, token, value);
-    legacy->telemetry->null_counters |= counter;
-    return DECODE_OK;
+    if (token == NULL || token->kind == TOKEN_NULL)
+        legacy->telemetry->null_counters |= counter;
+    else
+        take_integer(legacy, key, token, value);
 }
 
-static enum decode_category take_allocator(const struct legacy *legacy) {
-    static const enum legacy_key reserved[] = {LEGACY_RESERVED, LEGACY_MEMORY_RESERVED};
-    static const enum legacy_key change[] = {LEGACY_CHANGE, LEGACY_MEMORY_CHANGE};
+static void take_allocator(struct legacy *legacy) {
     struct telemetry *telemetry = legacy->telemetry;
-    enum decode_category category = take_allocated(legacy);
+    take_allocated(legacy);
     telemetry->reserved_bytes = telemetry->allocated_bytes;
     telemetry->change_bytes = 0;
-    if (category == DECODE_OK)
-        category = take_first(legacy, reserved, 2, &telemetry->reserved_bytes);
-    if (category == DECODE_OK)
-        category = take_first(legacy, change, 2, &telemetry->change_bytes);
-    if (category == DECODE_OK)
-        category = take_nullable(legacy, LEGACY_ACTIVE, own(legacy, LEGACY_ACTIVE), COUNTER_ACTIVE,
-                                 &telemetry->active_bytes);
-    if (category == DECODE_OK)
-        category = take_nullable(legacy, LEGACY_INACTIVE, own(legacy, LEGACY_INACTIVE),
-                                 COUNTER_INACTIVE, &telemetry->inactive_bytes);
-    return category;
+    take_either(legacy, LEGACY_RESERVED, LEGACY_MEMORY_RESERVED, &telemetry->reserved_bytes);
+    take_either(legacy, LEGACY_CHANGE, LEGACY_MEMORY_CHANGE, &telemetry->change_bytes);
+    take_nullable(legacy, LEGACY_ACTIVE, own(legacy, LEGACY_ACTIVE), COUNTER_ACTIVE,
+                  &telemetry->active_bytes);
+    take_nullable(legacy, LEGACY_INACTIVE, own(legacy, LEGACY_INACTIVE), COUNTER_INACTIVE,
+                  &telemetry->inactive_bytes);
 }
 
-static enum decode_category take_total(const struct legacy *legacy) {
+static void take_total(struct legacy *legacy) {
     static const enum legacy_key keys[] = {LEGACY_TOTAL_MEMORY, LEGACY_DEVICE_TOTAL,
                                            LEGACY_TOTAL_BYTES};
     enum legacy_key key = LEGACY_DEVICE_TOTAL_BYTES;
@@ -216,61 +218,56 @@ static enum decode_category take_total(const struct legacy *legacy) {
         token = own(legacy, key = keys[i]);
     for (size_t i = 0; i < 3 && token == NULL; i++)
         token = meta(legacy, key = keys[i]);
-    return take_nullable(legacy, key, token, COUNTER_DEVICE_TOTAL,
-                         &legacy->telemetry->device_total_bytes);
+    take_nullable(legacy, key, token, COUNTER_DEVICE_TOTAL, &legacy->telemetry->device_total_bytes);
 }
 
-static enum decode_category take_device_counters(const struct legacy *legacy) {
-    static const enum legacy_key used[] = {LEGACY_DEVICE_USED_BYTES};
+static void take_device_counters(struct legacy *legacy) {
     struct telemetry *telemetry = legacy->telemetry;
     telemetry->device_used_bytes = telemetry->allocated_bytes;
-    enum decode_category category = take_first(legacy, used, 1, &telemetry->device_used_bytes);
-    if (category == DECODE_OK)
-        category = take_total(legacy);
-    if (category != DECODE_OK)
-        return category;
+    take_integer(legacy, LEGACY_DEVICE_USED_BYTES, own(legacy, LEGACY_DEVICE_USED_BYTES),
+                 &telemetry->device_used_bytes);
+    take_total(legacy);
     const struct token *token = own(legacy, LEGACY_DEVICE_FREE_BYTES);
     bool has_total = (telemetry->null_counters & COUNTER_DEVICE_TOTAL) == 0;
-    if (token != NULL || !has_total)
-        return take_nullable(legacy, LEGACY_DEVICE_FREE_BYTES, token, COUNTER_DEVICE_FREE,
-                             &telemetry->device_free_bytes);
+    if (token != NULL || !has_total) {
+        take_nullable(legacy, LEGACY_DEVICE_FREE_BYTES, token, COUNTER_DEVICE_FREE,
+                      &telemetry->device_free_bytes);
+        return;
+    }
     __int128 left = (__int128)telemetry->device_total_bytes - telemetry->device_used_bytes;
     // Beyond int64 only when less than nothing is used, which is refused later.
     telemetry->device_free_bytes = left < 0 ? 0 : left > INT64_MAX ? INT64_MAX : (int64_t)left;
-    return DECODE_OK;
 }
 
-static enum decode_category take_text(const struct legacy *legacy, enum legacy_key key,
-                                      const struct token *token, struct slice *text) {
+// *text stays when the token is NULL.
+static void take_text(struct legacy *legacy, enum legacy_key key, const struct token *token,
+                      struct slice *text) {
+    if (token == NULL || legacy->category != DECODE_OK)
+        return;
     if (token->kind != TOKEN_STRING || token_is_blank(token))
-        return fault_text(legacy->fault, name_of(key), token);
-    *text = token_decode(token, legacy->arena);
-    return DECODE_OK;
+        refuse(legacy, fault_text(legacy->fault, name_of(key), token));
+    else
+        *text = token_decode(token, legacy->arena);
 }
 
-static enum decode_category take_process(struct legacy *legacy) {
-    static const enum legacy_key interval[] = {LEGACY_SAMPLING_INTERVAL_MS};
+static const struct token *own_or_meta(const struct legacy *legacy, enum legacy_key key) {
+    const struct token *token = own(legacy, key);
+    return token == NULL ? meta(legacy, key) : token;
+}
+
+static void take_process(struct legacy *legacy) {
     struct telemetry *telemetry = legacy->telemetry;
-    enum decode_category category = DECODE_OK;
     const struct token *type = own(legacy, LEGACY_EVENT_TYPE);
-    if (type == NULL)
-        type = own(legacy, LEGACY_TYPE);
     legacy->event_type = SLICE("sample");
-    if (type != NULL)
-        category = take_text(legacy, LEGACY_EVENT_TYPE, type, &legacy->event_type);
-    telemetry->sampling_interval_ms = 0;
-    if (category == DECODE_OK)
-        category = take_first(legacy, interval, 1, &telemetry->sampling_interval_ms);
-    const struct token *pid = own(legacy, LEGACY_PID), *host = own(legacy, LEGACY_HOST);
-    pid = pid == NULL ? meta(legacy, LEGACY_PID) : pid;
-    host = host == NULL ? meta(legacy, LEGACY_HOST) : host;
-    telemetry->pid = -1;
     legacy->host = SLICE("unknown");
-    if (category == DECODE_OK && pid != NULL)
-        category = take_integer(legacy, LEGACY_PID, pid, &telemetry->pid);
-    if (category == DECODE_OK && host != NULL)
-        category = take_text(legacy, LEGACY_HOST, host, &legacy->host);
-    return category;
+    telemetry->sampling_interval_ms = 0;
+    telemetry->pid = -1;
+    take_text(legacy, LEGACY_EVENT_TYPE, type == NULL ? own(legacy, LEGACY_TYPE) : type,
+              &legacy->event_type);
+    take_integer(legacy, LEGACY_SAMPLING_INTERVAL_MS, own(legacy, LEGACY_SAMPLING_INTERVAL_MS),
+                 &telemetry->sampling_interval_ms);
+    take_integer(legacy, LEGACY_PID, own_or_meta(legacy, LEGACY_PID), &telemetry->pid);
+    take_text(legacy, LEGACY_HOST, own_or_meta(legacy, LEGACY_HOST), &legacy->host);
 }
 
 // The tracker that a backend belongs to, or an empty slice.
@@ -301,9 +298,7 @@ static void take_collector(struct legacy *legacy) {
         legacy->collector = token_decode(token, legacy->arena);
         return;
     }
-    const struct token *backend = own(legacy, LEGACY_BACKEND);
-    backend = backend == NULL ? meta(legacy, LEGACY_BACKEND) : backend;
-    legacy->collector = backend_collector(legacy, backend);
+    legacy->collector = backend_collector(legacy, own_or_meta(legacy, LEGACY_BACKEND));
     if (legacy->collector.size > 0)
         return;
     legacy->collector = SLICE("legacy.unknown");
@@ -322,53 +317,46 @@ static const struct token *either(const struct legacy *legacy, enum legacy_key k
     return token == NULL || token->kind == TOKEN_NULL ? NULL : token;
 }
 
-static enum decode_category take_rank(const struct legacy *legacy, enum legacy_key key, int32_t min,
-                                      int32_t *rank) {
+static void take_rank(struct legacy *legacy, enum legacy_key key, int32_t min, int32_t *rank) {
     const struct token *token = either(legacy, key);
-    int64_t value;
-    if (token == NULL)
-        return DECODE_OK;
-    enum decode_category category = take_integer(legacy, key, token, &value);
-    if (category != DECODE_OK)
-        return category;
+    int64_t value = *rank;
+    take_integer(legacy, key, token, &value);
+    if (legacy->category != DECODE_OK)
+        return;
     if (value < min)
-        return fault_range(legacy->fault, name_of(key), value,
-                           min == 0 ? "0 or more" : "1 or more");
-    if (value > RANK_MAX)
-        return fault_limit(legacy->fault, name_of(key), token, LIMIT_RANK);
-    *rank = (int32_t)value;
-    return DECODE_OK;
+        refuse(legacy, fault_range(legacy->fault, name_of(key), value,
+                                   min == 0 ? "0 or more" : "1 or more"));
+    else if (value > RANK_MAX)
+        refuse(legacy, fault_limit(legacy->fault, name_of(key), token, LIMIT_RANK));
+    else
+        *rank = (int32_t)value;
 }
 
-static enum decode_category take_identity(struct legacy *legacy) {
+static void take_identity(struct legacy *legacy) {
     struct telemetry *telemetry = legacy->telemetry;
-    enum decode_category category = DECODE_OK;
     legacy->job = (struct slice){NULL, 0};
-    if (either(legacy, LEGACY_JOB_ID) != NULL)
-        category = take_text(legacy, LEGACY_JOB_ID, either(legacy, LEGACY_JOB_ID), &legacy->job);
     telemetry->rank = 0;
     telemetry->world_size = 1;
-    if (category == DECODE_OK)
-        category = take_rank(legacy, LEGACY_RANK, 0, &telemetry->rank);
+    take_text(legacy, LEGACY_JOB_ID, either(legacy, LEGACY_JOB_ID), &legacy->job);
+    take_rank(legacy, LEGACY_RANK, 0, &telemetry->rank);
     telemetry->local_rank = telemetry->rank;
-    if (category == DECODE_OK)
-        category = take_rank(legacy, LEGACY_LOCAL_RANK, 0, &telemetry->local_rank);
-    if (category == DECODE_OK)
-        category = take_rank(legacy, LEGACY_WORLD_SIZE, 1, &telemetry->world_size);
-    return category == DECODE_OK ? telemetry_check_identity(telemetry, legacy->fault) : category;
+    take_rank(legacy, LEGACY_LOCAL_RANK, 0, &telemetry->local_rank);
+    take_rank(legacy, LEGACY_WORLD_SIZE, 1, &telemetry->world_size);
+    if (legacy->category == DECODE_OK)
+        refuse(legacy, telemetry_check_identity(telemetry, legacy->fault));
 }
 
-static enum decode_category take_context(const struct legacy *legacy) {
+static void take_context(struct legacy *legacy) {
     const struct token *token = own(legacy, LEGACY_CONTEXT);
     if (token == NULL)
         token = own(legacy, LEGACY_MESSAGE);
     legacy->telemetry->context = (struct slice){NULL, 0};
-    if (token == NULL || token->kind == TOKEN_NULL)
-        return DECODE_OK;
-    if (token->kind != TOKEN_STRING)
-        return fault_type(legacy->fault, SLICE("context"), token, "a text or null");
-    legacy->telemetry->context = token_decode(token, legacy->arena);
-    return DECODE_OK;
+    if (token == NULL || token->kind == TOKEN_NULL || legacy->category != DECODE_OK)
+        return;
+    if (token->kind == TOKEN_STRING)
+        legacy->telemetry->context = token_decode(token, legacy->arena);
+    else
+        refuse(legacy, fault_type(legacy->fault, SLICE("context"), token, "a text or null"));
 }
 
 // Under its own keys only; what is no integer of int64 is as if it were not there.
@@ -399,26 +387,6 @@ static const struct tracker_record *take_tracker(const struct legacy *legacy) {
     if (tokens[LEGACY_CONTEXT].kind == TOKEN_STRING)
         tracker->present |= 1u << TRACKER_CONTEXT;
     return tracker;
-}
-
-static enum decode_category convert(struct legacy *legacy) {
-    enum decode_category category = take_timestamp(legacy);
-    if (category == DECODE_OK)
-        category = take_device(legacy);
-    if (category == DECODE_OK)
-        category = take_allocator(legacy);
-    if (category == DECODE_OK)
-        category = take_device_counters(legacy);
-    if (category == DECODE_OK)
-        category = take_process(legacy);
-    if (category != DECODE_OK)
-        return category;
-    take_collector(legacy);
-    category = take_identity(legacy);
-    if (category != DECODE_OK)
-        return category;
-    legacy->telemetry->tracker = take_tracker(legacy);
-    return take_context(legacy);
 }
 
 // The metadata keys that v4 records are read for as well.
@@ -464,33 +432,31 @@ static enum decode_category check_converted(const struct legacy *legacy,
                                        &legacy->state->capabilities, legacy->arena, fault);
 }
 
-static enum decode_category take_session(const struct legacy *legacy) {
-    const struct token *token = either(legacy, LEGACY_SESSION_ID);
-    legacy->telemetry->session = STRING_NONE;
-    if (token == NULL || token->kind != TOKEN_STRING || token_is_blank(token))
-        return DECODE_OK;
-    return telemetry_name(legacy->state, NAME_SESSION, token_decode(token, legacy->arena),
-                          name_of(LEGACY_SESSION_ID), &legacy->telemetry->session, legacy->fault);
-}
-
-static enum decode_category take_names(const struct legacy *legacy) {
+static enum decode_category take_names(struct legacy *legacy) {
     struct telemetry *telemetry = legacy->telemetry;
-    struct telemetry_state *state = legacy->state;
-    enum decode_category category = take_session(legacy);
-    if (category == DECODE_OK)
-        category =
-            telemetry_name(state, NAME_EVENT_TYPE, legacy->event_type, name_of(LEGACY_EVENT_TYPE),
-                           &telemetry->event_type, legacy->fault);
-    if (category == DECODE_OK)
-        category = telemetry_name(state, NAME_COLLECTOR, legacy->collector,
-                                  name_of(LEGACY_COLLECTOR), &telemetry->collector, legacy->fault);
-    if (category == DECODE_OK)
-        category = telemetry_name(state, NAME_HOST, legacy->host, name_of(LEGACY_HOST),
-                                  &telemetry->host, legacy->fault);
-    telemetry->job = STRING_NONE;
-    if (category == DECODE_OK && legacy->job.data != NULL)
-        category = telemetry_name(state, NAME_JOB, legacy->job, name_of(LEGACY_JOB_ID),
-                                  &telemetry->job, legacy->fault);
+    const struct token *session = either(legacy, LEGACY_SESSION_ID);
+    bool named = session != NULL && session->kind == TOKEN_STRING && !token_is_blank(session);
+    const struct {
+        enum name_memo memo;
+        enum legacy_key key;
+        struct slice text; // data NULL: there is none
+        string_id *id;
+    } names[] = {
+        {NAME_SESSION, LEGACY_SESSION_ID,
+         named ? token_decode(session, legacy->arena) : (struct slice){NULL, 0},
+         &telemetry->session},
+        {NAME_EVENT_TYPE, LEGACY_EVENT_TYPE, legacy->event_type, &telemetry->event_type},
+        {NAME_COLLECTOR, LEGACY_COLLECTOR, legacy->collector, &telemetry->collector},
+        {NAME_HOST, LEGACY_HOST, legacy->host, &telemetry->host},
+        {NAME_JOB, LEGACY_JOB_ID, legacy->job, &telemetry->job},
+    };
+    enum decode_category category = DECODE_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && category == DECODE_OK; i++) {
+        *names[i].id = STRING_NONE;
+        if (names[i].text.data != NULL)
+            category = telemetry_name(legacy->state, names[i].memo, names[i].text,
+                                      name_of(names[i].key), names[i].id, legacy->fault);
+    }
     return category;
 }
 
@@ -500,11 +466,11 @@ enum decode_category telemetry_legacy(struct telemetry_state *state, struct slic
     struct legacy legacy = {.state = state, .arena = arena, .telemetry = telemetry, .fault = fault};
     struct legacy_values prefixed = {.tokens = {{.kind = TOKEN_NONE}}};
     *telemetry = (struct telemetry){.schema_version = 1, .metadata = SLICE("{}")};
-    legacy_values_read(record, 1, &legacy.record, &prefixed);
+    legacy_values_read(record, &legacy.record, &prefixed);
     const struct token *metadata = own(&legacy, LEGACY_METADATA);
     if (metadata != NULL && metadata->kind == TOKEN_OBJECT) {
         telemetry->metadata = token_slice(metadata);
-        legacy_values_read(telemetry->metadata, 2, &legacy.metadata, NULL);
+        legacy_values_read(telemetry->metadata, &legacy.metadata, NULL);
     } else if (metadata != NULL && metadata->kind != TOKEN_NULL) {
         return fault_type(fault, name_of(LEGACY_METADATA), metadata, "an object");
     }
@@ -514,7 +480,16 @@ enum decode_category telemetry_legacy(struct telemetry_state *state, struct slic
     }
     struct metadata_scan scan = {.seen = 0};
     collect_metadata(&legacy, &scan);
-    enum decode_category category = convert(&legacy);
+    take_timestamp(&legacy);
+    take_device(&legacy);
+    take_allocator(&legacy);
+    take_device_counters(&legacy);
+    take_process(&legacy);
+    take_collector(&legacy);
+    take_identity(&legacy);
+    take_context(&legacy);
+    telemetry->tracker = take_tracker(&legacy);
+    enum decode_category category = legacy.category;
     if (category == DECODE_OK)
         category = check_converted(&legacy, &scan);
     if (category == DECODE_OK)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the values that anybody asks for does an old record have?
+// Finds in an old record the values that are asked for.
 //
 // One walk over an object compares each key with the 38 known ones; values stay where they are. The
 // last of a repeated key counts.
 #include "receivers/decode/telemetry/legacy_values.h"
 
+#include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/text.h"
+
+#include <assert.h>
 
 static const char *const legacy_names[LEGACY_KEY_COUNT] = {
     [LEGACY_TIMESTAMP_NS] = "timestamp_ns",
@@ -69,24 +72,15 @@ static struct token without_prefix(const struct token *key, struct slice prefix)
 }
 
 const char *legacy_key_name(enum legacy_key key) {
+    assert((size_t)key < LEGACY_KEY_COUNT);
     return legacy_names[key];
 }
 
-void legacy_values_read(struct slice object, unsigned depth, struct legacy_values *values,
+void legacy_values_read(struct slice object, struct legacy_values *values,
                         struct legacy_values *prefixed) {
     static const struct slice prefix = {"metadata_", 9};
-    const char *end = object.data + object.size;
-    const char *at = json_skip_space(object.data, end);
-    struct json_members members = {.first = true};
-    struct json_fault ignored;
-    for (;;) {
-        struct token key, value = {.kind = TOKEN_NONE};
-        at = json_next_member(&members, at, end, &key, &ignored);
-        if (at == NULL || members.done)
-            return;
-        at = json_scan_value(at, end, depth, &value, &ignored);
-        if (at == NULL)
-            return;
+    struct json_pairs pairs = json_pairs_of(object);
+    for (struct token key, value; json_pairs_next(&pairs, &key, &value);) {
         keep_value(values, &key, &value);
         if (prefixed != NULL && token_starts_with(&key, prefix)) {
             key = without_prefix(&key, prefix);

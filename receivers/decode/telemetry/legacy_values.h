@@ -52,7 +52,7 @@ struct legacy_values {
 };
 
 const char *legacy_key_name(enum legacy_key key);
-// Every member of `object`, which was scanned before; `depth` is how deep the object stands. Those
-// of metadata_X keys go to `prefixed` as X when it is not NULL.
-void legacy_values_read(struct slice object, unsigned depth, struct legacy_values *values,
+// Every member of `object`, which was scanned before. Those of metadata_X keys go to `prefixed` as
+// X when it is not NULL.
+void legacy_values_read(struct slice object, struct legacy_values *values,
                         struct legacy_values *prefixed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the metadata say of the device's counters, the phase and the session?
+// Reads what the metadata say of the device's counters, the phase and the session.
 //
 // One walk over the object picks four keys out and skips the rest. The capability block, some 600
 // bytes that a source repeats on every line, is compared with the last one that was found right;
@@ -8,7 +8,10 @@
 
 #include "pipeline/model/telemetry_event.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/text.h"
+
+#include <assert.h>
 
 static bool key_is(const struct token *key, struct slice name) {
     if (!key->escaped)
@@ -72,15 +75,9 @@ const char *metadata_scan(const char *at, const char *end, const struct capabili
     const char *start = at;
     scan->seen = 0;
     struct json_members members = {.first = true};
-    for (;;) {
-        struct token key;
-        at = json_next_member(&members, at, end, &key, fault);
-        if (at == NULL || members.done)
-            break;
+    struct token key;
+    while ((at = json_next_member(&members, at, end, &key, fault)) != NULL && !members.done)
         at = scan_member(at, end, &key, memo, scan, fault);
-        if (at == NULL)
-            break;
-    }
     if (at != NULL)
         scan->text = (struct slice){start, (size_t)(at - start)};
     return at;
@@ -128,17 +125,8 @@ struct capability_block {
 // The block's text was scanned before, so that nothing in it can be wrong JSON here.
 static void read_block(const struct token *text, struct capability_block *block,
                        struct fault_names *unknown, struct arena *arena) {
-    const char *at = text->text, *end = at + text->size;
-    struct json_members members = {.first = true};
-    struct json_fault fault;
-    for (;;) {
-        struct token key, value;
-        at = json_next_member(&members, at, end, &key, &fault);
-        if (at == NULL || members.done)
-            return;
-        at = json_scan_value(at, end, 3, &value, &fault);
-        if (at == NULL)
-            return;
+    struct json_pairs pairs = json_pairs_of(token_slice(text));
+    for (struct token key, value; json_pairs_next(&pairs, &key, &value);) {
         size_t found = capability_find(&key);
         if (found < CAPABILITY_COUNT)
             block->tokens[found] = value;
@@ -231,6 +219,7 @@ static enum decode_category infer_capabilities(const struct metadata_scan *scan,
 }
 
 static void remember(struct capability_memo *memo, const struct token *text, uint32_t supported) {
+    assert(text->kind == TOKEN_OBJECT);
     if (text->size > sizeof memo->text)
         return;
     memcpy(memo->text, text->text, text->size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which phase does this record enter or leave?
+// Reads the phase that a record enters or leaves.
 //
 // One walk collects the eight values that matter, then each is judged; a value that breaks a rule
 // makes the boundary none, as in stormlog's replay (0.4.3). Memory: the scope, and the label when
@@ -7,6 +7,7 @@
 #include "receivers/decode/telemetry/phase.h"
 
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/text.h"
 
 enum scope_key {
@@ -32,24 +33,13 @@ static const struct slice scope_keys[SCOPE_KEY_COUNT] = {
     [SCOPE_THREAD_NAME] = {"thread_name", 11},
 };
 
-// The object was scanned before, so that nothing in it can be wrong JSON here.
 static void read_values(const struct token *object, struct token values[SCOPE_KEY_COUNT]) {
-    const char *at = object->text, *end = at + object->size;
-    struct json_members members = {.first = true};
-    struct json_fault fault;
-    for (;;) {
-        struct token key, value;
-        at = json_next_member(&members, at, end, &key, &fault);
-        if (at == NULL || members.done)
-            return;
-        at = json_scan_value(at, end, 3, &value, &fault);
-        if (at == NULL)
-            return;
-        for (size_t i = 0; i < SCOPE_KEY_COUNT; i++) {
+    struct json_pairs pairs = json_pairs_of(token_slice(object));
+    struct token key, value;
+    while (json_pairs_next(&pairs, &key, &value))
+        for (size_t i = 0; i < SCOPE_KEY_COUNT; i++)
             if (key.size >= scope_keys[i].size && token_equals(&key, scope_keys[i]))
                 values[i] = value;
-        }
-    }
 }
 
 // JSON true and false count as 1 and 0.
@@ -59,25 +49,15 @@ static bool read_number(const struct token *value, int64_t *number, bool *is_boo
     return *is_bool || value->kind == TOKEN_INTEGER;
 }
 
-static const char *next_part(const char *at, const char *end, struct token *part) {
-    struct json_fault fault;
-    at = json_skip_space(at + 1, end);
-    if (json_peek(at, end) == ']')
-        return NULL;
-    at = json_scan_value(at, end, 4, part, &fault);
-    return at == NULL ? NULL : json_skip_space(at, end);
-}
-
 // The non-empty texts of the path joined by " / ", and how many they are. The path as written is
 // never shorter: quotes and a comma between two texts are as many bytes as the separator.
 static struct slice join_path(const struct token *path, uint32_t *depth, struct arena *arena) {
     char *label = arena_take(arena, path->size);
     size_t size = 0;
     *depth = 0;
-    const char *end = path->text + path->size;
+    struct json_items items = json_items_of(path);
     struct token part;
-    for (const char *at = next_part(path->text, end, &part); at != NULL;
-         at = json_peek(at, end) == ',' ? next_part(at, end, &part) : NULL) {
+    while (json_items_next(&items, &part)) {
         if (part.kind != TOKEN_STRING || part.size == 0)
             continue;
         struct slice text = token_decode(&part, arena);
@@ -103,11 +83,6 @@ static bool is_boundary(const struct token values[SCOPE_KEY_COUNT], bool enter) 
            !token_is_blank(&values[SCOPE_NAME]);
 }
 
-static enum decode_category refuse_name(struct decode_fault *fault, const char *field) {
-    return fault_set(fault, DECODE_LIMIT, slice_of(field),
-                     "a new name, and the bound on distinct names is reached");
-}
-
 enum decode_category phase_scope_read(const struct token *object, bool enter, struct arena *arena,
                                       const struct phase_scope **scope,
                                       struct decode_fault *fault) {
@@ -124,12 +99,14 @@ enum decode_category phase_scope_read(const struct token *object, bool enter, st
     struct slice label = join_path(&values[SCOPE_PATH], &read.depth, arena);
     if (read.depth == 0)
         return DECODE_OK;
-    read.label = intern(label);
-    if (read.label == STRING_REFUSED)
-        return refuse_name(fault, "metadata.phase_scope.path");
-    read.thread_name = intern(token_decode(&values[SCOPE_THREAD_NAME], arena));
-    if (read.thread_name == STRING_REFUSED)
-        return refuse_name(fault, "metadata.phase_scope.thread_name");
+    struct slice thread_name = token_decode(&values[SCOPE_THREAD_NAME], arena);
+    enum decode_category category =
+        fault_intern(fault, SLICE("metadata.phase_scope.path"), label, &read.label);
+    if (category == DECODE_OK)
+        category = fault_intern(fault, SLICE("metadata.phase_scope.thread_name"), thread_name,
+                                &read.thread_name);
+    if (category != DECODE_OK)
+        return category;
     read.scope_id = token_decode(&values[SCOPE_ID], arena);
     struct phase_scope *kept = arena_take(arena, sizeof *kept);
     *kept = read;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which value stands under which key of this record?
+// Scans a record: the value of each key.
 //
-// The general way, for a record that is not like the one before it (telemetry_template.h). For each
+// The general way, for a record that is not like the one before it (template.h). For each
 // field the one that followed it last time is remembered, and its key is compared in one go. When
 // that guess is wrong the key is read byte by byte and becomes the next guess; order, spacing and
 // escapes are free. Every value is checked to be JSON, known or not. One pass, no memory.
 #include "receivers/decode/telemetry/record.h"
 
+#include "receivers/decode/json/block.h"
 #include "receivers/decode/json/fault.h"
+#include "receivers/decode/json/shape.h"
 #include "receivers/decode/json/text.h"
 
 // Room for any key, a space, and the first byte of a value.
@@ -49,7 +51,7 @@ static const char *scan_expected(struct telemetry_state *state, unsigned *field,
     *behind = false;
     while (end - at >= EXPECTED_ROOM) {
         unsigned expected = state->next_field[last];
-        const struct field_key *key = &telemetry_field_keys[expected];
+        const struct json_key *key = &telemetry_field_keys[expected];
         if (!json_block_matches(at, key->text, key->mask))
             break;
         const char *value = at + key->size + colon_gap;
@@ -139,21 +141,11 @@ enum decode_category telemetry_record_scan(struct telemetry_state *state, struct
 enum decode_category telemetry_record_unknown(struct slice record, uint32_t known,
                                               struct arena *arena, struct decode_fault *fault) {
     struct fault_names names = {.count = 0};
-    const char *end = record.data + record.size;
-    const char *at = json_skip_space(record.data, end);
-    struct json_members members = {.first = true};
-    struct json_fault ignored;
-    for (;;) {
-        struct token key, value;
-        at = json_next_member(&members, at, end, &key, &ignored);
-        if (at == NULL || members.done)
-            break;
+    struct json_pairs pairs = json_pairs_of(record);
+    for (struct token key, value; json_pairs_next(&pairs, &key, &value);) {
         unsigned field = telemetry_field_find(&key);
         if (field == FIELD_UNKNOWN || (known & FIELD_BIT(field)) == 0)
             fault_names_add(&names, token_decode(&key, arena));
-        at = json_scan_value(at, end, 1, &value, &ignored);
-        if (at == NULL)
-            break;
     }
     return fault_names_join(&names, fault, DECODE_UNKNOWN_FIELD,
                             "keys that this schema version does not know");

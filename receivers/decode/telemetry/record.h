@@ -8,7 +8,6 @@
 #include "pipeline/model/telemetry_event.h"
 #include "receivers/decode/telemetry/fields.h"
 #include "receivers/decode/telemetry/metadata.h"
-#include "receivers/decode/telemetry/template.h"
 
 // The strings of a record that get a number; each remembers the last one of its kind.
 enum name_memo {
@@ -24,6 +23,40 @@ enum name_memo {
 struct known_name {
     struct slice text; // the interned bytes; NULL when none yet
     string_id id;
+};
+
+enum { TEMPLATE_TEXT_MAX = 1280 };
+
+// Text that stays, and the field that changes behind it; FIELD_UNKNOWN behind the last one.
+struct template_run {
+    uint16_t start; // in the template's text, a multiple of JSON_BLOCK
+    uint16_t size;
+    uint16_t rest; // bits of the bytes behind the last whole block
+    uint16_t field;
+};
+
+// Where the value of a field stands that does not change.
+struct template_place {
+    uint16_t run;
+    uint16_t offset; // from the start of the run
+    uint16_t size;
+};
+
+struct telemetry_template {
+    bool ready;
+    bool session_from_metadata; // the record has no session_id of its own
+    bool inferred;              // there is no capability block
+    uint8_t run_count;
+    uint32_t seen;      // fields of the record; 0: nothing was learnt
+    uint32_t changing;  // fields that were seen to change; only grows
+    uint32_t supported; // counters that the capability block allows
+    int32_t score;      // of its success so far
+    uint32_t delay;     // records that will pass before learning after the next failure
+    uint32_t countdown; // records to pass before learning
+    struct telemetry values;
+    struct template_place places[FIELD_COUNT];
+    struct template_run runs[FIELD_COUNT + 1];
+    char text[TEMPLATE_TEXT_MAX];
 };
 
 // One source's memory between records, about 4 KB. All zeroes at first.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one stormlog telemetry record say?
+// Decodes stormlog telemetry records.
 //
-// A record is first scanned as a whole (telemetry_record.c), because broken JSON comes before every
+// A record is first scanned as a whole (record.c), because broken JSON comes before every
 // other fault and the last of a repeated key counts. Then its values are checked in the reference's
-// order (telemetry_check.c, telemetry_legacy.c). Names become numbers last, so that a refused
+// order (check.c, legacy.c). Names become numbers last, so that a refused
 // record adds none. Takes one struct telemetry from the arena, decoded texts when there are
 // escapes, and nothing else.
 #include "receivers/decode/telemetry/telemetry.h"
 
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/telemetry/phase.h"
-#include "receivers/decode/telemetry/record.h"
+#include "receivers/decode/telemetry/template.h"
 
 enum decode_category telemetry_name(struct telemetry_state *state, enum name_memo memo,
                                     struct slice text, struct slice field, string_id *id,
@@ -20,10 +20,9 @@ enum decode_category telemetry_name(struct telemetry_state *state, enum name_mem
         *id = known->id;
         return DECODE_OK;
     }
-    *id = intern(text);
-    if (*id == STRING_REFUSED)
-        return fault_set(fault, DECODE_LIMIT, field,
-                         "a new name, and the bound on distinct names is reached");
+    enum decode_category category = fault_intern(fault, field, text, id);
+    if (category != DECODE_OK)
+        return category;
     *known = (struct known_name){intern_slice(*id), *id};
     return DECODE_OK;
 }

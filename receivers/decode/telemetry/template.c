@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this record the same as the ones before it, but for a few values?
+// Decodes records that are the same as the ones before them, but for a few values.
 //
 // Runs are compared sixteen bytes at a time; the values between them are read into a copy of the
 // template's. A field is found to change when a general decode shows another value than the
@@ -9,8 +9,8 @@
 // costs no more than the general way. Memory: the text of the runs, at most TEMPLATE_TEXT_MAX.
 #include "receivers/decode/telemetry/template.h"
 
+#include "receivers/decode/json/block.h"
 #include "receivers/decode/json/text.h"
-#include "receivers/decode/telemetry/record.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -372,6 +372,7 @@ static bool add_run(struct telemetry_template *template, const char *text, const
 }
 
 static bool cut_record(struct telemetry_state *state, struct slice record) {
+    assert(state->seen != 0);
     struct telemetry_template *template = &state->template;
     uint8_t order[FIELD_COUNT];
     unsigned count;

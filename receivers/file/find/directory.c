@@ -1,69 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in this directory, and which of it is input?
+// Lists directories, and tells which of their files are input.
 //
 // Names are read once into the caller's arena; a symbolic link or a file system without types costs
 // one more call a name. Bounded by `max` names.
 #include "receivers/file/find/directory.h"
 
-#include <dirent.h>
+#include "receivers/file/find/path.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ENTRIES_FIRST = 64 };
 
-static bool ends_with(struct slice text, struct slice end) {
-    return text.size >= end.size &&
-           memcmp(text.data + text.size - end.size, end.data, end.size) == 0;
-}
-
-static bool begins_with(struct slice text, struct slice start) {
-    return text.size >= start.size && memcmp(text.data, start.data, start.size) == 0;
-}
-
-static struct slice without_end(struct slice text, struct slice end) {
-    if (ends_with(text, end))
-        text.size -= end.size;
-    return text;
-}
-
 // segment-NNNNNN.jsonl, as the sink names them.
+static bool segment_number(struct slice name, uint64_t *number) {
+    return text_skip(&name, SLICE("segment-")) && text_take_number(&name, 6, 6, number) &&
+           slice_equal(name, SLICE(".jsonl"));
+}
+
 static bool is_segment(struct slice name) {
-    struct slice start = SLICE("segment-"), end = SLICE(".jsonl");
-    if (name.size != start.size + 6 + end.size || !begins_with(name, start) ||
-        !ends_with(name, end))
-        return false;
-    for (size_t i = start.size; i < start.size + 6; i++) {
-        if (name.data[i] < '0' || name.data[i] > '9')
-            return false;
-    }
-    return true;
+    uint64_t number;
+    return segment_number(name, &number);
+}
+
+// `names` ends with NULL.
+static bool is_one_of(struct slice name, const char *const *names) {
+    while (*names != NULL && !slice_equal(name, slice_of(*names)))
+        names++;
+    return *names != NULL;
 }
 
 enum status directory_open(struct directory *directory, const char *path, struct error *error) {
-    *directory = (struct directory){.descriptor = -1};
-    int descriptor =
-        open(path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0)
-        return error_set_os(error, STATUS_IO, errno, "the directory cannot be opened");
     struct stat about;
-    if (fstat(descriptor, &about) != 0) {
+    *directory = (struct directory){.stream = opendir(path[0] == '\0' ? "." : path)};
+    if (directory->stream == NULL || fstat(dirfd(directory->stream), &about) != 0) {
         int os_error = errno;
-        close(descriptor);
-        return error_set_os(error, STATUS_IO, os_error, "the directory cannot be looked at");
+        directory_close(directory);
+        return error_set_os(error, STATUS_IO, os_error, "the directory cannot be opened");
     }
-    directory->descriptor = descriptor;
-    directory->device = about.st_dev;
-    directory->inode = about.st_ino;
+    directory->identity = file_identity_of(&about);
     return STATUS_OK;
 }
 
 void directory_close(struct directory *directory) {
-    if (directory->descriptor >= 0)
-        close(directory->descriptor);
-    directory->descriptor = -1;
+    if (directory->stream != NULL)
+        closedir(directory->stream);
+    directory->stream = NULL;
 }
 
 static enum entry_type type_of(int directory, const struct dirent *entry) {
@@ -84,21 +67,12 @@ static enum entry_type type_of(int directory, const struct dirent *entry) {
 static void add_entry(struct directory *directory, uint32_t *capacity, struct arena *arena,
                       struct directory_entry entry) {
     if (directory->count == *capacity) {
-        uint32_t wider = *capacity == 0 ? ENTRIES_FIRST : *capacity * 2;
-        struct directory_entry *entries = arena_take(arena, wider * sizeof *entries);
-        if (directory->count > 0)
-            memcpy(entries, directory->entries, directory->count * sizeof *entries);
-        directory->entries = entries;
-        *capacity = wider;
+        *capacity = *capacity == 0 ? ENTRIES_FIRST : *capacity * 2;
+        directory->entries = arena_enlarge(arena, directory->entries, directory->count, *capacity,
+                                           sizeof *directory->entries);
     }
+    assert(directory->count < *capacity);
     directory->entries[directory->count++] = entry;
-}
-
-static struct slice last_name(struct slice path) {
-    const char *slash = path.size == 0 ? NULL : memrchr(path.data, '/', path.size);
-    if (slash == NULL)
-        return path;
-    return (struct slice){slash + 1, (size_t)(path.data + path.size - slash - 1)};
 }
 
 enum { HAS_MANIFEST = 1, HAS_SEGMENT = 2, HAS_EVENTS = 4, HAS_METADATA = 8, HAS_ENVIRONMENT = 16 };
@@ -111,16 +85,15 @@ static unsigned telling_name(struct slice name) {
                  {"events.json", HAS_EVENTS},
                  {"metadata.json", HAS_METADATA},
                  {"environment.json", HAS_ENVIRONMENT}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (slice_equal(name, slice_of(names[i].name)))
             return names[i].bit;
-    }
-    return is_segment(without_end(name, SLICE(".gz"))) ? HAS_SEGMENT : 0;
+    return is_segment(name_without_gzip(name)) ? HAS_SEGMENT : 0;
 }
 
 static enum directory_kind kind_of(struct slice name, unsigned has) {
     unsigned dump = HAS_MANIFEST | HAS_EVENTS | HAS_METADATA | HAS_ENVIRONMENT;
-    bool dump_name = begins_with(name, SLICE("oom_dump_")) && (has & HAS_EVENTS) != 0;
+    bool dump_name = text_begins(name, SLICE("oom_dump_")) && (has & HAS_EVENTS) != 0;
     if (dump_name || ((has & dump) == dump && (has & HAS_SEGMENT) == 0))
         return DIRECTORY_DUMP;
     return (has & (HAS_MANIFEST | HAS_SEGMENT)) != 0 ? DIRECTORY_SINK : DIRECTORY_PLAIN;
@@ -128,19 +101,12 @@ static enum directory_kind kind_of(struct slice name, unsigned has) {
 
 void directory_read(struct directory *directory, const char *path, uint64_t max,
                     struct arena *arena) {
-    // The stream closes its descriptor, and the caller keeps one.
-    int copy = openat(directory->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
-    if (stream == NULL) {
-        if (copy >= 0)
-            close(copy);
-        return;
-    }
+    assert(directory->stream != NULL && directory->count == 0);
     unsigned has = 0;
     uint32_t capacity = 0;
-    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+    for (struct dirent *entry; (entry = readdir(directory->stream)) != NULL;) {
         struct slice name = slice_of(entry->d_name);
-        if (slice_equal(name, SLICE(".")) || slice_equal(name, SLICE("..")))
+        if (is_one_of(name, (const char *const[]){".", "..", NULL}))
             continue;
         if (directory->count >= max) {
             directory->cut = true;
@@ -149,99 +115,92 @@ void directory_read(struct directory *directory, const char *path, uint64_t max,
         has |= telling_name(name);
         add_entry(directory, &capacity, arena,
                   (struct directory_entry){arena_copy(arena, name),
-                                           type_of(directory->descriptor, entry)});
+                                           type_of(dirfd(directory->stream), entry)});
     }
-    closedir(stream);
-    directory->kind = kind_of(last_name(slice_of(path)), has);
+    directory->kind = kind_of(path_name(slice_of(path)), has);
 }
 
 static bool is_part(enum directory_kind kind, struct slice name) {
     static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json",
-                                       "stormlog_attachments.json"};
-    static const char *const dump[] = {"manifest.json", "metadata.json", "environment.json"};
-    const char *const *names = kind == DIRECTORY_SINK ? sink : dump;
-    size_t count =
-        kind == DIRECTORY_SINK ? sizeof sink / sizeof sink[0] : sizeof dump / sizeof dump[0];
-    for (size_t i = 0; i < count; i++) {
-        if (slice_equal(name, slice_of(names[i])))
-            return true;
-    }
-    return false;
+                                       "stormlog_attachments.json", NULL};
+    static const char *const dump[] = {"manifest.json", "metadata.json", "environment.json", NULL};
+    assert(kind == DIRECTORY_SINK || kind == DIRECTORY_DUMP);
+    return is_one_of(name, kind == DIRECTORY_SINK ? sink : dump);
 }
 
 static bool has_name(const struct directory *directory, struct slice name) {
-    for (uint32_t i = 0; i < directory->count; i++) {
-        if (slice_equal(directory->entries[i].name, name))
-            return true;
-    }
-    return false;
+    uint32_t i = 0;
+    while (i < directory->count && !slice_equal(directory->entries[i].name, name))
+        i++;
+    return i < directory->count;
 }
 
 // "comm_lib_trace_rank_3", "nccl_trace_rank12": a dump of one rank.
 static bool is_of_rank(struct slice name) {
     size_t end = name.size;
-    while (end > 0 && name.data[end - 1] >= '0' && name.data[end - 1] <= '9')
+    while (end > 0 && text_is_digit(name.data[end - 1]))
         end--;
     struct slice front = {name.data, end};
-    return end < name.size && (ends_with(front, SLICE("rank")) || ends_with(front, SLICE("rank_")));
+    return end < name.size && (name_ends(front, SLICE("rank")) || name_ends(front, SLICE("rank_")));
 }
 
 // What is taken as input when nobody chose it by name.
 static bool is_input(struct slice name) {
-    static const struct slice ends[] = {{".jsonl", 6},
-                                        {".json", 5},
-                                        {".prom", 5},
-                                        {".pickle", 7},
-                                        {".pkl", 4},
-                                        {".kmsg", 5},
-                                        {".dmesg", 6},
-                                        {".export", 7},
-                                        {"aer_dev_correctable", 19},
-                                        {"aer_dev_nonfatal", 16},
-                                        {"aer_dev_fatal", 13}};
-    static const struct slice starts[] = {{"dmesg", 5}, {"kmsg", 4}, {"kern.log", 8}};
+    static const char *const ends[] = {".jsonl",
+                                       ".json",
+                                       ".prom",
+                                       ".pickle",
+                                       ".pkl",
+                                       ".kmsg",
+                                       ".dmesg",
+                                       ".export",
+                                       ".log",
+                                       ".out",
+                                       ".err",
+                                       ".stderr",
+                                       ".stdout",
+                                       "aer_dev_correctable",
+                                       "aer_dev_nonfatal",
+                                       "aer_dev_fatal"};
+    static const char *const starts[] = {"dmesg", "kmsg", "kern.log", "messages", "syslog"};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(name, ends[i]))
+        if (name_ends(name, slice_of(ends[i])))
             return true;
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
-        if (begins_with(name, starts[i]))
+        if (text_begins(name, slice_of(starts[i])))
             return true;
     return is_of_rank(name);
 }
 
 enum directory_verdict directory_judge(const struct directory *directory, struct slice name,
                                        bool listed) {
-    if (name.data[0] == '.' || ends_with(name, SLICE(".tmp")))
+    assert(name.size > 0);
+    if (name.data[0] == '.' || name_ends(name, SLICE(".tmp")))
         return ENTRY_SKIPPED;
-    struct slice plain = without_end(name, SLICE(".gz"));
-    if (directory->kind == DIRECTORY_DUMP) {
-        if (slice_equal(name, SLICE("events.json")))
-            return ENTRY_TAKEN;
-        return is_part(directory->kind, name) ? ENTRY_PART : ENTRY_LEFT_OUT;
-    }
-    if (directory->kind == DIRECTORY_SINK) {
-        // A compressed segment stands in for its plain one, never beside it.
-        if (is_segment(plain) && (plain.size == name.size || !has_name(directory, plain)))
-            return ENTRY_TAKEN;
-        return is_part(directory->kind, name) ? ENTRY_PART : ENTRY_LEFT_OUT;
-    }
-    return !listed || is_input(plain) ? ENTRY_TAKEN : ENTRY_LEFT_OUT;
+    struct slice plain = name_without_gzip(name);
+    if (directory->kind == DIRECTORY_PLAIN)
+        return !listed || is_input(plain) ? ENTRY_TAKEN : ENTRY_LEFT_OUT;
+    // A compressed segment stands in for its plain one, never beside it.
+    if (directory->kind == DIRECTORY_DUMP
+            ? slice_equal(name, SLICE("events.json"))
+            : is_segment(plain) && (plain.size == name.size || !has_name(directory, plain)))
+        return ENTRY_TAKEN;
+    return is_part(directory->kind, name) ? ENTRY_PART : ENTRY_LEFT_OUT;
 }
 
 bool directory_segment_number(struct slice path, uint32_t *number) {
-    struct slice name = without_end(last_name(path), SLICE(".gz"));
-    if (!is_segment(name))
-        return false;
-    *number = (uint32_t)strtoul(name.data + strlen("segment-"), NULL, 10);
-    return true;
+    uint64_t value = 0;
+    bool right = segment_number(name_without_gzip(path_name(path)), &value);
+    *number = (uint32_t)value;
+    return right;
 }
 
 enum directory_kind directory_kind_of_file(struct slice path) {
-    struct slice name = last_name(path);
-    if (is_segment(without_end(name, SLICE(".gz"))))
+    struct slice name = path_name(path);
+    if (is_segment(name_without_gzip(name)))
         return DIRECTORY_SINK;
     if (!slice_equal(name, SLICE("events.json")) || name.size == path.size)
         return DIRECTORY_PLAIN;
     struct slice parent = {path.data, path.size - name.size - 1};
-    return begins_with(last_name(parent), SLICE("oom_dump_")) ? DIRECTORY_DUMP : DIRECTORY_PLAIN;
+    return text_begins(path_name(parent), SLICE("oom_dump_")) ? DIRECTORY_DUMP : DIRECTORY_PLAIN;
 }

@@ -3,10 +3,11 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/file_identity.h"
 #include "base/status.h"
 
+#include <dirent.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 enum directory_kind {
     DIRECTORY_PLAIN,
@@ -22,10 +23,9 @@ struct directory_entry {
 };
 
 struct directory {
-    int descriptor; // open until directory_close
+    DIR *stream; // open until directory_close
     enum directory_kind kind;
-    dev_t device;
-    ino_t inode;
+    struct file_identity identity;
     struct directory_entry *entries; // `.` and `..` left out; in no order
     uint32_t count;
     bool cut; // there were more than `max` entries

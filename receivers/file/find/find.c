@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files are there to read?
-//
-// A stack of things to look at instead of recursion: a directory to search by the rules, or a place
-// in a pattern. A directory is looked at once for each part of a pattern, told by its device and
-// inode, so that links in a circle end. Then the list is put in order and cut at its bound. Bounds:
-// depth, directory entries, files; one call a file.
+// Searches for files. A stack of things to look at instead of recursion: a directory to search by
+// the rules, or a place in a pattern. A directory is looked at once for each part of a pattern,
+// told by its device and inode, so that links in a circle end. Then the list is put in order and
+// cut at its bound. Bounds: depth, directory entries, files; one call a file.
 #include "receivers/file/find/find.h"
 
+#include "base/hash/hash_index.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "receivers/file/find/directory.h"
+#include "receivers/file/find/path.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { LISTED_NAMES_MAX = 6 };
 
@@ -27,11 +27,9 @@ struct place {
 };
 
 struct visit {
-    dev_t device;
-    ino_t inode;
+    struct file_identity identity;
     const struct glob *glob;
     uint32_t part;
-    bool used;
 };
 
 struct search {
@@ -40,9 +38,10 @@ struct search {
     struct place *places;
     uint32_t place_count;
     uint32_t place_capacity;
-    struct visit *visits; // open addressing, at most half full
+    struct visit *visits;
     uint32_t visit_count;
-    uint32_t visit_capacity;  // a power of two
+    uint32_t visit_capacity;
+    struct hash_index seen;   // visits
     struct slice first_parts; // the first sink or dump whose parts were passed over
     uint32_t parts_count;
     bool cut;
@@ -50,69 +49,42 @@ struct search {
 };
 
 static void push(struct search *search, struct place place) {
-    if (search->place_count == search->place_capacity) {
-        search->place_capacity = search->place_capacity == 0 ? 64 : search->place_capacity * 2;
-        search->places =
-            memory_resize(search->places, search->place_capacity * sizeof *search->places);
-    }
+    assert(place.depth <= FIND_DEPTH_MAX + 1);
+    search->places = memory_room(search->places, &search->place_capacity, search->place_count,
+                                 sizeof *search->places);
     search->places[search->place_count++] = place;
 }
 
 static struct slice join(struct arena *arena, struct slice path, struct slice name) {
     bool slash = path.size > 0 && path.data[path.size - 1] != '/';
     char *text = arena_take(arena, path.size + slash + name.size + 1);
-    size_t size = 0;
     if (path.size > 0)
         memcpy(text, path.data, path.size);
-    size += path.size;
     if (slash)
-        text[size++] = '/';
-    memcpy(text + size, name.data, name.size);
-    size += name.size;
-    text[size] = '\0';
-    return (struct slice){text, size};
+        text[path.size] = '/';
+    memcpy(text + path.size + slash, name.data, name.size);
+    text[path.size + slash + name.size] = '\0';
+    return (struct slice){text, path.size + slash + name.size};
 }
 
 // -- directories seen ---------------------------------------------------------------------------
 
-static uint64_t visit_hash(const struct visit *visit) {
-    uint64_t hash = (uint64_t)visit->inode * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= ((uint64_t)visit->device + (uintptr_t)visit->glob + visit->part) *
-            UINT64_C(0xc2b2ae3d27d4eb4f);
-    return hash ^ hash >> 29;
-}
-
-static struct visit *visit_slot(struct search *search, const struct visit *wanted) {
-    uint32_t mask = search->visit_capacity - 1;
-    uint32_t at = (uint32_t)visit_hash(wanted) & mask;
-    for (;; at = (at + 1) & mask) {
-        struct visit *slot = &search->visits[at];
-        if (!slot->used || (slot->inode == wanted->inode && slot->device == wanted->device &&
-                            slot->glob == wanted->glob && slot->part == wanted->part))
-            return slot;
-    }
-}
-
 // True the first time that this directory is met at this place of a pattern.
 static bool first_visit(struct search *search, const struct directory *directory,
                         const struct place *place) {
-    if (search->visit_count * 2 >= search->visit_capacity) {
-        struct visit *old = search->visits;
-        uint32_t old_capacity = search->visit_capacity;
-        search->visit_capacity = old_capacity == 0 ? 256 : old_capacity * 2;
-        search->visits = memory_zero(search->visit_capacity, sizeof *search->visits);
-        for (uint32_t i = 0; i < old_capacity; i++) {
-            if (old[i].used)
-                *visit_slot(search, &old[i]) = old[i];
-        }
-        memory_give(old);
+    struct visit visit = {directory->identity, place->glob, place->part};
+    uint64_t hash = file_identity_hash(visit.identity);
+    uint32_t probe = 0, at;
+    while ((at = hash_index_next(&search->seen, hash, &probe)) != HASH_INDEX_NONE) {
+        const struct visit *seen = &search->visits[at];
+        if (file_identity_equal(seen->identity, visit.identity) && seen->glob == visit.glob &&
+            seen->part == visit.part)
+            return false;
     }
-    struct visit visit = {directory->device, directory->inode, place->glob, place->part, true};
-    struct visit *slot = visit_slot(search, &visit);
-    if (slot->used)
-        return false;
-    *slot = visit;
-    search->visit_count++;
+    search->visits = memory_room(search->visits, &search->visit_capacity, search->visit_count,
+                                 sizeof *search->visits);
+    hash_index_add(&search->seen, hash, search->visit_count);
+    search->visits[search->visit_count++] = visit;
     return true;
 }
 
@@ -130,19 +102,17 @@ static bool is_excluded(const struct file_finder *finder, struct slice path) {
 }
 
 static void add_file(struct search *search, struct found_file file) {
+    assert(file.path.data[file.path.size] == '\0');
     const struct file_finder *finder = search->finder;
     struct found_list *list = search->list;
     if (is_excluded(finder, file.path))
         return;
-    if (finder->has_skip && file.device == finder->skip_device &&
-        file.inode == finder->skip_inode) {
-        found_note_add(list, file.path, "not read: it is this receiver's own quarantine file");
+    if (finder->skip.inode != 0 && file_identity_equal(file.identity, finder->skip)) {
+        found_note_add(list, false, file.path,
+                       "not read: it is this receiver's own quarantine file");
         return;
     }
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        list->files = memory_resize(list->files, list->capacity * sizeof *list->files);
-    }
+    list->files = memory_room(list->files, &list->capacity, list->count, sizeof *list->files);
     list->files[list->count++] = file;
 }
 
@@ -153,8 +123,7 @@ static struct found_file found(struct slice path, enum directory_kind kind,
                                             [DIRECTORY_DUMP] = FOUND_DUMP_EVENTS};
     return (struct found_file){.path = path,
                                .role = roles[kind],
-                               .device = about->st_dev,
-                               .inode = about->st_ino,
+                               .identity = file_identity_of(about),
                                .size = (uint64_t)about->st_size};
 }
 
@@ -197,13 +166,8 @@ static void note_left_out(struct search *search, const struct directory *directo
     char more[48] = "";
     if (left->count > LISTED_NAMES_MAX)
         snprintf(more, sizeof more, " and %u more", left->count - LISTED_NAMES_MAX);
-    found_note_add(search->list, path.size == 0 ? SLICE(".") : path, "not read: %s%s; %s",
+    found_note_add(search->list, false, path.size == 0 ? SLICE(".") : path, "not read: %s%s; %s",
                    left->names, more, why[directory->kind]);
-}
-
-static int compare_entries(const void *a, const void *b) {
-    return slice_compare(((const struct directory_entry *)a)->name,
-                         ((const struct directory_entry *)b)->name);
 }
 
 static void search_entries(struct search *search, const struct place *place,
@@ -239,6 +203,7 @@ static void search_entries(struct search *search, const struct place *place,
 static void match_entries(struct search *search, const struct place *place,
                           const struct directory *directory) {
     const struct glob *glob = place->glob;
+    assert(place->part < glob->count);
     struct slice part = glob->parts[place->part];
     bool deep = glob_is_deep(part);
     bool last = place->part + 1 == glob->count;
@@ -275,24 +240,21 @@ static void take_path(struct search *search, struct slice path, uint32_t depth) 
     if (S_ISREG(about.st_mode) || stream)
         add_file(search, file);
     else
-        found_note_add(search->list, path, "not read: it is neither a file nor a directory");
+        found_note_add(search->list, false, path, "not read: it is neither a file nor a directory");
 }
 
 static void add_directory(struct found_list *list, struct slice path) {
-    if (list->directory_count == list->directory_capacity) {
-        list->directory_capacity =
-            list->directory_capacity == 0 ? 64 : list->directory_capacity * 2;
-        list->directories =
-            memory_resize(list->directories, list->directory_capacity * sizeof *list->directories);
-    }
+    list->directories = memory_room(list->directories, &list->directory_capacity,
+                                    list->directory_count, sizeof *list->directories);
     list->directories[list->directory_count++] = path;
 }
 
 // Where a file that the include list names is, or would be.
 static void add_parent(struct found_list *list, struct slice path) {
-    const char *slash = memrchr(path.data, '/', path.size);
-    size_t size = slash == NULL ? 0 : slash == path.data ? 1 : (size_t)(slash - path.data);
-    add_directory(list, arena_copy(&list->arena, (struct slice){path.data, size}));
+    struct slice directory = path_directory(path);
+    if (directory.size > 1)
+        directory.size--; // the slash
+    add_directory(list, arena_copy(&list->arena, directory));
 }
 
 static void look_into(struct search *search, const struct place *place) {
@@ -300,18 +262,19 @@ static void look_into(struct search *search, const struct place *place) {
     struct error error;
     if (directory_open(&directory, place->path.data, &error) != STATUS_OK) {
         if (error.status != STATUS_NOT_FOUND)
-            found_note_add(search->list, place->path, "%s", error.message);
+            found_note_add(search->list, false, place->path, "%s", error.message);
         return;
     }
     if (first_visit(search, &directory, place)) {
         add_directory(search->list, place->path);
         arena_reset(&search->list->scratch);
+        assert(search->list->entries <= FIND_ENTRIES_MAX);
         uint64_t left = FIND_ENTRIES_MAX - search->list->entries;
         directory_read(&directory, place->path.data, left, &search->list->scratch);
         search->list->entries += directory.count;
         search->cut = search->cut || directory.cut;
         if (directory.count > 1)
-            qsort(directory.entries, directory.count, sizeof *directory.entries, compare_entries);
+            qsort(directory.entries, directory.count, sizeof *directory.entries, compare_by_slice);
         if (place->glob == NULL)
             search_entries(search, place, &directory);
         else
@@ -321,9 +284,10 @@ static void look_into(struct search *search, const struct place *place) {
 }
 
 static void step(struct search *search, struct place place) {
+    assert(place.glob == NULL || place.part <= place.glob->count);
     const struct glob *glob = place.glob;
     if (place.depth > FIND_DEPTH_MAX) {
-        found_note_add(search->list, place.path, "not searched: it lies more than %d deep",
+        found_note_add(search->list, false, place.path, "not searched: it lies more than %d deep",
                        FIND_DEPTH_MAX);
         return;
     }
@@ -384,23 +348,22 @@ static void search_entry(struct search *search, uint32_t index) {
     } else if (glob_has_wildcard(text)) {
         search_pattern(search, &search->finder->include_globs[index]);
         if (!search->matched)
-            found_missing_add(list, text, "matches nothing");
+            found_note_add(list, true, text, "matches nothing");
     } else {
-        char why[128];
-        snprintf(why, sizeof why, "cannot be read: %s", strerror(os_error));
-        found_missing_add(list, text, why);
+        found_note_add(list, true, text, "cannot be read: %s", strerror(os_error));
     }
 }
 
 // -- all of it ----------------------------------------------------------------------------------
 
 static void note_parts(struct search *search) {
+    assert(search->parts_count > 0 && search->first_parts.data != NULL);
     uint32_t more = search->parts_count - 1;
     char others[64] = "";
     if (more > 0)
         snprintf(others, sizeof others, " and %u more sink%s or dump%s", more, more == 1 ? "" : "s",
                  more == 1 ? "" : "s");
-    found_note_add(search->list, search->first_parts,
+    found_note_add(search->list, false, search->first_parts,
                    "the manifests and reports of this%s are not read: they hold no events",
                    more > 0 ? others : " sink or dump");
 }
@@ -410,13 +373,13 @@ static void note_limits(struct search *search) {
     if (search->parts_count > 0)
         note_parts(search);
     if (search->cut)
-        found_note_add(list, SLICE("include"),
+        found_note_add(list, false, SLICE("include"),
                        "the search stopped after %d directory entries: name fewer or deeper "
                        "directories",
                        FIND_ENTRIES_MAX);
     uint32_t max = search->finder->max_sources;
     if (list->count > max) {
-        found_note_add(list, SLICE("include"),
+        found_note_add(list, false, SLICE("include"),
                        "%u files beyond max_sources (%u) are not read, the first of them %s",
                        list->count - max, max, list->files[max].path.data);
         list->count = max;
@@ -432,6 +395,7 @@ void file_find(const struct file_finder *finder, struct found_list *list) {
         search_entry(&search, i);
     memory_give(search.places);
     memory_give(search.visits);
+    hash_index_release(&search.seen);
     found_list_order(list);
     note_limits(&search);
 }

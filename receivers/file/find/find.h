@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files does a receiver read, out of its include and exclude lists?
+// Finds the files that a receiver reads, by its include and exclude lists.
 //
 // An entry of `include` is a file, a directory or a pattern; a path that exists is taken literally
 // even when it holds wildcards. Directories are searched to the bottom, by rules: of a telemetry
@@ -9,10 +9,9 @@
 // once.
 #pragma once
 
+#include "base/file_identity.h"
 #include "config/option.h"
 #include "receivers/file/find/glob.h"
-
-#include <sys/types.h>
 
 enum found_role {
     FOUND_FILE,
@@ -25,8 +24,7 @@ enum found_role {
 struct found_file {
     struct slice path; // as it was named or found, with a terminating zero
     enum found_role role;
-    dev_t device;
-    ino_t inode;
+    struct file_identity identity; // of standard input none
     uint64_t size;
 };
 
@@ -49,9 +47,7 @@ struct file_finder {
     struct glob_list *exclude_globs; // [exclude_count]
     uint32_t exclude_count;
     uint32_t max_sources;
-    bool has_skip; // a file that is never input: the receiver's own quarantine
-    dev_t skip_device;
-    ino_t skip_inode;
+    struct file_identity skip; // a file that is never input: the receiver's own quarantine
 };
 
 // What one search found. Its memory is kept from search to search.
@@ -71,11 +67,10 @@ struct found_list {
 
 void found_list_init(struct found_list *list);
 void found_list_release(struct found_list *list);
-// Appends a note to the list; the text is copied. Dropped when the list is full.
-void found_note_add(struct found_list *list, struct slice path, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-// The same for an entry of `include` that nothing is there for; it has room of its own.
-void found_missing_add(struct found_list *list, struct slice path, const char *why);
+// Appends a note to the list; the text is copied. Dropped when the list is full. `missing`: an
+// entry of `include` that nothing is there for; such notes have room of their own.
+void found_note_add(struct found_list *list, bool missing, struct slice path, const char *format,
+                    ...) PRINTF_LIKE(4, 5);
 // Sorts the files by path and leaves out further names of the same file, with a note.
 void found_list_order(struct found_list *list);
 // Starts anew with what is there now.

@@ -6,9 +6,10 @@
 #include "receivers/file/find/find.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
 
+#include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 void found_list_init(struct found_list *list) {
@@ -26,49 +27,30 @@ void found_list_release(struct found_list *list) {
     list->directories = NULL;
 }
 
-void found_note_add(struct found_list *list, struct slice path, const char *format, ...) {
-    if (list->note_count >= FIND_NOTES_MAX)
+void found_note_add(struct found_list *list, bool missing, struct slice path, const char *format,
+                    ...) {
+    uint32_t max = missing ? 2 * FIND_NOTES_MAX : FIND_NOTES_MAX;
+    assert(max <= sizeof list->notes / sizeof list->notes[0]);
+    if (list->note_count >= max)
         return;
-    char text[1024];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    struct slice text = slice_of(arena_format_list(&list->arena, format, arguments));
     va_end(arguments);
-    list->notes[list->note_count++] = (struct found_note){
-        .path = arena_copy(&list->arena, path), .text = arena_copy(&list->arena, slice_of(text))};
-}
-
-void found_missing_add(struct found_list *list, struct slice path, const char *why) {
-    if (list->note_count == sizeof list->notes / sizeof list->notes[0])
-        return;
     list->notes[list->note_count++] =
-        (struct found_note){.path = arena_copy(&list->arena, path),
-                            .text = arena_copy(&list->arena, slice_of(why)),
-                            .missing = true};
-}
-
-static int compare_paths(const void *a, const void *b) {
-    return slice_compare(((const struct found_file *)a)->path,
-                         ((const struct found_file *)b)->path);
+        (struct found_note){arena_copy(&list->arena, path), text, missing};
 }
 
 static int compare_identities(const void *a, const void *b) {
     const struct found_file *x = *(const struct found_file *const *)a;
     const struct found_file *y = *(const struct found_file *const *)b;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    if (x->inode != y->inode)
-        return x->inode < y->inode ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
-static bool same_file(const struct found_file *a, const struct found_file *b) {
-    return a->device == b->device && a->inode == b->inode && a->role != FOUND_STANDARD_INPUT &&
-           b->role != FOUND_STANDARD_INPUT;
+    return COMPARE_KEYS(COMPARE(x->identity.device, y->identity.device),
+                        COMPARE(x->identity.inode, y->identity.inode), COMPARE(x, y));
 }
 
 // Files are sorted by path; of several names of one file the first stays.
 static void remove_doubles(struct found_list *list) {
+    assert(list->count > 0);
     struct found_file **order = memory_take(list->count * sizeof(struct found_file *));
     for (uint32_t i = 0; i < list->count; i++)
         order[i] = &list->files[i];
@@ -76,22 +58,19 @@ static void remove_doubles(struct found_list *list) {
     bool *twice = memory_zero(list->count, sizeof *twice);
     const struct found_file *kept = list->count > 0 ? order[0] : NULL;
     for (uint32_t i = 1; i < list->count; i++) {
-        bool standard_input =
-            order[i]->role == FOUND_STANDARD_INPUT && kept->role == FOUND_STANDARD_INPUT;
-        if (!same_file(order[i], kept) && !standard_input) {
+        if (!file_identity_equal(order[i]->identity, kept->identity)) {
             kept = order[i];
             continue;
         }
         twice[order[i] - list->files] = true;
         if (!slice_equal(order[i]->path, kept->path))
-            found_note_add(list, order[i]->path, "is the same file as %s and read once",
+            found_note_add(list, false, order[i]->path, "is the same file as %s and read once",
                            kept->path.data);
     }
     uint32_t count = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
+    for (uint32_t i = 0; i < list->count; i++)
         if (!twice[i])
             list->files[count++] = list->files[i];
-    }
     list->count = count;
     memory_give(twice);
     memory_give(order);
@@ -100,6 +79,6 @@ static void remove_doubles(struct found_list *list) {
 void found_list_order(struct found_list *list) {
     if (list->count < 2)
         return;
-    qsort(list->files, list->count, sizeof *list->files, compare_paths);
+    qsort(list->files, list->count, sizeof *list->files, compare_by_slice);
     remove_doubles(list);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a path fit a pattern?
+// Compares paths with patterns.
 //
 // Braces are resolved first into plain patterns, each cut at its slashes. A name is matched by
 // going back to the last `*` when something does not fit, a path by going back to the last `**`:
 // both are enough, since what an earlier one could still take, the later one can take as well. Cost
 // is at most the product of the lengths; no recursion.
 #include "receivers/file/find/glob.h"
+
+#include <assert.h>
 
 bool glob_has_wildcard(struct slice text) {
     for (size_t i = 0; i < text.size; i++) {
@@ -38,6 +40,7 @@ static unsigned char bracket_byte(struct slice part, size_t *at) {
 }
 
 static bool bracket_match(struct slice part, size_t at, unsigned char byte) {
+    assert(part.data[at] == '[' && bracket_end(part, at) > 0); // glob_parse has seen to it
     size_t close = bracket_end(part, at) - 1;
     at++;
     bool inverted = part.data[at] == '!' || part.data[at] == '^';
@@ -57,6 +60,7 @@ static bool bracket_match(struct slice part, size_t at, unsigned char byte) {
 
 // Whether the single element at `*at` takes `byte`; moves past the element when it does.
 static bool element_match(struct slice part, size_t *at, char byte) {
+    assert(*at < part.size);
     switch (part.data[*at]) {
     case '?':
         ++*at;
@@ -199,6 +203,7 @@ struct text_stack {
 // Replaces `text` on the stack by one text for each alternative, the first on top.
 static bool push_alternatives(struct text_stack *stack, struct slice text, size_t open,
                               size_t close, struct arena *arena) {
+    assert(open < close && close < text.size);
     uint32_t first = stack->count;
     for (size_t at = open + 1; at <= close;) {
         size_t end = alternative_end(text, at, close);

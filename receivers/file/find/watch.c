@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changed in these directories?
-//
-// One inotify descriptor; a table from its numbers to paths and a hash the other way. Bound: 65,536
-// directories, one path each.
+// One inotify descriptor; a table from its numbers to paths and an index the other way. Bound:
+// 65,536 directories, one path each.
 #include "receivers/file/find/watch.h"
 
 #include "base/hash/hash.h"
@@ -13,8 +11,6 @@
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <unistd.h>
-
-enum { WATCH_SLOTS_FIRST = 64 };
 
 static const uint32_t watch_mask = IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE |
                                    IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF |
@@ -32,35 +28,16 @@ void file_watch_close(struct file_watch *watch) {
     for (uint32_t i = 0; i < watch->count; i++)
         memory_give(watch->directories[i].path);
     memory_give(watch->directories);
-    memory_give(watch->slots);
+    hash_index_release(&watch->by_path);
     *watch = (struct file_watch){.descriptor = -1};
 }
 
-// The slot of the path, or the empty one where it belongs.
-static uint32_t *find_slot(struct file_watch *watch, struct slice path, uint64_t hash) {
-    uint32_t mask = watch->slot_count - 1;
-    for (uint32_t at = (uint32_t)hash & mask;; at = (at + 1) & mask) {
-        uint32_t *slot = &watch->slots[at];
-        if (*slot == 0)
-            return slot;
-        const struct watched_directory *directory = &watch->directories[*slot - 1];
-        if (directory->hash == hash && directory->path != NULL &&
-            slice_equal(slice_of(directory->path), path))
-            return slot;
-    }
-}
-
-static void rebuild_slots(struct file_watch *watch) {
-    memory_give(watch->slots);
-    watch->slot_count = WATCH_SLOTS_FIRST;
-    while (watch->slot_count < (watch->count + 1) * 4)
-        watch->slot_count *= 2;
-    watch->slots = memory_zero(watch->slot_count, sizeof *watch->slots);
-    for (uint32_t i = 0; i < watch->count; i++) {
-        const struct watched_directory *directory = &watch->directories[i];
-        if (directory->path != NULL)
-            *find_slot(watch, slice_of(directory->path), directory->hash) = i + 1;
-    }
+static bool is_watched(const struct file_watch *watch, struct slice path) {
+    uint32_t probe = 0, at;
+    while ((at = hash_index_next(&watch->by_path, hash_slice(path), &probe)) != HASH_INDEX_NONE)
+        if (slice_equal(slice_of(watch->directories[at].path), path))
+            return true;
+    return false;
 }
 
 static struct watched_directory *directory_of_number(struct file_watch *watch, int number) {
@@ -78,13 +55,7 @@ static struct watched_directory *directory_of_number(struct file_watch *watch, i
 }
 
 bool file_watch_directory(struct file_watch *watch, struct slice path) {
-    if (watch->descriptor < 0)
-        return false;
-    if (watch->slot_count < (watch->count + 1) * 2)
-        rebuild_slots(watch);
-    uint64_t hash = hash_slice(path);
-    uint32_t *slot = find_slot(watch, path, hash);
-    if (*slot != 0)
+    if (watch->descriptor < 0 || is_watched(watch, path))
         return false;
     if (watch->count == WATCH_MAX) {
         watch->failed_error = ENOSPC;
@@ -100,27 +71,27 @@ bool file_watch_directory(struct file_watch *watch, struct slice path) {
         memory_give(text);
         return false;
     }
-    if (watch->count == watch->capacity) {
-        watch->capacity = watch->capacity == 0 ? 16 : watch->capacity * 2;
-        watch->directories =
-            memory_resize(watch->directories, watch->capacity * sizeof *watch->directories);
-    }
-    watch->directories[watch->count++] = (struct watched_directory){number, hash, text};
-    *slot = watch->count;
+    watch->directories =
+        memory_room(watch->directories, &watch->capacity, watch->count, sizeof *watch->directories);
+    hash_index_add(&watch->by_path, hash_slice(path), watch->count);
+    watch->directories[watch->count++] = (struct watched_directory){number, text};
     return true;
 }
 
 static void forget(struct file_watch *watch, int number) {
+    assert(watch->count <= WATCH_MAX);
     struct watched_directory *directory = directory_of_number(watch, number);
     if (directory == NULL)
         return;
+    hash_index_remove(&watch->by_path, hash_slice(slice_of(directory->path)),
+                      (uint32_t)(directory - watch->directories));
     memory_give(directory->path);
     directory->path = NULL;
-    rebuild_slots(watch);
 }
 
 static void set_path(struct file_watch *watch, const struct watched_directory *directory,
                      const struct inotify_event *told, struct watch_event *event) {
+    assert(directory->path != NULL);
     const char *name = told->len > 0 ? told->name : "";
     size_t size = strlen(directory->path);
     const char *slash = size == 0 || directory->path[size - 1] == '/' || name[0] == '\0' ? "" : "/";
@@ -158,16 +129,12 @@ bool file_watch_next(struct file_watch *watch, struct watch_event *event) {
         watch->event_at += sizeof told + told.len;
         assert(watch->event_at <= watch->event_end);
         *event = (struct watch_event){.kind = kind_of(told.mask), .cookie = told.cookie};
-        if ((told.mask & IN_Q_OVERFLOW) != 0) {
-            event->kind = WATCH_LOST;
-            event->path = SLICE("");
-            return true;
-        }
-        if ((told.mask & (IN_IGNORED | IN_MOVE_SELF)) != 0) {
-            if ((told.mask & IN_MOVE_SELF) != 0)
-                inotify_rm_watch(watch->descriptor, told.wd);
+        if ((told.mask & IN_MOVE_SELF) != 0)
+            inotify_rm_watch(watch->descriptor, told.wd);
+        if ((told.mask & (IN_IGNORED | IN_MOVE_SELF)) != 0)
             forget(watch, told.wd);
-            event->kind = WATCH_NAMES;
+        if ((told.mask & (IN_Q_OVERFLOW | IN_IGNORED | IN_MOVE_SELF)) != 0) {
+            event->kind = (told.mask & IN_Q_OVERFLOW) != 0 ? WATCH_LOST : WATCH_NAMES;
             event->path = SLICE("");
             return true;
         }

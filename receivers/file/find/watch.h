@@ -5,6 +5,7 @@
 // owner's polling finds the change later.
 #pragma once
 
+#include "base/hash/hash_index.h"
 #include "base/slice.h"
 
 #include <stdint.h>
@@ -27,7 +28,6 @@ struct watch_event {
 
 struct watched_directory {
     int number;
-    uint64_t hash;
     char *path; // NULL: no longer watched
 };
 
@@ -37,8 +37,7 @@ struct file_watch {
     struct watched_directory *directories;
     uint32_t count;
     uint32_t capacity;
-    uint32_t *slots; // by hash of the path; index + 1
-    uint32_t slot_count;
+    struct hash_index by_path;
     char path[WATCH_PATH_MAX];
     _Alignas(8) char events[16 << 10];
     size_t event_at;

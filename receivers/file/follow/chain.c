@@ -7,8 +7,11 @@
 // file whose name holds digits, once a search.
 #include "receivers/file/follow/chain.h"
 
+#include "base/text/cut.h"
 #include "receivers/file/find/directory.h"
+#include "receivers/file/find/path.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -19,16 +22,12 @@ enum {
 
 // -- names --------------------------------------------------------------------------------------
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 // How long the number or date at the start of `text` is, 0 when none is there; its digits.
 static size_t stamp_size(struct slice text, size_t *digits) {
     size_t size = 0;
     *digits = 0;
     for (; size < text.size; size++) {
-        bool digit = is_digit(text.data[size]);
+        bool digit = text_is_digit(text.data[size]);
         if (!digit && (size == 0 || memchr("-_T:", text.data[size], 4) == NULL))
             break;
         *digits += digit;
@@ -46,31 +45,20 @@ static bool without_stamp(struct slice name, size_t at, char out[NAME_MAX_BYTES]
     bool numbered = name.data[at] == '.' && rest == 0 && digits == stamp;
     if (stamp == 0 || (!dated && !numbered) || (rest > 0 && name.data[at + 1 + stamp] != '.'))
         return false;
+    assert(at + rest < NAME_MAX_BYTES);
     memcpy(out, name.data, at);
     memcpy(out + at, name.data + at + 1 + stamp, rest);
     *size = at + rest;
     return true;
 }
 
-static size_t name_start(struct slice path) {
-    const char *slash = path.size == 0 ? NULL : memrchr(path.data, '/', path.size);
-    return slash == NULL ? 0 : (size_t)(slash + 1 - path.data);
-}
-
-static struct slice without_gzip(struct slice path) {
-    struct slice end = SLICE(".gz");
-    if (path.size > end.size && memcmp(path.data + path.size - end.size, end.data, end.size) == 0)
-        path.size -= end.size;
-    return path;
-}
-
 // The next name that `older` may have had before it was rotated; `*at` begins at 0. False when
 // there is none any more.
 static bool next_base(struct slice older, size_t *at, char out[NAME_MAX_BYTES], size_t *size) {
-    older = without_gzip(older);
+    older = name_without_gzip(older);
     if (older.size >= NAME_MAX_BYTES)
         return false;
-    size_t start = name_start(older) + 1; // a name does not begin with its stamp
+    size_t start = path_directory(older).size + 1; // a name does not begin with its stamp
     for (*at = *at < start ? start : *at; *at < older.size;) {
         size_t here = (*at)++;
         if ((older.data[here] == '.' || older.data[here] == '-') &&
@@ -96,33 +84,36 @@ static bool can_follow(const struct tracked_file *file, const struct tracked_fil
            next->stream.source != file->stream.source;
 }
 
+static bool link_path(const struct track_table *table, struct tracked_file *file,
+                      struct slice path) {
+    struct tracked_file *next = track_find_path(table, path);
+    bool right = can_follow(file, next);
+    assert(!right || next != file);
+    if (right)
+        file->successor = next;
+    return right;
+}
+
 void chain_link_rotated(const struct track_table *table, struct tracked_file *file) {
-    if (file->was_at != NULL) {
-        struct tracked_file *next = track_find_path(table, slice_of(file->was_at));
-        if (can_follow(file, next)) {
-            file->successor = next;
-            return;
-        }
-    }
+    if (file->was_at != NULL && link_path(table, file, slice_of(file->was_at)))
+        return;
     char base[NAME_MAX_BYTES];
     size_t at = 0, size = 0;
-    while (file->successor == NULL && next_base(slice_of(file->path), &at, base, &size)) {
-        struct tracked_file *next = track_find_path(table, (struct slice){base, size});
-        if (can_follow(file, next))
-            file->successor = next;
-    }
+    while (file->successor == NULL && next_base(slice_of(file->path), &at, base, &size))
+        (void)link_path(table, file, (struct slice){base, size});
 }
 
 // The segment of the same sink with the next higher number, out of a sorted list.
 static const struct found_file *next_segment(const struct found_list *found, uint32_t index) {
+    assert(index < found->count);
     struct slice path = found->files[index].path;
-    size_t directory = name_start(path);
+    struct slice directory = path_directory(path);
     uint32_t own, number;
     if (!directory_segment_number(path, &own))
         return NULL;
     for (uint32_t i = index + 1; i < found->count; i++) {
         struct slice other = found->files[i].path;
-        if (name_start(other) != directory || memcmp(other.data, path.data, directory) != 0)
+        if (!slice_equal(path_directory(other), directory))
             return NULL;
         if (directory_segment_number(other, &number) && number > own)
             return &found->files[i];
@@ -139,9 +130,8 @@ void chain_link(struct track_table *table, const struct found_list *found) {
         const struct found_file *next = next_segment(found, i);
         if (next == NULL)
             continue;
-        struct tracked_file *file =
-            track_find(table, found->files[i].device, found->files[i].inode);
-        struct tracked_file *segment = track_find(table, next->device, next->inode);
+        struct tracked_file *file = track_find(table, found->files[i].identity);
+        struct tracked_file *segment = track_find(table, next->identity);
         if (file != NULL && can_follow(file, segment))
             file->successor = segment;
     }
@@ -150,18 +140,11 @@ void chain_link(struct track_table *table, const struct found_list *found) {
 // -- being over ---------------------------------------------------------------------------------
 
 static bool is_read(const struct tracked_file *file) {
-    switch (file->state) {
-    case TRACK_LINES:
-        return !file->changed && file->scanned >= file->seen_bytes;
-    case TRACK_DOCUMENT:
+    if (file->state == TRACK_LINES)
+        return !file->changed && file->scanned >= file->seen.bytes;
+    if (file->state == TRACK_DOCUMENT)
         return !file->changed && file->items > 0 && !file->unfinished;
-    case TRACK_IGNORED:
-        return true;
-    case TRACK_UNDECIDED:
-    case TRACK_GZIP:
-        break;
-    }
-    return false;
+    return file->state == TRACK_IGNORED;
 }
 
 // Whether anything was read of what comes after. A file in between may have stayed empty: its

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files are over because another one goes on where they end: the segments of a telemetry
-// sink before its last, and what log rotation put aside.
+// Tells which files are over because another one goes on where they end: the segments of a
+// telemetry sink before its last, and what log rotation put aside.
 //
 // Such a file is complete once it was read to its end, and must not hold back what is judged until
 // it counts as silent. A line that comes all the same is read like any other.

@@ -1,112 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost: a copy of some words a record; names are made once a file.
+// Makes, finds and gives up the places of followed files. Names are made once a file.
 #include "receivers/file/follow/place.h"
 
-#include "base/hash/hash.h"
 #include "base/memory.h"
+#include "pipeline/component/feed.h"
 
+#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-enum { DETAIL_OFFSET, DETAIL_INODE, DETAIL_HEAD, DETAIL_MARK, DETAIL_SIZES, GENERATION_SHIFT = 40 };
-
-static const uint64_t RECORDS_MASK = (UINT64_C(1) << GENERATION_SHIFT) - 1;
-
-struct place place_read(const struct source_position *position) {
-    uint64_t sizes = position->detail[DETAIL_SIZES];
-    struct place place = {
-        .generation = position->number >> GENERATION_SHIFT,
-        .records = position->number & RECORDS_MASK,
-        .offset = position->detail[DETAIL_OFFSET],
-        .inode = position->detail[DETAIL_INODE],
-        .head = {position->detail[DETAIL_HEAD], (uint32_t)(sizes & 0xffff)},
-        .mark = {position->detail[DETAIL_MARK], (uint32_t)(sizes >> 16 & 0xffff)},
-        .kind = (enum place_kind)(sizes >> 32 & 0xff),
-    };
-    place.items_hash = place.kind == PLACE_DOCUMENT ? place.mark.hash : 0;
-    return place;
-}
-
-static int compare_inodes(const void *left, const void *right) {
-    const struct restored_place *a = left;
-    const struct restored_place *b = right;
-    return (a->inode > b->inode) - (a->inode < b->inode);
-}
-
-static void add_former(struct restored_places *places, struct source *source) {
-    uint32_t count = places->former_count++;
-    if ((count & (count - 1)) == 0)
-        places->formers =
-            memory_resize(places->formers, (count == 0 ? 1 : count * 2) * sizeof(struct source *));
-    places->formers[count] = source;
+static uint64_t inode_hash(uint64_t inode) {
+    return file_identity_hash((struct file_identity){.inode = inode});
 }
 
 struct restored_places places_restored(struct feed *feed) {
     struct restored_places places = {0};
-    uint32_t capacity = 0;
     struct source *source;
     for (uint32_t i = 0; (source = feed_restored_source(feed, i)) != NULL; i++) {
-        struct source_position position = feed_source_restored(source);
-        if (feed_source_path(source).data[0] != PLACE_MARK || position.number == 0)
+        struct source_position at = feed_source_restored(source);
+        if (feed_source_path(source).data[0] != PLACE_MARK || at.number == 0)
             continue;
-        struct place place = place_read(&position);
-        if (place.kind == PLACE_FORMER) {
-            add_former(&places, source);
-            continue;
-        }
-        if (places.count == capacity) {
-            capacity = capacity == 0 ? 16 : capacity * 2;
-            places.items = memory_resize(places.items, capacity * sizeof *places.items);
-        }
-        places.items[places.count++] = (struct restored_place){place.inode, source};
+        struct position position = position_read(&at);
+        bool former = position.kind == POSITION_FORMER;
+        if (!former)
+            hash_index_add(&places.by_inode, inode_hash(position.inode), places.count);
+        places.items =
+            memory_room(places.items, &places.capacity, places.count, sizeof *places.items);
+        places.items[places.count++] = (struct restored_place){position.inode, source, former};
     }
-    if (places.count > 1)
-        qsort(places.items, places.count, sizeof *places.items, compare_inodes);
     return places;
 }
 
 void places_release(struct restored_places *places) {
     memory_give(places->items);
-    memory_give(places->formers);
+    hash_index_release(&places->by_inode);
     *places = (struct restored_places){0};
 }
 
 struct slice place_path(const struct source *place) {
     struct slice name = feed_source_path(place);
+    assert(name.size > 0 && name.data[0] == PLACE_MARK);
     const char *mark = memchr(name.data + 1, PLACE_MARK, name.size - 1);
     if (mark == NULL)
         return (struct slice){name.data, 0};
     return (struct slice){mark + 1, (size_t)(name.data + name.size - mark - 1)};
 }
 
-static void remember(struct track_table *table, struct slice path, const struct place *known,
-                     struct source *place) {
-    char *text = memory_copy_text(path.data, path.size);
-    track_remember(table, &(struct track_former){.path = text,
-                                                 .head = known->head,
-                                                 .mark = known->mark,
-                                                 .offset = known->offset,
-                                                 .lines = known->records,
-                                                 .place = place});
-    memory_give(text);
+// Lines of a file that can be known again.
+static bool is_worth_keeping(const struct position *position) {
+    return position->kind == POSITION_LINES && position->done.offset > 0 &&
+           position->done.head.size > 0;
+}
+
+static void remember(struct track_table *table, const struct restored_place *place) {
+    struct source_position at = feed_source_restored(place->source);
+    struct position position = position_read(&at);
+    // The file of one that is not over may only be away for a while: its place stays.
+    if (place->former || is_worth_keeping(&position))
+        track_remember(table, place_path(place->source), &position.done,
+                       place->former ? place->source : NULL);
 }
 
 void places_remember(const struct restored_places *known, struct track_table *table) {
-    for (uint32_t i = 0; i < known->former_count; i++) {
-        struct source_position position = feed_source_restored(known->formers[i]);
-        struct place place = place_read(&position);
-        remember(table, place_path(known->formers[i]), &place, known->formers[i]);
-    }
-    for (uint32_t i = 0; i < known->count; i++) {
-        const struct source *source = known->items[i].source;
-        if (source == NULL)
-            continue;
-        // Its file may only be away for a while: the place stays.
-        struct source_position position = feed_source_restored(source);
-        struct place place = place_read(&position);
-        if (place.kind == PLACE_LINES && place.offset > 0 && place.head.size > 0)
-            remember(table, place_path(source), &place, NULL);
-    }
+    // What was over first: it is the older.
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < known->count; i++)
+            if (known->items[i].former == (pass == 0) && known->items[i].source != NULL)
+                remember(table, &known->items[i]);
 }
 
 // -- the place of a file ------------------------------------------------------------------------
@@ -130,100 +89,73 @@ static struct source *make_place(const struct track_table *table, const struct t
         char number[16] = "";
         if (n > 0)
             snprintf(number, sizeof number, ".%u", n);
-        int used = snprintf(name, size, "%c%llu%s%c%s", PLACE_MARK, (unsigned long long)file->inode,
-                            number, PLACE_MARK, file->path);
+        int used =
+            snprintf(name, size, "%c%llu%s%c%s", PLACE_MARK,
+                     (unsigned long long)file->identity.inode, number, PLACE_MARK, file->path);
         place = feed_place(table->feed, (struct slice){name, (size_t)used});
     }
     memory_give(name);
     return place;
 }
 
+static struct restored_place *find_restored(const struct restored_places *known, uint64_t inode) {
+    uint32_t probe = 0, at;
+    while ((at = hash_index_next(&known->by_inode, inode_hash(inode), &probe)) != HASH_INDEX_NONE)
+        if (known->items[at].inode == inode && known->items[at].source != NULL)
+            return &known->items[at];
+    return NULL;
+}
+
 void place_open(struct track_table *table, struct restored_places *known,
                 struct tracked_file *file) {
-    struct restored_place key = {file->inode, NULL};
-    struct restored_place *found =
-        known->count == 0 ? NULL
-                          : bsearch(&key, known->items, known->count, sizeof key, compare_inodes);
-    if (found != NULL && found->source != NULL) {
+    assert(file->stream.place == NULL && file->stream.source != NULL);
+    struct source_position at = {0};
+    struct restored_place *found = find_restored(known, file->identity.inode);
+    if (found != NULL) {
         // It is the file's from here on, and forgotten with it: another file with this inode, a
         // later one, does not get it.
-        file->stream.place = found->source;
+        at = feed_source_restored(found->source);
+        stream_begin(&file->stream, found->source, &at, file->identity.inode);
         found->source = NULL;
     }
-    if (file->stream.place != NULL)
-        file->stream.at = feed_source_restored(file->stream.place);
-    file->restored = place_read(&file->stream.at);
+    file->restored = position_read(&at);
     file->stream.generation = file->restored.generation;
-    file->stream.at.detail[DETAIL_INODE] = file->inode;
     place_renew(table, file);
+    assert(file->stream.place != NULL);
 }
 
 void place_renew(struct track_table *table, struct tracked_file *file) {
-    if (file->stream.place != NULL)
-        return;
-    file->stream.place = make_place(table, file);
-    file->stream.at = (struct source_position){0};
-    file->stream.at.detail[DETAIL_INODE] = file->inode;
+    if (file->stream.place == NULL)
+        stream_begin(&file->stream, make_place(table, file), &(struct source_position){0},
+                     file->identity.inode);
+    assert(file->stream.place != NULL);
 }
 
 static void retire(struct track_table *table, struct tracked_file *file, struct slice path,
-                   const struct place *known) {
-    struct source_position *at = &file->stream.at;
-    if (at->number > 0) {
-        at->detail[DETAIL_OFFSET] = known->offset;
-        at->detail[DETAIL_HEAD] = known->head.hash;
-        at->detail[DETAIL_MARK] = known->mark.hash;
-        at->detail[DETAIL_SIZES] =
-            (uint64_t)PLACE_FORMER << 32 | (uint64_t)known->mark.size << 16 | known->head.size;
-        feed_source_reached(file->stream.place, at);
+                   const struct extent *done) {
+    struct record_stream *stream = &file->stream;
+    assert(stream->place != NULL);
+    if (stream->at.number > 0) {
+        struct record_stream former = *stream;
+        former.done = *done;
+        stream_describe(&former, POSITION_FORMER, true);
+        stream_tell(&former, done->offset);
     }
-    remember(table, path, known, file->stream.place);
-    file->stream.place = NULL;
+    track_remember(table, path, done, stream->place);
+    stream->place = NULL;
 }
 
 void place_retire(struct track_table *table, struct tracked_file *file) {
-    if (file->state != TRACK_LINES || file->offset == 0 || file->head.size == 0)
-        return;
-    struct place known = {.records = file->stream.position,
-                          .offset = file->offset,
-                          .head = file->head,
-                          .mark = file->mark};
-    retire(table, file, slice_of(file->path), &known);
+    if (file->stream.place != NULL)
+        feed_source_finish(table->feed, file->stream.place);
+    const struct extent *done = &file->stream.done;
+    if (file->state == TRACK_LINES && done->offset > 0 && done->head.size > 0)
+        retire(table, file, slice_of(file->path), done);
 }
 
 void place_retire_restored(struct track_table *table, struct tracked_file *file) {
-    const struct place *known = &file->restored;
-    if (known->kind == PLACE_LINES && known->offset > 0 && known->head.size > 0)
-        retire(table, file, place_path(file->stream.place), known);
-}
-
-void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark) {
-    struct source_position *at = &file->stream.at;
-    at->detail[DETAIL_HEAD] = file->head.hash;
-    if (kind != PLACE_DOCUMENT)
-        at->detail[DETAIL_MARK] = with_mark ? file->mark.hash : 0;
-    at->detail[DETAIL_SIZES] =
-        (uint64_t)kind << 32 | (uint64_t)(with_mark ? file->mark.size : 0) << 16 | file->head.size;
-}
-
-void place_begin_document(struct tracked_file *file, bool written_anew) {
-    file->stream.generation += written_anew;
-    place_describe(file, PLACE_DOCUMENT, false);
-    file->stream.at.detail[DETAIL_MARK] = HASH_START;
-}
-
-void place_reach(struct record_stream *stream, uint64_t position, uint64_t offset) {
-    uint64_t number = stream->generation << GENERATION_SHIFT | (position & RECORDS_MASK);
-    if (number < stream->at.number)
-        number = ++stream->generation << GENERATION_SHIFT | (position & RECORDS_MASK);
-    stream->at.number = number;
-    stream->at.detail[DETAIL_OFFSET] = offset;
-    feed_source_reached(stream->place, &stream->at);
-}
-
-void place_add_item(struct record_stream *stream, struct slice record) {
-    uint64_t *hash = &stream->at.detail[DETAIL_MARK];
-    *hash = hash_more(*hash, record.data, record.size);
+    if (is_worth_keeping(&file->restored))
+        retire(table, file, place_path(file->stream.place), &file->restored.done);
 }
 
 void place_forget(struct feed *feed, struct tracked_file *file) {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a file was read, in a form that outlives the process: told to the feed with every record,
-// given back after a restart.
+// The places of followed files in the feed: how far each was read, in a form that outlives the
+// process.
 //
-// Each tracked file has a place of its own in the feed, named after its inode and path, since a
-// path can stand for several files one after another. The number of a position is the generation
-// (how often the file began anew) and the line or item; its details say which bytes these were.
+// Each followed file has a place of its own, named after its inode and path, since a path can stand
+// for several files one after another.
 #pragma once
 
 #include "receivers/file/follow/track.h"
 
-struct restored_places {
-    struct restored_place *items; // by inode
-    uint32_t count;
-    struct source **formers; // of files and generations that were over
-    uint32_t former_count;
-};
-
+// What a restarted receiver knows of one file or generation.
 struct restored_place {
     uint64_t inode;
     struct source *source; // NULL once a file has it
+    bool former;           // it was over
 };
 
-// What a restarted receiver knows.
+struct restored_places {
+    struct restored_place *items;
+    uint32_t count;
+    uint32_t capacity;
+    struct hash_index by_inode; // those that were not over
+};
+
 struct restored_places places_restored(struct feed *feed);
 void places_release(struct restored_places *places);
 // Remembers, in the table, what was over already and the places that no file has: of what was
@@ -39,13 +39,5 @@ void place_retire(struct track_table *table, struct tracked_file *file);
 void place_retire_restored(struct track_table *table, struct tracked_file *file);
 // Another place for the file, when it has none.
 void place_renew(struct track_table *table, struct tracked_file *file);
-struct place place_read(const struct source_position *position);
-// Puts kind, head and mark into the details; lines are told with them from then on.
-void place_describe(struct tracked_file *file, enum place_kind kind, bool with_mark);
-// The items of a document are counted and hashed from the first again.
-void place_begin_document(struct tracked_file *file, bool written_anew);
-// Tells that everything up to this record is offered with what comes next.
-void place_reach(struct record_stream *stream, uint64_t position, uint64_t offset);
-void place_add_item(struct record_stream *stream, struct slice record);
 // The file is over: its place is no longer needed.
 void place_forget(struct feed *feed, struct tracked_file *file);

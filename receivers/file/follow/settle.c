@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is this document or gzip file whole, and what in it is new?
+// Finds out whether a document or gzip file is whole, and reads what in it is new.
 //
 // Two passes: the first only looks (does it end properly, how many records, are those that were
 // offered before still the same), the second offers. A document costs a hash and a count of memory,
@@ -7,16 +7,19 @@
 #include "receivers/file/follow/settle.h"
 
 #include "base/hash/hash.h"
-
+#include "receivers/decode/format.h"
 #include "receivers/decode/split.h"
 #include "receivers/file/follow/copy.h"
-#include "receivers/file/follow/place.h"
+#include "receivers/file/follow/lines.h"
+#include "receivers/file/input.h"
 
+#include <assert.h>
 #include <unistd.h>
 
 static bool attach(struct follower *follower, struct tracked_file *file) {
     struct error error;
-    follow_clear_window(follower);
+    assert(file->descriptor >= 0);
+    follower_clear(follower);
     if (lseek(file->descriptor, 0, SEEK_SET) != 0)
         return false;
     return file_input_attach(&follower->reader->input, file->descriptor, &error) == STATUS_OK;
@@ -38,7 +41,7 @@ static bool next_bytes(struct file_reader *reader) {
 static void read_again(struct follower *follower, struct tracked_file *file,
                        struct read_start start) {
     if (attach(follower, file)) {
-        file_read_open(follower->reader, &file->stream, start);
+        (void)file_read_open(follower->reader, &file->stream, start);
         file_input_close(&follower->reader->input);
     }
 }
@@ -72,12 +75,11 @@ static bool look_at_items(struct splitter *split, struct slice window, uint64_t 
 static void look_at_whole(struct follower *follower, uint64_t old_items,
                           struct document_look *look) {
     struct file_window *window = &follower->reader->window;
-    look->hash = HASH_START;
-    while (next_bytes(follower->reader)) {
+    do {
         struct slice bytes = window_rest(window);
         look->hash = hash_more(look->hash, bytes.data, bytes.size);
         window->start = window->end;
-    }
+    } while (next_bytes(follower->reader));
     look->items = 1;
     look->old_hash = old_items == 1 ? look->hash : 0;
     look->ended = true;
@@ -87,39 +89,33 @@ static void look_at_document(struct follower *follower, uint64_t old_items,
                              struct document_look *look) {
     struct file_reader *reader = follower->reader;
     struct file_window *window = &reader->window;
+    look->hash = HASH_START;
     if (look->layout == LAYOUT_WHOLE) {
         look_at_whole(follower, old_items, look);
         return;
     }
     struct splitter split;
     splitter_begin(&split, look->layout, reader->sink.record_max);
-    look->hash = HASH_START;
-    bool right = true;
-    while (right && next_bytes(reader)) {
+    bool right;
+    do {
         right = look_at_items(&split, window_rest(window), old_items, look);
         size_t used = right ? splitter_used(&split) : 0;
         window->start += used;
         splitter_drop(&split, used);
-    }
+    } while (right && next_bytes(reader));
     look->items = split.item;
     look->ended = !right || splitter_end(&split) == NULL;
 }
 
 // The layout by what is there now: a torn line can look like a document until more comes.
-static bool find_layout(struct follower *follower, struct tracked_file *file,
-                        struct document_look *look) {
-    if (!attach(follower, file))
-        return false;
-    struct file_reader *reader = follower->reader;
+static enum format_layout find_layout(struct file_reader *reader, struct slice path) {
     struct format_guess guess;
     bool more;
     do {
         more = next_bytes(reader);
-        guess = format_guess(window_rest(&reader->window), !more, reader->forced);
+        guess = format_guess(window_rest(&reader->window), !more, file_forced_format(reader, path));
     } while (!guess.decided);
-    file_input_close(&reader->input);
-    look->layout = guess.layout;
-    return true;
+    return guess.layout;
 }
 
 // A document that was replaced under its name goes on from what was offered of the old one.
@@ -137,28 +133,29 @@ static void take_over(struct follower *follower, struct tracked_file *file) {
 }
 
 static bool settle_document(struct follower *follower, struct tracked_file *file) {
-    struct document_look look = {.old_hash = 0};
-    if (!find_layout(follower, file, &look))
+    assert(file->state == TRACK_DOCUMENT);
+    if (!attach(follower, file))
         return false;
+    struct document_look look = {.layout = find_layout(follower->reader, slice_of(file->path))};
+    if (look.layout != LAYOUT_LINES) {
+        take_over(follower, file);
+        look_at_document(follower, file->items, &look);
+    }
+    file_input_close(&follower->reader->input);
     if (look.layout == LAYOUT_LINES) {
         file->state = TRACK_LINES;
         return true;
     }
-    if (!attach(follower, file))
-        return false;
-    take_over(follower, file);
-    look_at_document(follower, file->items, &look);
-    file_input_close(&follower->reader->input);
     file->unfinished = !look.ended;
     if (!look.ended && !follower->ending)
         return false;
     bool grown = file->items > 0 && look.items >= file->items && look.old_hash == file->items_hash;
     // A scrape is written anew all the time.
     if (file->items > 0 && !grown && look.layout != LAYOUT_WHOLE)
-        feed_note(follower->reader->sink.feed, slice_of(file->path),
-                  "it was written anew with other records and is read from its beginning");
+        follower_note(follower, file,
+                      "it was written anew with other records and is read from its beginning");
     if (!grown)
-        place_begin_document(file, file->items > 0);
+        stream_begin_document(&file->stream, file->items > 0);
     if (!file->from_end)
         read_again(follower, file, (struct read_start){.items = grown ? file->items : 0});
     file->from_end = false;
@@ -169,11 +166,10 @@ static bool settle_document(struct follower *follower, struct tracked_file *file
 
 // -- gzip ---------------------------------------------------------------------------------------
 
-// One candidate while the decompressed bytes go by.
-struct gzip_match {
-    struct copy_candidate candidate;
-    uint64_t head_hash;
-    uint64_t mark_hash;
+// The fingerprints of one candidate while the decompressed bytes go by.
+struct gzip_prints {
+    uint64_t head;
+    uint64_t tail;
 };
 
 // The hash over those of the bytes [at, at + size) that lie in [from, to).
@@ -189,136 +185,113 @@ static uint64_t hash_within(uint64_t hash, struct slice bytes, uint64_t at, uint
     return hash_more(hash, bytes.data + (from - at), (size_t)(to - from));
 }
 
-// Decompresses it all once. False when it breaks off.
-static bool look_at_gzip(struct file_reader *reader, struct gzip_match *matches, uint32_t count,
-                         uint64_t *size) {
+// Decompresses it all once, to see which candidates it holds. False when it breaks off.
+static bool look_at_gzip(struct file_reader *reader, struct copy_candidates *found) {
+    struct gzip_prints prints[COPY_CANDIDATES_MAX];
     uint64_t at = 0;
     struct file_window *window = &reader->window;
+    for (uint32_t i = 0; i < found->count; i++)
+        prints[i] = (struct gzip_prints){HASH_START, HASH_START};
     for (; next_bytes(reader); window->start = window->end) {
         struct slice bytes = window_rest(window);
-        for (uint32_t i = 0; i < count; i++) {
-            struct gzip_match *match = &matches[i];
-            const struct copy_candidate *candidate = &match->candidate;
-            match->head_hash = hash_within(match->head_hash, bytes, at, 0, candidate->head.size);
-            match->mark_hash =
-                hash_within(match->mark_hash, bytes, at, candidate->offset - candidate->mark.size,
-                            candidate->offset);
+        for (uint32_t i = 0; i < found->count; i++) {
+            const struct extent *done = &found->items[i].done;
+            assert(done->tail.size <= done->offset);
+            prints[i].head = hash_within(prints[i].head, bytes, at, 0, done->head.size);
+            prints[i].tail = hash_within(prints[i].tail, bytes, at, done->offset - done->tail.size,
+                                         done->offset);
         }
         at += bytes.size;
     }
-    *size = at;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct extent *done = &found->items[i].done;
+        found->items[i].is_held = done->offset <= at && prints[i].head == done->head.hash &&
+                                  prints[i].tail == done->tail.hash;
+    }
     return reader->input.trouble[0] == '\0';
 }
 
-static const struct gzip_match *best_match(const struct gzip_match *matches, uint32_t count,
-                                           uint64_t size) {
-    const struct gzip_match *best = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct copy_candidate *candidate = &matches[i].candidate;
-        if (candidate->offset <= size && matches[i].head_hash == candidate->head.hash &&
-            matches[i].mark_hash == candidate->mark.hash &&
-            (best == NULL || candidate->offset > best->candidate.offset))
-            best = &matches[i];
-    }
-    return best;
-}
-
 // The first bytes, decompressed, for telling whose copy it is.
-static size_t read_beginning(struct follower *follower, struct tracked_file *file,
-                             char beginning[TRACK_MARK_MAX]) {
+static struct slice read_beginning(struct follower *follower, struct tracked_file *file,
+                                   char beginning[FINGERPRINT_MAX]) {
+    struct slice bytes = {beginning, 0};
     if (!attach(follower, file))
-        return 0;
+        return bytes;
     struct file_window *window = &follower->reader->window;
-    while (window->end - window->start < TRACK_MARK_MAX && next_bytes(follower->reader))
+    while (window->end - window->start < FINGERPRINT_MAX && next_bytes(follower->reader))
         continue;
-    struct slice bytes = window_rest(window);
-    size_t size = bytes.size < TRACK_MARK_MAX ? bytes.size : TRACK_MARK_MAX;
-    if (size > 0)
-        memcpy(beginning, bytes.data, size);
+    struct slice rest = window_rest(window);
+    bytes.size = rest.size < FINGERPRINT_MAX ? rest.size : FINGERPRINT_MAX;
+    if (bytes.size > 0)
+        memcpy(beginning, rest.data, bytes.size);
     file_input_close(&follower->reader->input);
-    return size;
+    return bytes;
 }
 
 // Whose copy it may be. What is left of an original is read first, so that nothing is read twice.
 static void find_originals(struct follower *follower, struct tracked_file *file,
                            struct copy_candidates *found) {
-    char bytes[TRACK_MARK_MAX];
-    struct slice beginning = {bytes, read_beginning(follower, file, bytes)};
+    char bytes[FINGERPRINT_MAX];
+    struct slice beginning = read_beginning(follower, file, bytes);
     copy_find_candidates(follower->table, file, beginning, found);
     for (uint32_t i = 0; i < found->count; i++) {
         struct tracked_file *original = found->items[i].file;
-        if (original != NULL && !original->there) {
-            while (original->state == TRACK_LINES && follow_step(follower, original))
-                continue;
-        }
+        if (original != NULL && !original->there && original->state == TRACK_LINES)
+            (void)lines_read_rest(follower, original);
     }
     copy_find_candidates(follower->table, file, beginning, found);
     copy_note_more(follower, file, found);
 }
 
 static void settle_gzip(struct follower *follower, struct tracked_file *file) {
+    assert(file->state == TRACK_GZIP);
     struct copy_candidates found;
-    struct gzip_match matches[COPY_CANDIDATES_MAX];
     find_originals(follower, file, &found);
-    uint32_t count = found.count;
-    for (uint32_t i = 0; i < count; i++)
-        matches[i] = (struct gzip_match){found.items[i], HASH_START, HASH_START};
     if (!attach(follower, file))
         return;
-    uint64_t size = 0;
-    bool whole = look_at_gzip(follower->reader, matches, count, &size);
+    bool whole = look_at_gzip(follower->reader, &found);
     file_input_close(&follower->reader->input);
     file->unfinished = !whole;
     if (!whole && !follower->ending)
         return;
+    struct record_stream *stream = &file->stream;
     struct read_start start = {0, 0, 0};
-    if (file->restored.kind == PLACE_GZIP)
-        start =
-            (struct read_start){.bytes = file->restored.offset, .lines = file->restored.records};
-    const struct gzip_match *match = best_match(matches, count, size);
-    if (match != NULL && match->candidate.offset > start.bytes) {
-        start.bytes = match->candidate.offset;
-        start.lines = match->candidate.lines;
-        feed_note(follower->reader->sink.feed, slice_of(file->path),
-                  "it holds what was read before, up to line %llu, and is read on from there",
-                  (unsigned long long)start.lines);
-        copy_settle(follower->table, file, &match->candidate);
-        struct tracked_file *original = match->candidate.file;
-        if (original != NULL && !original->there) {
-            place_retire(follower->table, original);
-            original->over = true;
-        }
+    if (file->restored.kind == POSITION_GZIP)
+        start = (struct read_start){.bytes = file->restored.done.offset,
+                                    .lines = file->restored.done.records};
+    const struct copy_candidate *best = copy_best(&found);
+    if (best != NULL && best->done.offset > start.bytes) {
+        start = (struct read_start){.bytes = best->done.offset, .lines = best->done.records};
+        follower_note(follower, file,
+                      "it holds what was read before, up to line %llu, and is read on from there",
+                      (unsigned long long)start.lines);
+        copy_settle(follower->table, file, best);
+        copy_replace(follower->table, best->file);
     }
-    place_describe(file, PLACE_GZIP, false);
+    stream_describe(stream, POSITION_GZIP, false);
     read_again(follower, file, start);
-    place_describe(file, PLACE_DONE, false);
-    place_reach(&file->stream, file->stream.position, file->stream.offset);
+    stream_describe(stream, POSITION_DONE, false);
+    stream_reach(stream, stream->done.records, stream->done.offset);
     file->state = TRACK_IGNORED;
 }
 
 // -- either -------------------------------------------------------------------------------------
 
-static bool was_tried(const struct tracked_file *file) {
-    return file->read_bytes == file->seen_bytes &&
-           file->read_time.tv_sec == file->seen_time.tv_sec &&
-           file->read_time.tv_nsec == file->seen_time.tv_nsec;
-}
-
 bool settle_waits(const struct tracked_file *file) {
-    return !was_tried(file);
+    return !file_version_equal(file->read, file->seen);
 }
 
 bool settle_step(struct follower *follower, struct tracked_file *file) {
+    assert(file->state == TRACK_DOCUMENT || file->state == TRACK_GZIP);
     bool quiet = follower->now_ns - file->quiet_since_ns >= follower->settled_ns;
-    bool tried = was_tried(file);
+    bool tried = !settle_waits(file);
     if (!follower->ending && (!quiet || tried))
         return false;
     // At the end only what was not whole before is looked at once more.
     if (follower->ending && tried && !file->unfinished)
         return false;
     file->unfinished = false;
-    file->read_bytes = file->seen_bytes;
-    file->read_time = file->seen_time;
+    file->read = file->seen;
     if (file->state == TRACK_DOCUMENT)
         return settle_document(follower, file);
     settle_gzip(follower, file);

@@ -2,7 +2,7 @@
 // Followed files that make sense only whole: JSON documents and gzip files.
 #pragma once
 
-#include "receivers/file/follow/follow.h"
+#include "receivers/file/follow/follower.h"
 
 // Reads the file when it has been quiet long enough and is whole. A document that was rewritten
 // with more records is read from the first new one. True when its state has changed and it is to be

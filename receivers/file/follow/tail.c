@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is there to read, now and next?
+// Follows the files of one receiver.
 //
 // A loop on one thread: wait for the system to tell a change, or for the poll interval; mark the
 // files that changed; read them round-robin, a block each, until none has more; hand over. A search
@@ -9,12 +9,15 @@
 #include "base/clock.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
+#include "pipeline/component/feed.h"
 #include "receivers/file/dump.h"
 #include "receivers/file/find/watch.h"
 #include "receivers/file/follow/chain.h"
 #include "receivers/file/follow/follow.h"
+#include "receivers/file/follow/lines.h"
 #include "receivers/file/follow/place.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -75,31 +78,38 @@ static void say_notes(struct tail *tail) {
     }
 }
 
-static void add_found(struct tail *tail, const struct found_file *found) {
-    struct tracked_file *file = track_add(&tail->table, found->path, found->device, found->inode);
-    file->stream.source = feed_source(tail->feed, found->path);
+// Begins to follow the file at `path`, which is an input by the name of `source`.
+static struct tracked_file *add_file(struct tail *tail, struct slice path, struct slice source,
+                                     struct file_identity identity) {
+    assert(track_find(&tail->table, identity) == NULL);
+    struct tracked_file *file = track_add(&tail->table, path, identity);
+    file->stream.source = feed_source(tail->feed, source);
     place_open(&tail->table, &tail->restored, file);
     file->quiet_since_ns = tail->follower.now_ns;
-    if (found->role == FOUND_STREAM) {
-        feed_note(tail->feed, found->path,
-                  "not read: a pipe or device cannot be followed; culprit analyze and culprit run "
-                  "--once read it");
-        file->state = TRACK_IGNORED;
-    } else if (found->role == FOUND_DUMP_EVENTS &&
-               dump_is_repeated(&tail->receiver->found, found->path)) {
-        feed_note(tail->feed, found->path,
-                  "not read: the telemetry sink of the same session is, and holds these events "
-                  "too");
+    return file;
+}
+
+static void add_found(struct tail *tail, const struct found_file *found) {
+    struct tracked_file *file = add_file(tail, found->path, found->path, found->identity);
+    const char *why = NULL;
+    if (found->role == FOUND_STREAM)
+        why = "a pipe or device cannot be followed; culprit analyze and culprit run --once read it";
+    else if (found->role == FOUND_DUMP_EVENTS &&
+             dump_is_repeated(&tail->receiver->found, found->path))
+        why = "the telemetry sink of the same session is, and holds these events too";
+    if (why != NULL) {
+        follower_note(&tail->follower, file, "not read: %s", why);
         file->state = TRACK_IGNORED;
     }
-    bool known = file->restored.kind != PLACE_UNKNOWN;
-    if (!tail->searched && tail->receiver->config->start_at == START_END && !known) {
+    if (!tail->searched && tail->receiver->config->start_at == START_END &&
+        file->restored.kind == POSITION_NONE) {
         file->from_end = true;
         file->begin_bytes = found->size;
     }
 }
 
 static void watch_directories(struct tail *tail) {
+    assert(tail->receiver->found.directory_count <= tail->receiver->found.directory_capacity);
     const struct found_list *found = &tail->receiver->found;
     int before = tail->watch.failed_error;
     for (uint32_t i = 0; i < found->directory_count; i++) {
@@ -109,25 +119,25 @@ static void watch_directories(struct tail *tail) {
     }
     if (tail->watch.failed_error != 0 && (before == 0 || !tail->searched))
         feed_note(tail->feed, (struct slice){NULL, 0},
-                  "the system does not tell all changes of files (inotify: %s): they are found by "
-                  "looking at each poll_interval",
+                  "the system does not report all changes of files (inotify: %s): they are found "
+                  "by polling, once each poll_interval",
                   strerror(tail->watch.failed_error));
 }
 
 static void search_files(struct tail *tail) {
     struct found_list *found = &tail->receiver->found;
+    assert(found->count <= tail->receiver->config->max_sources);
     struct track_table *table = &tail->table;
     tail->search = false;
     file_find(&tail->receiver->finder, found);
     uint32_t known = table->count;
-    bool *were_there = memory_take(known);
     for (uint32_t i = 0; i < known; i++) {
-        were_there[i] = table->files[i]->there;
+        table->files[i]->was_there = table->files[i]->there;
         table->files[i]->there = false;
     }
     for (uint32_t i = 0; i < found->count; i++) {
         const struct found_file *one = &found->files[i];
-        struct tracked_file *file = track_find(table, one->device, one->inode);
+        struct tracked_file *file = track_find(table, one->identity);
         if (file == NULL) {
             add_found(tail, one);
             continue;
@@ -137,12 +147,11 @@ static void search_files(struct tail *tail) {
     }
     for (uint32_t i = 0; i < known; i++) {
         struct tracked_file *file = table->files[i];
-        if (were_there[i] && !file->there) {
+        if (file->was_there && !file->there) {
             file->changed = true;
             file->quiet_since_ns = tail->follower.now_ns;
         }
     }
-    memory_give(were_there);
     chain_link(table, found);
     watch_directories(tail);
     say_notes(tail);
@@ -172,6 +181,7 @@ static bool is_ours(const struct tail *tail, struct slice path) {
 }
 
 static void moved_from(struct tail *tail, const struct watch_event *event) {
+    assert(event->kind == WATCH_MOVED_FROM && event->path.size > 0);
     if (!is_ours(tail, event->path))
         return;
     struct move *move = &tail->moves[tail->move_next++ % MOVES_MAX];
@@ -191,17 +201,15 @@ static const struct move *find_move(const struct tail *tail, uint32_t cookie) {
 // A file of ours has a new name. When it was never seen under the old one (renamed between two
 // searches), it is read all the same, as the file that it was.
 static void moved_to(struct tail *tail, const struct watch_event *event) {
+    assert(event->kind == WATCH_MOVED_TO && event->path.size > 0);
     const struct move *move = find_move(tail, event->cookie);
     struct stat about;
     if (move == NULL || stat(event->path.data, &about) != 0 || !S_ISREG(about.st_mode))
         return;
-    struct tracked_file *file = track_find(&tail->table, about.st_dev, about.st_ino);
+    struct tracked_file *file = track_find(&tail->table, file_identity_of(&about));
     if (file == NULL) {
-        file = track_add(&tail->table, event->path, about.st_dev, about.st_ino);
-        file->stream.source = feed_source(tail->feed, slice_of(move->path));
-        place_open(&tail->table, &tail->restored, file);
+        file = add_file(tail, event->path, slice_of(move->path), file_identity_of(&about));
         file->there = false;
-        file->quiet_since_ns = tail->follower.now_ns;
     } else {
         track_rename(&tail->table, file, event->path);
         file->changed = true;
@@ -211,25 +219,15 @@ static void moved_to(struct tail *tail, const struct watch_event *event) {
 static void take_events(struct tail *tail) {
     struct watch_event event;
     while (file_watch_next(&tail->watch, &event)) {
-        switch (event.kind) {
-        case WATCH_CHANGED:
+        tail->search = tail->search || event.kind != WATCH_CHANGED;
+        if (event.kind == WATCH_CHANGED)
             mark_changed(tail, event.path);
-            break;
-        case WATCH_MOVED_FROM:
+        else if (event.kind == WATCH_MOVED_FROM)
             moved_from(tail, &event);
-            tail->search = true;
-            break;
-        case WATCH_MOVED_TO:
+        else if (event.kind == WATCH_MOVED_TO)
             moved_to(tail, &event);
-            tail->search = true;
-            break;
-        case WATCH_NAMES:
-            tail->search = true;
-            break;
-        case WATCH_LOST:
-            tail->search = tail->lost = true;
-            break;
-        }
+        else if (event.kind == WATCH_LOST)
+            tail->lost = true;
     }
 }
 
@@ -254,13 +252,23 @@ static bool read_round(struct tail *tail) {
     return any;
 }
 
+// 1: something has the path, 0: nothing has, -1: that cannot be told now, as when a file system is
+// away for a while.
+static int look_up(const char *path, struct stat *about) {
+    if (stat(path, about) == 0)
+        return 1;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
+}
+
 // Whether another file, or none, has the path that the file was known by.
 static bool has_lost_name(const struct tracked_file *file) {
     struct stat about;
-    if (stat(file->path, &about) == 0)
-        return about.st_dev != file->device || about.st_ino != file->inode;
-    // A file system that is away for a while has not lost anything.
-    return errno == ENOENT || errno == ENOTDIR;
+    int there = look_up(file->path, &about);
+    return there == 0 || (there > 0 && !track_is_of(file, &about));
+}
+
+static bool is_quiet(const struct tail *tail, const struct tracked_file *file) {
+    return tail->follower.now_ns - file->quiet_since_ns >= GONE_INTERVALS * tail->poll_ns;
 }
 
 // Sources of files that are over and that no other file has are not needed any more.
@@ -283,10 +291,10 @@ static void forget_over(struct tail *tail) {
 static void drop_gone(struct tail *tail) {
     for (uint32_t i = 0; i < tail->table.count; i++) {
         struct tracked_file *file = tail->table.files[i];
-        bool quiet = tail->follower.now_ns - file->quiet_since_ns >= GONE_INTERVALS * tail->poll_ns;
-        if (file->there || file->changed || file->over || !quiet || !has_lost_name(file))
+        if (file->there || file->changed || file->over || !is_quiet(tail, file) ||
+            !has_lost_name(file))
             continue;
-        follow_last_line(&tail->follower, file);
+        lines_take_last(&tail->follower, file);
         place_retire(&tail->table, file);
         file->over = true;
     }
@@ -294,14 +302,32 @@ static void drop_gone(struct tail *tail) {
     track_remove_over(&tail->table);
 }
 
+// What is held of the file's last lines becomes events: no more come that belong to them.
+static void finish_held(struct tail *tail, const struct tracked_file *file) {
+    if (!feed_source_holds(file->stream.place))
+        return;
+    feed_source_finish(tail->feed, file->stream.place);
+    feed_flush(tail->feed);
+}
+
+// A log whose writer is gone does not change any more. One that is behind is not quiet.
+static void finish_quiet(struct tail *tail) {
+    for (uint32_t i = 0; i < tail->table.count && !feed_blocked(tail->feed); i++) {
+        const struct tracked_file *file = tail->table.files[i];
+        if (!file->changed && file->stream.place != NULL &&
+            follower_is_finished(&tail->follower, file))
+            finish_held(tail, file);
+    }
+}
+
 // Files that are complete do not hold back what is judged. One that was written to all the same
 // (by a writer that was not told of the rotation yet) must have been quiet for a while.
 static void leave_complete(struct tail *tail) {
     for (uint32_t i = 0; i < tail->table.count; i++) {
         struct tracked_file *file = tail->table.files[i];
-        bool quiet = tail->follower.now_ns - file->quiet_since_ns >= GONE_INTERVALS * tail->poll_ns;
-        if (file->left || (file->came_back && !quiet) || !chain_is_complete(file))
+        if (file->left || (file->came_back && !is_quiet(tail, file)) || !chain_is_complete(file))
             continue;
+        finish_held(tail, file);
         feed_source_leave(tail->feed, file->stream.source);
         file->left = true;
     }
@@ -329,7 +355,7 @@ static void leave_absent(struct tail *tail) {
             continue;
         struct stat about;
         char *text = memory_copy_text(path.data, path.size);
-        if (stat(text, &about) == 0 || errno == ENOENT || errno == ENOTDIR)
+        if (look_up(text, &about) >= 0)
             feed_source_leave(tail->feed, source);
         memory_give(text);
     }
@@ -377,6 +403,7 @@ static void wait_for_more(struct tail *tail) {
 
 // Reads what was there at this moment, from every file, then hands over.
 static void finish(struct tail *tail) {
+    assert(!tail->follower.ending);
     struct track_table *table = &tail->table;
     tail->follower.now_ns = clock_monotonic_ns();
     take_events(tail);
@@ -391,7 +418,7 @@ static void finish(struct tail *tail) {
                 break;
         }
         if (!file->over)
-            follow_last_line(&tail->follower, file);
+            lines_take_last(&tail->follower, file);
         track_close(table, file);
     }
     feed_flush(tail->feed);
@@ -408,27 +435,30 @@ static void tail_release(struct tail *tail) {
 
 enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct error *error) {
     (void)error;
+    assert(receiver->reader.sink.feed == feed);
     struct tail *tail = memory_zero(1, sizeof *tail);
     tail->receiver = receiver;
     tail->feed = feed;
     tail->poll_ns = (uint64_t)receiver->config->poll_interval.ns;
-    track_init(&tail->table);
-    tail->table.feed = feed;
+    track_init(&tail->table, feed);
     tail->restored = places_restored(feed);
     file_watch_open(&tail->watch);
     receiver->reader.to_the_end = true;
     receiver->reader.total_bytes = 0;
-    tail->follower = (struct follower){
-        .reader = &receiver->reader, .table = &tail->table, .settled_ns = tail->poll_ns};
+    tail->follower = (struct follower){.reader = &receiver->reader,
+                                       .table = &tail->table,
+                                       .settled_ns = tail->poll_ns,
+                                       .finish_ns = (uint64_t)receiver->config->finish_after.ns};
     while (!feed_stopping(feed)) {
         keep_up(tail);
         bool more = read_round(tail);
         if (more)
             continue;
-        follow_clear_window(&tail->follower);
+        follower_clear(&tail->follower);
         tail->follower.ticked = false;
         drop_gone(tail);
         leave_complete(tail);
+        finish_quiet(tail);
         if (!tail->settled)
             leave_absent(tail);
         tail->settled = true;

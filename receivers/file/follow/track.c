@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the files is this, and where were we in it?
+// The table of followed files: an array, found by inode and by path through two indexes.
 //
-// An array of files, found by inode and by path through two chained hashes that are rebuilt when
-// the array has doubled or a name changed. Descriptors are few: a hand goes round and closes one
-// that is idle. Some 300 bytes a file and its path.
+// Descriptors are few: a hand goes round and closes one that is idle. Some 300 bytes a file and its
+// path.
 #include "receivers/file/follow/track.h"
 
+#include "base/hash/hash.h"
 #include "base/memory.h"
+#include "pipeline/component/feed.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,20 +17,8 @@
 
 enum { TRIED_FOR_IDLE = 16 };
 
-struct track_mark track_mark_of(struct slice bytes) {
-    if (bytes.size > TRACK_MARK_MAX) {
-        bytes.data += bytes.size - TRACK_MARK_MAX;
-        bytes.size = TRACK_MARK_MAX;
-    }
-    return (struct track_mark){hash_slice(bytes), (uint32_t)bytes.size};
-}
-
-bool track_mark_fits(struct track_mark mark, const char *bytes) {
-    return mark.size == 0 || hash_slice((struct slice){bytes, mark.size}) == mark.hash;
-}
-
-void track_init(struct track_table *table) {
-    *table = (struct track_table){.open_max = TRACK_OPEN_MAX};
+void track_init(struct track_table *table, struct feed *feed) {
+    *table = (struct track_table){.feed = feed, .open_max = TRACK_OPEN_MAX};
     // Half of what the process may have is left to the others in it.
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < TRACK_OPEN_MAX)
@@ -37,6 +26,7 @@ void track_init(struct track_table *table) {
 }
 
 static void free_file(struct track_table *table, struct tracked_file *file) {
+    assert(!file->pinned);
     track_close(table, file);
     memory_give(file->path);
     memory_give(file->was_at);
@@ -50,104 +40,85 @@ void track_release(struct track_table *table) {
         memory_give(track_former_at(table, i)->path);
     memory_give(table->formers);
     memory_give(table->files);
-    memory_give(table->by_inode);
-    memory_give(table->by_path);
+    hash_index_release(&table->by_inode);
+    hash_index_release(&table->by_path);
     *table = (struct track_table){.files = NULL};
 }
 
 // -- finding ------------------------------------------------------------------------------------
 
-static uint32_t inode_slot(const struct track_table *table, dev_t device, ino_t inode) {
-    uint64_t hash = ((uint64_t)inode + (uint64_t)device * 31) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(hash >> 32) & (table->slots - 1);
+static void link_file(struct track_table *table, uint32_t number) {
+    assert(number <= table->count);
+    const struct tracked_file *file = table->files[number];
+    hash_index_add(&table->by_inode, file_identity_hash(file->identity), number);
+    hash_index_add(&table->by_path, hash_slice(slice_of(file->path)), number);
 }
 
-static uint32_t path_slot(const struct track_table *table, struct slice path) {
-    return (uint32_t)(hash_slice(path) >> 16) & (table->slots - 1);
-}
-
-static void link_file(struct track_table *table, uint32_t index) {
-    struct tracked_file *file = table->files[index];
-    uint32_t *inode_head = &table->by_inode[inode_slot(table, file->device, file->inode)];
-    uint32_t *path_head = &table->by_path[path_slot(table, slice_of(file->path))];
-    file->next_by_inode = *inode_head;
-    file->next_by_path = *path_head;
-    *inode_head = *path_head = index;
-}
-
-static void rebuild(struct track_table *table) {
-    uint32_t slots = table->slots == 0 ? 64 : table->slots;
-    while (slots < table->count * 2)
-        slots *= 2;
-    if (slots != table->slots) {
-        table->slots = slots;
-        table->by_inode = memory_resize(table->by_inode, slots * sizeof *table->by_inode);
-        table->by_path = memory_resize(table->by_path, slots * sizeof *table->by_path);
-    }
-    memset(table->by_inode, 0xff, slots * sizeof *table->by_inode);
-    memset(table->by_path, 0xff, slots * sizeof *table->by_path);
-    for (uint32_t i = 0; i < table->count; i++)
-        link_file(table, i);
-}
-
-struct tracked_file *track_find(const struct track_table *table, dev_t device, ino_t inode) {
-    if (table->count == 0)
-        return NULL;
-    uint32_t at = table->by_inode[inode_slot(table, device, inode)];
-    for (; at != TRACK_NO_FILE; at = table->files[at]->next_by_inode) {
-        if (table->files[at]->device == device && table->files[at]->inode == inode)
+struct tracked_file *track_find(const struct track_table *table, struct file_identity identity) {
+    uint64_t hash = file_identity_hash(identity);
+    uint32_t probe = 0, at;
+    while ((at = hash_index_next(&table->by_inode, hash, &probe)) != HASH_INDEX_NONE)
+        if (file_identity_equal(table->files[at]->identity, identity))
             return table->files[at];
-    }
     return NULL;
 }
 
+// Of several files the one that the last search found there, else the newest.
 struct tracked_file *track_find_path(const struct track_table *table, struct slice path) {
-    if (table->count == 0)
-        return NULL;
+    uint64_t hash = hash_slice(path);
+    uint32_t probe = 0, at, best = 0;
     struct tracked_file *found = NULL;
-    uint32_t at = table->by_path[path_slot(table, path)];
-    for (; at != TRACK_NO_FILE; at = table->files[at]->next_by_path) {
+    while ((at = hash_index_next(&table->by_path, hash, &probe)) != HASH_INDEX_NONE) {
         struct tracked_file *file = table->files[at];
-        if (slice_equal(slice_of(file->path), path) && (found == NULL || file->there))
-            found = file;
+        if (!slice_equal(slice_of(file->path), path) ||
+            (found != NULL && (file->there != found->there ? found->there : at < best)))
+            continue;
+        found = file;
+        best = at;
     }
     return found;
 }
 
-struct tracked_file *track_add(struct track_table *table, struct slice path, dev_t device,
-                               ino_t inode) {
-    if (table->count == table->capacity) {
-        table->capacity = table->capacity == 0 ? 16 : table->capacity * 2;
-        table->files = memory_resize(table->files, table->capacity * sizeof(struct tracked_file *));
-    }
+struct tracked_file *track_add(struct track_table *table, struct slice path,
+                               struct file_identity identity) {
+    table->files =
+        memory_room(table->files, &table->capacity, table->count, sizeof(struct tracked_file *));
     struct tracked_file *file = memory_zero(1, sizeof *file);
     file->path = memory_copy_text(path.data, path.size);
-    file->device = device;
-    file->inode = inode;
+    file->identity = identity;
     file->descriptor = -1;
     file->there = file->changed = true;
-    table->files[table->count++] = file;
-    if (table->count * 2 > table->slots)
-        rebuild(table);
-    else
-        link_file(table, table->count - 1);
+    table->files[table->count] = file;
+    link_file(table, table->count++);
     return file;
+}
+
+static uint32_t number_of(const struct track_table *table, const struct tracked_file *file) {
+    uint64_t hash = hash_slice(slice_of(file->path));
+    uint32_t probe = 0, at;
+    while ((at = hash_index_next(&table->by_path, hash, &probe)) != HASH_INDEX_NONE)
+        if (table->files[at] == file)
+            break;
+    assert(at != HASH_INDEX_NONE);
+    return at;
 }
 
 void track_rename(struct track_table *table, struct tracked_file *file, struct slice path) {
     struct slice old = slice_of(file->path);
     if (slice_equal(old, path))
         return;
-    uint32_t *link = &table->by_path[path_slot(table, old)];
-    while (table->files[*link] != file)
-        link = &table->files[*link]->next_by_path;
-    uint32_t index = *link;
-    *link = file->next_by_path;
+    uint32_t number = number_of(table, file);
+    hash_index_remove(&table->by_path, hash_slice(old), number);
     memory_give(file->path);
     file->path = memory_copy_text(path.data, path.size);
-    uint32_t *head = &table->by_path[path_slot(table, path)];
-    file->next_by_path = *head;
-    *head = index;
+    hash_index_add(&table->by_path, hash_slice(path), number);
+}
+
+void track_set_was_at(struct tracked_file *file, struct slice path) {
+    assert(path.size > 0);
+    char *text = memory_copy_text(path.data, path.size);
+    memory_give(file->was_at);
+    file->was_at = text;
 }
 
 // Links to files that go.
@@ -168,10 +139,13 @@ void track_remove_over(struct track_table *table) {
         else
             table->files[kept++] = table->files[i];
     }
-    bool fewer = kept < table->count;
+    if (kept == table->count)
+        return;
     table->count = kept;
-    if (fewer)
-        rebuild(table);
+    hash_index_clear(&table->by_inode);
+    hash_index_clear(&table->by_path);
+    for (uint32_t i = 0; i < kept; i++)
+        link_file(table, i);
 }
 
 // -- what is over -------------------------------------------------------------------------------
@@ -183,18 +157,8 @@ const struct track_former *track_former_at(const struct track_table *table, uint
     return &table->formers[at % table->former_capacity];
 }
 
-static void grow_formers(struct track_table *table) {
-    uint32_t capacity = table->former_capacity == 0 ? 16 : table->former_capacity * 2;
-    struct track_former *formers = memory_take(capacity * sizeof *formers);
-    for (uint32_t i = 0; i < table->former_count; i++)
-        formers[i] = *track_former_at(table, table->former_count - 1 - i);
-    memory_give(table->formers);
-    table->formers = formers;
-    table->former_capacity = capacity;
-    table->former_first = 0;
-}
-
 static void forget_oldest(struct track_table *table) {
+    assert(table->former_count > 0);
     const struct track_former *former = &table->formers[table->former_first];
     if (former->place != NULL)
         feed_source_forget(table->feed, former->place);
@@ -203,14 +167,16 @@ static void forget_oldest(struct track_table *table) {
     table->former_count--;
 }
 
-void track_remember(struct track_table *table, const struct track_former *former) {
+void track_remember(struct track_table *table, struct slice path, const struct extent *done,
+                    struct source *place) {
+    char *text = memory_copy_text(path.data, path.size);
     if (table->former_count >= TRACK_FORMERS_MIN + 2 * table->count)
         forget_oldest(table);
-    if (table->former_count == table->former_capacity)
-        grow_formers(table);
+    table->formers = memory_ring_room(table->formers, &table->former_capacity, table->former_first,
+                                      table->former_count, sizeof *table->formers);
     uint32_t at = (table->former_first + table->former_count++) % table->former_capacity;
-    table->formers[at] = *former;
-    table->formers[at].path = memory_copy_text(former->path, strlen(former->path));
+    assert(table->former_count <= table->former_capacity);
+    table->formers[at] = (struct track_former){text, *done, place};
 }
 
 // -- descriptors --------------------------------------------------------------------------------
@@ -218,6 +184,7 @@ void track_remember(struct track_table *table, const struct track_former *former
 void track_close(struct track_table *table, struct tracked_file *file) {
     if (file->descriptor < 0)
         return;
+    assert(table->open_count > 0);
     close(file->descriptor);
     file->descriptor = -1;
     table->open_count--;
@@ -259,31 +226,36 @@ enum status track_open(struct track_table *table, struct tracked_file *file, str
     if (descriptor < 0)
         return error_set_os(error, STATUS_IO, errno, "it cannot be opened");
     struct stat about;
-    if (fstat(descriptor, &about) != 0 || about.st_dev != file->device ||
-        about.st_ino != file->inode) {
+    if (fstat(descriptor, &about) != 0 || !track_is_of(file, &about)) {
         close(descriptor);
         return error_set(error, STATUS_NOT_FOUND, "another file has its name by now");
     }
+    assert(file->descriptor < 0);
     file->descriptor = descriptor;
     table->open_count++;
     return STATUS_OK;
 }
 
 bool track_stat(const struct tracked_file *file, struct stat *about) {
+    assert(file->path != NULL && about != NULL);
     if (file->descriptor >= 0)
         return fstat(file->descriptor, about) == 0;
-    return stat(file->path, about) == 0 && about->st_dev == file->device &&
-           about->st_ino == file->inode;
+    return stat(file->path, about) == 0 && track_is_of(file, about);
+}
+
+struct file_version file_version_of(const struct stat *about) {
+    return (struct file_version){(uint64_t)about->st_size, about->st_mtim};
+}
+
+bool file_version_equal(struct file_version a, struct file_version b) {
+    return a.bytes == b.bytes && a.time.tv_sec == b.time.tv_sec && a.time.tv_nsec == b.time.tv_nsec;
 }
 
 bool track_notice(struct tracked_file *file, const struct stat *about, uint64_t now_ns) {
-    bool same = file->seen_bytes == (uint64_t)about->st_size &&
-                file->seen_time.tv_sec == about->st_mtim.tv_sec &&
-                file->seen_time.tv_nsec == about->st_mtim.tv_nsec;
-    if (same)
+    struct file_version version = file_version_of(about);
+    if (file_version_equal(version, file->seen))
         return false;
-    file->seen_bytes = (uint64_t)about->st_size;
-    file->seen_time = about->st_mtim;
+    file->seen = version;
     file->quiet_since_ns = now_ns;
     return true;
 }

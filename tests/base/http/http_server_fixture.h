@@ -3,7 +3,7 @@
 // Included once by each test program.
 #pragma once
 
-#include "http_client.h"
+#include "tests/base/http/http_client.h"
 
 #include "base/clock.h"
 #include "base/http/endpoint.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
+#include "base/table/keyed_rows.h"
 #include "base/table/table.h"
 
 #include <check.h>
@@ -189,6 +190,64 @@ START_TEST(loaded_empty_table) {
 }
 END_TEST
 
+START_TEST(rows_form_lists) {
+    enum { NEXT = 16 };
+    struct row_list list = ROW_LIST_EMPTY;
+    for (uint32_t i = 0; i < 20; i++)
+        table_append(&table, NEXT, &list, table_add(&table));
+    uint32_t row = list.first;
+    for (uint32_t i = 0; i < 20; i++) {
+        ck_assert_uint_eq(row, i);
+        memcpy(&row, (char *)table_row(&table, row) + NEXT, sizeof row);
+    }
+    ck_assert_uint_eq(row, TABLE_NO_ROW);
+    ck_assert_uint_eq(list.last, 19);
+    table_free_list(&table, NEXT, &list.first);
+    ck_assert_uint_eq(list.first, TABLE_NO_ROW);
+    ck_assert_uint_eq(table_live(&table), 0);
+    ck_assert(table_chain_is_whole(&table));
+}
+END_TEST
+
+START_TEST(rows_leave_lists_anywhere) {
+    enum { LINK = 24 };
+    struct row_list list = ROW_LIST_EMPTY;
+    for (uint32_t i = 0; i < 5; i++)
+        table_link(&table, LINK, &list, table_add(&table));
+    static const uint32_t order[] = {2, 0, 4, 1, 3};
+    for (size_t i = 0; i < 5; i++) {
+        ck_assert_uint_ne(list.first, TABLE_NO_ROW);
+        table_unlink(&table, LINK, &list, order[i]);
+        table_free(&table, order[i]);
+    }
+    ck_assert(list.first == TABLE_NO_ROW && list.last == TABLE_NO_ROW);
+}
+END_TEST
+
+struct keyed {
+    struct row_head head;
+    uint32_t key;
+    uint32_t value;
+};
+KEYED_ROW_CHECK(struct keyed, key);
+
+START_TEST(keyed_rows_are_made_once) {
+    static const struct row_type type = KEYED_ROW_TYPE(struct keyed, key, 8);
+    struct keyed_rows rows;
+    bool is_new;
+    keyed_rows_start(&rows, "test.keyed", &type);
+    for (uint32_t key = 0; key < 100; key++) {
+        struct keyed *row = keyed_rows_get(&rows, &key, &is_new);
+        ck_assert(is_new && row->key == key && row->value == 0);
+        row->value = key * 2;
+        ck_assert_ptr_eq(keyed_rows_get(&rows, &key, &is_new), row);
+        ck_assert(!is_new);
+    }
+    ck_assert_uint_eq(keyed_rows_count(&rows), 100);
+    keyed_rows_release(&rows);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("table");
     TCase *cases = tcase_create("table");
@@ -202,6 +261,9 @@ int main(void) {
     tcase_add_test(cases, loaded_table_goes_on);
     tcase_add_test(cases, damaged_chain_is_seen);
     tcase_add_test(cases, loaded_empty_table);
+    tcase_add_test(cases, rows_form_lists);
+    tcase_add_test(cases, rows_leave_lists_anywhere);
+    tcase_add_test(cases, keyed_rows_are_made_once);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "document_fixture.h"
+#include "tests/config/yaml/document_fixture.h"
 #include "tests/support/temporary.h"
 
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ static struct node *expanded(const char *text, bool no_environment) {
     problem_list_init(&problems, &arena);
     struct node *root = parse(text);
     ck_assert_ptr_nonnull(root);
-    document_expand(root, &arena, no_environment, &problems);
+    document_expand(root, &arena, NULL, no_environment, &problems);
     return root;
 }
 
@@ -66,28 +66,29 @@ START_TEST(refused) {
                     "environment variable CULPRIT_TEST_NONE is not set; set it or write "
                     "${env:CULPRIT_TEST_NONE:-default}");
     expansion_fails("$HOME",
-                    "'$HOME' is not filled in; write ${env:HOME}, or $$HOME for a dollar sign");
-    expansion_fails("${HOME}", "'${HOME}' is not filled in; write ${env:HOME}");
-    expansion_fails("5$", "a dollar sign alone; write $$ for one");
-    expansion_fails("$5", "a dollar sign alone; write $$ for one");
+                    "'$HOME' is not expanded; write ${env:HOME}, or $$HOME for a dollar sign");
+    expansion_fails("${HOME}", "'${HOME}' is not expanded; write ${env:HOME}");
+    expansion_fails("5$", "a single dollar sign; write $$ for one");
+    expansion_fails("$5", "a single dollar sign; write $$ for one");
     expansion_fails("${env:A", "'${' without its '}'; write $$ for a dollar sign");
     expansion_fails("${env:}",
-                    "'${env:}' names no variable; write ${env:NAME} or "
+                    "'${env:}' does not name a variable; write ${env:NAME} or "
                     "${env:NAME:-default}");
     expansion_fails("${env:A-b}",
-                    "'${env:A-b}' names no variable; write ${env:NAME} or "
+                    "'${env:A-b}' does not name a variable; write ${env:NAME} or "
                     "${env:NAME:-default}");
     expansion_fails("${env:1A}",
-                    "'${env:1A}' names no variable; write ${env:NAME} or "
+                    "'${env:1A}' does not name a variable; write ${env:NAME} or "
                     "${env:NAME:-default}");
     expansion_fails("${env:A:-${env:B}}",
-                    "a reference inside a reference is not filled in; use one");
+                    "a reference inside a reference is not expanded; use one");
     expansion_fails("${yaml:x}",
                     "'${' is followed by neither env: nor file:; write $$ for a dollar sign");
     expansion_fails("${}",
                     "'${' is followed by neither env: nor file:; write $$ for a dollar sign");
-    expansion_fails("${file:key}", "'${file:key}' needs a whole path; write ${file:/path/to/it}");
-    expansion_fails("${file:}", "'${file:}' needs a whole path; write ${file:/path/to/it}");
+    expansion_fails("${file:key}",
+                    "'${file:key}' needs an absolute path; write ${file:/path/to/it}");
+    expansion_fails("${file:}", "'${file:}' needs an absolute path; write ${file:/path/to/it}");
 }
 END_TEST
 
@@ -95,9 +96,9 @@ START_TEST(paths_in_messages) {
     expanded("a: [{b: $X}, $Y]\nc: {d: {e: $Z}}\n", false);
     ck_assert_str_eq(
         problems_text(),
-        "c.yaml:1:9: a[0].b: '$X' is not filled in; write ${env:X}, or $$X for a dollar sign\n"
-        "c.yaml:1:14: a[1]: '$Y' is not filled in; write ${env:Y}, or $$Y for a dollar sign\n"
-        "c.yaml:2:12: c.d.e: '$Z' is not filled in; write ${env:Z}, or $$Z for a dollar sign\n");
+        "c.yaml:1:9: a[0].b: '$X' is not expanded; write ${env:X}, or $$X for a dollar sign\n"
+        "c.yaml:1:14: a[1]: '$Y' is not expanded; write ${env:Y}, or $$Y for a dollar sign\n"
+        "c.yaml:2:12: c.d.e: '$Z' is not expanded; write ${env:Z}, or $$Z for a dollar sign\n");
 }
 END_TEST
 
@@ -117,7 +118,7 @@ START_TEST(files) {
     file_expands("\n", 1, "");
     file_with("a\0b", 3);
     expansion_fails(arena_format(&arena, "${file:%s}", path),
-                    arena_format(&arena, "file '%s' holds a zero byte; it should be a text", path));
+                    arena_format(&arena, "file '%s' holds a zero byte; it must be text", path));
     char *large = arena_take(&arena, DOCUMENT_FILE_VALUE_MAX + 1);
     memset(large, 'x', DOCUMENT_FILE_VALUE_MAX + 1);
     file_with(large, DOCUMENT_FILE_VALUE_MAX + 1);
@@ -166,7 +167,7 @@ START_TEST(unused_parts_are_not_looked_up) {
         "e: \"${env:CULPRIT_TEST_NONE}\"}\n"
         "exporters: \"${file:/nowhere/at/all}\"\n");
     setenv("CULPRIT_TEST_A", "one", 1);
-    document_expand_used(root, &arena, UNUSED, &problems);
+    document_expand(root, &arena, UNUSED, false, &problems);
     ck_assert(document_find(root, "receivers.r.a")->unknown);
     ck_assert_str_eq(document_find(root, "receivers.r.b")->text, "one");
     ck_assert_str_eq(document_find(root, "receivers.r.c")->text, "d");
@@ -198,8 +199,7 @@ START_TEST(bounded_together) {
     buffer_append_char(&text, '\0');
     expanded(text.data, false);
     ck_assert_uint_gt(problems.count, 0);
-    ck_assert_str_eq(problems.items[0].text,
-                     "all values filled in have over 8388608 bytes together");
+    ck_assert_str_eq(problems.items[0].text, "all expanded values together exceed 8388608 bytes");
     unsetenv("CULPRIT_TEST_LARGE");
     buffer_release(&text);
 }

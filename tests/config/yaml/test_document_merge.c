@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "document_fixture.h"
+#include "tests/config/yaml/document_fixture.h"
 
 static void merged(const char *base, const char *over, const char *expected) {
     struct node *below = parse(base), *above = parse(over);

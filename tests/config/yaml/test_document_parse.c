@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "document_fixture.h"
+#include "tests/config/yaml/document_fixture.h"
 
 START_TEST(trees) {
     gives("", "{}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The html exporter: when it writes, what it remembers of the stream, and that a crash loses none.
-#include "exporters/html.h"
+#include "cli/component_list.h"
 #include "exporters/html/verdicts.h"
 #include "exporters/report/page/parts.h"
 #include "tests/exporters/report/page_fixture.h"
@@ -216,29 +216,46 @@ static void check_same(const struct verdict *got, const struct verdict *wanted) 
     buffer_release(&b);
 }
 
-START_TEST(verdicts_are_kept_whole) {
+struct keeper {
     struct kept_verdicts kept;
-    kept_verdicts_init(&kept);
+};
+
+static struct kept_verdicts *keeper_init(struct keeper *keeper) {
+    static const struct state_row rows[] = {
+        STATE_PART(struct keeper, kept, "kept", kept_verdicts_part)};
+    *keeper = (struct keeper){0};
+    state_rows_init(rows, OPTION_COUNT(rows), keeper);
+    return &keeper->kept;
+}
+
+static void keeper_release(struct keeper *keeper) {
+    table_release(&keeper->kept.rows);
+    table_release(&keeper->kept.chunks);
+}
+
+START_TEST(verdicts_are_kept_whole) {
+    struct keeper keeper;
+    struct kept_verdicts *kept = keeper_init(&keeper);
     struct verdict first = verdict_numbered(1, VERDICT_OPEN);
-    kept_verdicts_put(&kept, &first);
+    kept_verdicts_put(kept, &first);
     // A long one, over many chunks, and its end on a chunk's.
     static char text[5000];
     memset(text, 'x', sizeof text);
     for (size_t size = 0; size < sizeof text; size += 127) {
         struct verdict second = verdict_numbered(2, VERDICT_UPDATED);
         second.remediation = (struct slice){text, size};
-        kept_verdicts_put(&kept, &second);
+        kept_verdicts_put(kept, &second);
         uint32_t count = 0;
-        const struct verdict *all = kept_verdicts_all(&kept, &arena, &count);
+        const struct verdict *all = kept_verdicts_all(kept, &arena, &count);
         ck_assert_uint_eq(count, 2);
         check_same(&all[1], &second);
     }
     first = verdict_numbered(1, VERDICT_OPEN);
     uint32_t count = 0;
-    check_same(kept_verdicts_all(&kept, &arena, &count), &first);
+    check_same(kept_verdicts_all(kept, &arena, &count), &first);
     // What was replaced is used again.
-    ck_assert_uint_lt(kept.chunks.used, 16);
-    kept_verdicts_release(&kept);
+    ck_assert_uint_lt(kept->chunks.used, 16);
+    keeper_release(&keeper);
 }
 END_TEST
 
@@ -254,23 +271,23 @@ static bool is_kept(const struct kept_verdicts *kept, uint32_t number) {
 }
 
 START_TEST(with_too_many_the_oldest_that_is_over_goes) {
-    struct kept_verdicts kept;
-    kept_verdicts_init(&kept);
+    struct keeper keeper;
+    struct kept_verdicts *kept = keeper_init(&keeper);
     for (uint32_t i = 0; i < KEPT_VERDICTS_MAX; i++) {
         struct verdict verdict =
             verdict_numbered(i, i == 500 || i == 700 ? VERDICT_RESOLVED : VERDICT_OPEN);
-        kept_verdicts_put(&kept, &verdict);
+        kept_verdicts_put(kept, &verdict);
     }
     for (uint32_t i = 0; i < 3; i++) {
         struct verdict verdict = verdict_numbered(KEPT_VERDICTS_MAX + i, VERDICT_OPEN);
-        kept_verdicts_put(&kept, &verdict);
+        kept_verdicts_put(kept, &verdict);
     }
     uint32_t count = 0;
-    (void)kept_verdicts_all(&kept, &arena, &count);
+    (void)kept_verdicts_all(kept, &arena, &count);
     ck_assert_uint_eq(count, KEPT_VERDICTS_MAX);
-    ck_assert(!is_kept(&kept, 500) && !is_kept(&kept, 700) && !is_kept(&kept, 0));
-    ck_assert(is_kept(&kept, 1) && is_kept(&kept, KEPT_VERDICTS_MAX + 2));
-    kept_verdicts_release(&kept);
+    ck_assert(!is_kept(kept, 500) && !is_kept(kept, 700) && !is_kept(kept, 0));
+    ck_assert(is_kept(kept, 1) && is_kept(kept, KEPT_VERDICTS_MAX + 2));
+    keeper_release(&keeper);
 }
 END_TEST
 
@@ -295,13 +312,13 @@ static void exporter_start(const char *name) {
     struct component_context context = {.id = "html", .site = "exporter/html"};
     struct error error = {0};
     instance = memory_zero(1, exporter_html.instance_size);
-    ck_assert_msg(exporter_html.start(instance, &config, &context, &error) == STATUS_OK, "%s",
-                  error.message);
+    ck_assert_msg(component_start(&exporter_html, instance, &config, &context, &error) == STATUS_OK,
+                  "%s", error.message);
     buffer_init(&piece, 1 << 24);
 }
 
 static void exporter_stop(void) {
-    exporter_html.stop(instance);
+    component_stop(&exporter_html, instance);
     memory_give(instance);
     buffer_release(&piece);
 }
@@ -345,7 +362,7 @@ START_TEST(live_it_is_written_when_a_verdict_changes) {
     ck_assert(export_batch(&stream));
     page = scratch_read("page.html");
     CONTAINS(page, "<h1>Memory of job another</h1>");
-    CONTAINS(page, "Other jobs");
+    CONTAINS(page, "<dt>job</dt><dd>llama</dd>");
     CONTAINS(page, "finding 1");
     ck_assert_ptr_null(scratch_read("page.html.tmp"));
     exporter_stop();
@@ -379,9 +396,10 @@ START_TEST(a_place_that_cannot_be_written_is_found_at_the_start) {
     struct component_context context = {.id = "html", .site = "exporter/html"};
     struct error error = {0};
     instance = memory_zero(1, exporter_html.instance_size);
-    ck_assert_int_ne(exporter_html.start(instance, &config, &context, &error), STATUS_OK);
+    ck_assert_int_ne(component_start(&exporter_html, instance, &config, &context, &error),
+                     STATUS_OK);
     ck_assert_ptr_nonnull(strstr(error.message, "/nonexistent/page.html"));
-    exporter_html.stop(instance);
+    component_stop(&exporter_html, instance);
     memory_give(instance);
 }
 END_TEST
@@ -392,8 +410,8 @@ END_TEST
 // What was remembered, put into a new instance as a store would; `leave_out` is lost.
 static void state_move(void *from, void *to, const char *leave_out) {
     struct state_list old = {0}, new = {0};
-    exporter_html.state(from, &old);
-    exporter_html.state(to, &new);
+    component_list_state(&exporter_html, from, &old);
+    component_list_state(&exporter_html, to, &new);
     ck_assert_uint_eq(old.count, new.count);
     for (uint32_t i = 0; i < old.count; i++) {
         ck_assert_str_eq(old.entries[i].name, new.entries[i].name);
@@ -411,7 +429,7 @@ static void state_move(void *from, void *to, const char *leave_out) {
             memcpy(table_page(target, page, &size), bytes, size);
         }
     }
-    exporter_html.restored(to);
+    component_restored(&exporter_html, to);
 }
 
 static void story_tell(void) {
@@ -444,7 +462,7 @@ START_TEST(a_crash_changes_nothing) {
     ck_assert_str_eq(scratch_read("after.html"), before);
     free(before);
     exporter_stop();
-    exporter_html.stop(first);
+    component_stop(&exporter_html, first);
     memory_give(first);
 }
 END_TEST
@@ -469,7 +487,7 @@ START_TEST(part_of_the_state_is_no_trap) {
     ck_assert(export_batch(&end));
     CONTAINS(scratch_read("after.html"), "finding 1");
     exporter_stop();
-    exporter_html.stop(first);
+    component_stop(&exporter_html, first);
     memory_give(first);
 }
 END_TEST

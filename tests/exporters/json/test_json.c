@@ -42,7 +42,7 @@ static void start(const char *path, enum content content) {
     *(bool *)config_field(NULL, "fsync") = true;
     struct component_context context = {.id = "json", .site = "exporter/json"};
     struct error error = {0};
-    enum status status = exporter_json.start(instance, config, &context, &error);
+    enum status status = component_start(&exporter_json, instance, config, &context, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
 }
 
@@ -56,7 +56,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-    exporter_json.stop(instance);
+    component_stop(&exporter_json, instance);
     sample_release(&sample);
     buffer_release(&out);
     intern_release();
@@ -257,7 +257,8 @@ START_TEST(stop_after_failed_start) {
     *(const char **)config_field(NULL, "path") = scratch_path("no/such/folder.json");
     struct component_context context = {.id = "json", .site = "exporter/json"};
     struct error error = {0};
-    ck_assert_int_eq(exporter_json.start(instance, config, &context, &error), STATUS_NOT_FOUND);
+    ck_assert_int_eq(component_start(&exporter_json, instance, config, &context, &error),
+                     STATUS_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "no/such/folder.json"));
 }
 END_TEST

@@ -250,7 +250,8 @@ static void start(const char *path, int64_t interval_ns) {
     ((struct duration *)config_field("interval"))->ns = interval_ns;
     struct component_context context = {.id = "json", .site = "exporter/json"};
     struct error error = {0};
-    ck_assert_int_eq(exporter_json.start(instance, config, &context, &error), STATUS_OK);
+    ck_assert_int_eq(component_start(&exporter_json, instance, config, &context, &error),
+                     STATUS_OK);
     ck_assert_uint_eq(component_needs(&exporter_json, config), FACT_SPANS);
 }
 
@@ -275,7 +276,7 @@ START_TEST(documents_come_on_an_interval_and_at_the_end) {
     ck_assert_uint_gt(encoded(day + 60 * second, false), 0);
     ck_assert_uint_eq(encoded(day + 70 * second, false), 0);
     ck_assert_uint_gt(encoded(UINT64_MAX, true), 0);
-    exporter_json.stop(instance);
+    component_stop(&exporter_json, instance);
 }
 END_TEST
 
@@ -283,7 +284,7 @@ START_TEST(without_an_interval_only_the_end_is_told) {
     start(NULL, DURATION_SPECIAL);
     ck_assert_uint_eq(encoded(UINT64_C(1700000040000000000), false), 0);
     ck_assert_uint_gt(encoded(UINT64_MAX, true), 0);
-    exporter_json.stop(instance);
+    component_stop(&exporter_json, instance);
 }
 END_TEST
 

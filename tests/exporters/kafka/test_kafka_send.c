@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Kafka exporter: what it encodes, which numbers it gives, and that each record gets to the
 // mock cluster once and in order, whatever goes wrong on the way.
-#include "exporters/kafka.h"
+#include "cli/component_list.h"
 #include "exporters/kafka/exporter.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/telemetry_event.h"
@@ -20,12 +20,12 @@ static void start(void) {
     struct component_context context = {.id = "kafka/test", .site = "exporter/kafka/test"};
     struct error error = {0};
     self = memory_zero(1, sizeof *self);
-    enum status status = exporter_kafka.start(self, &config, &context, &error);
+    enum status status = component_start(&exporter_kafka, self, &config, &context, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
 }
 
 static void stop(void) {
-    exporter_kafka.stop(self);
+    component_stop(&exporter_kafka, self);
     memory_give(self);
 }
 
@@ -151,10 +151,10 @@ START_TEST(numbers_go_on_after_a_load) {
     start();
     // As the pipeline does it: the struct is filled, then `restored`.
     struct state_list list = {0};
-    exporter_kafka.state(self, &list);
+    component_list_state(&exporter_kafka, self, &list);
     ck_assert_str_eq(list.entries[0].name, "kafka.counter");
     memcpy(list.entries[0].bytes, &counter, sizeof counter);
-    exporter_kafka.restored(self);
+    component_restored(&exporter_kafka, self);
     encode_sample(&(struct sample_of){"job", 0, "a", 300}, NULL);
     struct kafka_frame frame = last_frame();
     ck_assert_uint_eq(frame.sequence, 3);
@@ -222,7 +222,7 @@ static enum status send_out(struct error *error) {
     struct request request = {.bytes = buffer_slice(&out), .complete = true};
     struct send_outcome outcome = {0};
     enum status status = exporter_kafka.exporter.send(self, &request, &outcome, error);
-    ck_assert(!outcome.permanent);
+    ck_assert(!outcome.sink_dead);
     return status;
 }
 

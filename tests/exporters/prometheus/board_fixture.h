@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/memory.h"
-#include "exporters/prometheus/board_parts.h"
+#include "exporters/prometheus/board.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -25,11 +25,14 @@ static inline void fixture_begin(uint32_t max_series) {
     buffer_init(&page_buffer, 64 << 20);
     arena_init(&arena, 1 << 16);
     now = (struct board_moment){.monotonic_ns = 1000 * SECOND, .unix_ns = START_NS + 2 * SECOND};
+    memset(&board, 0, sizeof board);
+    state_rows_init(board_state_rows, BOARD_STATE_ROWS, &board);
     board_init(&board, max_series, 300 * SECOND, true);
 }
 
 static inline void fixture_end(void) {
     board_release(&board);
+    state_rows_release(board_state_rows, BOARD_STATE_ROWS, &board);
     buffer_release(&page_buffer);
     arena_release(&arena);
     intern_release();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The component as it runs: its options, its listener, batches and scrapes at the same time.
-#include "exporters/prometheus/prometheus.h"
 
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
+#include "cli/component_list.h"
 #include "config/server_options.h"
 #include "tests/base/http/http_client.h"
 #include "tests/exporters/scratch.h"
@@ -34,11 +34,11 @@ static struct error error;
 
 static enum status start(void) {
     instance = memory_zero(1, exporter_prometheus.instance_size);
-    return exporter_prometheus.start(instance, &config, &context, &error);
+    return component_start(&exporter_prometheus, instance, &config, &context, &error);
 }
 
 static void stop(void) {
-    exporter_prometheus.stop(instance);
+    component_stop(&exporter_prometheus, instance);
     memory_give(instance);
 }
 
@@ -287,9 +287,9 @@ END_TEST
 
 START_TEST(a_load_is_shown_once_it_is_whole) {
     struct state_list list = {0};
-    exporter_prometheus.state(instance, &list);
+    component_list_state(&exporter_prometheus, instance, &list);
     ck_assert_uint_eq(list.count, 6);
-    exporter_prometheus.restored(instance);
+    component_restored(&exporter_prometheus, instance);
     encode(1, VERDICT_OPEN);
     struct answer answer = ask("GET", "/metrics", "");
     ck_assert(body_has(&answer, "culprit_verdict_open{"));

@@ -249,15 +249,18 @@ static void load(const struct state_entry *entry, const struct saved_entry *save
 static void restart(uint32_t max_series) {
     struct state_list list = {0};
     struct saved_entry saved[STATE_ENTRIES_MAX];
-    board_state(&board, &list);
+    state_rows_list(board_state_rows, BOARD_STATE_ROWS, &board, &list);
     for (uint32_t i = 0; i < list.count; i++)
         saved[i] = save(&list.entries[i]);
     board_release(&board);
+    state_rows_release(board_state_rows, BOARD_STATE_ROWS, &board);
+    memset(&board, 0, sizeof board);
+    state_rows_init(board_state_rows, BOARD_STATE_ROWS, &board);
     intern_release();
     intern(SLICE("something else"));
     board_init(&board, max_series, 300 * SECOND, true);
     struct state_list fresh = {0};
-    board_state(&board, &fresh);
+    state_rows_list(board_state_rows, BOARD_STATE_ROWS, &board, &fresh);
     ck_assert_uint_eq(fresh.count, list.count);
     for (uint32_t i = 0; i < fresh.count; i++) {
         ck_assert_str_eq(fresh.entries[i].name, list.entries[i].name);
@@ -269,6 +272,7 @@ static void restart(uint32_t max_series) {
         texts[i] = NULL;
     }
     now.monotonic_ns = 5 * SECOND;
+    state_rows_restored(board_state_rows, BOARD_STATE_ROWS, &board);
     board_restored(&board, now.monotonic_ns);
 }
 

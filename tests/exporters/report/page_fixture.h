@@ -75,6 +75,29 @@ static inline void leak_make(int count, int steps, struct slice host) {
     sample_cause(&sample, CAUSE_LEAK, 552 * MIB, 112 * MIB, 4.93, true);
 }
 
+static inline struct verdict verdict_make(const char *headline, enum severity severity) {
+    struct verdict verdict = {
+        .pattern = "memory_first_cause",
+        .kind = "leak",
+        .job = sample.evaluation.job,
+        .severity = severity,
+        .confidence = 85,
+        .headline = slice_of(headline),
+        .remediation = SLICE("Find out what rank 2 keeps alive."),
+        .action = "inspect_rank",
+        .start_ns = START,
+        .end_ns = START + 1000 * MS,
+    };
+    struct slice key = slice_of(headline);
+    verdict_set_id(&verdict, verdict.pattern, &key, 1);
+    return verdict;
+}
+
+// What a text of events may try.
+#define EVIL                                                                                       \
+    "</title></script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;"               \
+    "\x1b[2J\x1e\xff\xfe\xe2\x80\xae]]><!--"
+
 static inline uint32_t count_of(const char *text, const char *word) {
     uint32_t count = 0;
     for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word))
@@ -109,7 +132,7 @@ static void tag_open(struct markup *markup, const char *name, bool closed) {
     static const char known[] =
         " html head meta style link title body a header p h1 h2 h3 h4 svg defs g path nav ul li "
         "main section article span dl div dt dd details summary ol time code table tbody tr th td "
-        "caption thead figure figcaption desc text circle use br footer script ";
+        "caption thead figure figcaption desc text circle line rect use br footer script ";
     ck_assert_msg(name_is_one_of(name, known), "the page has a <%s>", name);
     if (name_is_one_of(name, " td th "))
         close_optional(markup, " td th ");

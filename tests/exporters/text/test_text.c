@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole reports, compared byte for byte with tests/exporters/expected/NAME.txt.
-#include "exporters/text.h"
+#include "exporters/report/text/report.h"
 #include "tests/exporters/sample_evaluation.h"
 
 #include <check.h>
@@ -16,10 +16,18 @@
 
 static struct sample_evaluation sample;
 static struct text_style style;
+static struct seen seen;
 static struct buffer out;
 
 static void setup(void) {
-    style = (struct text_style){.utf8 = true, .width = 80};
+    style = (struct text_style){.utf8 = true, .width = 80, .verbose = true};
+    // All evidence that there can be; 120 events in two minutes.
+    seen = (struct seen){.kinds = UINT32_MAX,
+                         .kubernetes = UINT32_MAX,
+                         .gpu_fields = UINT64_MAX,
+                         .event_count = 120,
+                         .first_ns = START,
+                         .last_ns = START + 120000 * MS};
     buffer_init(&out, 1 << 20);
 }
 
@@ -87,6 +95,7 @@ static void leak_scene(void) {
 static struct verdict *leak_verdict(void) {
     static struct verdict verdict;
     verdict = (struct verdict){
+        .id = "memory_first_cause:0",
         .pattern = "memory_first_cause",
         .kind = "leak",
         .job = sample.evaluation.job,
@@ -112,7 +121,7 @@ static const char *file_read(const char *name) {
 
 static void report(const struct batch *batch) {
     buffer_reset(&out);
-    text_report_append(batch, &style, NULL, &out);
+    text_report_append(batch, &style, &seen, &out);
     ck_assert(buffer_finish(&out));
     buffer_append_char(&out, '\0');
 }
@@ -170,6 +179,150 @@ START_TEST(healthy) {
     }
     sample.evaluation.median_interval_ns = 500 * (__int128)MS;
     check("healthy");
+}
+END_TEST
+
+static void healthy_job(struct slice job, int ranks) {
+    sample_init(&sample, job);
+    for (int rank = 0; rank < ranks; rank++) {
+        uint32_t index = sample_rank(&sample, rank, SLICE("node-a"), -1);
+        for (int step = 0; step < 40; step++)
+            sample_add(&sample, index, START + (uint64_t)step * 100 * MS, 700 * MIB);
+    }
+    style.verbose = false;
+}
+
+static void check_is(const struct batch *batch, const char *text) {
+    report(batch);
+    ck_assert_str_eq(out.data, text);
+}
+
+START_TEST(healthy_in_one_line) {
+    healthy_job(NO_JOB, 3);
+    sample_note(&sample, SLICE("No qualifying cross-rank spikes were detected."));
+    struct batch batch = sample_batch(&sample);
+    check_is(&batch,
+             "Healthy: nothing was found in 1 job, 3 of 3 ranks, 120 events over 2 min 0 s.\n"
+             "More with --verbose.\n");
+    sample.evaluation.job = intern(SLICE("exp-7\x1b"));
+    sample_note(&sample, SLICE("More jobs were seen than max_jobs allows; some were left out."));
+    check_is(&batch,
+             "Healthy: nothing was found in job exp-7\\x1b, 3 of 3 ranks, 120 events over 2 min\n"
+             "0 s.\n"
+             "More jobs were seen than max_jobs allows; some were left out.\n"
+             "More with --verbose.\n");
+    struct evaluation evaluations[2] = {sample.evaluation, sample.evaluation};
+    evaluations[0].notes.count = evaluations[1].notes.count = 0;
+    batch.evaluations = evaluations;
+    batch.evaluation_count = 2;
+    check_is(&batch,
+             "Healthy: nothing was found in 2 jobs, 6 of 6 ranks, 120 events over 2 min 0 s.\n"
+             "More with --verbose.\n");
+}
+END_TEST
+
+START_TEST(healthy_says_what_was_not_checked) {
+    healthy_job(SLICE("j"), 2);
+    seen.kinds = 1u << EVENT_TELEMETRY;
+    seen.kubernetes = 0;
+    seen.gpu_fields = 0;
+    struct batch batch = sample_batch(&sample);
+    report(&batch);
+    check_says(
+        "\nNot checked: hangs (no Flight Recorder dumps), Xid and PCIe errors (no kernel\n"
+        "log), GPU health (no GPU counters), evicted pods (no Kubernetes events). More\n"
+        "with --verbose.\n");
+    style.verbose = true;
+    report(&batch);
+    check_says("\nMissing evidence\n  No Flight Recorder dumps, so a hang is not seen: ");
+    check_says("  No Kubernetes events, ");
+    check_does_not_say("No telemetry");
+    // Machines without a job.
+    style.verbose = false;
+    batch.evaluation_count = 0;
+    seen.kinds = 1u << EVENT_KERNEL | 1u << EVENT_RANK_MAP;
+    report(&batch);
+    check_says(
+        "Healthy: nothing was found in 120 events over 2 min 0 s.\n"
+        "Not checked: memory of ranks (no telemetry), hangs (");
+    // Behind a finding the list is as short.
+    struct verdict verdict = {.id = "hbm_ecc:0",
+                              .pattern = "hbm_ecc",
+                              .headline = SLICE("GPU 7 fell"),
+                              .severity = SEVERITY_ERROR};
+    batch.verdicts = (struct verdict_list){&verdict, 1, 1};
+    report(&batch);
+    check_says("GPU 7 fell\n");
+    check_says("\n\nNot checked: memory of ranks (no telemetry), hangs (");
+    check_does_not_say("Healthy");
+    seen.kinds = 1u << EVENT_TELEMETRY;
+    report(&batch);
+    check_does_not_say("Not checked");
+}
+END_TEST
+
+START_TEST(what_is_not_whole_is_not_called_healthy) {
+    static const int32_t missing[] = {2, 3};
+    healthy_job(SLICE("j"), 2);
+    sample.evaluation.world_size = 4;
+    sample.evaluation.missing_ranks = missing;
+    sample.evaluation.missing_count = 2;
+    struct batch batch = sample_batch(&sample);
+    check_is(&batch,
+             "Nothing was found in job j, 2 of 4 ranks, 120 events over 2 min 0 s, but ranks 2\n"
+             "and 3 are missing.\n"
+             "More with --verbose.\n");
+    sample.evaluation.missing_count = 0;
+    sample.evaluation.world_size = 1;
+    sample.evaluation.rank_count = 1;
+    check_is(&batch,
+             "Nothing was found in job j, 1 of 1 rank, 120 events over 2 min 0 s, but rank 0\n"
+             "has no other to compare with.\n"
+             "More with --verbose.\n");
+    sample.evaluation.world_size = sample.evaluation.rank_count = 2;
+    seen.unread = true;
+    check_is(&batch,
+             "Nothing was found in job j, 2 of 2 ranks, 120 events over 2 min 0 s, but logs\n"
+             "report failures that no detector looks at: --stats counts them.\n"
+             "More with --verbose.\n");
+    seen.unread = false;
+    // An input that could not be read, and a rank that fell silent, are told at length.
+    const struct slice input = SLICE("gone.jsonl");
+    batch.missing_inputs = &input;
+    batch.missing_count = 1;
+    report(&batch);
+    check_says("No rank is to blame");
+    check_says("gone.jsonl");
+    batch.missing_count = 0;
+    sample.evaluation.rank_count = 2;
+    sample.views[1].last_ns -= 2000 * MS;
+    report(&batch);
+    check_says("No rank is to blame");
+    check_says("Fell silent before the end\n");
+}
+END_TEST
+
+START_TEST(a_swing_is_no_finding_and_common_growth_is) {
+    healthy_job(SLICE("j"), 3);
+    sample_suspect(&sample, 2, growth_of(2, 10, 11, 151 * MIB));
+    sample_cause(&sample, CAUSE_SWING, 0, 0, 1, true);
+    struct verdict verdict = *leak_verdict();
+    verdict.kind = "swing";
+    verdict.state = VERDICT_RESOLVED;
+    struct batch batch = sample_batch(&sample);
+    batch.verdicts = (struct verdict_list){&verdict, 1, 1};
+    check_is(&batch,
+             "Healthy: nothing was found in job j, 3 of 3 ranks, 120 events over 2 min 0 s.\n"
+             "Rank 2 rose by 151.0 MiB and fell back: no leak.\n"
+             "More with --verbose.\n");
+    // Another verdict is one.
+    verdict.kind = "leak";
+    report(&batch);
+    check_does_not_say("Healthy");
+    sample_cause(&sample, CAUSE_COMMON_GROWTH, 96 * MIB, 93 * MIB, 1.03, true);
+    batch.verdicts.count = 0;
+    report(&batch);
+    check_says("No rank is to blame: all ranks grew alike");
 }
 END_TEST
 
@@ -240,7 +393,7 @@ START_TEST(only_one_candidate_and_missing_ranks) {
     sample.evaluation.missing_count = 16;
     struct batch batch = sample_batch(&sample);
     report(&batch);
-    check_says("low: no other rank grew for good, so there is none to be ahead of\n");
+    check_says("low: no other rank grew for good, so there is no order to compare\n");
     check_says("3 of 40 ranks, 171 samples\n");
     check_says("ranks 3, 5, 6, 8 to 10, 12, 14, 16, 18, 20, 22, 24, 26 and 2 more\n");
     check_does_not_say("that grew");
@@ -276,11 +429,13 @@ END_TEST
 START_TEST(no_samples) {
     sample_init(&sample, NO_JOB);
     sample_note(&sample, SLICE("No telemetry events were provided."));
+    seen = (struct seen){0};
+    style.verbose = false;
     check("no_samples");
     struct batch batch = sample_batch(&sample);
     batch.evaluation_count = 0;
     report(&batch);
-    ck_assert_str_eq(out.data, "No samples were read, so there is nothing to judge.\n");
+    ck_assert_str_eq(out.data, "No samples were read, so there is nothing to analyze.\n");
 }
 END_TEST
 
@@ -393,7 +548,7 @@ START_TEST(several_jobs_and_other_findings) {
     check_says("\n\n\nNo rank is to blame: none grew far enough");
     check_says("  job        second\n");
     check_says(
-        "Also found\n  error, over: Rank 1 rose and fell back\n"
+        "Also found\n  error, resolved: Rank 1 rose and fell back\n"
         "  error: Rank 9 of another generation leaked\n");
     check_does_not_say("Rank 2 leaked 552.0 MiB\n");
 }
@@ -416,6 +571,7 @@ START_TEST(an_incident_says_when) {
     struct related related[3] = {{"xid:0", RELATION_CAUSES},
                                  {"nccl_hang:0", RELATION_CAUSES},
                                  {"hbm_ecc:0", RELATION_SAME_INCIDENT}};
+    sample_init(&sample, SLICE("job"));
     for (int i = 0; i < 4; i++) {
         verdicts[i].severity = SEVERITY_ERROR;
         verdicts[i].remediation = SLICE("Mend it.");
@@ -426,21 +582,109 @@ START_TEST(an_incident_says_when) {
     }
     verdicts[0].related = related;
     verdicts[0].related_count = 3;
-    struct batch batch = {.arena = &sample.arena, .verdicts = {.items = verdicts, .count = 4}};
+    struct entity struck[] = {{"rank", SLICE("5"), ROLE_VICTIM},
+                              {"pod", SLICE("train/p"), ROLE_VICTIM}};
+    struct evidence waits = {.description = SLICE("rank 4 waits"), .role = EVIDENCE_EFFECT};
+    verdicts[1].entities = struck, verdicts[1].entity_count = 2;
+    verdicts[2].evidence = &waits, verdicts[2].evidence_count = 1;
+    struct batch batch = {
+        .arena = &sample.arena, .last = true, .verdicts = {.items = verdicts, .count = 4}};
     report(&batch);
     check_says(
         "  began      2026-11-18 09:01:38.500 UTC\n"
         "  last seen  2026-11-18 09:01:39.200 UTC, 700 ms after it began\n");
     check_says(
+        "  took along 2 ranks\n\n"
         "What followed from it, counted from when it began\n"
-        "  began      700 ms after it, last seen 2 min 22 s after it\n"
-        "             Pod p was evicted\n"
+        "  then       An error before\n"
+        "             began 500 ms before it\n"
+        "             hbm_ecc, error, hbm_ecc:0\n"
+        "  then       Ranks wait\n"
+        "             began with it\n"
+        "             struck rank 4\n"
+        "             nccl_hang, error, nccl_hang:0\n"
+        "  then       Pod p was evicted\n"
+        "             began 700 ms after it, last seen 2 min 22 s after it\n"
+        "             struck rank 5, pod train/p\n"
         "             xid_correlation, error, xid:0\n"
-        "  began      with it\n"
-        "             Ranks wait\n");
-    check_says(
-        "  began      500 ms before it\n"
-        "             An error before\n");
+        "\n"
+        "  what next  Mend it.\n"
+        "  id         pcie_aer:0\n");
+    check_does_not_say("incidents");
+    check_does_not_say("Incident 1");
+}
+END_TEST
+
+START_TEST(several_incidents_begin_with_a_list) {
+    struct entity gpu = {"gpu", SLICE("node-a/0000:45:00"), ROLE_CULPRIT};
+    struct entity ranks[] = {{"rank", SLICE("3"), ROLE_SUSPECT},
+                             {"rank", SLICE("4"), ROLE_VICTIM},
+                             {"rank", SLICE("5"), ROLE_VICTIM}};
+    struct verdict verdicts[] = {
+        {.pattern = "nccl_hang", .headline = SLICE("Rank 3\x1b hangs"), .id = "nccl_hang:0"},
+        {.pattern = "pcie_aer", .headline = SLICE("The link failed"), .id = "pcie_aer:0"},
+    };
+    verdicts[0].start_ns = verdicts[0].end_ns = UINT64_C(1794992499500) * MS;
+    verdicts[1].start_ns = verdicts[1].end_ns = UINT64_C(1794992498500) * MS;
+    verdicts[0].entities = ranks, verdicts[0].entity_count = 3;
+    verdicts[1].entities = &gpu, verdicts[1].entity_count = 1;
+    for (int i = 0; i < 2; i++)
+        verdicts[i].severity = SEVERITY_ERROR;
+    sample_init(&sample, SLICE("job"));
+    struct batch batch = {
+        .arena = &sample.arena, .last = true, .verdicts = {.items = verdicts, .count = 2}};
+    report(&batch);
+    const char list[] =
+        "2 incidents\n"
+        "  1          2026-11-18 09:01:38.500 UTC: gpu node-a/0000:45:00\n"
+        "             The link failed\n"
+        "  2          2026-11-18 09:01:39.500 UTC: perhaps rank 3, took along 2 ranks\n"
+        "             Rank 3\\x1b hangs\n"
+        "\n"
+        "Incident 1 of 2\n"
+        "The link failed\n";
+    ck_assert_msg(strncmp(out.data, list, sizeof list - 1) == 0, "%s", out.data);
+    check_says("Incident 2 of 2\nRank 3\\x1b hangs\n");
+}
+END_TEST
+
+START_TEST(growth_of_memory_is_listed_with_the_others) {
+    leak_scene();
+    struct verdict verdicts[2] = {*leak_verdict(), *leak_verdict()};
+    verdicts[1].pattern = "pcie_aer";
+    verdicts[1].headline = SLICE("The link failed");
+    memcpy(verdicts[1].id, "pcie_aer:0", sizeof "pcie_aer:0");
+    struct batch batch = sample_batch(&sample);
+    batch.verdicts = (struct verdict_list){verdicts, 2, 2};
+    report(&batch);
+    check_says("2 incidents\n");
+    check_says("Incident 1 of 2\nThe link failed\n");
+    check_says("Incident 2 of 2\nRank 2 started it");
+}
+END_TEST
+
+START_TEST(the_launcher_is_quoted_where_it_names_another) {
+    struct entity entities[] = {{"rank", SLICE("1"), ROLE_CULPRIT},
+                                {"rank", SLICE("3"), ROLE_VICTIM}};
+    struct attribute said = {"launcher.root_cause", SLICE("rank 3")};
+    struct verdict verdict = {.pattern = "first_exit",
+                              .headline = SLICE("Rank 1 raised"),
+                              .id = "first_exit:0",
+                              .entities = entities,
+                              .entity_count = 2,
+                              .attributes = &said,
+                              .attribute_count = 1};
+    sample_init(&sample, SLICE("job"));
+    struct batch batch = {
+        .arena = &sample.arena, .last = true, .verdicts = {.items = &verdict, .count = 1}};
+    report(&batch);
+    check_says("  launcher   torchrun named rank 3; that rank is a victim, it ended because of\n");
+    said.value = SLICE("1");
+    report(&batch);
+    check_does_not_say("torchrun");
+    said.value = SLICE("7");
+    report(&batch);
+    check_says("  launcher   torchrun named rank 7; it calls that the root cause,");
 }
 END_TEST
 
@@ -465,6 +709,10 @@ int main(void) {
     tcase_add_test(cases, leak_in_colour_and_narrow);
     tcase_add_test(cases, leak_in_ascii);
     tcase_add_test(cases, healthy);
+    tcase_add_test(cases, healthy_in_one_line);
+    tcase_add_test(cases, healthy_says_what_was_not_checked);
+    tcase_add_test(cases, what_is_not_whole_is_not_called_healthy);
+    tcase_add_test(cases, a_swing_is_no_finding_and_common_growth_is);
     tcase_add_test(cases, noise_is_drawn_flat);
     tcase_add_test(cases, common_growth);
     tcase_add_test(cases, swing);
@@ -479,6 +727,9 @@ int main(void) {
     tcase_add_test(cases, texts_of_events_cannot_act);
     tcase_add_test(cases, several_jobs_and_other_findings);
     tcase_add_test(cases, an_incident_says_when);
+    tcase_add_test(cases, several_incidents_begin_with_a_list);
+    tcase_add_test(cases, growth_of_memory_is_listed_with_the_others);
+    tcase_add_test(cases, the_launcher_is_quoted_where_it_names_another);
     tcase_add_loop_test(cases, fits_the_width, 0, 4);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

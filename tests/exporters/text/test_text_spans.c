@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the report for people says of spans: bounded, safe to print, short below verdicts.
 #include "config/option.h"
-#include "exporters/text.h"
+#include "exporters/report/text/report.h"
 #include "tests/exporters/span_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 static struct text_style style;
+static const struct seen seen;
 static struct buffer out;
 static struct arena arena;
 static struct batch batch;
@@ -29,7 +30,7 @@ static void teardown(void) {
 static const char *told(const struct span_report *reports, uint32_t count) {
     buffer_reset(&out);
     batch.spans = (struct span_report_list){reports, count};
-    text_report_append(&batch, &style, NULL, &out);
+    text_report_append(&batch, &style, &seen, &out);
     ck_assert(buffer_finish(&out));
     buffer_append_char(&out, '\0');
     if (getenv("SHOW_REPORTS") != NULL)
@@ -210,7 +211,7 @@ START_TEST(phases_name_who_lags) {
     struct span_report report = fake_job(&tree, phases, 2, "exp-7");
     ck_assert_str_eq(
         told(&report, 1),
-        "No samples were read, so there is nothing to judge.\n"
+        "No samples were read, so there is nothing to analyze.\n"
         "\n"
         "Thread time by phase, job exp-7\n"
         "  phase                               openings  thread time         busy    idle\n"
@@ -247,7 +248,8 @@ START_TEST(verdicts_come_first) {
     struct span_tree tree = {flat, 20, 0};
     struct span_report reports[] = {fake_stream(&tree, "tasks.jsonl"),
                                     fake_job(&tree, phases, 2, "exp-7")};
-    struct verdict verdict = {.pattern = "nccl_hang",
+    struct verdict verdict = {.id = "nccl_hang:0",
+                              .pattern = "nccl_hang",
                               .kind = "missing_rank",
                               .headline = SLICE("Rank 3 hangs"),
                               .remediation = SLICE("Restart it."),
@@ -281,7 +283,7 @@ START_TEST(a_stream_that_never_began) {
     report.started = false;
     ck_assert_str_eq(told(&report, 1),
                      "Thread time in tasks.jsonl\n"
-                     "  Nothing was taken in: no line starts the stream.\n"
+                     "  No events were accepted: no line starts the stream.\n"
                      "  1 line or entry was refused: line 1 (not-started)\n");
 }
 END_TEST

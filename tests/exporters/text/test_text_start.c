@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text exporter as a component: how it finds out about terminal and locale, and when it writes.
-#include "exporters/text.h"
+#include "cli/component_list.h"
+#include "exporters/report/text/report.h"
 #include "tests/exporters/sample_evaluation.h"
 #include "tests/exporters/scratch.h"
 
@@ -26,14 +27,15 @@ enum color { AUTO, ALWAYS, NEVER };
 static void start(const char *path, enum color color, int64_t width) {
     ck_assert_uint_le(exporter_text.config_size, sizeof config);
     ck_assert_uint_le(exporter_text.instance_size, sizeof instance);
-    exporter_text.stop(instance);
+    component_stop(&exporter_text, instance);
     memset(instance, 0, sizeof instance);
     *(const char **)config_field("path") = path;
     *(int *)config_field("color") = (int)color;
     *(int64_t *)config_field("width") = width;
+    *(bool *)config_field("verbose") = true;
     struct component_context context = {.id = "text", .site = "exporter/text"};
     struct error error = {0};
-    enum status status = exporter_text.start(instance, config, &context, &error);
+    enum status status = component_start(&exporter_text, instance, config, &context, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
 }
 
@@ -59,7 +61,7 @@ static void teardown(void) {
     close(saved_stdout);
     close(terminal);
     close(terminal_end);
-    exporter_text.stop(instance);
+    component_stop(&exporter_text, instance);
     sample_release(&sample);
     buffer_release(&out);
     intern_release();
@@ -205,9 +207,10 @@ START_TEST(report_in_a_file) {
     struct send_outcome outcome = {0};
     struct error error;
     ck_assert_int_eq(exporter_text.exporter.send(instance, &request, &outcome, &error), STATUS_OK);
-    struct text_style style = {.utf8 = true, .width = 80};
+    struct text_style style = {.utf8 = true, .width = 80, .verbose = true};
+    struct seen seen = {0};
     buffer_reset(&out);
-    text_report_append(&batch, &style, NULL, &out);
+    text_report_append(&batch, &style, &seen, &out);
     buffer_append_char(&out, '\0');
     ck_assert_pstr_eq(scratch_read("report.txt"), out.data);
 }

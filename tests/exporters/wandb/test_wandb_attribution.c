@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of an attribution bundle. The rows expected here are those that stormlog 0.4.3 was
 // seen to make of the same entries.
-#include "wandb_tracking_fixture.h"
+#include "tests/exporters/wandb/wandb_tracking_fixture.h"
 
 static void setup(void) {
     json_set_alloc_funcs(memory_take, memory_give);

@@ -546,7 +546,7 @@ START_TEST(damaged_records_are_refused) {
     say_row("\"a\":1");
     records.size -= 3;
     ck_assert_int_eq(send_bytes(buffer_slice(&records), &outcome, &error), STATUS_BAD_DATA);
-    ck_assert(outcome.permanent);
+    ck_assert(outcome.sink_dead);
     ck_assert(!is_there(RUN_NAME, ""));
     buffer_reset(&records);
     say_record((struct wandb_record){.kind = WANDB_RUN, .run = SLICE("../../evil")});
@@ -795,7 +795,7 @@ START_TEST(a_full_disk_leaves_no_trace) {
             continue;
         refused++;
         ck_assert_int_eq(status, STATUS_IO);
-        ck_assert(!outcome.permanent);
+        ck_assert(!outcome.sink_dead);
         ck_assert_ptr_nonnull(strstr(error.message, "File too large"));
         if (i > 0 && i < 7) { // whole up to here, for whoever syncs it now
             run_log_read(RUN_NAME);

@@ -110,7 +110,7 @@ static enum status send_once(struct world *world) {
 static unsigned send_all(struct world *world) {
     unsigned calls = 1;
     for (; send_once(world) != STATUS_OK; calls++) {
-        ck_assert_msg(!world->outcome.permanent, "%s", world->error.message);
+        ck_assert_msg(!world->outcome.sink_dead, "%s", world->error.message);
         ck_assert_uint_lt(calls, 100);
         clock_sleep_ns(world->outcome.retry_after_ns);
     }
@@ -411,7 +411,7 @@ START_TEST(what_can_never_pass_is_permanent) {
         say_run(&world, "r1", 0, false);
         say_row(&world, "r1", 1, "\"a\":1");
         ck_assert_int_ne(send_once(&world), STATUS_OK);
-        ck_assert(world.outcome.permanent);
+        ck_assert(world.outcome.sink_dead);
         ck_assert_msg(strstr(world.error.message, cases[i].says) != NULL, "%s",
                       world.error.message);
         ck_assert_ptr_null(strstr(world.error.message, WANDB_MOCK_KEY));
@@ -638,7 +638,7 @@ START_TEST(a_busy_server_sets_the_pace) {
     say_run(&world, "r1", 0, false);
     say_row(&world, "r1", 1, "\"a\":1");
     ck_assert_int_eq(send_once(&world), STATUS_IO);
-    ck_assert(!world.outcome.permanent);
+    ck_assert(!world.outcome.sink_dead);
     ck_assert_uint_gt(world.outcome.retry_after_ns, 900 * SECOND);
     ck_assert_uint_le(world.outcome.retry_after_ns, 1000 * SECOND);
     // Too early: it is not even asked.

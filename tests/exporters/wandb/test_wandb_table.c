@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two forms of a table, members of rows, and charts. What wandb 0.31.0 makes of the same cells
 // stands in the expectations.
-#include "wandb_tracking_fixture.h"
+#include "tests/exporters/wandb/wandb_tracking_fixture.h"
 
 static struct wandb_table table;
 static struct buffer members;
@@ -32,14 +32,14 @@ static void ck_assert_slice(struct slice got, const char *wanted) {
 START_TEST(both_forms) {
     static const char *const columns[] = {"a", "b\"", "c", "d"};
     wandb_table_begin(&table, columns, 4);
-    wandb_cell_int(&table, INT64_MIN);
-    wandb_cell_text(&table, SLICE("x</script>\n\xc3\xbc"));
-    wandb_cell_bool(&table, true);
-    wandb_cell_number(&table, NAN);
-    wandb_cell_number(&table, 0.1);
-    wandb_cell_null(&table);
-    wandb_cell_bool(&table, false);
-    wandb_cell_null(&table);
+    wandb_table_cell(&table, cell_int(INT64_MIN));
+    wandb_table_cell(&table, cell_slice(SLICE("x</script>\n\xc3\xbc")));
+    wandb_table_cell(&table, cell_bool(true));
+    wandb_table_cell(&table, cell_number(NAN));
+    wandb_table_cell(&table, cell_number(0.1));
+    wandb_table_cell(&table, cell_null);
+    wandb_table_cell(&table, cell_bool(false));
+    wandb_table_cell(&table, cell_null);
     wandb_table_end(&table);
     ck_assert_slice(buffer_slice(&table.file),
                     "{\"columns\":[\"a\",\"b\\\"\",\"c\",\"d\"],\"data\":"
@@ -62,15 +62,15 @@ END_TEST
 
 static void append_cell(int kind) {
     if (kind == 0)
-        wandb_cell_bool(&table, true);
+        wandb_table_cell(&table, cell_bool(true));
     else if (kind == 1)
-        wandb_cell_number(&table, 1.5);
+        wandb_table_cell(&table, cell_number(1.5));
     else if (kind == 2)
-        wandb_cell_text(&table, SLICE("t"));
+        wandb_table_cell(&table, cell_slice(SLICE("t")));
     else if (kind == 3)
-        wandb_cell_int(&table, 1);
+        wandb_table_cell(&table, cell_int(1));
     else
-        wandb_cell_number(&table, INFINITY);
+        wandb_table_cell(&table, cell_number(INFINITY));
 }
 
 // Two cells of a column: types that go together, or `any`.
@@ -86,7 +86,7 @@ START_TEST(columns_of_several_types) {
             char type[64];
             wandb_table_begin(&table, columns, 1);
             append_cell(first);
-            wandb_cell_null(&table);
+            wandb_table_cell(&table, cell_null);
             append_cell(second);
             wandb_table_end(&table);
             snprintf(type, sizeof type, "{\"wb_type\":\"%s\"}", wanted[first][second]);
@@ -129,7 +129,7 @@ START_TEST(as_many_rows_as_there_may_be) {
     static const char *const columns[] = {"a"};
     wandb_table_begin(&table, columns, 1);
     for (int i = 0; i < WANDB_TABLE_ROWS_MAX; i++)
-        wandb_cell_int(&table, i);
+        wandb_table_cell(&table, cell_int(i));
     ck_assert(say_table());
     struct slice bytes = buffer_slice(&said_bytes);
     struct wandb_record record;
@@ -141,11 +141,11 @@ START_TEST(as_many_rows_as_there_may_be) {
     ck_assert_slice(record.key, "k");
     wandb_table_begin(&table, columns, 1);
     for (int i = 0; i <= WANDB_TABLE_ROWS_MAX; i++)
-        wandb_cell_int(&table, i);
+        wandb_table_cell(&table, cell_int(i));
     ck_assert(!say_table());
     // Used again, it is whole again.
     wandb_table_begin(&table, columns, 1);
-    wandb_cell_int(&table, 1);
+    wandb_table_cell(&table, cell_int(1));
     ck_assert(say_table());
     ck_assert_slice(buffer_slice(&table.file), "{\"columns\":[\"a\"],\"data\":[[1]]}");
 }
@@ -157,7 +157,7 @@ START_TEST(texts_that_are_too_large) {
     memset(text, 'x', sizeof text);
     wandb_table_begin(&table, columns, 1);
     for (int i = 0; i < 33; i++)
-        wandb_cell_text(&table, (struct slice){text, sizeof text});
+        wandb_table_cell(&table, cell_slice((struct slice){text, sizeof text}));
     ck_assert(!say_table());
 }
 END_TEST
@@ -205,9 +205,9 @@ START_TEST(numbers_read_back_as_they_were) {
 END_TEST
 
 START_TEST(members_of_rows) {
-    wandb_member_int(&members, "i", INT64_MAX);
-    wandb_member_number(&members, "n\"", NAN);
-    wandb_member_text(&members, "t", SLICE("\x7f\"\\"));
+    wandb_member(&members, "i", cell_int(INT64_MAX));
+    wandb_member(&members, "n\"", cell_number(NAN));
+    wandb_member(&members, "t", cell_slice(SLICE("\x7f\"\\")));
     wandb_member_key(&members, "k");
     buffer_append_text(&members, "null");
     ck_assert_slice(buffer_slice(&members),

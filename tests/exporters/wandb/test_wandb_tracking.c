@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a tracking run: against the goldens of the real export, and at the edges.
-#include "wandb_tracking_fixture.h"
+#include "tests/exporters/wandb/wandb_tracking_fixture.h"
 
 static void setup(void) {
     json_set_alloc_funcs(memory_take, memory_give);

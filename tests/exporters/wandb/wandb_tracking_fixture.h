@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "exporters/wandb/tracking/parts.h"
+#include "exporters/wandb/tracking/tracking.h"
 #include "tests/exporters/scratch.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "pipeline/store.h"
+#include "extensions/file_storage/store.h"
 #include "tests/support/temporary.h"
 
 #include <check.h>
@@ -17,7 +17,7 @@
 #define SECOND UINT64_C(1000000000)
 
 static char folder[128];
-static struct store *store;
+static struct storage *store;
 static struct error error;
 static uint64_t max_size = 64 << 20, interval_ns = 1000000;
 
@@ -29,7 +29,7 @@ static inline const char *path_of(const char *name) {
     return path;
 }
 
-static inline enum status try_open(struct store **into) {
+static inline enum status try_open(struct storage **into) {
     struct store_options options = {.directory = folder,
                                     .create_directory = true,
                                     .max_size = max_size,
@@ -75,12 +75,13 @@ static inline void fill(char *bytes, size_t size, uint64_t seed) {
     }
 }
 
-static inline void put_text(enum store_space space, const char *name, uint64_t number,
+static inline void put_text(enum storage_space space, const char *name, uint64_t number,
                             const char *text) {
-    struct store_batch *batch = store_batch_new(store);
-    store_put(batch, space, name, number, slice_of(text));
-    uint64_t ticket = store_submit(batch);
-    ck_assert_msg(store_wait(store, ticket, 30 * SECOND, &error) == STATUS_OK, "%s", error.message);
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_put(batch, space, name, number, slice_of(text));
+    uint64_t ticket = storage_submit(batch);
+    ck_assert_msg(storage_wait(store, ticket, 30 * SECOND, &error) == STATUS_OK, "%s",
+                  error.message);
 }
 
 static inline bool append_row(void *context, const char *name, uint64_t number,
@@ -94,10 +95,10 @@ static inline bool append_row(void *context, const char *name, uint64_t number,
 }
 
 // "name/number=bytes;" of all, or of one name.
-static inline const char *rows_of(enum store_space space, const char *name) {
+static inline const char *rows_of(enum storage_space space, const char *name) {
     static char text[4096];
     text[0] = '\0';
-    ck_assert_msg(store_scan(store, space, name, 0, UINT64_MAX, append_row, text, &error) ==
+    ck_assert_msg(storage_scan(store, space, name, 0, UINT64_MAX, append_row, text, &error) ==
                       STATUS_OK,
                   "%s", error.message);
     return text;

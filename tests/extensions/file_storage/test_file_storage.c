@@ -2,8 +2,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
-#include "extensions/file_storage.h"
-#include "pipeline/store.h"
+#include "cli/component_list.h"
+#include "pipeline/component/storage.h"
 #include "tests/support/temporary.h"
 
 #include <check.h>
@@ -89,16 +89,17 @@ START_TEST(stores_and_counts) {
     struct given given = {directory, true, {64 << 20}, {1000000}};
     for (int run = 1; run <= 2; run++) {
         void *instance = memory_zero(1, extension_file_storage.instance_size);
-        ck_assert_msg(extension_file_storage.start(instance, &given, &context, &error) == STATUS_OK,
+        ck_assert_msg(component_start(&extension_file_storage, instance, &given, &context,
+                                      &error) == STATUS_OK,
                       "%s", error.message);
-        struct store *store = extension_file_storage.extension.store(instance);
+        struct storage *store = extension_file_storage.extension.store(instance);
         ck_assert_ptr_nonnull(store);
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_STATE, "s", (uint64_t)run, SLICE("x"));
-        ck_assert_int_eq(store_wait(store, store_submit(batch), UINT64_C(30000000000), &error),
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_STATE, "s", (uint64_t)run, SLICE("x"));
+        ck_assert_int_eq(storage_wait(store, storage_submit(batch), UINT64_C(30000000000), &error),
                          STATUS_OK);
         int seen = 0;
-        ck_assert_int_eq(store_scan(store, STORE_STATE, "s", 0, 9, count_row, &seen, &error),
+        ck_assert_int_eq(storage_scan(store, STORAGE_STATE, "s", 0, 9, count_row, &seen, &error),
                          STATUS_OK);
         ck_assert_int_eq(seen, run);
         char line[100];
@@ -112,7 +113,7 @@ START_TEST(stores_and_counts) {
         check_metric("culprit_store_pending_bytes{extension=\"file_storage/a\"} 0\n");
         check_metric("culprit_store_damaged_blobs_total{extension=\"file_storage/a\"} 0\n");
         check_metric("culprit_store_repairs_total{extension=\"file_storage/a\"} 0\n");
-        extension_file_storage.stop(instance);
+        component_stop(&extension_file_storage, instance);
         memory_give(instance);
         check_metric(line); // also after the end, without asking the store
     }
@@ -122,10 +123,10 @@ END_TEST
 START_TEST(failed_starts) {
     struct given given = {directory, false, {64 << 20}, {1000000}};
     void *instance = memory_zero(1, extension_file_storage.instance_size);
-    ck_assert_int_eq(extension_file_storage.start(instance, &given, &context, &error),
+    ck_assert_int_eq(component_start(&extension_file_storage, instance, &given, &context, &error),
                      STATUS_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, directory));
-    extension_file_storage.stop(instance);
+    component_stop(&extension_file_storage, instance);
     ck_assert_ptr_null(extension_file_storage.extension.store(instance));
     memory_give(instance);
 }

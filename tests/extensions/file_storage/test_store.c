@@ -21,50 +21,39 @@ static void teardown(void) {
 }
 
 START_TEST(puts_and_deletes) {
-    ck_assert_str_eq(rows_of(STORE_STATE, NULL), "");
-    put_text(STORE_STATE, "b", 1, "one");
-    put_text(STORE_STATE, "a", 7, "seven");
-    put_text(STORE_STATE, "a", 2, "");
-    put_text(STORE_QUEUE, "a", 2, "elsewhere");
-    put_text(STORE_STATE, "", 0, "nameless");
-    put_text(STORE_STATE, "a", STORE_NUMBER_MAX, "last");
-    ck_assert_str_eq(rows_of(STORE_STATE, NULL),
+    ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), "");
+    put_text(STORAGE_STATE, "b", 1, "one");
+    put_text(STORAGE_STATE, "a", 7, "seven");
+    put_text(STORAGE_STATE, "a", 2, "");
+    put_text(STORAGE_QUEUE, "a", 2, "elsewhere");
+    put_text(STORAGE_STATE, "", 0, "nameless");
+    put_text(STORAGE_STATE, "a", STORAGE_NUMBER_MAX, "last");
+    ck_assert_str_eq(rows_of(STORAGE_STATE, NULL),
                      "/0=nameless;a/2=;a/7=seven;a/140737488355327=last;b/1=one;");
-    ck_assert_str_eq(rows_of(STORE_STATE, "b"), "b/1=one;");
-    ck_assert_str_eq(rows_of(STORE_STATE, "none"), "");
-    put_text(STORE_STATE, "a", 7, "SEVEN");
-    ck_assert_uint_eq(store_last_number(store, STORE_STATE, "a"), STORE_NUMBER_MAX);
-    ck_assert_uint_eq(store_last_number(store, STORE_STATE, "b"), 1);
-    ck_assert_uint_eq(store_last_number(store, STORE_STATE, "c"), 0);
-    struct store_batch *batch = store_batch_new(store);
-    store_delete(batch, STORE_STATE, "a", 8, UINT64_MAX);
-    store_delete(batch, STORE_STATE, "a", 2, 2);
-    store_delete(batch, STORE_STATE, "none", 0, 5);
-    store_delete(batch, STORE_STATE, "b", 5, 1);
-    store_put(batch, STORE_STATE, "pre/x", 1, SLICE("x"));
-    store_put(batch, STORE_STATE, "pre/y", 1, SLICE("y"));
-    store_put(batch, STORE_STATE, "per", 1, SLICE("z"));
-    store_delete_names(batch, STORE_STATE, "pre");
-    store_put(batch, STORE_STATE, "pre/x", 2, SLICE("again"));
-    ck_assert_int_eq(store_wait(store, store_submit(batch), 30 * SECOND, &error), STATUS_OK);
+    ck_assert_str_eq(rows_of(STORAGE_STATE, "b"), "b/1=one;");
+    ck_assert_str_eq(rows_of(STORAGE_STATE, "none"), "");
+    put_text(STORAGE_STATE, "a", 7, "SEVEN");
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_STATE, "a"), STORAGE_NUMBER_MAX);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_STATE, "b"), 1);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_STATE, "c"), 0);
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_delete(batch, STORAGE_STATE, "a", 8, UINT64_MAX);
+    storage_delete(batch, STORAGE_STATE, "a", 2, 2);
+    storage_delete(batch, STORAGE_STATE, "none", 0, 5);
+    storage_delete(batch, STORAGE_STATE, "b", 5, 1);
+    storage_put(batch, STORAGE_STATE, "pre/x", 1, SLICE("x"));
+    storage_put(batch, STORAGE_STATE, "pre/y", 1, SLICE("y"));
+    storage_put(batch, STORAGE_STATE, "per", 1, SLICE("z"));
+    storage_delete_names(batch, STORAGE_STATE, "pre");
+    storage_put(batch, STORAGE_STATE, "pre/x", 2, SLICE("again"));
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 30 * SECOND, &error), STATUS_OK);
     const char *expected = "/0=nameless;a/7=SEVEN;b/1=one;per/1=z;pre/x/2=again;";
-    ck_assert_str_eq(rows_of(STORE_STATE, NULL), expected);
+    ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), expected);
     close_store();
     ck_assert_int_ne(access(path_of("culprit.db-wal"), F_OK), 0);
     open_store();
-    ck_assert_str_eq(rows_of(STORE_STATE, NULL), expected);
-    ck_assert_str_eq(rows_of(STORE_QUEUE, NULL), "a/2=elsewhere;");
-}
-END_TEST
-
-START_TEST(dropped_batches_leave_nothing) {
-    struct store_batch *batch = store_batch_new(store);
-    store_put(batch, STORE_STATE, "a", 1, SLICE("x"));
-    store_batch_drop(batch);
-    batch = store_batch_new(store);
-    ck_assert_uint_eq(store_submit(batch), 1);
-    ck_assert_int_eq(store_wait(store, 1, 30 * SECOND, &error), STATUS_OK);
-    ck_assert_str_eq(rows_of(STORE_STATE, NULL), "");
+    ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), expected);
+    ck_assert_str_eq(rows_of(STORAGE_QUEUE, NULL), "a/2=elsewhere;");
 }
 END_TEST
 
@@ -82,25 +71,27 @@ START_TEST(blobs_of_all_sizes) {
                                    4061, 4062, 4096, 8200, 70000, 3 << 20};
     char *bytes = malloc(3 << 20);
     for (size_t i = 0; i < 12; i++) {
-        struct store_batch *batch = store_batch_new(store);
+        struct storage_batch *batch = storage_batch_new(store);
         fill(bytes, sizes[i], i);
-        store_put(batch, STORE_JOURNAL, "j", i, (struct slice){bytes, sizes[i]});
-        ck_assert_int_eq(store_wait(store, store_submit(batch), 30 * SECOND, &error), STATUS_OK);
+        storage_put(batch, STORAGE_JOURNAL, "j", i, (struct slice){bytes, sizes[i]});
+        ck_assert_int_eq(storage_wait(store, storage_submit(batch), 30 * SECOND, &error),
+                         STATUS_OK);
     }
     close_store();
     open_store();
     for (uint64_t first = 0; first < 12; first++) {
         uint64_t seen[3] = {0, first, UINT64_MAX};
-        ck_assert_int_eq(store_scan(store, STORE_JOURNAL, "j", first, 10, count_row, seen, &error),
-                         STATUS_OK);
+        ck_assert_int_eq(
+            storage_scan(store, STORAGE_JOURNAL, "j", first, 10, count_row, seen, &error),
+            STATUS_OK);
         ck_assert_uint_eq(seen[0], first > 10 ? 0 : 11 - first);
     }
     uint64_t seen[3] = {0, 0, 3};
-    ck_assert_int_eq(store_scan(store, STORE_JOURNAL, NULL, 0, 99, count_row, seen, &error),
+    ck_assert_int_eq(storage_scan(store, STORAGE_JOURNAL, NULL, 0, 99, count_row, seen, &error),
                      STATUS_OK);
     ck_assert_uint_eq(seen[0], 3);
-    struct store_figures figures;
-    store_figures(store, &figures);
+    struct storage_statistics figures;
+    storage_statistics(store, &figures);
     ck_assert_uint_eq(figures.damaged_blobs, 0);
     ck_assert_uint_gt(figures.size_bytes, 3 << 20);
     free(bytes);
@@ -111,10 +102,11 @@ END_TEST
 static bool write_and_wait(void *context, const char *name, uint64_t number, struct slice bytes) {
     (void)name, (void)bytes;
     if (number % 1000 == 0) {
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_QUEUE, "q", number, SLICE("x"));
-        store_delete(batch, STORE_JOURNAL, "j", 0, number);
-        ck_assert_int_eq(store_wait(store, store_submit(batch), 30 * SECOND, &error), STATUS_OK);
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_QUEUE, "q", number, SLICE("x"));
+        storage_delete(batch, STORAGE_JOURNAL, "j", 0, number);
+        ck_assert_int_eq(storage_wait(store, storage_submit(batch), 30 * SECOND, &error),
+                         STATUS_OK);
     }
     ck_assert_uint_eq(number, *(uint64_t *)context);
     ++*(uint64_t *)context;
@@ -122,16 +114,16 @@ static bool write_and_wait(void *context, const char *name, uint64_t number, str
 }
 
 START_TEST(visitors_may_write) {
-    struct store_batch *batch = store_batch_new(store);
+    struct storage_batch *batch = storage_batch_new(store);
     for (uint64_t i = 0; i < 5000; i++)
-        store_put(batch, STORE_JOURNAL, "j", i, SLICE("some bytes"));
-    ck_assert_int_eq(store_wait(store, store_submit(batch), 30 * SECOND, &error), STATUS_OK);
+        storage_put(batch, STORAGE_JOURNAL, "j", i, SLICE("some bytes"));
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 30 * SECOND, &error), STATUS_OK);
     uint64_t next = 0;
     ck_assert_int_eq(
-        store_scan(store, STORE_JOURNAL, NULL, 0, UINT64_MAX, write_and_wait, &next, &error),
+        storage_scan(store, STORAGE_JOURNAL, NULL, 0, UINT64_MAX, write_and_wait, &next, &error),
         STATUS_OK);
     ck_assert_uint_eq(next, 5000);
-    ck_assert_uint_eq(store_last_number(store, STORE_QUEUE, "q"), 4000);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_QUEUE, "q"), 4000);
 }
 END_TEST
 
@@ -143,12 +135,12 @@ static void *write_rounds(void *context) {
     char name[16];
     snprintf(name, sizeof name, "w%d", (int)(intptr_t)context);
     for (uint64_t i = 1; i <= ROUNDS; i++) {
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_JOURNAL, name, i, SLICE("line"));
-        uint64_t ticket = store_submit(batch);
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_JOURNAL, name, i, SLICE("line"));
+        uint64_t ticket = storage_submit(batch);
         struct error problem;
-        ck_assert_int_eq(store_wait(store, ticket, 60 * SECOND, &problem), STATUS_OK);
-        ck_assert_uint_ge(store_durable(store), ticket);
+        ck_assert_int_eq(storage_wait(store, ticket, 60 * SECOND, &problem), STATUS_OK);
+        ck_assert_uint_ge(storage_durable(store), ticket);
     }
     return NULL;
 }
@@ -159,16 +151,16 @@ START_TEST(waiters_share_commits) {
         pthread_create(&threads[i], NULL, write_rounds, (void *)i);
     for (int i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
-    struct store_figures figures;
-    store_figures(store, &figures);
+    struct storage_statistics figures;
+    storage_statistics(store, &figures);
     ck_assert_uint_eq(figures.batches, WRITERS * ROUNDS);
     ck_assert_uint_lt(figures.commits, WRITERS * ROUNDS);
     ck_assert_uint_eq(figures.pending_bytes, 0);
-    ck_assert_uint_eq(store_durable(store), WRITERS * ROUNDS);
+    ck_assert_uint_eq(storage_durable(store), WRITERS * ROUNDS);
     for (intptr_t i = 0; i < WRITERS; i++) {
         char name[16];
         snprintf(name, sizeof name, "w%d", (int)i);
-        ck_assert_uint_eq(store_last_number(store, STORE_JOURNAL, name), ROUNDS);
+        ck_assert_uint_eq(storage_last_number(store, STORAGE_JOURNAL, name), ROUNDS);
     }
 }
 END_TEST
@@ -186,18 +178,18 @@ START_TEST(close_writes_what_waits) {
     interval_ns = 3600 * SECOND;
     open_store();
     atomic_store(&calls, 0);
-    store_on_commit(store, called, &calls);
+    storage_on_commit(store, called, &calls);
     for (uint64_t i = 0; i < 100; i++) {
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_JOURNAL, "j", i, SLICE("x"));
-        (void)store_submit(batch);
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_JOURNAL, "j", i, SLICE("x"));
+        (void)storage_submit(batch);
     }
-    ck_assert_uint_eq(store_durable(store), 0);
+    ck_assert_uint_eq(storage_durable(store), 0);
     close_store();
     ck_assert_int_eq(atomic_load(&calls), 1);
     interval_ns = 1000000;
     open_store();
-    ck_assert_uint_eq(store_last_number(store, STORE_JOURNAL, "j"), 99);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_JOURNAL, "j"), 99);
 }
 END_TEST
 
@@ -208,9 +200,10 @@ START_TEST(batches_are_used_again) {
     for (uint64_t i = 0; i < 60; i++) {
         if (i == 20)
             before = memory_figures().allocations;
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_STATE, "s", i % 4, (struct slice){bytes, sizeof bytes});
-        ck_assert_int_eq(store_wait(store, store_submit(batch), 30 * SECOND, &error), STATUS_OK);
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_STATE, "s", i % 4, (struct slice){bytes, sizeof bytes});
+        ck_assert_int_eq(storage_wait(store, storage_submit(batch), 30 * SECOND, &error),
+                         STATUS_OK);
     }
     ck_assert_uint_eq(memory_figures().allocations, before);
 }
@@ -219,7 +212,7 @@ END_TEST
 // -- one process at a time ----------------------------------------------------------------------
 
 START_TEST(second_opener_is_told_whose_it_is) {
-    struct store *other = NULL;
+    struct storage *other = NULL;
     ck_assert_int_eq(try_open(&other), STATUS_CANNOT_CREATE);
     char pid[64];
     snprintf(pid, sizeof pid, "in use by process %d;", (int)getpid());
@@ -271,36 +264,31 @@ static void not_expected(void *context, const char *sentence) {
     ck_abort_msg("%s", sentence);
 }
 
-static bool append_unaligned(void *context, const char *name, uint64_t number, struct slice bytes) {
+static bool append_unaligned(void *context, enum storage_space space, const char *name,
+                             uint64_t number, struct slice bytes) {
     char *text = context;
-    snprintf(text + strlen(text), 4096 - strlen(text), "%s/%llu=%.*s;", name,
-             (unsigned long long)number, (int)bytes.size, bytes.data);
+    snprintf(text + strlen(text), 4096 - strlen(text), "%s %s/%llu=%.*s;",
+             storage_space_name(space), name, (unsigned long long)number, (int)bytes.size,
+             bytes.data);
     return true;
 }
 
 START_TEST(inspection_sees_what_is_durable) {
-    put_text(STORE_STATE, "b", 1, "one");
-    put_text(STORE_STATE, "a", 2, "two");
-    put_text(STORE_META, "m", 0, "meta");
+    put_text(STORAGE_STATE, "b", 1, "one");
+    put_text(STORAGE_STATE, "a", 2, "two");
+    put_text(STORAGE_META, "m", 0, "meta");
     for (int closed = 0; closed < 2; closed++) {
         char text[4096] = "";
-        ck_assert_int_eq(
-            store_inspect(folder, STORE_SPACE_COUNT, append_unaligned, not_expected, text, &error),
-            STATUS_OK);
-        ck_assert_str_eq(text, "m/0=meta;a/2=two;b/1=one;");
-        text[0] = '\0';
-        ck_assert_int_eq(
-            store_inspect(folder, STORE_STATE, append_unaligned, not_expected, text, &error),
-            STATUS_OK);
-        ck_assert_str_eq(text, "a/2=two;b/1=one;");
+        ck_assert_int_eq(store_inspect(folder, append_unaligned, not_expected, text, &error),
+                         STATUS_OK);
+        ck_assert_str_eq(text, "meta m/0=meta;state a/2=two;state b/1=one;");
         if (!closed)
             close_store();
     }
     ck_assert_int_ne(access(path_of("culprit.db-wal"), F_OK), 0);
     ck_assert_int_ne(access(path_of("culprit.db-shm"), F_OK), 0);
-    ck_assert_int_eq(
-        store_inspect("/nowhere", STORE_META, append_unaligned, not_expected, NULL, &error),
-        STATUS_NOT_FOUND);
+    ck_assert_int_eq(store_inspect("/nowhere", append_unaligned, not_expected, NULL, &error),
+                     STATUS_NOT_FOUND);
     open_store();
 }
 END_TEST
@@ -310,7 +298,6 @@ int main(void) {
     TCase *cases = tcase_create("store");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, puts_and_deletes);
-    tcase_add_test(cases, dropped_batches_leave_nothing);
     tcase_add_test(cases, blobs_of_all_sizes);
     tcase_add_test(cases, visitors_may_write);
     tcase_add_test(cases, waiters_share_commits);

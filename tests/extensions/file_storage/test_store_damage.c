@@ -22,22 +22,22 @@ static uint32_t any(uint32_t below) {
 
 static void rows_put(void) {
     static char bytes[30000];
-    struct store_batch *batch = store_batch_new(store);
+    struct storage_batch *batch = storage_batch_new(store);
     for (int name = 0; name < 3; name++) {
         for (uint64_t i = 0; i < (name == 2 ? LINES : PAGES); i++) {
             size_t size = size_of_row(name, i);
             fill(bytes, size, i * 4 + (uint64_t)name);
-            store_put(batch, name == 2 ? STORE_JOURNAL : STORE_STATE, NAMES[name], i,
-                      (struct slice){bytes, size});
+            storage_put(batch, name == 2 ? STORAGE_JOURNAL : STORAGE_STATE, NAMES[name], i,
+                        (struct slice){bytes, size});
         }
     }
     // What was deleted must not come back.
     for (uint64_t i = 0; i < 120; i++)
-        store_put(batch, STORE_QUEUE, "gone", i, (struct slice){bytes, 3000});
-    ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
-    batch = store_batch_new(store);
-    store_delete_names(batch, STORE_QUEUE, "gone");
-    ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
+        storage_put(batch, STORAGE_QUEUE, "gone", i, (struct slice){bytes, 3000});
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 60 * SECOND, &error), STATUS_OK);
+    batch = storage_batch_new(store);
+    storage_delete_names(batch, STORAGE_QUEUE, "gone");
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 60 * SECOND, &error), STATUS_OK);
 }
 
 // -- files --------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ static bool check_row(void *context, const char *name, uint64_t number, struct s
 
 static uint32_t rows_read(void) {
     uint32_t count = 0;
-    for (int space = 0; space < STORE_SPACE_COUNT; space++)
-        ck_assert_msg(store_scan(store, (enum store_space)space, NULL, 0, UINT64_MAX, check_row,
-                                 &count, &error) == STATUS_OK,
+    for (int space = 0; space < STORAGE_SPACE_COUNT; space++)
+        ck_assert_msg(storage_scan(store, (enum storage_space)space, NULL, 0, UINT64_MAX, check_row,
+                                   &count, &error) == STATUS_OK,
                       "%s", error.message);
     return count;
 }
@@ -123,10 +123,10 @@ static uint32_t rows_read(void) {
 static uint32_t opens(void) {
     open_store();
     uint32_t count = rows_read();
-    put_text(STORE_META, "m", 1, "written");
-    struct store_batch *batch = store_batch_new(store);
-    store_delete_names(batch, STORE_META, "");
-    ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
+    put_text(STORAGE_META, "m", 1, "written");
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_delete_names(batch, STORAGE_META, "");
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 60 * SECOND, &error), STATUS_OK);
     close_store();
     open_store();
     uint32_t again = rows_read();
@@ -140,10 +140,11 @@ static void setup_any(bool killed) {
     open_store();
     rows_put();
     if (killed) { // what stands in the log then is all there is of the second half
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_QUEUE, "q", 1, SLICE("x"));
-        store_delete_names(batch, STORE_QUEUE, "");
-        ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_QUEUE, "q", 1, SLICE("x"));
+        storage_delete_names(batch, STORAGE_QUEUE, "");
+        ck_assert_int_eq(storage_wait(store, storage_submit(batch), 60 * SECOND, &error),
+                         STATUS_OK);
         journal = file_read("culprit.db-wal");
         ck_assert_uint_gt(journal.size, 0);
     } else {
@@ -264,12 +265,12 @@ START_TEST(damaged_logs) {
         file_write("culprit.db-wal", journal.data, size);
         uint32_t count = 0;
         open_store();
-        for (int space = 0; space < STORE_SPACE_COUNT; space++)
-            if (space != STORE_QUEUE)
-                ck_assert_int_eq(store_scan(store, (enum store_space)space, NULL, 0, UINT64_MAX,
-                                            check_row, &count, &error),
+        for (int space = 0; space < STORAGE_SPACE_COUNT; space++)
+            if (space != STORAGE_QUEUE)
+                ck_assert_int_eq(storage_scan(store, (enum storage_space)space, NULL, 0, UINT64_MAX,
+                                              check_row, &count, &error),
                                  STATUS_OK);
-        put_text(STORE_META, "m", 1, "written");
+        put_text(STORAGE_META, "m", 1, "written");
         close_store();
         ck_assert_uint_le(count, ROWS);
         journal.data[at] = was;
@@ -292,9 +293,9 @@ START_TEST(file_and_log_damaged) {
         open_store();
         uint32_t count = 0;
         ck_assert_int_eq(
-            store_scan(store, STORE_STATE, NULL, 0, UINT64_MAX, check_row, &count, &error),
+            storage_scan(store, STORAGE_STATE, NULL, 0, UINT64_MAX, check_row, &count, &error),
             STATUS_OK);
-        put_text(STORE_META, "m", 1, "written");
+        put_text(STORAGE_META, "m", 1, "written");
         close_store();
     }
 }
@@ -405,12 +406,13 @@ START_TEST(damage_under_way) {
             ck_assert_uint_lt(count, ROWS);
         }
         for (uint64_t i = 0; i < PAGES; i++) {
-            struct store_batch *batch = store_batch_new(store);
+            struct storage_batch *batch = storage_batch_new(store);
             size_t size = size_of_row(0, i);
             static char page[30000];
             fill(page, size, i * 4);
-            store_put(batch, STORE_STATE, NAMES[0], i, (struct slice){page, size});
-            ck_assert_msg(store_wait(store, store_submit(batch), 60 * SECOND, &error) == STATUS_OK,
+            storage_put(batch, STORAGE_STATE, NAMES[0], i, (struct slice){page, size});
+            ck_assert_msg(storage_wait(store, storage_submit(batch), 60 * SECOND, &error) ==
+                              STATUS_OK,
                           "%s", error.message);
         }
         ck_assert_uint_gt(rows_read(), PAGES);
@@ -425,8 +427,9 @@ static void count_complaint(void *context, const char *sentence) {
     ++*(uint32_t *)context;
 }
 
-static bool skip_row(void *context, const char *name, uint64_t number, struct slice bytes) {
-    (void)context, (void)name, (void)number, (void)bytes;
+static bool skip_row(void *context, enum storage_space space, const char *name, uint64_t number,
+                     struct slice bytes) {
+    (void)context, (void)space, (void)name, (void)number, (void)bytes;
     return true;
 }
 
@@ -434,17 +437,15 @@ static bool skip_row(void *context, const char *name, uint64_t number, struct sl
 START_TEST(inspection_complains) {
     write_both();
     uint32_t complaints = 0;
-    ck_assert_int_eq(
-        store_inspect(folder, STORE_SPACE_COUNT, skip_row, count_complaint, &complaints, &error),
-        STATUS_OK);
+    ck_assert_int_eq(store_inspect(folder, skip_row, count_complaint, &complaints, &error),
+                     STATUS_OK);
     ck_assert_uint_eq(complaints, 0);
     static const size_t places[] = {0, 40 * 4096 + 2000, 3 * 4096, 60 + 3, 68};
     for (size_t i = 0; i < 5; i++) {
         database.data[places[i]] ^= 0x55;
         write_both();
         complaints = 0;
-        ck_assert_int_eq(store_inspect(folder, STORE_SPACE_COUNT, skip_row, count_complaint,
-                                       &complaints, &error),
+        ck_assert_int_eq(store_inspect(folder, skip_row, count_complaint, &complaints, &error),
                          STATUS_OK);
         ck_assert_msg(complaints > 0, "place %zu", places[i]);
         struct bytes after = file_read("culprit.db");

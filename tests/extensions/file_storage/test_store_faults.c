@@ -33,18 +33,18 @@ _Noreturn static void write_for_ever(int pipe_end, uint64_t first) {
     static char bytes[20000];
     open_store();
     for (uint64_t i = first;; i++) {
-        struct store_batch *batch = store_batch_new(store);
+        struct storage_batch *batch = storage_batch_new(store);
         for (uint64_t part = 0; part < PARTS; part++) {
             size_t size = (i * 977 + part * 4001) % sizeof bytes;
             fill(bytes, size, i);
-            store_put(batch, STORE_JOURNAL, "j", i * PARTS + part, (struct slice){bytes, size});
+            storage_put(batch, STORAGE_JOURNAL, "j", i * PARTS + part, (struct slice){bytes, size});
         }
         if (i > 100)
-            store_delete(batch, STORE_JOURNAL, "j", 0, (i - 100) * PARTS - 1);
-        uint64_t ticket = store_submit(batch);
+            storage_delete(batch, STORAGE_JOURNAL, "j", 0, (i - 100) * PARTS - 1);
+        uint64_t ticket = storage_submit(batch);
         if (i % 3 != 0)
             continue; // so that groups hold several
-        if (store_wait(store, ticket, 60 * SECOND, &error) != STATUS_OK ||
+        if (storage_wait(store, ticket, 60 * SECOND, &error) != STATUS_OK ||
             write(pipe_end, &i, sizeof i) != sizeof i)
             _exit(1);
     }
@@ -95,13 +95,13 @@ START_TEST(killed_at_any_moment) {
         close(ends[0]);
         open_store();
         struct seen seen = {0};
-        ck_assert_msg(store_scan(store, STORE_JOURNAL, "j", 0, UINT64_MAX, check_part, &seen,
-                                 &error) == STATUS_OK,
+        ck_assert_msg(storage_scan(store, STORAGE_JOURNAL, "j", 0, UINT64_MAX, check_part, &seen,
+                                   &error) == STATUS_OK,
                       "%s", error.message);
         ck_assert_uint_eq(seen.next % PARTS, 0);
         ck_assert_uint_ge(seen.next / PARTS - 1, reported);
-        struct store_figures figures;
-        store_figures(store, &figures);
+        struct storage_statistics figures;
+        storage_statistics(store, &figures);
         ck_assert_uint_eq(figures.damaged_blobs, 0);
         first = seen.next / PARTS;
         close_store();
@@ -211,9 +211,9 @@ static void disk_install(void) {
 }
 
 static uint64_t submit_text(uint64_t number, const char *text) {
-    struct store_batch *batch = store_batch_new(store);
-    store_put(batch, STORE_STATE, "s", number, slice_of(text));
-    return store_submit(batch);
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_put(batch, STORAGE_STATE, "s", number, slice_of(text));
+    return storage_submit(batch);
 }
 
 static atomic_int calls;
@@ -223,9 +223,9 @@ static void called(void *context) {
 }
 
 static void await_degraded(const char *reason) {
-    struct store_figures figures = {0};
+    struct storage_statistics figures = {0};
     for (int i = 0; i < 10000 && !figures.degraded; i++) {
-        store_figures(store, &figures);
+        storage_statistics(store, &figures);
         usleep(1000);
     }
     ck_assert_msg(figures.degraded && strstr(figures.reason, reason) != NULL, "%d \"%s\"",
@@ -234,10 +234,11 @@ static void await_degraded(const char *reason) {
 }
 
 static void await_recovered(uint64_t ticket) {
-    ck_assert_msg(store_wait(store, ticket, 60 * SECOND, &error) == STATUS_OK, "%s", error.message);
-    struct store_figures figures = {.degraded = true};
+    ck_assert_msg(storage_wait(store, ticket, 60 * SECOND, &error) == STATUS_OK, "%s",
+                  error.message);
+    struct storage_statistics figures = {.degraded = true};
     for (int i = 0; i < 10000 && figures.degraded; i++) {
-        store_figures(store, &figures);
+        storage_statistics(store, &figures);
         usleep(1000);
     }
     ck_assert(!figures.degraded);
@@ -252,30 +253,30 @@ START_TEST(writes_that_fail) {
     disk_install();
     for (int i = 0; i < 3; i++) {
         open_store();
-        store_on_commit(store, called, NULL);
-        put_text(STORE_STATE, "s", 1, "before");
+        storage_on_commit(store, called, NULL);
+        put_text(STORAGE_STATE, "s", 1, "before");
         atomic_store(&calls, 0);
         atomic_store(&broken_writes, codes[i]);
         uint64_t ticket = submit_text(1, "first");
-        ck_assert_int_eq(store_wait(store, ticket, SECOND / 5, &error), STATUS_IO);
+        ck_assert_int_eq(storage_wait(store, ticket, SECOND / 5, &error), STATUS_IO);
         await_degraded(reasons[i]);
-        ck_assert_int_eq(store_wait(store, ticket, SECOND / 100, &error), STATUS_IO);
+        ck_assert_int_eq(storage_wait(store, ticket, SECOND / 100, &error), STATUS_IO);
         ck_assert_ptr_nonnull(strstr(error.message, reasons[i]));
         ck_assert_int_ge(atomic_load(&calls), 1);
         submit_text(2, "second");
         uint64_t last = submit_text(1, "third");
-        ck_assert_uint_lt(store_durable(store), ticket);
+        ck_assert_uint_lt(storage_durable(store), ticket);
         // What is there can be read meanwhile, by name or all.
         const char *there = i == 0 ? "s/1=before;" : "s/1=before;s/2=second;";
-        ck_assert_str_eq(rows_of(STORE_STATE, "s"), there);
-        ck_assert_str_eq(rows_of(STORE_STATE, NULL), there);
-        ck_assert_uint_eq(store_last_number(store, STORE_STATE, "s"), i == 0 ? 1 : 2);
+        ck_assert_str_eq(rows_of(STORAGE_STATE, "s"), there);
+        ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), there);
+        ck_assert_uint_eq(storage_last_number(store, STORAGE_STATE, "s"), i == 0 ? 1 : 2);
         atomic_store(&broken_writes, 0);
         await_recovered(last);
-        ck_assert_str_eq(rows_of(STORE_STATE, "s"), "s/1=third;s/2=second;");
+        ck_assert_str_eq(rows_of(STORAGE_STATE, "s"), "s/1=third;s/2=second;");
         close_store();
         open_store();
-        ck_assert_str_eq(rows_of(STORE_STATE, "s"), "s/1=third;s/2=second;");
+        ck_assert_str_eq(rows_of(STORAGE_STATE, "s"), "s/1=third;s/2=second;");
         close_store();
     }
 }
@@ -286,16 +287,16 @@ START_TEST(syncs_that_fail) {
     disk_install();
     for (int failing = 1; failing < 5; failing++) {
         open_store();
-        put_text(STORE_STATE, "s", 1, "before");
+        put_text(STORAGE_STATE, "s", 1, "before");
         atomic_store(&broken_syncs, failing);
         uint64_t ticket = submit_text(1, "after");
         await_degraded("fsync");
         await_recovered(ticket);
         ck_assert_int_eq(atomic_load(&broken_syncs), 0);
         int before = atomic_load(&sync_count);
-        put_text(STORE_STATE, "s", 2, "more");
+        put_text(STORAGE_STATE, "s", 2, "more");
         ck_assert_int_gt(atomic_load(&sync_count), before);
-        ck_assert_str_eq(rows_of(STORE_STATE, "s"), "s/1=after;s/2=more;");
+        ck_assert_str_eq(rows_of(STORAGE_STATE, "s"), "s/1=after;s/2=more;");
         close_store();
     }
 }
@@ -304,14 +305,14 @@ END_TEST
 START_TEST(close_gives_up_in_time) {
     disk_install();
     open_store();
-    put_text(STORE_STATE, "s", 1, "before");
+    put_text(STORAGE_STATE, "s", 1, "before");
     atomic_store(&broken_writes, SQLITE_FULL);
     submit_text(1, "lost");
     await_degraded("full");
     store_close(store, SECOND / 10);
     atomic_store(&broken_writes, 0);
     open_store();
-    ck_assert_str_eq(rows_of(STORE_STATE, "s"), "s/1=before;");
+    ck_assert_str_eq(rows_of(STORAGE_STATE, "s"), "s/1=before;");
     close_store();
 }
 END_TEST
@@ -322,19 +323,19 @@ START_TEST(waiting_bytes_make_it_full) {
     max_size = 16 << 20;
     static char bytes[1 << 20];
     open_store();
-    put_text(STORE_STATE, "s", 1, "before");
+    put_text(STORAGE_STATE, "s", 1, "before");
     atomic_store(&broken_writes, SQLITE_FULL);
     int count = 0;
     uint64_t ticket = 0;
-    for (; count < 100 && !store_full(store); count++) {
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_STATE, "s", 2, (struct slice){bytes, sizeof bytes});
-        ticket = store_submit(batch);
+    for (; count < 100 && !storage_full(store); count++) {
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_STATE, "s", 2, (struct slice){bytes, sizeof bytes});
+        ticket = storage_submit(batch);
     }
     ck_assert_int_eq(count, 4);
     atomic_store(&broken_writes, 0);
     await_recovered(ticket);
-    ck_assert(!store_full(store));
+    ck_assert(!storage_full(store));
     close_store();
 }
 END_TEST
@@ -345,21 +346,21 @@ START_TEST(a_checkpoint_does_not_make_it_full) {
     max_size = 16 << 20;
     static char bytes[5 << 20];
     open_store();
-    put_text(STORE_STATE, "s", 1, "before");
+    put_text(STORAGE_STATE, "s", 1, "before");
     atomic_store(&broken_writes, SQLITE_FULL);
-    struct store_batch *batch = store_batch_new(store);
-    store_put(batch, STORE_STATE, "s", 2, (struct slice){bytes, sizeof bytes});
-    (void)store_submit_checkpoint(batch);
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_put(batch, STORAGE_STATE, "s", 2, (struct slice){bytes, sizeof bytes});
+    (void)storage_submit_checkpoint(batch);
     await_degraded("full");
-    ck_assert(!store_full(store));
+    ck_assert(!storage_full(store));
     // Input beside it counts as ever.
-    batch = store_batch_new(store);
-    store_put(batch, STORE_JOURNAL, "j", 1, (struct slice){bytes, 4 << 20});
-    uint64_t ticket = store_submit(batch);
-    ck_assert(store_full(store));
+    batch = storage_batch_new(store);
+    storage_put(batch, STORAGE_JOURNAL, "j", 1, (struct slice){bytes, 4 << 20});
+    uint64_t ticket = storage_submit(batch);
+    ck_assert(storage_full(store));
     atomic_store(&broken_writes, 0);
     await_recovered(ticket);
-    ck_assert(!store_full(store));
+    ck_assert(!storage_full(store));
     close_store();
 }
 END_TEST
@@ -370,9 +371,9 @@ static uint64_t put_megabytes(uint64_t first, uint64_t count) {
     static char bytes[1 << 20];
     uint64_t ticket = 0;
     for (uint64_t i = first; i < first + count; i++) {
-        struct store_batch *batch = store_batch_new(store);
-        store_put(batch, STORE_QUEUE, "q", i, (struct slice){bytes, sizeof bytes});
-        ticket = store_submit(batch);
+        struct storage_batch *batch = storage_batch_new(store);
+        storage_put(batch, STORAGE_QUEUE, "q", i, (struct slice){bytes, sizeof bytes});
+        ticket = storage_submit(batch);
     }
     return ticket;
 }
@@ -381,18 +382,18 @@ static uint64_t put_megabytes(uint64_t first, uint64_t count) {
 START_TEST(max_size_holds) {
     max_size = 16 << 20;
     open_store();
-    ck_assert_int_eq(store_wait(store, put_megabytes(0, 10), 60 * SECOND, &error), STATUS_OK);
-    ck_assert(!store_full(store));
-    ck_assert_int_eq(store_wait(store, put_megabytes(10, 5), 60 * SECOND, &error), STATUS_OK);
-    ck_assert(store_full(store));
+    ck_assert_int_eq(storage_wait(store, put_megabytes(0, 10), 60 * SECOND, &error), STATUS_OK);
+    ck_assert(!storage_full(store));
+    ck_assert_int_eq(storage_wait(store, put_megabytes(10, 5), 60 * SECOND, &error), STATUS_OK);
+    ck_assert(storage_full(store));
     uint64_t ticket = put_megabytes(15, 3);
     await_degraded("max_size");
-    ck_assert_uint_lt(store_durable(store), ticket);
-    struct store_batch *batch = store_batch_new(store);
-    store_delete(batch, STORE_QUEUE, "q", 0, 9);
-    await_recovered(store_submit(batch));
-    ck_assert(!store_full(store));
-    ck_assert_uint_eq(store_last_number(store, STORE_QUEUE, "q"), 17);
+    ck_assert_uint_lt(storage_durable(store), ticket);
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_delete(batch, STORAGE_QUEUE, "q", 0, 9);
+    await_recovered(storage_submit(batch));
+    ck_assert(!storage_full(store));
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_QUEUE, "q"), 17);
     // Freed pages are used again: the file stays as it is.
     close_store();
     struct stat before, after;
@@ -401,11 +402,12 @@ START_TEST(max_size_holds) {
     for (uint64_t i = 0; i < 20; i++) {
         uint64_t at = 18 + i * 4;
         put_megabytes(at, 4);
-        batch = store_batch_new(store);
-        store_delete(batch, STORE_QUEUE, "q", 0, at + 3);
-        ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
-        struct store_figures figures;
-        store_figures(store, &figures);
+        batch = storage_batch_new(store);
+        storage_delete(batch, STORAGE_QUEUE, "q", 0, at + 3);
+        ck_assert_int_eq(storage_wait(store, storage_submit(batch), 60 * SECOND, &error),
+                         STATUS_OK);
+        struct storage_statistics figures;
+        storage_statistics(store, &figures);
         ck_assert_uint_lt(figures.size_bytes, 2 * max_size + (4 << 20));
     }
     close_store();
@@ -421,17 +423,17 @@ START_TEST(full_disk) {
         return;
     }
     open_store();
-    put_text(STORE_STATE, "s", 1, "before");
+    put_text(STORAGE_STATE, "s", 1, "before");
     uint64_t ticket = put_megabytes(0, 3);
     await_degraded("full");
-    ck_assert_uint_lt(store_durable(store), ticket);
+    ck_assert_uint_lt(storage_durable(store), ticket);
     ck_assert_int_eq(mount("tmpfs", folder, "tmpfs", MS_REMOUNT, "size=64m"), 0);
     await_recovered(ticket);
-    ck_assert_uint_eq(store_last_number(store, STORE_QUEUE, "q"), 2);
-    ck_assert_str_eq(rows_of(STORE_STATE, "s"), "s/1=before;");
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_QUEUE, "q"), 2);
+    ck_assert_str_eq(rows_of(STORAGE_STATE, "s"), "s/1=before;");
     close_store();
     open_store();
-    ck_assert_uint_eq(store_last_number(store, STORE_QUEUE, "q"), 2);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_QUEUE, "q"), 2);
     close_store();
     ck_assert_int_eq(umount(folder), 0);
 }
@@ -443,7 +445,7 @@ START_TEST(files_that_may_not_grow) {
     struct rlimit was, limit;
     getrlimit(RLIMIT_FSIZE, &was);
     open_store();
-    put_text(STORE_STATE, "s", 1, "before");
+    put_text(STORAGE_STATE, "s", 1, "before");
     limit = was;
     limit.rlim_cur = 300000;
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -451,7 +453,7 @@ START_TEST(files_that_may_not_grow) {
     await_degraded("I/O");
     setrlimit(RLIMIT_FSIZE, &was);
     await_recovered(ticket);
-    ck_assert_uint_eq(store_last_number(store, STORE_QUEUE, "q"), 1);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_QUEUE, "q"), 1);
     close_store();
 }
 END_TEST

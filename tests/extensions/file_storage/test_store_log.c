@@ -41,10 +41,10 @@ static void file_write(const char *name, const void *bytes, size_t size) {
 
 static void row_put(uint64_t number) {
     char bytes[ROW_SIZE];
-    struct store_batch *batch = store_batch_new(store);
+    struct storage_batch *batch = storage_batch_new(store);
     fill(bytes, sizeof bytes, number);
-    store_put(batch, STORE_JOURNAL, "http", number, (struct slice){bytes, sizeof bytes});
-    ck_assert_int_eq(store_wait(store, store_submit(batch), 60 * SECOND, &error), STATUS_OK);
+    storage_put(batch, STORAGE_JOURNAL, "http", number, (struct slice){bytes, sizeof bytes});
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 60 * SECOND, &error), STATUS_OK);
 }
 
 // The files as a kill leaves them.
@@ -86,16 +86,16 @@ static bool count_row(void *context, const char *name, uint64_t number, struct s
     return true;
 }
 
-static struct store_figures figures;
+static struct storage_statistics figures;
 
 // Opens it; how many rows are there.
 static uint32_t rows_there(void) {
     uint32_t count = 0;
     open_store();
     ck_assert_int_eq(
-        store_scan(store, STORE_JOURNAL, NULL, 0, UINT64_MAX, count_row, &count, &error),
+        storage_scan(store, STORAGE_JOURNAL, NULL, 0, UINT64_MAX, count_row, &count, &error),
         STATUS_OK);
-    store_figures(store, &figures);
+    storage_statistics(store, &figures);
     close_store();
     return count;
 }
@@ -108,16 +108,15 @@ static void keep_complaint(void *context, const char *sentence) {
     snprintf(complaints + size, sizeof complaints - size, "%s\n", sentence);
 }
 
-static bool skip_row(void *context, const char *name, uint64_t number, struct slice bytes) {
-    (void)context, (void)name, (void)number, (void)bytes;
+static bool skip_row(void *context, enum storage_space space, const char *name, uint64_t number,
+                     struct slice bytes) {
+    (void)context, (void)space, (void)name, (void)number, (void)bytes;
     return true;
 }
 
 static const char *inspected(void) {
     complaints[0] = '\0';
-    ck_assert_int_eq(
-        store_inspect(folder, STORE_SPACE_COUNT, skip_row, keep_complaint, NULL, &error),
-        STATUS_OK);
+    ck_assert_int_eq(store_inspect(folder, skip_row, keep_complaint, NULL, &error), STATUS_OK);
     return complaints;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "extensions/health_check.h"
 
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/component_list.h"
 #include "config/server_options.h"
 #include "pipeline/component/service_status.h"
 #include "tests/base/http/http_client.h"
@@ -45,7 +45,7 @@ static const struct component_context context = {
 static enum status start(void) {
     struct error error = {0};
     instance = memory_zero(1, extension_health_check.instance_size);
-    return extension_health_check.start(instance, &config, &context, &error);
+    return component_start(&extension_health_check, instance, &config, &context, &error);
 }
 
 static void setup(void) {
@@ -71,7 +71,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-    extension_health_check.stop(instance);
+    component_stop(&extension_health_check, instance);
     memory_give(instance);
     http_server_drop_kept();
     ck_assert_int_eq(rmdir(folder), 0); // the socket went with its last server

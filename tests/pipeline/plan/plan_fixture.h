@@ -23,6 +23,7 @@ struct sink_config {
         int64_t max_backups;
         struct byte_size max_total;
     } rotation;
+    struct text_list headers;
 };
 
 struct finder_config {
@@ -100,6 +101,7 @@ static const struct option SINK_ROWS[] = {
      .rows = ROTATION_ROWS,
      .row_count = OPTION_COUNT(ROTATION_ROWS),
      .help = "old files"},
+    OPTION(struct sink_config, headers, OPTION_TEXT_LIST, .hidden = true, .help = "what to send"),
 };
 
 static const struct option FINDER_ROWS[] = {
@@ -162,21 +164,24 @@ static const struct component_type FINDER = {.name = "spike_detect",
                                              .option_count = OPTION_COUNT(FINDER_ROWS),
                                              .config_size = sizeof(struct finder_config),
                                              .validate = finder_validate,
+                                             .presets = 1u << PRESET_MEMORY,
                                              .needs = FACT_SERIES | FACT_ALIGNMENT,
                                              .gives = FACT_SPIKES};
 
-#define PLAIN_PROCESSOR(constant, type_name, needed, given)                                        \
+#define PLAIN_PROCESSOR(constant, type_name, preset, needed, given)                                \
     static const struct component_type constant = {.name = type_name,                              \
                                                    .summary = "Adds something.",                   \
                                                    .kind = COMPONENT_PROCESSOR,                    \
+                                                   .presets = 1u << (preset),                      \
                                                    .needs = needed,                                \
                                                    .gives = given}
-PLAIN_PROCESSOR(JOBS, "job_filter", 0, FACT_JOBS);
-PLAIN_PROCESSOR(GROUP, "rank_group", FACT_JOBS, FACT_SERIES);
-PLAIN_PROCESSOR(ALIGN, "align", FACT_SERIES, FACT_ALIGNMENT);
-PLAIN_PROCESSOR(CAUSE, "first_cause", FACT_SPIKES, FACT_SUSPECTS);
-PLAIN_PROCESSOR(PHASES, "phase_attribution", FACT_SUSPECTS, FACT_PHASES | FACT_VERDICTS);
-PLAIN_PROCESSOR(HANG, "hang", 0, FACT_VERDICTS);
+PLAIN_PROCESSOR(JOBS, "job_filter", PRESET_MEMORY, 0, FACT_JOBS);
+PLAIN_PROCESSOR(GROUP, "rank_group", PRESET_MEMORY, FACT_JOBS, FACT_SERIES);
+PLAIN_PROCESSOR(ALIGN, "align", PRESET_MEMORY, FACT_SERIES, FACT_ALIGNMENT);
+PLAIN_PROCESSOR(CAUSE, "first_cause", PRESET_MEMORY, FACT_SPIKES, FACT_SUSPECTS);
+PLAIN_PROCESSOR(PHASES, "phase_attribution", PRESET_MEMORY, FACT_SUSPECTS,
+                FACT_PHASES | FACT_VERDICTS);
+PLAIN_PROCESSOR(HANG, "hang", PRESET_ALL, 0, FACT_VERDICTS);
 
 static const struct component_type *const TYPES[] = {
     &TAIL, &JOBS, &GROUP, &ALIGN, &FINDER, &CAUSE, &PHASES, &HANG, &SINK, &RAW, &HEALTH,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan_fixture.h"
+#include "tests/pipeline/plan/plan_fixture.h"
 #include "tests/support/temporary.h"
 
 #include <stdio.h>
@@ -58,9 +58,9 @@ END_TEST
 
 START_TEST(pipelines_and_service) {
     builds(GOOD);
-    ck_assert_int_eq(plan.batch_size, 64);
-    ck_assert_int_eq(plan.log_level, LOG_WARN);
-    ck_assert_int_eq(plan.log_encoding, LOG_JSON);
+    ck_assert_int_eq(plan.settings.batch_size, 64);
+    ck_assert_int_eq((enum log_level)plan.settings.telemetry.logs.level, LOG_WARN);
+    ck_assert_int_eq((enum log_encoding)plan.settings.telemetry.logs.encoding, LOG_JSON);
     ck_assert_uint_eq(plan.pipeline_count, 2);
     const struct plan_pipeline *verdicts = &plan.pipelines[0];
     ck_assert_str_eq(verdicts->name, "verdicts");
@@ -83,9 +83,9 @@ START_TEST(service_defaults) {
     builds(
         "receivers: {tail: {include: a}}\nexporters: {raw: }\n"
         "service: {pipelines: {p: {receivers: [tail], exporters: [raw]}}}\n");
-    ck_assert_int_eq(plan.batch_size, 1024);
-    ck_assert_int_eq(plan.log_level, LOG_INFO);
-    ck_assert_int_eq(plan.log_encoding, LOG_AUTO);
+    ck_assert_int_eq(plan.settings.batch_size, 1024);
+    ck_assert_int_eq((enum log_level)plan.settings.telemetry.logs.level, LOG_INFO);
+    ck_assert_int_eq((enum log_encoding)plan.settings.telemetry.logs.encoding, LOG_AUTO);
 }
 END_TEST
 
@@ -153,7 +153,7 @@ START_TEST(unknown_keys) {
         "c.yaml:3:37: service.telemetry.traces: unknown key; valid keys: logs, metrics\n"
         "c.yaml:3:66: service.pipelines.p.receiver: unknown key; did you mean 'receivers'? "
         "Valid keys: receivers, preset, processors, exporters, evaluate_every, "
-        "allowed_lateness, settle, idle_timeout\n");
+        "allowed_lateness, settle, idle_timeout, max_jump\n");
 }
 END_TEST
 
@@ -248,7 +248,7 @@ START_TEST(misspelt_parents) {
                      "shutdown_timeout, pipelines\n"
                      "c.yaml:3:40: service.pipelines.p.recievers: unknown key; did you mean "
                      "'receivers'? Valid keys: receivers, preset, processors, exporters, "
-                     "evaluate_every, allowed_lateness, settle, idle_timeout\n",
+                     "evaluate_every, allowed_lateness, settle, idle_timeout, max_jump\n",
                      service));
     refuses(
         "receivers: {tial: {inclde: a}}\nservice: {pipelines: {p: {receivers: [tial], "
@@ -270,7 +270,7 @@ START_TEST(own_rules) {
     refuses(arena_format(&arena, "processors: {spike_detect: {high: 77}}%s", TAIL_END),
             "c.yaml:1:14: processors.spike_detect.missing.key: is not there\n");
     refuses(arena_format(&arena, "processors: {spike_detect: {low: 90, high: x}}%s", TAIL_END),
-            "c.yaml:1:44: processors.spike_detect.high: 'x' is no whole number\n");
+            "c.yaml:1:44: processors.spike_detect.high: 'x' is not a whole number\n");
     refuses(arena_format(&arena, "processors: {spike_detect: {low: 90, hihg: 5}}%s", TAIL_END),
             "c.yaml:1:34: processors.spike_detect.low: is above high (5); write at most that\n"
             "c.yaml:1:38: processors.spike_detect.hihg: unknown key; did you mean 'high'? Valid "
@@ -310,15 +310,15 @@ START_TEST(files_and_sets) {
     ck_assert_str_eq(sink->path, "/x y");
     ck_assert_int_eq(sink->rotation.max_backups, 3);
     ck_assert_uint_eq(sink->rotation.max_size.bytes, 5120);
-    ck_assert_int_eq(plan.batch_size, 9);
+    ck_assert_int_eq(plan.settings.batch_size, 9);
 
     const char *bad[] = {"exporters.sink.pth=x", "service.batch_size=none"};
     input = (struct plan_input){.files = files, .file_count = 1, .sets = bad, .set_count = 2};
     ck_assert_int_eq(build_input(input), STATUS_CONFIG);
     ck_assert_str_eq(list_text(&problems),
                      "--set: exporters.sink.pth: unknown key; did you mean 'path'? Valid keys: "
-                     "path, token, timeout, rotation\n"
-                     "--set: service.batch_size: 'none' is no whole number\n");
+                     "path, token, timeout, rotation, headers\n"
+                     "--set: service.batch_size: 'none' is not a whole number\n");
     input = (struct plan_input){.files = files, .file_count = 3};
     ck_assert_int_eq(build_input(input), STATUS_NOT_FOUND);
     ck_assert_str_eq(error.message, arena_format(&arena,
@@ -373,8 +373,8 @@ START_TEST(secrets) {
     snprintf(text, sizeof text, FORMAT, "hunter2");
     builds(text);
     ck_assert_str_eq(list_text(&warnings),
-                     "c.yaml:3:27: exporters.sink.token: a secret written "
-                     "out; prefer ${file:/path/to/it} or ${env:NAME}\n");
+                     "c.yaml:3:27: exporters.sink.token: a secret in plain "
+                     "text; prefer ${file:/path/to/it} or ${env:NAME}\n");
     snprintf(text, sizeof text, FORMAT, "'${env:CULPRIT_PLAN_SECRET}'");
     builds(text);
     ck_assert_uint_eq(warnings.count, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/plan/print.h"
 
-#include "plan_fixture.h"
+#include "tests/pipeline/plan/plan_fixture.h"
 
 #include <stdio.h>
 
@@ -60,6 +60,7 @@ static const char EXPECTED[] =
     "      max_size: 100MiB  # default\n"
     "      max_backups: 100  # default\n"
     "      # max_total: not set\n"
+    "    headers: []  # default\n"
     "  raw: {}\n"
     "\n"
     "service:\n"
@@ -81,7 +82,8 @@ static const char EXPECTED[] =
     "      evaluate_every: 10s  # default\n"
     "      allowed_lateness: 10s  # default\n"
     "      settle: 1m30s  # c.yaml:16\n"
-    "      idle_timeout: 1m  # default\n";
+    "      idle_timeout: 1m  # default\n"
+    "      max_jump: 10m  # default\n";
 
 START_TEST(effective) {
     setenv("CULPRIT_PRINT_A", "from $ env", 1);
@@ -152,6 +154,19 @@ START_TEST(users_and_passwords_stay_unseen) {
 }
 END_TEST
 
+START_TEST(hidden_values_stay_unseen) {
+    builds(
+        "receivers: {tail: {include: a}}\n"
+        "exporters: {sink: {headers: [\"X-Key: hunter2\", \"X-Other: hunter2\"]}}\n"
+        "processors: {hang: }\nservice: {pipelines: {p: {receivers: tail, "
+        "processors: hang, exporters: sink}}}\n");
+    const char *text = printed();
+    ck_assert_ptr_null(strstr(text, "hunter2"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "    headers: [\"[REDACTED]\", \"[REDACTED]\"]  # c.yaml:2\n"));
+}
+END_TEST
+
 START_TEST(extensions_shown) {
     builds(
         "receivers: {tail: {include: a}}\nexporters: {raw: }\nextensions: {health: }\n"
@@ -169,6 +184,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, reads_back);
     tcase_add_test(cases, values_of_files_stay_unseen);
     tcase_add_test(cases, users_and_passwords_stay_unseen);
+    tcase_add_test(cases, hidden_values_stay_unseen);
     tcase_add_test(cases, extensions_shown);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/plan/schema.h"
 
-#include "plan_fixture.h"
+#include "tests/pipeline/plan/plan_fixture.h"
 
 #include <jansson.h>
 
@@ -66,7 +66,7 @@ START_TEST(service_and_pipelines) {
     json_t *pipeline = json_object_get(pipelines, "additionalProperties");
     static const char *const KEYS[] = {"receivers", "preset",         "processors",
                                        "exporters", "evaluate_every", "allowed_lateness",
-                                       "settle",    "idle_timeout"};
+                                       "settle",    "idle_timeout",   "max_jump"};
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
         property(pipeline, KEYS[i]);
     ck_assert_uint_eq(json_array_size(json_object_get(pipeline, "required")), 2);

@@ -169,7 +169,7 @@ static inline enum status letters_send(void *instance, const struct request *req
                                        struct send_outcome *outcome, struct error *error) {
     (void)instance;
     if (refuse_for_good) {
-        outcome->permanent = true;
+        outcome->sink_dead = true;
         return error_set(error, STATUS_IO, "the sink is gone");
     }
     if (atomic_fetch_sub(&refusals_left, 1) > 0)
@@ -223,9 +223,9 @@ static inline void fixture_init(struct fixture *f, uint32_t receiver_count) {
                             .component_count = 4,
                             .pipelines = &f->pipeline,
                             .pipeline_count = 1,
-                            .batch_size = 2,
-                            .checkpoint_interval = {5 * (int64_t)SECOND},
-                            .shutdown_timeout = {20 * (int64_t)SECOND}};
+                            .settings = {.batch_size = 2,
+                                         .checkpoint_interval = {5 * (int64_t)SECOND},
+                                         .shutdown_timeout = {20 * (int64_t)SECOND}}};
 }
 
 static inline void setup(void) {

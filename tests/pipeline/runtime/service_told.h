@@ -6,11 +6,11 @@
 
 #include "base/http/server.h"
 #include "base/metrics/metrics.h"
+#include "extensions/file_storage/store.h"
 #include "pipeline/component/service_status.h"
 #include "pipeline/runtime/checkpoint.h"
-#include "pipeline/store.h"
-#include "service_fixture.h"
 #include "tests/base/http/http_client.h"
+#include "tests/pipeline/runtime/service_fixture.h"
 #include "tests/support/temporary.h"
 
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ static struct error error;
 
 static const struct service_status *watched;
 static bool with_store;
-static struct store *store;
+static struct storage *store;
 
 static inline enum status watch_start(void *instance, const void *config,
                                       const struct component_context *context,
@@ -49,7 +49,7 @@ static inline void watch_stop(void *instance) {
     store = NULL;
 }
 
-static inline struct store *watch_store(void *instance) {
+static inline struct storage *watch_store(void *instance) {
     (void)instance;
     return store;
 }
@@ -266,8 +266,8 @@ static inline void *run_service(void *argument) {
     return NULL;
 }
 
-static inline void begin_from(struct image *image) {
-    enum status status = service_start(&service, &f.plan, false, image, &error);
+static inline void begin_from(struct snapshot *snapshot) {
+    enum status status = service_start(&service, &f.plan, false, snapshot, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
     running = (struct running){.reload = false};
     ck_assert_int_eq(pthread_create(&running.thread, NULL, run_service, NULL), 0);
@@ -330,7 +330,7 @@ static inline void live_setup(void) {
     f.components[2].config = &sum_defaults;
     f.components[4] = (struct plan_component){.type = &watch_type, .id = "watch", .used = true};
     f.plan.component_count = 5;
-    f.plan.checkpoint_interval.ns = 20000000;
+    f.plan.settings.checkpoint_interval.ns = 20000000;
     with_store = false;
     told_count = 0;
     told_keeps_place = false;
@@ -358,7 +358,7 @@ static char socket_path[100], endpoint[120];
 static inline void metrics_at(void) {
     snprintf(socket_path, sizeof socket_path, "%s/socket", folder);
     snprintf(endpoint, sizeof endpoint, "unix:%s", socket_path);
-    f.plan.metrics_endpoint = endpoint;
+    f.plan.settings.telemetry.metrics.endpoint = endpoint;
 }
 
 static inline void must_count(const struct answer *answer, const char *line) {

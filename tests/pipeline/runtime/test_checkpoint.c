@@ -56,20 +56,23 @@ static void fill(struct component *self, uint32_t count) {
 
 static uint32_t puts_seen, drops_seen;
 
-static void to_image(void *context, const char *name, uint64_t number, struct slice bytes) {
+static void to_snapshot(void *context, enum storage_space space, const char *name, uint64_t number,
+                        struct slice bytes) {
     puts_seen++;
-    image_put(context, name, number, bytes);
+    snapshot_put(context, space, name, number, bytes);
 }
 
-static void count_drop(void *context, const char *name, uint64_t first, uint64_t last) {
+static void count_drop(void *context, enum storage_space space, const char *name, uint64_t first,
+                       uint64_t last) {
     (void)context;
     (void)name;
+    (void)space;
     ck_assert_uint_le(first, last);
     drops_seen++;
 }
 
-static void save(struct saver *saver, struct image *image) {
-    struct blob_sink sink = {image, to_image, count_drop};
+static void save(struct saver *saver, struct snapshot *snapshot) {
+    struct blob_sink sink = {snapshot, to_snapshot, count_drop};
     puts_seen = drops_seen = 0;
     saver_save(saver, &sink);
 }
@@ -88,10 +91,10 @@ static void check_same(struct component *self, uint32_t count) {
 
 static struct component from, to;
 static struct saver from_saver, to_saver;
-static struct image *image;
+static struct snapshot *snapshot;
 
 static void setup(void) {
-    image = image_new();
+    snapshot = snapshot_new();
     component_init(&from, &from_saver, 5);
     component_init(&to, &to_saver, 5);
 }
@@ -99,7 +102,7 @@ static void setup(void) {
 static void teardown(void) {
     component_release(&from, &from_saver);
     component_release(&to, &to_saver);
-    image_free(image);
+    snapshot_free(snapshot);
     intern_release();
 }
 
@@ -107,9 +110,9 @@ START_TEST(test_what_was_saved_is_there_again) {
     static const uint32_t counts[] = {0, 1, 5000};
     uint32_t count = counts[_i];
     fill(&from, count);
-    save(&from_saver, image);
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_WHOLE);
-    saver_load(&to_saver, image);
+    save(&from_saver, snapshot);
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_WHOLE);
+    saver_load(&to_saver, snapshot);
     check_same(&to, count);
     // Both go on alike.
     ck_assert_uint_eq(table_add(&to.rows), table_add(&from.rows));
@@ -118,17 +121,17 @@ END_TEST
 
 START_TEST(test_only_pages_that_changed_are_given_out) {
     fill(&from, 2000);
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     ck_assert_uint_gt(puts_seen, 10);
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     ck_assert_uint_eq(puts_seen, 0);
     row_at(&from, 1500)->value++;
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     ck_assert_uint_eq(puts_seen, 1);
-    saver_load(&to_saver, image);
+    saver_load(&to_saver, snapshot);
     ck_assert_uint_eq(row_at(&to, 1500)->value, 1500 * 7 + 1);
     saver_forget(&from_saver);
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     ck_assert_uint_gt(puts_seen, 10);
 }
 END_TEST
@@ -137,11 +140,11 @@ START_TEST(test_freed_rows_stay_free_and_are_not_mapped) {
     fill(&from, 100);
     table_free(&from.rows, 10);
     table_free(&from.rows, 20);
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     for (string_id id = 1; id <= intern_count(); id++)
-        image_put_string(image, id, intern_slice(id));
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_WHOLE);
-    saver_load(&to_saver, image);
+        snapshot_put(snapshot, STORAGE_STRINGS, "", id, intern_slice(id));
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_WHOLE);
+    saver_load(&to_saver, snapshot);
     ck_assert_uint_eq(table_add(&to.rows), 20);
     ck_assert_uint_eq(table_add(&to.rows), 10);
     ck_assert_uint_eq(table_add(&to.rows), 100);
@@ -155,11 +158,11 @@ START_TEST(test_strings_of_another_process_get_their_ids_here) {
     for (uint32_t i = 0; i < 300; i++)
         row_at(&from, i)->name += 1000;
     from.scalars.last += 1000;
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     for (string_id id = 1; id <= names; id++)
-        image_put_string(image, id + 1000, intern_slice(id));
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_WHOLE);
-    saver_load(&to_saver, image);
+        snapshot_put(snapshot, STORAGE_STRINGS, "", id + 1000, intern_slice(id));
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_WHOLE);
+    saver_load(&to_saver, snapshot);
     check_same(&to, 300);
 }
 END_TEST
@@ -167,36 +170,37 @@ END_TEST
 START_TEST(test_what_is_damaged_is_not_loaded) {
     fill(&from, 2000);
     table_free(&from.rows, 3);
-    save(&from_saver, image);
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_WHOLE);
+    save(&from_saver, snapshot);
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_WHOLE);
     struct slice page;
-    ck_assert(image_get(image, "p/test/rows", 4, &page));
-    image_put(image, "p/test/rows", 4, (struct slice){page.data, page.size - 8});
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_DAMAGED);
-    image_put(image, "p/test/rows", 4, page);
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_WHOLE);
+    ck_assert(snapshot_get(snapshot, STORAGE_STATE, "p/test/rows", 4, &page));
+    snapshot_put(snapshot, STORAGE_STATE, "p/test/rows", 4,
+                 (struct slice){page.data, page.size - 8});
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_DAMAGED);
+    snapshot_put(snapshot, STORAGE_STATE, "p/test/rows", 4, page);
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_WHOLE);
     // A name that the strings do not have.
-    image_put_string(image, 1, SLICE("only one"));
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_DAMAGED);
+    snapshot_put(snapshot, STORAGE_STRINGS, "", 1, SLICE("only one"));
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_DAMAGED);
 }
 END_TEST
 
-START_TEST(test_other_options_and_empty_images_are_told) {
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_NOTHING);
+START_TEST(test_other_options_and_empty_snapshots_are_told) {
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_NOTHING);
     fill(&from, 10);
     from_saver.fingerprint = 6;
-    save(&from_saver, image);
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_OTHER);
+    save(&from_saver, snapshot);
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_OTHER);
 }
 END_TEST
 
 START_TEST(test_a_table_that_shrank_drops_its_pages) {
     fill(&from, 2000);
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     table_load(&from.rows, 10, TABLE_NO_ROW, 0);
-    save(&from_saver, image);
+    save(&from_saver, snapshot);
     ck_assert_uint_eq(drops_seen, 1);
-    ck_assert_int_eq(saver_check(&to_saver, image), SAVER_WHOLE);
+    ck_assert_int_eq(saver_check(&to_saver, snapshot), SAVER_WHOLE);
 }
 END_TEST
 
@@ -241,7 +245,7 @@ int main(void) {
     tcase_add_test(tests, test_freed_rows_stay_free_and_are_not_mapped);
     tcase_add_test(tests, test_strings_of_another_process_get_their_ids_here);
     tcase_add_test(tests, test_what_is_damaged_is_not_loaded);
-    tcase_add_test(tests, test_other_options_and_empty_images_are_told);
+    tcase_add_test(tests, test_other_options_and_empty_snapshots_are_told);
     tcase_add_test(tests, test_a_table_that_shrank_drops_its_pages);
     tcase_add_test(tests, test_fingerprints_follow_options_but_not_secrets);
     suite_add_tcase(suite, tests);

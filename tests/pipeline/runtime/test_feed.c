@@ -54,6 +54,99 @@ static const struct decoder_type letters = {.name = "letters",
                                             .decode = decode_letter,
                                             .decode_plain = decode_plain_letter};
 
+// -- a format with several events a record --------------------------------------------------------
+
+// An event for each byte, whose time is the byte; the bytes wait in the arena.
+struct bytes_left {
+    struct slice bytes;
+};
+
+static enum decode_category next_byte(void *state, struct arena *arena, struct event *event,
+                                      struct decode_fault *fault) {
+    struct bytes_left *left = state;
+    (void)fault;
+    if (left->bytes.size == 0)
+        return DECODE_END;
+    struct telemetry *telemetry = arena_zero(arena, 1, sizeof *telemetry);
+    *event = (struct event){.time_ns = (uint64_t)left->bytes.data[0],
+                            .kind = EVENT_KUBERNETES,
+                            .rank = RANK_NONE,
+                            .telemetry = telemetry};
+    left->bytes = (struct slice){left->bytes.data + 1, left->bytes.size - 1};
+    return DECODE_OK;
+}
+
+static enum decode_category decode_bytes(void *state, struct slice record, struct arena *arena,
+                                         struct event *event, struct decode_fault *fault) {
+    ((struct bytes_left *)state)->bytes = arena_copy(arena, record);
+    return next_byte(state, arena, event, fault);
+}
+
+static const struct decoder_type bytes = {.name = "bytes",
+                                          .state_size = sizeof(struct bytes_left),
+                                          .decode = decode_bytes,
+                                          .next = next_byte};
+
+// -- a format that holds records ------------------------------------------------------------------
+
+// "h": held; "e" ends what is held and is an event itself; "x" is refused. What is held becomes one
+// event, or is refused when the first of it was "hx". Their time is the number of held records.
+struct held {
+    uint32_t count, given; // held; to be given back
+    bool bad;
+};
+
+static enum decode_category decode_held(void *state, struct slice record, struct arena *arena,
+                                        struct event *event, struct decode_fault *why) {
+    struct held *held = state;
+    if (record.data[0] == 'h') {
+        held->bad = held->count++ == 0 ? record.size > 1 : held->bad;
+        return DECODE_HELD;
+    }
+    held->given = held->count;
+    held->count = 0;
+    enum decode_category category = decode_letter(NULL, record, arena, event, why);
+    event->kind = EVENT_KUBERNETES;
+    return category;
+}
+
+static enum decode_category next_held(void *state, struct arena *arena, struct event *event,
+                                      struct decode_fault *why) {
+    struct held *held = state;
+    if (held->given == 0)
+        return DECODE_END;
+    struct telemetry *telemetry = arena_zero(arena, 1, sizeof *telemetry);
+    *event = (struct event){.time_ns = held->given,
+                            .kind = EVENT_KUBERNETES,
+                            .rank = RANK_NONE,
+                            .lines = held->given,
+                            .position = 77,
+                            .raw = SLICE("held"),
+                            .telemetry = telemetry};
+    held->given = 0;
+    if (!held->bad)
+        return DECODE_OK;
+    *why = (struct decode_fault){.category = DECODE_BAD_JSON};
+    return DECODE_BAD_JSON;
+}
+
+static bool holds_held(const void *state) {
+    return ((const struct held *)state)->count > 0;
+}
+
+static void finish_held(void *state) {
+    struct held *held = state;
+    held->given = held->count;
+    held->count = 0;
+}
+
+static const struct decoder_type holding = {.name = "holding",
+                                            .state_size = sizeof(struct held),
+                                            .decode = decode_held,
+                                            .next = next_held,
+                                            .holds = holds_held,
+                                            .finish = finish_held};
+
 // -- the other end --------------------------------------------------------------------------------
 
 static struct {
@@ -64,8 +157,13 @@ static struct {
     uint64_t newest_ns; // of the first source that was touched
     uint32_t blocked_left;
     uint64_t lag;
+    uint64_t told;     // before a restart
+    uint64_t position; // of a place, as it was handed over
+    char refused[64];  // after it had been held
     const char *trouble;
     const char *const *kept; // paths, NULL-terminated
+    char times[64];          // of all events, where they are small
+    uint32_t time_count;
 } end;
 
 static void on_deliver(void *context, const struct delivery *delivery) {
@@ -73,7 +171,12 @@ static void on_deliver(void *context, const struct delivery *delivery) {
     end.deliveries++;
     end.events += delivery->count;
     end.touched += delivery->touched_count;
-    end.newest_ns = delivery->touched[0]->newest_ns;
+    end.newest_ns = source_times_newest(&delivery->touched[0]->times);
+    for (uint32_t i = 0; i < delivery->touched_count; i++)
+        if (delivery->touched[i]->path.data[0] == PLACE_MARK)
+            end.position = source_delivered(delivery->touched[i])->number;
+    for (uint32_t i = 0; i < delivery->count && end.time_count < sizeof end.times; i++)
+        end.times[end.time_count++] = (char)delivery->events[i].time_ns;
     if (delivery->count == 0)
         return;
     end.last = delivery->events[delivery->count - 1];
@@ -85,6 +188,7 @@ static void on_deliver(void *context, const struct delivery *delivery) {
 static void on_restore(void *context, struct source *source) {
     (void)context;
     source->restored.number = source->path.size;
+    source->told = end.told;
 }
 
 static bool on_restored_path(void *context, uint32_t index, struct slice *path) {
@@ -309,6 +413,24 @@ START_TEST(a_job_that_is_called_none_is_noted_once) {
 }
 END_TEST
 
+// However small the batches are: what is still to come of a record stands in the batch's arena.
+START_TEST(a_batch_goes_behind_the_last_event_of_a_record) {
+    static const uint32_t sizes[] = {1, 2, 3, 100};
+    make(sizes[_i], false);
+    struct source *source = feed_source(feed, SLICE("/a"));
+    feed_source_format(source, &bytes, &(struct decoder_input){.path = {0}});
+    static const char *const records[] = {"abcdefgh", "i", "j", "klm", "nopqrstuvwxyz"};
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++)
+        ck_assert_int_eq(offer(source, records[i]), DECODE_OK);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 26);
+    ck_assert_uint_eq(feed_accepted(feed), 26);
+    ck_assert_mem_eq(end.times, "abcdefghijklmnopqrstuvwxyz", 26);
+    static const uint32_t deliveries[] = {5, 4, 3, 1};
+    ck_assert_uint_eq(end.deliveries, deliveries[_i]);
+}
+END_TEST
+
 START_TEST(what_is_foreseen_is_decoded_once) {
     struct slice plain = SLICE("p"), other = SLICE("a");
     make(8, false);
@@ -329,7 +451,7 @@ START_TEST(what_is_foreseen_is_decoded_once) {
     ck_assert_uint_eq(end.last.time_ns, 8);
     ck_assert_int_eq(feed_offer(feed, source, plain, 3, &fault), DECODE_OK);
     feed_flush(feed);
-    ck_assert_uint_eq(end.last.time_ns, 8);
+    ck_assert_uint_eq(end.last.time_ns, 1004); // decoded again
     ck_assert_uint_eq(end.events, 3);
 }
 END_TEST
@@ -350,6 +472,93 @@ START_TEST(refused_records_may_be_told_of) {
     ck_assert_uint_eq(figures->accepted, 1);
     ck_assert_uint_eq(figures->refused, 2);
     ck_assert_uint_eq(figures->other, 1);
+}
+END_TEST
+
+static void on_refused(void *context, const struct source *source, struct slice record,
+                       uint64_t position, const struct decode_fault *why) {
+    ck_assert_ptr_eq(context, &end);
+    snprintf(end.refused, sizeof end.refused, "%.*s %.*s %d %d", (int)source->path.size,
+             source->path.data, (int)record.size, record.data, (int)position, (int)why->category);
+}
+
+// Records of a file "/a" whose positions the place "/a" of the feed has.
+static struct source *place;
+
+static struct source *holding_source(uint64_t told) {
+    end.told = told;
+    make(8, false);
+    feed_on_refusal(feed, on_refused, &end);
+    struct source *source = feed_source(feed, SLICE("/a"));
+    feed_source_format(source, &holding, &(struct decoder_input){.path = {0}});
+    place = feed_place(feed, SLICE("\x1fp"));
+    return source;
+}
+
+static void offer_at(struct source *source, uint64_t number, const char *record) {
+    feed_source_reached(place, &(struct source_position){.number = number});
+    ck_assert_int_eq(offer(source, record), DECODE_OK);
+}
+
+START_TEST(what_is_held_is_finished) {
+    struct source *source = holding_source(0);
+    offer_at(source, 3, "e");
+    offer_at(source, 4, "h");
+    offer_at(source, 5, "h");
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 1);
+    ck_assert_uint_eq(end.position, 3); // a restart reads from the first that is held
+    ck_assert(feed_source_holds(source));
+    ck_assert(feed_source_holds(place));
+    feed_source_finish(feed, place);
+    ck_assert(!feed_source_holds(source));
+    ck_assert(!feed_source_holds(place));
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 2);
+    ck_assert_uint_eq(end.last.time_ns, 2);
+    ck_assert_uint_eq(end.position, 5);
+    feed_source_finish(feed, place); // nothing is held
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 2);
+}
+END_TEST
+
+START_TEST(held_records_that_are_refused_are_told_of) {
+    struct source *source = holding_source(0);
+    offer_at(source, 3, "hx");
+    offer_at(source, 4, "e");
+    ck_assert_str_eq(end.refused, "/a held 77 1");
+    ck_assert_uint_eq(feed_source_figures(source)->refused, 1);
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 1);
+}
+END_TEST
+
+// Up to 5 was told before a restart, but for what was held.
+START_TEST(what_is_read_again_is_told_once) {
+    struct source *source = holding_source(5);
+    offer_at(source, 3, "e");
+    offer_at(source, 4, "x"); // was refused before: counted, and kept in a quarantine
+    offer_at(source, 4, "hx");
+    offer_at(source, 4, "e");
+    ck_assert_str_eq(end.refused, "");
+    offer_at(source, 5, "h");
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 0);
+    ck_assert_uint_eq(feed_source_figures(source)->refused, 0);
+    feed_source_finish(feed, place);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 1);
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 1);
+}
+END_TEST
+
+// Not all of it has been read again: what ends there was told before.
+START_TEST(what_ends_before_what_was_told_was_told) {
+    struct source *source = holding_source(9);
+    offer_at(source, 4, "h");
+    feed_source_finish(feed, place);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 0);
+    ck_assert(!feed_source_holds(source));
 }
 END_TEST
 
@@ -458,8 +667,13 @@ int main(void) {
     tcase_add_test(tests, many_sources_in_one_batch);
     tcase_add_test(tests, events_without_a_job_get_the_stamp);
     tcase_add_test(tests, a_job_that_is_called_none_is_noted_once);
+    tcase_add_loop_test(tests, a_batch_goes_behind_the_last_event_of_a_record, 0, 4);
     tcase_add_test(tests, what_is_foreseen_is_decoded_once);
     tcase_add_test(tests, refused_records_may_be_told_of);
+    tcase_add_test(tests, what_is_held_is_finished);
+    tcase_add_test(tests, held_records_that_are_refused_are_told_of);
+    tcase_add_test(tests, what_is_read_again_is_told_once);
+    tcase_add_test(tests, what_ends_before_what_was_told_was_told);
     tcase_add_test(tests, a_further_copy_tells_nothing);
     tcase_add_test(tests, a_journal_is_handed_over_when_told);
     tcase_add_test(tests, it_waits_until_there_is_room);

@@ -37,6 +37,7 @@ static void setup(void) {
                                              .settle = {10 * (int64_t)SECOND},
                                              .idle_timeout = {(int64_t)MINUTE}}};
     runner_init(&runner, &plan, 16, false);
+    lock_take(&runner.lock);
     runner.stages = memory_zero(1, sizeof *runner.stages);
     runner.stages[0].type = &diary_type;
     runner.stage_count = 1;
@@ -47,6 +48,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
+    lock_release(&runner.lock);
     runner_release(&runner);
     intern_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
@@ -54,7 +56,8 @@ static void teardown(void) {
 
 // One event of this source, at a moment of the events' clock; it came at `now`.
 static void come(uint32_t index, uint64_t event_ns, uint64_t now) {
-    struct source source = {.newest_ns = event_ns};
+    struct source source = {0};
+    source_times_note(&source.times, event_ns, runner_max_jump(&runner));
     struct source *touched = &source;
     struct event event = {.time_ns = event_ns};
     struct delivery delivery = {
@@ -152,6 +155,44 @@ START_TEST(what_was_silent_is_silent_after_a_reload) {
 }
 END_TEST
 
+// A line of tomorrow, in a source that goes on and in one that does not: what comes next is judged
+// in its own time, also after a silence, and the line when its day comes.
+START_TEST(a_line_of_tomorrow_holds_nothing_up) {
+    enum { DAY = 86400 };
+    plan.timing.max_jump.ns = 10 * (int64_t)MINUTE;
+    uint64_t now = START;
+    for (uint64_t s = 1; s <= 100; s++, now += SECOND) {
+        come(0, s * SECOND, now);
+        come(1, s * SECOND, now);
+        if (s == 50)
+            come(_i == 0 ? 0 : 2, (DAY + s) * SECOND, now);
+    }
+    runner.state.idle_unix_ns = 100 * SECOND;
+    live_through(now, now + 5 * MINUTE);
+    ck_assert_uint_eq(judged[judged_count - 1], 120); // the settle after 100
+    ck_assert_uint_eq(runner.state.now_ns, 100 * SECOND);
+    ck_assert_uint_eq(runner.watch.outliers, 1);
+    if (_i == 1) {
+        runner_prepare_state(&runner);
+        runner_restored(&runner, now + 5 * MINUTE, true);
+    }
+    uint64_t before = judged_count;
+    now += 6 * MINUTE;
+    for (uint64_t s = 200; s <= 240; s++, now += SECOND) {
+        come(0, s * SECOND, now);
+        come(1, s * SECOND, now);
+    }
+    static const uint64_t WANTED[] = {200, 210, 220, 230};
+    ck_assert_uint_eq(judged_count - before, 4);
+    for (uint64_t i = 0; i < 4; i++)
+        ck_assert_uint_eq(judged[before + i], WANTED[i]);
+    ck_assert_uint_eq(runner.watch.outliers, 1);
+    come(0, (DAY + 100) * SECOND, now);
+    come(1, (DAY + 100) * SECOND, now);
+    ck_assert_uint_eq(judged[judged_count - 1], DAY + 50);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("runner");
     TCase *tests = tcase_create("clock");
@@ -161,6 +202,7 @@ int main(void) {
     tcase_add_test(tests, when_the_last_one_leaves_silence_is_due);
     tcase_add_test(tests, a_late_batch_does_not_turn_the_clock_back);
     tcase_add_loop_test(tests, what_was_silent_is_silent_after_a_reload, 0, 2);
+    tcase_add_loop_test(tests, a_line_of_tomorrow_holds_nothing_up, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *srunner = srunner_create(suite);
     srunner_run_all(srunner, CK_ENV);

@@ -7,7 +7,7 @@
 #include "tests/base/http/http_client.h"
 #include "tests/support/temporary.h"
 
-static struct self_metrics *self;
+static struct http_server *self;
 static char folder[64];
 static char socket_path[100];
 static char endpoint[120];
@@ -27,7 +27,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-    self_metrics_stop(self, false);
+    http_server_stop(self, UINT64_C(1000000000), false);
     metrics_release();
     ck_assert_int_eq(rmdir(folder), 0);
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
@@ -67,7 +67,7 @@ END_TEST
 START_TEST(a_reload_keeps_the_socket) {
     static const struct metric_family events = {"test_events_total", "Events.", METRIC_COUNTER, 0};
     metric_add(METRIC_PLAIN(&events), 5);
-    self_metrics_stop(self, true);
+    http_server_stop(self, UINT64_C(1000000000), true);
     int waiting = client_connect_unix(socket_path); // is let in by the next one
     client_request(waiting, "GET", "/metrics", "", NULL, 0);
     start();
@@ -80,12 +80,12 @@ START_TEST(a_reload_keeps_the_socket) {
 END_TEST
 
 START_TEST(a_wrong_endpoint_is_said) {
-    struct self_metrics *other = NULL;
+    struct http_server *other = NULL;
     struct error error = {0};
     ck_assert_int_ne(self_metrics_start(&other, "unix:/nowhere/at/all", "x", &error), STATUS_OK);
     ck_assert_ptr_nonnull(strstr(error.message, "/nowhere/at/all"));
     ck_assert_ptr_null(other);
-    self_metrics_stop(other, false);
+    http_server_stop(other, UINT64_C(1000000000), false);
 }
 END_TEST
 

@@ -1,194 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sender by itself: what leaves together, what is tried again, what is dropped, and what is
 // there after a restart.
-#include "pipeline/runtime/sender.h"
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/memory.h"
-#include "pipeline/model/batch.h"
-
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static const uint64_t SECOND = 1000000000;
-
-// -- the exporter ---------------------------------------------------------------------------------
-
-struct answer {
-    bool refused;
-    enum status status; // of a refusal; STATUS_OK: STATUS_IO
-    bool permanent;
-    uint64_t retry_after_ns;
-};
-
-static struct component_type type;
-static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER; // of what the thread writes
-static struct answer answers[8];                              // of the first requests
-static uint32_t request_count;
-static char sent[4096]; // requests, a bar between them; '.' behind the last one
-static uint64_t sent_bytes;
-static uint32_t early_requests; // before the wait was over
-static const char *next_text;
-static unsigned encode_times;
-static bool encode_fails;
-static struct send_pace the_pace;
-static char resumed[64];
-static bool resume_fails;
-
-static void box_encode(void *instance, const struct batch *batch, struct buffer *out) {
-    (void)instance;
-    (void)batch;
-    for (unsigned i = 0; i < encode_times; i++)
-        buffer_append_text(out, next_text);
-    out->failed = out->failed || encode_fails;
-}
-
-static struct sender sender;
-
-static enum status box_send(void *instance, const struct request *request,
-                            struct send_outcome *outcome, struct error *error) {
-    (void)instance;
-    pthread_mutex_lock(&sink_lock);
-    struct answer answer = request_count < 8 ? answers[request_count] : (struct answer){0};
-    request_count++;
-    early_requests += clock_monotonic_ns() < sender.retry_at_ns;
-    sent_bytes += answer.refused ? 0 : request->bytes.size;
-    if (!answer.refused && strlen(sent) + request->bytes.size + 4 < sizeof sent) {
-        strncat(sent, request->bytes.data == NULL ? "" : request->bytes.data, request->bytes.size);
-        strcat(sent, request->last ? "." : "|");
-    }
-    pthread_mutex_unlock(&sink_lock);
-    *outcome = (struct send_outcome){answer.permanent, answer.retry_after_ns};
-    if (!answer.refused)
-        return STATUS_OK;
-    return error_set(error, answer.status == STATUS_OK ? STATUS_IO : answer.status, "it says no");
-}
-
-static void box_delivered(void *instance, struct buffer *out) {
-    (void)instance;
-    buffer_append_text(out, "so far");
-}
-
-static enum status box_resume(void *instance, struct slice delivered, struct error *error) {
-    (void)instance;
-    snprintf(resumed, sizeof resumed, "%.*s", (int)delivered.size, delivered.data);
-    return resume_fails ? error_set(error, STATUS_BAD_DATA, "no such place") : STATUS_OK;
-}
-
-static struct send_pace box_pace(const void *instance) {
-    (void)instance;
-    pthread_mutex_lock(&sink_lock);
-    struct send_pace pace = the_pace;
-    pthread_mutex_unlock(&sink_lock);
-    return pace;
-}
-
-static struct sending_config sending;
-static const struct sending_config *box_sending(const void *config) {
-    (void)config;
-    return &sending;
-}
-
-static bool box_waits(const void *config) {
-    (void)config;
-    return true;
-}
-
-// -- the sender -----------------------------------------------------------------------------------
-
-static struct plan_component component;
-static atomic_bool stopping;
-static atomic_uint asked;
-static struct error error;
-
-static void ask_checkpoint(void *context) {
-    (void)context;
-    atomic_fetch_add(&asked, 1);
-}
-
-static void make(bool once, bool with_store) {
-    component = (struct plan_component){.type = &type, .id = "box", .used = true};
-    struct sender_settings settings = {.component = &component,
-                                       .site = "exporter/box",
-                                       .once = once,
-                                       .with_store = with_store,
-                                       .stopping = &stopping,
-                                       .wake_checkpoint = ask_checkpoint};
-    sender_init(&sender, &settings, NULL);
-}
-
-static void start(void) {
-    ck_assert_int_eq(sender_start(&sender, &error), STATUS_OK);
-}
-
-static void setup(void) {
-    type = (struct component_type){
-        .name = "box",
-        .kind = COMPONENT_EXPORTER,
-        .exporter = {.encode = box_encode, .send = box_send, .sending = box_sending}};
-    sending = sending_defaults;
-    sending.retry.initial_interval.ns = 1000000;
-    sending.retry.randomization_factor = 0;
-    memset(answers, 0, sizeof answers);
-    request_count = early_requests = 0;
-    sent_bytes = 0;
-    encode_times = 1;
-    sent[0] = resumed[0] = '\0';
-    encode_fails = resume_fails = false;
-    the_pace = (struct send_pace){0, UINT64_MAX};
-    atomic_store(&stopping, false);
-    atomic_store(&asked, 0);
-    log_configure((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE);
-}
-
-static void teardown(void) {
-    sender_release(&sender);
-    ck_assert_uint_eq(memory_figures().live_bytes, 0);
-}
-
-// A batch with two verdicts, judged or not.
-static void consume(const char *text, bool evaluate) {
-    struct batch batch = {.evaluate = evaluate, .verdicts = {.count = 2}};
-    next_text = text;
-    sender_consume(&sender, &batch);
-}
-
-static enum status finish(uint64_t patience_ns) {
-    error = (struct error){0};
-    return sender_finish(&sender, clock_monotonic_ns() + patience_ns, &error);
-}
-
-static void wait_for_requests(uint32_t count) {
-    for (int i = 0; i < 3000; i++) {
-        pthread_mutex_lock(&sink_lock);
-        bool there = request_count >= count;
-        pthread_mutex_unlock(&sink_lock);
-        if (there)
-            return;
-        clock_sleep_ns(10000000);
-    }
-    ck_abort_msg("fewer than %u requests", count);
-}
-
-// The request was answered, too.
-static void wait_for_failure(void) {
-    for (int i = 0; i < 3000 && atomic_load(&sender.failed_records) == 0; i++)
-        clock_sleep_ns(1000000);
-    ck_assert_uint_gt(atomic_load(&sender.failed_records), 0);
-}
-
-// The requests, without the end of the last one: that is behind the last bytes or, when those had
-// left before, comes by itself.
-static void check_sent(const char *want) {
-    size_t size = strlen(sent);
-    ck_assert_uint_gt(size, 0);
-    ck_assert_int_eq(sent[size - 1], '.');
-    while (size > 0 && (sent[size - 1] == '.' || sent[size - 1] == '|'))
-        sent[--size] = '\0';
-    ck_assert_str_eq(sent, want);
-}
+#include "tests/pipeline/runtime/sender_fixture.h"
 
 // -- leaving --------------------------------------------------------------------------------------
 
@@ -203,8 +16,8 @@ START_TEST(what_is_judged_leaves_by_itself_and_the_rest_is_gathered) {
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
     check_sent("a|bc");
     ck_assert_uint_eq(atomic_load(&sender.sent_records), 6);
-    ck_assert_uint_eq(sender.delivered_sequence, 2);
-    ck_assert_uint_eq(atomic_load(&sender.queued_bytes), 0);
+    ck_assert_uint_eq(sender.queue.delivered_sequence, 2);
+    ck_assert_uint_eq(atomic_load(&sender.queue.bytes), 0);
 }
 END_TEST
 
@@ -285,7 +98,7 @@ START_TEST(a_paced_sink_gets_all_that_waits_at_once) {
     consume("c", false);
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
     check_sent("abc");
-    ck_assert_uint_eq(sender.delivered_sequence, 3);
+    ck_assert_uint_eq(sender.queue.delivered_sequence, 3);
 }
 END_TEST
 
@@ -311,15 +124,15 @@ START_TEST(what_waits_for_a_checkpoint_leaves_behind_it) {
     for (int i = 0; i < 3000 && atomic_load(&asked) == 0; i++)
         clock_sleep_ns(1000000);
     ck_assert_uint_gt(atomic_load(&asked), 0);
-    sender_lock(&sender);
-    sender_block_at(&sender, 0)->ticket = 5;
-    sender_unlock(&sender);
+    lock_take(&sender.lock);
+    block_queue_at(&sender.queue, 0)->ticket = 5;
+    lock_release(&sender.lock);
     sender_durable(&sender, 4);
     clock_sleep_ns(20000000);
-    sender_lock(&sender);
-    ck_assert_uint_eq(sender.block_count, 1);
+    lock_take(&sender.lock);
+    ck_assert_uint_eq(sender.queue.count, 1);
     ck_assert_str_eq(sent, "");
-    sender_unlock(&sender);
+    lock_release(&sender.lock);
     sender_durable(&sender, 5);
     wait_for_requests(1);
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
@@ -369,13 +182,13 @@ START_TEST(a_sink_may_ask_for_a_longer_wait_within_bounds) {
     start();
     consume("a", true);
     wait_for_failure();
-    sender_lock(&sender);
-    uint64_t wait = sender.retry_at_ns - sender.failing_since_ns;
+    lock_take(&sender.lock);
+    uint64_t wait = sender.retry.at_ns - sender.retry.failing_since_ns;
     ck_assert_uint_ge(wait, (_i == 0 ? 20 : 30) * SECOND);
-    ck_assert_uint_lt(sender.retry_at_ns, clock_monotonic_ns() + (_i == 0 ? 20 : 30) * SECOND + 1);
-    sender_unlock(&sender);
+    ck_assert_uint_lt(sender.retry.at_ns, clock_monotonic_ns() + (_i == 0 ? 20 : 30) * SECOND + 1);
+    lock_release(&sender.lock);
     sender_halt(&sender);
-    ck_assert_uint_eq(sender.block_count, 1); // it is still there
+    ck_assert_uint_eq(sender.queue.count, 1); // it is still there
     ck_assert_str_eq(sent, "");
 }
 END_TEST
@@ -387,23 +200,24 @@ START_TEST(what_a_sink_asked_for_outlives_a_start) {
     start();
     consume("a", true);
     wait_for_failure();
-    sender_lock(&sender);
-    uint64_t until = sender_asked_until_unix_ns(&sender), now = clock_unix_ns();
-    sender_unlock(&sender);
+    lock_take(&sender.lock);
+    uint64_t until = retry_asked_until_unix_ns(&sender.retry), now = clock_unix_ns();
+    lock_release(&sender.lock);
     ck_assert_uint_gt(until, now);
     ck_assert_uint_le(until, now + 20 * SECOND);
     ck_assert_uint_eq(atomic_load(&asked), 1); // it is written down at once
     sender_halt(&sender);
     sender_release(&sender);
     make(false, true);
-    sender_hold_until(&sender, _i == 0 ? until : until + 9999 * SECOND); // the clock was turned
-    sender_restore_block(&sender, 1, SLICE("a"), 1);
-    ck_assert_uint_gt(sender.retry_at_ns, clock_monotonic_ns());
-    ck_assert_uint_le(sender.retry_at_ns, clock_monotonic_ns() + 30 * SECOND);
+    retry_hold_until(&sender.retry,
+                     _i == 0 ? until : until + 9999 * SECOND); // the clock was turned
+    block_queue_restore(&sender.queue, 1, SLICE("a"), 1);
+    ck_assert_uint_gt(sender.retry.at_ns, clock_monotonic_ns());
+    ck_assert_uint_le(sender.retry.at_ns, clock_monotonic_ns() + 30 * SECOND);
     start();
     ck_assert_int_eq(finish(SECOND / 20), STATUS_IO);
     ck_assert_uint_eq(request_count, 1); // that of before
-    ck_assert_uint_eq(sender.block_count, 1);
+    ck_assert_uint_eq(sender.queue.count, 1);
 }
 END_TEST
 
@@ -416,13 +230,13 @@ START_TEST(waits_grow_up_to_the_longest) {
     consume("a", true);
     wait_for_requests(4);
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
-    ck_assert_uint_eq(sender.backoff_ns, 0); // forgotten with the success
+    ck_assert_uint_eq(sender.retry.backoff_ns, 0); // forgotten with the success
     check_sent("a");
 }
 END_TEST
 
 START_TEST(a_dead_sink_gets_nothing_more_and_the_rest_is_counted) {
-    answers[0] = (struct answer){.refused = true, .permanent = true};
+    answers[0] = (struct answer){.refused = true, .sink_dead = true};
     make(false, false);
     consume("abc", true);
     consume("defg", true);
@@ -460,7 +274,7 @@ START_TEST(what_there_was_no_time_for_is_told) {
     ck_assert_str_eq(error.message,
                      "exporter/box: there was no time for more; 2 records (3 bytes) "
                      "were not delivered");
-    ck_assert_uint_eq(sender.block_count, 1); // for a store
+    ck_assert_uint_eq(sender.queue.count, 1); // for a store
 }
 END_TEST
 
@@ -581,17 +395,17 @@ START_TEST(blocks_of_before_leave_first) {
     make(false, true);
     ck_assert_int_eq(sender_resume(&sender, 9, 6, SLICE("what was said"), &error), STATUS_OK);
     ck_assert_str_eq(resumed, "what was said");
-    sender_restore_block(&sender, 7, SLICE("seven"), 3);
-    sender_restore_block(&sender, 8, SLICE("eight"), 4);
-    ck_assert_uint_eq(atomic_load(&sender.queued_bytes), 10);
+    block_queue_restore(&sender.queue, 7, SLICE("seven"), 3);
+    block_queue_restore(&sender.queue, 8, SLICE("eight"), 4);
+    ck_assert_uint_eq(atomic_load(&sender.queue.bytes), 10);
     sender_note_place(&sender); // known already
     ck_assert(slice_equal(buffer_slice(&sender.delivered), SLICE("what was said")));
     consume("new", true);
-    ck_assert_uint_eq(sender_block_at(&sender, 2)->sequence, 9);
+    ck_assert_uint_eq(block_queue_at(&sender.queue, 2)->sequence, 9);
     start();
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
     check_sent("seven|eight|new");
-    ck_assert_uint_eq(sender.delivered_sequence, 9);
+    ck_assert_uint_eq(sender.queue.delivered_sequence, 9);
     ck_assert_uint_eq(atomic_load(&sender.sent_records), 9);
     ck_assert(slice_equal(buffer_slice(&sender.delivered), SLICE("so far")));
 }
@@ -626,7 +440,7 @@ START_TEST(a_long_document_leaves_in_pieces) {
     ck_assert_uint_eq(request_count, 999000 / SENDER_PIECE_BYTES + 1);
     ck_assert_int_eq(finish(60 * SECOND), STATUS_OK);
     ck_assert_uint_eq(request_count, 999000 / SENDER_PIECE_BYTES + 2); // the last one, with nothing
-    ck_assert_uint_eq(sender.block_count, 0);
+    ck_assert_uint_eq(sender.queue.count, 0);
 }
 END_TEST
 
@@ -650,7 +464,7 @@ START_TEST(a_piece_is_tried_until_the_run_is_stopped) {
 END_TEST
 
 START_TEST(a_reader_that_went_away_is_owed_nothing) {
-    answers[0] = (struct answer){.refused = true, .status = STATUS_STOPPED, .permanent = true};
+    answers[0] = (struct answer){.refused = true, .status = STATUS_STOPPED, .sink_dead = true};
     make(true, false);
     consume("abc", true);
     consume("def", true);

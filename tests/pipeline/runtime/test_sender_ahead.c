@@ -80,13 +80,13 @@ static void ask_checkpoint(void *context) {
 
 static void make(bool once, bool with_store) {
     component = (struct plan_component){.type = &type, .id = "box", .used = true};
-    struct sender_settings settings = {.component = &component,
-                                       .site = "exporter/box",
-                                       .once = once,
-                                       .with_store = with_store,
-                                       .stopping = &stopping,
-                                       .wake_checkpoint = ask_checkpoint};
-    sender_init(&sender, &settings, NULL);
+    sender = (struct sender){.component = &component,
+                             .site = "exporter/box",
+                             .once = once,
+                             .with_store = with_store,
+                             .stopping = &stopping,
+                             .wake_checkpoint = ask_checkpoint};
+    sender_init(&sender);
 }
 
 static void start(void) {
@@ -140,9 +140,9 @@ static void wait_for_blocks(uint32_t count) {
     uint32_t there = count + 1;
     for (int i = 0; i < 3000 && there > count; i++) {
         clock_sleep_ns(1000000);
-        sender_lock(&sender);
-        there = sender.block_count;
-        sender_unlock(&sender);
+        lock_take(&sender.lock);
+        there = sender.queue.count;
+        lock_release(&sender.lock);
     }
     ck_assert_uint_le(there, count);
 }
@@ -178,7 +178,7 @@ START_TEST(what_waits_for_a_checkpoint_is_not_shown) {
     consume("b", true);
     consume("c", true);
     for (uint32_t i = 0; i < 3; i++)
-        sender_block_at(&sender, i)->ticket = 1 + i / 2; // the last one's comes later
+        block_queue_at(&sender.queue, i)->ticket = 1 + i / 2; // the last one's comes later
     start();
     sender_durable(&sender, 1);
     wait_for_blocks(1);
@@ -199,14 +199,14 @@ START_TEST(a_halt_waits_for_what_was_begun) {
     atomic_store(&holds, true);
     start();
     wait_for_request(); // of a, with b and c
-    sender_lock(&sender);
+    lock_take(&sender.lock);
     sender.quitting = true;
-    sender_unlock(&sender);
+    lock_release(&sender.lock);
     atomic_store(&holds, false);
     sender_halt(&sender);
     ck_assert_str_eq(sent, "a|b|c|");
     ck_assert_str_eq(shown, "a(b c)b()c()");
-    ck_assert_uint_eq(sender.block_count, 2);
+    ck_assert_uint_eq(sender.queue.count, 2);
 }
 END_TEST
 
@@ -221,12 +221,12 @@ START_TEST(a_halt_does_not_wait_for_what_fails) {
     atomic_store(&holds, true);
     start();
     wait_for_request();
-    sender_lock(&sender);
+    lock_take(&sender.lock);
     sender.quitting = true;
-    sender_unlock(&sender);
+    lock_release(&sender.lock);
     atomic_store(&holds, false);
     sender_halt(&sender);
-    ck_assert_uint_eq(sender.block_count, _i == 0 ? 3 : 2);
+    ck_assert_uint_eq(sender.queue.count, _i == 0 ? 3 : 2);
     ck_assert_uint_eq(request_count, _i == 0 ? 1 : 2);
 }
 END_TEST
@@ -241,11 +241,11 @@ START_TEST(inputs_that_end_show_what_waits_up_to_a_bound) {
     consume("c", true);
     consume("d", true);
     ck_assert_str_eq(sent, "a|b|");
-    ck_assert_uint_eq(atomic_load(&sender.queued_bytes), 2);
+    ck_assert_uint_eq(atomic_load(&sender.queue.bytes), 2);
     ck_assert_int_eq(finish(), STATUS_OK);
     ck_assert_str_eq(sent, "a|b|c|d|");
-    ck_assert_str_eq(shown, "a(b c)b(c d)b(c d)c(d)d()()");
-    ck_assert_uint_eq(sender.block_count, 0);
+    ck_assert_str_eq(shown, "a(b c)b(c d)b(c d)c(d)d()");
+    ck_assert_uint_eq(sender.queue.count, 0);
 }
 END_TEST
 

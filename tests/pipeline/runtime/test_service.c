@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service over made-up components (service_fixture.h): what is read in which order, judged
 // when, delivered and reported.
-#include "service_fixture.h"
+#include "tests/pipeline/runtime/service_fixture.h"
 
 // -- tests ----------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ static void run_live(struct fixture *f, unsigned wait_for, struct report *report
 START_TEST(test_live_judges_at_multiples_as_the_watermark_passes) {
     struct fixture f;
     fixture_init(&f, 1);
-    f.plan.batch_size = _i == 0 ? 1 : 2;
+    f.plan.settings.batch_size = _i == 0 ? 1 : 2;
     f.configs[0].live = "1 9 10 11 14 15 16 30 34 35 1000 1100";
     run_live(&f, 4, NULL);
     if (_i == 0)
@@ -119,7 +119,7 @@ START_TEST(test_moments_that_wait_are_bounded) {
     buffer_append_text(&words, "5 99999999");
     buffer_append_char(&words, '\0');
     fixture_init(&f, 1);
-    f.plan.batch_size = 1024;
+    f.plan.settings.batch_size = 1024;
     f.pipeline.timing.allowed_lateness.ns = 10000000 * (int64_t)SECOND;
     f.configs[0].live = words.data;
     run_live(&f, WAITING_MAX - 1, NULL);

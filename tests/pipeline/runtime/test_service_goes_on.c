@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a service goes on: after a stop, from a store, and after a reload, from memory.
-#include "service_told.h"
+#include "tests/pipeline/runtime/service_told.h"
 
 // -- going on -------------------------------------------------------------------------------------
 
@@ -26,13 +26,13 @@ START_TEST(a_start_goes_on_from_the_store) {
 }
 END_TEST
 
-static void take_out(enum store_space space, const char *names) {
+static void take_out(enum storage_space space, const char *names) {
     struct store_options options = {.directory = folder, .max_size = 64 << 20, .site = "test"};
-    struct store *opened;
+    struct storage *opened;
     ck_assert_int_eq(store_open(&opened, &options, &error), STATUS_OK);
-    struct store_batch *batch = store_batch_new(opened);
-    store_delete_names(batch, space, names);
-    ck_assert_int_eq(store_wait(opened, store_submit(batch), 10 * SECOND, &error), STATUS_OK);
+    struct storage_batch *batch = storage_batch_new(opened);
+    storage_delete_names(batch, space, names);
+    ck_assert_int_eq(storage_wait(opened, storage_submit(batch), 10 * SECOND, &error), STATUS_OK);
     store_close(opened, 10 * SECOND);
 }
 
@@ -58,7 +58,7 @@ END_TEST
 START_TEST(what_a_dead_sink_left_comes_after_a_start) {
     with_store = true;
     atomic_store(&refusals_left, 1000000);
-    f.plan.shutdown_timeout.ns = 50000000;
+    f.plan.settings.shutdown_timeout.ns = 2 * (int64_t)SECOND; // and the last checkpoint with it
     begin_live();
     tell("1");
     tell("100");
@@ -70,9 +70,9 @@ START_TEST(what_a_dead_sink_left_comes_after_a_start) {
                      "the store keeps it for the next start");
     ck_assert_uint_eq(delivered.size, 0);
     if (_i == 1)
-        take_out(STORE_QUEUE, "letters"); // it is logged; the rest goes on
+        take_out(STORAGE_QUEUE, "letters"); // it is logged; the rest goes on
     atomic_store(&refusals_left, 0);
-    f.plan.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    f.plan.settings.shutdown_timeout.ns = 20 * (int64_t)SECOND;
     begin_live();
     end_live();
     buffer_append_char(&delivered, '\0');
@@ -93,8 +93,8 @@ START_TEST(what_a_sink_asked_for_is_kept_to_after_a_start) {
     struct component_type type = letters_type;
     type.exporter.send = letters_send_later;
     f.components[3].type = &type;
-    f.plan.checkpoint_interval.ns = 3600 * (int64_t)SECOND; // a refusal asks for one
-    f.plan.shutdown_timeout.ns = (int64_t)SECOND;
+    f.plan.settings.checkpoint_interval.ns = 3600 * (int64_t)SECOND; // a refusal asks for one
+    f.plan.settings.shutdown_timeout.ns = (int64_t)SECOND;
     with_store = true;
     atomic_store(&refusals_left, 1);
     atomic_store(&asked_times, 0);
@@ -113,11 +113,77 @@ START_TEST(what_a_sink_asked_for_is_kept_to_after_a_start) {
 }
 END_TEST
 
+static inline void lines_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    (void)instance;
+    if (batch->evaluate)
+        buffer_append_text(out, batch->last ? "z\n" : "one\ntwo\n");
+}
+
+// Takes the first line and is busy with the others, while there are refusals left.
+static atomic_bool took_line;
+static enum status lines_send(void *instance, const struct request *request,
+                              struct send_outcome *outcome, struct error *inner) {
+    if (atomic_load(&refusals_left) <= 0)
+        return letters_send(instance, request, outcome, inner);
+    if (!atomic_load(&took_line)) {
+        outcome->taken = 4;
+        buffer_append(&delivered, (struct slice){request->bytes.data, 4});
+        atomic_store(&took_line, true);
+    }
+    return error_set(inner, STATUS_IO, "the sink is busy");
+}
+
+static void begin_with_half_a_block(struct component_type *type) {
+    *type = letters_type;
+    type->exporter.encode = lines_encode;
+    type->exporter.send = lines_send;
+    type->exporter.lines = true;
+    f.components[3].type = type;
+    f.plan.settings.shutdown_timeout.ns = 2 * (int64_t)SECOND; // and the last checkpoint with it
+    atomic_store(&took_line, false);
+    atomic_store(&refusals_left, 1000000);
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&took_line));
+}
+
+START_TEST(what_was_taken_of_a_block_does_not_come_after_a_start) {
+    struct component_type type;
+    with_store = true;
+    begin_with_half_a_block(&type);
+    AWAIT(safe_number() == 2);
+    end_with(STATUS_AGAIN);
+    atomic_store(&refusals_left, 0);
+    f.plan.settings.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    begin_live();
+    end_live();
+    check_text(&delivered, "one\ntwo\nz\nz\n");
+}
+END_TEST
+
+START_TEST(what_was_taken_of_a_block_does_not_come_after_a_reload) {
+    struct component_type type;
+    struct snapshot *snapshot;
+    begin_with_half_a_block(&type);
+    service_ask_reload(service);
+    pthread_join(running.thread, NULL);
+    ck_assert_int_eq(service_pause(service, &snapshot, &error), STATUS_OK);
+    service_free(service);
+    atomic_store(&refusals_left, 0);
+    f.plan.settings.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    begin_from(snapshot);
+    snapshot_free(snapshot);
+    end_live();
+    check_text(&delivered, "one\ntwo\nz\n");
+}
+END_TEST
+
 // Another exporter is there under another name: what waited for the old one is dropped.
 START_TEST(what_waits_for_nobody_is_dropped) {
     with_store = true;
     atomic_store(&refusals_left, 1000000);
-    f.plan.shutdown_timeout.ns = 50000000;
+    f.plan.settings.shutdown_timeout.ns = 2 * (int64_t)SECOND; // and the last checkpoint with it
     begin_live();
     tell("1");
     tell("100");
@@ -126,7 +192,7 @@ START_TEST(what_waits_for_nobody_is_dropped) {
     end_with(STATUS_AGAIN);
     atomic_store(&refusals_left, 0);
     f.components[3].id = "letters/2";
-    f.plan.shutdown_timeout.ns = 20 * (int64_t)SECOND;
+    f.plan.settings.shutdown_timeout.ns = 20 * (int64_t)SECOND;
     begin_live();
     AWAIT(health().ready); // the store can be written
     end_live();
@@ -144,7 +210,7 @@ START_TEST(a_checkpoint_is_made_for_what_waits_for_it) {
     struct component_type type = letters_type;
     type.exporter.waits_for_checkpoint = waits;
     f.components[3].type = &type;
-    f.plan.checkpoint_interval.ns = 3600 * (int64_t)SECOND;
+    f.plan.settings.checkpoint_interval.ns = 3600 * (int64_t)SECOND;
     with_store = true;
     begin_live();
     tell("1");
@@ -163,7 +229,7 @@ START_TEST(what_is_damaged_begins_anew_with_its_inputs) {
     tell("2");
     AWAIT(safe_number() == 2);
     end_live();
-    take_out(_i == 3 ? STORE_STRINGS : STORE_STATE, _i == 3 ? "" : names[_i]);
+    take_out(_i == 3 ? STORAGE_STRINGS : STORAGE_STATE, _i == 3 ? "" : names[_i]);
     seen.size = 0;
     atomic_store(&total_seconds, 0);
     intern_release();
@@ -196,7 +262,7 @@ START_TEST(other_options_begin_anew_behind_what_was_read) {
 END_TEST
 
 START_TEST(a_reload_goes_on_from_memory) {
-    struct image *image;
+    struct snapshot *snapshot;
     metrics_at();
     atomic_store(&refusals_left, 1000000);
     begin_live();
@@ -206,11 +272,11 @@ START_TEST(a_reload_goes_on_from_memory) {
     service_ask_reload(service);
     pthread_join(running.thread, NULL);
     ck_assert(running.reload);
-    ck_assert_int_eq(service_pause(service, &image, &error), STATUS_OK);
+    ck_assert_int_eq(service_pause(service, &snapshot, &error), STATUS_OK);
     service_free(service);
     atomic_store(&refusals_left, 0);
-    begin_from(image);
-    image_free(image);
+    begin_from(snapshot);
+    snapshot_free(snapshot);
     tell("7");
     AWAIT(atomic_load(&total_seconds) == 108);
     struct answer answer = ask_metrics(); // counters go on
@@ -233,6 +299,8 @@ int main(void) {
     tcase_add_test(tests, a_source_that_is_gone_is_not_kept);
     tcase_add_loop_test(tests, what_a_dead_sink_left_comes_after_a_start, 0, 2);
     tcase_add_test(tests, what_a_sink_asked_for_is_kept_to_after_a_start);
+    tcase_add_test(tests, what_was_taken_of_a_block_does_not_come_after_a_start);
+    tcase_add_test(tests, what_was_taken_of_a_block_does_not_come_after_a_reload);
     tcase_add_test(tests, what_waits_for_nobody_is_dropped);
     tcase_add_test(tests, a_checkpoint_is_made_for_what_waits_for_it);
     tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a service that runs says of its parts and counts of itself.
-#include "service_told.h"
+#include "tests/pipeline/runtime/service_told.h"
 
 // -- what it says of its parts --------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ END_TEST
 // The process ends then, as after a crash: status 71.
 START_TEST(a_receiver_that_does_not_stop_is_not_waited_for) {
     ck_assert_int_eq(rmdir(folder), 0);
-    f.plan.shutdown_timeout.ns = 50000000;
+    f.plan.settings.shutdown_timeout.ns = 50000000;
     atomic_store(&told_deaf, true);
     begin_live();
     AWAIT(health().started);
@@ -117,7 +117,7 @@ START_TEST(a_delivery_that_does_not_end_is_not_waited_for) {
     type.exporter.send = letters_send_for_ever;
     ck_assert_int_eq(rmdir(folder), 0);
     f.components[3].type = &type;
-    f.plan.shutdown_timeout.ns = (int64_t)SECOND / 2;
+    f.plan.settings.shutdown_timeout.ns = (int64_t)SECOND / 2;
     begin_live();
     AWAIT(health().started);
     tell("1");
@@ -269,7 +269,7 @@ START_TEST(what_a_stage_leaves_out_is_counted) {
 END_TEST
 
 START_TEST(an_endpoint_that_is_taken_ends_the_start) {
-    f.plan.metrics_endpoint = "unix:/nowhere/at/all";
+    f.plan.settings.telemetry.metrics.endpoint = "unix:/nowhere/at/all";
     ck_assert_int_ne(service_start(&service, &f.plan, false, NULL, &error), STATUS_OK);
     ck_assert_ptr_nonnull(strstr(error.message, "service.telemetry.metrics.endpoint: "));
     ck_assert_ptr_null(service);

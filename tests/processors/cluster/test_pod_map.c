@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pod_map: where a pod runs, told by Pods and by kubelets, in any order, within its bound.
 #include "base/memory.h"
+#include "pipeline/component/state.h"
 #include "processors/cluster/pod_map.h"
 #include "tests/processors/cluster.h"
 
@@ -10,14 +11,24 @@ static struct cluster cluster;
 static struct pod_map map;
 static struct arena arena;
 
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct pod_map, by_uid, "uid", POD_ROWS),
+    STATE_ROWS(struct pod_map, by_name, "name", POD_ROWS),
+};
+
+static void begin(void) {
+    map = (struct pod_map){.bound.max = 64};
+    state_rows_init(STATE, 2, &map);
+}
+
 static void setup(void) {
     cluster.count = 0;
     arena_init(&arena, 4096);
-    pod_map_init(&map, "uid", "name", 64);
+    begin();
 }
 
 static void teardown(void) {
-    pod_map_release(&map);
+    state_rows_release(STATE, 2, &map);
     arena_release(&arena);
     intern_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
@@ -134,8 +145,8 @@ START_TEST(order_does_not_matter) {
     cluster_pod(&cluster, 9, "w-0", NULL)->job_label = cluster_text(NULL);
     for (uint32_t i = 0; i < 24; i++) {
         uint32_t left[] = {0, 1, 2, 3}, code = i;
-        pod_map_release(&map);
-        pod_map_init(&map, "uid", "name", 64);
+        state_rows_release(STATE, 2, &map);
+        begin();
         for (uint32_t count = 4; count > 0; count--) {
             uint32_t pick = code % count;
             code /= count;
@@ -159,7 +170,7 @@ START_TEST(the_bound_holds_and_the_newest_stay) {
     take_all();
     ck_assert_uint_le(keyed_rows_count(&map.by_uid), 64);
     ck_assert_uint_le(keyed_rows_count(&map.by_name), 64);
-    ck_assert_uint_eq(map.evicted,
+    ck_assert_uint_eq(map.bound.evicted,
                       2000 - keyed_rows_count(&map.by_uid) - keyed_rows_count(&map.by_name));
     ck_assert_str_eq(node_of("uid-w-999", NULL), "n1");
     ck_assert_str_eq(node_of("uid-w-950", NULL), "n1");
@@ -169,13 +180,13 @@ END_TEST
 
 START_TEST(state_names_its_strings) {
     struct state_list list = {0};
-    pod_map_state(&map, &list);
+    state_rows_list(STATE, 2, &map, &list);
     ck_assert_uint_eq(list.count, 2);
     ck_assert_uint_eq(list.entries[0].string_count, 2);
     cluster_pod(&cluster, 1, "w-0", "n1");
     take_all();
     // As after a load: the chains are made anew from the rows.
-    pod_map_restored(&map);
+    state_rows_restored(STATE, 2, &map);
     ck_assert_str_eq(node_of("uid-w-0", NULL), "n1");
     ck_assert_str_eq(node_of(NULL, "w-0"), "n1");
 }

@@ -10,14 +10,19 @@ static struct cluster cluster;
 static struct removal_table table;
 static struct arena arena;
 
+static void begin(void) {
+    table = (struct removal_table){.bound.max = 64};
+    keyed_rows_start(&table.rows, "removals", &REMOVAL_ROWS);
+}
+
 static void setup(void) {
     cluster.count = 0;
     arena_init(&arena, 4096);
-    removal_table_init(&table, "removals", 64);
+    begin();
 }
 
 static void teardown(void) {
-    removal_table_release(&table);
+    keyed_rows_release(&table.rows);
     arena_release(&arena);
     intern_release();
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
@@ -34,7 +39,7 @@ static struct removal only(void) {
     uint32_t at = 0;
     take_all();
     ck_assert_uint_eq(keyed_rows_count(&table.rows), 1);
-    ck_assert(pod_removal_read(removal_table_next(&table, &at), &removal));
+    ck_assert(pod_removal_read(keyed_rows_next(&table.rows, &at), &removal));
     return removal;
 }
 
@@ -95,8 +100,8 @@ START_TEST(an_event_says_who_when_where_and_why) {
     ck_assert_str_eq(intern_slice(removal.node).data, "n1");
     ck_assert(slice_equal(removal.uid, SLICE("uid-w-0")));
     ck_assert(slice_equal(removal.event_uid, SLICE("e1")));
-    ck_assert(slice_equal(removal_pod_name(&removal, &arena), SLICE("train/w-0")));
-    ck_assert(slice_equal(removal_evidence_uid(&removal, &arena), SLICE("k8s-event:e1")));
+    ck_assert(strcmp(removal_pod_name(&removal, &arena), "train/w-0") == 0);
+    ck_assert(strcmp(removal_evidence_uid(&removal, &arena), "k8s-event:e1") == 0);
 }
 END_TEST
 
@@ -141,8 +146,8 @@ START_TEST(reasons_of_disruption) {
         return;
     }
     ck_assert_int_eq((int)only().cause, reasons[_i].cause);
-    removal_table_release(&table);
-    removal_table_init(&table, "removals", 64);
+    keyed_rows_release(&table.rows);
+    begin();
     condition->status = SLICE("False");
     take_all();
     ck_assert_uint_eq(keyed_rows_count(&table.rows), 0);
@@ -177,6 +182,78 @@ static void cancel(double seconds) {
                   "Cancelling deletion of Pod train/w-0");
 }
 
+// Times of the taint manager's events, which name no uid, and of the Pods' conditions, which do.
+static void mark_by_name(double seconds) {
+    cluster_event(&cluster, seconds, NULL, "TaintManagerEviction", "w-0", NULL,
+                  "Marking for deletion Pod train/w-0")
+        ->object_uid = (struct slice){NULL, 0};
+}
+
+static void delete_with_uid(double seconds, const char *uid) {
+    struct kubernetes_object *pod = cluster_pod(&cluster, seconds, "w-0", "n1");
+    pod->uid = slice_of(uid);
+    cluster_condition(&cluster, pod, "DisruptionTarget", "True", seconds)->reason =
+        SLICE("DeletionByTaintManager");
+}
+
+static struct removal *read_all(uint32_t *count) {
+    return removal_table_sorted(&table, cluster_time(3600), &arena, count);
+}
+
+START_TEST(what_is_told_without_a_uid_is_of_the_pod_with_one) {
+    uint32_t count;
+    // In either order, and of a pod that comes back under its name the nearer one.
+    if (_i == 0)
+        mark_by_name(10);
+    delete_with_uid(11, "first");
+    delete_with_uid(400, "second");
+    mark_by_name(399);
+    if (_i != 0)
+        mark_by_name(10);
+    take_all();
+    struct removal *list = read_all(&count);
+    ck_assert_uint_eq(count, 2);
+    ck_assert(slice_equal(list[0].uid, SLICE("first")));
+    ck_assert_uint_eq(list[0].time_ns, cluster_time(10));
+    ck_assert(slice_equal(list[1].uid, SLICE("second")));
+    ck_assert_uint_eq(list[1].time_ns, cluster_time(399));
+    ck_assert_uint_eq(keyed_rows_count(&table.rows), 2);
+}
+END_TEST
+
+// What was judged of the name alone is told once more, so that it can be taken back.
+START_TEST(what_was_judged_without_a_uid_is_moved) {
+    uint32_t count;
+    mark_by_name(10);
+    take_all();
+    struct removal *list = read_all(&count);
+    ck_assert_uint_eq(count, 1);
+    ck_assert(list[0].stands && !list[0].moved);
+    list[0].row->judged = 1;
+    cluster.count = 0;
+    delete_with_uid(11, "first");
+    take_all();
+    list = read_all(&count);
+    ck_assert_uint_eq(count, 2);
+    ck_assert(!list[0].stands && list[0].moved);
+    ck_assert(list[1].stands && slice_equal(list[1].uid, SLICE("first")));
+    list[0].row->judged = 0;
+    read_all(&count);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_uint_eq(keyed_rows_count(&table.rows), 1);
+}
+END_TEST
+
+START_TEST(another_time_is_another_removal) {
+    uint32_t count;
+    mark_by_name(10);
+    delete_with_uid(311, "first");
+    take_all();
+    read_all(&count);
+    ck_assert_uint_eq(count, 2);
+}
+END_TEST
+
 START_TEST(marks_and_cancellations_in_any_order) {
     mark(10, "m1");
     cancel(20);
@@ -185,15 +262,15 @@ START_TEST(marks_and_cancellations_in_any_order) {
     for (uint32_t i = 0; i < 24; i++) {
         uint32_t left[] = {0, 1, 2, 3}, code = i, at = 0;
         struct removal removal;
-        removal_table_release(&table);
-        removal_table_init(&table, "removals", 64);
+        keyed_rows_release(&table.rows);
+        begin();
         for (uint32_t count = 4; count > 0; count--) {
             uint32_t pick = code % count;
             code /= count;
             removal_table_take(&table, &cluster.events[left[pick]], &arena);
             left[pick] = left[count - 1];
         }
-        ck_assert(pod_removal_read(removal_table_next(&table, &at), &removal));
+        ck_assert(pod_removal_read(keyed_rows_next(&table.rows, &at), &removal));
         ck_assert(removal.stands);
         ck_assert(slice_equal(removal.event_uid, SLICE("m2")));
     }
@@ -212,7 +289,7 @@ START_TEST(only_a_cancellation_is_nothing) {
     uint32_t at = 0;
     cancel(10);
     take_all();
-    ck_assert(!pod_removal_read(removal_table_next(&table, &at), &removal));
+    ck_assert(!pod_removal_read(keyed_rows_next(&table.rows, &at), &removal));
 }
 END_TEST
 
@@ -244,9 +321,10 @@ START_TEST(the_host_of_a_controller_is_no_node) {
 END_TEST
 
 START_TEST(location_comes_from_the_map) {
-    struct pod_map map;
+    struct pod_map map = {.bound.max = 64};
     struct pod_place place;
-    pod_map_init(&map, "uid", "name", 64);
+    keyed_rows_start(&map.by_uid, "uid", &POD_ROWS);
+    keyed_rows_start(&map.by_name, "name", &POD_ROWS);
     mark(10, "m1");
     cluster_pod(&cluster, 5, "w-0", "n3");
     struct removal removal = only();
@@ -256,7 +334,8 @@ START_TEST(location_comes_from_the_map) {
     removal_locate(&removal, &map, &place);
     ck_assert_str_eq(intern_slice(removal.node).data, "n3");
     ck_assert_int_eq(place.gpu, POD_GPU_SOME);
-    pod_map_release(&map);
+    keyed_rows_release(&map.by_uid);
+    keyed_rows_release(&map.by_name);
 }
 END_TEST
 
@@ -270,9 +349,9 @@ START_TEST(without_uids_pods_are_told_apart_by_name) {
     ck_assert_uint_eq(keyed_rows_count(&table.rows), 2);
     struct removal removal;
     for (uint32_t at = 0; at < 2;) {
-        ck_assert(pod_removal_read(removal_table_next(&table, &at), &removal));
-        struct slice uid = removal_evidence_uid(&removal, &arena);
-        ck_assert_int_eq(memcmp(uid.data, "k8s-event:train/w-", 18), 0);
+        ck_assert(pod_removal_read(keyed_rows_next(&table.rows, &at), &removal));
+        const char *uid = removal_evidence_uid(&removal, &arena);
+        ck_assert_int_eq(strncmp(uid, "k8s-event:train/w-", 18), 0);
     }
 }
 END_TEST
@@ -299,6 +378,9 @@ int main(void) {
     tcase_add_test(cases, an_event_is_preferred_to_a_condition_and_that_to_a_status);
     tcase_add_loop_test(cases, reasons_of_disruption, 0, 5);
     tcase_add_test(cases, termination_by_kubelet_needs_an_eviction);
+    tcase_add_loop_test(cases, what_is_told_without_a_uid_is_of_the_pod_with_one, 0, 2);
+    tcase_add_test(cases, what_was_judged_without_a_uid_is_moved);
+    tcase_add_test(cases, another_time_is_another_removal);
     tcase_add_test(cases, marks_and_cancellations_in_any_order);
     tcase_add_test(cases, a_cancelled_mark_does_not_stand);
     tcase_add_test(cases, only_a_cancellation_is_nothing);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hbm_ecc: what is one incident, how bad it is, and what is none.
-#include "processors/hbm_ecc.h"
+#include "cli/component_list.h"
 #include "tests/processors/cluster_fixture.h"
 
 static const char PCI[] = "0000:45:00", UUID[] = "GPU-aaaa";
@@ -242,6 +242,50 @@ START_TEST(page_retirement_on_old_gpus) {
 }
 END_TEST
 
+// The codes are those of row remaps; the line tells.
+START_TEST(page_retirement_is_called_so) {
+    node_xid(&cluster, 100, "n1", PCI, 94, "Contained: SM (0x1,0x3)");
+    node_xid(&cluster, 100.1, "n1", PCI, 63,
+             _i == 0 ? "Dynamic Page Retirement: New page retired, reboot to activate"
+                     : "Row Remapper: New row marked for remapping, reset gpu to activate");
+    const char *lines = run();
+    says(lines, _i == 0 ? "; a page waits for a reset to be retired"
+                        : "; a row waits for a reset to be remapped");
+    says(lines, _i == 0 ? "so that the retirement takes effect" : "so that the remap takes effect");
+}
+END_TEST
+
+START_TEST(a_storm_begins_with_its_first_error) {
+    value(0, GPU_ECC_CORRECTED_VOLATILE, 0);
+    value(600, GPU_ECC_CORRECTED_VOLATILE, 60);
+    value(4000, GPU_ECC_CORRECTED_VOLATILE, 100);
+    value(4500, GPU_ECC_CORRECTED_VOLATILE, 170);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    // The 60 of an hour before are outside the window.
+    says(lines, "\"start_time_unix_nano\":\"1794996400000000000\"");
+    says(lines, "since the driver was loaded rose from 60 to 100 since the sample before");
+}
+END_TEST
+
+// Its first errors are forgotten while it goes on: it is one verdict, and no repeat of itself.
+START_TEST(a_storm_that_stands_is_no_repeat) {
+    static const struct component_type *type = &processor_hbm_ecc;
+    struct component_context context = {.id = "hbm_ecc", .site = "hbm_ecc", .once = false};
+    struct error error;
+    ck_assert_int_eq(component_start(type, detector.instance, detector.config, &context, &error),
+                     STATUS_OK);
+    for (int i = 0; i < 200; i++) {
+        value(600 * i, GPU_ECC_CORRECTED_VOLATILE, 50 * i);
+        detector_feed(&detector, &cluster.events[cluster.count - 1], 1);
+        detector_judge(&detector, UINT64_MAX, false);
+    }
+    detector_finish(&detector);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    ck_assert_ptr_null(strstr(detector_lines(&detector), "repeat"));
+}
+END_TEST
+
 START_TEST(same_burst_after_a_day_is_a_repeat) {
     xid(100, 94);
     xid(100.1, 63);
@@ -398,7 +442,8 @@ START_TEST(long_incident_is_told_once) {
     static const struct component_type *type = &processor_hbm_ecc;
     struct component_context context = {.id = "hbm_ecc", .site = "hbm_ecc", .once = false};
     struct error error;
-    ck_assert_int_eq(type->start(detector.instance, detector.config, &context, &error), STATUS_OK);
+    ck_assert_int_eq(component_start(type, detector.instance, detector.config, &context, &error),
+                     STATUS_OK);
     for (int i = 0; i < 200; i++) {
         xid(100 + 100 * i, 94);
         detector_feed(&detector, &cluster.events[cluster.count - 1], 1);
@@ -556,6 +601,9 @@ int main(void) {
     tcase_add_test(cases, few_corrected_errors);
     tcase_add_test(cases, storm_window_slides);
     tcase_add_test(cases, storm_that_passed_is_resolved);
+    tcase_add_loop_test(cases, page_retirement_is_called_so, 0, 2);
+    tcase_add_test(cases, a_storm_begins_with_its_first_error);
+    tcase_add_test(cases, a_storm_that_stands_is_no_repeat);
     tcase_add_test(cases, two_gpus_two_incidents);
     tcase_add_test(cases, page_retirement_on_old_gpus);
     tcase_add_test(cases, same_burst_after_a_day_is_a_repeat);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which verdicts are joined, which is the root, and when it is said again.
-#include "processors/incident.h"
 
+#include "cli/component_list.h"
 #include "pipeline/model/node_event.h"
 #include "tests/processors/state_copy.h"
 
@@ -21,12 +21,35 @@ struct config {
     struct duration window, skew;
 };
 
+// A detector whose verdicts explain by the rank they blame alone, and one another in a circle.
+static const char *const HANGS[] = {"nccl_hang", NULL}, *const TWO[] = {"test_two", NULL},
+                         *const THREE[] = {"test_three", NULL}, *const ONE[] = {"test_one", NULL};
+static const struct verdict_pattern EXIT_PATTERNS[] = {
+    {.name = "test_exit", .explains_rank = HANGS},
+    {.name = "test_one", .explains = TWO},
+    {.name = "test_two", .explains = THREE},
+    {.name = "test_three", .explains = ONE},
+};
+static const struct component_type EXITS = {.name = "test_exit",
+                                            .kind = COMPONENT_PROCESSOR,
+                                            .patterns = EXIT_PATTERNS,
+                                            .pattern_count = 4};
+
 static void start(void) {
-    static struct config config = {{600 * INT64_C(1000000000)}, {1000000000}};
-    struct component_context context = {.id = "incident", .site = "processor/incident"};
+    static struct config config = {{600 * INT64_C(1000000000)}, {2 * INT64_C(1000000000)}};
+    static const struct component_type *const types[] = {
+        &processor_nccl_hang,         &processor_xid_correlation,
+        &processor_pod_evicted,       &processor_hbm_ecc,
+        &processor_thermal_throttle,  &processor_pcie_aer,
+        &processor_phase_attribution, &EXITS,
+    };
+    static const struct component_set set = {types, sizeof types / sizeof *types};
+    struct component_context context = {
+        .id = "incident", .site = "processor/incident", .components = &set};
     struct error error = {0};
     incident = memory_zero(1, processor_incident.instance_size);
-    ck_assert_int_eq(processor_incident.start(incident, &config, &context, &error), STATUS_OK);
+    ck_assert_int_eq(component_start(&processor_incident, incident, &config, &context, &error),
+                     STATUS_OK);
 }
 
 static void setup(void) {
@@ -39,22 +62,22 @@ static void setup(void) {
 static void restart(void) {
     struct state_copy copy = {0};
     struct state_list list = {0};
-    processor_incident.state(incident, &list);
+    component_list_state(&processor_incident, incident, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_save(&copy, &list.entries[i]);
-    processor_incident.stop(incident);
+    component_stop(&processor_incident, incident);
     memory_give(incident);
     start();
     list = (struct state_list){0};
-    processor_incident.state(incident, &list);
+    component_list_state(&processor_incident, incident, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_load(&copy, &copy.entries[i], &list.entries[i]);
-    processor_incident.restored(incident);
+    component_restored(&processor_incident, incident);
     state_copy_release(&copy);
 }
 
 static void teardown(void) {
-    processor_incident.stop(incident);
+    component_stop(&processor_incident, incident);
     memory_give(incident);
     arena_release(&arena);
     intern_release();
@@ -165,7 +188,7 @@ START_TEST(window_and_skew) {
     static const struct {
         double cause_at;
         bool joined;
-    } cases[] = {{5.9, true}, {6.1, false}, {-594.9, true}, {-595.1, false}};
+    } cases[] = {{6.9, true}, {7.1, false}, {-594.9, true}, {-595.1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         teardown();
         setup();
@@ -205,6 +228,135 @@ START_TEST(one_root_of_a_chain) {
     ck_assert(is_root(0));
     ck_assert_int_eq(relation(2, 1), RELATION_CAUSED_BY);
     ck_assert_int_eq(relation(1, 2), RELATION_CAUSES);
+}
+END_TEST
+
+// The root begins after what it explains, and something graver stands beside.
+START_TEST(the_root_is_what_nothing_explains) {
+    map_rank(6, "node-b", NULL);
+    say(0, "nccl_hang", "missing_rank", 4, "rank", "6")->severity = SEVERITY_CRITICAL;
+    say(1, "pod_evicted", "node_pressure", 5, "node", "node-b");
+    say(2, "hbm_ecc", "uncorrectable", 6, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert(!is_root(0) && !is_root(1));
+    ck_assert(is_root(2));
+    ck_assert_int_eq(relation(1, 2), RELATION_CAUSED_BY);
+}
+END_TEST
+
+START_TEST(a_circle_is_cut_where_it_goes_back) {
+    for (int first = 0; first < 3; first++) {
+        teardown();
+        setup();
+        static const char *const NAMES[] = {"test_one", "test_two", "test_three"};
+        for (int i = 0; i < 3; i++)
+            say(i, NAMES[i], "any", 1 + 0.1 * ((i - first + 3) % 3), "node", "node-b");
+        evaluate((int[]){0, 1, 2}, 3);
+        for (int i = 0; i < 3; i++)
+            ck_assert_msg(is_root(i) == (i == first), "%s with %s first", NAMES[i], NAMES[first]);
+        int last = (first + 2) % 3;
+        // What closes the circle is not said; they stay one incident.
+        ck_assert_int_eq(relation(first, last), RELATION_SAME_INCIDENT);
+        ck_assert_int_eq(relation(last, (first + 1) % 3), RELATION_CAUSED_BY);
+    }
+}
+END_TEST
+
+START_TEST(what_was_sampled_began_behind_the_sample_before) {
+    map_rank(6, "node-b", NULL);
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "hbm_ecc", "uncorrectable", 30, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+    found[1].after_ns = BEGIN;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(1) && !is_root(0));
+    // Not when the sample before came after it, too.
+    found[1].after_ns = BEGIN + 8 * SECOND;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+}
+END_TEST
+
+START_TEST(a_rank_that_ended_explains_the_hang_that_misses_it) {
+    map_rank(6, "node-b", NULL);
+    map_rank(7, "node-b", NULL);
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "test_exit", "exception", 3, "rank", "7");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+    say(1, "test_exit", "exception", 3, "rank", "6");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    // A suspect is enough.
+    entities[0][0].role = ROLE_SUSPECT;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    // Who only waits for another is not.
+    entities[0][1] = (struct entity){"rank", SLICE("7"), ROLE_VICTIM};
+    found[0].entity_count = 2;
+    say(1, "test_exit", "exception", 3, "rank", "7");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+}
+END_TEST
+
+// Two jobs on other nodes, of which nobody names the jobs: rank 6 of one is not that of the other.
+START_TEST(ranks_of_two_jobs_without_names_are_told_apart_by_place) {
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "test_exit", "exception", 3, "rank", "6");
+    entities[0][1] = (struct entity){"node", SLICE("node-b"), ROLE_SUSPECT};
+    entities[1][1] = (struct entity){"node", SLICE("node-c"), ROLE_SUSPECT};
+    found[0].entity_count = found[1].entity_count = 2;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+    entities[1][1].name = SLICE("node-b");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(!is_root(0) && is_root(1));
+    // Names of jobs decide.
+    found[0].job = intern(SLICE("job-a"));
+    found[1].job = intern(SLICE("job-b"));
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+}
+END_TEST
+
+START_TEST(where_ranks_only_wait_says_nothing) {
+    map_rank(6, "node-b", NULL);
+    map_rank(7, "node-c", NULL);
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    entities[0][1] = (struct entity){"rank", SLICE("7"), ROLE_VICTIM};
+    found[0].entity_count = 2;
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "nic", "node-c/0000:2c:00.0");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0) && is_root(1));
+    // Where nobody is to blame it may be at any of them.
+    entities[0][0].role = ROLE_VICTIM;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+}
+END_TEST
+
+START_TEST(what_a_detector_says_of_its_own_counts) {
+    struct related waits = {.relation = RELATION_CAUSED_BY}, same = {0};
+    say(0, "nccl_hang", "missing_rank", 1, "rank", "6");
+    say(1, "nccl_hang", "missing_rank", 9, "rank", "7");
+    say(2, "nccl_hang", "missing_rank", 3, "rank", "8");
+    say(3, "nccl_hang", "missing_rank", 2, "rank", "9");
+    memcpy(waits.id, found[1].id, sizeof waits.id);
+    found[0].related = &waits;
+    found[0].related_count = 1;
+    same.relation = RELATION_SAME_INCIDENT;
+    memcpy(same.id, found[1].id, sizeof same.id);
+    found[2].related = &same;
+    found[2].related_count = 1;
+    evaluate((int[]){0, 1, 2, 3}, 4);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(1, 0), RELATION_CAUSES);
+    ck_assert_int_eq(relation(2, 1), RELATION_SAME_INCIDENT);
+    // Of the two that nothing explains the first; another hang stays another.
+    ck_assert(is_root(2) && !is_root(0) && !is_root(1));
+    ck_assert(is_root(3));
 }
 END_TEST
 
@@ -312,6 +464,13 @@ int main(void) {
     tcase_add_test(cases, window_and_skew);
     tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
     tcase_add_test(cases, one_root_of_a_chain);
+    tcase_add_test(cases, the_root_is_what_nothing_explains);
+    tcase_add_test(cases, a_circle_is_cut_where_it_goes_back);
+    tcase_add_test(cases, what_was_sampled_began_behind_the_sample_before);
+    tcase_add_test(cases, a_rank_that_ended_explains_the_hang_that_misses_it);
+    tcase_add_test(cases, ranks_of_two_jobs_without_names_are_told_apart_by_place);
+    tcase_add_test(cases, where_ranks_only_wait_says_nothing);
+    tcase_add_test(cases, what_a_detector_says_of_its_own_counts);
     tcase_add_test(cases, said_again_when_what_is_related_changed);
     tcase_add_test(cases, what_is_known_of_places_and_verdicts_outlives_a_restart);
     tcase_add_test(cases, the_oldest_make_room);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // job_filter: which events are looked at when one job is named, and when none is.
-#include "processors/job_filter.h"
+#include "cli/component_list.h"
 #include "tests/support/detector.h"
 
 // Beside the chosen job: another one, and none.

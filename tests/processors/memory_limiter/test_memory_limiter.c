@@ -2,7 +2,7 @@
 // memory_limiter: input is let in below 80 % of the limit, and only there.
 #include "base/log.h"
 #include "base/memory.h"
-#include "processors/memory_limiter.h"
+#include "cli/component_list.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void start(uint64_t limit, int64_t percentage) {
     *(int64_t *)field("limit_percentage") = percentage;
     struct component_context context = {.site = "processor/memory_limiter"};
     struct error error = {0};
-    ck_assert_int_eq(type->start(instance, config, &context, &error), STATUS_OK);
+    ck_assert_int_eq(component_start(type, instance, config, &context, &error), STATUS_OK);
 }
 
 static bool admits(void) {

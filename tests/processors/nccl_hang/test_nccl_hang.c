@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nccl_hang on dumps made by hand: who is named, when, and who is not.
-#include "processors/nccl_hang.h"
 
 #include "base/hash/digest.h"
+#include "cli/component_list.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
 #include "tests/support/detector.h"
@@ -576,6 +576,26 @@ START_TEST(all_started_and_past_the_timeout) {
 }
 END_TEST
 
+// What is between its nodes may be broken, so it takes place there; a rank stands for its node
+// where that is not known.
+START_TEST(all_started_takes_place_at_its_nodes) {
+    for (int32_t rank = 0; rank < 4; rank++) {
+        add_world(add_member_dump(rank, 4, 300), 7, FLIGHT_STARTED, 0);
+        if (rank < 3 || _i == 0)
+            world->events[rank].node = intern(rank < 2 ? SLICE("node-b") : SLICE("node-a"));
+    }
+    const char *lines = judge();
+    assert_kind(lines, "all_started");
+    assert_has(lines,
+               "\"entities\":[{\"kind\":\"node\",\"name\":\"node-a\",\"role\":\"victim\"},"
+               "{\"kind\":\"node\",\"name\":\"node-b\",\"role\":\"victim\"}");
+    if (_i == 0)
+        assert_lacks(lines, "\"kind\":\"rank\"");
+    else
+        assert_role(lines, 3, "victim");
+}
+END_TEST
+
 START_TEST(retired_is_past_its_timeout) {
     add_hang(2, 1, 4, 0, 100);
     struct flight_dump *dump = (struct flight_dump *)(uintptr_t)world->events[0].flight;
@@ -615,6 +635,56 @@ START_TEST(files_of_different_age_name_nobody) {
         struct flight_dump *dump = add_member_dump(rank, 3, rank == 0 ? 10 : 15);
         dump->is_file = true;
         add_world(dump, 4, rank == 0 ? FLIGHT_STARTED : FLIGHT_COMPLETED, 9);
+    }
+    judge();
+    assert_count(0);
+}
+END_TEST
+
+// Dumps of a job that is well, one a rank every five minutes: each shows an operation under way,
+// and nothing is told of its end until the next one.
+START_TEST(dumps_of_a_job_that_is_well) {
+    detector_start(&detector);
+    for (int round = 0; round < 3; round++) {
+        for (int32_t rank = 0; rank < 4; rank++) {
+            double when = round * 300 + rank * 5;
+            struct flight_dump *dump = add_member_dump(rank, 4, when + 10);
+            add_world(dump, 100 * round + rank, FLIGHT_COMPLETED, when + 8);
+            add_world(dump, 100 * round + rank + 1, FLIGHT_STARTED, when + 9.5);
+        }
+        judge_at(round * 300 + 30);
+        add_stream(9, round, FLIGHT_COMPLETED, round * 300 + 280, round * 300 + 299);
+        judge_at(round * 300 + 299);
+        assert_count(0);
+    }
+}
+END_TEST
+
+// Rank 1 dumped before the others came to wait: where it was then is not known.
+START_TEST(a_dump_that_is_older_than_the_wait) {
+    for (int32_t rank = 0; rank < 3; rank++) {
+        struct flight_dump *dump = add_member_dump(rank, 3, rank == 1 ? 200 : 400);
+        add_world(dump, 3, FLIGHT_COMPLETED, 190);
+        if (rank != 1)
+            add_world(dump, 4, FLIGHT_STARTED, 300);
+    }
+    const char *lines = judge();
+    assert_count(1);
+    assert_kind(lines, "missing_dump");
+    assert_role(lines, 1, "suspect");
+    assert_lacks(lines, "\"role\":\"culprit\"");
+    assert_has(lines, "no dump of rank 1 is of that time");
+}
+END_TEST
+
+// Its process was started again: what the dump of before showed is over, whichever came first.
+START_TEST(the_dump_of_before_a_restart) {
+    for (int i = 0; i < 4; i++) {
+        bool again = (i < 2) == (_i == 0); // the dumps of after the restart
+        struct flight_dump *dump = add_dump(i % 2, again ? 900 : 100);
+        add_members(dump, again ? "1" : "0", "default_pg", (const int32_t[]){0, 1}, 2);
+        add_entry(dump, again ? "1" : "0", "default_pg", again ? 2 : 50,
+                  again ? FLIGHT_COMPLETED : FLIGHT_STARTED, again ? 850 : 20);
     }
     judge();
     assert_count(0);
@@ -914,7 +984,8 @@ START_TEST(groups_that_nobody_speaks_of_are_forgotten) {
     struct component_context context = {.once = false};
     struct error error = {0};
     ck_assert_int_eq(
-        processor_nccl_hang.start(detector.instance, detector.config, &context, &error), STATUS_OK);
+        component_start(&processor_nccl_hang, detector.instance, detector.config, &context, &error),
+        STATUS_OK);
     add_hang(2, 1, 9, 0, 100);
     assert_has(judge_at(100), "\"state\":\"open\"");
     detector_lines_reset(&detector);
@@ -928,17 +999,12 @@ END_TEST
 START_TEST(bounds_keep_what_was_heard_last) {
     detector_set(&detector, "max_groups", "16");
     detector_start(&detector);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 200; i++) {
         char name[16];
-        snprintf(name, sizeof name, "g%d", i);
-        struct flight_dump *dump = add_dump(0, 100 + i);
-        add_members(dump, arena_text(&world->arena, slice_of(name)), "", (const int32_t[]){0, 1},
-                    2);
-        add_entry(dump, dump->groups[0].name.data, "", 1, FLIGHT_STARTED, i);
-        dump = add_dump(1, 100 + i);
-        add_members(dump, arena_text(&world->arena, slice_of(name)), "", (const int32_t[]){0, 1},
-                    2);
-        add_entry(dump, dump->groups[0].name.data, "", 1, FLIGHT_STARTED, i);
+        snprintf(name, sizeof name, "g%d", i / 2);
+        struct flight_dump *dump = add_dump(i % 2, 100 + i / 2);
+        dump->whole = false; // what a newer dump does not show would be over
+        add_entry(dump, arena_text(&world->arena, slice_of(name)), "", 1, FLIGHT_STARTED, i / 2);
     }
     const char *lines = judge_at(400);
     assert_has(lines, "g99");
@@ -976,8 +1042,8 @@ START_TEST(state_goes_on) {
     struct detector next = detector_open(&processor_nccl_hang);
     detector_start(&next);
     struct state_list from = {0}, to = {0};
-    processor_nccl_hang.state(detector.instance, &from);
-    processor_nccl_hang.state(next.instance, &to);
+    component_list_state(&processor_nccl_hang, detector.instance, &from);
+    component_list_state(&processor_nccl_hang, next.instance, &to);
     ck_assert_uint_eq(from.count, to.count);
     for (uint32_t i = 0; i < from.count; i++) {
         ck_assert_str_eq(from.entries[i].name, to.entries[i].name);
@@ -993,7 +1059,7 @@ START_TEST(state_goes_on) {
             memcpy(table_page(to.entries[i].table, page, &size), bytes, size);
         }
     }
-    processor_nccl_hang.restored(next.instance);
+    component_restored(&processor_nccl_hang, next.instance);
     next.newest_ns = detector.newest_ns;
     detector_judge(&next, at(100), false);
     ck_assert_uint_eq(next.verdict_count, 0); // nothing new
@@ -1051,10 +1117,14 @@ int main(void) {
     tcase_add_test(tcase, a_dump_without_entries_is_a_dump);
     tcase_add_test(tcase, scheduled_where_the_others_started);
     tcase_add_test(tcase, all_started_and_past_the_timeout);
+    tcase_add_loop_test(tcase, all_started_takes_place_at_its_nodes, 0, 2);
     tcase_add_test(tcase, retired_is_past_its_timeout);
     tcase_add_test(tcase, only_the_oldest_operation_of_a_group);
     tcase_add_test(tcase, a_dump_that_is_a_file_needs_no_age);
     tcase_add_test(tcase, files_of_different_age_name_nobody);
+    tcase_add_test(tcase, dumps_of_a_job_that_is_well);
+    tcase_add_test(tcase, a_dump_that_is_older_than_the_wait);
+    tcase_add_loop_test(tcase, the_dump_of_before_a_restart, 0, 2);
     tcase_add_test(tcase, helpers_of_coalesced_operations);
     tcase_add_test(tcase, left_by_one_that_destroyed_the_group);
     tcase_add_test(tcase, some_came_out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pcie_aer: which lines are one report, which counters a storm, and what became of it.
+#include "cli/component_list.h"
 #include "pipeline/model/node_event.h"
-#include "processors/pcie_aer.h"
 #include "tests/support/detector.h"
 
 static const uint64_t SECOND = 1000000000, MILLISECOND = 1000000;
@@ -297,6 +297,19 @@ START_TEST(storm_ends) {
 }
 END_TEST
 
+// The driver was loaded anew in the middle: what was counted before stays counted.
+START_TEST(storm_goes_on_when_its_counter_falls) {
+    detector_start(&detector);
+    for (uint64_t minute = 0; minute < 3; minute++)
+        feed_counters(60 * minute, gpu, 1000 + 500 * minute, 0, 0);
+    feed_counters(180, gpu, 100, 0, 0);
+    feed_counters(240, gpu, 600, 0, 0);
+    detector_finish(&detector);
+    expect(1);
+    says("500 corrected errors a minute, 1500 in all");
+}
+END_TEST
+
 START_TEST(storm_by_replays_and_dense_scrapes) {
     detector_start(&detector);
     for (uint64_t at = 0; at <= 300; at += 5) {
@@ -320,6 +333,9 @@ START_TEST(storm_in_the_log_alone) {
     says("\"kind\":\"correctable_storm\"");
     says("\"completeness\":\"partial\"");
     says("at least 60 corrected errors a minute");
+    // It begins with its first line.
+    says("\"start_time_unix_nano\":\"1794992400000000000\"");
+    says(", 286 in all");
 }
 END_TEST
 
@@ -345,6 +361,64 @@ START_TEST(port_only) {
     says("{\"kind\":\"pci_device\",\"name\":\"node-a/0000:c1:00.1\",\"role\":\"suspect\"}");
     says("nonfatal error: no details");
     says_not("culprit\"}");
+}
+END_TEST
+
+// An Xid of the same address speaks against the GPU, not against its port.
+START_TEST(port_only_and_the_gpu_is_gone) {
+    detector_start(&detector);
+    feed_port(0, gpu, AER_FATAL, false);
+    feed_xid(700 * MILLISECOND, 79);
+    detector_finish(&detector);
+    expect(1);
+    says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:9b:00\",\"role\":\"culprit\"}");
+    says("\"completeness\":\"partial\"");
+    says("\"confidence\":95");
+}
+END_TEST
+
+static void feed_driver(uint64_t at_ns, pci_address device, const char *driver) {
+    struct kernel_line line = line_of(AER_ERROR, device);
+    line.severity = AER_FATAL;
+    line.driver = slice_of(driver);
+    feed_kernel(at_ns, &line);
+    feed_status(at_ns + MILLISECOND, device, 0, 1u << 5, 0);
+}
+
+START_TEST(the_driver_says_what_it_is) {
+    detector_start(&detector);
+    feed_driver(0, nic, "mlx5_core");
+    feed_driver(SECOND, gpu, "nvidia");
+    detector_finish(&detector);
+    expect(2);
+    says("{\"kind\":\"nic\",\"name\":\"node-a/0000:c1:00.1\",\"role\":\"culprit\"}");
+    says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:9b:00\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(the_rank_map_says_what_is_a_gpu) {
+    struct rank_place place = {.rank = 3, .node = intern(SLICE("node-a")), .address = gpu};
+    struct event event = {.time_ns = BASE, .rank = 3, .kind = EVENT_RANK_MAP, .place = &place};
+    detector_start(&detector);
+    feed_driver(SECOND, gpu, "vfio-pci");
+    detector_feed(&detector, &event, 1);
+    detector_finish(&detector);
+    expect(1);
+    says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:9b:00\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+// The gravest of what is wrong with a device; the rest is its evidence, and moves no time.
+START_TEST(one_verdict_a_device) {
+    detector_start(&detector);
+    for (uint64_t i = 0; i < 10; i++)
+        feed_counters(i * 60, gpu, i * 100, 0, 0);
+    feed_report(9 * 60 * SECOND, gpu, VENDOR_NVIDIA, AER_FATAL, 1u << 18, 0);
+    detector_finish(&detector);
+    expect(1);
+    says("\"kind\":\"uncorrectable_fatal\"");
+    says("first minute with more than 31 corrected errors");
+    says("\"start_time_unix_nano\":\"1794992940000000000\"");
 }
 END_TEST
 
@@ -685,10 +759,15 @@ int main(void) {
     tcase_add_test(cases, limit_of_the_link);
     tcase_add_test(cases, one_minute_is_no_storm);
     tcase_add_test(cases, storm_ends);
+    tcase_add_test(cases, storm_goes_on_when_its_counter_falls);
     tcase_add_test(cases, storm_by_replays_and_dense_scrapes);
     tcase_add_test(cases, storm_in_the_log_alone);
     tcase_add_test(cases, baseline_and_reset);
     tcase_add_test(cases, port_only);
+    tcase_add_test(cases, port_only_and_the_gpu_is_gone);
+    tcase_add_test(cases, the_driver_says_what_it_is);
+    tcase_add_test(cases, the_rank_map_says_what_is_a_gpu);
+    tcase_add_test(cases, one_verdict_a_device);
     tcase_add_test(cases, errors_of_a_port_itself);
     tcase_add_test(cases, rare_and_masked);
     tcase_add_test(cases, inaccessible_registers_are_no_details);

@@ -6,17 +6,19 @@
 #include <stdlib.h>
 
 static struct phase_store store;
+static const struct state_row STORE = {.name = "store", .part = &phase_store_part};
 static struct arena arena;
 static struct origin process;
 
 static void setup(void) {
-    phase_store_init(&store);
+    memset(&store, 0, sizeof store);
+    state_rows_init(&STORE, 1, &store);
     arena_init(&arena, 65536);
     process = (struct origin){.session = intern(SLICE("session")), .host = intern(SLICE("host"))};
 }
 
 static void teardown(void) {
-    phase_store_release(&store);
+    state_rows_release(&STORE, 1, &store);
     arena_release(&arena);
     intern_release();
 }

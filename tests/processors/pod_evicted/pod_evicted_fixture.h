@@ -2,8 +2,8 @@
 // For tests of pod_evicted.
 #pragma once
 
+#include "cli/component_list.h"
 #include "processors/cluster/pod_removal.h"
-#include "processors/pod_evicted.h"
 #include "tests/processors/cluster_fixture.h"
 
 static const char LOW_MEMORY[] = "The node was low on resource: memory. Threshold quantity: 100Mi";

@@ -187,7 +187,7 @@ START_TEST(own_limits_are_no_pressure) {
     says(lines, "{\"kind\":\"pod\",\"name\":\"train/w-1\",\"role\":\"culprit\"}");
     says_not(lines, "node-condition");
     says_not(lines, "{\"kind\":\"node\"");
-    says(lines, "\"remediation\":\"n1 ");
+    says(lines, "\"remediation\":\"Its node had room; ");
 }
 END_TEST
 

@@ -192,7 +192,7 @@ START_TEST(kept_state_goes_on_as_if_nothing_had_happened) {
     detector_feed(&detector, cluster.events, half);
     struct state_list list = {0};
     struct state_copy copy = {0};
-    processor_pod_evicted.state(detector.instance, &list);
+    component_list_state(&processor_pod_evicted, detector.instance, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_save(&copy, &list.entries[i]);
     uint64_t newest_ns = detector.newest_ns;
@@ -206,10 +206,10 @@ START_TEST(kept_state_goes_on_as_if_nothing_had_happened) {
     detector_start(&detector);
     detector.newest_ns = newest_ns;
     list = (struct state_list){0};
-    processor_pod_evicted.state(detector.instance, &list);
+    component_list_state(&processor_pod_evicted, detector.instance, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_load(&copy, &copy.entries[i], &list.entries[i]);
-    processor_pod_evicted.restored(detector.instance);
+    component_restored(&processor_pod_evicted, detector.instance);
     // The same second half, with the new numbers of its names.
     cluster.count = 0;
     one_of_everything();

@@ -9,15 +9,15 @@
 enum { RANKS = 3, COUNT_MAX = 3000 };
 
 static struct series_store store;
+static const struct state_row STORE = {.name = "store", .part = &series_store_part};
 static struct rank_series series[RANKS];
 static struct rank_view views[RANKS];
 static struct arena arena;
-static uint32_t buckets[16];
 
 static void setup(void) {
-    rows_store_init(&store);
+    memset(&store, 0, sizeof store);
+    state_rows_init(&STORE, 1, &store);
     arena_init(&arena, 65536);
-    memset(buckets, 0xff, sizeof buckets);
     for (int i = 0; i < RANKS; i++) {
         series[i] = (struct rank_series){.rank = i, .last_origin = TABLE_NO_ROW};
         views[i] = (struct rank_view){.series = &series[i]};
@@ -27,16 +27,14 @@ static void setup(void) {
 static void teardown(void) {
     for (int i = 0; i < RANKS; i++)
         rows_release(&series[i]);
-    rows_store_release(&store);
+    state_rows_release(&STORE, 1, &store);
     arena_release(&arena);
 }
 
 static void put(int rank, uint64_t time_ns, int64_t claimed_ms) {
     struct telemetry telemetry = {.sampling_interval_ms = claimed_ms};
     struct origin_key key = {.telemetry = &telemetry};
-    struct sample row = {
-        .time_ns = time_ns,
-        .origin = rows_origin(&store, (struct origin_index){buckets, 16}, TABLE_NO_ROW, &key)};
+    struct sample row = {.time_ns = time_ns, .origin = rows_origin(&store, TABLE_NO_ROW, &key)};
     rows_insert(&store, &series[rank], &row, false);
 }
 
@@ -63,7 +61,7 @@ START_TEST(test_agrees_with_sorting_in_both_forms) {
     size_t count = 0;
     srand((unsigned)_i);
     struct order_statistic set;
-    order_init(&set);
+    set = (struct order_statistic){0};
     int samples = 2 + rand() % 600;
     for (int rank = 0; rank < RANKS; rank++) {
         uint64_t time_ns = (uint64_t)rand();

@@ -16,7 +16,7 @@ static uint64_t random_state;
 static void setup(void) {
     model_count = 0;
     random_state = 12345;
-    order_init(&set);
+    set = (struct order_statistic){0};
 }
 
 static void teardown(void) {

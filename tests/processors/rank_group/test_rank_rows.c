@@ -6,28 +6,26 @@
 #include <check.h>
 #include <stdlib.h>
 
-enum { BUCKETS = 64 };
-
 static struct series_store store;
+static const struct state_row STORE = {.name = "store", .part = &series_store_part};
 static struct rank_series series;
-static uint32_t buckets[BUCKETS];
 
 static void setup(void) {
-    rows_store_init(&store);
+    memset(&store, 0, sizeof store);
+    state_rows_init(&STORE, 1, &store);
     series = (struct rank_series){.last_origin = TABLE_NO_ROW};
-    memset(buckets, 0xff, sizeof buckets);
 }
 
 static void teardown(void) {
     rows_release(&series);
-    rows_store_release(&store);
+    state_rows_release(&STORE, 1, &store);
     intern_release();
 }
 
 static uint32_t origin(const char *host, int64_t pid) {
     struct telemetry telemetry = {.host = intern(slice_of(host)), .pid = pid, .world_size = 4};
     struct origin_key key = {.telemetry = &telemetry};
-    return rows_origin(&store, (struct origin_index){buckets, BUCKETS}, TABLE_NO_ROW, &key);
+    return rows_origin(&store, TABLE_NO_ROW, &key);
 }
 
 static struct row_place put(uint64_t time_ns, int64_t used, uint32_t from, bool by_value) {
@@ -269,24 +267,23 @@ END_TEST
 
 START_TEST(test_origins_of_a_job_go_together) {
     struct telemetry telemetry = {.host = intern(SLICE("h")), .pid = 1};
-    struct origin_index index = {buckets, BUCKETS};
     uint32_t rows[2][50];
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < 100; i++) {
             telemetry.pid = i / 2;
             struct origin_key key = {.telemetry = &telemetry, .job = i % 2};
-            rows[i % 2][i / 2] = rows_origin(&store, index, TABLE_NO_ROW, &key);
+            rows[i % 2][i / 2] = rows_origin(&store, TABLE_NO_ROW, &key);
         }
         ck_assert_uint_ne(rows[0][7], rows[1][7]);
         ck_assert_uint_eq(table_live(&store.origins), 100);
         for (uint32_t i = 0; i < 50; i++)
-            rows_free_origin(&store, index, rows[0][i]);
+            rows_free_origin(&store, rows[0][i]);
         ck_assert_uint_eq(table_live(&store.origins), 50);
         if (round == 1)
-            origin_index_fill(index, &store);
+            state_rows_restored(&STORE, 1, &store);
         telemetry.pid = 7;
         struct origin_key key = {.telemetry = &telemetry, .job = 1};
-        ck_assert_uint_eq(rows_origin(&store, index, TABLE_NO_ROW, &key), rows[1][7]);
+        ck_assert_uint_eq(rows_origin(&store, TABLE_NO_ROW, &key), rows[1][7]);
     }
     ck_assert_uint_eq(store.origins.used, 100);
 }
@@ -295,20 +292,19 @@ END_TEST
 // What was carried with a sample tells origins apart.
 START_TEST(test_carried_is_part_of_the_origin) {
     struct telemetry telemetry = {.host = intern(SLICE("h")), .pid = 1};
-    struct origin_index index = {buckets, BUCKETS};
     struct carried carried = {.first_sample_ns = 5, .generation = 2};
     struct origin_key plain = {.telemetry = &telemetry};
     struct origin_key told = {.telemetry = &telemetry, .carried = &carried};
-    uint32_t a = rows_origin(&store, index, TABLE_NO_ROW, &plain);
-    uint32_t b = rows_origin(&store, index, a, &told);
+    uint32_t a = rows_origin(&store, TABLE_NO_ROW, &plain);
+    uint32_t b = rows_origin(&store, a, &told);
     ck_assert_uint_ne(a, b);
-    ck_assert_uint_eq(rows_origin(&store, index, b, &plain), a);
-    ck_assert_uint_eq(rows_origin(&store, index, a, &told), b);
+    ck_assert_uint_eq(rows_origin(&store, b, &plain), a);
+    ck_assert_uint_eq(rows_origin(&store, a, &told), b);
     carried.generation = 3;
-    uint32_t c = rows_origin(&store, index, b, &told);
+    uint32_t c = rows_origin(&store, b, &told);
     ck_assert_uint_ne(c, b);
     ck_assert_uint_eq(table_live(&store.carried), 2);
-    rows_free_origin(&store, index, c);
+    rows_free_origin(&store, c);
     ck_assert_uint_eq(table_live(&store.carried), 1);
 }
 END_TEST

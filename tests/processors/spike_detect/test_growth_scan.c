@@ -10,19 +10,21 @@
 enum { COUNT_MAX = 400 };
 
 static struct series_store store;
+static const struct state_row STORE = {.name = "store", .part = &series_store_part};
 static struct rank_series series;
 static int64_t used[COUNT_MAX];
 static size_t count;
 
 static void setup(void) {
-    rows_store_init(&store);
+    memset(&store, 0, sizeof store);
+    state_rows_init(&STORE, 1, &store);
     series = (struct rank_series){.last_origin = TABLE_NO_ROW};
     count = 0;
 }
 
 static void teardown(void) {
     rows_release(&series);
-    rows_store_release(&store);
+    state_rows_release(&STORE, 1, &store);
 }
 
 static void put(int64_t bytes) {

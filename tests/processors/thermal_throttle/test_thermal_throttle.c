@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // thermal_throttle: which samples make a GPU, or a node, a slowed one, and which do not.
+#include "cli/component_list.h"
 #include "pipeline/model/node_event.h"
-#include "processors/thermal_throttle.h"
 #include "tests/support/detector.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // xid_correlation: which removals are laid to which Xid, how surely, and which are not.
-#include "processors/xid_correlation.h"
+#include "cli/component_list.h"
 #include "tests/processors/cluster_fixture.h"
 
 static const char LOW_MEMORY[] = "The node was low on resource: memory. Threshold quantity: 100Mi";

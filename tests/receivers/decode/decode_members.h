@@ -3,8 +3,8 @@
 // with and without the memory of their source, at the end of a page.
 #pragma once
 
-#include "decode_support.h"
 #include "receivers/decode/telemetry/record.h"
+#include "tests/receivers/decode/decode_support.h"
 
 static struct decoding warm;  // has seen other records
 static struct decoding fresh; // starts anew for each

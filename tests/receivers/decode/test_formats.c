@@ -20,6 +20,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
+    decoder_any.release(state);
     memory_give(state);
     arena_release(&arena);
     intern_release();
@@ -56,8 +57,13 @@ START_TEST(records_of_all_kinds_in_one_stream) {
     };
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-            ck_assert_msg(decode(cases[i].text) == DECODE_OK, "%s: %s", cases[i].text,
-                          fault.detail);
+            enum decode_category category = decode(cases[i].text);
+            // The same words of a log at the same time are a copy.
+            if (round == 1 && cases[i].text[0] != '{') {
+                ck_assert_int_eq(category, DECODE_NOTHING);
+                continue;
+            }
+            ck_assert_msg(category == DECODE_OK, "%s: %s", cases[i].text, fault.detail);
             ck_assert_msg(event.kind == cases[i].kind, "%s", cases[i].text);
         }
 }
@@ -120,12 +126,22 @@ END_TEST
 START_TEST(what_is_nothing_is_refused_as_telemetry) {
     ck_assert_int_eq(decode("{\"schema_version\": 4}"), DECODE_MISSING_FIELD);
     ck_assert_int_eq(decode("{\"a\": 1}"), DECODE_MISSING_TIMESTAMP);
-    ck_assert_int_eq(decode("nothing"), DECODE_BAD_JSON);
-    ck_assert_int_eq(decode("{\"source\":\"elsewhere\"}"), DECODE_UNKNOWN_FIELD);
+    ck_assert_int_eq(decode("{\"a\": 1"), DECODE_BAD_JSON);
+    // Programs print braces, too.
+    ck_assert_int_eq(decode("{'loss': 0.3}"), DECODE_NOTHING);
+    ck_assert_int_eq(decode("nothing"), DECODE_NOTHING);
+    ck_assert_int_eq(decode("{\"source\":\"elsewhere\"}"), DECODE_UNKNOWN_SOURCE);
 }
 END_TEST
 
 // The stage that reads it is told of it all the same.
+// A traceback shows lines of source; they are no broken objects.
+START_TEST(an_indented_line_of_source_is_of_a_log) {
+    ck_assert_int_eq(decode("    {\"input_ids\": x}[\"labels\"]"), DECODE_NOTHING);
+    ck_assert_int_eq(decode("{\"input_ids\": x}[\"labels\"]"), DECODE_BAD_JSON);
+}
+END_TEST
+
 START_TEST(what_is_wrong_in_a_span_stream_is_told) {
     ck_assert_int_eq(decode("{\"ev\":\"start\",\"ts\":0}"), DECODE_OUT_OF_RANGE);
     ck_assert(fault.told);
@@ -155,6 +171,7 @@ int main(void) {
     tcase_add_test(cases, telemetry_is_taken_unseen);
     tcase_add_test(cases, a_line_with_a_source_is_never_telemetry);
     tcase_add_test(cases, what_is_nothing_is_refused_as_telemetry);
+    tcase_add_test(cases, an_indented_line_of_source_is_of_a_log);
     tcase_add_test(cases, what_is_wrong_in_a_span_stream_is_told);
     tcase_add_test(cases, choices_have_decoders);
     suite_add_tcase(suite, cases);

@@ -190,14 +190,14 @@ START_TEST(faults_say_where) {
         {LAYOUT_ARRAY, "[{} {}]", "{}|", 4, "a comma is missing"},
         {LAYOUT_ARRAY, "[{},]", "{}|", 4, "in front of the closing"},
         {LAYOUT_ARRAY, "[}", "", 1, "a brace closes"},
-        {LAYOUT_ARRAY, "{}", "", 0, "no array"},
-        {LAYOUT_WRAPPER, "[]", "", 0, "no object"},
+        {LAYOUT_ARRAY, "{}", "", 0, "expected an array"},
+        {LAYOUT_WRAPPER, "[]", "", 0, "expected an object"},
         {LAYOUT_WRAPPER, "{\"events\":[{}]}{", "{}|", 15, "follows after the end"},
         {LAYOUT_WRAPPER, "{\"a\" 1}", "", 5, "a colon is missing"},
         {LAYOUT_WRAPPER, "{\"a\":1 \"b\":2}", "", 7, "a comma is missing"},
         {LAYOUT_WRAPPER, "{\"a\":,\"b\":2}", "", 5, "has no value"},
         {LAYOUT_WRAPPER, "{1:2}", "", 1, "a key is missing"},
-        {LAYOUT_OBJECT, "{} garbage", "{}|", 3, "no record follows"},
+        {LAYOUT_OBJECT, "{} garbage", "{}|", 3, "expected a record"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_everywhere(cases[i].layout, cases[i].text, cases[i].records);

@@ -3,11 +3,11 @@
 // records that the decoder takes. Included once by each test program.
 #pragma once
 
+#include "cli/component_list.h"
 #include "tests/receivers/fake_feed.c"
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "receivers/file.h"
 #include "receivers/file/receiver.h"
 #include "tests/support/temporary.h"
 
@@ -95,6 +95,7 @@ static inline void rig_init(struct rig *rig, const char *const *include, uint32_
                                        .max_line_size = {1 << 20},
                                        .records.quarantine_max_size = {1 << 28},
                                        .poll_interval = {20 * 1000 * 1000},
+                                       .finish_after = {INT64_C(3600) * 1000000000},
                                        .max_sources = 10000};
     rig->context =
         (struct component_context){.id = "file/test", .site = "receiver/file/test", .once = true};
@@ -104,12 +105,12 @@ static inline void rig_init(struct rig *rig, const char *const *include, uint32_
 
 static inline void rig_start(struct rig *rig) {
     enum status status =
-        receiver_file.start(&rig->receiver, &rig->config, &rig->context, &rig->error);
+        component_start(&receiver_file, &rig->receiver, &rig->config, &rig->context, &rig->error);
     ck_assert_msg(status == STATUS_OK, "%s", rig->error.message);
 }
 
 static inline void rig_free(struct rig *rig) {
-    receiver_file.stop(&rig->receiver);
+    component_stop(&receiver_file, &rig->receiver);
     arena_release(&rig->sources.arena);
     fake_feed_free(rig->feed);
 }
@@ -118,17 +119,27 @@ static inline int compare_slices(const void *a, const void *b) {
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
+// Those that wait for the others are asked once more.
+static inline uint32_t rig_read(struct rig *rig, struct slice *paths, uint32_t count) {
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        enum status status =
+            receiver_file.receiver.read(&rig->receiver, rig->feed, paths[i], &rig->error);
+        ck_assert_msg(status == STATUS_OK || status == STATUS_AGAIN, "%s", rig->error.message);
+        if (status == STATUS_AGAIN)
+            paths[waiting++] = paths[i];
+    }
+    return waiting;
+}
+
 // Lists and reads everything, as analyze does.
 static inline void rig_read_all(struct rig *rig) {
     rig_start(rig);
     rig->list_status = receiver_file.receiver.list(&rig->receiver, &rig->sources, &rig->error);
     if (rig->sources.count > 1)
         qsort(rig->sources.paths, rig->sources.count, sizeof(struct slice), compare_slices);
-    for (uint32_t i = 0; i < rig->sources.count; i++) {
-        enum status status = receiver_file.receiver.read(&rig->receiver, rig->feed,
-                                                         rig->sources.paths[i], &rig->error);
-        ck_assert_int_eq(status, STATUS_OK);
-    }
+    uint32_t waiting = rig_read(rig, rig->sources.paths, rig->sources.count);
+    ck_assert_uint_eq(rig_read(rig, rig->sources.paths, waiting), 0);
 }
 
 static inline void *rig_thread(void *context) {
@@ -172,4 +183,23 @@ static inline void rig_check_once_each(struct rig *rig, uint32_t count) {
     }
     ck_assert_uint_eq(rig->feed->count, count);
     free(seen);
+}
+
+// -- one receiver that follows files ------------------------------------------------------------
+
+static struct rig rig;
+static const char *followed[1];
+
+static inline void follow(const char *path) {
+    followed[0] = path;
+    rig_init(&rig, followed, 1);
+    rig_run(&rig);
+}
+
+// Stops and checks that the records 1 to `count` came exactly once and none was refused.
+static inline void finish(uint32_t count) {
+    rig_stop(&rig);
+    rig_check_once_each(&rig, count);
+    ck_assert_uint_eq(fake_feed_refused(rig.feed, DECODE_OK), count);
+    rig_free(&rig);
 }

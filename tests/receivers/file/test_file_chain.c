@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that another one goes on from: they are over once they were read to their ends.
-#include "file_fixture.h"
+#include "tests/receivers/file/file_fixture.h"
 
 #include "receivers/file/follow/chain.h"
 
 #include <check.h>
-
-static struct rig rig;
-static const char *include[1];
-
-static void follow(const char *path) {
-    include[0] = path;
-    rig_init(&rig, include, 1);
-    rig_run(&rig);
-}
-
-static void finish(uint32_t count) {
-    rig_stop(&rig);
-    rig_check_once_each(&rig, count);
-    rig_free(&rig);
-}
 
 // The receiver begins again with what the feed knew; pipelines know sources by their paths.
 static void start_again(void) {
@@ -32,7 +17,7 @@ static void start_again(void) {
         feed_source(fresh, slice_of(source->path))->restored =
             place ? source->flushed : (struct source_position){.number = 1};
     }
-    receiver_file.stop(&rig.receiver);
+    component_stop(&receiver_file, &rig.receiver);
     fake_feed_free(old);
     memset(&rig.receiver, 0, sizeof rig.receiver);
     rig.feed = fresh;

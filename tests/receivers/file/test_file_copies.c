@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies that log rotation makes: what was read of the original is not read again.
-#include "file_fixture.h"
+#include "tests/receivers/file/file_fixture.h"
 
 #include "receivers/file/follow/copy.h"
 
 #include <check.h>
-
-static struct rig rig;
-static const char *include[1];
-
-static void follow(const char *path) {
-    include[0] = path;
-    rig_init(&rig, include, 1);
-    rig_run(&rig);
-}
-
-static void finish(uint32_t count) {
-    rig_stop(&rig);
-    rig_check_once_each(&rig, count);
-    rig_free(&rig);
-}
 
 // While nothing is read, as in the moment between two looks: copied, cut, written to again.
 static void copy_and_cut(const char *copy, int from, int to) {
@@ -28,6 +13,23 @@ static void copy_and_cut(const char *copy, int from, int to) {
     append_records("run.jsonl", from, to);
     atomic_store(&rig.feed->blocked, false);
 }
+
+// The first copy takes the place of the original, which has no name any more; the second is one of
+// what is remembered of it.
+START_TEST(two_copies_of_a_file_that_is_gone) {
+    append_records("run.jsonl", 1, 5);
+    follow("run.jsonl*");
+    rig_await(&rig, 5);
+    atomic_store(&rig.feed->blocked, true);
+    fixture_run("cp run.jsonl run.jsonl.1 && cp run.jsonl run.jsonl.2 && rm run.jsonl");
+    append_records("run.jsonl.1", 6, 7);
+    clock_sleep_ns(100 * 1000 * 1000);
+    atomic_store(&rig.feed->blocked, false);
+    rig_await(&rig, 7);
+    rig_await_note(&rig, "run.jsonl.2", "a copy of what was read before");
+    finish(7);
+}
+END_TEST
 
 // -- many kept copies ---------------------------------------------------------------------------
 
@@ -126,8 +128,8 @@ END_TEST
 // It takes longer than anybody waits for a copy that does not grow.
 START_TEST(a_slow_copy) {
     append_records("run.jsonl", 1, 400);
-    include[0] = "run.jsonl*";
-    rig_init(&rig, include, 1);
+    followed[0] = "run.jsonl*";
+    rig_init(&rig, followed, 1);
     rig.config.poll_interval.ns = 200 * 1000 * 1000;
     rig_run(&rig);
     rig_await(&rig, 400);
@@ -170,7 +172,7 @@ static void start_again(void) {
             feed_source(fresh, slice_of(source->path))->restored =
                 source->flushed.number > 0 ? source->flushed : source->restored;
     }
-    receiver_file.stop(&rig.receiver);
+    component_stop(&receiver_file, &rig.receiver);
     fake_feed_free(old);
     memset(&rig.receiver, 0, sizeof rig.receiver);
     rig.feed = fresh;
@@ -237,6 +239,7 @@ int main(void) {
     Suite *suite = suite_create("file_copies");
     TCase *tests = tcase_create("copies");
     tcase_add_checked_fixture(tests, fixture_setup, fixture_teardown);
+    tcase_add_test(tests, two_copies_of_a_file_that_is_gone);
     tcase_add_loop_test(tests, all_copies_are_kept, 0, 2);
     tcase_add_test(tests, all_compressed_copies_are_kept);
     tcase_add_test(tests, many_files_are_cut_at_once);

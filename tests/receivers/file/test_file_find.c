@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files the receiver finds: patterns, directories, sinks, dumps, links.
-#include "file_fixture.h"
+#include "tests/receivers/file/file_fixture.h"
 
 #include "receivers/file/dump.h"
 
 #include <check.h>
-
-static struct rig rig;
 
 static void touch(const char *path) {
     fixture_run("mkdir -p \"$(dirname '%s')\" && echo '{\"memory_mb\":1,\"timestamp\":1}' > '%s'",

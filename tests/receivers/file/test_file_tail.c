@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file receiver while files grow: the receiver runs on a thread, the test is the writer.
-#include "file_fixture.h"
+#include "tests/receivers/file/file_fixture.h"
 
 #include <check.h>
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-static struct rig rig;
 static bool without_inotify;
 
 // Stands in front of the C library's, so that a system without inotify can be tried.
@@ -17,21 +16,6 @@ int inotify_init1(int flags) {
         return (int)syscall(SYS_inotify_init1, flags);
     errno = ENOSYS;
     return -1;
-}
-
-static void follow(const char *path) {
-    static const char *include[1];
-    include[0] = path;
-    rig_init(&rig, include, 1);
-    rig_run(&rig);
-}
-
-// Stops and checks that the records 1 to `count` came exactly once and none was refused.
-static void finish(uint32_t count) {
-    rig_stop(&rig);
-    rig_check_once_each(&rig, count);
-    ck_assert_uint_eq(fake_feed_refused(rig.feed, DECODE_OK), count);
-    rig_free(&rig);
 }
 
 // -- growing ------------------------------------------------------------------------------------
@@ -170,7 +154,7 @@ START_TEST(bad_lines_and_positions) {
     rig_await(&rig, 2);
     rig_stop(&rig);
     ck_assert_uint_eq(rig.feed->count, 3);
-    ck_assert_int_eq(rig.feed->records[1].category, DECODE_BAD_JSON);
+    ck_assert_int_eq(rig.feed->records[1].category, DECODE_NOTHING);
     ck_assert_uint_eq(rig.feed->records[1].position, 3);
     ck_assert_uint_eq(rig.feed->records[2].position, 4);
     rig_free(&rig);
@@ -524,7 +508,7 @@ START_TEST(a_format_that_is_known_late) {
     rig_await(&rig, 2);
     rig_stop(&rig);
     ck_assert_uint_eq(rig.feed->count, 3);
-    ck_assert_int_eq(rig.feed->records[0].category, DECODE_BAD_JSON);
+    ck_assert_int_eq(rig.feed->records[0].category, DECODE_NOTHING);
     rig_free(&rig);
 }
 END_TEST
@@ -581,6 +565,124 @@ START_TEST(a_pipe_cannot_be_followed) {
     follow("pipe");
     rig_await_note(&rig, "pipe", "cannot be followed");
     finish(0);
+}
+END_TEST
+
+// -- reports of several lines -------------------------------------------------------------------
+
+#define RECORD "{\"timestamp\":1.5,\"memory_allocated\":1}\n"
+#define TRACEBACK                                                                                  \
+    "[rank3]: Traceback (most recent call last):\n"                                                \
+    "[rank3]:   File \"/a/train.py\", line 3, in <module>\n"                                       \
+    "[rank3]:     main()\n"                                                                        \
+    "[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered\n"
+
+enum { TRACEBACK_LINES = 4 };
+
+static void follow_logs(const char *path, uint64_t finish_ns) {
+    followed[0] = path;
+    rig_init(&rig, followed, 1);
+    rig.config.finish_after.ns = (int64_t)finish_ns;
+    rig_run(&rig);
+}
+
+// Until the report is held.
+static void await_held(uint32_t lines) {
+    while (fake_feed_refused(rig.feed, DECODE_HELD) < lines)
+        clock_sleep_ns(1000 * 1000);
+}
+
+static uint32_t finished(const char *path_end) {
+    return atomic_load(&fake_feed_find(rig.feed, path_end)->finished);
+}
+
+START_TEST(a_report_at_the_end_of_a_quiet_log) {
+    write_text("a.log", "w", RECORD TRACEBACK);
+    follow_logs("*.log", 50 * 1000 * 1000);
+    rig_await(&rig, 2);
+    ck_assert_uint_eq(finished("a.log"), 1);
+    write_text("a.log", "a", RECORD TRACEBACK);
+    rig_await(&rig, 4);
+    rig_stop(&rig);
+    ck_assert_uint_eq(fake_feed_accepted(rig.feed, "a.log"), 4);
+    ck_assert(!feed_source_holds(fake_feed_find(rig.feed, "a.log")));
+    rig_free(&rig);
+}
+END_TEST
+
+// Too few lines to tell what they are.
+START_TEST(a_report_is_all_there_is) {
+    write_text("a.log", "w", "step 1\n" TRACEBACK);
+    write_text("b.log", "w", "{\"cut");
+    follow_logs("*.log", 50 * 1000 * 1000);
+    rig_await(&rig, 1);
+    write_text("b.log", "w", RECORD);
+    rig_await(&rig, 2);
+    rig_stop(&rig);
+    rig_free(&rig);
+}
+END_TEST
+
+// A restart reads it again: more of it may come.
+START_TEST(a_stop_finishes_no_report) {
+    write_text("a.log", "w", RECORD TRACEBACK);
+    follow_logs("*.log", UINT64_C(3600000000000));
+    await_held(TRACEBACK_LINES);
+    rig_stop(&rig);
+    ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 1);
+    ck_assert_uint_eq(finished("a.log"), 0);
+    ck_assert(feed_source_holds(fake_feed_find(rig.feed, "a.log")));
+    rig_free(&rig);
+}
+END_TEST
+
+START_TEST(a_report_in_a_log_that_is_gone) {
+    write_text("a.log", "w", RECORD TRACEBACK);
+    follow_logs("*.log", UINT64_C(3600000000000));
+    await_held(TRACEBACK_LINES);
+    fixture_run("rm a.log");
+    rig_await(&rig, 2);
+    rig_stop(&rig);
+    rig_free(&rig);
+}
+END_TEST
+
+START_TEST(a_report_in_a_log_that_was_cut) {
+    write_text("a.log", "w", RECORD TRACEBACK);
+    follow_logs("*.log", UINT64_C(3600000000000));
+    await_held(TRACEBACK_LINES);
+    write_text("a.log", "w", RECORD);
+    rig_await(&rig, 3);
+    rig_stop(&rig);
+    rig_free(&rig);
+}
+END_TEST
+
+// Each file's report has its position in that file.
+START_TEST(a_report_in_a_log_that_was_rotated) {
+    write_text("a.log", "w", RECORD TRACEBACK);
+    follow_logs("a.log", UINT64_C(3600000000000));
+    await_held(TRACEBACK_LINES);
+    fixture_run("mv a.log b.log");
+    write_text("a.log", "w", RECORD TRACEBACK);
+    await_held(2 * TRACEBACK_LINES);
+    rig_await(&rig, 3);
+    fixture_run("rm a.log");
+    rig_await(&rig, 4);
+    rig_stop(&rig);
+    rig_free(&rig);
+}
+END_TEST
+
+// A log that goes on in another one, which has another name.
+START_TEST(a_report_in_a_log_that_is_complete) {
+    write_text("a.log.1", "w", RECORD TRACEBACK);
+    write_text("a.log", "w", RECORD);
+    follow_logs("a.log*", UINT64_C(3600000000000));
+    rig_await(&rig, 3);
+    ck_assert_uint_eq(finished("a.log.1"), 1);
+    rig_stop(&rig);
+    rig_free(&rig);
 }
 END_TEST
 
@@ -681,6 +783,16 @@ int main(void) {
     tcase_add_test(rest, the_last_line_at_a_stop);
     tcase_add_test(rest, nothing_is_left_behind);
     suite_add_tcase(suite, rest);
+    TCase *reports = tcase_create("reports of several lines");
+    tcase_add_checked_fixture(reports, fixture_setup, fixture_teardown);
+    tcase_add_test(reports, a_report_at_the_end_of_a_quiet_log);
+    tcase_add_test(reports, a_report_is_all_there_is);
+    tcase_add_test(reports, a_stop_finishes_no_report);
+    tcase_add_test(reports, a_report_in_a_log_that_is_gone);
+    tcase_add_test(reports, a_report_in_a_log_that_was_cut);
+    tcase_add_test(reports, a_report_in_a_log_that_was_rotated);
+    tcase_add_test(reports, a_report_in_a_log_that_is_complete);
+    suite_add_tcase(suite, reports);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

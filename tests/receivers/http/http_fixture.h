@@ -3,6 +3,7 @@
 // HTTP_REAL_STORE is set. Included once by each test program.
 #pragma once
 
+#include "cli/component_list.h"
 #include "tests/receivers/fake_feed.c"
 #ifndef HTTP_REAL_STORE
 #include "tests/receivers/fake_store.c"
@@ -12,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "receivers/http.h"
 #include "receivers/http/receiver.h"
 #include "tests/support/temporary.h"
 
@@ -28,7 +28,7 @@ static struct http_config config;
 static struct component_context context;
 static struct http_receiver receiver;
 static struct feed *feed;
-static struct store *store;
+static struct storage *store;
 static struct error error;
 static pthread_t thread;
 static uint64_t live_before;
@@ -73,7 +73,7 @@ static inline uint16_t port(void) {
 static inline void start(void) {
     context.store = store;
     memset(&receiver, 0, sizeof receiver);
-    enum status status = receiver_http.start(&receiver, &config, &context, &error);
+    enum status status = component_start(&receiver_http, &receiver, &config, &context, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
     ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
     for (int i = 0;
@@ -84,7 +84,7 @@ static inline void start(void) {
 static inline void stop(void) {
     fake_feed_stop(feed);
     pthread_join(thread, NULL);
-    receiver_http.stop(&receiver);
+    component_stop(&receiver_http, &receiver);
     http_server_drop_kept();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP receiver on a fake feed: what clients are told and what reaches the feed.
-#include "http_fixture.h"
+#include "tests/receivers/http/http_fixture.h"
 
 // -- bodies -------------------------------------------------------------------------------------
 
@@ -40,7 +40,7 @@ END_TEST
 
 START_TEST(wrong_records_are_named) {
     start();
-    struct answer answer = post("/v1/events", LINES, R(1) "\nnonsense\n{\"a\":3.5}\n" R(4) "\n");
+    struct answer answer = post("/v1/events", LINES, R(1) "\n{\"nonsense\n{\"a\":3.5}\n" R(4) "\n");
     ck_assert_int_eq(answer.status, 202);
     json_t *json = json_of(&answer);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "accepted")), 2);
@@ -60,13 +60,13 @@ END_TEST
 
 START_TEST(nothing_right_is_400) {
     start();
-    check_post(LINES, "nonsense\n", 400, 0, 1);
+    check_post(LINES, "{\"nonsense\n", 400, 0, 1);
     check_post(JSON, "[" R(1) ", {\"a\":1}", 202, 1, 2); // one is wrong, and the end is missing
     check_post(JSON, "[{\"a\":1}]", 400, 0, 1);
     check_error(LINES, "", 400, "empty");
     check_error(LINES, " \n\n", 400, "empty");
     check_error(JSON, "{\"schema\":\"culprit.verdict.v1\"}", 400, "unknown_format");
-    check_error("Content-Type: text/plain\r\n", R(1), 415, "unsupported_media_type");
+    check_error("Content-Type: text/html\r\n", R(1), 415, "unsupported_media_type");
     stop();
 }
 END_TEST
@@ -119,13 +119,13 @@ START_TEST(quarantine_gets_what_is_refused) {
     snprintf(path, sizeof path, "%s/refused.jsonl", folder);
     config.records.quarantine = path;
     start();
-    check_post(LINES, R(1) "\nnonsense\n", 202, 1, 1);
-    check_post(LINES, "more nonsense\n", 400, 0, 1);
+    check_post(LINES, R(1) "\n{\"nonsense\n", 202, 1, 1);
+    check_post(LINES, "{\"more nonsense\n", 400, 0, 1);
     stop();
     json_error_t json_error;
     FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
-    static const char *const texts[] = {"nonsense", "more nonsense"};
+    static const char *const texts[] = {"{\"nonsense", "{\"more nonsense"};
     static const int positions[] = {2, 3};
     for (int i = 0; i < 2; i++) {
         json_t *line = json_loadf(file, JSON_DISABLE_EOF_CHECK, &json_error);
@@ -146,7 +146,7 @@ START_TEST(answers_are_counted) {
     check_post(LINES, R(1), 202, 1, 0);
     check_post(LINES, R(2), 202, 1, 0);
     check_error(LINES, "", 400, "empty");
-    check_error("Content-Type: text/plain\r\n", R(1), 415, "unsupported_media_type");
+    check_error("Content-Type: text/html\r\n", R(1), 415, "unsupported_media_type");
     stop();
     static const char *const wanted[][2] = {{"202", "2"}, {"400", "1"}, {"415", "1"}, {"503", "0"}};
     for (int i = 0; i < 4; i++) {
@@ -203,9 +203,10 @@ END_TEST
 
 START_TEST(before_it_runs_it_puts_off) {
     memset(&receiver, 0, sizeof receiver);
-    ck_assert_int_eq(receiver_http.start(&receiver, &config, &context, &error), STATUS_OK);
+    ck_assert_int_eq(component_start(&receiver_http, &receiver, &config, &context, &error),
+                     STATUS_OK);
     check_error(LINES, R(1), 503, "busy");
-    receiver_http.stop(&receiver);
+    component_stop(&receiver_http, &receiver);
 }
 END_TEST
 
@@ -354,10 +355,10 @@ START_TEST(a_taken_port_is_an_early_error) {
     second.endpoint = endpoint;
     static struct http_receiver other;
     struct error other_error;
-    ck_assert_int_eq(receiver_http.start(&other, &second, &context, &other_error),
+    ck_assert_int_eq(component_start(&receiver_http, &other, &second, &context, &other_error),
                      STATUS_CANNOT_CREATE);
     ck_assert_ptr_nonnull(strstr(other_error.message, endpoint));
-    receiver_http.stop(&other);
+    component_stop(&receiver_http, &other);
     stop();
 }
 END_TEST

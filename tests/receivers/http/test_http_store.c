@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP receiver on the real store: the journal outlives a restart.
 #define HTTP_REAL_STORE
-#include "http_fixture.h"
+#include "extensions/file_storage/store.h"
+#include "tests/receivers/http/http_fixture.h"
 
 // -- the real store -------------------------------------------------------------------------------
 
@@ -26,7 +27,7 @@ START_TEST(a_restart_goes_on_behind_the_checkpoint) {
     open_store();
     start();
     check_post(LINES, R(1) "\n" R(2) "\n", 200, 2, 0);
-    check_post(LINES, R(3) "\nnonsense\n", 200, 1, 1);
+    check_post(LINES, R(3) "\n{\"nonsense\n", 200, 1, 1);
     check_key("k", R(4), 200, 1, false);
     stop();
     close_store();
@@ -44,9 +45,9 @@ START_TEST(a_restart_goes_on_behind_the_checkpoint) {
     open_store();
     start_again(4);
     ck_assert_uint_eq(feed->count, 0);
-    for (int i = 0; i < 1000 && store_last_number(store, STORE_JOURNAL, "http/test") > 0; i++)
+    for (int i = 0; i < 1000 && storage_last_number(store, STORAGE_JOURNAL, "http/test") > 0; i++)
         usleep(10000);
-    ck_assert_uint_eq(store_last_number(store, STORE_JOURNAL, "http/test"), 0);
+    ck_assert_uint_eq(storage_last_number(store, STORAGE_JOURNAL, "http/test"), 0);
     check_key("k", R(4), 200, 1, true);
     stop();
     close_store();
@@ -58,8 +59,8 @@ START_TEST(many_clients_share_commits) {
     open_store();
     start();
     post_from_many();
-    struct store_figures figures;
-    store_figures(store, &figures);
+    struct storage_statistics figures;
+    storage_statistics(store, &figures);
     ck_assert_uint_ge(figures.batches, 400);
     ck_assert_uint_lt(figures.commits, figures.batches);
     stop();

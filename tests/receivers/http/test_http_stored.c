@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP receiver on a fake store: repeats, answers that wait, and what a restart offers again.
-#include "http_fixture.h"
+#include "tests/receivers/http/http_fixture.h"
 
 // -- the key ------------------------------------------------------------------------------------
 
 START_TEST(repeats_are_told_the_same) {
     start();
-    check_key("one", R(1) "\n" R(2) "\nx\n", 202, 2, false);
-    check_key("one", R(1) "\n" R(2) "\nx\n", 202, 2, true);
-    check_key("two", "x\n", 400, 0, false);
-    check_key("two", "x\n", 400, 0, true);
+    check_key("one", R(1) "\n" R(2) "\n{\"{\"x\n", 202, 2, false);
+    check_key("one", R(1) "\n" R(2) "\n{\"{\"x\n", 202, 2, true);
+    check_key("two", "{\"x\n", 400, 0, false);
+    check_key("two", "{\"x\n", 400, 0, true);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 2);
     // Four are remembered: with a fifth the first is forgotten.
     for (int i = 3; i <= 5; i++) {
@@ -17,7 +17,7 @@ START_TEST(repeats_are_told_the_same) {
         snprintf(key, sizeof key, "k%d", i);
         check_key(key, R(3), 202, 1, false);
     }
-    check_key("two", "x\n", 400, 0, true);
+    check_key("two", "{\"x\n", 400, 0, true);
     check_key("one", R(1), 202, 1, false);
     check_key("two", R(1), 202, 1, false);
     stop();
@@ -41,9 +41,10 @@ END_TEST
 START_TEST(stored_needs_a_store) {
     config.ack = ACK_STORED;
     memset(&receiver, 0, sizeof receiver);
-    ck_assert_int_eq(receiver_http.start(&receiver, &config, &context, &error), STATUS_CONFIG);
+    ck_assert_int_eq(component_start(&receiver_http, &receiver, &config, &context, &error),
+                     STATUS_CONFIG);
     ck_assert_ptr_nonnull(strstr(error.message, "file_storage"));
-    receiver_http.stop(&receiver);
+    component_stop(&receiver_http, &receiver);
 }
 END_TEST
 
@@ -91,10 +92,10 @@ START_TEST(what_no_checkpoint_holds_is_offered_again) {
     atomic_store(&feed->unsafe, true);
     start();
     check_post(LINES, R(1) "\n" R(2) "\n", 200, 2, 0);
-    check_post(LINES, R(3) "\nnonsense\n", 200, 1, 1);
+    check_post(LINES, R(3) "\n{\"nonsense\n", 200, 1, 1);
     check_key("k", R(4), 200, 1, false);
-    ck_assert_uint_eq(fake_store_rows(store, STORE_JOURNAL), 3);
-    ck_assert_uint_eq(fake_store_rows(store, STORE_REPEATS), 1);
+    ck_assert_uint_eq(fake_store_rows(store, STORAGE_JOURNAL), 3);
+    ck_assert_uint_eq(fake_store_rows(store, STORAGE_REPEATS), 1);
     stop();
     // A checkpoint holds the first.
     start_again(1);
@@ -114,9 +115,9 @@ START_TEST(what_no_checkpoint_holds_is_offered_again) {
     // All is in a checkpoint: rows go, within seconds.
     start_again(4);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 0);
-    for (int i = 0; i < 1000 && fake_store_rows(store, STORE_JOURNAL) > 0; i++)
+    for (int i = 0; i < 1000 && fake_store_rows(store, STORAGE_JOURNAL) > 0; i++)
         usleep(10000);
-    ck_assert_uint_eq(fake_store_rows(store, STORE_JOURNAL), 0);
+    ck_assert_uint_eq(fake_store_rows(store, STORAGE_JOURNAL), 0);
     check_key("k", R(4), 200, 1, true);
     stop();
 }
@@ -130,7 +131,7 @@ START_TEST(a_damaged_entry_holds_up_nothing) {
     for (int i = 0; i < 4; i++)
         check_post(LINES, R(1), 200, 1, 0);
     stop();
-    fake_store_damage(store, STORE_JOURNAL, 2);
+    fake_store_damage(store, STORAGE_JOURNAL, 2);
     start_again(0);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 3);
     ck_assert_uint_eq(feed->sources[0]->flushed.number, 4);
@@ -145,7 +146,7 @@ START_TEST(a_pipeline_that_was_passed_over_catches_up) {
     start();
     check_post(LINES, R(1), 200, 1, 0);
     atomic_store(&feed->passed_over, true);
-    check_post(LINES, R(2) "\nnonsense\n", 200, 1, 1);
+    check_post(LINES, R(2) "\n{\"nonsense\n", 200, 1, 1);
     check_post(LINES, R(3), 200, 1, 0);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 1);
     atomic_store(&feed->passed_over, false);
@@ -179,9 +180,9 @@ START_TEST(a_full_store_puts_off) {
     config.ack = ACK_STORED;
     store = fake_store_create();
     start();
-    store->full = true;
+    fake_store_of(store)->full = true;
     check_error(LINES, R(1), 503, "busy");
-    store->full = false;
+    fake_store_of(store)->full = false;
     check_post(LINES, R(1), 200, 1, 0);
     stop();
 }
@@ -210,7 +211,7 @@ static bool is_taken(int *client, const char *job, int padding) {
 START_TEST(one_job_leaves_room_for_others) {
     config.ack = ACK_STORED;
     store = fake_store_create();
-    store->room = 8000;
+    fake_store_of(store)->room = 8000;
     start();
     fake_store_hold(store, true);
     int clients[60], count = 0, taken = 0;

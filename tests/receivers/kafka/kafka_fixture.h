@@ -3,11 +3,11 @@
 // and read from the mock cluster. Included once by each test program.
 #pragma once
 
+#include "cli/component_list.h"
 #include "tests/receivers/fake_feed.c"
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "receivers/kafka/kafka.h"
 #include "receivers/kafka/receiver.h"
 #include "tests/support/kafka_mock.h"
 
@@ -67,8 +67,8 @@ static inline void *running_thread(void *argument) {
 
 static inline void running_start(struct running *running) {
     struct error error = {0};
-    enum status status =
-        receiver_kafka.start(running->receiver, &running->config, &running->context, &error);
+    enum status status = component_start(&receiver_kafka, running->receiver, &running->config,
+                                         &running->context, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
     ck_assert_int_eq(pthread_create(&running->thread, NULL, running_thread, running), 0);
     running->runs = true;
@@ -79,7 +79,7 @@ static inline void running_stop(struct running *running) {
     pthread_join(running->thread, NULL);
     ck_assert_int_eq(running->status, STATUS_OK);
     running->runs = false;
-    receiver_kafka.stop(running->receiver);
+    component_stop(&receiver_kafka, running->receiver);
     memory_give(running->receiver);
     fake_feed_free(running->feed);
 }

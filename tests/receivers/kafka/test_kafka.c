@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Kafka receiver against librdkafka's mock cluster: what is read, what counts once, what is
 // committed, and what it does while something does not work.
-#include "kafka_fixture.h"
+#include "tests/receivers/kafka/kafka_fixture.h"
 
 static struct running one;
 
@@ -45,7 +45,7 @@ START_TEST(what_became_safe_is_committed_at_the_stop) {
     fake_feed_stop(one.feed);
     pthread_join(one.thread, NULL);
     atomic_store(&one.feed->unsafe, false); // the checkpoint after the last batch
-    receiver_kafka.stop(one.receiver);
+    component_stop(&receiver_kafka, one.receiver);
     ck_assert_int_eq(committed(0), 10);
     memory_give(one.receiver);
     fake_feed_free(one.feed);
@@ -300,8 +300,9 @@ static void produce_large(void) {
 START_TEST(fetching_goes_on_when_there_is_room) {
     struct error error = {0};
     produce_large();
-    ck_assert_int_eq(receiver_kafka.start(one.receiver, &one.config, &one.context, &error),
-                     STATUS_OK);
+    ck_assert_int_eq(
+        component_start(&receiver_kafka, one.receiver, &one.config, &one.context, &error),
+        STATUS_OK);
     counted.library = *kafka;
     counted.library.consumer_poll = count_poll;
     one.receiver->library = &counted.library;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where refused messages go, and that nothing is done before they are there.
-#include "kafka_fixture.h"
+#include "tests/receivers/kafka/kafka_fixture.h"
 
 #include "config/problem.h"
 #include "tests/support/temporary.h"
@@ -74,10 +74,46 @@ START_TEST(a_message_of_several_goes_once_and_whole) {
 }
 END_TEST
 
+// What is held within a message is part of it.
+START_TEST(held_records_belong_to_their_message) {
+    char path[64];
+    temporary_path(path, sizeof path, "kafka");
+    int descriptor = mkstemp(path);
+    ck_assert_int_ge(descriptor, 0);
+    one.config.records.quarantine = path;
+    produce("t", 0,
+            "[rank3]: Traceback (most recent call last):\n"
+            "[rank3]:   File \"/a/train.py\", line 3, in <module>\n"
+            "[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered\n",
+            NULL);
+    const char *broken =
+        "6,1,1000000,-;hello\n3,2,2000000,-;Out of memory: Killed process 12 (py\n";
+    produce("t", 0, broken, NULL);
+    running_start(&one);
+    EVENTUALLY(committed(0) == 2);
+    ck_assert_uint_eq(metric_value(one.receiver->counters.dead_letters), 1);
+    rd_kafka_message_t *letter = next_letter(PATIENCE_MS);
+    ck_assert_ptr_nonnull(letter);
+    ck_assert_uint_eq(letter->len, strlen(broken));
+    ck_assert_str_eq(header_of(letter, "__connect.errors.offset"), "1");
+    kafka->message_destroy(letter);
+    close_reader();
+    running_stop(&one);
+    // Once, and whole.
+    char text[2048] = "";
+    ck_assert_int_gt(read(descriptor, text, sizeof text - 1), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\"position\":2,\"category\":\"truncated\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"record\":\"6,1,1000000,-;hello"));
+    ck_assert_str_eq(strchr(text, (int)'\n'), "\n");
+    close(descriptor);
+    unlink(path);
+}
+END_TEST
+
 START_TEST(nothing_is_done_before_the_letter_is_there) {
     mock.mock_topic_set_error(cluster, "dead", RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     produce("t", 0, record_text(1), NULL);
-    produce("t", 0, "bad", NULL);
+    produce("t", 0, "{\"bad", NULL);
     produce("t", 0, record_text(2), NULL);
     running_start(&one);
     EVENTUALLY(trouble_says(&one, "cannot be put into dead"));
@@ -95,13 +131,13 @@ END_TEST
 START_TEST(stops_while_a_letter_waits) {
     mock.mock_topic_set_error(cluster, "dead", RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     produce("t", 0, record_text(1), NULL);
-    produce("t", 0, "bad", NULL);
+    produce("t", 0, "{\"bad", NULL);
     running_start(&one);
     EVENTUALLY(trouble_says(&one, "cannot be put into dead"));
     fake_feed_stop(one.feed);
     pthread_join(one.thread, NULL);
     ck_assert_uint_eq(fake_feed_find(one.feed, "t/0")->reached.number, 1);
-    receiver_kafka.stop(one.receiver);
+    component_stop(&receiver_kafka, one.receiver);
     ck_assert_int_eq(committed(0), 1); // the bad one comes again
     memory_give(one.receiver);
     fake_feed_free(one.feed);
@@ -155,8 +191,8 @@ START_TEST(options_that_do_not_fit) {
     ck_assert(!is_refused(&config, "topics", ""));
     const char *const bad[] = {"a b", "^(", "dead"};
     config.topics = (struct text_list){bad, 3};
-    ck_assert(is_refused(&config, "topics", "\"a b\" is no topic"));
-    ck_assert(is_refused(&config, "topics", "\"^(\" is no regular expression"));
+    ck_assert(is_refused(&config, "topics", "\"a b\" is not a valid topic"));
+    ck_assert(is_refused(&config, "topics", "\"^(\" is not a valid regular expression"));
     ck_assert(is_refused(&config, "dead_letter.topic", "is also read"));
     config.heartbeat_interval.ns = config.session_timeout.ns;
     ck_assert(is_refused(&config, "heartbeat_interval", "more than half"));
@@ -169,9 +205,9 @@ START_TEST(options_that_do_not_fit) {
     ck_assert(setting_is_refused("enable.auto.commit=true", "culprit sets it itself"));
     ck_assert(setting_is_refused("group.id=x", "the option group_id sets it"));
     ck_assert(setting_is_refused("ssl.key.password=x", "cannot be set here"));
-    ck_assert(setting_is_refused("nothing", "is no key=value"));
+    ck_assert(setting_is_refused("nothing", "is not of the form key=value"));
     ck_assert(!setting_is_refused("socket.keepalive.enable=true", ""));
-    receiver_kafka.stop(one.receiver); // which was not started
+    component_stop(&receiver_kafka, one.receiver); // which was not started
     memory_give(one.receiver);
     fake_feed_free(one.feed);
 }
@@ -181,10 +217,11 @@ START_TEST(a_setting_that_is_not_known_ends_the_start) {
     static const char *const settings[] = {"no.such.thing=1"};
     one.config.connection.librdkafka = (struct text_list){settings, 1};
     struct error error = {0};
-    ck_assert_int_eq(receiver_kafka.start(one.receiver, &one.config, &one.context, &error),
-                     STATUS_CONFIG);
+    ck_assert_int_eq(
+        component_start(&receiver_kafka, one.receiver, &one.config, &one.context, &error),
+        STATUS_CONFIG);
     ck_assert_ptr_nonnull(strstr(error.message, "no.such.thing"));
-    receiver_kafka.stop(one.receiver);
+    component_stop(&receiver_kafka, one.receiver);
     memory_give(one.receiver);
     fake_feed_free(one.feed);
 }
@@ -196,6 +233,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, setup, fixture_teardown);
     tcase_add_test(tests, letters_say_where_from_and_why);
     tcase_add_test(tests, a_message_of_several_goes_once_and_whole);
+    tcase_add_test(tests, held_records_belong_to_their_message);
     tcase_add_test(tests, nothing_is_done_before_the_letter_is_there);
     tcase_add_test(tests, stops_while_a_letter_waits);
     tcase_add_test(tests, the_quarantine_has_it_too);

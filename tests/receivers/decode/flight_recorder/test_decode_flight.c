@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flight.c: dumps of PyTorch's Flight Recorder in JSON, whole or as tagged lines, as they are and
-// as they may become.
+// receivers/decode/flight_recorder/flight_recorder.c: dumps of PyTorch's Flight Recorder in JSON,
+// whole or as tagged lines, as they are and as they may become.
 #include "tests/receivers/decode/flight_recorder/flight_support.h"
 
 #include <jansson.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pickle.c and flight_pickle.c: what Python and PyTorch write is read, everything else is refused
-// by name and place, and no pickle costs more than its size.
+// receivers/decode/flight_recorder/pickle.c and receivers/decode/flight_recorder/from_pickle.c:
+// what Python and PyTorch write is read, everything else is refused by name and place, and no
+// pickle costs more than its size.
 #include "receivers/decode/flight_recorder/pickle.h"
 
 #include "base/buffer.h"
@@ -384,7 +385,7 @@ START_TEST(wrong_dumps) {
     flight_open(&reading);
     const struct decoder_type *decoder = &decoder_flight_pickle;
     flight_read(&reading, decoder, "rank_0", SLICE("\x80\x02]."));
-    assert_fault(&reading, DECODE_NOT_OBJECT, "", "found a list, expected a dict");
+    assert_fault(&reading, DECODE_NOT_OBJECT, "", "found an array, expected an object");
     flight_read(&reading, decoder, "rank_0", SLICE("\x80\x02}."));
     assert_fault(&reading, DECODE_MISSING_FIELD, "entries, pg_config", "neither is there");
     flight_read(&reading, decoder, "rank_0",
@@ -402,11 +403,12 @@ START_TEST(wrong_dumps) {
                 SLICE("\x80\x04}\x8c\x07"
                       "entries]K\x07"
                       "as."));
-    assert_fault(&reading, DECODE_WRONG_TYPE, "entries[0].", "expected a dict");
+    assert_fault(&reading, DECODE_WRONG_TYPE, "entries[0].", "expected an object");
     flight_read(&reading, decoder, "rank_0",
                 SLICE("\x80\x04}\x8c\x07"
                       "entries]}\x8c\x05state]sas."));
-    assert_fault(&reading, DECODE_WRONG_TYPE, "entries[0].state", "found a list, expected a text");
+    assert_fault(&reading, DECODE_WRONG_TYPE, "entries[0].state",
+                 "found an array, expected a text");
     flight_read(&reading, decoder, "no_number",
                 SLICE("\x80\x04}\x8c\x07"
                       "entries]s."));

@@ -240,6 +240,93 @@ START_TEST(node_with_conditions) {
 }
 END_TEST
 
+// The first line of a file in tests/golden/kubernetes_api that holds `part`.
+static const char *recorded(const char *path, const char *part) {
+    static char line[1 << 16];
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    do
+        ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
+    while (strstr(line, part) == NULL);
+    fclose(file);
+    return line;
+}
+
+START_TEST(other_names_of_a_node) {
+    static const char path[] = TESTS_DIR "/golden/kubernetes_api/watch_nodes.jsonl";
+    const struct kubernetes_object *read = object(recorded(path, "InternalIP"));
+    decoded_text(read->name, "gpu-node-7");
+    ck_assert_uint_eq(read->alias_count, 3);
+    decoded_text(read->aliases[0], "gpu-node-7"); // the label
+    decoded_text(read->aliases[1], "10.1.0.7");
+    decoded_text(read->aliases[2], "gpu-node-7");
+}
+END_TEST
+
+#define OF_NODE(status)                                                                            \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"creationTimestamp\":"                       \
+    "\"2026-11-18T09:00:01Z\"},\"status\":" status "}"
+#define OF_POD(spec, status)                                                                       \
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"w\",\"creationTimestamp\":"                        \
+    "\"2026-11-18T09:00:01Z\"},\"spec\":" spec ",\"status\":" status "}"
+
+static const struct {
+    const char *record, *aliases;
+} ALIASES[] = {
+    {OF_NODE(
+         "{\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.1\"},{\"type\":"
+         "\"ExternalIP\",\"address\":\"192.0.2.1\"},{\"type\":\"InternalDNS\",\"address\":\"a.b\"},"
+         "{\"type\":\"ExternalDNS\",\"address\":\"c.d\"},{\"type\":\"Hostname\",\"address\":\"e\"},"
+         "{\"type\":\"Other\",\"address\":\"f\"}]}"),
+     "10.0.0.1 192.0.2.1 a.b c.d e"},
+    // Names that each node has, and none at all.
+    {OF_NODE("{\"addresses\":[{\"type\":\"Hostname\",\"address\":\"localhost\"},{\"type\":"
+             "\"InternalIP\",\"address\":\"127.0.0.1\"},{\"type\":\"InternalIP\",\"address\":\"\"},"
+             "{\"type\":\"InternalIP\"},{\"address\":\"10.0.0.2\"},{\"type\":\"InternalIP\","
+             "\"address\":\"fd00::1\"}]}"),
+     "fd00::1"},
+    {OF_NODE("{\"addresses\":null}"), ""},
+    {OF_NODE("{\"addresses\":[]}"), ""},
+    {OF_POD("{\"nodeName\":\"n\"}", "{\"hostIP\":\"10.0.0.1\",\"podIP\":\"10.2.0.1\"}"),
+     "10.0.0.1"},
+    {OF_POD("{\"nodeName\":\"n\"}", "{}"), ""},
+    {OF_POD("{}", "{\"hostIP\":\"10.0.0.1\"}"), ""}, // of which node?
+};
+
+START_TEST(aliases) {
+    const struct kubernetes_object *read = object(ALIASES[_i].record);
+    char text[256] = "";
+    for (uint32_t i = 0; i < read->alias_count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", i == 0 ? "" : " ",
+                 (int)read->aliases[i].size, read->aliases[i].data);
+    ck_assert_str_eq(text, ALIASES[_i].aliases);
+}
+END_TEST
+
+START_TEST(aliases_are_bounded) {
+    static char list[8192];
+    size_t size = 0;
+    for (int i = 0; i < 100; i++)
+        size += (size_t)snprintf(list + size, sizeof list - size,
+                                 "%s{\"type\":\"InternalIP\",\"address\":\"10.0.0.%d\"}",
+                                 i == 0 ? "" : ",", i);
+    char record[sizeof list + 256];
+    snprintf(record, sizeof record,
+             "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"creationTimestamp\":"
+             "\"2026-11-18T09:00:01Z\"},\"status\":{\"addresses\":[%s]}}",
+             list);
+    ck_assert_uint_eq(object(record)->alias_count, ALIASES_MAX);
+}
+END_TEST
+
+START_TEST(wrong_addresses_are_refused) {
+    decoded_refused(&decoded, OF_NODE("{\"addresses\":7}"), DECODE_WRONG_TYPE, "status.addresses",
+                    "an array");
+    decoded_refused(&decoded, OF_NODE("{\"addresses\":[7]}"), DECODE_WRONG_TYPE, "status.addresses",
+                    "objects");
+}
+END_TEST
+
 START_TEST(conditions_are_bounded) {
     static char record[16384];
     size_t size = (size_t)snprintf(record, sizeof record,
@@ -397,12 +484,13 @@ END_TEST
 START_TEST(tagged_lines_are_the_same) {
     struct event event = {0};
     struct decode_fault fault;
-    ck_assert_int_eq(kubernetes_tagged(NULL, slice_of(V1_EVENT), &decoded.arena, &event, &fault),
-                     DECODE_OK);
+    ck_assert_int_eq(
+        kubernetes_tagged(decoded.state, slice_of(V1_EVENT), &decoded.arena, &event, &fault),
+        DECODE_OK);
     decoded_text(event.kubernetes->object_name, "w-2");
     ck_assert_uint_eq(event.time_ns, START + 312 * SECOND);
-    ck_assert_int_eq(kubernetes_tagged(NULL, SLICE("{\"source\":\"k8s_watch\"}"), &decoded.arena,
-                                       &event, &fault),
+    ck_assert_int_eq(kubernetes_tagged(decoded.state, SLICE("{\"source\":\"k8s_watch\"}"),
+                                       &decoded.arena, &event, &fault),
                      DECODE_MISSING_FIELD);
 }
 END_TEST
@@ -424,6 +512,10 @@ int main(void) {
     tcase_add_loop_test(cases, gpus_of_a_pod, 0, sizeof GPUS / sizeof *GPUS);
     tcase_add_loop_test(cases, job_of_a_pod, 0, sizeof LABELS / sizeof *LABELS);
     tcase_add_test(cases, node_with_conditions);
+    tcase_add_test(cases, other_names_of_a_node);
+    tcase_add_loop_test(cases, aliases, 0, sizeof ALIASES / sizeof *ALIASES);
+    tcase_add_test(cases, aliases_are_bounded);
+    tcase_add_test(cases, wrong_addresses_are_refused);
     tcase_add_test(cases, conditions_are_bounded);
     tcase_add_test(cases, time_of_a_state);
     tcase_add_test(cases, members_in_any_order_with_escapes_and_repeats);

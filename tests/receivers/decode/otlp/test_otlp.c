@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "otlp_support.h"
+#include "tests/receivers/decode/otlp/otlp_support.h"
 
 static struct guarded guarded;
 static struct seen seen;

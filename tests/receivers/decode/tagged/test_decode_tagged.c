@@ -71,11 +71,12 @@ static const struct {
     enum decode_category category;
     const char *words;
 } REFUSED[] = {
-    {"{\"source\":\"syslog\"}", DECODE_UNKNOWN_FIELD,
-     "\"syslog\" is not one of app_log, dcgm, fr_dump, fr_entry, k8s_watch, kmsg, rank_map, "
+    {"{\"source\":\"syslog\"}", DECODE_UNKNOWN_SOURCE,
+     "found the text \"syslog\", expected one of app_log, dcgm, error_file, fr_dump, fr_entry, "
+     "ib_counters, k8s_watch, kmsg, launcher_log, nccl_inspector, nccl_ras, rank_map, slurm, "
      "sysfs_aer"},
-    {"{\"source\":\"ttttttttttttttttttttttttttttttttttttttt\xc3\xa4t\"}", DECODE_UNKNOWN_FIELD,
-     "\"ttttttttttttttttttttttttttttttttttttttt\"... is not one of app_log"},
+    {"{\"source\":\"ttttttttttttttttttttttttttttttttttttttt\xc3\xa4t\"}", DECODE_UNKNOWN_SOURCE,
+     "\"ttttttttttttttttttttttttttttttttttttttt...\", expected one of app_log"},
     {"{\"source\":7}", DECODE_WRONG_TYPE, "the integer 7, expected one of app_log"},
     {"{\"message\":\"x\"}", DECODE_MISSING_FIELD, "one of app_log"},
     {"{\"a\":{\"source\":\"kmsg\"}}", DECODE_MISSING_FIELD, "not there"},

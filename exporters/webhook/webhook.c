@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Posts each new or changed verdict to a URL: one request a verdict, its body made by a template.
+// encode writes one line of JSON a verdict, send posts line by line. A verdict that the server
+// refuses (4xx) is dropped and logged; all other failures are tried again.
+#include "base/hash/digest.h"
+#include "base/http/client.h"
+#include "base/text/json_write.h"
+#include "base/text/rfc3339.h"
+#include "config/client_options.h"
+#include "pipeline/component/component.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { LINE_MAX_BYTES = 32 << 20, REPLY_MAX = 4096 };
+
+struct webhook_config {
+    struct http_client_config client;
+    int template;
+    struct sending_config sending;
+};
+
+struct webhook {
+    struct http_client *client;
+    const struct template *template;
+    struct buffer text; // of the verdict under way
+};
+
+// -- templates ------------------------------------------------------------------------------------
+
+struct template {
+    const char *content_type;
+    // Appends one line of JSON. `text` is empty, for what the line is made of.
+    void (*encode)(const struct verdict *verdict, struct buffer *text, struct buffer *out);
+};
+
+static void encode_verdict(const struct verdict *verdict, struct buffer *text, struct buffer *out) {
+    (void)text;
+    verdict_encode(verdict, out);
+}
+
+// CloudEvents 1.0, structured mode. The id is that of the verdict and of what is said of it, so
+// that what is sent again has the same one.
+static void encode_cloud_event(const struct verdict *verdict, struct buffer *text,
+                               struct buffer *out) {
+    verdict_encode(verdict, text);
+    struct slice line = {text->data, text->size - 1}; // without its newline
+    char digest[DIGEST_ID_SIZE], time[RFC3339_TEXT_MAX];
+    digest_id(&line, 1, digest);
+    rfc3339_format(verdict->end_ns, time);
+    buffer_append_format(out,
+                         "{\"specversion\":\"1.0\",\"id\":\"%s/%s\",\"source\":\"/culprit\","
+                         "\"type\":\"culprit.verdict.v1\",\"subject\":\"%s\",\"time\":\"%s\","
+                         "\"datacontenttype\":\"application/json\",\"data\":",
+                         verdict->id, digest, verdict->id, time);
+    buffer_append(out, line);
+    buffer_append_text(out, "}\n");
+}
+
+// The three characters that mean something to Slack.
+static void append_slack(struct buffer *out, struct slice text) {
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        const char *entity = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : NULL;
+        buffer_append(out, entity != NULL ? slice_of(entity) : (struct slice){&c, 1});
+    }
+}
+
+// Slack's incoming webhooks: https://docs.slack.dev/messaging/formatting-message-text
+static void encode_slack(const struct verdict *verdict, struct buffer *text, struct buffer *out) {
+    buffer_append_char(text, '*');
+    append_slack(text, verdict->headline);
+    buffer_append_format(text, "*\n%s, %s, confidence %d %%, job ",
+                         severity_name(verdict->severity), verdict_state_name(verdict->state),
+                         verdict->confidence);
+    append_slack(text, verdict->job == STRING_NONE ? SLICE("unknown") : intern_slice(verdict->job));
+    buffer_append_char(text, '\n');
+    append_slack(text, verdict->remediation);
+    buffer_append_format(text, "\n`%s`", verdict->id);
+    buffer_append_text(out, "{\"text\":");
+    json_append_string(out, buffer_slice(text));
+    buffer_append_text(out, "}\n");
+}
+
+static const struct template TEMPLATES[] = {
+    {"Content-Type: application/json", encode_verdict},
+    {"Content-Type: application/cloudevents+json", encode_cloud_event},
+    {"Content-Type: application/json", encode_slack},
+};
+static const char *const TEMPLATE_NAMES[] = {"verdict", "cloudevents", "slack", NULL};
+
+// -- the component --------------------------------------------------------------------------------
+
+static const struct option OPTIONS[] = {
+    HTTP_CLIENT_OPTIONS(struct webhook_config, client),
+    OPTION(struct webhook_config, template, OPTION_CHOICE, .default_value = "verdict",
+           .choices = TEMPLATE_NAMES,
+           .help =
+               "the body of a request; verdict: the JSON of docs/verdict.schema.json; "
+               "cloudevents: the same as a CloudEvent; slack: a message for an incoming webhook"),
+    SENDING_OPTIONS(struct webhook_config, sending, "10s"),
+};
+
+static void webhook_validate(const void *config, struct problem_list *problems) {
+    http_client_check(&((const struct webhook_config *)config)->client, problems);
+}
+
+static enum status webhook_start(void *instance, const void *config,
+                                 const struct component_context *context, struct error *error) {
+    struct webhook *self = instance;
+    const struct webhook_config *given = config;
+    (void)context;
+    buffer_init(&self->text, LINE_MAX_BYTES);
+    self->template = &TEMPLATES[given->template];
+    struct http_client_options options =
+        http_client_options_of(&given->client, given->sending.timeout, REPLY_MAX);
+    return http_client_open(&self->client, &options, error);
+}
+
+static void webhook_stop(void *instance) {
+    struct webhook *self = instance;
+    http_client_close(self->client);
+    buffer_release(&self->text);
+}
+
+static void webhook_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    struct webhook *self = instance;
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        buffer_reset(&self->text);
+        self->template->encode(&batch->verdicts.items[i], &self->text, out);
+        assert(!self->text.failed);
+    }
+}
+
+static enum status webhook_send(void *instance, const struct request *request,
+                                struct send_outcome *outcome, struct error *error) {
+    struct webhook *self = instance;
+    struct slice rest = request->bytes;
+    while (rest.size > 0) {
+        const char *newline = memchr(rest.data, '\n', rest.size);
+        assert(newline != NULL); // requests hold whole lines
+        size_t size = (size_t)(newline - rest.data) + 1;
+        struct http_call call = {.method = "POST",
+                                 .headers = &self->template->content_type,
+                                 .header_count = 1,
+                                 .body = {rest.data, size - 1}};
+        enum http_class class = http_client_send(self->client, &call, error);
+        outcome->retry_after_ns = http_client_reply(self->client)->retry_after_ns;
+        outcome->refused = class == HTTP_REFUSED || class == HTTP_DEAD ? size : 0;
+        if (class != HTTP_OK)
+            return STATUS_IO;
+        outcome->taken += size;
+        rest = (struct slice){rest.data + size, rest.size - size};
+    }
+    return STATUS_OK;
+}
+
+static const struct sending_config *webhook_sending(const void *config) {
+    return &((const struct webhook_config *)config)->sending;
+}
+
+const struct component_type exporter_webhook = {
+    .name = "webhook",
+    .summary = "Posts each new or changed verdict to a URL: as JSON, CloudEvent or Slack message.",
+    .kind = COMPONENT_EXPORTER,
+    .stability = STABILITY_BETA,
+    .options = OPTIONS,
+    .option_count = OPTION_COUNT(OPTIONS),
+    .config_size = sizeof(struct webhook_config),
+    .instance_size = sizeof(struct webhook),
+    .needs = FACT_VERDICTS,
+    .validate = webhook_validate,
+    .start = webhook_start,
+    .stop = webhook_stop,
+    .exporter = {.encode = webhook_encode,
+                 .send = webhook_send,
+                 .lines = true,
+                 .sending = webhook_sending},
+};

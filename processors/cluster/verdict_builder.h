@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds a verdict: parts are added in any order and put into the schema's order at the end, so
+// that nothing depends on which fact came first.
+//
+//     struct verdict_builder builder;
+//     builder_begin(&builder, batch->arena, "pcie_aer", "correctable_storm");
+//     builder_entity(&builder, "gpu", ROLE_CULPRIT, name);
+//     builder_evidence(&builder, EVIDENCE_CAUSE, time_ns, uid, "%s rose by %d", counter, growth);
+//     builder_texts(&builder, "PCIe link of {gpu} has many errors", "Check {gpu}.", fields);
+//     builder_finish(&builder, (struct slice[]){node, gpu}, 2); // builder.verdict
+//
+// All texts lie in the arena, or live longer. Parts beyond the bounds are left out and counted;
+// texts beyond the schema's lengths are cut when the verdict is encoded.
+#pragma once
+
+#include "base/arena.h"
+#include "pipeline/model/verdict.h"
+
+struct verdict_builder {
+    struct arena *arena;
+    struct verdict verdict;
+    uint32_t entity_max, evidence_max; // 64 and 32 unless the owner sets others
+    bool evidence_in_order; // stays as it was added, each item told once; else by time and uid
+};
+
+void builder_begin(struct verdict_builder *builder, struct arena *arena, const char *pattern,
+                   const char *kind);
+// How bad it is, how sure that is (5 to 97 percent; what is beyond is put there) and what to do, of
+// the schema's list of actions; static text.
+void builder_rate(struct verdict_builder *builder, enum severity severity, int64_t confidence,
+                  const char *action);
+// An empty name adds nothing. `kind` is static text.
+void builder_entity(struct verdict_builder *builder, const char *kind, enum entity_role role,
+                    const char *name);
+// An item whose uid is there already adds nothing. time_ns 0: not known.
+void builder_evidence(struct verdict_builder *builder, enum evidence_role role, uint64_t time_ns,
+                      const char *uid, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+// `key` is static text. An empty value adds nothing.
+void builder_attribute(struct verdict_builder *builder, const char *key, struct slice value);
+void builder_attribute_format(struct verdict_builder *builder, const char *key, const char *format,
+                              ...) __attribute__((format(printf, 3, 4)));
+
+// Values of the fields that a template names; a list ends with a NULL.
+struct text_field {
+    const char *name, *value;
+};
+// The template with the value of each "{name}"; "{Name}" begins with a capital letter.
+const char *text_fill(struct arena *arena, const char *template, const struct text_field *fields);
+// Templates of the headline and of what to do.
+void builder_texts(struct verdict_builder *builder, const char *headline, const char *remediation,
+                   const struct text_field *fields);
+// Sorts the parts: entities by verdict_entity_compare, attributes by key. Times are those of the
+// evidence: the earliest that is no context, and the latest. The id is made from pattern and key.
+void builder_finish(struct verdict_builder *builder, const struct slice *key, size_t key_count);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says which link failed and how: "Port 1 of mlx5_3 (0000:5c:00) of node N is down". The id hangs
+// on the card, or for NVLink on the node, and the time at which the fault began when it was first
+// found.
+#include "pipeline/model/node_event.h"
+#include "processors/cluster/xid_text.h"
+#include "processors/fabric_link/parts.h"
+
+#include <inttypes.h>
+
+static const char PATTERN[] = "fabric_link";
+enum { CONFIDENCE_OF_ENDED = 5, NAME_MAX_SHOWN = 40 };
+
+static const char *const KINDS[] = {[FABRIC_ERRORS] = "link_errors",
+                                    [FABRIC_FLAPPING] = "link_flapping",
+                                    [FABRIC_DOWN] = "link_down",
+                                    [FABRIC_NVLINK] = "nvlink_error",
+                                    [FABRIC_SWITCH] = "nvswitch_error"};
+
+// -- names ----------------------------------------------------------------------------------------
+
+// What the card is called: the name that programs use, else that of the interface.
+static const struct link_said *named(const struct fabric_fault *fault) {
+    const struct link_said *best = NULL;
+    for (uint32_t i = 0; i < fault->count; i++) {
+        const struct link_said *said = fault->items[i].said;
+        if (said->device != STRING_NONE && (best == NULL || (best->port < 0 && said->port >= 0)))
+            best = said;
+    }
+    return best;
+}
+
+// "mlx5_3 (0000:5c:00)"
+static const char *card_name(const struct fabric_fault *fault, struct arena *arena) {
+    const struct link_said *said = named(fault);
+    const char *address =
+        fault->address == PCI_NONE ? NULL : pci_text(fault->address, false, arena);
+    if (said == NULL)
+        return address;
+    const char *name = arena_text(arena, text_cut_at(intern_slice(said->device), NAME_MAX_SHOWN));
+    return address == NULL ? name : arena_format(arena, "%s (%s)", name, address);
+}
+
+// "port 1 of mlx5_3 (0000:5c:00) of node-7"
+static const char *card_spoken(const struct fabric_fault *fault, struct arena *arena) {
+    const struct link_said *said = named(fault);
+    bool port = said != NULL && said->port >= 0;
+    return arena_format(arena, "%s%s of %s",
+                        port ? arena_format(arena, "port %" PRId32 " of ", said->port)
+                             : "network card ",
+                        card_name(fault, arena), node_spoken(fault->node, arena));
+}
+
+static const char *card_entity(const struct fabric_fault *fault, struct arena *arena) {
+    return on_node(fault->node,
+                   fault->address == PCI_NONE ? arena_text(arena, intern_slice(fault->device))
+                                              : pci_text(fault->address, false, arena),
+                   arena);
+}
+
+static bool is_nvlink(const struct fabric_fault *fault) {
+    return fault->kind >= FABRIC_NVLINK;
+}
+
+// -- evidence -------------------------------------------------------------------------------------
+
+static const char *describe(const struct link_item *item, struct arena *arena) {
+    const struct link_said *said = item->said;
+    struct slice text = {said->text, said->text_size};
+    const char *port = said->port < 0 ? "" : arena_format(arena, " port %" PRId32, said->port);
+    if (said->what == LINK_XID || said->what == LINK_GPU_LOST)
+        return xid_description(said->address, said->code, (struct slice){NULL, 0}, -1, text, arena);
+    if (said->what == LINK_SXID)
+        return arena_format(arena, "SXid %" PRIu32 " of NVSwitch %s: %s", said->code,
+                            pci_text(said->address, false, arena), arena_text(arena, text));
+    if (said->sampled == 0)
+        return arena_text(arena, text);
+    const char *name = arena_text(arena, intern_slice(said->device));
+    const struct port_counter_row *counter = &PORT_COUNTERS[said->counter];
+    if (said->counter == PORT_STATE)
+        return arena_format(arena, "%s%s is %s since the sample before", name, port,
+                            said->to != 0 ? "active" : "not active any more");
+    return arena_format(arena,
+                        "%s%s: %s rose from %" PRId64 " to %" PRId64
+                        " since the sample "
+                        "before%s",
+                        name, port, counter->name, said->from, said->to,
+                        said->to >= counter->max ? ", and stands at its maximum: what came after "
+                                                   "it is not counted"
+                                                 : "");
+}
+
+static enum evidence_role role_of(const struct fabric_fault *fault, const struct link_item *item) {
+    const struct link_said *said = item->said;
+    if (said->what == LINK_UP || said->what == LINK_GPU_LOST)
+        return EVIDENCE_CONTEXT;
+    if (said->what == LINK_REMOTE)
+        return item->time_ns >= fault->first_ns ? EVIDENCE_EFFECT : EVIDENCE_CONTEXT;
+    if (is_nvlink(fault) && said->fatal == 0 && fault->anchor->said->fatal != 0)
+        return EVIDENCE_CONTEXT;
+    if (said->what == LINK_COUNTED && fault->kind == FABRIC_DOWN)
+        return EVIDENCE_CONTEXT;
+    return item->time_ns < fault->anchor->time_ns && fault->kind == FABRIC_DOWN ? EVIDENCE_CONTEXT
+                                                                                : EVIDENCE_CAUSE;
+}
+
+static void add_evidence(struct verdict_builder *builder, const struct fabric_fault *fault) {
+    // What names it first, so that a flood does not push it out; the order is made afterwards.
+    builder_evidence(builder, EVIDENCE_CAUSE, fault->anchor->time_ns, fault->anchor->uid, "%s",
+                     describe(fault->anchor, builder->arena));
+    for (uint32_t i = 0; i < fault->count; i++)
+        builder_evidence(builder, role_of(fault, &fault->items[i]), fault->items[i].time_ns,
+                         fault->items[i].uid, "%s", describe(&fault->items[i], builder->arena));
+}
+
+// -- whom -----------------------------------------------------------------------------------------
+
+// GPUs whose links failed with it are suspects, since a link has two ends; a GPU that was lost is
+// whom they lost.
+static void add_gpus(struct verdict_builder *builder, const struct fabric_fault *fault) {
+    struct arena *arena = builder->arena;
+    for (uint32_t i = 0; i < fault->count; i++) {
+        const struct link_said *said = fault->items[i].said;
+        const char *name = gpu_entity_name(fault->node, STRING_NONE, said->address, arena);
+        if (said->what == LINK_XID && said->address == fault->anchor->said->address)
+            continue;
+        if (said->what == LINK_XID && said->fatal != 0)
+            builder_entity(builder, "gpu",
+                           fault->kind == FABRIC_SWITCH ? ROLE_VICTIM : ROLE_SUSPECT, name);
+        else if (said->what == LINK_GPU_LOST)
+            builder_entity(builder, "gpu", ROLE_VICTIM, name);
+    }
+}
+
+static void add_entities(struct verdict_builder *builder, const struct fabric_fault *fault) {
+    struct arena *arena = builder->arena;
+    const struct link_said *anchor = fault->anchor->said;
+    const struct link_said *card = is_nvlink(fault) ? NULL : named(fault);
+    if (fault->kind == FABRIC_NVLINK)
+        builder_entity(builder, "gpu", ROLE_CULPRIT,
+                       gpu_entity_name(fault->node, STRING_NONE, anchor->address, arena));
+    else if (fault->kind == FABRIC_SWITCH)
+        builder_entity(builder, "pci_device", ROLE_CULPRIT,
+                       on_node(fault->node, pci_text(anchor->address, false, arena), arena));
+    else
+        builder_entity(builder, "nic", ROLE_CULPRIT, card_entity(fault, arena));
+    builder_entity(builder, "node", ROLE_SUSPECT, string_or_null(fault->node));
+    if (is_nvlink(fault))
+        add_gpus(builder, fault);
+    builder_attribute(builder, "k8s.node.name", intern_slice(fault->node));
+    pci_address address = is_nvlink(fault) ? anchor->address : fault->address;
+    if (address != PCI_NONE)
+        builder_attribute(builder, "pci.address", slice_of(pci_text(address, false, arena)));
+    if (card != NULL)
+        builder_attribute(builder, "hw.name", intern_slice(card->device));
+    if (card != NULL && card->port >= 0)
+        builder_attribute_format(builder, "culprit.link.port", "%" PRId32, card->port);
+    if (is_nvlink(fault) && anchor->port >= 0)
+        builder_attribute_format(builder, "culprit.link.port", "%" PRId32, anchor->port);
+    if (fault->kind == FABRIC_NVLINK)
+        builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, anchor->code);
+    if (fault->kind == FABRIC_SWITCH)
+        builder_attribute_format(builder, "nvidia.sxid.code", "%" PRIu32, anchor->code);
+}
+
+// -- texts ----------------------------------------------------------------------------------------
+
+static const char *headline_of(const struct fabric_fault *fault, struct arena *arena) {
+    if (fault->kind == FABRIC_SWITCH)
+        return fault->number > 0 ? "{switch} of {node}: {number} NVLink errors it recovered from"
+                                 : "{switch} of {node} failed: SXid {code}{link}";
+    if (fault->kind == FABRIC_NVLINK)
+        return fault->number > 0 ? "{gpu}: {number} NVLink errors that were recovered from"
+                                 : "{gpu}: NVLink failed with Xid {code}{link}";
+    if (fault->kind == FABRIC_FLAPPING)
+        return "{Card} went down {number} times within {window}";
+    if (fault->kind == FABRIC_ERRORS)
+        return fault->number > 0 ? "{Card} had {number} errors within {window}"
+                                 : "{Card} has trouble: {said}";
+    if (fault->failed)
+        return "{Card} failed: it does not answer the driver";
+    if (fault->anchor->said->what == LINK_LOST)
+        return "{Card} went down while a program used it";
+    return fault->is_up
+               ? arena_format(arena, "{Card} was down for %s", duration_text(fault->down_ns, arena))
+               : "{Card} is down";
+}
+
+static const char *advice_of(const struct fabric_fault *fault) {
+    if (fault->kind == FABRIC_SWITCH)
+        return fault->number > 0
+                   ? "Watch {node}; have its NVLink checked if errors go on."
+                   : "Drain {node}, reset all of its GPUs and switches, and have {switch} checked "
+                     "if the error comes back.";
+    if (fault->kind == FABRIC_NVLINK)
+        return fault->number > 0
+                   ? "Watch {node}; have its NVLink checked if errors go on."
+                   : "Drain {node}, reset its GPUs, and have the NVLink of this GPU and of those "
+                     "beside it checked if the error comes back.";
+    if (fault->failed)
+        return "Cordon and drain {node} and reboot it; if {name} fails again, have it replaced.";
+    if (fault->kind == FABRIC_DOWN && !fault->is_up)
+        return "Drain {node} and check cable, module and switch port of {name}.";
+    return "Move the job off {node} and check cable, module and switch port of {name}.";
+}
+
+static int64_t confidence_of(const struct fabric_config *config, const struct fabric_fault *fault) {
+    if (is_nvlink(fault))
+        return config->confidence_nvlink;
+    if (fault->kind == FABRIC_FLAPPING)
+        return config->confidence_flapping;
+    return fault->kind == FABRIC_DOWN ? config->confidence_down : config->confidence_errors;
+}
+
+static void accuse(const struct fabric_config *config, const struct fabric_fault *fault,
+                   struct verdict_builder *builder) {
+    struct arena *arena = builder->arena;
+    const struct link_said *anchor = fault->anchor->said;
+    bool nvlink = is_nvlink(fault);
+    const struct text_field fields[] = {
+        {"card", nvlink ? "" : card_spoken(fault, arena)},
+        {"name", nvlink ? "" : card_name(fault, arena)},
+        {"node", node_spoken(fault->node, arena)},
+        {"gpu", nvlink ? gpu_spoken_name(fault->node, STRING_NONE, anchor->address, arena) : ""},
+        {"switch",
+         nvlink ? arena_format(arena, "NVSwitch %s", pci_text(anchor->address, false, arena)) : ""},
+        {"code", arena_format(arena, "%" PRIu32, anchor->code)},
+        {"link",
+         nvlink && anchor->port >= 0 ? arena_format(arena, " on link %" PRId32, anchor->port) : ""},
+        {"number", arena_format(arena, "%" PRId64, fault->number)},
+        {"window", duration_text((__int128)duration_ns(config->window), arena)},
+        {"said",
+         nvlink
+             ? ""
+             : arena_text(arena, text_cut_at((struct slice){anchor->text, anchor->text_size}, 80))},
+        {NULL, NULL},
+    };
+    builder_rate(builder, fault->severity, confidence_of(config, fault), fault->action);
+    builder_texts(builder, headline_of(fault, arena), advice_of(fault), fields);
+}
+
+static void hand_over(const struct told_link *told, struct verdict_builder *builder) {
+    const struct text_field fields[] = {
+        {"node", node_spoken(told->node, builder->arena)}, {"id", told->told_by}, {NULL, NULL}};
+    builder_rate(builder, SEVERITY_INFO, CONFIDENCE_OF_ENDED, "monitor");
+    builder_texts(builder, "NVLink of {node}: what happened is told by another verdict",
+                  "See the verdict {id}.", fields);
+}
+
+void fabric_verdict(const struct fabric_config *config, const struct told_link *told,
+                    const struct fabric_fault *fault, struct verdict_builder *builder) {
+    struct arena *arena = builder->arena;
+    builder_begin(builder, arena, PATTERN, KINDS[fault->kind]);
+    if (told->told_by[0] == '\0')
+        accuse(config, fault, builder);
+    else
+        hand_over(told, builder);
+    builder->verdict.partial = told->node == STRING_NONE || told->told_by[0] != '\0';
+    add_entities(builder, fault);
+    add_evidence(builder, fault);
+    const char *where =
+        is_nvlink(fault) ? on_node(told->node, "nvlink", arena) : card_entity(fault, arena);
+    const char *began = arena_format(arena, "%" PRIu64, told->anchor_ns);
+    builder_finish(builder, (struct slice[]){slice_of(where), slice_of(began)}, 2);
+    if (fault->first_ns < builder->verdict.start_ns)
+        builder->verdict.start_ns = fault->first_ns;
+}

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// See first_cause/README.md.
-#pragma once
-
-#include "pipeline/component/component.h"
-
-extern const struct component_type processor_first_cause;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// From notes and places to processes, their ends, and the starts of the job that these belong to.
+//
+// All of it lies in the arena of one evaluation. Processes are joined by node and pid, else by
+// rank, else by node and local rank; which of several starts a line without a time belongs to, the
+// launcher's lines of the same file say. A round is one start of a job: a rank that is there twice
+// begins a new one. O(notes log notes).
+#pragma once
+
+#include "pipeline/component/node_names.h"
+#include "processors/first_exit/notes.h"
+
+enum exit_kind {
+    EXIT_NONE,
+    EXIT_HOST_OOM,
+    EXIT_CUDA_OOM,
+    EXIT_CUDA_ERROR,
+    EXIT_EXCEPTION,
+    EXIT_SEGFAULT,
+    EXIT_KILLED,
+    EXIT_CODE,
+    EXIT_TIME_LIMIT,
+    EXIT_PREEMPTED,
+    EXIT_NODE_LOST,
+    EXIT_KINDS
+};
+
+// How well an end is founded, from bad to good.
+enum exit_ground {
+    GROUND_SILENCE,
+    GROUND_CODE,   // an exit code or a signal, and no word why
+    GROUND_KERNEL, // the kernel or the container runtime
+    GROUND_WORDS,  // somebody wrote why
+};
+
+enum { NOTES_OF_PROCESS = 12, NO_PROCESS = UINT32_MAX, NO_ROUND = UINT32_MAX };
+
+struct exit_process {
+    string_id node, job, unit, source; // source: of a log whose writer nobody names
+    int64_t pid;                       // -1: not known
+    int32_t rank, local_rank;          // -1: not known
+    uint64_t start_ns;                 // 0: not known
+    uint32_t round;
+    uint32_t next_by_rank, next_by_pid, next_by_local, next_by_unit;
+    const struct exit_note *notes[NOTES_OF_PROCESS]; // the first of them
+    uint32_t note_count;
+    bool placed; // a rank map or telemetry tells of it
+    // What is concluded of them, by exits_weigh:
+    enum exit_kind kind; // of its own end; EXIT_NONE: it has none
+    enum exit_ground ground;
+    const struct exit_note *reason; // what says so
+    bool ended, victim;
+    bool lost_peer;           // it says that a peer closed the connection
+    uint64_t low_ns, high_ns; // it ended in between; 0: no time is known
+};
+
+// One start of a job.
+struct exit_round {
+    string_id job;
+    uint64_t start_ns; // 0: not known
+    uint32_t ordinal;  // of the job's, from 0
+};
+
+struct exit_list {
+    const struct exit_note **notes; // sorted by what they say
+    uint32_t note_count;
+    struct exit_process *processes;
+    uint32_t process_count;
+    struct exit_round *rounds;
+    uint32_t round_count;
+    // Of lines that speak of a node or of the job.
+    const struct exit_note **others;
+    uint32_t *other_rounds;
+    uint32_t other_count;
+};
+
+// What is told up to `now_ns`, and lines whose time is not known. `names`: of nodes, or NULL.
+void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
+                  struct exit_list *list, struct arena *arena);
+// Fills what is concluded of each process.
+void exits_weigh(struct exit_list *list);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of how processes of a job end, and where they run.
+//
+// A note is a flat row: one line of a launcher, a kernel, a rank's log, a container or Slurm that
+// speaks of an end. A place is a process that is known by its node and pid, with its rank. Both are
+// bounded; when there are too many, the oldest go. O(1) an event; nothing is concluded here.
+#pragma once
+
+#include "base/table/keyed_rows.h"
+#include "base/table/table.h"
+#include "pipeline/model/event.h"
+#include "pipeline/model/node_event.h"
+#include "pipeline/model/observation.h"
+#include "processors/cluster/row_bound.h"
+
+enum { NOTE_TYPE_MAX = 96, NOTE_TEXT_MAX = 224, NOTE_REASON_MAX = 48 };
+
+enum note_flag {
+    NOTE_TIMELESS = 1 << 0, // its time is that of its file
+    NOTE_VICTIM = 1 << 1,   // it follows from another's end
+    NOTE_SUMMARY_FIRST = 1 << 2,
+};
+
+struct exit_note_key {
+    string_id source;
+    uint32_t position_high, position_low;
+    uint32_t kind; // enum observation_kind
+};
+
+struct exit_note {
+    struct row_head head;
+    struct exit_note_key key;
+    uint64_t time_ns;
+    uint64_t slack_ns; // it happened in [time_ns, time_ns + slack_ns]
+    int64_t pid;       // -1: not said
+    string_id job, node;
+    string_id unit; // "NAMESPACE/NAME" of a pod
+    int32_t rank, local_rank, task;
+    int32_t signal, exit_code, attempt; // -1: not said
+    uint32_t flags;
+    uint16_t type_size, text_size, reason_size;
+    char type[NOTE_TYPE_MAX]; // of an exception
+    char text[NOTE_TEXT_MAX];
+    char reason[NOTE_REASON_MAX];
+};
+
+struct exit_place_key {
+    string_id node;
+    uint32_t pid_high, pid_low;
+    int32_t rank;
+};
+
+struct exit_place {
+    struct row_head head;
+    struct exit_place_key key;
+    uint64_t time_ns; // when it was first told of
+    string_id job, unit;
+    int32_t local_rank;
+    uint32_t unused;
+};
+
+enum { RECENT_PLACES = 1024 };
+
+struct exit_notes {
+    struct keyed_rows notes;  // EXIT_NOTE_ROWS
+    struct keyed_rows places; // EXIT_PLACE_ROWS
+    struct row_bound note_bound, place_bound;
+    // Hashes of places that were told of last, and since when: most telemetry says what is known.
+    struct recent_place {
+        uint64_t hash, time_ns;
+    } recent[RECENT_PLACES];
+};
+
+extern const struct row_type EXIT_NOTE_ROWS, EXIT_PLACE_ROWS;
+
+// The kinds of observations (enum observation_kind) that are kept, ended by OBSERVATION_NONE.
+extern const uint8_t EXIT_NOTE_KINDS[];
+void exit_notes_take(struct exit_notes *notes, const struct event *event, struct arena *scratch);
+
+static inline enum observation_kind note_kind(const struct exit_note *note) {
+    return (enum observation_kind)note->key.kind;
+}
+static inline uint64_t note_position(const struct exit_note *note) {
+    return (uint64_t)note->key.position_high << 32 | note->key.position_low;
+}
+static inline struct slice note_type(const struct exit_note *note) {
+    return (struct slice){note->type, note->type_size};
+}
+static inline struct slice note_text(const struct exit_note *note) {
+    return (struct slice){note->text, note->text_size};
+}
+static inline struct slice note_reason(const struct exit_note *note) {
+    return (struct slice){note->reason, note->reason_size};
+}
+static inline bool note_is(const struct exit_note *note, enum note_flag flag) {
+    return (note->flags & (uint32_t)flag) != 0;
+}
+static inline int64_t place_pid(const struct exit_place *place) {
+    return (int64_t)((uint64_t)place->key.pid_high << 32 | place->key.pid_low);
+}

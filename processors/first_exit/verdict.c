@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says in words who ended first.
+#include "base/sort.h"
+#include "processors/cluster/xid_text.h"
+#include "processors/first_exit/decide.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define PATTERN "first_exit"
+
+enum { WORDS_MAX = 120, EVIDENCE_TEXT_MAX = 110, PEERS_MAX = 16, ENTITIES_MAX = 512 };
+
+static const char *const KINDS[EXIT_KINDS] = {
+    [EXIT_HOST_OOM] = "host_oom",     [EXIT_CUDA_OOM] = "cuda_oom",
+    [EXIT_CUDA_ERROR] = "cuda_error", [EXIT_EXCEPTION] = "exception",
+    [EXIT_SEGFAULT] = "segfault",     [EXIT_KILLED] = "killed",
+    [EXIT_CODE] = "exit_code",        [EXIT_TIME_LIMIT] = "time_limit",
+    [EXIT_PREEMPTED] = "preempted",   [EXIT_NODE_LOST] = "node_lost",
+};
+
+static const struct {
+    const char *action, *words;
+} ADVICE[EXIT_KINDS] = {
+    [EXIT_HOST_OOM] = {"fix_workload",
+                       "Give {who} more memory, or let it use less: fewer or "
+                       "smaller data loader workers, less caching, no leak."},
+    [EXIT_CUDA_OOM] = {"fix_workload",
+                       "Let {who} use less GPU memory (smaller batches, "
+                       "checkpointed activations), or find what else holds it."},
+    [EXIT_CUDA_ERROR] = {"inspect_rank",
+                         "Look for an Xid of the GPU of {who} in the kernel log; "
+                         "without one, run it with CUDA_LAUNCH_BLOCKING=1."},
+    [EXIT_EXCEPTION] = {"fix_workload",
+                        "Read the traceback of {who}; what the other ranks say "
+                        "follows from its end."},
+    [EXIT_SEGFAULT] = {"inspect_rank",
+                       "Get a core dump or the stack of {who} "
+                       "(PYTHONFAULTHANDLER=1); look at native libraries."},
+    [EXIT_KILLED] = {"inspect_rank",
+                     "Find out who sent the signal to {who}: the out-of-memory "
+                     "killer (kernel log), an administrator, an abort of its own."},
+    [EXIT_CODE] = {"inspect_rank",
+                   "Look at what {who} wrote last, and for sys.exit and os._exit "
+                   "in the program."},
+    [EXIT_TIME_LIMIT] = {"restart_app",
+                         "Ask for more time, or save checkpoints before the limit "
+                         "and go on from the last one."},
+    [EXIT_PREEMPTED] = {"restart_app",
+                        "Nothing is broken in the job: start it again; find out "
+                        "who stopped {who} if that was not meant."},
+    [EXIT_NODE_LOST] = {"drain_node",
+                        "Look whether {who} is up, and at its network and console; "
+                        "keep jobs away from it until that is known."},
+};
+
+// -- names ----------------------------------------------------------------------------------------
+
+static const char *rank_name(const struct exit_process *process, struct arena *arena) {
+    return process->rank < 0 ? NULL : arena_number(arena, process->rank);
+}
+
+static const char *pid_words(const struct exit_process *process, struct arena *arena) {
+    return process->pid < 0 ? "a process" : arena_format(arena, "process %" PRId64, process->pid);
+}
+
+// "rank 2", "rank 2 on node-b", "process 4711 on node-b", "pod train/w-3".
+static const char *process_spoken(const struct exit_process *process, struct arena *arena) {
+    const char *who = process->rank >= 0 ? arena_format(arena, "rank %" PRId32, process->rank)
+                      : process->unit != STRING_NONE
+                          ? arena_format(arena, "pod %s", intern_slice(process->unit).data)
+                          : pid_words(process, arena);
+    return process->node == STRING_NONE
+               ? who
+               : arena_format(arena, "%s on %s", who, node_spoken(process->node, arena));
+}
+
+static const char *candidate_spoken(const struct exit_list *list,
+                                    const struct exit_candidate *candidate, struct arena *arena) {
+    if (candidate->process != NO_PROCESS)
+        return process_spoken(&list->processes[candidate->process], arena);
+    return candidate->node == STRING_NONE ? "the job" : node_spoken(candidate->node, arena);
+}
+
+// "rank 2 on node-b and rank 0 on node-a", "rank 0 on node-a and 3 others".
+static const char *candidates_spoken(const struct exit_list *list,
+                                     const struct exit_decision *decision, struct arena *arena) {
+    const char *first = candidate_spoken(list, &decision->candidates[0], arena);
+    if (decision->candidate_count == 1)
+        return first;
+    if (decision->candidate_count == 2)
+        return arena_format(arena, "%s and %s", first,
+                            candidate_spoken(list, &decision->candidates[1], arena));
+    return arena_format(arena, "%s and %" PRIu32 " others", first, decision->candidate_count - 1);
+}
+
+static const char *signal_name(int32_t signal, struct arena *arena) {
+    static const struct {
+        int32_t signal;
+        const char *name;
+    } NAMES[] = {{1, "SIGHUP"},   {2, "SIGINT"},   {3, "SIGQUIT"}, {4, "SIGILL"},  {5, "SIGTRAP"},
+                 {6, "SIGABRT"},  {7, "SIGBUS"},   {8, "SIGFPE"},  {9, "SIGKILL"}, {11, "SIGSEGV"},
+                 {13, "SIGPIPE"}, {15, "SIGTERM"}, {24, "SIGXCPU"}};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (NAMES[i].signal == signal)
+            return NAMES[i].name;
+    return arena_format(arena, "signal %" PRId32, signal);
+}
+
+// -- what is said of an end -----------------------------------------------------------------------
+
+// "IndexError: index out of range in self"; "" without words.
+static const char *words_of(const struct exit_note *note, size_t max, struct arena *arena) {
+    struct slice text = text_cut_at(note_text(note), max);
+    if (note->type_size == 0)
+        return arena_text(arena, text);
+    return arena_format(arena, "%.*s%s%.*s", (int)note->type_size, note->type,
+                        text.size > 0 ? ": " : "", (int)text.size, text.data);
+}
+
+static int32_t status_signal(const struct exit_note *note) {
+    enum { BASE = 128 };
+    if (note->signal >= 0)
+        return note->signal;
+    return note->exit_code > BASE ? note->exit_code - BASE : -1;
+}
+
+static const char *status_words(const struct exit_note *note, struct arena *arena) {
+    int32_t signal = status_signal(note);
+    if (signal > 0)
+        return arena_format(arena, "ended by %s", signal_name(signal, arena));
+    if (note->exit_code >= 0)
+        return arena_format(arena, "left with exit code %" PRId32, note->exit_code);
+    return "ended";
+}
+
+static const char *candidate_words(const struct exit_decision *decision,
+                                   const struct exit_candidate *candidate, size_t max,
+                                   struct arena *arena) {
+    const struct exit_note *note = candidate->reason;
+    switch (candidate->kind) {
+    case EXIT_HOST_OOM:
+        return "was killed because memory ran out";
+    case EXIT_SEGFAULT:
+        return note->reason_size > 0 ? arena_format(arena, "crashed (SIGSEGV) in %.*s",
+                                                    (int)note->reason_size, note->reason)
+                                     : "crashed (SIGSEGV)";
+    case EXIT_KILLED:
+        return status_signal(note) > 0 ? status_words(note, arena) : "aborted";
+    case EXIT_CODE:
+        return note == NULL ? "ended without a word" : status_words(note, arena);
+    case EXIT_TIME_LIMIT:
+        return "reached its time limit";
+    case EXIT_PREEMPTED:
+        return "was told to stop from outside";
+    case EXIT_NODE_LOST:
+        return decision->of_launcher ? "lost its launcher" : "went away without a word";
+    default:
+        return arena_format(arena, "raised %s", words_of(note, max, arena));
+    }
+}
+
+static const char *note_words(const struct exit_note *note, struct arena *arena) {
+    switch (note_kind(note)) {
+    case OBSERVATION_OOM_KILL:
+        return "the kernel killed it because memory ran out";
+    case OBSERVATION_LAUNCHER_SIGNAL:
+        return arena_format(arena, "its launcher sent it %s", signal_name(note->signal, arena));
+    case OBSERVATION_LAUNCHER_FAILED:
+        return arena_format(arena, "its launcher says that it %s", status_words(note, arena));
+    case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
+        return arena_format(arena, "its launcher was sent %s", signal_name(note->signal, arena));
+    case OBSERVATION_SLURM_CANCELLED:
+        return arena_format(arena, "Slurm cancelled it: %.*s", (int)note->reason_size,
+                            note->reason);
+    case OBSERVATION_SLURM_NODE_FAILURE:
+        return "Slurm lost it";
+    case OBSERVATION_SLURM_OOM:
+        return "Slurm found tasks that were killed because memory ran out";
+    case OBSERVATION_SEGFAULT:
+    case OBSERVATION_TRAP:
+        return note->reason_size > 0
+                   ? arena_format(arena, "it crashed in %.*s", (int)note->reason_size, note->reason)
+                   : "it crashed (SIGSEGV)";
+    default:
+        break;
+    }
+    if (note->type_size > 0 || note->text_size > 0)
+        return words_of(note, EVIDENCE_TEXT_MAX, arena);
+    return note->signal >= 0 || note->exit_code >= 0 ? status_words(note, arena)
+                                                     : observation_name(note_kind(note));
+}
+
+// "exit:node-b:2:30459:exception:1795312659000000000".
+static const char *note_uid(const struct exit_note *note, const struct exit_process *process,
+                            struct arena *arena) {
+    const char *time =
+        note_is(note, NOTE_TIMELESS) ? "" : arena_format(arena, "%" PRIu64, note->time_ns);
+    if (process == NULL)
+        return arena_format(arena, "exit:%s:%s:%s", node_in_uid(note->node, arena),
+                            observation_name(note_kind(note)), time);
+    return arena_format(arena, "exit:%s:%s:%s:%s:%s", node_in_uid(process->node, arena),
+                        process->rank < 0 ? "" : arena_number(arena, process->rank),
+                        process->pid < 0 ? "" : arena_number(arena, process->pid),
+                        observation_name(note_kind(note)), time);
+}
+
+static bool is_told(const struct verdict *verdict, const char *uid) {
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (slice_equal(verdict->evidence[i].uid, slice_of(uid)))
+            return true;
+    return false;
+}
+
+// Copies of one line (a console and a file, two forms of a kernel log) are told once.
+static void tell_note(struct verdict_builder *builder, const struct exit_list *list,
+                      const struct exit_candidate *of, const struct exit_note *note,
+                      enum evidence_role role) {
+    struct arena *arena = builder->arena;
+    const struct exit_process *process =
+        of->process == NO_PROCESS ? NULL : &list->processes[of->process];
+    const char *uid = note_uid(note, process, arena);
+    if (!is_told(&builder->verdict, uid))
+        builder_evidence(builder, role, note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns, uid,
+                         "%s: %s", candidate_spoken(list, of, arena), note_words(note, arena));
+}
+
+// -- evidence -------------------------------------------------------------------------------------
+
+static bool is_blamed(const struct exit_list *list, const struct exit_decision *decision,
+                      uint32_t process) {
+    for (uint32_t i = 0; i < decision->candidate_count; i++) {
+        const struct exit_candidate *candidate = &decision->candidates[i];
+        if (candidate->process == process ||
+            (candidate->process == NO_PROCESS && candidate->node != STRING_NONE &&
+             candidate->node == list->processes[process].node))
+            return true;
+    }
+    return false;
+}
+
+static bool is_same(const struct exit_note *a, const struct exit_note *b) {
+    bool same_words = a->text_size > 0 && slice_equal(note_text(a), note_text(b));
+    return same_words || note_kind(a) == note_kind(b);
+}
+
+// Its own end first, then what else is told of it; what several say alike, once.
+static void tell_candidate(struct verdict_builder *builder, const struct exit_list *list,
+                           const struct exit_candidate *candidate) {
+    if (candidate->reason != NULL)
+        tell_note(builder, list, candidate, candidate->reason, EVIDENCE_CAUSE);
+    if (candidate->process == NO_PROCESS)
+        return;
+    const struct exit_process *process = &list->processes[candidate->process];
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        bool is_reason = candidate->reason != NULL && is_same(note, candidate->reason);
+        bool is_news = !is_reason && !note_is(note, NOTE_VICTIM) &&
+                       note_kind(note) != OBSERVATION_LAUNCHER_SUMMARY;
+        for (uint32_t j = 0; j < i && is_news; j++)
+            is_news = !is_same(note, process->notes[j]);
+        if (is_news)
+            tell_note(builder, list, candidate, note, EVIDENCE_CAUSE);
+    }
+}
+
+struct peer {
+    const struct exit_note *note;
+    uint32_t process;
+};
+
+static int compare_peers(const void *left, const void *right) {
+    const struct peer *a = left, *b = right;
+    return COMPARE_KEYS(COMPARE(a->note->time_ns, b->note->time_ns),
+                        COMPARE(a->process, b->process));
+}
+
+// What is told first of the end of a peer; NULL: nothing with a time.
+static const struct exit_note *end_of_peer(const struct exit_process *process) {
+    const struct exit_note *first = NULL;
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        if (!note_is(note, NOTE_TIMELESS) && (first == NULL || note->time_ns < first->time_ns))
+            first = note;
+    }
+    return first;
+}
+
+static void tell_peers(struct verdict_builder *builder, const struct exit_list *list,
+                       const struct exit_decision *decision) {
+    uint32_t count = 0;
+    struct peer *peers = arena_take(builder->arena, (list->process_count + 1) * sizeof *peers);
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *process = &list->processes[i];
+        if (process->round != decision->round || is_blamed(list, decision, i))
+            continue;
+        if (process->rank >= 0 && process->note_count > 0)
+            builder_entity(builder, "rank", ROLE_VICTIM, rank_name(process, builder->arena));
+        const struct exit_note *note = end_of_peer(process);
+        if (note != NULL)
+            peers[count++] = (struct peer){note, i};
+    }
+    sort_stable(peers, count, sizeof *peers, builder->arena, compare_peers);
+    for (uint32_t i = 0; i < count && i < PEERS_MAX; i++) {
+        const struct exit_candidate peer = {.process = peers[i].process};
+        tell_note(builder, list, &peer, peers[i].note, EVIDENCE_EFFECT);
+    }
+}
+
+// Whom launchers call the root cause, where that is not who is blamed here.
+static void tell_launchers_word(struct verdict_builder *builder, const struct exit_list *list,
+                                const struct exit_decision *decision) {
+    const char *named = "";
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->process_count && count < PEERS_MAX; i++) {
+        const struct exit_process *process = &list->processes[i];
+        for (uint32_t j = 0; j < process->note_count && process->round == decision->round; j++) {
+            const struct exit_note *note = process->notes[j];
+            if (note_kind(note) != OBSERVATION_LAUNCHER_SUMMARY ||
+                !note_is(note, NOTE_SUMMARY_FIRST) || is_blamed(list, decision, i))
+                continue;
+            const char *who = process_spoken(process, builder->arena);
+            named = arena_format(builder->arena, "%s%s%s", named, count++ > 0 ? ", " : "", who);
+            builder_evidence(builder, EVIDENCE_CONTEXT, note->time_ns,
+                             arena_format(builder->arena, "%s:root_cause",
+                                          note_uid(note, process, builder->arena)),
+                             "the launcher of %s calls %s the root cause: %s",
+                             node_spoken(process->node, builder->arena), who,
+                             note_words(note, builder->arena));
+            break;
+        }
+    }
+    builder_attribute(builder, "launcher.root_cause", text_cut_at(slice_of(named), 1000));
+}
+
+// -- the verdict ----------------------------------------------------------------------------------
+
+static void name_once(struct verdict_builder *builder, const char *kind, enum entity_role role,
+                      const char *name) {
+    const struct verdict *verdict = &builder->verdict;
+    for (uint32_t i = 0; i < verdict->entity_count && name != NULL; i++)
+        if (strcmp(verdict->entities[i].kind, kind) == 0 &&
+            slice_equal(verdict->entities[i].name, slice_of(name)))
+            return;
+    builder_entity(builder, kind, role, name);
+}
+
+static void name_blamed(struct verdict_builder *builder, const struct exit_list *list,
+                        const struct exit_candidate *candidate, enum entity_role role) {
+    if (candidate->process == NO_PROCESS) {
+        name_once(builder, "node", role, string_or_null(candidate->node));
+        return;
+    }
+    const struct exit_process *process = &list->processes[candidate->process];
+    const char *rank = rank_name(process, builder->arena);
+    bool by_unit = rank == NULL && process->unit != STRING_NONE;
+    name_once(builder, "rank", role, rank);
+    name_once(builder, "pod", rank == NULL ? role : ROLE_SUSPECT, string_or_null(process->unit));
+    name_once(builder, "node", rank == NULL && !by_unit ? role : ROLE_SUSPECT,
+              string_or_null(process->node));
+}
+
+static bool is_certain(const struct exit_decision *decision) {
+    return !decision->tied && !decision->is_alone && !decision->is_doubtful;
+}
+
+static int64_t confidence_of(const struct first_exit_config *config,
+                             const struct exit_decision *decision) {
+    const int64_t by_ground[] = {[GROUND_SILENCE] = config->confidence_silence,
+                                 [GROUND_CODE] = config->confidence_code,
+                                 [GROUND_KERNEL] = config->confidence_kernel,
+                                 [GROUND_WORDS] = config->confidence_written};
+    return by_ground[decision->ground] - (is_certain(decision) ? 0 : config->tie_penalty);
+}
+
+// All nodes of a job that were told to stop at once: none of them is to blame.
+static bool is_of_all(const struct exit_list *list, const struct exit_decision *decision) {
+    if (decision->candidates[0].process != NO_PROCESS)
+        return false;
+    for (uint32_t i = 0; i < list->process_count; i++)
+        if (list->processes[i].round == decision->round && !is_blamed(list, decision, i))
+            return false;
+    return true;
+}
+
+static void set_texts(struct verdict_builder *builder, const struct exit_list *list,
+                      const struct exit_decision *decision) {
+    struct arena *arena = builder->arena;
+    const char *who = candidates_spoken(list, decision, arena);
+    const struct text_field fields[] = {
+        {"who", who},
+        {"what", candidate_words(decision, &decision->candidates[0], WORDS_MAX, arena)},
+        {NULL, NULL}};
+    bool is_job = decision->candidates[0].process == NO_PROCESS;
+    builder_texts(builder,
+                  decision->is_alone ? "{Who} {what}; nothing says that it ended"
+                  : decision->tied   ? "{Who} ended first, at about one moment: the first {what}"
+                  : is_job           ? "{Who} {what}, and the ranks with it"
+                                     : "{Who} ended first: it {what}",
+                  ADVICE[decision->kind].words, fields);
+}
+
+static enum severity severity_of(const struct exit_decision *decision) {
+    bool is_planned = decision->kind == EXIT_TIME_LIMIT || decision->kind == EXIT_PREEMPTED;
+    return is_planned || decision->is_alone ? SEVERITY_WARNING : SEVERITY_ERROR;
+}
+
+static void set_attributes(struct verdict_builder *builder, const struct exit_list *list,
+                           const struct exit_decision *decision) {
+    const struct exit_candidate *first = &decision->candidates[0];
+    const struct exit_note *note = first->reason;
+    if (first->process != NO_PROCESS && !decision->tied) {
+        const struct exit_process *process = &list->processes[first->process];
+        builder_attribute(builder, "culprit.rank",
+                          process->rank < 0 ? SLICE("")
+                                            : slice_of(rank_name(process, builder->arena)));
+        if (process->pid >= 0)
+            builder_attribute_format(builder, "process.pid", "%" PRId64, process->pid);
+    }
+    if (!decision->tied && first->node != STRING_NONE)
+        builder_attribute(builder, "k8s.node.name", intern_slice(first->node));
+    if (note == NULL || decision->tied)
+        return;
+    builder_attribute(builder, "exception.type", note_type(note));
+    builder_attribute(builder, "exception.message", text_cut_at(note_text(note), 200));
+}
+
+void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
+                        const struct exit_decision *decision, struct verdict_builder *builder) {
+    assert(decision->found && decision->candidate_count > 0);
+    const struct exit_round *round = &list->rounds[decision->round];
+    builder_begin(builder, builder->arena, PATTERN, KINDS[decision->kind]);
+    builder->entity_max = ENTITIES_MAX;
+    builder->evidence_in_order = true;
+    builder_rate(builder, severity_of(decision), confidence_of(config, decision),
+                 ADVICE[decision->kind].action);
+    builder->verdict.partial =
+        decision->ground == GROUND_SILENCE || decision->is_alone || decision->is_doubtful;
+    builder->verdict.job = round->job;
+    set_texts(builder, list, decision);
+    bool is_sure = is_certain(decision);
+    if (decision->candidates[0].process == NO_PROCESS)
+        is_sure = !decision->is_alone && !is_of_all(list, decision);
+    for (uint32_t i = 0; i < decision->candidate_count; i++) {
+        name_blamed(builder, list, &decision->candidates[i], is_sure ? ROLE_CULPRIT : ROLE_SUSPECT);
+        if (i < PEERS_MAX)
+            tell_candidate(builder, list, &decision->candidates[i]);
+    }
+    tell_peers(builder, list, decision);
+    tell_launchers_word(builder, list, decision);
+    set_attributes(builder, list, decision);
+    builder_finish(
+        builder,
+        (struct slice[]){round->job == STRING_NONE ? SLICE("") : intern_slice(round->job),
+                         slice_of(arena_number(builder->arena, round->ordinal))},
+        2);
+    if (builder->verdict.start_ns == 0)
+        builder->verdict.start_ns = builder->verdict.end_ns = decision->time_ns;
+}

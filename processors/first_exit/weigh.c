@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells ends that a process came to by itself from those that another's end or the launcher brought
+// about.
+#include "processors/first_exit/ends.h"
+
+enum { SIGNAL_HANGUP = 1, SIGNAL_INT = 2, SIGNAL_ABORT = 6, SIGNAL_SEGV = 11, SIGNAL_TERM = 15 };
+
+#define SECOND_NS UINT64_C(1000000000)
+// An agent looks after its processes so often.
+#define POLL_NS (3 * SECOND_NS / 10)
+
+static bool has_words(const struct exit_note *note, const char *words) {
+    return note->text_size > 0 && memmem(note->text, note->text_size, words, strlen(words)) != NULL;
+}
+
+// What an exception is, wherever it is told.
+static enum exit_kind exception_kind(const struct exit_note *note) {
+    struct slice type = note_type(note);
+    if (memmem(type.data, type.size, "OutOfMemoryError", 16) != NULL ||
+        has_words(note, "CUDA out of memory") || has_words(note, "CUDA error: out of memory"))
+        return EXIT_CUDA_OOM;
+    return has_words(note, "CUDA error: ") ? EXIT_CUDA_ERROR : EXIT_EXCEPTION;
+}
+
+struct finding {
+    enum exit_kind kind;
+    enum exit_ground ground;
+};
+
+static struct finding by_signal(int32_t signal) {
+    if (signal == SIGNAL_TERM || signal == SIGNAL_INT || signal == SIGNAL_HANGUP)
+        return (struct finding){EXIT_NONE, GROUND_SILENCE};
+    return (struct finding){signal == SIGNAL_SEGV ? EXIT_SEGFAULT : EXIT_KILLED, GROUND_CODE};
+}
+
+static struct finding by_code(int32_t code) {
+    enum { BASE = 128 };
+    if (code > BASE && code < BASE + 65)
+        return by_signal(code - BASE);
+    return (struct finding){code > 0 ? EXIT_CODE : EXIT_NONE, GROUND_CODE};
+}
+
+static struct finding by_status(const struct exit_note *note) {
+    if (note->signal > 0)
+        return by_signal(note->signal);
+    return by_code(note->exit_code);
+}
+
+static struct finding of_container(const struct exit_note *note) {
+    if (slice_equal(note_reason(note), SLICE("OOMKilled")))
+        return (struct finding){EXIT_HOST_OOM, GROUND_KERNEL};
+    if (slice_equal(note_reason(note), SLICE("ContainerStatusUnknown")))
+        return (struct finding){EXIT_NONE, GROUND_SILENCE};
+    if (note->type_size > 0)
+        return (struct finding){exception_kind(note), GROUND_WORDS};
+    return by_status(note);
+}
+
+static struct finding of_task(const struct exit_note *note) {
+    if (slice_equal(note_reason(note), SLICE("Out Of Memory")))
+        return (struct finding){EXIT_HOST_OOM, GROUND_KERNEL};
+    return by_status(note);
+}
+
+// What a note says of an end that was the process's own; EXIT_NONE: nothing.
+static struct finding find_own(const struct exit_note *note) {
+    if (note_is(note, NOTE_VICTIM))
+        return (struct finding){EXIT_NONE, GROUND_SILENCE};
+    switch (note_kind(note)) {
+    case OBSERVATION_OOM_KILL:
+        return (struct finding){EXIT_HOST_OOM, GROUND_KERNEL};
+    case OBSERVATION_SEGFAULT:
+    case OBSERVATION_TRAP:
+        return (struct finding){EXIT_SEGFAULT,
+                                note_is(note, NOTE_TIMELESS) ? GROUND_WORDS : GROUND_KERNEL};
+    case OBSERVATION_CUDA_OOM:
+        return (struct finding){EXIT_CUDA_OOM, GROUND_WORDS};
+    case OBSERVATION_CUDA_ERROR:
+        return (struct finding){EXIT_CUDA_ERROR, GROUND_WORDS};
+    case OBSERVATION_WORKER_KILLED:
+        return (struct finding){EXIT_EXCEPTION, GROUND_WORDS};
+    case OBSERVATION_EXCEPTION:
+    case OBSERVATION_ERROR_FILE:
+    case OBSERVATION_NCCL_ERROR:
+        return (struct finding){exception_kind(note), GROUND_WORDS};
+    case OBSERVATION_LAUNCHER_SUMMARY:
+        return note->type_size > 0 ? (struct finding){exception_kind(note), GROUND_WORDS}
+                                   : by_status(note);
+    case OBSERVATION_ABORT:
+        return note->type_size > 0 ? (struct finding){EXIT_EXCEPTION, GROUND_WORDS}
+                                   : (struct finding){EXIT_KILLED, GROUND_CODE};
+    case OBSERVATION_KILLED:
+    case OBSERVATION_LAUNCHER_FAILED:
+        return by_status(note);
+    case OBSERVATION_SLURM_TASK_EXIT:
+        return of_task(note);
+    case OBSERVATION_CONTAINER_TERMINATED:
+        return of_container(note);
+    default:
+        return (struct finding){EXIT_NONE, GROUND_SILENCE};
+    }
+}
+
+// That a process ended, not only what went wrong in it.
+static bool tells_end(const struct exit_note *note) {
+    switch (note_kind(note)) {
+    case OBSERVATION_OOM_KILL:
+    case OBSERVATION_SEGFAULT:
+    case OBSERVATION_TRAP:
+    case OBSERVATION_ERROR_FILE:
+    case OBSERVATION_LAUNCHER_SUMMARY:
+    case OBSERVATION_LAUNCHER_FAILED:
+    case OBSERVATION_LAUNCHER_SIGNAL:
+    case OBSERVATION_KILLED:
+    case OBSERVATION_ABORT:
+    case OBSERVATION_SLURM_TASK_EXIT:
+    case OBSERVATION_CONTAINER_TERMINATED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// Whether the line says that a connection to another was lost, as against a wait that was too long.
+static bool tells_lost_peer(const struct exit_note *note) {
+    switch (note_kind(note)) {
+    case OBSERVATION_PEER_CLOSED:
+    case OBSERVATION_NCCL_PEER_CLOSED:
+    case OBSERVATION_NCCL_NET_ERROR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_better(struct finding found, const struct exit_note *note,
+                      const struct exit_process *process) {
+    if (process->kind == EXIT_NONE || found.ground != process->ground)
+        return process->kind == EXIT_NONE || found.ground > process->ground;
+    if ((found.kind == EXIT_EXCEPTION) != (process->kind == EXIT_EXCEPTION))
+        return process->kind == EXIT_EXCEPTION; // what is said more exactly
+    return note->text_size > process->reason->text_size;
+}
+
+// A time of whole seconds says that it ended within them, a launcher or a kernel that it had ended
+// by then: it may have taken long from the first word of it to the last.
+static void take_time(struct exit_process *process, const struct exit_note *note) {
+    uint64_t high = note->time_ns + note->slack_ns;
+    if (note_is(note, NOTE_TIMELESS) || !tells_end(note))
+        return;
+    uint64_t low = note->slack_ns > 0 ? note->time_ns : note->time_ns - POLL_NS;
+    if (process->high_ns == 0 || high < process->high_ns)
+        process->high_ns = high;
+    // A summary that knows no reason has but the launcher's time, in whole seconds.
+    bool is_copy = note_kind(note) == OBSERVATION_LAUNCHER_SUMMARY && note->type_size == 0;
+    if (!is_copy && (process->low_ns == 0 || low < process->low_ns))
+        process->low_ns = low;
+}
+
+// Whether the process said later, or said of its end, that it lost its peers: then what it raised
+// before was caught.
+static bool was_caught(const struct exit_process *process) {
+    const struct exit_note *reason = process->reason;
+    if (process->ground != GROUND_WORDS || note_kind(reason) == OBSERVATION_ERROR_FILE ||
+        note_kind(reason) == OBSERVATION_LAUNCHER_SUMMARY)
+        return false;
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        if (!note_is(note, NOTE_VICTIM) || note->type_size == 0)
+            continue;
+        if (note_kind(note) == OBSERVATION_ERROR_FILE ||
+            note_kind(note) == OBSERVATION_LAUNCHER_SUMMARY ||
+            (note->key.source == reason->key.source && note_position(note) > note_position(reason)))
+            return true;
+    }
+    return false;
+}
+
+static void weigh(struct exit_process *process) {
+    bool told_to_end = false, is_victim = false;
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        struct finding found = find_own(note);
+        process->ended = process->ended || tells_end(note);
+        if (note_kind(note) == OBSERVATION_LAUNCHER_SIGNAL)
+            told_to_end = true;
+        else if (note_is(note, NOTE_VICTIM))
+            is_victim = true;
+        process->lost_peer = process->lost_peer || tells_lost_peer(note);
+        if (found.kind != EXIT_NONE && is_better(found, note, process)) {
+            process->kind = found.kind;
+            process->ground = found.ground;
+            process->reason = note;
+        }
+        take_time(process, note);
+    }
+    if (process->low_ns == 0 && process->high_ns != 0)
+        process->low_ns = process->high_ns - SECOND_NS;
+    process->victim = is_victim || told_to_end;
+    // A code says nothing about somebody who lost a peer or was told to end; words do, but for
+    // those of an abort, which is how a collective library ends a process that lost its peers.
+    if (process->kind != EXIT_NONE && was_caught(process))
+        process->kind = EXIT_NONE;
+    bool is_abort = process->kind != EXIT_NONE && note_kind(process->reason) == OBSERVATION_ABORT;
+    if (process->victim && (process->ground < GROUND_KERNEL || (is_abort && is_victim)))
+        process->kind = EXIT_NONE;
+}
+
+void exits_weigh(struct exit_list *list) {
+    for (uint32_t i = 0; i < list->process_count; i++)
+        weigh(&list->processes[i]);
+}

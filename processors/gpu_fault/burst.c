@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Xids and lines of AMD's driver are one fault of one GPU, and what names it: of the gravest
+// the first. A lost GPU is graver than any error, since errors are how a driver notices the loss.
+// O(rows · log).
+#include "base/sort.h"
+#include "pipeline/model/observation.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/tables.h"
+#include "processors/gpu_fault/parts.h"
+
+enum { XID_CLEANUP = 45, XID_LINK = 74, XID_LOST = 79, XID_LINKS_FROM = 144, XID_LINKS_TO = 150 };
+
+// Those of NVLink are told of by fabric_link.
+static bool is_link(uint32_t code) {
+    return code == XID_LINK || (code >= XID_LINKS_FROM && code <= XID_LINKS_TO);
+}
+
+bool gpu_fault_wants(uint32_t code) {
+    return xid_find(code) != NULL && !is_link(code);
+}
+
+static bool is_grave(const struct xid_row *row, struct xid_judgement judgement) {
+    bool cause = row->class == XID_CLASS_HARDWARE || row->class == XID_CLASS_AMBIGUOUS;
+    // Errors of the memory are told of by hbm_ecc.
+    return cause && row->hbm_role != XID_HBM_ANCHOR && judgement.anchor != XID_ANCHOR_NO &&
+           judgement.severity >= SEVERITY_ERROR && judgement.action != NULL;
+}
+
+static struct fault_item item_of_xid(const struct gpu_fault *self, const struct xid_entry *xid,
+                                     struct arena *arena) {
+    const struct xid_row *row = xid_find(xid->code);
+    struct fault_item item = {.xid = xid,
+                              .node = xid->node,
+                              .address = xid->address,
+                              .time_ns = xid->time_ns,
+                              .judgement = xid_judge(xid->code, xid->fatal != 0),
+                              .uid = xid_entry_uid(xid, arena)};
+    if (is_grave(row, item.judgement))
+        item.kind = xid->code == XID_LOST ? FAULT_LOST : FAULT_ERROR;
+    else if (self->config.application &&
+             (row->class == XID_CLASS_APPLICATION || xid->code == XID_CLEANUP))
+        item.kind = FAULT_APPLICATION;
+    return item;
+}
+
+static struct fault_item item_of_amd(const struct amd_line *line, struct arena *arena) {
+    struct fault_item item = {.amd = line,
+                              .node = line->node,
+                              .address = line->address,
+                              .time_ns = line->time_ns,
+                              .uid = amd_line_uid(line, arena)};
+    bool broken = line->failed != 0 || line->kind == OBSERVATION_GPU_HARDWARE_ERROR;
+    // A reset that succeeded says nothing by itself: somebody may have asked for it.
+    if (broken || line->kind == OBSERVATION_GPU_HANG) {
+        item.kind = line->failed != 0 ? FAULT_LOST : FAULT_ERROR;
+        item.judgement =
+            (struct xid_judgement){broken ? SEVERITY_CRITICAL : SEVERITY_ERROR, XID_ANCHOR_YES,
+                                   line->failed != 0 ? "drain_node" : "reset_gpu"};
+    }
+    return item;
+}
+
+static int compare_gpus(const struct fault_item *a, const struct fault_item *b) {
+    int order = compare_strings(a->node, b->node);
+    return order != 0 ? order : COMPARE(a->address, b->address);
+}
+
+static int compare_items(const void *left, const void *right) {
+    const struct fault_item *a = left, *b = right;
+    int order = compare_gpus(a, b);
+    order = order != 0 ? order : COMPARE(a->time_ns, b->time_ns);
+    return order != 0 ? order : strcmp(a->uid, b->uid);
+}
+
+struct item_list {
+    struct fault_item *items; // by node, GPU, time
+    uint32_t count;
+};
+
+static struct item_list list_items(const struct gpu_fault *self, uint64_t now_ns,
+                                   struct arena *arena) {
+    const struct xid_entry *xid;
+    const struct amd_line *line;
+    uint32_t most = keyed_rows_count(&self->xids.rows) + keyed_rows_count(&self->amd.rows);
+    struct item_list list = {arena_take(arena, (most + 1) * sizeof *list.items), 0};
+    for (uint32_t at = 0; (xid = keyed_rows_next(&self->xids.rows, &at)) != NULL;)
+        if (xid->time_ns <= now_ns)
+            list.items[list.count++] = item_of_xid(self, xid, arena);
+    for (uint32_t at = 0; (line = keyed_rows_next(&self->amd.rows, &at)) != NULL;)
+        if (line->time_ns <= now_ns)
+            list.items[list.count++] = item_of_amd(line, arena);
+    sort_stable(list.items, list.count, sizeof *list.items, arena, compare_items);
+    return list;
+}
+
+static unsigned grade_of(const struct fault_item *item) {
+    // What only the metric tells of comes last: a line says when it was.
+    unsigned line = item->xid == NULL || item->xid->source != XID_FROM_GAUGE;
+    return (((unsigned)item->kind * 4 + (unsigned)item->judgement.anchor) * 4 +
+            (unsigned)item->judgement.severity) *
+               2 +
+           line;
+}
+
+static void add_item(struct fault_burst *burst, const struct fault_item *item) {
+    burst->count++;
+    if (item->kind == FAULT_NONE)
+        return;
+    if (burst->anchor == NULL)
+        burst->first_ns = item->time_ns;
+    if (burst->anchor == NULL || grade_of(item) > grade_of(burst->anchor))
+        burst->anchor = item;
+    burst->last_ns = item->time_ns;
+}
+
+// How many items of this GPU from here on lead to nothing: no fault comes soon enough.
+static uint32_t skip_context(const struct gpu_fault_config *config, const struct fault_item *items,
+                             uint32_t count) {
+    uint32_t fault = 0, first = 0;
+    while (fault < count && items[fault].kind == FAULT_NONE)
+        fault++;
+    if (fault == count)
+        return count;
+    while (items[fault].time_ns - items[first].time_ns > duration_ns(config->burst))
+        first++;
+    return first;
+}
+
+// The first burst of one GPU, which lies before the items that are left, and what is said shortly
+// before and after it. Returns how many items were looked at; `burst->count` 0: there is none.
+static uint32_t take_burst(const struct gpu_fault_config *config, const struct fault_item *items,
+                           uint32_t count, struct fault_burst *burst) {
+    uint32_t first = skip_context(config, items, count), at = first;
+    *burst = (struct fault_burst){.items = items + first};
+    while (at < count && (burst->anchor == NULL ||
+                          items[at].time_ns - burst->last_ns <= duration_ns(config->burst)))
+        add_item(burst, &items[at++]);
+    return at;
+}
+
+static int compare_bursts(const void *left, const void *right) {
+    const struct fault_burst *a = left, *b = right;
+    int order = COMPARE(a->first_ns, b->first_ns);
+    return order != 0 ? order : compare_gpus(a->anchor, b->anchor);
+}
+
+struct fault_bursts gpu_fault_find(const struct gpu_fault *self, uint64_t now_ns,
+                                   struct arena *arena) {
+    struct item_list list = list_items(self, now_ns, arena);
+    struct fault_bursts bursts = {arena_take(arena, (list.count + 1) * sizeof *bursts.items), 0};
+    struct fault_burst burst;
+    for (uint32_t at = 0, end = 0; at < list.count;) {
+        for (end = end > at ? end : at + 1;
+             end < list.count && compare_gpus(&list.items[at], &list.items[end]) == 0;)
+            end++;
+        at += take_burst(&self->config, list.items + at, end - at, &burst);
+        if (burst.count > 0)
+            bursts.items[bursts.count++] = burst;
+    }
+    sort_stable(bursts.items, bursts.count, sizeof *bursts.items, arena, compare_bursts);
+    return bursts;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says which GPU failed: "GPU G of node N failed: Xid 119 (no answer from the GPU system
+// processor)". The id hangs on the GPU and the time at which the fault began when it was first
+// found, so it stays when worse of it becomes known.
+#include "pipeline/model/observation.h"
+#include "processors/cluster/tables.h"
+#include "processors/cluster/verdict_builder.h"
+#include "processors/cluster/xid_text.h"
+#include "processors/gpu_fault/parts.h"
+
+#include <inttypes.h>
+
+static const char PATTERN[] = "gpu_fault";
+enum { CONFIDENCE_OF_ENDED = 5, XID_RECOVERY = 154 };
+
+static const char *const KINDS[] = {[FAULT_APPLICATION] = "application_xid",
+                                    [FAULT_ERROR] = "gpu_error",
+                                    [FAULT_LOST] = "gpu_lost"};
+
+// What to do, for each action of the table; the last row for all others.
+static const struct {
+    const char *action, *words;
+} ADVICE[] = {
+    {"drain_node",
+     "Cordon and drain {node} and reboot it; if {gpu} fails again, have the GPU, its "
+     "slot and its power checked."},
+    {"reset_gpu",
+     "Cordon {node} and reset {gpu} before anyone uses it again, then restart the "
+     "job; if it fails again, run field diagnostics."},
+    {"replace_hardware",
+     "Drain {node}, run field diagnostics on {gpu} and have it replaced if "
+     "they fail."},
+    {"check_link",
+     "Drain {node} and check the NVLink connections of {gpu}; reset all GPUs of the "
+     "node afterwards."},
+    {"contact_support",
+     "Cordon {node} and ask the support of the GPU's maker about {what} on "
+     "{gpu}, with the output of nvidia-bug-report.sh."},
+    {"fix_workload",
+     "Look for the error in the program; if it comes on {gpu} of {node} only, run "
+     "field diagnostics."},
+    {NULL, "Restart the job; watch {node} and move the job off it if {what} comes back on {gpu}."},
+};
+
+static const char *advice_for(const char *action) {
+    size_t at = 0;
+    while (ADVICE[at].action != NULL && strcmp(ADVICE[at].action, action) != 0)
+        at++;
+    return ADVICE[at].words;
+}
+
+// "Xid 79 (the driver cannot reach the GPU over PCIe)", "a hang".
+static const char *what_of(const struct fault_item *item, bool with_meaning, struct arena *arena) {
+    if (item->xid != NULL && with_meaning)
+        return arena_format(arena, "Xid %" PRIu32 " (%s)", item->xid->code,
+                            arena_text(arena, xid_meaning(item->xid->code)));
+    if (item->xid != NULL)
+        return arena_format(arena, "Xid %" PRIu32, item->xid->code);
+    if (item->amd->failed != 0)
+        return "a reset that did not succeed";
+    return item->amd->kind == OBSERVATION_GPU_HANG ? "a hang" : "uncorrectable hardware errors";
+}
+
+static const char *describe_amd(const struct amd_line *line, struct arena *arena) {
+    const char *code = line->code[0] == '\0' ? "" : arena_format(arena, " (%s)", line->code);
+    const char *gpu = pci_text(line->address, false, arena);
+    if (line->kind == OBSERVATION_GPU_HANG)
+        return arena_format(arena, "amdgpu %s: work on the GPU did not end in time%s", gpu, code);
+    if (line->kind == OBSERVATION_GPU_RESET)
+        return arena_format(arena, "amdgpu %s: the driver reset the GPU%s%s", gpu,
+                            line->failed != 0 ? ", which failed"
+                            : line->over != 0 ? ", which succeeded"
+                                              : "",
+                            code);
+    if (line->errors > 0)
+        return arena_format(arena, "amdgpu %s: %" PRId64 " uncorrectable hardware errors%s", gpu,
+                            line->errors, code);
+    return arena_format(arena, "amdgpu %s: uncorrectable hardware error%s", gpu, code);
+}
+
+static bool is_gauge(const struct fault_item *item) {
+    return item->xid != NULL && item->xid->source == XID_FROM_GAUGE;
+}
+
+static enum evidence_role role_of(const struct fault_burst *burst, const struct fault_item *item) {
+    if (is_gauge(item) && !is_gauge(burst->anchor))
+        return EVIDENCE_CONTEXT;
+    bool says = item->kind == burst->anchor->kind || item->kind >= FAULT_ERROR;
+    return says ? EVIDENCE_CAUSE : EVIDENCE_CONTEXT;
+}
+
+static void add_item(struct verdict_builder *builder, const struct fault_burst *burst,
+                     const struct fault_item *item) {
+    builder_evidence(builder, role_of(burst, item), item->time_ns, item->uid, "%s",
+                     item->xid != NULL ? xid_entry_description(item->xid, builder->arena)
+                                       : describe_amd(item->amd, builder->arena));
+}
+
+// What the driver asks for behind the fault, of several the last.
+static enum recovery recovery_of(const struct fault_burst *burst) {
+    enum recovery recovery = RECOVERY_UNKNOWN;
+    for (uint32_t i = 0; i < burst->count; i++) {
+        const struct xid_entry *xid = burst->items[i].xid;
+        if (xid != NULL && xid->code == XID_RECOVERY && xid->time_ns >= burst->first_ns &&
+            xid->recovery != RECOVERY_UNKNOWN)
+            recovery = (enum recovery)xid->recovery;
+    }
+    return recovery;
+}
+
+static void accuse(const struct gpu_fault *self, const struct told_fault *fault,
+                   const struct fault_burst *burst, struct verdict_builder *builder) {
+    const struct fault_item *anchor = burst->anchor;
+    const struct gpu_fault_config *config = &self->config;
+    struct arena *arena = builder->arena;
+    bool low = anchor->judgement.anchor == XID_ANCHOR_LOW, own = anchor->kind == FAULT_APPLICATION;
+    enum recovery recovery = own ? RECOVERY_UNKNOWN : recovery_of(burst);
+    string_id uuid = gpu_names_uuid(&self->names, fault->node, fault->address);
+    const char *action = own ? "fix_workload" : anchor->judgement.action;
+    const struct text_field fields[] = {
+        {"gpu_of_node", gpu_spoken_name(fault->node, uuid, fault->address, arena)},
+        {"gpu", gpu_spoken_name(STRING_NONE, uuid, fault->address, arena)},
+        {"node", node_spoken(fault->node, arena)},
+        {"what", what_of(anchor, false, arena)},
+        {"what_it_means", what_of(anchor, true, arena)},
+        {NULL, NULL},
+    };
+    builder_rate(builder, own ? SEVERITY_INFO : anchor->judgement.severity,
+                 (is_gauge(anchor) ? config->gauge_confidence : config->confidence) -
+                     (low || own ? config->low_penalty : 0),
+                 action_graver(action, recovery_action(recovery)));
+    const char *advice =
+        arena_format(arena, "%s%s%s%s", advice_for(builder->verdict.action),
+                     recovery == RECOVERY_REBOOT ? " The driver itself asks for a reboot (Xid 154)."
+                     : recovery == RECOVERY_RESET ? " The driver itself asks for a reset (Xid 154)."
+                                                  : "",
+                     low ? " Check the program as well: it can cause this." : "",
+                     is_gauge(anchor) ? " Let culprit read the kernel log to be surer." : "");
+    builder_texts(builder,
+                  own ? "A program failed on {gpu_of_node}: {what_it_means}"
+                  : anchor->kind == FAULT_LOST ? "{gpu_of_node} was lost: {what_it_means}"
+                                               : "{gpu_of_node} failed: {what_it_means}",
+                  advice, fields);
+    if (anchor->xid != NULL)
+        builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, anchor->xid->code);
+    if (anchor->xid != NULL && anchor->xid->pid >= 0)
+        builder_attribute_format(builder, "process.pid", "%" PRId64, anchor->xid->pid);
+}
+
+static void hand_over(const struct told_fault *fault, const char *gpu,
+                      struct verdict_builder *builder) {
+    const struct text_field fields[] = {{"gpu", gpu}, {"id", fault->told_by}, {NULL, NULL}};
+    builder_rate(builder, SEVERITY_INFO, CONFIDENCE_OF_ENDED, "monitor");
+    builder_texts(builder, "{gpu}: what happened is told by another verdict",
+                  "See the verdict {id}.", fields);
+}
+
+void gpu_fault_verdict(const struct gpu_fault *self, const struct told_fault *fault,
+                       const struct fault_burst *burst, struct verdict_builder *builder) {
+    struct arena *arena = builder->arena;
+    string_id uuid = gpu_names_uuid(&self->names, fault->node, fault->address);
+    builder_begin(builder, arena, PATTERN, KINDS[burst->anchor->kind]);
+    if (fault->told_by[0] == '\0')
+        accuse(self, fault, burst, builder);
+    else
+        hand_over(fault, gpu_spoken_name(fault->node, uuid, fault->address, arena), builder);
+    builder->verdict.partial =
+        fault->node == STRING_NONE || fault->told_by[0] != '\0' || is_gauge(burst->anchor);
+    builder_gpu(builder, fault->node, uuid, fault->address,
+                burst->anchor->kind == FAULT_APPLICATION ? ROLE_VICTIM : ROLE_SUSPECT);
+    // What names it first, so that a flood does not push it out; the order is made afterwards.
+    add_item(builder, burst, burst->anchor);
+    for (uint32_t i = 0; i < burst->count; i++)
+        add_item(builder, burst, &burst->items[i]);
+    const char *name = gpu_entity_name(fault->node, STRING_NONE, fault->address, arena);
+    builder_finish(builder,
+                   (struct slice[]){slice_of(name),
+                                    slice_of(arena_format(arena, "%" PRIu64, fault->anchor_ns))},
+                   2);
+    // A sample tells of what happened at some time after the one before.
+    uint64_t since_ns = is_gauge(burst->anchor) ? burst->anchor->xid->since_ns : UINT64_MAX;
+    if (since_ns < builder->verdict.start_ns)
+        builder->verdict.start_ns = since_ns;
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block is over with the first line that cannot belong to it; while a traceback misses its last
+// line, other lines in between are somebody else's and are passed. Which lines a logger printed
+// shows in the line before. O(line), O(block) at its end.
+#include "receivers/decode/app_log/exception.h"
+
+#include "base/text/cut.h"
+#include "pipeline/model/event.h"
+#include "receivers/decode/app_log/cuda.h"
+#include "receivers/decode/app_log/killed.h"
+
+#include <assert.h>
+
+enum { MESSAGE_MAX = 512, BLANKS_MAX = 3 };
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static bool contains_any(struct slice text, const struct slice *words, size_t count) {
+    struct slice behind;
+    for (size_t i = 0; i < count; i++)
+        if (text_find(text, words[i], &behind))
+            return true;
+    return false;
+}
+
+static bool begins_any(struct slice text, const struct slice *words, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (text_begins(text, words[i]))
+            return true;
+    return false;
+}
+
+// -- whose fault --------------------------------------------------------------------------------
+
+static struct slice last_part(struct slice name) {
+    const char *dot = memrchr(name.data, '.', name.size);
+    return dot == NULL ? name : text_from(name, (size_t)(dot - name.data) + 1);
+}
+
+// The end of another process is what it tells of.
+static bool follows_from_another(struct slice type, struct slice message) {
+    static const struct slice types[] = {
+        {"DistNetworkError", 16},          {"DistStoreError", 14},
+        {"RendezvousConnectionError", 25}, {"RendezvousTimeoutError", 22},
+        {"RendezvousClosedError", 21},     {"SignalException", 15},
+        {"KeyboardInterrupt", 17},
+    };
+    static const struct slice words[] = {
+        {"Connection closed by", 20},
+        {"Connection reset by peer", 24},
+        {"pair closure", 12},
+        {"remote process exited", 21},
+        {"ncclRemoteError", 15},
+        {"connectFullMesh failed", 22},
+        {"Connection was likely closed", 28},
+        {"successfully reached monitoredBarrier", 37},
+        {"failed to pass monitoredBarrier", 31},
+        {"operation to complete", 21},
+        {"Watchdog caught collective operation timeout", 44},
+    };
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (slice_equal(type, types[i]))
+            return true;
+    return contains_any(message, words, COUNT(words));
+}
+
+// "[Errno 104] …": the network's, which may be the other end's fault.
+static bool is_network_errno(struct slice message) {
+    static const uint8_t numbers[] = {32, 101, 103, 104, 107, 110, 111, 112, 113};
+    uint64_t number;
+    if (!text_skip(&message, SLICE("[Errno ")) || !text_take_number(&message, 1, 4, &number))
+        return false;
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        if (numbers[i] == number)
+            return true;
+    return false;
+}
+
+// Words of what goes on between processes: nothing can be concluded.
+static bool is_doubtful(struct slice type, struct slice message) {
+    static const struct slice words[] = {
+        {"NCCL", 4},      {"nccl", 4},     {"loo", 3},    {"c10d", 4},        {"tore", 4},
+        {"endezvous", 9}, {"imed out", 8}, {"imeout", 6}, {"peer", 4},        {"remote", 6},
+        {"onnect", 6},    {"ocket", 5},    {"arrier", 6}, {"roken pipe", 10},
+    };
+    static const struct slice names[] = {
+        {"onnect", 6}, {"imeout", 6},      {"Dist", 4},        {"Pipe", 4},      {"EOFError", 8},
+        {"Ray", 3},    {"Rendezvous", 10}, {"SystemExit", 10}, {"Interrupt", 9},
+    };
+    return is_network_errno(message) || contains_any(type, names, COUNT(names)) ||
+           contains_any(message, words, COUNT(words));
+}
+
+// -- facts ----------------------------------------------------------------------------------------
+
+static struct slice bounded(struct slice text) {
+    text = text_until(text, '\n');
+    if (text.size <= MESSAGE_MAX)
+        return text;
+    text.size = MESSAGE_MAX;
+    // Not inside a character.
+    for (unsigned i = 0; i < 3 && (text.data[text.size] & 0xc0) == 0x80; i++)
+        text.size--;
+    return text;
+}
+
+// "Process 991 got signal: 15".
+static void set_signal(struct slice message, struct reading *reading) {
+    uint64_t pid, number;
+    struct slice rest;
+    if (!text_skip(&message, SLICE("Process ")) || !text_take_number(&message, 1, 10, &pid) ||
+        !text_skip(&message, SLICE(" got signal: ")))
+        return;
+    reading_number(reading, FACT_PID, (int64_t)pid);
+    rest = message;
+    if (text_take_number(&rest, 1, 2, &number) && text_trim(rest).size == 0)
+        reading_number(reading, FACT_SIGNAL, (int64_t)number);
+}
+
+// What the process was told, or told itself.
+static bool set_told(struct slice type, struct slice message, struct reading *reading) {
+    uint64_t code;
+    if (slice_equal(type, SLICE("SignalException"))) {
+        set_signal(message, reading);
+    } else if (slice_equal(type, SLICE("KeyboardInterrupt"))) {
+        reading_number(reading, FACT_SIGNAL, 2);
+    } else if (slice_equal(type, SLICE("SystemExit")) && text_number(message, 3, &code)) {
+        reading_number(reading, FACT_EXIT_CODE, (int64_t)code);
+        if (code != 143 && code != 130)
+            return false;
+    } else {
+        return false;
+    }
+    reading_yes_no(reading, FACT_VICTIM, true);
+    return true;
+}
+
+void exception_message(struct slice message, struct reading *reading) {
+    message = bounded(message);
+    if (message.size > 0)
+        reading_text(reading, FACT_MESSAGE, message);
+}
+
+void exception_facts(const struct raised *raised, struct reading *reading) {
+    struct slice type = last_part(raised->type), message = raised->message;
+    reading_text(reading, FACT_EXCEPTION, raised->type);
+    exception_message(message, reading);
+    if (!raised->cut && set_told(type, message, reading))
+        return;
+    if (follows_from_another(type, message))
+        reading_yes_no(reading, FACT_VICTIM, true);
+    else if (!raised->cut && !is_doubtful(type, message))
+        reading_yes_no(reading, FACT_VICTIM, false);
+}
+
+void exception_last(const struct traceback *traceback, struct reading *reading) {
+    if (traceback->count < 2 || traceback->unfinished)
+        return;
+    struct slice message = bounded(traceback->last.message);
+    reading_text(reading, FACT_LAST_EXCEPTION, traceback->last.type);
+    if (message.size > 0)
+        reading_text(reading, FACT_LAST_MESSAGE, message);
+}
+
+// Others know the exceptions that a lost peer raises.
+static bool ask_others(const struct raised *reason, bool cut, const struct frame *frame,
+                       struct reading *reading) {
+    struct arena *arena = reading->arena;
+    struct slice line = text_until(reason->text, '\n');
+    for (size_t i = 0; REASON_READERS[i] != NULL; i++) {
+        *reading = (struct reading){.arena = arena, .rank = RANK_NONE};
+        enum read_result result = REASON_READERS[i]->read(frame, line, reading);
+        if (result == READ_BEGIN) {
+            assert(reading->block != NULL);
+            result = reading->block->finish(reason->text, cut, frame, reading);
+        }
+        reading->rest = (struct slice){NULL, 0};
+        if (result == READ_EVENT)
+            return true;
+    }
+    *reading = (struct reading){.arena = arena, .rank = RANK_NONE};
+    return false;
+}
+
+static void read_reason(const struct traceback *traceback, bool cut, const struct frame *frame,
+                        struct reading *reading) {
+    const struct raised *reason = &traceback->reason;
+    if (reason->type.data == NULL) {
+        reading_begin(reading, OBSERVATION_EXCEPTION);
+        return;
+    }
+    if (cuda_read(reason->message, reading) || killed_child_read(reason->message, reading)) {
+        reading_text(reading, FACT_EXCEPTION, reason->type);
+        exception_message(reason->message, reading);
+    } else if (ask_others(reason, cut, frame, reading)) {
+        if (reading->kind == EVENT_OBSERVATION)
+            reading_text(reading, FACT_EXCEPTION, reason->type);
+    } else {
+        struct raised told = *reason;
+        told.cut = frame->truncated;
+        reading_begin(reading, OBSERVATION_EXCEPTION);
+        exception_facts(&told, reading);
+    }
+}
+
+// -- what a logger printed ------------------------------------------------------------------------
+
+static bool is_letter(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+// A level that loggers write, as a word of its own.
+static bool has_level(struct slice text) {
+    static const struct slice levels[] = {
+        {"ERROR", 5}, {"WARNING", 7}, {"CRITICAL", 8}, {"WARN", 4}};
+    for (size_t i = 0; i < COUNT(levels); i++) {
+        struct slice behind;
+        if (!text_find(text, levels[i], &behind))
+            continue;
+        const char *at = behind.data - levels[i].size;
+        bool begins = at == text.data || !is_letter(at[-1]);
+        if (begins && (behind.size == 0 || !is_letter(behind.data[0])))
+            return true;
+    }
+    return false;
+}
+
+// The launcher's own lines, and those of a lost child, come in front of what ends a process.
+static bool is_logged(struct slice before) {
+    static const struct slice others[] = {
+        {"torch.distributed.elastic", 25}, {"NCCL", 4}, {"encountered in worker", 21}};
+    return before.size > 0 && has_level(before) && !contains_any(before, others, COUNT(others));
+}
+
+// Lines in front of a traceback after which the process goes on.
+static bool is_harmless_head(struct slice line) {
+    static const struct slice heads[] = {
+        {"Exception ignored in", 20},     {"Exception ignored while", 23},
+        {"Error in atexit", 15},          {"Exception in thread ", 20},
+        {"--- Logging error ---", 21},    {"Exception in callback ", 22},
+        {"Task exception was never", 24},
+    };
+    return begins_any(line, heads, COUNT(heads));
+}
+
+// False: it did not end the process by itself, as far as its text tells.
+static bool may_be_fatal(struct slice first, const struct traceback *traceback,
+                         const struct frame *frame) {
+    struct traceback_place place;
+    struct slice behind;
+    if (is_harmless_head(first))
+        return false;
+    if (traceback_line(first, false) != TRACEBACK_HEAD)
+        return true;
+    if (is_logged(frame->before) || has_level(text_until(first, '(')))
+        return false;
+    return !traceback_place(traceback->reason.place, &place) ||
+           !text_find(place.file, SLICE("resource_tracker.py"), &behind);
+}
+
+// -- the readers ----------------------------------------------------------------------------------
+
+static enum read_result finish(struct slice text, bool cut, const struct frame *frame,
+                               struct reading *reading) {
+    struct traceback traceback;
+    struct slice first = text_until(text, '\n');
+    traceback_read(text, &traceback);
+    bool whole = traceback.count > 0;
+    if (!whole && (is_harmless_head(first) || traceback_line(first, false) != TRACEBACK_HEAD))
+        return READ_OTHER;
+    // The launcher's wrapper: its summary follows.
+    if (whole && traceback.only_wrapped &&
+        slice_equal(last_part(traceback.reason.type), SLICE("ChildFailedError")))
+        return READ_OTHER;
+    read_reason(&traceback, cut, frame, reading);
+    if (reading->kind == EVENT_OBSERVATION) {
+        exception_last(&traceback, reading);
+        if (!may_be_fatal(first, &traceback, frame))
+            reading_yes_no(reading, FACT_FATAL, false);
+        bool open = traceback.unfinished || (cut && traceback.only_wrapped);
+        if (open || !whole || frame->truncated)
+            reading_yes_no(reading, FACT_TRUNCATED, true);
+        struct slice place = traceback_place_text(traceback.reason.place, reading->arena);
+        if (place.data != NULL && !traceback.mixed)
+            reading_text(reading, FACT_FRAME, place);
+    }
+    if (traceback.mixed) {
+        reading->rank = RANK_NONE;
+        reading->no_rank = true;
+    }
+    return READ_EVENT;
+}
+
+// The last line that was taken and is not blank; empty after BLANKS_MAX blank ones.
+static struct slice last_line(struct slice so_far, uint32_t *blanks) {
+    for (*blanks = 0; *blanks <= BLANKS_MAX; ++*blanks) {
+        const char *newline = so_far.size == 0 ? NULL : memrchr(so_far.data, '\n', so_far.size);
+        size_t from = newline == NULL ? 0 : (size_t)(newline - so_far.data) + 1;
+        struct slice line = text_from(so_far, from);
+        if (text_trim(line).size > 0 || newline == NULL)
+            return line;
+        so_far.size = from - 1;
+    }
+    return (struct slice){so_far.data, 0};
+}
+
+// An exception was told: what may follow is the rest of its message, or one more of the chain.
+static enum block_step more_behind(struct slice last, uint32_t blanks, const struct frame *frame,
+                                   struct slice message) {
+    struct slice behind;
+    // Of a line that breaks off it cannot be told.
+    if (frame->truncated || (text_begins(last, SLICE("Last error:")) && blanks == 0))
+        return BLOCK_TAKE;
+    switch (traceback_line(message, false)) {
+    case TRACEBACK_BLANK:
+        return blanks < BLANKS_MAX ? BLOCK_TAKE : BLOCK_OVER;
+    case TRACEBACK_LINK:
+    case TRACEBACK_TAIL:
+        return BLOCK_TAKE;
+    case TRACEBACK_HEAD:
+        return text_begins(message, SLICE("Original ")) || text_begins(message, SLICE(" "))
+                   ? BLOCK_TAKE
+                   : BLOCK_OVER;
+    case TRACEBACK_FRAME:
+        // Of a group of exceptions, between two of them.
+        text_skip_blanks(&message);
+        return text_begins(message, SLICE("+-")) || text_begins(message, SLICE("|")) ? BLOCK_TAKE
+                                                                                     : BLOCK_OVER;
+    case TRACEBACK_FINAL:
+        // Of a group, behind its bar; else another exception.
+        return message.data[0] == ' ' && text_find(message, SLICE("| "), &behind) ? BLOCK_TAKE
+                                                                                  : BLOCK_OVER;
+    case TRACEBACK_OTHER:
+        break;
+    }
+    return BLOCK_OVER;
+}
+
+static enum block_step more_of_traceback(struct slice so_far, uint32_t count,
+                                         const struct frame *frame, struct slice message) {
+    uint32_t blanks;
+    struct slice last = last_line(so_far, &blanks);
+    if (last.size == 0)
+        return BLOCK_OVER;
+    enum traceback_line kind = traceback_line(last, true);
+    if (kind == TRACEBACK_FINAL || kind == TRACEBACK_TAIL)
+        return more_behind(last, blanks, frame, message);
+    enum traceback_line next = traceback_line(message, true);
+    if (kind == TRACEBACK_OTHER && count == 1)
+        return next == TRACEBACK_HEAD || text_begins(message, SLICE("future: ")) ? BLOCK_TAKE
+                                                                                 : BLOCK_OVER;
+    if (kind == TRACEBACK_OTHER && next != TRACEBACK_HEAD)
+        return more_behind(last, blanks, frame, message);
+    if (next == TRACEBACK_BLANK)
+        return blanks < BLANKS_MAX ? BLOCK_TAKE : BLOCK_PASS;
+    return next == TRACEBACK_OTHER || next == TRACEBACK_TAIL ? BLOCK_PASS : BLOCK_TAKE;
+}
+
+// Alone on the line, or behind the level of a logger.
+static bool begins_traceback(struct slice message) {
+    struct slice behind;
+    if (!text_find(message, SLICE("Traceback (most"), &behind) ||
+        traceback_line(message, false) != TRACEBACK_HEAD)
+        return false;
+    struct slice front = {message.data, (size_t)(behind.data - message.data) - 15};
+    text_skip_blanks(&message);
+    return text_begins(message, SLICE("Traceback")) || text_begins(message, SLICE("+ Exc")) ||
+           has_level(front);
+}
+
+static enum read_result read_head(const struct frame *frame, struct slice message,
+                                  struct reading *reading) {
+    (void)frame;
+    (void)reading;
+    if (message.size == 0)
+        return READ_NOT;
+    bool harmless = memchr("E-T", message.data[0], 3) != NULL && is_harmless_head(message);
+    return harmless || begins_traceback(message) ? READ_BEGIN : READ_NOT;
+}
+
+static enum read_result read_line(const struct frame *frame, struct slice message,
+                                  struct reading *reading) {
+    struct raised raised;
+    if (!traceback_raised(message, false, &raised))
+        return READ_NOT;
+    // A name alone is one only where nothing else has it.
+    bool interrupt = slice_equal(raised.type, SLICE("KeyboardInterrupt"));
+    if (raised.message.size == 0 && !interrupt &&
+        memchr(raised.type.data, '.', raised.type.size) == NULL)
+        return READ_NOT;
+    if (cuda_runs_on(raised.message))
+        return READ_BEGIN;
+    return finish(raised.text, false, frame, reading);
+}
+
+static enum block_step more_of_line(struct slice so_far, uint32_t count, const struct frame *frame,
+                                    struct slice message) {
+    (void)so_far;
+    (void)count;
+    (void)frame;
+    return traceback_line(message, false) == TRACEBACK_TAIL ? BLOCK_TAKE : BLOCK_OVER;
+}
+
+const struct line_reader READER_TRACEBACK = {
+    .name = "traceback", .read = read_head, .more = more_of_traceback, .finish = finish};
+
+const struct line_reader READER_EXCEPTION = {
+    .name = "exception", .read = read_line, .more = more_of_line, .finish = finish};

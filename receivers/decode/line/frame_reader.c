@@ -1,0 +1,715 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peels what transports put in front of a message, and holds lines that are parts.
+//
+// Each prefix takes time in its own size, and at most PEELS_MAX are taken off a line; what looks
+// further (colours, the last "kernel:", a rank behind a progress bar) does so once a line. So a
+// line costs O(line), whatever is in it.
+#include "receivers/decode/line/frame_reader.h"
+
+#include "base/memory.h"
+#include "base/text/cut.h"
+#include "receivers/decode/json/fault.h"
+#include "receivers/decode/line/journal.h"
+#include "receivers/decode/line/place.h"
+#include "receivers/decode/line/transport.h"
+#include "receivers/decode/line/writer.h"
+
+#include <assert.h>
+
+enum {
+    PEELS_MAX = 16,
+    OBJECTS_MAX = 2,          // JSON objects one in another
+    STREAMS = 3,              // not said, stdout, stderr
+    PARTS_MAX = 16 << 20,     // bytes of parts that are held, of all streams
+    RECORD_LINES_MAX = 64,    // lines of one record that are frames of their own
+    KMSG_HELD_MAX = 64 << 10, // a record of /dev/kmsg has less than 8 KiB
+    LABEL_LINES = 4,          // so many numbers that only count lines are no labels
+};
+
+struct bytes {
+    char *data;
+    size_t size, capacity;
+};
+
+// A line whose end has not come.
+struct parts {
+    struct bytes text;
+    struct frame frame; // of the first part; its texts are those of the log's name
+    struct peel peel;
+    uint32_t lines;
+    bool cut; // there was no room for all of it
+};
+
+struct labels {
+    int64_t last;
+    uint32_t ascending; // numbers that were one more than the one before
+    uint32_t again;     // numbers that were not more
+    bool beyond;        // some were no ranks
+};
+
+// What frame_next gives, in this order.
+struct ready {
+    enum { READY_NOTHING, READY_TEXT, READY_RECORD } what;
+    struct frame frame;
+    struct peel peel; // of READY_TEXT
+    struct slice text;
+    struct journal_record record;
+};
+
+struct frame_reader {
+    enum frame_form form;
+    struct line_clock clock;
+    uint32_t world_size;
+    char *path;
+    struct frame place; // what the log's name says
+    bool begun;
+    bool finishing;
+    bool next_cut, line_cut; // the next line, the one at hand breaks off
+    const char *encoding;    // NULL: one that can be read
+    struct labels labels;
+    struct journal_export *journal; // NULL until one begins
+    struct dmesg_json *dmesg;
+    struct parts parts[STREAMS];
+    // A record of /dev/kmsg, until another line than one of its own comes.
+    struct bytes kmsg;
+    uint64_t kmsg_position;
+    uint32_t kmsg_lines;
+    bool kmsg_cut;
+    struct ready ready;
+    // Further lines of the message that was given last.
+    struct slice more;
+    struct frame more_frame;
+    uint32_t more_count;
+    // The line that ended what was held.
+    bool has_after;
+    struct slice after;
+    uint64_t after_position;
+};
+
+// -- memory ---------------------------------------------------------------------------------------
+
+static void append(struct bytes *bytes, struct slice text) {
+    if (bytes->size + text.size > bytes->capacity) {
+        size_t capacity = bytes->capacity == 0 ? 256 : bytes->capacity;
+        while (capacity < bytes->size + text.size)
+            capacity *= 2;
+        bytes->data = memory_resize(bytes->data, capacity);
+        bytes->capacity = capacity;
+    }
+    if (text.size > 0)
+        memcpy(bytes->data + bytes->size, text.data, text.size);
+    bytes->size += text.size;
+}
+
+static struct slice bytes_slice(const struct bytes *bytes) {
+    return (struct slice){bytes->data, bytes->size};
+}
+
+struct frame_reader *frame_reader_make(const struct decoder_input *input, enum frame_form form) {
+    struct frame_reader *reader = memory_zero(1, sizeof *reader);
+    reader->form = form;
+    reader->world_size = input->world_size;
+    reader->labels.last = -1;
+    reader->clock = (struct line_clock){
+        .zone = input->zone, .observed_ns = input->observed_ns, .boot_ns = input->boot_ns};
+    reader->clock.is_file = input->is_file;
+    reader->clock.boots_ahead = transport_boots_in(input->tail);
+    if (input->boot_ns == 0 && input->tail.size > 0)
+        reader->clock.boot_ns = transport_boot_of(input->tail, input->observed_ns);
+    frame_clear(&reader->place, (struct slice){NULL, 0}, 0);
+    reader->place.zone = input->zone;
+    reader->place.observed_ns = input->observed_ns;
+    if (input->path.size > 0) {
+        reader->path = memory_copy_text(input->path.data, input->path.size);
+        place_read((struct slice){reader->path, input->path.size}, input->world_size,
+                   &reader->place);
+    }
+    return reader;
+}
+
+void frame_reader_free(struct frame_reader *reader) {
+    if (reader == NULL)
+        return;
+    for (int i = 0; i < STREAMS; i++)
+        memory_give(reader->parts[i].text.data);
+    memory_give(reader->kmsg.data);
+    memory_give(reader->journal);
+    memory_give(reader->dmesg);
+    memory_give(reader->path);
+    memory_give(reader);
+}
+
+// -- cleaning -------------------------------------------------------------------------------------
+
+// Behind an escape sequence: "ESC [ … letter", "ESC ] … BEL", or the escape alone.
+static size_t escape_end(struct slice text, size_t at) {
+    size_t end = at + 1;
+    if (end < text.size && text.data[end] == '[') {
+        end++;
+        while (end < text.size && text.data[end] >= 0x20 && text.data[end] < 0x40)
+            end++;
+        return end < text.size && text.data[end] >= 0x40 ? end + 1 : end;
+    }
+    if (end < text.size && text.data[end] == ']') {
+        enum { TITLE_MAX = 256 };
+        size_t limit = text.size - end < TITLE_MAX ? text.size : end + TITLE_MAX;
+        for (size_t i = end; i < limit && text.data[i] != '\x1b'; i++)
+            if (text.data[i] == '\a')
+                return i + 1;
+    }
+    return end;
+}
+
+// Without terminal colours.
+static struct slice strip_colours(struct slice text, struct arena *arena) {
+    if (text.size == 0 || memchr(text.data, '\x1b', text.size) == NULL)
+        return text;
+    char *out = arena_take(arena, text.size);
+    size_t size = 0;
+    for (size_t at = 0; at < text.size;) {
+        if (text.data[at] == '\x1b')
+            at = escape_end(text, at);
+        else
+            out[size++] = text.data[at++];
+    }
+    return (struct slice){out, size};
+}
+
+// A machine that lost its power leaves runs of zeros.
+static void strip_zeros(struct slice *text) {
+    size_t size = 0;
+    while (size < text->size && text->data[size] == '\0')
+        size++;
+    text_take(text, size);
+}
+
+static struct slice clean(struct slice text, struct arena *arena) {
+    while (text.size > 0 && (text.data[text.size - 1] == '\r' || text.data[text.size - 1] == '\n'))
+        text.size--;
+    text_skip(&text, SLICE("\xef\xbb\xbf"));
+    return strip_colours(text, arena);
+}
+
+// Of what overwrites itself on a terminal: the last that is more than blanks.
+static struct slice last_written(struct slice text) {
+    while (text.size > 0) {
+        const char *at = memrchr(text.data, '\r', text.size);
+        if (at == NULL)
+            return text;
+        struct slice written = text_from(text, (size_t)(at - text.data) + 1);
+        struct slice shown = written;
+        text_skip_blanks(&shown);
+        if (shown.size > 0)
+            return written;
+        text.size = (size_t)(at - text.data);
+    }
+    return text;
+}
+
+// -- labels ---------------------------------------------------------------------------------------
+
+static uint32_t digits_of(uint32_t number) {
+    uint32_t digits = 1;
+    for (; number >= 10; number /= 10)
+        digits++;
+    return digits;
+}
+
+// What "12: " in front of the text means. Numbers that only count up are those of lines that
+// somebody pasted; where the number of ranks is not known they must have come again, in any order.
+static void read_labels(struct frame_reader *reader, struct peel *peel, struct slice text) {
+    struct labels *labels = &reader->labels;
+    uint32_t number, width;
+    peel->labels = LABEL_NONE;
+    if (peel->writer || !writer_take_label(&text, &number, &width))
+        return;
+    bool next = labels->last >= 0 && (int64_t)number == labels->last + 1;
+    labels->again += labels->last >= 0 && (int64_t)number <= labels->last;
+    labels->ascending += next;
+    labels->last = number;
+    bool counts = labels->again == 0 && labels->ascending >= LABEL_LINES;
+    if (reader->world_size == 0) {
+        peel->labels = labels->again >= 2 ? LABEL_TASK : LABEL_NONE;
+        return;
+    }
+    labels->beyond = labels->beyond || number >= reader->world_size;
+    bool padded = width == digits_of(reader->world_size - 1) || width == digits_of(number);
+    if (!labels->beyond && padded && !counts)
+        peel->labels = LABEL_RANK;
+}
+
+// -- peeling --------------------------------------------------------------------------------------
+
+static void begin_peel(struct frame_reader *reader, struct peel *peel, struct frame *frame,
+                       struct slice text) {
+    *peel = (struct peel){.clock = &reader->clock,
+                          .form = reader->form,
+                          .frame = frame,
+                          .text = text,
+                          .key = HASH_START,
+                          .around = HASH_START};
+}
+
+// Takes one prefix, and the blanks before it.
+static bool peel_one(struct frame_reader *reader, struct peel *peel) {
+    struct slice whole = peel->text;
+    strip_zeros(&peel->text);
+    struct slice text = peel->text;
+    text_skip_blanks(&peel->text);
+    if (peel->text.size > 0) {
+        if (text_is_digit(peel->text.data[0]))
+            read_labels(reader, peel, text);
+        if (transport_peel(peel) || writer_peel(peel))
+            return true;
+    }
+    peel->text = text;
+    return text.size < whole.size;
+}
+
+static void set_record(const struct journal_record *record, struct peel *peel,
+                       struct arena *arena) {
+    struct frame *frame = peel->frame;
+    if (record->host.data != NULL)
+        frame->host = record->host;
+    if (record->program.data != NULL)
+        frame->program = record->program;
+    if (record->origin != ORIGIN_UNKNOWN)
+        frame->origin = record->origin;
+    peel->kernel = record->origin == ORIGIN_KERNEL;
+    if (record->has_boot) {
+        peel->has_uptime = true;
+        frame->boot_us = record->boot_us;
+        if (peel->tells < TELLS_BOOT)
+            peel->tells = TELLS_BOOT;
+    }
+    if (record->time_ns != 0 && peel->tells < TELLS_TIME) {
+        frame->time_ns = record->time_ns;
+        peel->tells = TELLS_TIME;
+    } else if (record->origin == ORIGIN_KERNEL && peel->tells == TELLS_NOTHING) {
+        peel->tells = TELLS_NO_DATE;
+    }
+    frame->truncated = frame->truncated || record->cut;
+    if (record->is_container) {
+        bool error = slice_equal(record->stream, SLICE("stderr"));
+        bool whole =
+            record->message.size > 0 && record->message.data[record->message.size - 1] == '\n';
+        peel->part = whole ? PART_WHOLE : PART_MORE;
+        peel->stream = error ? 2 : 1;
+        peel_named(peel, record->stream, "stream");
+    }
+    peel->text = clean(record->message, arena);
+}
+
+// An object in front: of the journal or of Docker.
+static enum frame_step peel_json(struct peel *peel, struct arena *arena,
+                                 struct decode_fault *fault) {
+    struct journal_record record;
+    if (peel->text.size == 0 || peel->text.data[0] != '{' || !journal_is_json(peel->text))
+        return FRAME_END;
+    enum decode_category category = journal_json_read(peel->text, arena, &record, fault);
+    if (category == DECODE_NOTHING)
+        return FRAME_END;
+    if (category != DECODE_OK)
+        return FRAME_REFUSED;
+    if (record.message.data == NULL) // journalctl leaves long ones out
+        return FRAME_NOTHING;
+    set_record(&record, peel, arena);
+    return FRAME_LINE;
+}
+
+static size_t parts_held(const struct frame_reader *reader) {
+    size_t size = 0;
+    for (int i = 0; i < STREAMS; i++)
+        size += reader->parts[i].text.size;
+    return size;
+}
+
+// What is held of a stream becomes the next frame.
+static void release_parts(struct frame_reader *reader, struct parts *parts, struct arena *arena) {
+    struct ready *ready = &reader->ready;
+    assert(ready->what == READY_NOTHING && parts->lines > 0);
+    ready->what = READY_TEXT;
+    ready->frame = parts->frame;
+    ready->peel = parts->peel;
+    ready->text = arena_copy(arena, bytes_slice(&parts->text));
+    ready->frame.lines = parts->lines;
+    ready->frame.truncated = ready->frame.truncated || parts->cut;
+    ready->frame.raw = ready->text;
+    parts->lines = 0;
+    parts->text.size = 0;
+    parts->cut = false;
+}
+
+// A line of a container: parts of the same stream are joined.
+static enum frame_step join_parts(struct frame_reader *reader, struct peel *peel,
+                                  struct arena *arena) {
+    assert(peel->stream < STREAMS);
+    struct parts *parts = &reader->parts[peel->stream];
+    if (parts->lines == 0 && peel->part == PART_WHOLE)
+        return FRAME_LINE;
+    if (parts->lines++ == 0) {
+        parts->frame = *peel->frame;
+        parts->peel = *peel;
+        // Texts of the line itself are gone when the next one comes.
+        parts->frame.host = parts->frame.program = (struct slice){NULL, 0};
+        parts->frame.pod = reader->place.pod;
+        parts->frame.container = reader->place.container;
+        parts->frame.address = (struct slice){NULL, 0};
+    }
+    if (parts_held(reader) + peel->text.size <= PARTS_MAX)
+        append(&parts->text, peel->text);
+    else
+        parts->cut = true;
+    parts->cut = parts->cut || reader->line_cut;
+    if (peel->part == PART_WHOLE)
+        release_parts(reader, parts, arena);
+    return FRAME_HELD;
+}
+
+static void settle(struct frame_reader *reader, struct peel *peel) {
+    struct frame *frame = peel->frame;
+    bool kernel = frame->origin == ORIGIN_KERNEL || reader->form == FORM_KERNEL;
+    if (kernel)
+        frame->rank = RANK_NONE; // the kernel's lines are no rank's
+    else
+        transport_program_time(peel);
+    transport_settle_time(peel);
+    if (frame->host.data != NULL)
+        peel_named(peel, frame->host, "host");
+    if (frame->program.data != NULL && frame->origin != ORIGIN_KERNEL)
+        peel_named(peel, frame->program, "program");
+    frame->key = peel->key;
+    frame->around = peel->around;
+    frame->has_writer = frame->has_writer || reader->place.pod.data != NULL ||
+                        reader->place.rank != RANK_NONE || reader->place.local_rank >= 0;
+    frame->message = peel->text;
+}
+
+// A record may hold several lines: the kernel's as one printk wrote them, a program's traceback.
+// Of the kernel only those are parted that begin alike: names of processes may hold anything.
+static void part_lines(struct frame_reader *reader, struct frame *frame) {
+    struct slice text = frame->message, first = text_until(text, '\n');
+    if (first.size == text.size)
+        return;
+    struct slice rest = text_from(text, first.size + 1);
+    struct slice tag = text_until(first, ' ');
+    if (frame->origin == ORIGIN_KERNEL &&
+        (tag.size == 0 || tag.data[tag.size - 1] != ':' || !text_begins(rest, tag)))
+        return;
+    frame->message = first;
+    reader->more = rest;
+    reader->more_count = 0;
+    reader->more_frame = *frame;
+}
+
+static enum frame_step peel_all(struct frame_reader *reader, struct peel *peel, struct arena *arena,
+                                struct decode_fault *fault) {
+    int objects = 0;
+    for (int i = 0; i < PEELS_MAX; i++) {
+        bool took = peel_one(reader, peel);
+        if (!took && !peel->writer && objects++ < OBJECTS_MAX) {
+            enum frame_step json = peel_json(peel, arena, fault);
+            if (json == FRAME_NOTHING || json == FRAME_REFUSED)
+                return json;
+            took = json == FRAME_LINE;
+        }
+        if (peel->part != PART_NONE && !peel->joined) {
+            peel->joined = true; // what is inside is never joined again
+            if (join_parts(reader, peel, arena) == FRAME_HELD)
+                return FRAME_HELD;
+        }
+        if (!took)
+            break;
+    }
+    if (transport_peel_nested(peel))
+        peel_one(reader, peel);
+    if (peel->text.size > 0 && memchr(peel->text.data, '\r', peel->text.size) != NULL) {
+        if (reader->form != FORM_KERNEL && writer_peel_inside(peel))
+            peel->text = text_until(peel->text, '\r');
+        else
+            peel->text = last_written(peel->text);
+        peel_one(reader, peel);
+    } else if (reader->form != FORM_KERNEL) {
+        writer_peel_inside(peel);
+    }
+    settle(reader, peel);
+    part_lines(reader, peel->frame);
+    // An empty line of a writer belongs to what it is writing.
+    return peel->text.size == 0 && !peel->frame->has_writer ? FRAME_NOTHING : FRAME_LINE;
+}
+
+static void begin_frame(const struct frame_reader *reader, struct frame *frame, uint64_t position,
+                        uint32_t lines) {
+    *frame = reader->place;
+    frame->position = position;
+    frame->lines = lines;
+}
+
+static enum frame_step take_text(struct frame_reader *reader, struct slice line, uint64_t position,
+                                 struct arena *arena, struct frame *frame,
+                                 struct decode_fault *fault) {
+    struct peel peel;
+    begin_frame(reader, frame, position, 1);
+    frame->truncated = reader->line_cut;
+    begin_peel(reader, &peel, frame, clean(line, arena));
+    return peel_all(reader, &peel, arena, fault);
+}
+
+// -- records of several lines ---------------------------------------------------------------------
+
+static void release_record(struct frame_reader *reader, const struct journal_record *record) {
+    assert(reader->ready.what == READY_NOTHING);
+    reader->ready.what = READY_RECORD;
+    reader->ready.record = *record;
+}
+
+static enum frame_step take_record(struct frame_reader *reader, struct arena *arena,
+                                   struct frame *frame, struct decode_fault *fault) {
+    const struct journal_record *record = &reader->ready.record;
+    struct peel peel;
+    begin_frame(reader, frame, record->position, record->lines);
+    begin_peel(reader, &peel, frame, (struct slice){NULL, 0});
+    if (record->message.data == NULL)
+        return FRAME_NOTHING;
+    frame->raw = record->message;
+    set_record(record, &peel, arena);
+    return peel_all(reader, &peel, arena, fault);
+}
+
+// What is held of /dev/kmsg becomes the next frame.
+static void release_kmsg(struct frame_reader *reader, struct arena *arena) {
+    struct ready *ready = &reader->ready;
+    struct kmsg_head head;
+    struct slice raw = arena_copy(arena, bytes_slice(&reader->kmsg));
+    struct slice text = raw;
+    assert(ready->what == READY_NOTHING && reader->kmsg_lines > 0);
+    *ready = (struct ready){.what = READY_TEXT};
+    begin_frame(reader, &ready->frame, reader->kmsg_position, reader->kmsg_lines);
+    ready->frame.truncated = reader->kmsg_cut;
+    reader->kmsg_cut = false;
+    ready->frame.raw = raw;
+    // The head is taken off again behind the escapes, which it does not hold.
+    if (transport_take_kmsg(&text, &head) && text.size > 0 &&
+        memmem(text.data, text.size, "\\x", 2) != NULL) {
+        struct slice plain = transport_unescape(text, arena);
+        size_t head_size = raw.size - text.size;
+        char *both = arena_take(arena, head_size + plain.size);
+        memcpy(both, raw.data, head_size);
+        memcpy(both + head_size, plain.data, plain.size);
+        ready->text = (struct slice){both, head_size + plain.size};
+    } else {
+        ready->text = raw;
+    }
+    begin_peel(reader, &ready->peel, NULL, ready->text);
+    reader->kmsg_lines = 0;
+    reader->kmsg.size = 0;
+}
+
+// "KEY=" behind a blank, as the kernel names the device of the record before, or as the journal
+// exports a field. Neither is a message, whatever it says.
+static bool is_field(struct slice line, enum frame_form form) {
+    struct slice text = line;
+    bool behind_blank = text_skip_char(&text, ' ');
+    size_t size = 0;
+    while (size < text.size && ((text.data[size] >= 'A' && text.data[size] <= 'Z') ||
+                                text_is_digit(text.data[size]) || text.data[size] == '_'))
+        size++;
+    return size > 0 && size < text.size && text.data[size] == '=' &&
+           (behind_blank || form == FORM_KERNEL) && form != FORM_PROGRAM;
+}
+
+// A line of /dev/kmsg, or one that ends what is held of it. False: neither.
+static bool hold_kmsg(struct frame_reader *reader, struct slice line, uint64_t position,
+                      struct arena *arena) {
+    struct slice text = line;
+    struct kmsg_head head;
+    bool record = line.size > 0 && text_is_digit(line.data[0]) && reader->form != FORM_PROGRAM &&
+                  transport_take_kmsg(&text, &head);
+    if (!record && reader->kmsg_lines == 0)
+        return false;
+    bool more =
+        reader->kmsg_lines > 0 && (record ? head.continues : line.size > 0 && line.data[0] == ' ');
+    if (more) {
+        reader->kmsg_lines++;
+        reader->kmsg_cut = reader->line_cut && record;
+        if (record && reader->kmsg.size + text.size <= KMSG_HELD_MAX)
+            append(&reader->kmsg, text);
+        return true;
+    }
+    if (reader->kmsg_lines > 0)
+        release_kmsg(reader, arena);
+    if (record && line.size <= KMSG_HELD_MAX) {
+        append(&reader->kmsg, line);
+        reader->kmsg_lines = 1;
+        reader->kmsg_cut = reader->line_cut;
+        reader->kmsg_position = position;
+    } else {
+        reader->has_after = true;
+        reader->after = line;
+        reader->after_position = position;
+    }
+    return true;
+}
+
+// Lines of records that stand on several. False: it is none.
+static bool hold_record(struct frame_reader *reader, struct slice line, uint64_t position,
+                        struct arena *arena) {
+    struct journal_record record;
+    static const struct journal_export no_export;
+    static const struct dmesg_json no_dmesg;
+    char first = line.size == 0 ? '\0' : line.data[0];
+    if (reader->journal != NULL || first == '_') {
+        if (journal_export_owns(reader->journal == NULL ? &no_export : reader->journal, line)) {
+            if (reader->journal == NULL)
+                reader->journal = memory_zero(1, sizeof *reader->journal);
+            if (journal_export_line(reader->journal, line, position, arena, &record))
+                release_record(reader, &record);
+            reader->journal->cut = reader->journal->cut || reader->line_cut;
+            return true;
+        }
+    }
+    if (reader->dmesg == NULL && first != ' ' && first != '\t' && first != '"')
+        return false;
+    struct dmesg_json probe = no_dmesg;
+    bool owned = dmesg_json_owns(reader->dmesg == NULL ? &probe : reader->dmesg, line);
+    if (reader->dmesg == NULL && probe.active) {
+        reader->dmesg = memory_zero(1, sizeof *reader->dmesg);
+        reader->dmesg->active = true;
+    }
+    if (owned && dmesg_json_line(reader->dmesg, line, position, arena, &record))
+        release_record(reader, &record);
+    return owned;
+}
+
+// -- the interface --------------------------------------------------------------------------------
+
+// The first line tells of an encoding that nobody reads here.
+static void begin_source(struct frame_reader *reader, struct slice line) {
+    reader->begun = true;
+    if (text_begins(line, SLICE("\xff\xfe")))
+        reader->encoding =
+            "the log is UTF-16, little-endian: convert it to UTF-8 (`iconv -f UTF-16`)";
+    else if (text_begins(line, SLICE("\xfe\xff")))
+        reader->encoding = "the log is UTF-16, big-endian: convert it to UTF-8 (`iconv -f UTF-16`)";
+}
+
+static bool is_empty_in_utf16(struct slice line) {
+    strip_zeros(&line);
+    while (line.size > 0 && (line.data[0] == '\r' || line.data[0] == '\0'))
+        text_take(&line, 1);
+    return line.size == 0;
+}
+
+void frame_cut(struct frame_reader *reader) {
+    reader->next_cut = true;
+}
+
+enum frame_step frame_read(struct frame_reader *reader, struct slice line, uint64_t position,
+                           struct arena *arena, struct frame *frame, struct decode_fault *fault) {
+    reader->line_cut = reader->next_cut;
+    reader->next_cut = false;
+    reader->ready.what = READY_NOTHING;
+    reader->more = (struct slice){NULL, 0};
+    reader->has_after = false;
+    if (!reader->begun)
+        begin_source(reader, line);
+    if (reader->encoding != NULL) {
+        begin_frame(reader, frame, position, 1);
+        if (is_empty_in_utf16(line))
+            return FRAME_NOTHING;
+        fault_set(fault, DECODE_ENCODING, SLICE(""), "%s", reader->encoding);
+        return FRAME_REFUSED;
+    }
+    bool binary = reader->journal != NULL && reader->journal->in_binary;
+    while (!binary && line.size > 0 && line.data[line.size - 1] == '\r')
+        line.size--;
+    if (hold_record(reader, line, position, arena) || hold_kmsg(reader, line, position, arena))
+        return FRAME_HELD;
+    if (is_field(line, reader->form)) {
+        begin_frame(reader, frame, position, 1);
+        return FRAME_NOTHING;
+    }
+    return take_text(reader, line, position, arena, frame, fault);
+}
+
+// At the end: what is held, one by one.
+static bool release_held(struct frame_reader *reader, struct arena *arena) {
+    struct journal_record record;
+    if (reader->kmsg_lines > 0) {
+        release_kmsg(reader, arena);
+        return true;
+    }
+    if ((reader->journal != NULL && journal_export_end(reader->journal, arena, &record)) ||
+        (reader->dmesg != NULL && dmesg_json_end(reader->dmesg, arena, &record))) {
+        release_record(reader, &record);
+        return true;
+    }
+    for (int i = 0; i < STREAMS; i++)
+        if (reader->parts[i].lines > 0) {
+            reader->parts[i].cut = true;
+            release_parts(reader, &reader->parts[i], arena);
+            return true;
+        }
+    return false;
+}
+
+static enum frame_step take_ready(struct frame_reader *reader, struct arena *arena,
+                                  struct frame *frame, struct decode_fault *fault) {
+    struct ready *ready = &reader->ready;
+    bool is_record = ready->what == READY_RECORD;
+    ready->what = READY_NOTHING;
+    if (is_record)
+        return take_record(reader, arena, frame, fault);
+    *frame = ready->frame;
+    struct peel peel = ready->peel;
+    peel.frame = frame;
+    peel.text = clean(ready->text, arena);
+    return peel_all(reader, &peel, arena, fault);
+}
+
+// The next of the lines of a record; the last one that is a frame of its own has all that follow.
+static bool take_more(struct frame_reader *reader, struct frame *frame) {
+    while (reader->more.size > 0) {
+        struct slice line = text_take_line(&reader->more);
+        if (line.size > 0 && line.data[line.size - 1] == '\r')
+            line.size--;
+        if (line.size == 0)
+            continue;
+        *frame = reader->more_frame;
+        frame->message = line;
+        frame->lines = 0;
+        if (++reader->more_count >= RECORD_LINES_MAX)
+            reader->more = (struct slice){NULL, 0};
+        return true;
+    }
+    return false;
+}
+
+enum frame_step frame_next(struct frame_reader *reader, struct arena *arena, struct frame *frame,
+                           struct decode_fault *fault) {
+    if (take_more(reader, frame))
+        return FRAME_LINE;
+    if (reader->ready.what != READY_NOTHING)
+        return take_ready(reader, arena, frame, fault);
+    if (reader->has_after) {
+        reader->has_after = false;
+        return take_text(reader, reader->after, reader->after_position, arena, frame, fault);
+    }
+    if (reader->finishing && release_held(reader, arena))
+        return take_ready(reader, arena, frame, fault);
+    reader->finishing = false;
+    return FRAME_END;
+}
+
+bool frame_holds(const struct frame_reader *reader) {
+    bool holds = reader->kmsg_lines > 0 ||
+                 (reader->journal != NULL && reader->journal->lines > 0) ||
+                 (reader->dmesg != NULL && reader->dmesg->lines > 0);
+    for (int i = 0; i < STREAMS; i++)
+        holds = holds || reader->parts[i].lines > 0;
+    return holds;
+}
+
+void frame_finish(struct frame_reader *reader) {
+    reader->finishing = true;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "receivers/decode/log/local_log.h"
+
+#include "base/memory.h"
+#include "base/text/cut.h"
+#include "pipeline/model/node_event.h"
+#include "receivers/decode/kernel_log/aer.h"
+#include "receivers/decode/kernel_log/xid.h"
+#include "receivers/decode/line/frame.h"
+#include "receivers/decode/line/frame_reader.h"
+
+#include <assert.h>
+
+enum { ARENA_BLOCK = 4096, HEAD_LINES = 256 };
+
+struct local_log {
+    struct frame_reader *frames;
+    struct arena arena; // of the line at hand
+    string_id node;
+    uint64_t position;
+};
+
+struct local_log *local_log_make(const struct decoder_input *input, string_id node) {
+    struct local_log *log = memory_zero(1, sizeof *log);
+    struct decoder_input utc = *input;
+    utc.zone = NULL;
+    log->frames = frame_reader_make(&utc, FORM_ANY);
+    log->node = node;
+    arena_init(&log->arena, ARENA_BLOCK);
+    return log;
+}
+
+void local_log_free(struct local_log *log) {
+    if (log == NULL)
+        return;
+    frame_reader_free(log->frames);
+    arena_release(&log->arena);
+    memory_give(log);
+}
+
+// 0: it is nothing that counters tell of.
+static uint32_t code_of(struct slice message, struct kernel_line *line) {
+    if (kernel_xid_parse(message, line) == KERNEL_XID_LINE)
+        return line->kind == KERNEL_XID ? line->code : 0;
+    if (!kernel_aer_parse(message, line) || line->aer != AER_ERROR ||
+        line->severity == AER_SEVERITY_UNKNOWN)
+        return 0;
+    return LOCAL_AER + line->severity;
+}
+
+static void note_fact(const struct local_log *log, const struct frame *frame,
+                      struct local_times *times) {
+    struct kernel_line line = {.address = PCI_NONE, .port = PCI_NONE, .pid = -1, .link = -1};
+    if (times->fact_count == LOCAL_FACTS_MAX || frame->message.data == NULL)
+        return;
+    uint32_t code = code_of(frame->message, &line);
+    if (code == 0 || line.address == PCI_NONE)
+        return;
+    string_id node = frame->host.size > 0 ? intern(frame->host) : log->node;
+    if (node == STRING_NONE || node == STRING_REFUSED)
+        return;
+    times->facts[times->fact_count++] = (struct local_fact){
+        .time_ns = frame->time_ns, .node = node, .address = line.address, .code = code};
+}
+
+static void note_frame(const struct local_log *log, const struct frame *frame,
+                       struct local_times *times) {
+    if (!frame->local_time || frame->time_ns == 0)
+        return;
+    if (times->lines == 0 || frame->time_ns < times->first_ns)
+        times->first_ns = frame->time_ns;
+    if (times->lines == 0 || frame->time_ns > times->last_ns)
+        times->last_ns = frame->time_ns;
+    times->lines += times->lines < UINT32_MAX;
+    note_fact(log, frame, times);
+}
+
+void local_log_line(struct local_log *log, struct slice line, struct local_times *times) {
+    assert(times->facts != NULL);
+    struct frame frame;
+    struct decode_fault fault;
+    enum frame_step step =
+        frame_read(log->frames, line, ++log->position, &log->arena, &frame, &fault);
+    for (; step != FRAME_END; step = frame_next(log->frames, &log->arena, &frame, &fault))
+        if (step == FRAME_LINE)
+            note_frame(log, &frame, times);
+    arena_reset(&log->arena);
+}
+
+bool log_is_local(struct slice head) {
+    struct arena arena;
+    arena_init(&arena, ARENA_BLOCK);
+    // A date without a year is one, too, whenever it was.
+    struct decoder_input input = {.observed_ns = UINT64_C(1) << 60};
+    struct frame_reader *frames = frame_reader_make(&input, FORM_ANY);
+    bool local = false, certain = false;
+    for (uint64_t line = 1; line <= HEAD_LINES && head.size > 0 && !certain; line++) {
+        struct frame frame;
+        struct decode_fault fault;
+        enum frame_step step =
+            frame_read(frames, text_take_line(&head), line, &arena, &frame, &fault);
+        for (; step != FRAME_END; step = frame_next(frames, &arena, &frame, &fault)) {
+            bool timed = step == FRAME_LINE && frame.origin == ORIGIN_KERNEL && frame.time_ns != 0;
+            local = local || (timed && frame.local_time);
+            certain = certain || (timed && !frame.local_time && frame.slack_ns == 0);
+        }
+        arena_reset(&arena);
+    }
+    frame_reader_free(frames);
+    arena_release(&arena);
+    return local && !certain;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks through a log whose times say no zone, for what tells the zone (local_times.h).
+#pragma once
+
+#include "pipeline/component/decoder.h"
+#include "pipeline/component/local_times.h"
+
+struct local_log;
+
+// Whether this is the beginning of a kernel log whose times say no zone.
+bool log_is_local(struct slice head);
+// `input` as the log's decoder will get it, but for the zone, which is taken as UTC. `node`: whose
+// log it is where its lines do not say; STRING_NONE: not known.
+struct local_log *local_log_make(const struct decoder_input *input, string_id node);
+void local_log_free(struct local_log *log); // NULL is fine
+// One physical line.
+void local_log_line(struct local_log *log, struct slice line, struct local_times *times);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line is peeled, offered to the open blocks of its writer, then to the readers in turn. What it
+// gives beyond one event waits in the state and is given by log_next: the rest of a line with two
+// reports, blocks that it ended. O(line) for each reader; nothing is kept of lines of no interest.
+#include "receivers/decode/log/log.h"
+
+#include "base/hash/hash.h"
+#include "base/text/cut.h"
+#include "pipeline/component/decoder.h"
+#include "pipeline/model/event.h"
+#include "receivers/decode/json/fault.h"
+#include "receivers/decode/line/before.h"
+#include "receivers/decode/line/frame_reader.h"
+#include "receivers/decode/line/gather.h"
+#include "receivers/decode/line/reading.h"
+#include "receivers/decode/log/readers.h"
+
+#include <assert.h>
+
+enum {
+    REPEATS = 64,  // how many events are remembered to tell copies
+    RESTS_MAX = 16 // reports that one line may hold; each is looked for in what is left of it
+};
+
+struct log_state {
+    struct decoder_input input;
+    enum frame_form form;
+    struct frame_reader *frames;
+    struct gather *gather;
+    struct before *before;
+    bool finishing;
+    bool is_tagged;     // the line at hand came with a time of its own, and as often as it happened
+    struct frame frame; // of the line at hand
+    struct slice rest;  // of its message, still to be read
+    uint32_t rests;     // how often it was read
+    uint64_t repeats[REPEATS];
+    uint32_t repeat_at;
+};
+_Static_assert(sizeof(struct log_state) <= LOG_STATE_SIZE, "log.h says how much");
+
+void log_begin(void *memory, const struct decoder_input *input, enum frame_form form) {
+    struct log_state *state = memory;
+    assert(state->frames == NULL);
+    state->input = *input;
+    state->input.tail = (struct slice){NULL, 0};
+    state->form = form;
+    // What the last bytes tell is asked now: they do not stay.
+    if (input->tail.size > 0)
+        state->frames = frame_reader_make(input, form);
+}
+
+void log_release(void *memory) {
+    struct log_state *state = memory;
+    frame_reader_free(state->frames);
+    gather_free(state->gather);
+    before_free(state->before);
+    state->frames = NULL;
+    state->gather = NULL;
+    state->before = NULL;
+}
+
+// -- one message --------------------------------------------------------------------------------
+
+static enum read_result ask(const struct line_reader *const *readers, const struct frame *frame,
+                            struct slice message, struct reading *reading,
+                            const struct line_reader **reader) {
+    struct arena *arena = reading->arena;
+    for (size_t i = 0; readers[i] != NULL; i++) {
+        *reading = (struct reading){.arena = arena, .rank = RANK_NONE};
+        enum read_result result = readers[i]->read(frame, message, reading);
+        *reader = reading->block != NULL ? reading->block : readers[i];
+        if (result != READ_NOT)
+            return result;
+    }
+    return READ_NOT;
+}
+
+static enum read_result read_message(const struct log_state *state, const struct frame *frame,
+                                     struct slice message, struct reading *reading,
+                                     const struct line_reader **reader) {
+    enum read_result result = READ_NOT;
+    if (frame->origin != ORIGIN_KERNEL && state->form != FORM_KERNEL)
+        result = ask(PROGRAM_READERS, frame, message, reading, reader);
+    if (result == READ_NOT && frame->origin != ORIGIN_PROGRAM && state->form != FORM_PROGRAM)
+        result = ask(KERNEL_READERS, frame, message, reading, reader);
+    // A syslog that is read as a kernel log holds lines of programs that speak of the node.
+    if (result == READ_NOT && state->form == FORM_KERNEL)
+        result = ask(NODE_READERS, frame, message, reading, reader);
+    return result;
+}
+
+// The same words of the same host at the same time: a copy (the console, kern.log and messages all
+// get one).
+static bool is_repeat(struct log_state *state, const struct frame *frame, struct slice message) {
+    if (frame->time_ns == 0 || state->is_tagged)
+        return false;
+    uint64_t hash = hash_slice(message);
+    hash = hash_more(hash, (const char *)&frame->time_ns, sizeof frame->time_ns);
+    hash = hash_more(hash, (const char *)&frame->key, sizeof frame->key);
+    if (frame->host.data != NULL)
+        hash = hash_more(hash, frame->host.data, frame->host.size);
+    for (uint32_t i = 0; i < REPEATS; i++)
+        if (state->repeats[i] == hash)
+            return true;
+    state->repeats[state->repeat_at++ % REPEATS] = hash;
+    return false;
+}
+
+static enum decode_category refuse(const struct reading *reading, struct decode_fault *fault) {
+    return fault_set(fault, reading->refusal, SLICE(""), "%s", reading->detail);
+}
+
+// What a reading became: the event, a refusal, or nothing.
+static enum decode_category give(struct log_state *state, enum read_result result,
+                                 struct reading *reading, const struct frame *frame,
+                                 struct slice text, struct event *event,
+                                 struct decode_fault *fault) {
+    switch (result) {
+    case READ_EVENT:
+        if (frame->origin != ORIGIN_KERNEL)
+            reading_place(reading, frame);
+        if (reading_finish(reading, frame, &state->input, text, event, fault) != DECODE_OK)
+            return fault->category;
+        if (event->job == STRING_NONE)
+            event->job = frame->job;
+        return DECODE_OK;
+    case READ_REFUSED:
+        return refuse(reading, fault);
+    case READ_NOT:
+    case READ_BEGIN:
+    case READ_OTHER:
+        break;
+    }
+    return DECODE_NOTHING;
+}
+
+// Reads what is left of the line at hand.
+static enum decode_category read_rest(struct log_state *state, struct arena *arena,
+                                      struct event *event, struct decode_fault *fault) {
+    struct reading reading = {.arena = arena};
+    const struct line_reader *reader = NULL;
+    struct frame *frame = &state->frame;
+    struct slice message = state->rest;
+    if (++state->rests > RESTS_MAX) {
+        state->rest.size = 0;
+        return DECODE_NOTHING;
+    }
+    enum read_result result = read_message(state, frame, message, &reading, &reader);
+    state->rest = reading.rest;
+    assert(state->rest.size == 0 || state->rest.size < message.size);
+    if (result == READ_BEGIN) {
+        if (state->gather == NULL)
+            state->gather = gather_make();
+        frame->message = message;
+        gather_begin(state->gather, reader, frame);
+        state->rest = (struct slice){NULL, 0};
+        return DECODE_HELD;
+    }
+    if (result == READ_EVENT && is_repeat(state, frame, message))
+        result = READ_OTHER;
+    return give(state, result, &reading, frame, message, event, fault);
+}
+
+static enum decode_category take_line(struct log_state *state, struct arena *arena,
+                                      struct event *event, struct decode_fault *fault) {
+    struct frame *frame = &state->frame;
+    event->position = frame->position;
+    event->lines = frame->lines;
+    event->time_ns = frame->time_ns;
+    if (state->before == NULL)
+        state->before = before_make();
+    frame->before = before_swap(state->before, frame->key, frame->message);
+    if (state->gather != NULL && gather_takes(state->gather, frame))
+        return DECODE_HELD;
+    if (frame->message.size == 0)
+        return DECODE_NOTHING;
+    state->rest = frame->message;
+    state->rests = 0;
+    return read_rest(state, arena, event, fault);
+}
+
+enum decode_category log_decode_message(void *memory, const struct frame *frame,
+                                        struct arena *arena, struct event *event,
+                                        struct decode_fault *fault) {
+    struct log_state *state = memory;
+    state->frame = *frame;
+    state->is_tagged = true;
+    return take_line(state, arena, event, fault);
+}
+
+// What became of a line, or of lines that were held.
+static enum decode_category take_frame(struct log_state *state, enum frame_step step,
+                                       struct arena *arena, struct event *event,
+                                       struct decode_fault *fault) {
+    if (step == FRAME_HELD)
+        return DECODE_HELD;
+    if (step == FRAME_END)
+        return DECODE_END;
+    event->position = state->frame.position;
+    event->lines = state->frame.lines;
+    event->time_ns = state->frame.time_ns;
+    if (state->frame.raw.data != NULL)
+        event->raw = state->frame.raw;
+    if (step == FRAME_REFUSED)
+        return fault->category;
+    return step == FRAME_LINE ? take_line(state, arena, event, fault) : DECODE_NOTHING;
+}
+
+enum decode_category log_decode(void *memory, struct slice record, struct arena *arena,
+                                struct event *event, struct decode_fault *fault) {
+    struct log_state *state = memory;
+    if (state->frames == NULL)
+        state->frames = frame_reader_make(&state->input, state->form);
+    state->rest = (struct slice){NULL, 0};
+    state->is_tagged = false;
+    enum frame_step step =
+        frame_read(state->frames, record, event->position, arena, &state->frame, fault);
+    assert(step != FRAME_END);
+    return take_frame(state, step, arena, event, fault);
+}
+
+// -- what else there is -------------------------------------------------------------------------
+
+// The next part of a block that gives several readings.
+static enum decode_category next_of_block(struct log_state *state, const struct gathered *block,
+                                          struct reading *reading, struct event *event,
+                                          struct decode_fault *fault) {
+    size_t from = block->walk->at;
+    struct arena *arena = reading->arena;
+    enum read_result result =
+        block->reader->next(block->text, block->walk, block->cut, &block->frame, reading);
+    assert(block->walk->at > from && block->walk->at <= block->text.size);
+    struct slice text = {block->text.data + from, block->walk->at - from};
+    event->raw = arena_copy(arena, text_trim(text));
+    gather_read(state->gather, &event->position, &event->lines);
+    return give(state, result, reading, &block->frame, event->raw, event, fault);
+}
+
+static enum decode_category next_block(struct log_state *state, struct arena *arena,
+                                       struct event *event, struct decode_fault *fault) {
+    struct gathered block;
+    if (state->gather == NULL || !gather_take(state->gather, &block))
+        return DECODE_END;
+    struct reading reading = {.arena = arena, .rank = RANK_NONE};
+    if (block.reader->next != NULL)
+        return next_of_block(state, &block, &reading, event, fault);
+    enum read_result result = block.reader->finish(block.text, block.cut, &block.frame, &reading);
+    event->position = block.frame.position;
+    event->lines = block.lines;
+    event->raw = arena_copy(arena, block.text);
+    if (result == READ_EVENT && is_repeat(state, &block.frame, block.text))
+        result = READ_OTHER;
+    return give(state, result, &reading, &block.frame, block.text, event, fault);
+}
+
+enum decode_category log_next(void *memory, struct arena *arena, struct event *event,
+                              struct decode_fault *fault) {
+    struct log_state *state = memory;
+    while (state->rest.size > 0) {
+        event->position = state->frame.position;
+        event->lines = 0;
+        enum decode_category category = read_rest(state, arena, event, fault);
+        if (category == DECODE_OK)
+            return category;
+    }
+    enum decode_category category = next_block(state, arena, event, fault);
+    if (category != DECODE_END)
+        return category;
+    enum frame_step step =
+        state->frames == NULL ? FRAME_END : frame_next(state->frames, arena, &state->frame, fault);
+    if (step != FRAME_END || !state->finishing)
+        return take_frame(state, step, arena, event, fault);
+    state->finishing = false;
+    if (state->gather == NULL)
+        return DECODE_END;
+    gather_finish(state->gather);
+    return next_block(state, arena, event, fault);
+}
+
+bool log_holds(const void *memory) {
+    const struct log_state *state = memory;
+    return gather_holds(state->gather) || (state->frames != NULL && frame_holds(state->frames));
+}
+
+void log_finish(void *memory) {
+    struct log_state *state = memory;
+    state->finishing = true;
+    if (state->frames != NULL)
+        frame_finish(state->frames);
+}
+
+void log_cut(void *memory) {
+    struct log_state *state = memory;
+    if (state->frames == NULL)
+        state->frames = frame_reader_make(&state->input, state->form);
+    frame_cut(state->frames);
+}
+
+// -- hosts --------------------------------------------------------------------------------------
+
+// Whose address that is others may say.
+static bool is_address(struct slice host) {
+    size_t digits = 0, dots = 0;
+    for (size_t i = 0; i < host.size; i++) {
+        if (host.data[i] == ':')
+            return true;
+        digits += text_is_digit(host.data[i]);
+        dots += host.data[i] == '.';
+    }
+    return dots == 3 && digits + dots == host.size;
+}
+
+bool log_names_host(struct slice head) {
+    enum { LINES = 64, ARENA_BLOCK = 4096 };
+    struct arena arena;
+    arena_init(&arena, ARENA_BLOCK);
+    struct decoder_input input = {0};
+    struct frame_reader *frames = frame_reader_make(&input, FORM_ANY);
+    bool named = false;
+    uint64_t position = 0;
+    while (!named && position < LINES && head.size > 0) {
+        struct slice line = text_take_line(&head);
+        struct frame frame;
+        struct decode_fault fault;
+        enum frame_step step = frame_read(frames, line, ++position, &arena, &frame, &fault);
+        for (; step != FRAME_END && !named; step = frame_next(frames, &arena, &frame, &fault))
+            named = step == FRAME_LINE && frame.host.size > 0 && !is_address(frame.host);
+    }
+    frame_reader_free(frames);
+    arena_release(&arena);
+    return named;
+}
+
+// -- named formats ------------------------------------------------------------------------------
+
+static void begin_any(void *state, const struct decoder_input *input) {
+    log_begin(state, input, FORM_ANY);
+}
+
+static void begin_kernel(void *state, const struct decoder_input *input) {
+    log_begin(state, input, FORM_KERNEL);
+}
+
+static void begin_program(void *state, const struct decoder_input *input) {
+    log_begin(state, input, FORM_PROGRAM);
+}
+
+#define LOG_DECODER(word, begins)                                                                  \
+    {                                                                                              \
+        .name = (word), .state_size = sizeof(struct log_state), .begin = (begins),                 \
+        .decode = log_decode, .next = log_next, .holds = log_holds, .finish = log_finish,          \
+        .cut = log_cut, .release = log_release                                                     \
+    }
+
+const struct decoder_type decoder_log = LOG_DECODER("log", begin_any);
+const struct decoder_type decoder_kernel_log = LOG_DECODER("kernel_log", begin_kernel);
+const struct decoder_type decoder_app_log = LOG_DECODER("app_log", begin_program);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "receivers/decode/log/readers.h"
+
+#include "receivers/decode/app_log/exception.h"
+#include "receivers/decode/app_log/killed.h"
+#include "receivers/decode/app_log/rank_log.h"
+#include "receivers/decode/ib_counters/ib_counters.h"
+#include "receivers/decode/kernel_log/messages.h"
+#include "receivers/decode/kernel_log/nvidia.h"
+#include "receivers/decode/kernel_log/parts.h"
+#include "receivers/decode/launcher/summary.h"
+#include "receivers/decode/launcher/torchelastic.h"
+#include "receivers/decode/nccl_ras/nccl_ras.h"
+#include "receivers/decode/py_spy/py_spy.h"
+#include "receivers/decode/slurm/slurm.h"
+
+#include <stddef.h>
+
+const struct line_reader *const KERNEL_READERS[] = {
+    &READER_NVIDIA,          &READER_AER, &READER_OOM_IN_TWO_LINES, &READER_HARDWARE_ERROR,
+    &READER_KERNEL_MESSAGES, NULL,
+};
+
+const struct line_reader *const NODE_READERS[] = {&READER_NODE_MESSAGES, NULL};
+
+// Blocks before single lines; what takes any exception is last.
+const struct line_reader *const PROGRAM_READERS[] = {
+    &READER_TRACEBACK,     &READER_FAULTHANDLER, &READER_SUMMARY,
+    &READER_RANK_LOG,      &READER_TORCHELASTIC, &READER_KILLED,
+    &READER_SLURM,         &READER_SACCT,        &READER_RAS_REPORT,
+    &READER_RAS_MONITOR,   &READER_IB_COUNTERS,  &READER_PY_SPY,
+    &READER_NODE_MESSAGES, &READER_EXCEPTION,    NULL};
+
+const struct line_reader *const REASON_READERS[] = {&READER_RANK_LOG, NULL};

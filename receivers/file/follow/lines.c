@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "receivers/file/follow/lines.h"
+
+#include "pipeline/component/feed.h"
+#include "receivers/file/follow/place.h"
+#include "receivers/file/records.h"
+
+#include <assert.h>
+
+enum { REREAD_MAX = 64 << 10 }; // an unfinished line up to this long is simply read again
+
+// `known_bytes`: how long it was when it was looked at before.
+static void restart(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
+    uint64_t offset = file->stream.done.offset;
+    file->restarts++;
+    follower_note(follower, file,
+                  "it was cut or filled anew (for the %lluth time) and is read from its beginning; "
+                  "up to %llu bytes were there before and could not be read",
+                  (unsigned long long)file->restarts,
+                  (unsigned long long)(known_bytes > offset ? known_bytes - offset : 0));
+    place_retire(follower->table, file);
+    place_renew(follower->table, file);
+    file->stream.generation++;
+    file->stream.done = (struct extent){0};
+    file->stream.skipping = file->from_end = false;
+    file->restored = (struct position){.kind = POSITION_NONE};
+    file->state = TRACK_UNDECIDED;
+    file->scanned = file->tried_bytes = file->begin_bytes = 0;
+    file->items = file->items_hash = 0;
+}
+
+// The fingerprint of `size` bytes at `offset`; none when they cannot be read.
+static struct fingerprint print_at(struct follower *follower, const struct tracked_file *file,
+                                   uint64_t offset, size_t size) {
+    char bytes[FINGERPRINT_MAX];
+    size_t got = 0;
+    assert(size <= sizeof bytes);
+    if (!follower_read(follower, file, bytes, size, offset, &got) || got != size)
+        return (struct fingerprint){0, 0};
+    return fingerprint_of((struct slice){bytes, size});
+}
+
+void lines_go_to(struct follower *follower, struct tracked_file *file, uint64_t offset,
+                 uint64_t lines) {
+    struct extent *done = &file->stream.done;
+    size_t size = offset < FINGERPRINT_MAX ? (size_t)offset : FINGERPRINT_MAX;
+    done->tail = print_at(follower, file, offset - size, size);
+    if (done->head.size == 0)
+        done->head = print_at(follower, file, 0, size);
+    done->offset = file->scanned = offset;
+    done->records = lines;
+    stream_describe(&file->stream, POSITION_LINES, true);
+    stream_reach(&file->stream, lines, offset);
+}
+
+// Looks for the end of a long unfinished line behind what was looked through. Returns the length of
+// the line with its newline when it is there, 0 when it is not.
+static size_t find_line_end(struct follower *follower, struct tracked_file *file, bool *more) {
+    char *to = follower_room(follower, FILE_BLOCK);
+    size_t got = 0;
+    *more = false;
+    if (!follower_read(follower, file, to, FILE_BLOCK, file->scanned, &got))
+        return 0;
+    const char *newline = memchr(to, '\n', got);
+    if (newline != NULL)
+        return (size_t)(file->scanned - file->stream.done.offset) + (size_t)(newline - to) + 1;
+    file->scanned += got;
+    *more = got == FILE_BLOCK;
+    return 0;
+}
+
+// The line at hand is too long and has no end yet.
+static void refuse_unfinished(struct follower *follower, struct tracked_file *file) {
+    struct record_stream *stream = &file->stream;
+    char start[1024];
+    size_t got = 0;
+    if (!follower_read(follower, file, start, sizeof start, stream->done.offset, &got))
+        return;
+    records_refuse_long(&follower->reader->sink, stream, (struct slice){start, got},
+                        ++stream->done.records);
+    stream->skipping = true;
+    lines_go_to(follower, file, file->scanned, stream->done.records);
+}
+
+// What the file is known by: the first bytes of its first whole lines.
+static struct fingerprint head_of(struct slice block) {
+    const char *newline = memrchr(block.data, '\n', block.size);
+    size_t size = newline == NULL ? 0 : (size_t)(newline + 1 - block.data);
+    return fingerprint_of(
+        (struct slice){block.data, size < FINGERPRINT_MAX ? size : FINGERPRINT_MAX});
+}
+
+// Offers the lines of a block that begins with the bytes of the tail.
+static void take_block(struct follower *follower, struct tracked_file *file, struct slice block) {
+    struct record_sink *sink = &follower->reader->sink;
+    struct record_stream *stream = &file->stream;
+    struct extent *done = &stream->done;
+    size_t known = done->tail.size;
+    assert(block.size >= known);
+    // What another file of this name began, before it was rotated, does not go on in this one.
+    if (feed_source_holds(stream->source) && !feed_source_holds(stream->place))
+        feed_source_finish(sink->feed, stream->source);
+    struct slice fresh = {block.data + known, block.size - known};
+    if (done->offset == 0)
+        done->head = head_of(block);
+    stream_describe(stream, POSITION_LINES, false);
+    size_t taken = records_take_lines(sink, stream, fresh);
+    struct slice rest = {fresh.data + taken, fresh.size - taken};
+    if (rest.size > 0 && records_drop_long(sink, stream, rest))
+        taken = fresh.size;
+    if (taken > 0) {
+        done->tail = fingerprint_of((struct slice){block.data, known + taken});
+        done->offset += taken;
+        stream_describe(stream, POSITION_LINES, true);
+        stream_reach(stream, done->records, done->offset);
+    }
+    file->scanned = done->offset + (fresh.size - taken);
+    feed_source_figures(stream->source)->bytes += taken;
+}
+
+static bool read_block(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
+    const struct extent *done = &file->stream.done;
+    assert(file->scanned >= done->offset && done->offset >= done->tail.size);
+    size_t size = FILE_BLOCK;
+    if (file->scanned - done->offset > REREAD_MAX) {
+        bool more = false;
+        size_t line = find_line_end(follower, file, &more);
+        if (line == 0) {
+            if (file->scanned - done->offset > follower->reader->sink.record_max + 1)
+                refuse_unfinished(follower, file);
+            return more;
+        }
+        size = line > size ? line : size;
+    }
+    size += done->tail.size;
+    char *to = follower_room(follower, size);
+    size_t got = 0;
+    if (!follower_read(follower, file, to, size, done->offset - done->tail.size, &got))
+        return false;
+    if (got < done->tail.size || !fingerprint_fits(done->tail, to)) {
+        restart(follower, file, known_bytes);
+        return true;
+    }
+    take_block(follower, file, (struct slice){to, got});
+    follower->reader->window.end += got;
+    return got == size;
+}
+
+bool lines_step(struct follower *follower, struct tracked_file *file) {
+    assert(file->state == TRACK_LINES);
+    struct stat about;
+    if (!track_stat(file, &about))
+        return false;
+    uint64_t known_bytes = file->seen.bytes;
+    track_notice(file, &about, follower->now_ns);
+    if ((uint64_t)about.st_size >= file->stream.done.offset)
+        return read_block(follower, file, known_bytes);
+    restart(follower, file, known_bytes);
+    return true;
+}
+
+bool lines_read_rest(struct follower *follower, struct tracked_file *file) {
+    uint64_t restarts = file->restarts;
+    bool pinned = file->pinned;
+    if (!follower_open(follower, file))
+        return true;
+    file->pinned = true;
+    while (file->restarts == restarts && lines_step(follower, file))
+        continue;
+    file->pinned = pinned;
+    return file->restarts == restarts;
+}
+
+void lines_take_last(struct follower *follower, struct tracked_file *file) {
+    struct record_stream *stream = &file->stream;
+    struct error error;
+    if (file->state != TRACK_LINES || file->scanned == stream->done.offset ||
+        track_open(follower->table, file, &error) != STATUS_OK)
+        return;
+    size_t size = (size_t)(file->scanned - stream->done.offset);
+    follower_clear(follower);
+    char *to = follower_room(follower, size);
+    size_t got = 0;
+    if (!follower_read(follower, file, to, size, stream->done.offset, &got) || got < size)
+        return;
+    enum last_line last =
+        records_take_last(&follower->reader->sink, stream, (struct slice){to, size}, true);
+    follower->reader->window.end += size;
+    if (last != LAST_LINE_USED)
+        return;
+    feed_source_figures(stream->source)->bytes += size;
+    stream->done.offset = file->scanned;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far one input was read, and the position that the feed is told of it.
+//
+// A position outlives the process: its number is the generation (how often the file began anew) and
+// the line or item, its details are the offset, the inode, and fingerprints of the bytes that were
+// read, so that they are recognised after a restart.
+#pragma once
+
+#include "base/hash/hash.h"
+#include "pipeline/component/feed.h"
+
+enum { FINGERPRINT_MAX = 1024 }; // bytes that one stands for, at most
+
+// A hash of some bytes. Size 0: none.
+struct fingerprint {
+    uint64_t hash;
+    uint32_t size;
+};
+
+// What was read of a file of lines, or of the decompressed bytes of one.
+struct extent {
+    uint64_t offset;         // where the first line that was not offered begins
+    uint64_t records;        // lines; of a document its items
+    struct fingerprint head; // of the first bytes
+    struct fingerprint tail; // of the bytes before the offset
+};
+
+enum position_kind {
+    POSITION_NONE,
+    POSITION_LINES,    // the offset is in the file
+    POSITION_DOCUMENT, // items, and a hash over them
+    POSITION_GZIP,     // the offset is in the decompressed bytes
+    POSITION_DONE,     // a gzip file that was read to its end
+    POSITION_FORMER,   // lines of a file or generation that is over
+};
+
+// A position, taken apart.
+struct position {
+    struct extent done;
+    uint64_t generation;
+    uint64_t inode;
+    uint64_t items_hash; // DOCUMENT
+    enum position_kind kind;
+};
+
+struct record_stream {
+    struct source *source;
+    struct extent done;
+    bool skipping; // in the rest of a line that was too long
+    // Live: where positions are told, and the one that was told last. NULL: they are not told.
+    struct source *place;
+    struct source_position at;
+    uint64_t generation; // how often the file began anew
+};
+
+// The fingerprint of the last FINGERPRINT_MAX bytes.
+struct fingerprint fingerprint_of(struct slice bytes);
+// Whether it is that of the first bytes at `bytes`, which are as many as it stands for.
+bool fingerprint_fits(struct fingerprint print, const char *bytes);
+
+struct position position_read(const struct source_position *at);
+// The stream goes to this place in the feed, as the file with this inode.
+void stream_begin(struct record_stream *stream, struct source *place,
+                  const struct source_position *at, uint64_t inode);
+// Puts kind and fingerprints into the details; records are told with them from then on.
+void stream_describe(struct record_stream *stream, enum position_kind kind, bool with_tail);
+// The items of a document are counted and hashed from the first again.
+void stream_begin_document(struct record_stream *stream, bool written_anew);
+// Tells that everything up to this record, which ends at `offset`, is offered with what comes next.
+// Nothing without a place.
+void stream_reach(struct record_stream *stream, uint64_t records, uint64_t offset);
+// Tells the record that was told last again, with what the details say now.
+void stream_tell(struct record_stream *stream, uint64_t offset);
+// Like stream_reach, for an item of a document.
+void stream_reach_item(struct record_stream *stream, uint64_t item, struct slice record);

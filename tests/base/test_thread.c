@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lock knows its holder, ends the process where it is used wrongly, and waits no longer than it
+// is told to.
+#include "base/thread.h"
+
+#include "base/clock.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static struct lock lock = LOCK_INITIALIZER;
+static pthread_cond_t cond;
+static atomic_bool is_there, may_end;
+
+static void *hold(void *argument) {
+    (void)argument;
+    lock_take(&lock);
+    atomic_store(&is_there, true);
+    while (!atomic_load(&may_end))
+        clock_sleep_ns(1000000);
+    lock_release(&lock);
+    return NULL;
+}
+
+START_TEST(a_lock_knows_who_holds_it) {
+    pthread_t thread;
+    ck_assert(!lock_is_held(&lock));
+    lock_take(&lock);
+    ck_assert(lock_is_held(&lock));
+    lock_release(&lock);
+    atomic_store(&is_there, false);
+    atomic_store(&may_end, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, hold, NULL), 0);
+    while (!atomic_load(&is_there))
+        clock_sleep_ns(1000000);
+    ck_assert(!lock_is_held(&lock)); // by this thread
+    ck_assert(!lock_take_within(&lock, 1000000));
+    atomic_store(&may_end, true);
+    pthread_join(thread, NULL);
+    ck_assert(lock_take_within(&lock, 0));
+    ck_assert(lock_is_held(&lock));
+    lock_release(&lock);
+}
+END_TEST
+
+static void *wake(void *argument) {
+    (void)argument;
+    lock_take(&lock);
+    atomic_store(&is_there, true);
+    pthread_cond_signal(&cond);
+    lock_release(&lock);
+    return NULL;
+}
+
+START_TEST(a_condition_waits_and_holds_the_lock_again) {
+    pthread_t thread;
+    cond_init(&cond);
+    lock_take(&lock);
+    uint64_t from = clock_monotonic_ns();
+    ck_assert(!cond_wait_until(&cond, &lock, from + 20000000));
+    ck_assert_uint_ge(clock_monotonic_ns(), from + 20000000);
+    ck_assert(lock_is_held(&lock));
+    atomic_store(&is_there, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, wake, NULL), 0);
+    while (!atomic_load(&is_there))
+        cond_wait(&cond, &lock);
+    ck_assert(lock_is_held(&lock));
+    lock_release(&lock);
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&cond);
+}
+END_TEST
+
+// Each of these is a mistake that would else be a deadlock or a race.
+START_TEST(a_lock_used_wrongly_ends_the_process) {
+    struct lock other;
+    lock_init(&other);
+    switch (_i) {
+    case 0:
+        lock_release(&other);
+        break;
+    case 1:
+        lock_take(&other);
+        lock_take(&other);
+        break;
+    case 2:
+        lock_take(&other);
+        lock_destroy(&other);
+        break;
+    default:
+        cond_init(&cond);
+        cond_wait(&cond, &other);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("thread");
+    TCase *tests = tcase_create("thread");
+    tcase_add_test(tests, a_lock_knows_who_holds_it);
+    tcase_add_test(tests, a_condition_waits_and_holds_the_lock_again);
+    tcase_add_loop_test_raise_signal(tests, a_lock_used_wrongly_ends_the_process, SIGABRT, 0, 4);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does the scoreboard of bench/diagnosis judge rightly, and does its input do what it says?
+
+    test_diagnosis.py
+
+Without culprit: the same seed gives the same bytes, each mess does what it is for, and a verdict
+that is wrong in any one thing is no hit.
+"""
+import copy
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "diagnosis"))
+import incidents  # noqa: E402
+import messes  # noqa: E402
+import score  # noqa: E402
+import sources  # noqa: E402
+from checks import Checks  # noqa: E402
+
+SEED = 7
+
+
+def written(kind, number, mess, seed=SEED):
+    lines, documents = messes.write(incidents.make(kind, number, seed), mess)
+    return [(line.path, line.text + line.end) for line in lines], sorted(documents)
+
+
+def check_determinism(checks):
+    for kind in incidents.CLASSES:
+        for mess in ("none", "together"):
+            checks.check(written(kind, 1, mess) == written(kind, 1, mess),
+                         "%s, %s: the same seed gives the same bytes" % (kind, mess))
+        checks.check(written(kind, 1, "none") != written(kind, 1, "none", SEED + 1),
+                     kind + ": another seed gives others")
+
+
+def share_of(part, whole):
+    return len(part) / len(whole)
+
+
+def check_lines(checks):
+    plain, documents = written("cascade", 0, "none")
+    by_path = {}
+    for path, text in plain:
+        by_path.setdefault(path, []).append(text)
+    one_file, dumps = written("cascade", 0, "one_file")
+    checks.equal({path for path, _ in one_file}, {"everything.jsonl"}, "one_file: paths")
+    checks.equal([text for _, text in one_file], [text for _, text in plain], "one_file: lines")
+    checks.check(dumps == documents and documents, "one_file: dumps stay files")
+    checks.check(len(by_path) > 5, "a case has many files")
+    lost = share_of(written("cascade", 0, "lost")[0], plain)
+    checks.check(0.93 < lost < 0.97, "lost: %.3f of the lines are left" % lost)
+    doubled = share_of(written("cascade", 0, "doubled")[0], plain)
+    checks.check(1.03 < doubled < 1.07, "doubled: %.3f times the lines" % doubled)
+    shuffled = written("cascade", 0, "shuffled")[0]
+    checks.check(shuffled != plain and sorted(shuffled) == sorted(plain),
+                 "shuffled: the same lines in another order")
+    late = shuffled_by(incidents.make("cascade", 0, SEED))
+    checks.check(0 < late <= 5 * incidents.SECOND, "shuffled: by %d ns at most" % late)
+
+
+def shuffled_by(case):
+    """How far a line comes behind one that is later."""
+    newest = most = 0
+    for line in messes.write(case, "shuffled")[0]:
+        newest = max(newest, line.time)
+        most = max(most, newest - line.time)
+    return most
+
+
+def changed(kind, number, mess):
+    """Lines of a mess that are not in the plain case, beside those they stand for."""
+    plain, other = written(kind, number, "none")[0], written(kind, number, mess)[0]
+    return [(a[1], b[1]) for a, b in zip(plain, other) if a[1] != b[1]], len(plain)
+
+
+def check_styles(checks):
+    for number in range(6):
+        pairs, _ = changed("xid_eviction", number, "future")
+        checks.equal(len(pairs), 1, "future: lines that differ")
+        pairs, total = changed("xid_eviction", number, "fqdn")
+        checks.check(0 < len(pairs) < total, "fqdn: %d of %d lines differ" % (len(pairs), total))
+        case = incidents.make("xid_eviction", number, SEED)
+        domain = "." + case.cluster.domain
+        checks.check(all(b.replace(domain, "") == a for a, b in pairs), "fqdn: only the domain")
+        pairs, _ = changed("xid_eviction", number, "clocks")
+        checks.check(len(pairs) > 20, "clocks: lines differ")
+    for mess, end in (("prefixes", "\r\n"), ("folder", "\n"), ("zone", "\n")):
+        lines = [text for path, text in written("aer", 3, mess)[0] if "kern" in path
+                 or "dmesg" in path]
+        checks.check(lines and all(line.endswith(end) for line in lines), mess + ": line ends")
+        checks.check(all(line.endswith("\r\n") == (end == "\r\n") for line in lines),
+                     mess + ": line ends, the other way")
+    checks.equal(zone_shift(), 7200, "zone: seconds")
+
+
+def zone_shift():
+    """How much later the first kernel line says it is."""
+    case = incidents.make("aer", 3, SEED)
+    fact = next(fact for fact in case.facts if fact.source == "kernel")
+    style = sources.Style(case)
+    times = []
+    for zone_s in (0, messes.ZONE_S):
+        style.kernel_form, style.zone_s = "dmesg", zone_s
+        text = sources.write_kernel(style, fact)[1]
+        hours, minutes, seconds = text.split()[3].split(":")
+        times.append(int(hours) * 3600 + int(minutes) * 60 + int(seconds))
+    return times[1] - times[0]
+
+
+def verdict(**changes):
+    made = {"id": "hbm_ecc:1", "pattern": "hbm_ecc", "kind": "uncorrectable", "severity": "error",
+            "entities": [{"kind": "gpu", "name": "node1.example.org/0000:1b:00", "role": "culprit"},
+                         {"kind": "node", "name": "node1.example.org", "role": "suspect"}],
+            "attributes": {"culprit.root": "true"}}
+    made.update(changes)
+    return made
+
+
+TRUTH = {"healthy": False, "consequences": [{"pattern": "nccl_hang", "who": [["rank", "3"]]}],
+         "root": {"pattern": "hbm_ecc", "kinds": ["uncorrectable"],
+                  "who": [["gpu", "node1/0000:1b:00"]], "also": []}}
+HANG = {"id": "nccl_hang:1", "pattern": "nccl_hang", "kind": "missing_rank", "severity": "error",
+        "entities": [{"kind": "rank", "name": "3", "role": "culprit"}],
+        "related": [{"id": "hbm_ecc:1", "relation": "caused_by"}],
+        "attributes": {"culprit.root": "false"}}
+OTHER_GPU = {"kind": "gpu", "name": "node1/0000:29:00", "role": "culprit"}
+
+
+def check_judgement(checks):
+    rows = [
+        ("right", [verdict()], True, 0),
+        ("right, with what followed", [verdict(), HANG], True, 0),
+        ("no verdict", [], False, 0),
+        ("another pattern", [verdict(pattern="pcie_aer")], False, 1),
+        ("another kind", [verdict(kind="remap_failed")], False, 1),
+        ("another GPU", [verdict(entities=[OTHER_GPU])], False, 1),
+        ("one GPU too many", [verdict(entities=verdict()["entities"] + [OTHER_GPU])], False, 1),
+        ("nobody blamed", [verdict(entities=verdict()["entities"][1:])], False, 1),
+        ("no root", [verdict(attributes={"culprit.root": "false"})], False, 0),
+        ("not grave", [verdict(severity="info")], False, 0),
+        ("two roots", [verdict(), dict(HANG, attributes={"culprit.root": "true"})], True, 1),
+    ]
+    for name, verdicts, found, extra in rows:
+        row = score.judge(TRUTH, verdicts)
+        checks.equal((row["found"], row["extra"]), (found, extra), name)
+    checks.equal(score.judge(TRUTH, [verdict(), HANG])["linked"], 1, "what followed is linked")
+    for key, value in (("related", []), ("attributes", {"culprit.root": "true"}),
+                       ("pattern", "pod_evicted"), ("entities", [OTHER_GPU])):
+        loose = dict(copy.deepcopy(HANG), **{key: value})
+        checks.equal(score.judge(TRUTH, [verdict(), loose])["linked"], 0, "not linked: " + key)
+    whole = {"healthy": True, "root": None, "consequences": []}
+    checks.equal(score.judge(whole, [verdict()])["false"], 1, "a false verdict")
+    checks.equal(score.judge(whole, [verdict(severity="info")])["false"], 0, "info is none")
+
+
+def check_figures(checks):
+    # Wilson's intervals as textbooks have them.
+    for hits, tries, low, high in ((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634),
+                                   (10, 10, 0.7225, 1.0), (95, 100, 0.8882, 0.9785)):
+        got = score.wilson(hits, tries)
+        checks.check(abs(got[0] - low) < 1e-3 and abs(got[1] - high) < 1e-3,
+                     "wilson(%d, %d): %s" % (hits, tries, got))
+    difference, half = score.paired([(True, True)] * 80 + [(True, False)] * 20)
+    checks.check(abs(difference + 0.2) < 1e-9 and 0.05 < half < 0.12, "a loss of 20 points")
+    checks.check(score.paired([(True, True)] * 30)[1] > 0, "no difference is not certainty")
+
+
+def main():
+    checks = Checks()
+    check_determinism(checks)
+    check_lines(checks)
+    check_styles(checks)
+    check_judgement(checks)
+    check_figures(checks)
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// first_exit: whose end was the first, who is a victim, what ties and silence say, and what is
+// kept.
+#include "cli/component_list.h"
+#include "pipeline/model/observation.h"
+#include "tests/processors/cluster_fixture.h"
+
+enum { FACTS_MAX = 8, ENDS_MAX = 256 };
+
+struct end {
+    struct observation said;
+    struct fact facts[FACTS_MAX];
+    struct rank_place place;
+};
+static struct end ends[ENDS_MAX];
+
+static void setup(void) {
+    fixture_begin(&processor_first_exit);
+}
+
+static struct event *place_of(double seconds, const char *node, int32_t rank, int64_t pid) {
+    struct end *end = &ends[cluster.count];
+    end->place = (struct rank_place){
+        .rank = rank, .local_rank = rank % 2, .node = intern(slice_of(node)), .pid = pid};
+    struct event *event = node_event_add(&cluster, seconds, node, EVENT_RANK_MAP);
+    event->place = &end->place;
+    event->rank = rank;
+    event->position = cluster.count;
+    return event;
+}
+
+static void add(struct event *event, enum fact_key key, int64_t number) {
+    struct end *end = &ends[event - cluster.events];
+    end->facts[end->said.fact_count++] = (struct fact){.key = key, .number = number};
+}
+
+static void add_text(struct event *event, enum fact_key key, const char *text) {
+    struct end *end = &ends[event - cluster.events];
+    end->facts[end->said.fact_count++] = (struct fact){.key = key, .text = slice_of(text)};
+}
+
+static void add_yes_no(struct event *event, enum fact_key key, bool yes) {
+    struct end *end = &ends[event - cluster.events];
+    end->facts[end->said.fact_count++] = (struct fact){.key = key, .yes = yes};
+}
+
+// Facts are added in the order of enum fact_key.
+static struct event *say(double seconds, const char *node, int32_t rank,
+                         enum observation_kind kind) {
+    struct end *end = &ends[cluster.count];
+    end->said = (struct observation){.kind = kind, .facts = end->facts};
+    struct event *event = node_event_add(&cluster, seconds, node, EVENT_OBSERVATION);
+    event->observation = &end->said;
+    event->rank = rank;
+    event->source = intern(SLICE("agent.log"));
+    event->position = cluster.count;
+    return event;
+}
+
+static struct event *raise_in(double seconds, const char *node, int32_t rank, const char *type,
+                              const char *message, bool victim) {
+    struct event *event = say(seconds, node, rank, OBSERVATION_ERROR_FILE);
+    add_text(event, FACT_EXCEPTION, type);
+    add_text(event, FACT_MESSAGE, message);
+    add_yes_no(event, FACT_VICTIM, victim);
+    ends[event - cluster.events].said.time_slack_ns = 1000000000;
+    return event;
+}
+
+static void lose_peer(double seconds, const char *node, int32_t rank) {
+    struct event *event = say(seconds, node, rank, OBSERVATION_PEER_CLOSED);
+    add_text(event, FACT_EXCEPTION, "RuntimeError");
+    add_yes_no(event, FACT_VICTIM, true);
+}
+
+static void leaves(double seconds, const char *node, int64_t pid, enum fact_key key,
+                   int64_t value) {
+    struct event *event = say(seconds, node, RANK_NONE, OBSERVATION_LAUNCHER_FAILED);
+    add(event, FACT_PID, pid);
+    add(event, key, value);
+}
+
+static void tell_to_end(double seconds, const char *node, int64_t pid) {
+    struct event *event = say(seconds, node, RANK_NONE, OBSERVATION_LAUNCHER_SIGNAL);
+    add(event, FACT_PID, pid);
+    add(event, FACT_SIGNAL, 15);
+    add_yes_no(event, FACT_VICTIM, true);
+}
+
+// Two ranks on each of two nodes, pids from `pid` on.
+static void start_job(double seconds, int64_t pid) {
+    for (int32_t rank = 0; rank < 4; rank++)
+        place_of(seconds, rank < 2 ? "a" : "b", rank, pid + rank);
+}
+
+START_TEST(the_first_own_end_is_the_culprit) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    raise_in(61, "a", 1, "RuntimeError", "Connection closed by peer", true);
+    tell_to_end(60.5, "b", 103);
+    leaves(60.7, "b", 102, FACT_EXIT_CODE, 1);
+    leaves(61.7, "a", 101, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"kind\":\"exception\"");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"1\",\"role\":\"victim\"}");
+    says(lines, "Rank 2 on b ended first: it raised IndexError: index out of range");
+    says(lines, "\"confidence\":92");
+    says(lines, "\"exception.type\":\"IndexError\"");
+}
+END_TEST
+
+START_TEST(whole_seconds_order_nothing_but_launchers_do) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "KeyError", "'labels'", false);
+    raise_in(60, "a", 0, "ValueError", "loss is nan", false);
+    const char *lines = run();
+    says(lines, "{\"kind\":\"rank\",\"name\":\"0\",\"role\":\"suspect\"}");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"suspect\"}");
+    says_not(lines, "\"role\":\"culprit\"");
+    says(lines, "\"confidence\":62");
+}
+END_TEST
+
+START_TEST(the_launcher_that_acted_first_breaks_a_tie) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "KeyError", "'labels'", false);
+    raise_in(60, "a", 0, "ValueError", "loss is nan", false);
+    leaves(60.2, "b", 102, FACT_EXIT_CODE, 1);
+    leaves(60.9, "a", 100, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    says(lines, "{\"kind\":\"rank\",\"name\":\"0\",\"role\":\"suspect\"}");
+    detector_close(&detector);
+    fixture_begin(&processor_first_exit);
+    start_job(0, 100);
+    say(60, "b", 2, OBSERVATION_ABORT);
+    say(60, "a", 0, OBSERVATION_ABORT);
+    leaves(60.2, "b", 102, FACT_SIGNAL, 6);
+    leaves(60.9, "a", 100, FACT_SIGNAL, 6);
+    cluster.events[4].timeless = cluster.events[5].timeless = true;
+    lines = run();
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+    says(lines, "ended first: it ended by SIGABRT");
+}
+END_TEST
+
+START_TEST(a_written_reason_counts_for_more_than_a_code) {
+    start_job(0, 100);
+    leaves(60.2, "a", 100, FACT_EXIT_CODE, 3);
+    raise_in(60, "b", 2, "torch.OutOfMemoryError", "CUDA out of memory.", false);
+    const char *lines = run();
+    says(lines, "\"kind\":\"cuda_oom\"");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(an_exit_code_alone_is_named_when_it_is_first) {
+    start_job(0, 100);
+    leaves(60, "a", 101, FACT_EXIT_CODE, 3);
+    lose_peer(61, "b", 2);
+    lose_peer(61, "b", 3);
+    const char *lines = run();
+    says(lines, "\"kind\":\"exit_code\"");
+    says(lines, "Rank 1 on a ended first: it left with exit code 3");
+    says(lines, "\"confidence\":75");
+}
+END_TEST
+
+START_TEST(codes_that_nobody_explains_make_suspects) {
+    start_job(0, 100);
+    leaves(60, "a", 101, FACT_EXIT_CODE, 1);
+    leaves(65, "b", 102, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    says(lines, "\"completeness\":\"partial\",\"confidence\":45");
+    says_not(lines, "\"role\":\"culprit\"");
+}
+END_TEST
+
+START_TEST(victims_alone_name_nobody) {
+    start_job(0, 100);
+    for (int32_t rank = 0; rank < 4; rank++)
+        lose_peer(60 + rank, rank < 2 ? "a" : "b", rank);
+    tell_to_end(62, "a", 100);
+    leaves(63, "a", 101, FACT_EXIT_CODE, 1);
+    tell_to_end(62, "b", 102);
+    leaves(63, "b", 103, FACT_SIGNAL, 6);
+    ck_assert_str_eq(run(), "");
+}
+END_TEST
+
+START_TEST(what_was_caught_before_a_peer_was_lost_is_no_end) {
+    start_job(0, 100);
+    struct event *caught = say(60, "a", 1, OBSERVATION_EXCEPTION);
+    add_text(caught, FACT_EXCEPTION, "TimeoutError");
+    add_text(caught, FACT_MESSAGE, "the data server is slow");
+    lose_peer(60.2, "a", 1);
+    leaves(60.4, "b", 102, FACT_SIGNAL, 9);
+    const char *lines = run();
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+    says(lines, "ended by SIGKILL");
+}
+END_TEST
+
+START_TEST(a_traceback_alone_is_a_warning) {
+    struct event *event = say(60, NULL, 3, OBSERVATION_EXCEPTION);
+    add_text(event, FACT_EXCEPTION, "ValueError");
+    add_text(event, FACT_MESSAGE, "loss is nan");
+    const char *lines = run();
+    says(lines, "\"severity\":\"warning\",\"completeness\":\"partial\"");
+    says(lines, "Rank 3 raised ValueError: loss is nan; nothing says that it ended");
+    says_not(lines, "\"role\":\"culprit\"");
+}
+END_TEST
+
+START_TEST(the_kernel_names_a_process_by_its_pid) {
+    start_job(0, 100);
+    struct event *kill = say(60, "a", RANK_NONE, OBSERVATION_OOM_KILL);
+    add(kill, FACT_PID, 101);
+    struct event *other = say(59, "b", RANK_NONE, OBSERVATION_OOM_KILL);
+    add(other, FACT_PID, 7777); // of no rank
+    leaves(60.3, "a", 101, FACT_SIGNAL, 9);
+    lose_peer(61, "b", 2);
+    const char *lines = run();
+    says(lines, "\"kind\":\"host_oom\"");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"1\",\"role\":\"culprit\"}");
+    says(lines, "\"confidence\":90");
+    ck_assert_uint_eq(detector.verdict_count, 1);
+}
+END_TEST
+
+static void tell_to_stop(double seconds, const char *node) {
+    struct event *event = say(seconds, node, RANK_NONE, OBSERVATION_LAUNCHER_TOLD_TO_STOP);
+    add(event, FACT_PID, 50);
+    add(event, FACT_SIGNAL, 15);
+}
+
+START_TEST(a_node_that_was_told_to_stop_took_its_ranks_with_it) {
+    start_job(0, 100);
+    tell_to_stop(60, "b");
+    raise_in(60, "b", 2, "KeyboardInterrupt", "", false);
+    lose_peer(61, "a", 0);
+    const char *lines = run();
+    says(lines, "\"kind\":\"preempted\"");
+    says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
+    says(lines, "\"severity\":\"warning\"");
+}
+END_TEST
+
+START_TEST(an_end_before_a_node_was_told_to_stop_was_the_first) {
+    start_job(0, 100);
+    raise_in(50, "a", 1, "ValueError", "bad record", false);
+    tell_to_stop(60, "b");
+    const char *lines = run();
+    says(lines, "\"kind\":\"exception\"");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"1\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(nobody_is_to_blame_when_all_nodes_were_told_to_stop) {
+    start_job(0, 100);
+    tell_to_stop(60, "a");
+    tell_to_stop(60, "b");
+    const char *lines = run();
+    says(lines, "\"kind\":\"preempted\"");
+    says_not(lines, "\"role\":\"culprit\"");
+}
+END_TEST
+
+START_TEST(a_time_limit_blames_nobody) {
+    struct event *event = say(60, NULL, RANK_NONE, OBSERVATION_SLURM_CANCELLED);
+    add_text(event, FACT_REASON, "TIME LIMIT");
+    const char *lines = run();
+    says(lines, "\"kind\":\"time_limit\"");
+    says(lines, "The job reached its time limit");
+    says_not(lines, "\"role\":\"culprit\"");
+}
+END_TEST
+
+static struct event *container(double seconds, const char *pod, const char *reason, int64_t code) {
+    struct event *event = say(seconds, "a", RANK_NONE, OBSERVATION_CONTAINER_TERMINATED);
+    add_text(event, FACT_POD, pod);
+    add(event, FACT_EXIT_CODE, code);
+    add_text(event, FACT_REASON, reason);
+    return event;
+}
+
+START_TEST(a_container_tells_of_its_pod) {
+    container(60, "train/w-1", "OOMKilled", 137);
+    const char *lines = run();
+    says(lines, "\"kind\":\"host_oom\"");
+    says(lines, "{\"kind\":\"pod\",\"name\":\"train/w-1\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(a_container_of_which_nothing_is_known_was_not_killed) {
+    container(60, "train/w-1", "ContainerStatusUnknown", 137);
+    container(61, "train/w-2", "Error", 143);
+    ck_assert_str_eq(run(), "");
+}
+END_TEST
+
+START_TEST(the_one_that_is_silent_is_named_with_little_confidence) {
+    start_job(0, 100);
+    lose_peer(60, "a", 0);
+    leaves(61, "a", 100, FACT_EXIT_CODE, 1);
+    lose_peer(60, "b", 2);
+    lose_peer(60, "b", 3);
+    leaves(61, "b", 102, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    says(lines, "Rank 1 on a ended first: it ended without a word");
+    says(lines, "\"completeness\":\"partial\",\"confidence\":40");
+}
+END_TEST
+
+START_TEST(a_silent_node_is_lost) {
+    start_job(0, 100);
+    lose_peer(60, "b", 2);
+    lose_peer(60, "b", 3);
+    const char *lines = run();
+    says(lines, "\"kind\":\"node_lost\"");
+    says(lines, "{\"kind\":\"node\",\"name\":\"a\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(silence_of_several_nodes_says_nothing) {
+    start_job(0, 100);
+    place_of(0, "c", 4, 104);
+    lose_peer(60, "b", 2);
+    lose_peer(60, "b", 3);
+    ck_assert_str_eq(run(), "");
+}
+END_TEST
+
+START_TEST(a_start_that_goes_on_resolves_what_was_before) {
+    start_job(0, 100);
+    leaves(60, "a", 101, FACT_SIGNAL, 11);
+    start_job(70, 200);
+    const char *lines = run();
+    says(lines, "\"kind\":\"segfault\",\"state\":\"resolved\"");
+}
+END_TEST
+
+START_TEST(a_start_that_came_to_nothing_leaves_it_open) {
+    start_job(0, 100);
+    leaves(60, "a", 101, FACT_SIGNAL, 11);
+    start_job(70, 200);
+    for (int32_t rank = 0; rank < 4; rank++)
+        lose_peer(80, rank < 2 ? "a" : "b", rank);
+    leaves(81, "a", 200, FACT_EXIT_CODE, 1);
+    leaves(81, "b", 203, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    says(lines, "\"kind\":\"segfault\",\"state\":\"open\"");
+    ck_assert_uint_eq(detector.verdict_count, 1);
+}
+END_TEST
+
+START_TEST(each_start_has_its_own_first_end) {
+    start_job(0, 100);
+    leaves(60, "a", 101, FACT_SIGNAL, 11);
+    start_job(70, 200);
+    raise_in(90, "b", 3, "ValueError", "loss is nan", false);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 2);
+    says(lines, "\"kind\":\"segfault\",\"state\":\"resolved\"");
+    says(lines, "\"kind\":\"exception\",\"state\":\"open\"");
+}
+END_TEST
+
+static void one_of_everything(void) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    raise_in(61, "a", 1, "RuntimeError", "Connection closed by peer", true);
+    tell_to_end(60.5, "b", 103);
+    leaves(60.7, "b", 102, FACT_EXIT_CODE, 1);
+    start_job(70, 200);
+    leaves(90, "a", 201, FACT_SIGNAL, 11);
+}
+
+START_TEST(it_is_told_the_same_in_any_order) {
+    one_of_everything();
+    char *whole = strdup(run());
+    detector_close(&detector);
+    detector = detector_open(&processor_first_exit);
+    detector_start(&detector);
+    for (uint32_t i = cluster.count; i-- > 0;)
+        detector_feed(&detector, &cluster.events[i], 1);
+    detector_finish(&detector);
+    ck_assert_str_eq(detector_lines(&detector), whole);
+    free(whole);
+}
+END_TEST
+
+START_TEST(kept_state_goes_on_as_if_nothing_had_happened) {
+    one_of_everything();
+    char *whole = strdup(run());
+    struct detector second = detector_open(&processor_first_exit);
+    detector_close(&detector);
+    detector = detector_open(&processor_first_exit);
+    detector_start(&detector);
+    detector_feed(&detector, cluster.events, 7);
+    detector_start(&second);
+    detector_move_state(&detector, &second);
+    detector_close(&detector);
+    detector = second;
+    detector_feed(&detector, cluster.events + 7, cluster.count - 7);
+    detector_finish(&detector);
+    ck_assert_str_eq(detector_lines(&detector), whole);
+    free(whole);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_once_warm) {
+    detector_start(&detector);
+    one_of_everything();
+    for (uint32_t i = 0; i < 3; i++) {
+        detector_feed(&detector, cluster.events, cluster.count);
+        detector_judge(&detector, cluster_time(500), false);
+    }
+    uint64_t before = memory_figures().allocations;
+    for (uint32_t i = 0; i < 10; i++) {
+        detector_feed(&detector, cluster.events, cluster.count);
+        detector_judge(&detector, cluster_time(500), false);
+    }
+    ck_assert_uint_eq(memory_figures().allocations, before);
+}
+END_TEST
+
+START_TEST(bounds_let_the_oldest_go) {
+    detector_set(&detector, "max_notes", "16");
+    detector_set(&detector, "max_places", "16");
+    for (int32_t rank = 0; rank < 40; rank++)
+        place_of(rank, "a", rank, 100 + rank);
+    for (int32_t rank = 0; rank < 40; rank++)
+        leaves(60 + rank, "a", 100 + rank, FACT_SIGNAL, 9);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says_not(lines, "Rank 0 on a");
+    says(lines, "ended first");
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("first_exit");
+    TCase *cases = tcase_create("cases");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, the_first_own_end_is_the_culprit);
+    tcase_add_test(cases, whole_seconds_order_nothing_but_launchers_do);
+    tcase_add_test(cases, the_launcher_that_acted_first_breaks_a_tie);
+    tcase_add_test(cases, a_written_reason_counts_for_more_than_a_code);
+    tcase_add_test(cases, an_exit_code_alone_is_named_when_it_is_first);
+    tcase_add_test(cases, codes_that_nobody_explains_make_suspects);
+    tcase_add_test(cases, victims_alone_name_nobody);
+    tcase_add_test(cases, what_was_caught_before_a_peer_was_lost_is_no_end);
+    tcase_add_test(cases, a_traceback_alone_is_a_warning);
+    tcase_add_test(cases, the_kernel_names_a_process_by_its_pid);
+    tcase_add_test(cases, a_node_that_was_told_to_stop_took_its_ranks_with_it);
+    tcase_add_test(cases, an_end_before_a_node_was_told_to_stop_was_the_first);
+    tcase_add_test(cases, nobody_is_to_blame_when_all_nodes_were_told_to_stop);
+    tcase_add_test(cases, a_time_limit_blames_nobody);
+    tcase_add_test(cases, a_container_tells_of_its_pod);
+    tcase_add_test(cases, a_container_of_which_nothing_is_known_was_not_killed);
+    tcase_add_test(cases, the_one_that_is_silent_is_named_with_little_confidence);
+    tcase_add_test(cases, a_silent_node_is_lost);
+    tcase_add_test(cases, silence_of_several_nodes_says_nothing);
+    tcase_add_test(cases, a_start_that_goes_on_resolves_what_was_before);
+    tcase_add_test(cases, a_start_that_came_to_nothing_leaves_it_open);
+    tcase_add_test(cases, each_start_has_its_own_first_end);
+    tcase_add_test(cases, it_is_told_the_same_in_any_order);
+    tcase_add_test(cases, kept_state_goes_on_as_if_nothing_had_happened);
+    tcase_add_test(cases, nothing_is_allocated_once_warm);
+    tcase_add_test(cases, bounds_let_the_oldest_go);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
