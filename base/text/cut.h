@@ -20,7 +20,7 @@ static inline bool text_begins(struct slice text, struct slice start) {
 // The text without its first `size` bytes, of which it has as many.
 static inline struct slice text_from(struct slice text, size_t size) {
     assert(size <= text.size);
-    return (struct slice){text.data + size, text.size - size};
+    return size == 0 ? text : (struct slice){text.data + size, text.size - size};
 }
 
 static inline struct slice text_take(struct slice *text, size_t size) {
