@@ -1244,17 +1244,24 @@ class Handler(BaseHTTPRequestHandler):
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             data = b""
             while True:
-                n = int(self.rfile.readline().split(b";")[0], 16)
-                part = self.rfile.read(n)
-                self.rfile.readline()
+                size = self.rfile.readline().split(b";")[0]
+                n = int(size, 16) if size.strip() else -1
+                part = self.rfile.read(n) if n > 0 else b""
+                if n < 0 or len(part) < n or not self.rfile.readline():
+                    return None, True
                 if not n:
                     return data, True
                 data += part
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0)), False
+        length = int(self.headers.get("Content-Length") or 0)
+        data = self.rfile.read(length)
+        return (data if len(data) == length else None), False
 
     def handle_any(self):
         srv = self.server.mock
         body, chunked = self.read_body()
+        if body is None:  # who was sending is gone: that is no request
+            self.close_connection = True
+            return None
         url = urllib.parse.urlsplit(self.path)
         if url.path.startswith("/__"):
             return self.control(srv, url, body)
