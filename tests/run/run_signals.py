@@ -63,9 +63,13 @@ class Run:
             found = [json.loads(line) for line in file.read().splitlines() if line[:1] == "{"]
         return [line for line in found if line["code"] == code]
 
-    def wait(self, code, count=1):
+    def wait(self, code, count=1, component=""):
+        """Until so many lines with the code, the last of them about the component, are there."""
         end = time.monotonic() + PATIENCE_S
-        while len(self.lines(code)) < count and time.monotonic() < end:
+        while time.monotonic() < end:
+            lines = self.lines(code)
+            if len(lines) >= count and lines and lines[-1].get("component", "").endswith(component):
+                break
             time.sleep(0.02)
         return self.lines(code)
 
@@ -93,7 +97,7 @@ def events():
 def dumped(checks, run):
     """SIGUSR2: every component with its figures, every pipeline with what it judged."""
     run.process.send_signal(signal.SIGUSR2)
-    run.wait("C1008", 22)
+    run.wait("C1008", component="pipeline/memory/http")
     said = {line["component"]: line["msg"] for line in run.lines("C1008")}
     for component, pattern in (
             ("receiver/http", r"^StatusOK; 3 events accepted, 0 records refused$"),
