@@ -266,6 +266,53 @@ static void judge_partition(struct hang_judging *judging, const struct hang_part
     hang_judge_p2p(judging, partition);
 }
 
+static bool is_whole_job(const struct hang_group *group) {
+    return slice_equal(intern_slice(group->desc), SLICE("default_pg")) ||
+           (intern_slice(group->desc).size == 0 &&
+            slice_equal(intern_slice(group->name), SLICE("0")));
+}
+
+uint32_t hang_ranks_of_job(const struct hang_store *store, const struct hang_group *group,
+                           int32_t *ranks) {
+    uint32_t count = 0, at = 0;
+    const struct hang_rank *rank;
+    while (is_whole_job(group) && (rank = keyed_rows_next(&store->ranks, &at)) != NULL)
+        if (rank->key.job == group->job || rank->key.job == STRING_NONE)
+            ranks[count++] = rank->key.rank;
+    return count;
+}
+
+static int compare_ranks(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint32_t hang_sort_ranks(int32_t *ranks, uint32_t count, struct arena *arena) {
+    sort_stable(ranks, count, sizeof *ranks, arena, compare_ranks);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || ranks[kept - 1] != ranks[i])
+            ranks[kept++] = ranks[i];
+    return kept;
+}
+
+// The ranks that dumps without a member set came of, and, of the group of the whole job, those of
+// the rank map: who is stopped or gone leaves no dump.
+static void list_seen(const struct hang_judging *judging, const struct gathered *gathered,
+                      const uint32_t *sets, struct hang_partition *partition) {
+    const struct hang_store *store = judging->store;
+    size_t most = (size_t)gathered->count + keyed_rows_count(&store->ranks) + 1;
+    int32_t *ranks = arena_take(judging->arena, most * sizeof *ranks);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gathered->count; i++)
+        if (sets[i] == TABLE_NO_ROW)
+            ranks[count++] = gathered->members[i]->rank;
+    if (gathered->set_count == 0)
+        count += hang_ranks_of_job(store, partition->group, ranks + count);
+    partition->ranks = ranks;
+    partition->rank_count = hang_sort_ranks(ranks, count, judging->arena);
+}
+
 // Members with this set (TABLE_NO_ROW: with none).
 static void judge_set(struct hang_judging *judging, const struct hang_group *group,
                       const struct gathered *gathered, const uint32_t *sets, uint32_t set) {
@@ -276,11 +323,7 @@ static void judge_set(struct hang_judging *judging, const struct hang_group *gro
         partition.ranks = hang_set_ranks(judging->store, partition.set, arena);
         partition.rank_count = partition.set->count;
     } else {
-        int32_t *ranks = arena_take(arena, (gathered->count + 1) * sizeof *ranks);
-        for (uint32_t i = 0; i < gathered->count; i++)
-            if (sets[i] == TABLE_NO_ROW)
-                ranks[partition.rank_count++] = gathered->members[i]->rank;
-        partition.ranks = ranks;
+        list_seen(judging, gathered, sets, &partition);
     }
     partition.members = arena_zero(arena, partition.rank_count + 1, sizeof(void *));
     bool *elsewhere = arena_zero(arena, partition.rank_count + 1, sizeof(bool));

@@ -119,6 +119,12 @@ struct hang_judging {
     uint32_t found_count, found_capacity;
 };
 
+// Writes the ranks of the rank map to `ranks` when the group is that of the whole job, at most as
+// many as the store knows; returns how many.
+uint32_t hang_ranks_of_job(const struct hang_store *store, const struct hang_group *group,
+                           int32_t *ranks);
+// Ascending and each once; returns how many are left.
+uint32_t hang_sort_ranks(int32_t *ranks, uint32_t count, struct arena *arena);
 // Whether what came from these nodes about one rank number can be of one rank: jobs without a name
 // are told apart by where their ranks run.
 bool hang_may_be_one(string_id job, string_id node, string_id other);

@@ -260,12 +260,6 @@ uint32_t hang_lines_waits(const struct hang_lines *lines, struct hang_wait *wait
 
 // -- who should be there -------------------------------------------------------------------------
 
-static bool is_whole_job(const struct hang_group *group) {
-    return slice_equal(intern_slice(group->desc), SLICE("default_pg")) ||
-           (intern_slice(group->desc).size == 0 &&
-            slice_equal(intern_slice(group->name), SLICE("0")));
-}
-
 // The ranks of places 0 to the last that the lines name, when all lie on a line; else nothing.
 static uint32_t ranks_by_place(const struct hang_judging *judging,
                                const struct hang_lines_group *group, int32_t *ranks) {
@@ -294,29 +288,17 @@ static uint32_t ranks_by_place(const struct hang_judging *judging,
     return (uint32_t)high->group_rank + 1;
 }
 
-static int compare_ranks(const void *a, const void *b) {
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void list_ranks(const struct hang_judging *judging, const struct hang_lines_group *group,
                        struct hang_partition *partition) {
     const struct hang_store *store = judging->store;
-    uint32_t known = keyed_rows_count(&store->ranks), count = 0, at = 0;
+    uint32_t known = keyed_rows_count(&store->ranks), count = 0;
     int32_t *ranks = arena_take(
         judging->arena, ((size_t)group->row_count + known + store->max_ranks) * sizeof *ranks);
     for (uint32_t i = 0; i < group->row_count; i++)
         ranks[count++] = group->rows[i]->key.rank;
     count += ranks_by_place(judging, group, ranks + count);
-    const struct hang_rank *rank;
-    while (is_whole_job(&group->group) && (rank = keyed_rows_next(&store->ranks, &at)) != NULL)
-        if (rank->key.job == group->group.job || rank->key.job == STRING_NONE)
-            ranks[count++] = rank->key.rank;
-    sort_stable(ranks, count, sizeof *ranks, judging->arena, compare_ranks);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (kept == 0 || ranks[kept - 1] != ranks[i])
-            ranks[kept++] = ranks[i];
+    count += hang_ranks_of_job(store, &group->group, ranks + count);
+    uint32_t kept = hang_sort_ranks(ranks, count, judging->arena);
     *partition =
         (struct hang_partition){.group = &group->group, .ranks = ranks, .rank_count = kept};
 }

@@ -930,6 +930,28 @@ START_TEST(node_of_the_culprit) {
 }
 END_TEST
 
+// gloo's dumps name no members: who is stopped leaves none, and only the rank map knows of it.
+START_TEST(a_rank_of_the_map_left_no_dump) {
+    for (int32_t rank = 0; rank < 4; rank++) {
+        struct rank_place *place = arena_zero(&world->arena, 1, sizeof *place);
+        *place = (struct rank_place){
+            .rank = rank, .node = intern(SLICE("gpu-node-01")), .address = PCI_NONE, .pid = -1};
+        world->events[world->count++] =
+            (struct event){.time_ns = at(0), .rank = rank, .kind = EVENT_RANK_MAP, .place = place};
+        if (rank == 2)
+            continue;
+        struct flight_dump *dump = add_dump(rank, 100);
+        add_world(dump, 8, FLIGHT_COMPLETED, -5);
+        add_world(dump, 9, FLIGHT_STARTED, 0);
+    }
+    const char *lines = judge();
+    assert_count(1);
+    assert_kind(lines, "missing_dump");
+    assert_role(lines, 2, "suspect");
+    assert_has(lines, "no dump of rank 2 was found");
+}
+END_TEST
+
 START_TEST(dumps_missing_by_quarters) {
     // Rank 7 is missing; 4 of 8 left no dump.
     for (int32_t rank = 0; rank < 8; rank++) {
@@ -1140,6 +1162,7 @@ int main(void) {
     tcase_add_test(tcase, jobs_are_kept_apart);
     tcase_add_test(tcase, a_job_that_was_started_again);
     tcase_add_test(tcase, node_of_the_culprit);
+    tcase_add_test(tcase, a_rank_of_the_map_left_no_dump);
     tcase_add_test(tcase, dumps_missing_by_quarters);
     tcase_add_test(tcase, evidence_of_many_ranks_keeps_the_culprit);
     tcase_add_test(tcase, the_id_stays_when_dumps_come);
