@@ -53,6 +53,8 @@ struct verdict_pattern {
     const char *kind;            // only verdicts of this kind explain anything; NULL: all
     const char *const *explains_rank; // likewise, where that blames a rank that they blame; not
                                       // what only can be at one place with them
+    uint32_t rank_before_s; // … and began at most so long before: others wait for a rank already
+                            // that is about to end
 };
 
 // What the ids of evidence begin with, and the kind of event that they name (`--explain`).

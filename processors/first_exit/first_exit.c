@@ -86,9 +86,12 @@ static enum status start(void *instance, const void *config,
     return detector_begin(&self->base, "first_exit", context, take, judge);
 }
 
+// A process works no more for a while before it has ended: memory fills up until the kernel ends
+// it, or it writes its traceback and is torn down, 3 s on a busy machine. The others wait for it.
+enum { ENDING_S = 30 };
 static const char *const EXPLAINS[] = {"nccl_hang", NULL};
 static const struct verdict_pattern PATTERNS[] = {
-    {.name = "first_exit", .explains_rank = EXPLAINS}};
+    {.name = "first_exit", .explains_rank = EXPLAINS, .rank_before_s = ENDING_S}};
 static const struct evidence_prefix EVIDENCE[] = {{"exit:", EVENT_OBSERVATION}};
 
 const struct component_type processor_first_exit = {

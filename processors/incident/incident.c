@@ -222,7 +222,10 @@ static bool explains(const void *owner, const struct standing *cause,
     assert(cause != effect);
     bool there = (self->explains[cause->pattern] >> effect->pattern & 1) != 0;
     bool rank = (self->explains_rank[cause->pattern] >> effect->pattern & 1) != 0;
-    if (cause->begin_ns > effect->start_ns + duration_ns(self->config.skew) ||
+    uint64_t early_ns = duration_ns(self->config.skew), waits_ns = early_ns;
+    if (rank)
+        waits_ns += self->patterns[cause->pattern]->rank_before_s * UINT64_C(1000000000);
+    if (cause->begin_ns > effect->start_ns + waits_ns ||
         effect->begin_ns > cause->start_ns + duration_ns(self->config.window) ||
         !cause->can_explain || (!there && !rank))
         return false;
@@ -232,7 +235,8 @@ static bool explains(const void *owner, const struct standing *cause,
                blame_the_same(cause, effect, effect->blamed_count);
     if (blame_the_same(cause, effect, effect->rank_count))
         return true;
-    return there && places_meet(&cause->causes, &effect->effects);
+    return there && cause->begin_ns <= effect->start_ns + early_ns &&
+           places_meet(&cause->causes, &effect->effects);
 }
 
 // -- telling ------------------------------------------------------------------------------------

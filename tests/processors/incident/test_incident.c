@@ -25,7 +25,7 @@ struct config {
 static const char *const HANGS[] = {"nccl_hang", NULL}, *const TWO[] = {"test_two", NULL},
                          *const THREE[] = {"test_three", NULL}, *const ONE[] = {"test_one", NULL};
 static const struct verdict_pattern EXIT_PATTERNS[] = {
-    {.name = "test_exit", .explains_rank = HANGS},
+    {.name = "test_exit", .explains_rank = HANGS, .rank_before_s = 30},
     {.name = "test_one", .explains = TWO},
     {.name = "test_two", .explains = THREE},
     {.name = "test_three", .explains = ONE},
@@ -197,6 +197,29 @@ START_TEST(window_and_skew) {
         say(1, "pcie_aer", "uncorrectable_fatal", cases[i].cause_at, "gpu", "node-b/0000:45:00");
         evaluate((int[]){0, 1}, 2);
         ck_assert_msg((relation(0, 1) >= 0) == cases[i].joined, "at %g", cases[i].cause_at);
+    }
+}
+END_TEST
+
+// Others wait for a rank that is about to end. Of another rank, or long before, it is no cause.
+START_TEST(an_end_explains_waits_for_that_rank_before_it) {
+    static const struct {
+        double end_at;
+        const char *rank;
+        bool joined;
+    } cases[] = {
+        {5, "6", true}, {36.9, "6", true}, {37.1, "6", false}, {5, "7", false}, {20, "7", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        teardown();
+        setup();
+        map_rank(6, "node-b", NULL);
+        map_rank(7, "node-b", NULL);
+        say(0, "nccl_hang", "missing_dump", 5, "rank", "6");
+        say(1, "test_exit", "host_oom", cases[i].end_at, "rank", cases[i].rank);
+        evaluate((int[]){0, 1}, 2);
+        ck_assert_msg((relation(0, 1) == RELATION_CAUSED_BY) == cases[i].joined, "end of %s at %g",
+                      cases[i].rank, cases[i].end_at);
+        ck_assert(is_root(1) && is_root(0) != cases[i].joined);
     }
 }
 END_TEST
@@ -462,6 +485,7 @@ int main(void) {
     tcase_add_test(cases, another_gpu_of_the_node_is_no_cause);
     tcase_add_test(cases, the_node_decides_where_the_gpu_is_not_known);
     tcase_add_test(cases, window_and_skew);
+    tcase_add_test(cases, an_end_explains_waits_for_that_rank_before_it);
     tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
     tcase_add_test(cases, one_root_of_a_chain);
     tcase_add_test(cases, the_root_is_what_nothing_explains);
