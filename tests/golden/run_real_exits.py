@@ -32,10 +32,10 @@ def truth_of(case):
         return json.load(file)
 
 
-def copy(case, folder, kernel=True):
+def copy(case, folder, name=None, kernel=True):
     """The input of a case in a new folder; times of files say nothing about the job."""
     left_out = ["truth.json"] + ([] if kernel else ["kernel.log", "kmsg.raw"])
-    return shutil.copytree(os.path.join(HERE, case), os.path.join(folder, case),
+    return shutil.copytree(os.path.join(HERE, case), os.path.join(folder, name or case),
                            ignore=shutil.ignore_patterns(*left_out), copy_function=shutil.copyfile)
 
 
