@@ -4,7 +4,8 @@
 // Xids with no longer gap between them than a burst are one. A step of a counter happened somewhere
 // between two samples, so it goes to the burst that this stretch reaches, however far apart samples
 // are; steps that reach none are bursts of their own. Those that say nothing alone (a cleanup, a
-// row marked for remapping, a page count) go with what they are near. O(n log n).
+// row marked for remapping, a page count) go with what they are near. A storm of corrected errors
+// goes with what is graver while it stands. O(n log n + storms · bursts of a GPU).
 #include "base/sort.h"
 #include "pipeline/model/node_event.h"
 #include "processors/cluster/compare.h"
@@ -112,33 +113,52 @@ static const struct ecc_item *first_corrected(struct item_list gpu, uint32_t fro
     return &gpu.items[from];
 }
 
+// The corrected errors within the window, as the items go by.
+struct storm_sum {
+    uint32_t oldest;
+    int64_t sum;
+    struct ecc_item *standing; // the item with which a storm began that is not over; NULL: none
+};
+
+// Forgets those before `items[to]` that are out of the window at `now_ns`. A storm is over as soon
+// as there are no more than the limit.
+static void slide(const struct ecc_config *config, struct item_list gpu, uint32_t to,
+                  uint64_t now_ns, struct storm_sum *storm) {
+    uint64_t window_ns = duration_ns(config->storm_window);
+    for (; storm->oldest < to; storm->oldest++) {
+        const struct ecc_item *old = &gpu.items[storm->oldest];
+        if (old->step == NULL || !is_corrected(old->step))
+            continue;
+        if (now_ns - old->time_ns < window_ns)
+            break;
+        storm->sum -= old->step->to - old->step->from;
+        if (storm->standing == NULL || storm->sum > config->storm_errors)
+            continue;
+        storm->standing->storm_until_ns = old->time_ns + window_ns;
+        storm->standing = NULL;
+    }
+}
+
 // Marks the step with which more corrected errors are within the window than the limit, once until
 // they are no longer.
 static void find_storms(const struct ecc_config *config, struct item_list gpu) {
-    uint32_t oldest = 0;
-    int64_t sum = 0;
-    bool above = false;
+    struct storm_sum storm = {0};
     for (uint32_t i = 0; i < gpu.count; i++) {
         struct ecc_item *item = &gpu.items[i];
+        if (item->xid != NULL && item->kind == ECC_STORM)
+            item->storm_until_ns = item->time_ns + duration_ns(config->storm_window);
         if (item->step == NULL || !is_corrected(item->step))
             continue;
-        sum += item->step->to - item->step->from;
-        for (; oldest < i; oldest++) {
-            const struct ecc_item *old = &gpu.items[oldest];
-            if (old->step == NULL || !is_corrected(old->step))
-                continue;
-            if (item->time_ns - old->time_ns < duration_ns(config->storm_window))
-                break;
-            sum -= old->step->to - old->step->from;
-            above = above && sum > config->storm_errors;
-        }
-        if (sum > config->storm_errors && !above) {
+        storm.sum += item->step->to - item->step->from;
+        slide(config, gpu, i, item->time_ns, &storm);
+        if (storm.sum > config->storm_errors && storm.standing == NULL) {
             item->kind = ECC_STORM;
-            item->storm = sum;
-            item->storm_first = first_corrected(gpu, oldest);
+            item->storm = storm.sum;
+            item->storm_first = first_corrected(gpu, storm.oldest);
+            storm.standing = item;
         }
-        above = sum > config->storm_errors;
     }
+    slide(config, gpu, gpu.count, UINT64_MAX, &storm);
 }
 
 // A burst in the making.
@@ -252,6 +272,71 @@ static void fill(struct ecc_burst *bursts, uint32_t count, struct item_list gpu,
             add_item(&bursts[gpu.items[i].burst], &gpu.items[i]);
 }
 
+// -- a storm beside something graver --------------------------------------------------------------
+
+static uint64_t storm_from(const struct ecc_burst *storm) {
+    const struct ecc_item *first = storm->anchor->storm_first;
+    return first != NULL ? first->time_ns : storm->anchor->time_ns;
+}
+
+static uint64_t storm_until(const struct ecc_burst *storm) {
+    uint64_t until_ns = storm->last_ns;
+    for (uint32_t i = 0; i < storm->count; i++)
+        if (storm->items[i]->storm_until_ns > until_ns)
+            until_ns = storm->items[i]->storm_until_ns;
+    return until_ns;
+}
+
+// What happened while the storm stood, of several the first; NULL: nothing.
+static struct ecc_burst *graver_within(struct ecc_burst *bursts, uint32_t count,
+                                       const struct ecc_burst *storm) {
+    uint64_t from_ns = storm_from(storm), until_ns = storm_until(storm);
+    struct ecc_burst *first = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        struct ecc_burst *burst = &bursts[i];
+        if (burst->kind > ECC_STORM && burst->last_ns >= from_ns &&
+            burst->anchor->since_ns <= until_ns &&
+            (first == NULL || burst->anchor->time_ns < first->anchor->time_ns))
+            first = burst;
+    }
+    return first;
+}
+
+// Items lie in one array, in the order that a burst has.
+static void take_items(struct ecc_burst *burst, const struct ecc_burst *storm,
+                       struct arena *arena) {
+    const struct ecc_item **items =
+        arena_take(arena, (burst->count + storm->count) * sizeof *items);
+    uint32_t own = 0, other = 0, count = burst->count + storm->count;
+    for (uint32_t i = 0; i < count; i++)
+        items[i] =
+            other == storm->count || (own < burst->count && burst->items[own] < storm->items[other])
+                ? burst->items[own++]
+                : storm->items[other++];
+    struct ecc_burst both = {.items = items, .has_storm = true};
+    for (uint32_t i = 0; i < count; i++)
+        add_item(&both, items[i]);
+    *burst = both;
+}
+
+// Corrected errors and what is graver are one trouble of one memory: the graver names it. Returns
+// how many bursts are left.
+static uint32_t join_storms(struct ecc_burst *bursts, uint32_t count, struct arena *arena) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct ecc_burst *graver =
+            bursts[i].kind == ECC_STORM ? graver_within(bursts, count, &bursts[i]) : NULL;
+        if (graver == NULL)
+            continue;
+        take_items(graver, &bursts[i], arena);
+        bursts[i].kind = ECC_NONE;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (bursts[i].kind != ECC_NONE)
+            bursts[kept++] = bursts[i];
+    return kept;
+}
+
 static int compare_bursts(const void *left, const void *right) {
     const struct ecc_item *a = ((const struct ecc_burst *)left)->anchor;
     const struct ecc_item *b = ((const struct ecc_burst *)right)->anchor;
@@ -272,7 +357,7 @@ struct ecc_bursts ecc_find_bursts(const struct hbm_ecc *self, uint64_t now_ns,
         find_storms(&self->config, gpu);
         struct span_list spans = assign(&self->config, gpu, arena);
         fill(bursts.items + bursts.count, spans.count, gpu, arena);
-        bursts.count += spans.count;
+        bursts.count += join_storms(bursts.items + bursts.count, spans.count, arena);
     }
     sort_stable(bursts.items, bursts.count, sizeof *bursts.items, arena, compare_bursts);
     return bursts;

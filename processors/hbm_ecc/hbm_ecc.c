@@ -138,8 +138,8 @@ static struct ecc_incident *find_incident(const struct hbm_ecc *self,
         struct ecc_incident *incident = list->items[low];
         // What is told of a storm that stands still belongs to it, when its first errors are
         // forgotten too.
-        bool goes_on = burst->kind == ECC_STORM && incident->kind == ECC_STORM &&
-                       incident->ended == 0 && anchor->time_ns >= incident->first_ns;
+        bool goes_on = burst->kind == ECC_STORM && incident->storm != 0 && incident->ended == 0 &&
+                       anchor->time_ns >= incident->first_ns;
         bool apart = anchor->time_ns > incident->last_ns + duration_ns(self->config.burst) ||
                      incident->first_ns > burst->last_ns + duration_ns(self->config.burst);
         if ((!apart || goes_on) && incident->seen == SEEN_NOT)
@@ -194,8 +194,11 @@ static void take_burst(struct ecc_incident *incident, const struct ecc_burst *bu
         const struct ecc_item *item = burst->items[i];
         bool xid = item->xid != NULL && (item->kind != ECC_NONE || item->xid->code == 63);
         incident->seen_xid |= xid;
-        incident->seen_counter |= item->step != NULL && item->kind != ECC_NONE;
+        // That there were corrected errors does not confirm an uncorrectable one.
+        incident->seen_counter |= item->step != NULL && item->kind != ECC_NONE &&
+                                  (item->kind != ECC_STORM || burst->kind == ECC_STORM);
         incident->seen_dbe |= item->xid != NULL && item->xid->code == 48;
+        incident->storm |= item->kind == ECC_STORM;
     }
 }
 
@@ -274,6 +277,15 @@ static void end_others(struct hbm_ecc *self, struct batch *batch, struct inciden
     }
 }
 
+// Storms that are part of something graver have no end of their own that is told.
+static void forget_storms(struct hbm_ecc *self, uint64_t now_ns) {
+    struct ecc_incident *incident;
+    for (uint32_t at = 0; (incident = keyed_rows_next(&self->incidents, &at)) != NULL;)
+        if (incident->storm != 0 && incident->kind != ECC_STORM &&
+            ecc_corrected_errors(self, incident, now_ns) <= self->config.storm_errors)
+            incident->storm = 0;
+}
+
 static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     struct hbm_ecc *self = instance;
     uint64_t horizon_ns = self->xids.bound.horizon_ns > self->counters.step_bound.horizon_ns
@@ -299,6 +311,7 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
         report(self, batch, incident, burst, NULL);
     }
     end_others(self, batch, &list, horizon_ns, now_ns);
+    forget_storms(self, now_ns);
     if (self->base.live && now_ns > kept_ns(self)) {
         xid_log_expire(&self->xids, now_ns - kept_ns(self));
         ecc_counters_expire(&self->counters, now_ns - kept_ns(self));

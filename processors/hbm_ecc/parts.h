@@ -96,6 +96,7 @@ struct ecc_item {
     enum ecc_kind kind; // what it says alone; ECC_NONE: it goes with others
     int64_t storm;      // of ECC_STORM by counter: corrected errors within the window; else 0
     const struct ecc_item *storm_first; // the first of these
+    uint64_t storm_until_ns;            // of ECC_STORM: when there are too few of them; else 0
     uint32_t burst;                     // set by ecc_bursts: its number, or NO_BURST
 };
 
@@ -104,6 +105,7 @@ struct ecc_burst {
     uint32_t count;
     const struct ecc_item *anchor; // the first that says something alone
     enum ecc_kind kind;
+    bool has_storm; // a storm that stood at the time was taken into it
     uint64_t last_ns;
 };
 
@@ -145,6 +147,7 @@ struct ecc_incident {
     uint32_t seen_xid; // an Xid told of it
     uint32_t seen_counter;
     uint32_t seen_dbe; // Xid 48
+    uint32_t storm;    // a storm is part of it, and stands
     uint32_t seen;     // of the evaluation under way
 };
 

@@ -69,7 +69,11 @@ static const char *const FIELD_WORDS[ECC_FIELD_COUNT] = {
     [ECC_SRAM_EXCEEDED] = "the mark that SRAM errors passed their limit",
 };
 
-static enum evidence_role role_of(const struct ecc_item *item, enum ecc_kind kind) {
+static enum evidence_role role_of(const struct ecc_item *item, const struct ecc_burst *burst) {
+    enum ecc_kind kind = burst->kind;
+    // It stood for an hour or more: when the graver thing began it does not say.
+    if (burst->has_storm && item->kind == ECC_STORM)
+        return EVIDENCE_CONTEXT;
     if (item->kind != ECC_NONE && (item->kind == kind || item->kind >= ECC_UNCORRECTABLE))
         return EVIDENCE_CAUSE;
     const struct xid_row *row = item->xid == NULL ? NULL : xid_find(item->xid->code);
@@ -118,9 +122,11 @@ static void add_evidence(struct verdict_builder *builder, const struct ecc_burst
             continue;
         }
         steps++;
-        if (item->storm_first != NULL && item->storm_first != item && burst->kind == ECC_STORM)
-            add_rise(builder, item->storm_first, EVIDENCE_CAUSE);
-        add_step(builder, item, role_of(item, burst->kind));
+        enum evidence_role role = role_of(item, burst);
+        if (item->storm_first != NULL && item->storm_first != item &&
+            (burst->kind == ECC_STORM || burst->has_storm))
+            add_rise(builder, item->storm_first, role);
+        add_step(builder, item, role);
     }
     for (uint32_t i = 0; i < burst->count; i++) {
         const struct ecc_item *item = burst->items[i];
@@ -129,7 +135,7 @@ static void add_evidence(struct verdict_builder *builder, const struct ecc_burst
         if (builder->verdict.evidence_count == builder->evidence_max)
             builder->verdict.evidence_dropped++;
         else
-            builder_evidence(builder, role_of(item, burst->kind), item->time_ns,
+            builder_evidence(builder, role_of(item, burst), item->time_ns,
                              xid_entry_uid(item->xid, builder->arena), "%s",
                              xid_entry_description(item->xid, builder->arena));
     }
@@ -280,6 +286,18 @@ static void add_burst(struct verdict_builder *builder, const struct ecc_config *
     add_xid_attribute(builder, burst);
 }
 
+// A storm is told of from its first error on; beside something graver that counts.
+static const struct ecc_item *began_with(const struct ecc_burst *burst) {
+    const struct ecc_item *first = NULL;
+    if (!burst->has_storm)
+        return burst->anchor->storm_first != NULL ? burst->anchor->storm_first : burst->anchor;
+    for (uint32_t i = 0; i < burst->count; i++)
+        if (burst->items[i]->kind > ECC_STORM &&
+            (first == NULL || burst->items[i]->time_ns < first->time_ns))
+            first = burst->items[i];
+    return first;
+}
+
 void ecc_verdict_build(const struct ecc_config *config, const struct ecc_incident *incident,
                        const struct ecc_burst *burst, const char *why, string_id uuid,
                        struct verdict_builder *builder) {
@@ -297,12 +315,10 @@ void ecc_verdict_build(const struct ecc_config *config, const struct ecc_inciden
     builder_finish(builder, (struct slice[]){slice_of(name), slice_of(anchor_uid(incident, arena))},
                    2);
     order_evidence(verdict, arena);
-    if (burst != NULL && incident->first_ns < verdict->start_ns)
+    if (burst != NULL && !burst->has_storm && incident->first_ns < verdict->start_ns)
         verdict->start_ns = incident->first_ns;
     // Counters alone do not say when: somewhere behind the sample before.
-    const struct ecc_item *anchor = burst == NULL ? NULL : burst->anchor;
-    if (anchor != NULL && anchor->storm_first != NULL)
-        anchor = anchor->storm_first;
+    const struct ecc_item *anchor = burst == NULL ? NULL : began_with(burst);
     if (anchor != NULL && incident->seen_xid == 0 && verdict->start_ns == anchor->time_ns)
         verdict->after_ns = anchor->since_ns;
 }

@@ -255,6 +255,76 @@ START_TEST(page_retirement_is_called_so) {
 }
 END_TEST
 
+// The storm crosses its limit at 1200 s with errors since 600 s, and stands until 4200 s.
+static void storm(void) {
+    value(0, GPU_ECC_CORRECTED_VOLATILE, 0);
+    value(600, GPU_ECC_CORRECTED_VOLATILE, 60);
+    value(1200, GPU_ECC_CORRECTED_VOLATILE, 110);
+}
+
+static const struct {
+    double seconds; // of an Xid 94
+    uint32_t verdicts;
+} BESIDE_A_STORM[] = {{100, 2}, {700, 1}, {1210, 1}, {3000, 1}, {4200, 1}, {4201, 2}};
+
+// What is graver while a storm stands names the incident, and the storm is what it was beside.
+START_TEST(a_storm_beside_something_graver_is_one) {
+    storm();
+    xid(BESIDE_A_STORM[_i].seconds, 94);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, BESIDE_A_STORM[_i].verdicts);
+    says(lines, "\"kind\":\"uncorrectable_contained\"");
+    if (BESIDE_A_STORM[_i].verdicts == 2)
+        return;
+    char want[64];
+    snprintf(want, sizeof want, "\"start_time_unix_nano\":\"%llu\"",
+             (unsigned long long)cluster_time(BESIDE_A_STORM[_i].seconds));
+    says(lines, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL:1794993600000000000");
+    says(lines, "110 corrected memory errors within the window");
+    says_not(lines, "repeat");
+    // What the Xid led to began then, not with the first corrected error.
+    if (_i != 2)
+        says(lines, want);
+    says(lines, "\"confidence\":85");
+}
+END_TEST
+
+// Two graver ones under one storm are still two; the second is a repeat.
+START_TEST(a_storm_goes_with_the_first_only) {
+    storm();
+    xid(1500, 94);
+    xid(3000, 48);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 2);
+    says(lines, "(repeat: incident 2 of this GPU)");
+    says_not(lines, "corrected_storm");
+}
+END_TEST
+
+START_TEST(a_storm_that_was_told_becomes_what_is_graver) {
+    storm();
+    detector_start(&detector);
+    detector_feed(&detector, cluster.events, cluster.count);
+    detector_judge(&detector, UINT64_MAX, false);
+    says(detector_lines(&detector), "\"kind\":\"corrected_storm\",\"state\":\"open\"");
+    char id[48];
+    snprintf(id, sizeof id, "%.32s", strstr(detector_lines(&detector), "\"id\":"));
+    detector_lines_reset(&detector);
+    xid(2400, 95);
+    detector_feed(&detector, &cluster.events[cluster.count - 1], 1);
+    detector_judge(&detector, UINT64_MAX, false);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(detector_lines(&detector), id);
+    says(detector_lines(&detector), "\"kind\":\"uncorrectable_uncontained\",\"state\":\"updated\"");
+    // That the rate fell does not end it.
+    detector_lines_reset(&detector);
+    value(9000, GPU_ECC_CORRECTED_VOLATILE, 110);
+    detector_feed(&detector, &cluster.events[cluster.count - 1], 1);
+    detector_finish(&detector);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
 START_TEST(a_storm_begins_with_its_first_error) {
     value(0, GPU_ECC_CORRECTED_VOLATILE, 0);
     value(600, GPU_ECC_CORRECTED_VOLATILE, 60);
@@ -603,6 +673,10 @@ int main(void) {
     tcase_add_test(cases, storm_that_passed_is_resolved);
     tcase_add_loop_test(cases, page_retirement_is_called_so, 0, 2);
     tcase_add_test(cases, a_storm_begins_with_its_first_error);
+    tcase_add_loop_test(cases, a_storm_beside_something_graver_is_one, 0,
+                        sizeof BESIDE_A_STORM / sizeof *BESIDE_A_STORM);
+    tcase_add_test(cases, a_storm_goes_with_the_first_only);
+    tcase_add_test(cases, a_storm_that_was_told_becomes_what_is_graver);
     tcase_add_test(cases, a_storm_that_stands_is_no_repeat);
     tcase_add_test(cases, two_gpus_two_incidents);
     tcase_add_test(cases, page_retirement_on_old_gpus);
