@@ -3,10 +3,10 @@
 //
 // Keeps the Xids that are no link's (kernel lines, and changes of the metric of the last Xid), and
 // what AMD's driver says. At an evaluation they are gathered
-// into faults, one a GPU and burst; the gravest thing in it names it. It stands behind the other
-// detectors and leaves alone what the verdict of one of them tells of. A fault that was found has a
-// row, so that its id stays. Cost: O(1) an event, O(rows · log + evidence · log) an evaluation.
-// Memory: bounded rows of 100 to 300 bytes.
+// into faults, one a GPU and burst; the gravest thing in it names it. GPUs of a node that are lost
+// at once are told as one. It stands behind the other detectors and leaves alone what the verdict
+// of one of them tells of. A fault that was found has a row, so that its id stays. Cost: O(1) an
+// event, O(rows · log + evidence · log) an evaluation. Memory: bounded rows of 100 to 300 bytes.
 #include "pipeline/component/component.h"
 
 #include "base/sort.h"
@@ -30,6 +30,9 @@ _Static_assert(offsetof(struct told_fault, first_ns) ==
 static const struct option OPTIONS[] = {
     FAULT_OPTION(burst, OPTION_DURATION, .default_value = "3m", .min = 1, .max = 3600,
                  .help = "what a GPU says with no longer gap is one fault"),
+    FAULT_OPTION(together, OPTION_DURATION, .default_value = "1m", .max = 3600,
+                 .help = "GPUs of one node that are lost no further apart are one fault of the "
+                         "node"),
     FAULT_OPTION(remember, OPTION_DURATION, .default_value = "30m", .min = 60, .max = 86400,
                  .help = "how long another detector's verdict may still take a fault over; after "
                          "that it stays as it was"),
@@ -163,14 +166,49 @@ static void find_teller(struct told_fault *fault, const struct fault_burst *burs
 }
 
 static void report(struct gpu_fault *self, struct batch *batch, struct told_fault *fault,
-                   const struct fault_burst *burst) {
-    bool ended = fault->told_by[0] != '\0';
+                   const struct fault_burst *burst, const char *told_by) {
+    bool ended = told_by[0] != '\0';
     if (ended && fault->told == 0)
         return;
     struct verdict_builder builder = {.arena = batch->arena};
-    gpu_fault_verdict(self, fault, burst, &builder);
+    gpu_fault_verdict(self, fault, burst, told_by, &builder);
     verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, ended, 0);
     fault->told = !ended;
+}
+
+static bool is_told_elsewhere(const struct loss_group *group) {
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->members[i]->fault->told_by[0] == '\0')
+            return false;
+    return true;
+}
+
+// As one, unless other detectors tell of all of them. Where one of them is forgotten, what was said
+// stays.
+static void report_together(struct gpu_fault *self, struct batch *batch, struct loss_group *group) {
+    struct verdict_builder builder = {.arena = batch->arena};
+    struct told_fault *first = gpu_fault_group_first(group);
+    bool is_old = first == NULL || group->count == 1, ended = is_told_elsewhere(group);
+    group->is_told = true;
+    for (uint32_t i = 0; i < group->count; i++)
+        is_old |= group->members[i]->is_stale;
+    if (is_old)
+        return;
+    if (!ended) {
+        gpu_fault_together_verdict(self, group, first, &builder);
+        verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, false, 0);
+    }
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct told_fault *fault = group->members[i]->fault;
+        if (ended)
+            report(self, batch, fault, group->members[i]->burst, fault->told_by);
+        else if (fault != first)
+            report(self, batch, fault, group->members[i]->burst, builder.verdict.id);
+        else
+            fault->told = 1;
+        fault->with_ns = ended ? 0 : first->anchor_ns;
+        fault->with_address = ended ? 0 : first->address;
+    }
 }
 
 static uint64_t horizon_of(const struct gpu_fault *self) {
@@ -178,8 +216,9 @@ static uint64_t horizon_of(const struct gpu_fault *self) {
     return xid_ns > amd_ns ? xid_ns : amd_ns;
 }
 
-static void judge_burst(struct gpu_fault *self, struct batch *batch, const struct fault_list *list,
-                        const struct fault_burst *burst, const struct told_by *told) {
+static struct judged_burst know_burst(struct gpu_fault *self, struct batch *batch,
+                                      const struct fault_list *list,
+                                      const struct fault_burst *burst, const struct told_by *told) {
     struct told_fault *fault = find_fault(self, list, burst);
     if (fault == NULL)
         fault = add_fault(self, burst, batch->arena);
@@ -187,11 +226,45 @@ static void judge_burst(struct gpu_fault *self, struct batch *batch, const struc
     fault->first_ns = fault->first_ns < burst->first_ns ? fault->first_ns : burst->first_ns;
     fault->last_ns = fault->last_ns > burst->last_ns ? fault->last_ns : burst->last_ns;
     // Of an old fault some evidence is gone: what was said stays.
-    if (fault->first_ns < horizon_of(self))
-        return;
-    forget_teller(fault, batch);
-    find_teller(fault, burst, told);
-    report(self, batch, fault, burst);
+    bool is_stale = fault->first_ns < horizon_of(self);
+    if (!is_stale) {
+        forget_teller(fault, batch);
+        find_teller(fault, burst, told);
+    }
+    return (struct judged_burst){
+        .burst = burst, .fault = fault, .anchor_ns = fault->anchor_ns, .is_stale = is_stale};
+}
+
+// Drops those whose row went for one that was made later; returns how many are left.
+static uint32_t keep_known(struct judged_burst *judged, uint32_t count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct told_fault *fault = judged[i].fault;
+        const struct fault_item *anchor = judged[i].burst->anchor;
+        if (fault->head.live != 0 && fault->node == anchor->node &&
+            fault->address == anchor->address && fault->anchor_ns == judged[i].anchor_ns)
+            judged[kept++] = judged[i];
+    }
+    return kept;
+}
+
+static void judge_bursts(struct gpu_fault *self, struct batch *batch,
+                         const struct fault_bursts *bursts) {
+    struct arena *arena = batch->arena;
+    struct told_by told = told_by_gather(batch, OTHERS, arena);
+    struct fault_list list = list_faults(self, arena);
+    struct judged_burst *judged = arena_take(arena, (bursts->count + 1) * sizeof *judged);
+    for (uint32_t i = 0; i < bursts->count; i++)
+        judged[i] = know_burst(self, batch, &list, &bursts->items[i], &told);
+    uint32_t count = keep_known(judged, bursts->count);
+    gpu_fault_group(&self->config, judged, count, arena);
+    for (uint32_t i = 0; i < count; i++) {
+        struct loss_group *group = judged[i].group;
+        if (group != NULL && !group->is_told)
+            report_together(self, batch, group);
+        else if (group == NULL && !judged[i].is_stale)
+            report(self, batch, judged[i].fault, judged[i].burst, judged[i].fault->told_by);
+    }
 }
 
 static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
@@ -199,10 +272,7 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     uint64_t kept_ns = duration_ns(self->config.remember) + duration_ns(self->config.burst);
     xid_gauges_read(&self->gauges, now_ns, batch->arena);
     struct fault_bursts bursts = gpu_fault_find(self, now_ns, batch->arena);
-    struct told_by told = told_by_gather(batch, OTHERS, batch->arena);
-    struct fault_list list = list_faults(self, batch->arena);
-    for (uint32_t i = 0; i < bursts.count; i++)
-        judge_burst(self, batch, &list, &bursts.items[i], &told);
+    judge_bursts(self, batch, &bursts);
     if (self->base.live && now_ns > kept_ns) {
         xid_log_expire(&self->xids, now_ns - kept_ns);
         row_bound_expire(&self->amd.rows, &self->amd.bound, offsetof(struct amd_line, time_ns),

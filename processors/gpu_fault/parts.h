@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of gpu_fault: what GPUs said (amd.c, and the log of Xids), which of it is one
-// fault (burst.c), the verdict (verdict.c).
+// fault (burst.c), which GPUs were lost together (together.c), the verdict (verdict.c).
 #pragma once
 
 #include "processors/cluster/detector.h"
@@ -12,6 +12,7 @@
 
 struct gpu_fault_config {
     struct duration burst;    // what a GPU says with no longer gap is one fault
+    struct duration together; // GPUs of one node that are lost within it are one fault
     struct duration remember; // how long another detector may still tell of it
     bool application;         // Xids of programs, too
     int64_t confidence, gauge_confidence, low_penalty;
@@ -99,11 +100,43 @@ struct told_fault {
     uint64_t address;
     uint64_t anchor_ns;
     uint64_t first_ns, last_ns;
+    // Of the fault whose id the verdict of several has that this one is part of; 0: of none.
+    uint64_t with_ns, with_address;
     uint32_t told;                 // a verdict of ours stands
     uint32_t seen;                 // of the evaluation under way
     char told_by[VERDICT_ID_SIZE]; // the verdict of another detector that tells of it; "": none
 };
 
-// With `told_by` set the verdict says who tells of it now.
+// -- GPUs that were lost together (together.c) ----------------------------------------------------
+
+// A burst, and the fault that it is.
+struct judged_burst {
+    const struct fault_burst *burst;
+    struct told_fault *fault;
+    uint64_t anchor_ns;       // of the fault: its row may go while others are made
+    struct loss_group *group; // NULL: it is told alone
+    bool is_stale;            // some of what was said of it is forgotten
+};
+
+// GPUs of one node that were lost at once.
+struct loss_group {
+    struct judged_burst **members; // in order of the losses
+    uint32_t count;                // 1: the others are forgotten
+    bool is_told;                  // at this evaluation
+};
+
+// Sets `group` of each; all in the arena. O(n log n).
+void gpu_fault_group(const struct gpu_fault_config *config, struct judged_burst *judged,
+                     uint32_t count, struct arena *arena);
+// Whose id the verdict of the group has; NULL: of one that is forgotten.
+struct told_fault *gpu_fault_group_first(const struct loss_group *group);
+
+// -- Verdicts -------------------------------------------------------------------------------------
+
+// `told_by`: the verdict that tells of it now; "": this one.
 void gpu_fault_verdict(const struct gpu_fault *self, const struct told_fault *fault,
-                       const struct fault_burst *burst, struct verdict_builder *builder);
+                       const struct fault_burst *burst, const char *told_by,
+                       struct verdict_builder *builder);
+// Of the group, with the id of the fault `first`.
+void gpu_fault_together_verdict(const struct gpu_fault *self, const struct loss_group *group,
+                                const struct told_fault *first, struct verdict_builder *builder);

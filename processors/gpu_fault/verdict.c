@@ -147,38 +147,128 @@ static void accuse(const struct gpu_fault *self, const struct told_fault *fault,
         builder_attribute_format(builder, "process.pid", "%" PRId64, anchor->xid->pid);
 }
 
-static void hand_over(const struct told_fault *fault, const char *gpu,
-                      struct verdict_builder *builder) {
-    const struct text_field fields[] = {{"gpu", gpu}, {"id", fault->told_by}, {NULL, NULL}};
+static void hand_over(const char *told_by, const char *gpu, struct verdict_builder *builder) {
+    const struct text_field fields[] = {{"gpu", gpu}, {"id", told_by}, {NULL, NULL}};
     builder_rate(builder, SEVERITY_INFO, CONFIDENCE_OF_ENDED, "monitor");
     builder_texts(builder, "{gpu}: what happened is told by another verdict",
                   "See the verdict {id}.", fields);
 }
 
+// A sample tells of what happened at some time after the one before.
+static void set_after(struct verdict_builder *builder, const struct fault_item *anchor) {
+    if (is_gauge(anchor) && builder->verdict.start_ns == anchor->time_ns)
+        builder->verdict.after_ns = anchor->xid->since_ns;
+}
+
+static void finish(struct verdict_builder *builder, const struct told_fault *fault) {
+    struct arena *arena = builder->arena;
+    const char *name = gpu_entity_name(fault->node, STRING_NONE, fault->address, arena);
+    builder_finish(builder,
+                   (struct slice[]){slice_of(name),
+                                    slice_of(arena_format(arena, "%" PRIu64, fault->anchor_ns))},
+                   2);
+}
+
 void gpu_fault_verdict(const struct gpu_fault *self, const struct told_fault *fault,
-                       const struct fault_burst *burst, struct verdict_builder *builder) {
+                       const struct fault_burst *burst, const char *told_by,
+                       struct verdict_builder *builder) {
     struct arena *arena = builder->arena;
     string_id uuid = gpu_names_uuid(&self->names, fault->node, fault->address);
     builder_begin(builder, arena, PATTERN, KINDS[burst->anchor->kind]);
-    if (fault->told_by[0] == '\0')
+    if (told_by[0] == '\0')
         accuse(self, fault, burst, builder);
     else
-        hand_over(fault, gpu_spoken_name(fault->node, uuid, fault->address, arena), builder);
+        hand_over(told_by, gpu_spoken_name(fault->node, uuid, fault->address, arena), builder);
     builder->verdict.partial =
-        fault->node == STRING_NONE || fault->told_by[0] != '\0' || is_gauge(burst->anchor);
+        fault->node == STRING_NONE || told_by[0] != '\0' || is_gauge(burst->anchor);
     builder_gpu(builder, fault->node, uuid, fault->address,
                 burst->anchor->kind == FAULT_APPLICATION ? ROLE_VICTIM : ROLE_SUSPECT);
     // What names it first, so that a flood does not push it out; the order is made afterwards.
     add_item(builder, burst, burst->anchor);
     for (uint32_t i = 0; i < burst->count; i++)
         add_item(builder, burst, &burst->items[i]);
-    const char *name = gpu_entity_name(fault->node, STRING_NONE, fault->address, arena);
-    builder_finish(builder,
-                   (struct slice[]){slice_of(name),
-                                    slice_of(arena_format(arena, "%" PRIu64, fault->anchor_ns))},
-                   2);
-    // A sample tells of what happened at some time after the one before.
-    uint64_t since_ns = is_gauge(burst->anchor) ? burst->anchor->xid->since_ns : UINT64_MAX;
-    if (since_ns < builder->verdict.start_ns)
-        builder->verdict.start_ns = since_ns;
+    finish(builder, fault);
+    set_after(builder, burst->anchor);
+}
+
+// -- several GPUs ---------------------------------------------------------------------------------
+
+static void relate(struct verdict_builder *builder, const struct loss_group *group) {
+    struct related *related = arena_take(builder->arena, group->count * sizeof *related);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const char *by = group->members[i]->fault->told_by;
+        bool is_known = by[0] == '\0';
+        for (uint32_t j = 0; j < found && !is_known; j++)
+            is_known = strcmp(related[j].id, by) == 0;
+        if (is_known)
+            continue;
+        memcpy(related[found].id, by, sizeof related[found].id);
+        // A removal of pods follows from the loss, an error of the link or the memory led to it.
+        bool follows = strncmp(by, "xid_correlation:", 16) == 0;
+        related[found++].relation = follows ? RELATION_CAUSES : RELATION_CAUSED_BY;
+    }
+    builder->verdict.related = related;
+    builder->verdict.related_count = found;
+}
+
+static void name_gpus(const struct gpu_fault *self, const struct loss_group *group,
+                      struct verdict_builder *builder) {
+    struct arena *arena = builder->arena;
+    string_id node = group->members[0]->fault->node;
+    builder_entity(builder, "node", ROLE_CULPRIT, string_or_null(node));
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct judged_burst *judged = group->members[i];
+        uint64_t address = judged->fault->address;
+        string_id uuid = gpu_names_uuid(&self->names, node, address);
+        builder_entity(builder, "gpu", ROLE_SUSPECT, gpu_entity_name(node, uuid, address, arena));
+        // Each loss first, so that a flood of other lines does not push one out.
+        add_item(builder, judged->burst, judged->burst->anchor);
+    }
+    for (uint32_t i = 0; i < group->count; i++)
+        for (uint32_t j = 0; j < group->members[i]->burst->count; j++)
+            add_item(builder, group->members[i]->burst, &group->members[i]->burst->items[j]);
+}
+
+// GPUs, not losses: one that came back may have been lost twice.
+static uint32_t count_gpus(const struct loss_group *group) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint32_t before = 0;
+        while (before < i &&
+               group->members[before]->fault->address != group->members[i]->fault->address)
+            before++;
+        count += before == i;
+    }
+    return count;
+}
+
+void gpu_fault_together_verdict(const struct gpu_fault *self, const struct loss_group *group,
+                                const struct told_fault *first, struct verdict_builder *builder) {
+    struct arena *arena = builder->arena;
+    const struct fault_item *anchor = group->members[0]->burst->anchor;
+    const struct text_field fields[] = {
+        {"count", arena_number(arena, count_gpus(group))},
+        {"node", node_spoken(first->node, arena)},
+        {"what_it_means", what_of(anchor, true, arena)},
+        {NULL, NULL},
+    };
+    builder_begin(builder, arena, PATTERN, "gpus_lost");
+    bool by_line = false;
+    for (uint32_t i = 0; i < group->count; i++)
+        by_line |= !is_gauge(group->members[i]->burst->anchor);
+    builder_rate(builder, SEVERITY_CRITICAL,
+                 by_line ? self->config.confidence : self->config.gauge_confidence, "drain_node");
+    builder_texts(builder, "{count} GPUs of {node} were lost together: {what_it_means}",
+                  "Cordon and drain {node} and reboot it; look for what these GPUs share: a PCIe "
+                  "switch, their power, the driver.",
+                  fields);
+    builder->verdict.partial = !by_line;
+    name_gpus(self, group, builder);
+    builder_attribute(builder, "k8s.node.name", intern_slice(first->node));
+    if (anchor->xid != NULL)
+        builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, anchor->xid->code);
+    relate(builder, group);
+    finish(builder, first);
+    set_after(builder, anchor);
 }
