@@ -451,6 +451,28 @@ START_TEST(bounded) {
 }
 END_TEST
 
+START_TEST(nothing_is_allocated_once_warm) {
+    detector_start(&detector);
+    for (int n = 0; n < 60; n++) {
+        node_xid(&cluster, n * 200, "n1", n % 2 == 0 ? "0000:9b:00" : "0000:1b:00", 74, "Fatal");
+        port(n * 200, "mlx5_0", "symbol_error", 200 * n);
+        port(n * 200, "mlx5_0", NULL, n % 2);
+        link_line(n * 200, n % 2 == 0 ? "down" : "up");
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        detector_feed(&detector, cluster.events, cluster.count);
+        detector_judge(&detector, UINT64_MAX, false);
+    }
+    uint64_t before = memory_figures().allocations;
+    for (uint32_t i = 0; i < 10; i++) {
+        detector_feed(&detector, cluster.events, cluster.count);
+        detector_judge(&detector, UINT64_MAX, false);
+    }
+    ck_assert_uint_eq(memory_figures().allocations, before);
+    ck_assert_uint_gt(detector.verdict_count, 1);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("fabric_link");
     TCase *cases = tcase_create("fabric_link");
@@ -478,6 +500,7 @@ int main(void) {
     tcase_add_test(cases, over_a_restart);
     tcase_add_test(cases, any_order);
     tcase_add_test(cases, bounded);
+    tcase_add_test(cases, nothing_is_allocated_once_warm);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
