@@ -15,6 +15,8 @@
 
 #include <assert.h>
 
+// Times in a status have whole seconds.
+enum { SECOND_NS = 1000000000 };
 enum { SIGNAL_BASE = 128, SIGNAL_MAX = 64, SIGNAL_TERM = 15, XID_DIGITS = 4 };
 
 bool kubernetes_is_job(struct slice kind) {
@@ -169,6 +171,7 @@ static bool tell_end(const struct kubernetes_walk *walk, const struct token *obj
     put_message(reading, &ended[TERMINATED_MESSAGE]);
     put_restarts(reading, walk->status, earlier);
     reading->time_ns = time_of(&ended[TERMINATED_FINISHED], reading->arena);
+    reading->slack_ns = SECOND_NS;
     return true;
 }
 
@@ -240,6 +243,7 @@ static void put_condition(struct reading *reading, const struct condition *condi
     put_text(reading, FACT_REASON, condition->reason);
     put_token(reading, FACT_MESSAGE, condition->message);
     reading->time_ns = condition->time_ns;
+    reading->slack_ns = SECOND_NS;
 }
 
 static bool tell_pod_condition(const struct kubernetes_walk *walk,

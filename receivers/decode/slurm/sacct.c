@@ -112,6 +112,7 @@ static enum read_result read_row(const struct slice values[COLUMN_COUNT], struct
             return reading_refuse(reading, DECODE_BAD_TIMESTAMP,
                                   "the column End holds no time such as 2026-03-14T02:50:17");
         reading->local_time = true;
+        reading->slack_ns = 1000000000;
     }
     if (nodes.size > 0 && text_until_any(nodes, "[, ").size == nodes.size)
         reading->host = nodes;

@@ -104,6 +104,7 @@ static enum read_result read_end(struct reading *reading, struct slice end) {
             return reading_refuse(reading, DECODE_BAD_TIMESTAMP,
                                   "the time of the cancellation is not a time");
         reading->local_time = true;
+        reading->slack_ns = 1000000000;
         end = time;
     }
     if (text_skip(&end, SLICE(" DUE TO ")) || text_skip(&end, SLICE(" DUE to ")))
