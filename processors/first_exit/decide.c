@@ -8,6 +8,8 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define POLL_NS   (3 * SECOND_NS / 10)
+// A node counts as silent that long after its last word, at most.
+#define NODE_GRACE_NS (60 * SECOND_NS)
 
 // What the processes of a node say together.
 struct node_view {
@@ -22,7 +24,8 @@ struct round_view {
     uint32_t round;
     uint32_t first, count; // of the processes, which are sorted by round
     struct node_view *nodes;
-    uint32_t node_slots; // a power of two; those that are free have the node STRING_NONE
+    uint32_t node_slots;    // a power of two; those that are free have the node STRING_NONE
+    enum exit_kind *others; // what each of the list's others tells of this round
 };
 
 static const struct exit_process *process_at(const struct round_view *view, uint32_t i) {
@@ -92,15 +95,7 @@ static struct exit_candidate of_process(const struct round_view *view, uint32_t 
     return candidate;
 }
 
-static struct exit_candidate of_other(const struct exit_note *note, enum exit_kind kind) {
-    return (struct exit_candidate){.process = NO_PROCESS,
-                                   .node = note->node,
-                                   .kind = kind,
-                                   .ground = GROUND_WORDS,
-                                   .reason = note,
-                                   .low_ns = note->time_ns,
-                                   .high_ns = note->time_ns + note->slack_ns};
-}
+// -- nodes, pods and jobs -------------------------------------------------------------------------
 
 static enum exit_kind kind_of_cancel(const struct exit_note *note) {
     struct slice reason = note_reason(note);
@@ -113,7 +108,57 @@ static enum exit_kind kind_of_cancel(const struct exit_note *note) {
     return slice_equal(reason, SLICE("NODE FAILURE")) ? EXIT_NODE_LOST : EXIT_NONE;
 }
 
-static enum exit_kind kind_of_other(const struct exit_note *note) {
+// What the reasons of objects and states of sacct say.
+static enum exit_kind kind_of_reason(const struct exit_note *note) {
+    static const struct {
+        enum observation_kind of;
+        const char *reason;
+        enum exit_kind kind;
+    } REASONS[] = {
+        {OBSERVATION_SLURM_STATE, "TIMEOUT", EXIT_TIME_LIMIT},
+        {OBSERVATION_SLURM_STATE, "DEADLINE", EXIT_TIME_LIMIT},
+        {OBSERVATION_SLURM_STATE, "PREEMPTED", EXIT_PREEMPTED},
+        {OBSERVATION_SLURM_STATE, "NODE_FAIL", EXIT_NODE_LOST},
+        {OBSERVATION_SLURM_STATE, "BOOT_FAIL", EXIT_NODE_LOST},
+        {OBSERVATION_SLURM_STATE, "OUT_OF_MEMORY", EXIT_HOST_OOM},
+        {OBSERVATION_SLURM_TASK_EXIT, "Out Of Memory", EXIT_HOST_OOM},
+        {OBSERVATION_POD_DISRUPTION, "PreemptionByScheduler", EXIT_PREEMPTED},
+        {OBSERVATION_POD_DISRUPTION, "Preempting", EXIT_PREEMPTED},
+        {OBSERVATION_POD_DISRUPTION, "Preempted", EXIT_PREEMPTED},
+        {OBSERVATION_POD_DISRUPTION, "NodeLost", EXIT_NODE_LOST},
+        {OBSERVATION_POD_DISRUPTION, "NodeShutdown", EXIT_NODE_LOST},
+        {OBSERVATION_POD_DISRUPTION, "Terminated", EXIT_NODE_LOST}, // with its node
+        {OBSERVATION_POD_DISRUPTION, "DeletionByPodGC", EXIT_NODE_LOST},
+        {OBSERVATION_NODE_CONDITION, "Unknown", EXIT_NODE_LOST},
+        {OBSERVATION_NODE_CONDITION, "NodeNotReady", EXIT_NODE_LOST},
+    };
+    for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++)
+        if (REASONS[i].of == note_kind(note) &&
+            slice_equal(note_reason(note), slice_of(REASONS[i].reason)))
+            return REASONS[i].kind;
+    return EXIT_NONE;
+}
+
+static bool is_of_cluster(const struct exit_note *note) {
+    return note_kind(note) == OBSERVATION_POD_DISRUPTION ||
+           note_kind(note) == OBSERVATION_NODE_CONDITION;
+}
+
+// Objects of the cluster tell of all pods and nodes: those of the round count, and that a node was
+// silent for a while only where somebody of the round ended.
+static bool concerns(const struct round_view *view, const struct exit_note *note) {
+    bool is_place = !is_of_cluster(note), is_end = note_kind(note) != OBSERVATION_NODE_CONDITION;
+    for (uint32_t i = 0; i < view->count; i++) {
+        const struct exit_process *process = process_at(view, i);
+        is_place |= note->unit != STRING_NONE
+                        ? process->unit == note->unit
+                        : note->node != STRING_NONE && process->node == note->node;
+        is_end |= process->ended || process->victim;
+    }
+    return is_place && is_end;
+}
+
+static enum exit_kind kind_of_other(const struct round_view *view, const struct exit_note *note) {
     switch (note_kind(note)) {
     case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
         return EXIT_PREEMPTED;
@@ -124,35 +169,177 @@ static enum exit_kind kind_of_other(const struct exit_note *note) {
     case OBSERVATION_SLURM_NODE_FAILURE:
         return EXIT_NODE_LOST;
     default:
-        return EXIT_NONE;
+        return concerns(view, note) ? kind_of_reason(note) : EXIT_NONE;
     }
 }
 
-// What ended on a node whose launcher had been told to stop ended because of that.
+static void see_others(struct round_view *view, struct arena *arena) {
+    const struct exit_list *list = view->list;
+    view->others = arena_zero(arena, list->other_count + 1, sizeof *view->others);
+    for (uint32_t i = 0; i < list->other_count; i++)
+        if (list->other_rounds[i] == view->round)
+            view->others[i] = kind_of_other(view, list->others[i]);
+}
+
+// The only process of the pod; NO_PROCESS: there are several.
+static uint32_t only_of_unit(const struct round_view *view, string_id unit) {
+    uint32_t found = NO_PROCESS;
+    for (uint32_t i = 0; i < view->count && unit != STRING_NONE; i++) {
+        if (process_at(view, i)->unit != unit || process_at(view, i)->is_unit)
+            continue;
+        if (found != NO_PROCESS)
+            return NO_PROCESS;
+        found = view->first + i;
+    }
+    return found;
+}
+
+static string_id node_of_unit(const struct round_view *view, string_id unit) {
+    string_id node = STRING_NONE;
+    for (uint32_t i = 0; i < view->count && unit != STRING_NONE; i++)
+        if (process_at(view, i)->unit == unit && process_at(view, i)->node != STRING_NONE)
+            node = process_at(view, i)->node;
+    return node;
+}
+
+// Of a node it is the node, of a pod that was preempted its rank, and of a job neither.
+static struct exit_candidate of_other(const struct round_view *view, const struct exit_note *note,
+                                      enum exit_kind kind) {
+    struct exit_candidate candidate = {.process = NO_PROCESS,
+                                       .node = note->node,
+                                       .kind = kind,
+                                       .ground = GROUND_WORDS,
+                                       .reason = note,
+                                       .low_ns = note->time_ns,
+                                       .high_ns = note->time_ns + note->slack_ns};
+    if (is_of_cluster(note) && kind == EXIT_PREEMPTED) {
+        candidate.unit = note->unit;
+        candidate.process = only_of_unit(view, note->unit);
+    }
+    if (note->unit != STRING_NONE && candidate.node == STRING_NONE)
+        candidate.node = node_of_unit(view, note->unit);
+    if (note_kind(note) == OBSERVATION_SLURM_STATE && kind != EXIT_NODE_LOST)
+        candidate.node = STRING_NONE;
+    if (note_kind(note) == OBSERVATION_NODE_CONDITION) {
+        candidate.ground = GROUND_CODE;
+        candidate.low_ns = note->time_ns > NODE_GRACE_NS ? note->time_ns - NODE_GRACE_NS : 0;
+    }
+    if (note_is(note, NOTE_TIMELESS)) {
+        candidate.low_ns = 0;
+        candidate.high_ns = UINT64_MAX;
+    }
+    return candidate;
+}
+
+// -- what follows from a stop ---------------------------------------------------------------------
+
+// Whom a stop stopped: the ranks of a pod, of a node, or all.
+static bool is_scope_of(const struct exit_note *stop, const struct exit_candidate *ended,
+                        string_id unit) {
+    if (note_kind(stop) == OBSERVATION_LAUNCHER_TOLD_TO_STOP)
+        return ended->node != STRING_NONE && stop->node == ended->node;
+    if (is_of_cluster(stop))
+        return stop->unit != STRING_NONE && stop->unit == unit;
+    if (note_kind(stop) == OBSERVATION_SLURM_NODE_FAILURE)
+        return stop->node != STRING_NONE && stop->node == ended->node;
+    return note_kind(stop) == OBSERVATION_SLURM_CANCELLED;
+}
+
+// What ended behind a stop ended because of it; so did a launcher that was told to stop by Slurm.
 static bool is_told_to_stop(const struct round_view *view, const struct exit_candidate *ended) {
     const struct exit_list *list = view->list;
-    for (uint32_t i = 0; i < list->other_count; i++)
-        if (list->other_rounds[i] == view->round && ended->node != STRING_NONE &&
-            note_kind(list->others[i]) == OBSERVATION_LAUNCHER_TOLD_TO_STOP &&
-            list->others[i]->node == ended->node &&
-            ended->high_ns + POLL_NS >= list->others[i]->time_ns)
+    bool is_launcher = ended->process == NO_PROCESS;
+    string_id unit = is_launcher ? ended->reason->unit : list->processes[ended->process].unit;
+    for (uint32_t i = 0; i < list->other_count; i++) {
+        const struct exit_note *stop = list->others[i];
+        enum exit_kind kind = view->others[i];
+        bool is_stop = kind == EXIT_PREEMPTED || kind == EXIT_TIME_LIMIT || kind == EXIT_NODE_LOST;
+        bool is_known = !note_is(stop, NOTE_TIMELESS) && ended->high_ns != UINT64_MAX;
+        if (is_stop && is_known && stop != ended->reason && is_scope_of(stop, ended, unit) &&
+            (!is_launcher || note_kind(stop) != OBSERVATION_LAUNCHER_TOLD_TO_STOP) &&
+            ended->high_ns + POLL_NS >= stop->time_ns)
             return true;
+    }
     return false;
+}
+
+static bool is_same_loss(const struct exit_candidate *a, const struct exit_candidate *b) {
+    return a->kind == b->kind && a->process == b->process && a->unit == b->unit &&
+           (a->node == b->node ||
+            (a->kind == EXIT_NODE_LOST && (a->node == STRING_NONE || b->node == STRING_NONE)));
+}
+
+// What several lines and objects tell of is one; the earliest of the best founded speaks, and of
+// the loss of a node who names it.
+static void add_other(struct exit_candidate *candidates, uint32_t *count,
+                      const struct exit_candidate *found) {
+    for (uint32_t i = 0; i < *count; i++) {
+        struct exit_candidate *known = &candidates[i];
+        if (known->reason == NULL || !is_same_loss(known, found))
+            continue;
+        bool is_better = found->ground != known->ground ? found->ground > known->ground
+                                                        : found->high_ns < known->high_ns;
+        uint64_t low_ns = known->low_ns < found->low_ns ? known->low_ns : found->low_ns;
+        uint64_t high_ns = known->high_ns < found->high_ns ? known->high_ns : found->high_ns;
+        string_id node = known->node != STRING_NONE ? known->node : found->node;
+        if (known->also_count < ALSO_MAX)
+            known->also[known->also_count++] = is_better ? known->reason : found->reason;
+        if (is_better) {
+            known->ground = found->ground;
+            known->reason = found->reason;
+        }
+        known->low_ns = low_ns;
+        known->high_ns = high_ns;
+        known->node = node;
+        return;
+    }
+    candidates[(*count)++] = *found;
 }
 
 static uint32_t list_candidates(const struct round_view *view, struct exit_candidate *candidates) {
     const struct exit_list *list = view->list;
-    uint32_t count = 0;
+    uint32_t count = 0, others;
     for (uint32_t i = 0; i < view->count; i++) {
         if (process_at(view, i)->kind == EXIT_NONE)
             continue;
         candidates[count] = of_process(view, i);
         count += !is_told_to_stop(view, &candidates[count]);
     }
-    for (uint32_t i = 0; i < list->other_count; i++)
-        if (list->other_rounds[i] == view->round && kind_of_other(list->others[i]) != EXIT_NONE)
-            candidates[count++] = of_other(list->others[i], kind_of_other(list->others[i]));
+    others = count;
+    for (uint32_t i = 0; i < list->other_count; i++) {
+        const struct exit_note *note = list->others[i];
+        enum exit_kind kind = view->others[i];
+        if (kind == EXIT_NONE)
+            continue;
+        struct exit_candidate found = of_other(view, note, kind);
+        uint32_t own = count - others;
+        if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP && is_told_to_stop(view, &found))
+            continue;
+        add_other(candidates + others, &own, &found);
+        count = others + own;
+    }
     return count;
+}
+
+static bool is_line_of_srun(const struct exit_note *note) {
+    return note != NULL && note_kind(note) == OBSERVATION_SLURM_TASK_EXIT &&
+           note_is(note, NOTE_TIMELESS);
+}
+
+// Lines of one log have no time, but their order.
+static uint32_t keep_first_line(struct exit_candidate *candidates, uint32_t count) {
+    const struct exit_note *first = count == 0 ? NULL : candidates[0].reason;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct exit_note *note = candidates[i].reason;
+        if (!is_line_of_srun(note) || note->key.source != first->key.source)
+            return count;
+        first = note_position(note) < note_position(first) ? note : first;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (candidates[i].reason == first)
+            candidates[kept++] = candidates[i];
+    return kept;
 }
 
 // Keeps those that may have been first, and of them those that are founded best.
@@ -170,7 +357,7 @@ static uint32_t keep_first(struct exit_candidate *candidates, uint32_t count) {
             (candidates[i].ground == best ||
              (best == GROUND_WORDS && candidates[i].ground == GROUND_KERNEL)))
             candidates[kept++] = candidates[i];
-    return kept;
+    return keep_first_line(candidates, kept);
 }
 
 // Several that left with a code, and nobody says why: their logs are not there, and any of them may
@@ -178,7 +365,8 @@ static uint32_t keep_first(struct exit_candidate *candidates, uint32_t count) {
 static bool are_mute(const struct exit_candidate *candidates, uint32_t count) {
     uint32_t mute = 0;
     for (uint32_t i = 0; i < count; i++)
-        mute += candidates[i].ground == GROUND_CODE && candidates[i].kind == EXIT_CODE;
+        mute += candidates[i].ground == GROUND_CODE && candidates[i].kind == EXIT_CODE &&
+                !is_line_of_srun(candidates[i].reason);
     return mute > 1;
 }
 
@@ -275,8 +463,7 @@ static bool anybody_ended(const struct round_view *view) {
         if (process_at(view, i)->ended || process_at(view, i)->victim)
             return true;
     for (uint32_t i = 0; i < view->list->other_count; i++)
-        if (view->list->other_rounds[i] == view->round &&
-            kind_of_other(view->list->others[i]) != EXIT_NONE)
+        if (view->others[i] != EXIT_NONE)
             return true;
     return false;
 }
@@ -334,6 +521,7 @@ struct exit_decision *exits_decide(const struct exit_list *list, struct arena *a
             view.count++;
         first += view.count;
         see_nodes(&view, arena);
+        see_others(&view, arena);
         decide(&view, &decisions[round], arena);
     }
     // A job that was started again is over that end, unless the next start came to nothing.

@@ -2,9 +2,10 @@
 // From notes and places to processes, their ends, and the starts of the job that these belong to.
 //
 // All of it lies in the arena of one evaluation. Processes are joined by node and pid, else by
-// rank, else by node and local rank; which of several starts a line without a time belongs to, the
-// launcher's lines of the same file say. A round is one start of a job: a rank that is there twice
-// begins a new one. O(notes log notes).
+// rank, else by node and local rank, else by pod. The kernel's pids are those of the host: what
+// it says of a process in a container is joined by the pod that the container is of; which of
+// several starts a line without a time belongs to, the launcher's lines of the same file say. A
+// round is one start of a job: a rank that is there twice begins a new one. O(notes log notes).
 #pragma once
 
 #include "pipeline/component/node_names.h"
@@ -40,11 +41,14 @@ struct exit_process {
     int64_t pid;                       // -1: not known
     int32_t rank, local_rank;          // -1: not known
     uint64_t start_ns;                 // 0: not known
+    uint64_t unit_hash;                // of the pod's name; 0: not known
+    uint64_t gpu;                      // PCI_NONE: not known
     uint32_t round;
     uint32_t next_by_rank, next_by_pid, next_by_local, next_by_unit;
     const struct exit_note *notes[NOTES_OF_PROCESS]; // the first of them
     uint32_t note_count;
-    bool placed; // a rank map or telemetry tells of it
+    bool placed;  // a rank map or telemetry tells of it
+    bool is_unit; // a pod of several ranks, as a whole
     // What is concluded of them, by exits_weigh:
     enum exit_kind kind; // of its own end; EXIT_NONE: it has none
     enum exit_ground ground;
@@ -72,10 +76,36 @@ struct exit_list {
     const struct exit_note **others;
     uint32_t *other_rounds;
     uint32_t other_count;
+    const struct xid_entry **xids; // by node and time
+    uint32_t xid_count;
 };
 
 // What is told up to `now_ns`, and lines whose time is not known. `names`: of nodes, or NULL.
 void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
                   struct exit_list *list, struct arena *arena);
+// rounds.c: sorts the processes, and tells to which start each belongs.
+void exits_set_rounds(struct exit_list *list, struct arena *arena);
+static inline bool exit_agrees(string_id known, string_id said) {
+    return known == STRING_NONE || said == STRING_NONE || known == said;
+}
 // Fills what is concluded of each process.
 void exits_weigh(struct exit_list *list);
+
+// -- where.c --------------------------------------------------------------------------------------
+
+// In which pod it was what a note tells of.
+struct note_where {
+    uint64_t unit;     // hash of its name; 0: not known
+    bool is_contained; // in some container
+};
+
+// Of each note of the list. A kernel tells of one kill in two lines, of which one knows the
+// container. O(notes).
+const struct note_where *exits_find_where(const struct exit_notes *from,
+                                          const struct exit_list *list, struct arena *arena);
+
+// -- hosts.c --------------------------------------------------------------------------------------
+
+enum { HOSTS_MAX = 64 };
+// Slurm's list "r2-g[13-14,17],login1", of which no more than HOSTS_MAX are told; returns how many.
+uint32_t exit_hosts_read(struct slice list, string_id hosts[HOSTS_MAX]);

@@ -2,9 +2,9 @@
 // Names the rank that ended first, and why. See README.md for the rules.
 //
 // Keeps what is told of ends and of where processes run (notes.c); at an evaluation these are
-// joined to processes and starts of the job (gather.c), own ends are told from those of victims
-// (weigh.c), and the first of each start is decided (decide.c). O(1) an event; O(notes log notes +
-// processes) an evaluation.
+// joined to processes (gather.c, where.c) and starts of the job (rounds.c), own ends are told from
+// those of victims (weigh.c), and the first of each start is decided (decide.c). O(1) an event;
+// O(notes log notes + processes) an evaluation.
 #include "base/sort.h"
 #include "processors/cluster/compare.h"
 #include "processors/first_exit/decide.h"
@@ -33,6 +33,13 @@ static const struct option OPTIONS[] = {
                         "the process ended"),
     EXIT_OPTION(max_notes, OPTION_INT, .default_value = "65536", .min = 16, .max = 16777216,
                 .help = "lines about ends that are kept, 500 bytes each; the oldest go first"),
+    EXIT_OPTION(xid_window, OPTION_DURATION, .default_value = "1m", .max = 3600,
+                .help = "an Xid of a rank's GPU goes with a CUDA error of the rank that comes so "
+                        "soon after it"),
+    EXIT_OPTION(max_pods, OPTION_INT, .default_value = "65536", .min = 16, .max = 16777216,
+                .help = "pods whose uid is kept; those told of least recently go first"),
+    EXIT_OPTION(max_xids, OPTION_INT, .default_value = "16384", .min = 16, .max = 16777216,
+                .help = "Xids that are kept; the oldest go first"),
     EXIT_OPTION(max_places, OPTION_INT, .default_value = "131072", .min = 16, .max = 16777216,
                 .help = "processes whose rank is known from the rank map or telemetry; the oldest "
                         "go first"),
@@ -41,6 +48,13 @@ static const struct option OPTIONS[] = {
 static const struct state_row STATE[] = {
     STATE_ROWS(struct first_exit, notes.notes, "first_exit.notes", EXIT_NOTE_ROWS),
     STATE_ROWS(struct first_exit, notes.places, "first_exit.places", EXIT_PLACE_ROWS),
+    STATE_ROWS(struct first_exit, notes.pods.by_uid, "first_exit.pods_by_uid", POD_ROWS),
+    STATE_ROWS(struct first_exit, notes.pods.by_name, "first_exit.pods_by_name", POD_ROWS),
+    STATE_ROWS(struct first_exit, notes.xids.rows, "first_exit.xids", XID_LOG_ROWS),
+    STATE_STRUCT(struct first_exit, notes.xids.bound.horizon_ns, "xid_horizon"),
+    STATE_ROWS(struct first_exit, notes.gpus.by_address, "first_exit.gpu_addresses",
+               GPU_ADDRESS_ROWS),
+    STATE_ROWS(struct first_exit, notes.gpus.by_uuid, "first_exit.gpu_uuids", GPU_UUID_ROWS),
     STATE_PART(struct first_exit, base.ledger, "first_exit.verdicts", VERDICT_LEDGER),
 };
 
@@ -57,10 +71,14 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     struct first_exit *self = instance;
     struct exit_list list;
     uint64_t hold_ns = duration_ns(self->config.hold);
-    if (self->base.live && now_ns > hold_ns)
+    if (self->base.live && now_ns > hold_ns) {
         rows_expire(&self->notes.notes, offsetof(struct exit_note, time_ns), now_ns - hold_ns);
+        xid_log_expire(&self->notes.xids, now_ns - hold_ns);
+    }
     detector_count_evicted(&self->base,
-                           self->notes.note_bound.evicted + self->notes.place_bound.evicted);
+                           self->notes.note_bound.evicted + self->notes.place_bound.evicted +
+                               self->notes.pods.bound.evicted + self->notes.xids.bound.evicted +
+                               self->notes.gpus.bound.evicted);
     if (keyed_rows_count(&self->notes.notes) == 0)
         return;
     exits_gather(&self->notes, batch->names, now_ns, &list, batch->arena);
@@ -83,6 +101,9 @@ static enum status start(void *instance, const void *config,
     self->config = *(const struct first_exit_config *)config;
     self->notes.note_bound.max = (uint32_t)self->config.max_notes;
     self->notes.place_bound.max = (uint32_t)self->config.max_places;
+    self->notes.pods.bound.max = (uint32_t)self->config.max_pods;
+    self->notes.xids.bound.max = (uint32_t)self->config.max_xids;
+    self->notes.gpus.bound.max = GPU_NAMES_MAX;
     return detector_begin(&self->base, "first_exit", context, take, judge);
 }
 
@@ -99,7 +120,8 @@ const struct component_type processor_first_exit = {
     .summary = "Names the rank that ended first and took the others with it, and why it ended.",
     .stability = STABILITY_ALPHA,
     .presets = 1u << PRESET_ALL,
-    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_RANK_MAP | 1u << EVENT_TELEMETRY,
+    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_RANK_MAP | 1u << EVENT_TELEMETRY |
+             1u << EVENT_KUBERNETES | 1u << EVENT_KERNEL,
     .observations = EXIT_NOTE_KINDS,
     .evidence = EVIDENCE,
     .evidence_count = OPTION_COUNT(EVIDENCE),

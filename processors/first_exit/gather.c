@@ -2,18 +2,25 @@
 // Joins what is told of one process.
 #include "processors/first_exit/ends.h"
 
+#include "base/hash/hash.h"
 #include "base/sort.h"
 #include "base/table/keyed_rows.h"
 #include "processors/cluster/compare.h"
 
-enum { BUCKETS = 4096, SECOND_NS = 1000000000 };
+enum { BUCKETS = 4096, SECOND_NS = 1000000000, SIGNAL_KILL = 9, CODE_KILLED = 137 };
+// Processes that are known from lists of tasks alone.
+enum { TASKS_MAX = 65536 };
+
+// The end of a process is seen by its launcher so soon after the kernel's line.
+#define KILL_SEEN_NS (60 * UINT64_C(1000000000))
 
 enum chain { BY_RANK, BY_PID, BY_LOCAL, BY_UNIT, CHAINS };
 
 struct gathering {
     struct exit_list *list;
     uint32_t heads[CHAINS][BUCKETS];
-    uint32_t capacity;
+    uint32_t capacity, tasks_left;
+    bool tasks_are_ranks; // Slurm started the ranks, not launchers of theirs
 };
 
 static uint32_t *next_of(struct exit_process *process, enum chain chain) {
@@ -39,7 +46,9 @@ static void link_process(struct gathering *gathering, uint32_t at, enum chain ch
 
 struct identity {
     string_id node, unit, source;
+    uint64_t unit_hash;
     int64_t pid;
+    bool is_host_pid; // as the kernel says it: not of a process in a container
     int32_t rank, local_rank;
 };
 
@@ -62,7 +71,8 @@ static void learn(struct gathering *gathering, uint32_t at, const struct identit
     }
     if (process->unit == STRING_NONE && said->unit != STRING_NONE) {
         process->unit = said->unit;
-        link_process(gathering, at, BY_UNIT, said->unit, 0);
+        process->unit_hash = hash_slice(intern_slice(said->unit));
+        link_process(gathering, at, BY_UNIT, STRING_NONE, (int64_t)process->unit_hash);
     }
 }
 
@@ -71,13 +81,9 @@ static uint32_t add_process(struct gathering *gathering, const struct identity *
     assert(list->process_count < gathering->capacity);
     uint32_t at = list->process_count++;
     list->processes[at] = (struct exit_process){
-        .source = said->source, .pid = -1, .rank = RANK_NONE, .local_rank = -1};
+        .source = said->source, .pid = -1, .rank = RANK_NONE, .local_rank = -1, .gpu = PCI_NONE};
     learn(gathering, at, said);
     return at;
-}
-
-static bool agrees(string_id known, string_id said) {
-    return known == STRING_NONE || said == STRING_NONE || known == said;
 }
 
 static bool agrees_number(int64_t known, int64_t said) {
@@ -90,12 +96,13 @@ static uint32_t next_match(const struct gathering *gathering, enum chain chain, 
     for (; at != NO_PROCESS; at = *next_of(&gathering->list->processes[at], chain)) {
         const struct exit_process *process = &gathering->list->processes[at];
         bool same = chain == BY_RANK  ? process->rank == said->rank
-                    : chain == BY_PID ? process->pid == said->pid
+                    : chain == BY_PID ? process->pid == said->pid &&
+                                            (!said->is_host_pid || process->unit == STRING_NONE)
                     : chain == BY_LOCAL
                         ? process->local_rank == said->local_rank && process->node == said->node
-                        : process->unit == said->unit;
-        if (same && agrees(process->node, said->node) && agrees_number(process->rank, said->rank) &&
-            agrees_number(process->pid, said->pid))
+                        : process->unit_hash == said->unit_hash;
+        if (same && exit_agrees(process->node, said->node) &&
+            agrees_number(process->rank, said->rank) && agrees_number(process->pid, said->pid))
             return at;
     }
     return NO_PROCESS;
@@ -199,25 +206,33 @@ static bool is_of_kernel(enum observation_kind kind) {
     return kind == OBSERVATION_OOM_KILL || kind == OBSERVATION_TRAP || kind == OBSERVATION_SEGFAULT;
 }
 
-static struct identity identity_of(const struct exit_note *note) {
+static struct identity identity_of(const struct exit_note *note, const struct note_where *where) {
+    bool of_kernel = is_of_kernel(note_kind(note));
     struct identity said = {.node = note->node,
                             .unit = note->unit,
+                            .unit_hash = where->unit,
                             .pid = has_own_pid(note) ? note->pid : -1,
+                            .is_host_pid = of_kernel,
                             .rank = note->rank,
                             .local_rank = note->local_rank};
-    if (note_kind(note) == OBSERVATION_SLURM_TASK_EXIT)
-        said.rank = note->task;
+    if (of_kernel && where->is_contained)
+        said.pid = -1;
     return said;
 }
 
 // Lines of the node or the job, not of a process of it.
-static bool is_of_nobody(const struct exit_note *note) {
+static bool is_of_nobody(const struct gathering *gathering, const struct exit_note *note) {
     switch (note_kind(note)) {
     case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
     case OBSERVATION_SLURM_CANCELLED:
     case OBSERVATION_SLURM_OOM:
     case OBSERVATION_SLURM_NODE_FAILURE:
+    case OBSERVATION_SLURM_STATE:
+    case OBSERVATION_POD_DISRUPTION:
+    case OBSERVATION_NODE_CONDITION:
         return true;
+    case OBSERVATION_SLURM_TASK_EXIT:
+        return !gathering->tasks_are_ranks;
     case OBSERVATION_STORE_LOST:
         return note->rank < 0 && note->local_rank < 0;
     case OBSERVATION_EXCEPTION: // of an agent
@@ -241,7 +256,93 @@ static int turn_of(const struct exit_note *note) {
     }
 }
 
-static uint32_t find_process(const struct gathering *gathering, const struct exit_note *note,
+// -- who of a pod ---------------------------------------------------------------------------------
+
+static uint32_t first_of_unit(const struct gathering *gathering, const struct identity *said) {
+    return first_match(gathering, BY_UNIT, STRING_NONE, (int64_t)said->unit_hash, said);
+}
+
+static uint32_t next_of_unit(const struct gathering *gathering, uint32_t at,
+                             const struct identity *said) {
+    return next_match(gathering, BY_UNIT, gathering->list->processes[at].next_by_unit, said);
+}
+
+static bool is_other_rank(const struct exit_process *a, const struct exit_process *b) {
+    if (a->rank >= 0 && b->rank >= 0)
+        return a->rank != b->rank;
+    return a->local_rank >= 0 && b->local_rank >= 0 && a->local_rank != b->local_rank;
+}
+
+// Whether its launcher, or who else saw it end, says that it was killed at that time.
+static bool was_killed(const struct exit_process *process, const struct exit_note *at) {
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        bool is_timed = !note_is(note, NOTE_TIMELESS) && !note_is(at, NOTE_TIMELESS);
+        if ((note->signal == SIGNAL_KILL || note->exit_code == CODE_KILLED) &&
+            (!is_timed || away(note->time_ns, at->time_ns) <= KILL_SEEN_NS))
+            return true;
+    }
+    return false;
+}
+
+// The only rank of the pod that was killed at that time; NO_PROCESS: none, or several.
+static uint32_t killed_member(const struct gathering *gathering, const struct identity *said,
+                              const struct exit_note *note) {
+    const struct exit_process *processes = gathering->list->processes;
+    uint32_t found = NO_PROCESS;
+    for (uint32_t at = first_of_unit(gathering, said); at != NO_PROCESS;
+         at = next_of_unit(gathering, at, said)) {
+        if (processes[at].is_unit || !was_killed(&processes[at], note))
+            continue;
+        if (found != NO_PROCESS && is_other_rank(&processes[at], &processes[found]))
+            return NO_PROCESS;
+        if (found == NO_PROCESS ||
+            distance(&processes[at], note) < distance(&processes[found], note))
+            found = at;
+    }
+    return found;
+}
+
+static bool tells_kill(const struct exit_note *note) {
+    return note_kind(note) == OBSERVATION_OOM_KILL || note->signal == SIGNAL_KILL ||
+           note->exit_code == CODE_KILLED;
+}
+
+// The pod of several ranks as a whole.
+static uint32_t whole_pod(struct gathering *gathering, const struct identity *said,
+                          uint32_t member) {
+    struct exit_process *processes = gathering->list->processes;
+    for (uint32_t at = first_of_unit(gathering, said); at != NO_PROCESS;
+         at = next_of_unit(gathering, at, said))
+        if (processes[at].is_unit)
+            return at;
+    struct identity whole = *said;
+    whole.unit = processes[member].unit;
+    uint32_t at = add_process(gathering, &whole);
+    processes[at].is_unit = true;
+    return at;
+}
+
+// Of a pod with one rank that rank; of one with several the one that was killed then, where that is
+// what the note tells; else the pod itself.
+static uint32_t find_member(struct gathering *gathering, const struct exit_note *note,
+                            const struct identity *said) {
+    uint32_t best =
+        nearest_match(gathering, BY_UNIT, STRING_NONE, (int64_t)said->unit_hash, said, note);
+    if (best == NO_PROCESS || said->rank >= 0 || said->local_rank >= 0 || said->pid >= 0)
+        return best;
+    const struct exit_process *processes = gathering->list->processes;
+    bool several = processes[best].is_unit;
+    for (uint32_t at = first_of_unit(gathering, said); at != NO_PROCESS && !several;
+         at = next_of_unit(gathering, at, said))
+        several = is_other_rank(&processes[at], &processes[best]);
+    if (!several)
+        return best;
+    uint32_t killed = tells_kill(note) ? killed_member(gathering, said, note) : NO_PROCESS;
+    return killed != NO_PROCESS ? killed : whole_pod(gathering, said, best);
+}
+
+static uint32_t find_process(struct gathering *gathering, const struct exit_note *note,
                              const struct identity *said) {
     uint32_t at = NO_PROCESS;
     if (said->pid >= 0)
@@ -250,8 +351,8 @@ static uint32_t find_process(const struct gathering *gathering, const struct exi
         at = nearest_match(gathering, BY_RANK, STRING_NONE, said->rank, said, note);
     if (at == NO_PROCESS && said->local_rank >= 0 && said->node != STRING_NONE)
         at = nearest_match(gathering, BY_LOCAL, said->node, said->local_rank, said, note);
-    if (at == NO_PROCESS && said->unit != STRING_NONE)
-        at = nearest_match(gathering, BY_UNIT, said->unit, 0, said, note);
+    if (at == NO_PROCESS && said->unit_hash != 0)
+        at = find_member(gathering, note, said);
     return at;
 }
 
@@ -285,14 +386,33 @@ static void keep_other(struct exit_list *list, const struct exit_note *note) {
     list->others[list->other_count++] = note;
 }
 
-static void place_note(struct gathering *gathering, const struct exit_note *note) {
+// Each task that is listed is a rank.
+static void place_tasks(struct gathering *gathering, const struct exit_note *note,
+                        struct identity *said) {
+    for (uint32_t i = 0; i < note->range_count; i++)
+        for (int32_t task = note->ranges[i].first; task <= note->ranges[i].last; task++) {
+            said->rank = task;
+            uint32_t at = find_process(gathering, note, said);
+            if (at == NO_PROCESS && gathering->tasks_left-- == 0)
+                return;
+            attach(gathering, at == NO_PROCESS ? add_process(gathering, said) : at, said, note);
+        }
+}
+
+static void place_note(struct gathering *gathering, const struct exit_note *note,
+                       const struct note_where *where) {
     struct exit_list *list = gathering->list;
-    struct identity said = identity_of(note);
+    struct identity said = identity_of(note, where);
+    if (note_kind(note) == OBSERVATION_SLURM_TASK_EXIT) {
+        place_tasks(gathering, note, &said);
+        return;
+    }
+    if (note_kind(note) == OBSERVATION_OOM_KILL && gathering->tasks_are_ranks && said.rank < 0)
+        said.rank = note->task;
     uint32_t at = find_process(gathering, note, &said);
     bool is_named = said.pid >= 0 || said.rank >= 0 || said.unit != STRING_NONE ||
                     (said.local_rank >= 0 && said.node != STRING_NONE);
-    if (at == NO_PROCESS && is_of_kernel(note_kind(note)) && said.pid >= 0 && said.rank < 0 &&
-        said.local_rank < 0) {
+    if (at == NO_PROCESS && is_of_kernel(note_kind(note)) && said.rank < 0 && said.local_rank < 0) {
         keep_other(list, note); // of no process of a job, as far as is known
         return;
     }
@@ -366,6 +486,67 @@ static void add_places(struct gathering *gathering, const struct exit_notes *fro
         struct exit_process *process = &gathering->list->processes[at];
         process->job = process->job == STRING_NONE ? places[i]->job : process->job;
         process->placed = true;
+        if (process->gpu == PCI_NONE)
+            process->gpu = places[i]->gpu;
+        if (process->gpu == PCI_NONE && places[i]->uuid != STRING_NONE)
+            process->gpu = gpu_names_address(&from->gpus, said.node, places[i]->uuid);
+    }
+}
+
+// -- tasks and hosts of Slurm ---------------------------------------------------------------------
+
+// Where launchers tell of processes, and where a rank is known to be elsewhere than its task, tasks
+// are launchers.
+static bool tasks_are_ranks(struct gathering *gathering) {
+    const struct exit_list *list = gathering->list;
+    for (uint32_t i = 0; i < list->note_count; i++) {
+        const struct exit_note *note = list->notes[i];
+        if (is_launchers(note_kind(note)) || note_kind(note) == OBSERVATION_ERROR_FILE ||
+            note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP)
+            return false;
+        if (note_kind(note) != OBSERVATION_SLURM_TASK_EXIT || note->node == STRING_NONE)
+            continue;
+        for (uint32_t j = 0; j < note->range_count; j++) {
+            struct identity said = {.pid = -1, .rank = note->ranges[j].first, .local_rank = -1};
+            uint32_t any = first_match(gathering, BY_RANK, STRING_NONE, said.rank, &said);
+            said.node = note->node;
+            if (any != NO_PROCESS &&
+                first_match(gathering, BY_RANK, STRING_NONE, said.rank, &said) == NO_PROCESS)
+                return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t count_tasks(const struct exit_list *list) {
+    int64_t count = 0;
+    for (uint32_t i = 0; i < list->note_count; i++)
+        for (uint32_t j = 0; j < list->notes[i]->range_count; j++)
+            count += (int64_t)list->notes[i]->ranges[j].last - list->notes[i]->ranges[j].first + 1;
+    return count > TASKS_MAX ? TASKS_MAX : (uint32_t)count;
+}
+
+static uint32_t count_hosts(const struct exit_list *list) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->note_count; i++)
+        count += note_kind(list->notes[i]) == OBSERVATION_SLURM_NODE_FAILURE ? HOSTS_MAX : 1;
+    return count;
+}
+
+// A list of nodes is told as a note about each of them.
+static void keep_hosts(struct exit_list *list, const struct exit_note *note,
+                       const struct node_names *names, struct arena *arena) {
+    string_id hosts[HOSTS_MAX];
+    uint32_t count = 0;
+    if (note_kind(note) == OBSERVATION_SLURM_NODE_FAILURE && note->node == STRING_NONE)
+        count = exit_hosts_read(note_text(note), hosts);
+    if (count == 0)
+        keep_other(list, note);
+    for (uint32_t i = 0; i < count; i++) {
+        struct exit_note *copy = arena_take(arena, sizeof *copy);
+        *copy = *note;
+        copy->node = known_name(names, hosts[i]);
+        keep_other(list, copy);
     }
 }
 
@@ -379,118 +560,6 @@ static void sort_notes(struct exit_list *list, const struct exit_notes *from, ui
     sort_stable(list->notes, list->note_count, sizeof *list->notes, arena, compare_notes);
 }
 
-// -- rounds ---------------------------------------------------------------------------------------
-
-static uint64_t begin_of(const struct exit_process *process) {
-    uint64_t begin = process->start_ns;
-    for (uint32_t i = 0; i < process->note_count && process->start_ns == 0; i++)
-        if (!note_is(process->notes[i], NOTE_TIMELESS) &&
-            (begin == 0 || process->notes[i]->time_ns < begin))
-            begin = process->notes[i]->time_ns;
-    return begin;
-}
-
-static int compare_begins(const void *left, const void *right) {
-    const struct exit_process *a = left, *b = right;
-    int order = compare_strings(a->job, b->job);
-    if (order == 0)
-        order = COMPARE_KEYS(COMPARE(begin_of(a), begin_of(b)), COMPARE(a->rank, b->rank));
-    if (order == 0)
-        order = compare_strings(a->node, b->node);
-    return order != 0
-               ? order
-               : COMPARE_KEYS(COMPARE(a->local_rank, b->local_rank), COMPARE(a->pid, b->pid));
-}
-
-static bool same_seat(const struct exit_process *a, const struct exit_process *b) {
-    if (a->rank >= 0 && b->rank >= 0)
-        return a->rank == b->rank;
-    return a->local_rank >= 0 && a->local_rank == b->local_rank && a->node != STRING_NONE &&
-           a->node == b->node;
-}
-
-static bool has_seat(const struct exit_process *process) {
-    return process->rank >= 0 || (process->local_rank >= 0 && process->node != STRING_NONE);
-}
-
-// Takes the process's seat in the round; false: somebody sits there.
-static bool sit_down(struct exit_list *list, struct gathering *gathering, uint32_t at,
-                     uint32_t round) {
-    struct exit_process *process = &list->processes[at];
-    uint32_t *head =
-        &gathering->heads[BY_RANK][process->rank >= 0 ? bucket_of(BY_RANK, round, process->rank)
-                                                      : bucket_of(BY_LOCAL, process->node, round)];
-    for (uint32_t other = *head; other != NO_PROCESS; other = list->processes[other].next_by_rank)
-        if (list->processes[other].round == round && same_seat(&list->processes[other], process))
-            return false;
-    process->next_by_rank = *head;
-    *head = at;
-    return true;
-}
-
-// Who names no job is of the only one that is named.
-static void set_jobs(struct exit_list *list) {
-    string_id job = STRING_NONE;
-    for (uint32_t i = 0; i < list->process_count; i++) {
-        string_id said = list->processes[i].job;
-        if (said != STRING_NONE && job != STRING_NONE && said != job)
-            return;
-        job = said != STRING_NONE ? said : job;
-    }
-    for (uint32_t i = 0; i < list->process_count; i++)
-        list->processes[i].job = job;
-}
-
-static void begin_round(struct exit_list *list, const struct exit_process *process) {
-    struct exit_round *round = &list->rounds[list->round_count];
-    bool is_new_job = list->round_count == 0 || round[-1].job != process->job;
-    *round = (struct exit_round){.job = process->job,
-                                 .start_ns = process->start_ns,
-                                 .ordinal = is_new_job ? 0 : round[-1].ordinal + 1};
-    list->round_count++;
-}
-
-// A job's processes in order of time: who finds his seat taken begins the next round.
-static void set_rounds(struct exit_list *list, struct gathering *gathering, struct arena *arena) {
-    set_jobs(list);
-    sort_stable(list->processes, list->process_count, sizeof *list->processes, arena,
-                compare_begins);
-    memset(gathering->heads, 0xff, sizeof gathering->heads);
-    list->rounds = arena_take(arena, (list->process_count + 1) * sizeof *list->rounds);
-    for (uint32_t i = 0; i < list->process_count; i++) {
-        struct exit_process *process = &list->processes[i];
-        if (list->round_count == 0 || list->rounds[list->round_count - 1].job != process->job)
-            begin_round(list, process);
-        if (has_seat(process) && !sit_down(list, gathering, i, list->round_count - 1)) {
-            begin_round(list, process);
-            bool is_free = sit_down(list, gathering, i, list->round_count - 1);
-            assert(is_free);
-            (void)is_free;
-        }
-        process->round = list->round_count - 1;
-    }
-    // What is told of nodes alone is a round, too.
-    if (list->round_count == 0 && list->other_count > 0)
-        list->rounds[list->round_count++] = (struct exit_round){.job = list->others[0]->job};
-}
-
-static bool may_speak_of(const struct exit_list *list, const struct exit_note *note,
-                         const struct exit_process *process) {
-    return agrees(note->job, process->job) && agrees(note->node, process->node) &&
-           list->rounds[process->round].start_ns <= note->time_ns + note->slack_ns;
-}
-
-// Of the last round that had begun, of a job that the node takes part in.
-static void set_other_rounds(struct exit_list *list, struct arena *arena) {
-    list->other_rounds = arena_zero(arena, list->other_count + 1, sizeof *list->other_rounds);
-    for (uint32_t i = 0; i < list->other_count; i++)
-        list->other_rounds[i] = list->process_count == 0 ? 0 : NO_ROUND;
-    for (uint32_t i = 0; i < list->other_count; i++)
-        for (uint32_t at = 0; at < list->process_count; at++)
-            if (may_speak_of(list, list->others[i], &list->processes[at]))
-                list->other_rounds[i] = list->processes[at].round;
-}
-
 void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
                   struct exit_list *list, struct arena *arena) {
     struct gathering *gathering = arena_take(arena, sizeof *gathering);
@@ -498,16 +567,20 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     *gathering = (struct gathering){.list = list};
     memset(gathering->heads, 0xff, sizeof gathering->heads);
     sort_notes(list, from, now_ns, arena);
-    gathering->capacity = keyed_rows_count(&from->places) + list->note_count;
+    gathering->tasks_left = count_tasks(list);
+    gathering->capacity =
+        keyed_rows_count(&from->places) + list->note_count + gathering->tasks_left;
     list->processes = arena_take(arena, (gathering->capacity + 1) * sizeof *list->processes);
-    list->others = arena_take(arena, (list->note_count + 1) * sizeof *list->others);
+    list->others = arena_take(arena, (count_hosts(list) + 1) * sizeof *list->others);
+    list->xids = xid_log_sort(&from->xids, arena, &list->xid_count);
     add_places(gathering, from, names, now_ns, arena);
+    gathering->tasks_are_ranks = tasks_are_ranks(gathering);
+    const struct note_where *where = exits_find_where(from, list, arena);
     for (uint32_t i = 0; i < list->note_count; i++) {
-        if (is_of_nobody(list->notes[i]))
-            keep_other(list, list->notes[i]);
+        if (is_of_nobody(gathering, list->notes[i]))
+            keep_hosts(list, list->notes[i], names, arena);
         else
-            place_note(gathering, list->notes[i]);
+            place_note(gathering, list->notes[i], &where[i]);
     }
-    set_rounds(list, gathering, arena);
-    set_other_rounds(list, arena);
+    exits_set_rounds(list, arena);
 }

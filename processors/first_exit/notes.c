@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what is told of ends: rows of about 500 bytes for notes, 60 for places.
+// Keeps what is told of ends: rows of about 600 bytes for notes, 72 for places.
 #include "processors/first_exit/notes.h"
 
+#include "base/hash/hash.h"
 #include "base/table/keyed_rows.h"
 #include "base/table/table.h"
 #include "base/text/cut.h"
@@ -17,7 +18,8 @@ const struct row_type EXIT_NOTE_ROWS =
                    offsetof(struct exit_note, unit));
 const struct row_type EXIT_PLACE_ROWS =
     KEYED_ROW_TYPE(struct exit_place, key, 64, offsetof(struct exit_place, key.node),
-                   offsetof(struct exit_place, job), offsetof(struct exit_place, unit));
+                   offsetof(struct exit_place, job), offsetof(struct exit_place, unit),
+                   offsetof(struct exit_place, uuid));
 
 // -- places ---------------------------------------------------------------------------------------
 
@@ -25,7 +27,8 @@ struct telling {
     const struct event *event;
     struct exit_place_key key;
     int32_t local_rank;
-    string_id job, unit;
+    string_id job, unit, uuid;
+    uint64_t gpu; // or PCI_NONE
 };
 
 static uint64_t mix(uint64_t hash, uint64_t word) {
@@ -38,7 +41,7 @@ static uint64_t hash_telling(const struct telling *telling) {
     uint64_t hash = mix(1, (uint64_t)key->node << 32 | telling->job);
     hash = mix(hash, (uint64_t)key->pid_high << 32 | key->pid_low);
     hash = mix(hash, (uint64_t)(uint32_t)key->rank << 32 | (uint32_t)telling->local_rank);
-    return mix(hash, telling->unit);
+    return mix(mix(hash, (uint64_t)telling->unit << 32 | telling->uuid), telling->gpu);
 }
 
 // The earliest time counts, and what any of the tellers says.
@@ -51,8 +54,10 @@ static void keep_place(struct exit_notes *notes, const struct telling *telling,
     bool is_new = keyed_rows_find(&notes->places, &telling->key) == NULL;
     struct exit_place *place = row_bound_take(&notes->places, &notes->place_bound, &telling->key,
                                               offsetof(struct exit_place, time_ns), scratch);
-    if (is_new)
+    if (is_new) {
         place->local_rank = -1;
+        place->gpu = PCI_NONE;
+    }
     if (is_new || time_ns < place->time_ns)
         place->time_ns = time_ns;
     *recent = (struct recent_place){hash, place->time_ns};
@@ -62,6 +67,10 @@ static void keep_place(struct exit_notes *notes, const struct telling *telling,
         place->job = telling->job;
     if (telling->unit != STRING_NONE)
         place->unit = telling->unit;
+    if (telling->uuid != STRING_NONE)
+        place->uuid = telling->uuid;
+    if (telling->gpu != PCI_NONE)
+        place->gpu = telling->gpu;
 }
 
 static struct exit_place_key place_key(string_id node, int64_t pid, int32_t rank) {
@@ -87,7 +96,12 @@ static void take_place(struct exit_notes *notes, const struct event *event, stru
                                                said->pid, said->rank),
                               .local_rank = said->local_rank,
                               .job = event->job,
-                              .unit = unit_of(said->namespace, said->pod, scratch)};
+                              .unit = unit_of(said->namespace, said->pod, scratch),
+                              .gpu = pci_device(said->address)};
+    if (said->uuid.size > 0)
+        telling.uuid = intern(said->uuid);
+    if (telling.uuid == STRING_REFUSED)
+        telling.uuid = STRING_NONE;
     keep_place(notes, &telling, scratch);
 }
 
@@ -99,7 +113,8 @@ static void take_telemetry(struct exit_notes *notes, const struct event *event,
     struct telling telling = {.event = event,
                               .key = place_key(event->node, said->pid, said->rank),
                               .local_rank = said->local_rank,
-                              .job = event->job};
+                              .job = event->job,
+                              .gpu = PCI_NONE};
     keep_place(notes, &telling, scratch);
 }
 
@@ -118,7 +133,8 @@ const uint8_t EXIT_NOTE_KINDS[] = {
     OBSERVATION_ABORT, OBSERVATION_ERROR_FILE, OBSERVATION_LAUNCHER_FAILED,
     OBSERVATION_LAUNCHER_SIGNAL, OBSERVATION_LAUNCHER_SUMMARY, OBSERVATION_LAUNCHER_TOLD_TO_STOP,
     OBSERVATION_SLURM_CANCELLED, OBSERVATION_SLURM_OOM, OBSERVATION_SLURM_TASK_EXIT,
-    OBSERVATION_SLURM_NODE_FAILURE, OBSERVATION_CONTAINER_TERMINATED,
+    OBSERVATION_SLURM_NODE_FAILURE, OBSERVATION_SLURM_STATE, OBSERVATION_CONTAINER_TERMINATED,
+    OBSERVATION_POD_DISRUPTION, OBSERVATION_NODE_CONDITION,
     // what only a victim says
     OBSERVATION_WATCHDOG_END, OBSERVATION_WATCHDOG_TERMINATED, OBSERVATION_NCCL_NET_ERROR,
     OBSERVATION_NCCL_PEER_CLOSED, OBSERVATION_NCCL_ERROR, OBSERVATION_PEER_CLOSED,
@@ -156,8 +172,9 @@ static void put_words(struct exit_note *note, const struct observation *observat
                       struct arena *scratch) {
     struct slice type = SLICE(""), text = SLICE(""), last_type = SLICE(""), last = SLICE("");
     observation_text(observation, FACT_EXCEPTION, &type);
-    if (!observation_text(observation, FACT_MESSAGE, &text))
-        observation_text(observation, FACT_ERROR, &text);
+    if (!observation_text(observation, FACT_MESSAGE, &text) &&
+        !observation_text(observation, FACT_ERROR, &text))
+        observation_text(observation, FACT_HOSTS, &text);
     observation_text(observation, FACT_LAST_EXCEPTION, &last_type);
     observation_text(observation, FACT_LAST_MESSAGE, &last);
     note->type_size = put_text(note->type, NOTE_TYPE_MAX, type);
@@ -184,10 +201,53 @@ static int32_t attempt_of(const struct exit_note *note, const struct observation
     return -1;
 }
 
+// "8-15", "3,5-7", "12". What has no room is left out.
+static uint32_t read_tasks(struct slice text, struct task_range *ranges) {
+    uint32_t count = 0;
+    uint64_t first, last;
+    while (count < NOTE_RANGES_MAX && text_take_number(&text, 1, 9, &first)) {
+        last = first;
+        if (text_skip_char(&text, '-') && !text_take_number(&text, 1, 9, &last))
+            break;
+        if (last >= first)
+            ranges[count++] = (struct task_range){(int32_t)first, (int32_t)last};
+        if (!text_skip_char(&text, ','))
+            break;
+    }
+    return count;
+}
+
+// Who, beside its pid and rank.
+static void fill_unit(struct exit_note *note, const struct observation *observation) {
+    struct slice text = SLICE("");
+    if (observation_text(observation, FACT_POD, &text))
+        note->unit = intern(text);
+    if (note->unit == STRING_REFUSED)
+        note->unit = STRING_NONE;
+    if (observation_text(observation, FACT_UNIT_UID, &text))
+        note->unit_uid = pod_uid_key(text);
+    if (observation_text(observation, FACT_CONTAINER_ID, &text))
+        note->container = hash_slice(text) | 1;
+    note->range_count = 0;
+    if (observation_text(observation, FACT_TASKS, &text))
+        note->range_count = read_tasks(text, note->ranges);
+}
+
+// What stands in `reason` of each kind.
+static struct slice reason_of(const struct observation *observation) {
+    struct slice reason = SLICE("");
+    if (observation->kind == OBSERVATION_SLURM_STATE)
+        observation_text(observation, FACT_STATE, &reason);
+    else if (observation->kind == OBSERVATION_NODE_CONDITION)
+        observation_text(observation, FACT_STATUS, &reason);
+    else if (!observation_text(observation, FACT_REASON, &reason))
+        observation_text(observation, FACT_LIBRARY, &reason);
+    return reason;
+}
+
 static void fill_note(struct exit_note *note, const struct event *event, bool victim,
                       struct arena *scratch) {
     const struct observation *observation = event->observation;
-    struct slice reason = SLICE(""), unit = SLICE("");
     note->time_ns = event->time_ns;
     note->slack_ns = observation->time_slack_ns;
     note->job = event->job;
@@ -202,33 +262,123 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
     note->attempt = attempt_of(note, observation);
     note->flags = (event->timeless ? NOTE_TIMELESS : 0) | (victim ? NOTE_VICTIM : 0) |
                   (observation_is(observation, FACT_FIRST, false) ? NOTE_SUMMARY_FIRST : 0);
-    if (!observation_text(observation, FACT_REASON, &reason))
-        observation_text(observation, FACT_LIBRARY, &reason);
-    note->reason_size = put_text(note->reason, NOTE_REASON_MAX, reason);
-    if (observation_text(observation, FACT_POD, &unit))
-        note->unit = intern(unit);
+    note->reason_size = put_text(note->reason, NOTE_REASON_MAX, reason_of(observation));
+    fill_unit(note, observation);
     put_words(note, observation, scratch);
+}
+
+// -- the cluster ----------------------------------------------------------------------------------
+
+// Of conditions of a node only that it is not ready tells of its loss.
+static bool is_of_interest(const struct observation *observation) {
+    struct slice condition;
+    return observation->kind != OBSERVATION_NODE_CONDITION ||
+           (observation_text(observation, FACT_CONDITION, &condition) &&
+            slice_equal(condition, SLICE("Ready")) && observation_is(observation, FACT_BAD, false));
+}
+
+static uint64_t hash_fact(uint64_t hash, const struct observation *observation, enum fact_key key) {
+    struct slice text = SLICE("");
+    observation_text(observation, key, &text);
+    return hash_more(hash_more(hash, text.data, text.size), "", 1);
+}
+
+// An object says the same each time it is seen: how often does not matter, nor where it stood.
+static struct exit_note_key key_of(const struct event *event) {
+    const struct observation *observation = event->observation;
+    uint64_t position = event->position;
+    string_id source = event->source;
+    int64_t restarts = -1;
+    switch (observation->kind) {
+    case OBSERVATION_CONTAINER_TERMINATED:
+    case OBSERVATION_POD_DISRUPTION:
+        position = hash_fact(HASH_START, observation, FACT_UNIT_UID);
+        position = hash_fact(position, observation, FACT_POD);
+        position = hash_fact(position, observation, FACT_CONTAINER);
+        observation_number(observation, FACT_RESTARTS, &restarts);
+        position = hash_more(position, &restarts, sizeof restarts);
+        source = STRING_NONE;
+        if (observation->kind == OBSERVATION_POD_DISRUPTION)
+            position = hash_fact(position, observation, FACT_REASON);
+        break;
+    case OBSERVATION_NODE_CONDITION:
+        position = hash_slice(intern_slice(event->node));
+        position = hash_more(position, &event->time_ns, sizeof event->time_ns);
+        source = STRING_NONE;
+        break;
+    default:
+        break;
+    }
+    return (struct exit_note_key){source, (uint32_t)(position >> 32), (uint32_t)position,
+                                  observation->kind};
 }
 
 static void take_observation(struct exit_notes *notes, const struct event *event,
                              struct arena *scratch) {
     const struct observation *observation = event->observation;
     enum telling_kind tells = kind_tells(observation->kind);
-    if (tells == TELLS_NOTHING)
+    if (tells == TELLS_NOTHING || !is_of_interest(observation))
         return;
-    struct exit_note_key key = {event->source, (uint32_t)(event->position >> 32),
-                                (uint32_t)event->position, observation->kind};
+    struct exit_note_key key = key_of(event);
+    const struct exit_note *known = keyed_rows_find(&notes->notes, &key);
+    // Of what an object says again and again the first time counts.
+    if (known != NULL && key.source == STRING_NONE && known->time_ns <= event->time_ns)
+        return;
     struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &key,
                                             offsetof(struct exit_note, time_ns), scratch);
     fill_note(note, event, observation_is(observation, FACT_VICTIM, tells == TELLS_OF_VICTIM),
               scratch);
 }
 
+// Events about pods of which no object needs to be there: that their node is not ready, that the
+// scheduler wanted their place for another.
+static void take_pod_event(struct exit_notes *notes, const struct event *event,
+                           struct arena *scratch) {
+    const struct kubernetes_object *object = event->kubernetes;
+    bool is_lost = slice_equal(object->reason, SLICE("NodeNotReady"));
+    if (object->kind != KUBERNETES_EVENT || !slice_equal(object->object_kind, SLICE("Pod")) ||
+        (!is_lost && !slice_equal(object->reason, SLICE("Preempted"))))
+        return;
+    string_id unit = unit_of(object->object_namespace, object->object_name, scratch);
+    enum observation_kind kind = is_lost ? OBSERVATION_NODE_CONDITION : OBSERVATION_POD_DISRUPTION;
+    if (unit == STRING_NONE || unit == STRING_REFUSED)
+        return;
+    uint64_t position = hash_slice(intern_slice(unit));
+    position = hash_more(position, &event->time_ns, sizeof event->time_ns);
+    struct exit_note_key key = {STRING_NONE, (uint32_t)(position >> 32), (uint32_t)position, kind};
+    if (keyed_rows_find(&notes->notes, &key) != NULL)
+        return;
+    struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &key,
+                                            offsetof(struct exit_note, time_ns), scratch);
+    note->time_ns = event->time_ns;
+    note->slack_ns = object->whole_seconds ? UINT64_C(1000000000) : 0;
+    note->unit = unit;
+    note->pid = -1;
+    note->rank = RANK_NONE;
+    note->local_rank = note->task = note->signal = note->exit_code = note->attempt = -1;
+    note->reason_size = put_text(note->reason, NOTE_REASON_MAX, object->reason);
+}
+
 void exit_notes_take(struct exit_notes *notes, const struct event *event, struct arena *scratch) {
-    if (event->kind == EVENT_OBSERVATION)
+    gpu_names_take(&notes->gpus, event, scratch);
+    switch (event->kind) {
+    case EVENT_OBSERVATION:
         take_observation(notes, event, scratch);
-    else if (event->kind == EVENT_RANK_MAP)
+        break;
+    case EVENT_RANK_MAP:
         take_place(notes, event, scratch);
-    else if (event->kind == EVENT_TELEMETRY)
+        break;
+    case EVENT_TELEMETRY:
         take_telemetry(notes, event, scratch);
+        break;
+    case EVENT_KUBERNETES:
+        pod_map_take(&notes->pods, event, scratch);
+        take_pod_event(notes, event, scratch);
+        break;
+    case EVENT_KERNEL:
+        xid_log_take(&notes->xids, event, NULL, scratch);
+        break;
+    default:
+        break;
+    }
 }

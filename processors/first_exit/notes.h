@@ -11,9 +11,12 @@
 #include "pipeline/model/event.h"
 #include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
+#include "processors/cluster/gpu_names.h"
+#include "processors/cluster/pod_map.h"
 #include "processors/cluster/row_bound.h"
+#include "processors/cluster/xid_log.h"
 
-enum { NOTE_TYPE_MAX = 96, NOTE_TEXT_MAX = 224, NOTE_REASON_MAX = 48 };
+enum { NOTE_TYPE_MAX = 96, NOTE_TEXT_MAX = 224, NOTE_REASON_MAX = 48, NOTE_RANGES_MAX = 8 };
 
 enum note_flag {
     NOTE_TIMELESS = 1 << 0, // its time is that of its file
@@ -27,6 +30,11 @@ struct exit_note_key {
     uint32_t kind; // enum observation_kind
 };
 
+// Tasks of Slurm, both ends included.
+struct task_range {
+    int32_t first, last;
+};
+
 struct exit_note {
     struct row_head head;
     struct exit_note_key key;
@@ -34,7 +42,11 @@ struct exit_note {
     uint64_t slack_ns; // it happened in [time_ns, time_ns + slack_ns]
     int64_t pid;       // -1: not said
     string_id job, node;
-    string_id unit; // "NAMESPACE/NAME" of a pod
+    string_id unit;          // "NAMESPACE/NAME" of a pod
+    struct pod_key unit_uid; // of the pod; 0: not said
+    uint64_t container;      // hash of the container's id; 0: not said
+    uint32_t range_count;    // of a list of tasks
+    struct task_range ranges[NOTE_RANGES_MAX];
     int32_t rank, local_rank, task;
     int32_t signal, exit_code, attempt; // -1: not said
     uint32_t flags;
@@ -54,9 +66,9 @@ struct exit_place {
     struct row_head head;
     struct exit_place_key key;
     uint64_t time_ns; // when it was first told of
-    string_id job, unit;
+    uint64_t gpu;     // PCI_NONE: not known, it is `uuid`'s
+    string_id job, unit, uuid;
     int32_t local_rank;
-    uint32_t unused;
 };
 
 enum { RECENT_PLACES = 1024 };
@@ -65,6 +77,9 @@ struct exit_notes {
     struct keyed_rows notes;  // EXIT_NOTE_ROWS
     struct keyed_rows places; // EXIT_PLACE_ROWS
     struct row_bound note_bound, place_bound;
+    struct pod_map pods;
+    struct xid_log xids;
+    struct gpu_names gpus;
     // Hashes of places that were told of last, and since when: most telemetry says what is known.
     struct recent_place {
         uint64_t hash, time_ns;
@@ -91,6 +106,14 @@ static inline struct slice note_text(const struct exit_note *note) {
 }
 static inline struct slice note_reason(const struct exit_note *note) {
     return (struct slice){note->reason, note->reason_size};
+}
+static inline bool note_has_unit_uid(const struct exit_note *note) {
+    static const struct pod_key NONE;
+    return memcmp(&note->unit_uid, &NONE, sizeof NONE) != 0;
+}
+// Whether the line says in which container it happened.
+static inline bool note_is_contained(const struct exit_note *note) {
+    return note->container != 0 || note_has_unit_uid(note);
 }
 static inline bool note_is(const struct exit_note *note, enum note_flag flag) {
     return (note->flags & (uint32_t)flag) != 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says in words who ended first.
 #include "base/sort.h"
+#include "processors/cluster/tables.h"
 #include "processors/cluster/xid_text.h"
 #include "processors/first_exit/decide.h"
 
@@ -8,6 +9,9 @@
 #include <stdio.h>
 
 #define PATTERN "first_exit"
+
+// Clocks of a log and of the kernel may differ by so much.
+#define XID_LATE_NS UINT64_C(5000000000)
 
 enum { WORDS_MAX = 120, EVIDENCE_TEXT_MAX = 110, PEERS_MAX = 16, ENTITIES_MAX = 512 };
 
@@ -79,6 +83,8 @@ static const char *candidate_spoken(const struct exit_list *list,
                                     const struct exit_candidate *candidate, struct arena *arena) {
     if (candidate->process != NO_PROCESS)
         return process_spoken(&list->processes[candidate->process], arena);
+    if (candidate->unit != STRING_NONE)
+        return arena_format(arena, "pod %s", intern_slice(candidate->unit).data);
     return candidate->node == STRING_NONE ? "the job" : node_spoken(candidate->node, arena);
 }
 
@@ -134,6 +140,37 @@ static const char *status_words(const struct exit_note *note, struct arena *aren
     return "ended";
 }
 
+static bool has_reason(const struct exit_note *note, const char *reason) {
+    return slice_equal(note_reason(note), slice_of(reason));
+}
+
+static const char *preempted_words(const struct exit_note *note) {
+    switch (note_kind(note)) {
+    case OBSERVATION_POD_DISRUPTION:
+        return "was preempted: its place was needed for another pod";
+    case OBSERVATION_SLURM_CANCELLED:
+    case OBSERVATION_SLURM_STATE:
+        return has_reason(note, "JOB REQUEUE") ? "was requeued by Slurm" : "was preempted by Slurm";
+    default:
+        return "was told to stop from outside";
+    }
+}
+
+static const char *lost_words(const struct exit_decision *decision,
+                              const struct exit_candidate *candidate) {
+    const struct exit_note *note = candidate->reason;
+    if (decision->of_launcher)
+        return "lost its launcher";
+    if (note == NULL)
+        return "went away without a word";
+    if (candidate->node == STRING_NONE)
+        return "lost a node";
+    if (note_kind(note) == OBSERVATION_NODE_CONDITION)
+        return "stopped answering the cluster";
+    bool is_planned = has_reason(note, "NodeShutdown") || has_reason(note, "Terminated");
+    return is_planned ? "was shut down" : "was lost";
+}
+
 static const char *candidate_words(const struct exit_decision *decision,
                                    const struct exit_candidate *candidate, size_t max,
                                    struct arena *arena) {
@@ -152,9 +189,9 @@ static const char *candidate_words(const struct exit_decision *decision,
     case EXIT_TIME_LIMIT:
         return "reached its time limit";
     case EXIT_PREEMPTED:
-        return "was told to stop from outside";
+        return preempted_words(note);
     case EXIT_NODE_LOST:
-        return decision->of_launcher ? "lost its launcher" : "went away without a word";
+        return lost_words(decision, candidate);
     default:
         return arena_format(arena, "raised %s", words_of(note, max, arena));
     }
@@ -175,6 +212,14 @@ static const char *note_words(const struct exit_note *note, struct arena *arena)
                             note->reason);
     case OBSERVATION_SLURM_NODE_FAILURE:
         return "Slurm lost it";
+    case OBSERVATION_SLURM_STATE:
+        return arena_format(arena, "sacct says %.*s", (int)note->reason_size, note->reason);
+    case OBSERVATION_POD_DISRUPTION:
+        return arena_format(arena, "Kubernetes took it away: %.*s", (int)note->reason_size,
+                            note->reason);
+    case OBSERVATION_NODE_CONDITION:
+        return arena_format(arena, "Kubernetes says that the node is not ready: %.*s",
+                            (int)note->reason_size, note->reason);
     case OBSERVATION_SLURM_OOM:
         return "Slurm found tasks that were killed because memory ran out";
     case OBSERVATION_SEGFAULT:
@@ -196,8 +241,14 @@ static const char *note_uid(const struct exit_note *note, const struct exit_proc
                             struct arena *arena) {
     const char *time =
         note_is(note, NOTE_TIMELESS) ? "" : arena_format(arena, "%" PRIu64, note->time_ns);
+    if (process == NULL && note->unit != STRING_NONE)
+        return arena_format(arena, "exit:%s:%s:%s", intern_slice(note->unit).data,
+                            observation_name(note_kind(note)), time);
     if (process == NULL)
         return arena_format(arena, "exit:%s:%s:%s", node_in_uid(note->node, arena),
+                            observation_name(note_kind(note)), time);
+    if (process->rank < 0 && process->pid < 0 && process->unit != STRING_NONE)
+        return arena_format(arena, "exit:%s:%s:%s", intern_slice(process->unit).data,
                             observation_name(note_kind(note)), time);
     return arena_format(arena, "exit:%s:%s:%s:%s:%s", node_in_uid(process->node, arena),
                         process->rank < 0 ? "" : arena_number(arena, process->rank),
@@ -249,6 +300,8 @@ static void tell_candidate(struct verdict_builder *builder, const struct exit_li
                            const struct exit_candidate *candidate) {
     if (candidate->reason != NULL)
         tell_note(builder, list, candidate, candidate->reason, EVIDENCE_CAUSE);
+    for (uint32_t i = 0; i < candidate->also_count; i++)
+        tell_note(builder, list, candidate, candidate->also[i], EVIDENCE_CAUSE);
     if (candidate->process == NO_PROCESS)
         return;
     const struct exit_process *process = &list->processes[candidate->process];
@@ -348,7 +401,9 @@ static void name_once(struct verdict_builder *builder, const char *kind, enum en
 static void name_blamed(struct verdict_builder *builder, const struct exit_list *list,
                         const struct exit_candidate *candidate, enum entity_role role) {
     if (candidate->process == NO_PROCESS) {
-        name_once(builder, "node", role, string_or_null(candidate->node));
+        name_once(builder, "pod", role, string_or_null(candidate->unit));
+        name_once(builder, "node", candidate->unit == STRING_NONE ? role : ROLE_SUSPECT,
+                  string_or_null(candidate->node));
         return;
     }
     const struct exit_process *process = &list->processes[candidate->process];
@@ -373,9 +428,10 @@ static int64_t confidence_of(const struct first_exit_config *config,
     return by_ground[decision->ground] - (is_certain(decision) ? 0 : config->tie_penalty);
 }
 
-// All nodes of a job that were told to stop at once: none of them is to blame.
+// All pods or nodes of a job that were told to stop at once: none of them is to blame.
 static bool is_of_all(const struct exit_list *list, const struct exit_decision *decision) {
-    if (decision->candidates[0].process != NO_PROCESS)
+    bool is_stop = decision->kind == EXIT_PREEMPTED || decision->kind == EXIT_TIME_LIMIT;
+    if (!is_stop)
         return false;
     for (uint32_t i = 0; i < list->process_count; i++)
         if (list->processes[i].round == decision->round && !is_blamed(list, decision, i))
@@ -425,6 +481,62 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
     builder_attribute(builder, "exception.message", text_cut_at(note_text(note), 200));
 }
 
+// -- Xids of the rank's GPU -----------------------------------------------------------------------
+
+// Where the rank's GPU is not known, the driver's pid tells, outside of containers.
+static bool is_of_process(const struct xid_entry *xid, const struct exit_process *process) {
+    if (xid->node != process->node || process->node == STRING_NONE)
+        return false;
+    if (process->gpu != PCI_NONE)
+        return xid->address == pci_device(process->gpu);
+    return process->unit == STRING_NONE && process->pid >= 0 && xid->pid == process->pid;
+}
+
+static bool is_of_program(uint32_t code) {
+    enum { XID_CLEANUP = 45 };
+    const struct xid_row *row = xid_find(code);
+    return row != NULL && (row->class == XID_CLASS_APPLICATION || code == XID_CLEANUP);
+}
+
+// A CUDA error and the Xid of it are two words of one thing. One that programs cause is no fault of
+// the GPU; of another the detectors of GPUs tell, and it stands here as context.
+static void tell_xids(const struct first_exit_config *config, const struct exit_list *list,
+                      const struct exit_candidate *candidate, struct verdict_builder *builder) {
+    const struct exit_note *note = candidate->reason;
+    if (candidate->process == NO_PROCESS || candidate->kind != EXIT_CUDA_ERROR || note == NULL ||
+        note_is(note, NOTE_TIMELESS))
+        return;
+    const struct exit_process *process = &list->processes[candidate->process];
+    const struct xid_entry *named = NULL;
+    for (uint32_t i = 0; i < list->xid_count; i++) {
+        const struct xid_entry *xid = list->xids[i];
+        if (!is_of_process(xid, process) ||
+            xid->time_ns + duration_ns(config->xid_window) < note->time_ns ||
+            xid->time_ns > note->time_ns + note->slack_ns + XID_LATE_NS)
+            continue;
+        bool by_program = is_of_program(xid->code);
+        builder_evidence(builder, by_program ? EVIDENCE_CAUSE : EVIDENCE_CONTEXT, xid->time_ns,
+                         xid_entry_uid(xid, builder->arena), "%s",
+                         xid_entry_description(xid, builder->arena));
+        // What the driver says last only cleans up.
+        named = named == NULL ? xid : named;
+    }
+    if (named == NULL)
+        return;
+    builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, named->code);
+    const struct text_field fields[] = {
+        {"who", process_spoken(process, builder->arena)},
+        {"code", arena_number(builder->arena, named->code)},
+        {"meaning", arena_text(builder->arena, xid_meaning(named->code))},
+        {NULL, NULL}};
+    if (is_of_program(named->code))
+        builder->verdict.remediation = slice_of(
+            text_fill(builder->arena,
+                      "Look for the error in the program of {who}: the driver reports Xid {code} "
+                      "({meaning}), which programs cause; run it with CUDA_LAUNCH_BLOCKING=1.",
+                      fields));
+}
+
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
                         const struct exit_decision *decision, struct verdict_builder *builder) {
     assert(decision->found && decision->candidate_count > 0);
@@ -440,7 +552,8 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     set_texts(builder, list, decision);
     bool is_sure = is_certain(decision);
     if (decision->candidates[0].process == NO_PROCESS)
-        is_sure = !decision->is_alone && !is_of_all(list, decision);
+        is_sure = !decision->is_alone;
+    is_sure = is_sure && !is_of_all(list, decision);
     for (uint32_t i = 0; i < decision->candidate_count; i++) {
         name_blamed(builder, list, &decision->candidates[i], is_sure ? ROLE_CULPRIT : ROLE_SUSPECT);
         if (i < PEERS_MAX)
@@ -449,6 +562,8 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     tell_peers(builder, list, decision);
     tell_launchers_word(builder, list, decision);
     set_attributes(builder, list, decision);
+    if (is_certain(decision))
+        tell_xids(config, list, &decision->candidates[0], builder);
     builder_finish(
         builder,
         (struct slice[]){round->job == STRING_NONE ? SLICE("") : intern_slice(round->job),
@@ -456,4 +571,8 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
         2);
     if (builder->verdict.start_ns == 0)
         builder->verdict.start_ns = builder->verdict.end_ns = decision->time_ns;
+    // That a node does not answer is seen some time after it went.
+    const struct exit_candidate *first = &decision->candidates[0];
+    if (first->reason != NULL && note_kind(first->reason) == OBSERVATION_NODE_CONDITION)
+        builder->verdict.after_ns = first->low_ns;
 }

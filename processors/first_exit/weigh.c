@@ -197,6 +197,11 @@ static void weigh(struct exit_process *process) {
     if (process->low_ns == 0 && process->high_ns != 0)
         process->low_ns = process->high_ns - SECOND_NS;
     process->victim = is_victim || told_to_end;
+    // A launcher in it left because one of its ranks did.
+    if (process->is_unit && (process->kind == EXIT_CODE || process->kind == EXIT_EXCEPTION)) {
+        process->kind = EXIT_NONE;
+        process->victim = true;
+    }
     // A code says nothing about somebody who lost a peer or was told to end; words do, but for
     // those of an abort, which is how a collective library ends a process that lost its peers.
     if (process->kind != EXIT_NONE && was_caught(process))

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// To which start of its job each process belongs. O(processes log processes).
+#include "base/sort.h"
+#include "processors/cluster/compare.h"
+#include "processors/first_exit/ends.h"
+
+enum { BUCKETS = 4096 };
+
+static uint64_t begin_of(const struct exit_process *process) {
+    uint64_t begin = process->start_ns;
+    for (uint32_t i = 0; i < process->note_count && process->start_ns == 0; i++)
+        if (!note_is(process->notes[i], NOTE_TIMELESS) &&
+            (begin == 0 || process->notes[i]->time_ns < begin))
+            begin = process->notes[i]->time_ns;
+    return begin;
+}
+
+static int compare_begins(const void *left, const void *right) {
+    const struct exit_process *a = left, *b = right;
+    int order = compare_strings(a->job, b->job);
+    if (order == 0)
+        order = COMPARE_KEYS(COMPARE(begin_of(a), begin_of(b)), COMPARE(a->rank, b->rank));
+    if (order == 0)
+        order = compare_strings(a->node, b->node);
+    return order != 0
+               ? order
+               : COMPARE_KEYS(COMPARE(a->local_rank, b->local_rank), COMPARE(a->pid, b->pid));
+}
+
+static bool same_seat(const struct exit_process *a, const struct exit_process *b) {
+    if (a->rank >= 0 && b->rank >= 0)
+        return a->rank == b->rank;
+    return a->local_rank >= 0 && a->local_rank == b->local_rank && a->node != STRING_NONE &&
+           a->node == b->node;
+}
+
+static bool has_seat(const struct exit_process *process) {
+    return process->rank >= 0 || (process->local_rank >= 0 && process->node != STRING_NONE);
+}
+
+struct seats {
+    uint32_t heads[BUCKETS]; // of processes that sit, by their next_by_rank
+};
+
+static uint32_t bucket_of(const struct exit_process *process, uint32_t round) {
+    uint64_t seat =
+        process->rank >= 0 ? (uint64_t)process->rank << 1 : (uint64_t)process->node << 1 | 1;
+    uint64_t hash = (seat * 0x9e3779b97f4a7c15u ^ round) * 0xff51afd7ed558ccdu;
+    return (uint32_t)(hash >> 40) % BUCKETS;
+}
+
+// Takes the process's seat in the round; false: somebody sits there.
+static bool sit_down(struct exit_list *list, struct seats *seats, uint32_t at, uint32_t round) {
+    struct exit_process *process = &list->processes[at];
+    uint32_t *head = &seats->heads[bucket_of(process, round)];
+    for (uint32_t other = *head; other != NO_PROCESS; other = list->processes[other].next_by_rank)
+        if (list->processes[other].round == round && same_seat(&list->processes[other], process))
+            return false;
+    process->next_by_rank = *head;
+    *head = at;
+    return true;
+}
+
+// Who names no job is of the only one that is named.
+static void set_jobs(struct exit_list *list) {
+    string_id job = STRING_NONE;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        string_id said = list->processes[i].job;
+        if (said != STRING_NONE && job != STRING_NONE && said != job)
+            return;
+        job = said != STRING_NONE ? said : job;
+    }
+    for (uint32_t i = 0; i < list->process_count; i++)
+        list->processes[i].job = job;
+}
+
+static void begin_round(struct exit_list *list, const struct exit_process *process) {
+    struct exit_round *round = &list->rounds[list->round_count];
+    bool is_new_job = list->round_count == 0 || round[-1].job != process->job;
+    *round = (struct exit_round){.job = process->job,
+                                 .start_ns = process->start_ns,
+                                 .ordinal = is_new_job ? 0 : round[-1].ordinal + 1};
+    list->round_count++;
+}
+
+// A job's processes in order of time: who finds his seat taken begins the next round.
+static void set_rounds(struct exit_list *list, struct arena *arena) {
+    struct seats *seats = arena_take(arena, sizeof *seats);
+    set_jobs(list);
+    sort_stable(list->processes, list->process_count, sizeof *list->processes, arena,
+                compare_begins);
+    memset(seats->heads, 0xff, sizeof seats->heads);
+    list->rounds = arena_take(arena, (list->process_count + 1) * sizeof *list->rounds);
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        struct exit_process *process = &list->processes[i];
+        if (list->round_count == 0 || list->rounds[list->round_count - 1].job != process->job)
+            begin_round(list, process);
+        if (has_seat(process) && !sit_down(list, seats, i, list->round_count - 1)) {
+            begin_round(list, process);
+            bool is_free = sit_down(list, seats, i, list->round_count - 1);
+            assert(is_free);
+            (void)is_free;
+        }
+        process->round = list->round_count - 1;
+    }
+    // What is told of nodes alone is a round, too.
+    if (list->round_count == 0 && list->other_count > 0)
+        list->rounds[list->round_count++] = (struct exit_round){.job = list->others[0]->job};
+}
+
+static bool may_speak_of(const struct exit_list *list, const struct exit_note *note,
+                         const struct exit_process *process) {
+    return exit_agrees(note->job, process->job) && exit_agrees(note->node, process->node) &&
+           (note->unit == STRING_NONE || process->unit == note->unit) &&
+           list->rounds[process->round].start_ns <= note->time_ns + note->slack_ns;
+}
+
+// Of the last round that had begun, of a job that the node takes part in.
+static void set_other_rounds(struct exit_list *list, struct arena *arena) {
+    list->other_rounds = arena_zero(arena, list->other_count + 1, sizeof *list->other_rounds);
+    for (uint32_t i = 0; i < list->other_count; i++)
+        list->other_rounds[i] = list->process_count == 0 ? 0 : NO_ROUND;
+    for (uint32_t i = 0; i < list->other_count; i++)
+        for (uint32_t at = 0; at < list->process_count; at++)
+            if (may_speak_of(list, list->others[i], &list->processes[at]))
+                list->other_rounds[i] = list->processes[at].round;
+}
+
+void exits_set_rounds(struct exit_list *list, struct arena *arena) {
+    set_rounds(list, arena);
+    set_other_rounds(list, arena);
+}
