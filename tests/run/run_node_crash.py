@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The detectors in a culprit that runs on and is killed again and again.
 
-    run_node_crash.py BINARY [KILLS]      (60 kills, spread over the fixtures)
+    run_node_crash.py BINARY [KILLS [DETECTOR…]]      (60 kills, spread over the fixtures of all
+                                                       detectors, and two at least for each)
 
 The lines of each fixture are appended to a file while culprit follows it with a store and is
 killed; after the last restart it is stopped. The last word on each verdict must be that of a run
@@ -25,6 +26,7 @@ from checks import Checks  # noqa: E402
 from process import run as run_once  # noqa: E402
 
 KILLS = 60
+KILLS_LEAST = 2
 SEED = 99
 CHUNKS = 12
 
@@ -121,8 +123,9 @@ def main():
     kills = int(sys.argv[2]) if len(sys.argv) > 2 else KILLS
     checks = Checks()
     chance = random.Random(SEED)
-    found = list(run_detectors.cases())
-    each = max(1, kills // len(found))
+    chosen = sys.argv[3:]
+    found = [found for found in run_detectors.cases() if not chosen or found[0] in chosen]
+    each = max(KILLS_LEAST, kills // len(found))
     for detector, name, place in found:
         case(binary, detector, name, place, each, chance, checks)
     return checks.finish()
