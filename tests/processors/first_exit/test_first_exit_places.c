@@ -168,6 +168,21 @@ START_TEST(an_xid_goes_with_the_cuda_error_of_its_rank) {
 }
 END_TEST
 
+// The rank map says the UUID, a sample which address that is.
+START_TEST(an_xid_is_joined_by_the_uuid) {
+    start_job(0, 100);
+    ends[2].place.uuid = SLICE("GPU-a");
+    node_sample(&cluster, 10, "b", "0000:1b:00", _i == 0 ? "GPU-a" : "GPU-b");
+    cuda_error(100, "b", 2);
+    leaves(100.5, "b", 102, FACT_SIGNAL, 6);
+    node_xid(&cluster, 99, "b", "0000:1b:00", 31, "");
+    if (_i == 0)
+        says(run(), "xid:b:0000:1b:00:31:");
+    else
+        says_not(run(), "xid:");
+}
+END_TEST
+
 // Without a rank map of GPUs the driver's pid tells; not of a process in a container.
 START_TEST(an_xid_is_joined_by_its_pid) {
     if (_i == 0)
@@ -557,6 +572,7 @@ int main(void) {
     tcase_add_test(cases, of_several_ranks_none_is_guessed);
     tcase_add_loop_test(cases, an_xid_goes_with_the_cuda_error_of_its_rank, 0,
                         sizeof XIDS / sizeof *XIDS);
+    tcase_add_loop_test(cases, an_xid_is_joined_by_the_uuid, 0, 2);
     tcase_add_loop_test(cases, an_xid_is_joined_by_its_pid, 0, 2);
     tcase_add_test(cases, each_task_of_a_list_ended);
     tcase_add_test(cases, the_first_line_of_srun_is_the_first_end);
