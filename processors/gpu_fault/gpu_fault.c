@@ -188,11 +188,11 @@ static bool is_told_elsewhere(const struct loss_group *group) {
 static void report_together(struct gpu_fault *self, struct batch *batch, struct loss_group *group) {
     struct verdict_builder builder = {.arena = batch->arena};
     struct told_fault *first = gpu_fault_group_first(group);
-    bool is_old = first == NULL || group->count == 1, ended = is_told_elsewhere(group);
+    bool is_old = group->count == 1, ended = is_told_elsewhere(group);
     group->is_told = true;
     for (uint32_t i = 0; i < group->count; i++)
         is_old |= group->members[i]->is_stale;
-    if (is_old)
+    if (first == NULL || is_old)
         return;
     if (!ended) {
         gpu_fault_together_verdict(self, group, first, &builder);

@@ -487,8 +487,8 @@ START_TEST(an_exit_is_named_within_five_seconds) {
     uint32_t count = cluster.count;
     detector_start(&detector);
     detector_feed(&detector, cluster.events, count);
-    for (double now = last - 2; now < last; now++)
-        detector_judge(&detector, cluster_time(now), false);
+    detector_judge(&detector, cluster_time(last - 2), false);
+    detector_judge(&detector, cluster_time(last - 1), false);
     ck_assert_uint_eq(detector.verdict_count, 0);
     detector.newest_ns = cluster_time(last + 5);
     detector_judge(&detector, cluster_time(last + 5), false);
