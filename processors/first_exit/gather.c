@@ -7,7 +7,7 @@
 #include "base/table/keyed_rows.h"
 #include "processors/cluster/compare.h"
 
-enum { BUCKETS = 4096, SECOND_NS = 1000000000, SIGNAL_KILL = 9, CODE_KILLED = 137 };
+enum { BUCKETS = 4096, SIGNAL_KILL = 9, SIGNAL_SEGV = 11 };
 // Processes that are known from lists of tasks alone.
 enum { TASKS_MAX = 65536 };
 
@@ -48,7 +48,7 @@ struct identity {
     string_id node, unit, source;
     uint64_t unit_hash;
     int64_t pid;
-    bool is_host_pid; // as the kernel says it: not of a process in a container
+    const struct exit_note *by_kernel; // the pid is that of the host; NULL: it is the process's own
     int32_t rank, local_rank;
 };
 
@@ -90,14 +90,43 @@ static bool agrees_number(int64_t known, int64_t said) {
     return known < 0 || said < 0 || known == said;
 }
 
+static uint64_t away(uint64_t a, uint64_t b) {
+    return a > b ? a - b : b - a;
+}
+
+static bool ended_by(const struct exit_note *note, int32_t signal) {
+    enum { CODE_BASE = 128 };
+    return note->signal == signal || note->exit_code == CODE_BASE + signal;
+}
+
+// Whether its launcher, or who else saw it end, says that at that time the process ended by the
+// signal that comes with what the note tells.
+static bool was_seen_to_end(const struct exit_process *process, const struct exit_note *at) {
+    bool is_fault = note_kind(at) == OBSERVATION_SEGFAULT || note_kind(at) == OBSERVATION_TRAP;
+    for (uint32_t i = 0; i < process->note_count; i++) {
+        const struct exit_note *note = process->notes[i];
+        bool is_timed = !note_is(note, NOTE_TIMELESS) && !note_is(at, NOTE_TIMELESS);
+        if (ended_by(note, is_fault ? SIGNAL_SEGV : SIGNAL_KILL) &&
+            (!is_timed || away(note->time_ns, at->time_ns) <= KILL_SEEN_NS))
+            return true;
+    }
+    return false;
+}
+
+// A pid of the host says nothing of processes in pods, unless somebody saw the one with this number
+// end then: some pods share the pids of their host.
+static bool has_pid(const struct exit_process *process, const struct identity *said) {
+    return process->pid == said->pid && (said->by_kernel == NULL || process->unit == STRING_NONE ||
+                                         was_seen_to_end(process, said->by_kernel));
+}
+
 // The next process at or behind `at` of its chain that can be the one that is said.
 static uint32_t next_match(const struct gathering *gathering, enum chain chain, uint32_t at,
                            const struct identity *said) {
     for (; at != NO_PROCESS; at = *next_of(&gathering->list->processes[at], chain)) {
         const struct exit_process *process = &gathering->list->processes[at];
         bool same = chain == BY_RANK  ? process->rank == said->rank
-                    : chain == BY_PID ? process->pid == said->pid &&
-                                            (!said->is_host_pid || process->unit == STRING_NONE)
+                    : chain == BY_PID ? has_pid(process, said)
                     : chain == BY_LOCAL
                         ? process->local_rank == said->local_rank && process->node == said->node
                         : process->unit_hash == said->unit_hash;
@@ -128,10 +157,6 @@ static bool saw_signal(const struct exit_note *by_launcher, const struct exit_no
 
 static bool same_words(const struct exit_note *a, const struct exit_note *b) {
     return a->text_size > 0 && slice_equal(note_text(a), note_text(b));
-}
-
-static uint64_t away(uint64_t a, uint64_t b) {
-    return a > b ? a - b : b - a;
 }
 
 // How badly the note goes with the process: lower is better.
@@ -212,7 +237,7 @@ static struct identity identity_of(const struct exit_note *note, const struct no
                             .unit = note->unit,
                             .unit_hash = where->unit,
                             .pid = has_own_pid(note) ? note->pid : -1,
-                            .is_host_pid = of_kernel,
+                            .by_kernel = of_kernel ? note : NULL,
                             .rank = note->rank,
                             .local_rank = note->local_rank};
     if (of_kernel && where->is_contained)
@@ -273,18 +298,6 @@ static bool is_other_rank(const struct exit_process *a, const struct exit_proces
     return a->local_rank >= 0 && b->local_rank >= 0 && a->local_rank != b->local_rank;
 }
 
-// Whether its launcher, or who else saw it end, says that it was killed at that time.
-static bool was_killed(const struct exit_process *process, const struct exit_note *at) {
-    for (uint32_t i = 0; i < process->note_count; i++) {
-        const struct exit_note *note = process->notes[i];
-        bool is_timed = !note_is(note, NOTE_TIMELESS) && !note_is(at, NOTE_TIMELESS);
-        if ((note->signal == SIGNAL_KILL || note->exit_code == CODE_KILLED) &&
-            (!is_timed || away(note->time_ns, at->time_ns) <= KILL_SEEN_NS))
-            return true;
-    }
-    return false;
-}
-
 // The only rank of the pod that was killed at that time; NO_PROCESS: none, or several.
 static uint32_t killed_member(const struct gathering *gathering, const struct identity *said,
                               const struct exit_note *note) {
@@ -292,7 +305,7 @@ static uint32_t killed_member(const struct gathering *gathering, const struct id
     uint32_t found = NO_PROCESS;
     for (uint32_t at = first_of_unit(gathering, said); at != NO_PROCESS;
          at = next_of_unit(gathering, at, said)) {
-        if (processes[at].is_unit || !was_killed(&processes[at], note))
+        if (processes[at].is_unit || !was_seen_to_end(&processes[at], note))
             continue;
         if (found != NO_PROCESS && is_other_rank(&processes[at], &processes[found]))
             return NO_PROCESS;
@@ -304,8 +317,7 @@ static uint32_t killed_member(const struct gathering *gathering, const struct id
 }
 
 static bool tells_kill(const struct exit_note *note) {
-    return note_kind(note) == OBSERVATION_OOM_KILL || note->signal == SIGNAL_KILL ||
-           note->exit_code == CODE_KILLED;
+    return note_kind(note) == OBSERVATION_OOM_KILL || ended_by(note, SIGNAL_KILL);
 }
 
 // The pod of several ranks as a whole.

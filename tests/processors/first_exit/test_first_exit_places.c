@@ -86,6 +86,23 @@ START_TEST(a_kill_is_joined_by_the_container_alone) {
 }
 END_TEST
 
+// A pid of the host that a rank in a pod has as well is that rank's only where it was seen to end:
+// some pods share the pids of their host.
+START_TEST(a_pid_of_the_host_is_no_pid_of_a_pod) {
+    in_pod(0, "a", 0, 7, "w-0");
+    in_pod(0, "b", 1, 7, "w-1");
+    kernel_kill(60, 7, NULL, NULL);
+    lose_peer(61, "b", 1);
+    if (_i == 1)
+        leaves(60.3, "a", 7, FACT_SIGNAL, 9);
+    const char *lines = run();
+    if (_i == 1)
+        says(lines, "\"kind\":\"host_oom\"");
+    else
+        says_not(lines, "host_oom");
+}
+END_TEST
+
 // Two ranks and their launcher in one pod.
 static void pod_of_two(void) {
     in_pod(0, "a", 0, 101, "w-0");
@@ -568,6 +585,7 @@ int main(void) {
     tcase_add_test(cases, a_kill_in_a_container_names_pod_and_rank);
     tcase_add_test(cases, a_kill_in_another_pod_is_none_of_the_job);
     tcase_add_test(cases, a_kill_is_joined_by_the_container_alone);
+    tcase_add_loop_test(cases, a_pid_of_the_host_is_no_pid_of_a_pod, 0, 2);
     tcase_add_test(cases, of_several_ranks_it_is_the_one_that_was_killed);
     tcase_add_test(cases, of_several_ranks_none_is_guessed);
     tcase_add_loop_test(cases, an_xid_goes_with_the_cuda_error_of_its_rank, 0,
