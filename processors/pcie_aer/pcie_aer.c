@@ -150,7 +150,7 @@ static enum status pcie_start(void *instance, const void *config,
 
 static const char *const EXPLAINS[] = {"xid_correlation", "hbm_ecc",   "nccl_hang",
                                        "pod_evicted",     "gpu_fault", "fabric_link",
-                                       "first_exit",      NULL};
+                                       "first_exit",      "slow_rank", NULL};
 static const struct verdict_pattern PATTERNS[] = {{.name = "pcie_aer", .explains = EXPLAINS}};
 static const struct evidence_prefix EVIDENCE[] = {{"aer:", EVENT_KERNEL},
                                                   {"sysfs:", EVENT_AER_COUNTERS}};

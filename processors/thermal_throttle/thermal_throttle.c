@@ -281,7 +281,8 @@ static enum status thermal_start(void *instance, const void *config,
     return detector_begin(&self->base, "thermal_throttle", context, take, judge);
 }
 
-static const char *const EXPLAINS[] = {"xid_correlation", "pod_evicted", "gpu_fault", NULL};
+static const char *const EXPLAINS[] = {"xid_correlation", "pod_evicted", "gpu_fault", "slow_rank",
+                                       NULL};
 static const struct verdict_pattern PATTERNS[] = {
     {.name = "thermal_throttle", .explains = EXPLAINS}};
 static const struct evidence_prefix EVIDENCE[] = {{"dcgm:", EVENT_GPU_SAMPLE}};

@@ -6,7 +6,8 @@
 
 Each case is judged by its expectation (check_verdicts.py), also with its lines shuffled, in batches
 of 1 and 7 events, and with its detector alone: the bytes stay the same, but for what `incident`
-adds. Where one job is chosen, events of no job are judged as ever, and those of another not at all.
+adds. Where one job is chosen, events of no job are judged as ever, but for telemetry, and those of
+another not at all.
 Every verdict is held against the schema. Each case's verdicts are those of its verdicts.jsonl,
 byte for byte; --write writes these anew.
 """
@@ -144,7 +145,12 @@ class Suite:
         return read(out) if os.path.exists(out) else ""
 
     def beside_a_chosen_job(self, what, events):
-        for named in (None, "mine"):
+        # Telemetry without a job is not that of the chosen one; all else may be.
+        is_telemetry = '"source"' not in read(events)
+        if is_telemetry:
+            self.checks.equal(self.of_jobs(what, "mine", None, events), "",
+                              what + ": a job is chosen, telemetry of none")
+        for named in ("mine",) if is_telemetry else (None, "mine"):
             self.checks.equal(self.of_jobs(what, "mine", named, events),
                               self.of_jobs(what, "auto", named, events),
                               "%s: a job is chosen, events of %s" % (what, named))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden cases of detectors: a folder with events.jsonl (tagged lines) and expectation.md, whose
-// block `json expect` says what verdicts must come out.
+// Golden cases of detectors: a folder with events.jsonl (tagged lines, and telemetry) and
+// expectation.md, whose block `json expect` says what verdicts must come out.
 #pragma once
 
 #include "receivers/decode/tagged/tagged.h"
+#include "receivers/decode/telemetry/telemetry.h"
 #include "tests/support/detector.h"
 
 #include <jansson.h>
@@ -65,7 +66,23 @@ static inline void golden_close(struct golden_case *golden) {
 
 enum { GOLDEN_EVENTS_PER_LINE = 64 };
 
-// The events of one line; returns how many.
+// A line without a `source` is telemetry.
+static inline bool golden_is_telemetry(struct slice line) {
+    return memmem(line.data, line.size, "\"source\"", strlen("\"source\"")) == NULL;
+}
+
+static inline uint32_t golden_decode_telemetry(const struct golden_case *golden, uint32_t line,
+                                               void *state, struct arena *arena,
+                                               struct event *event) {
+    struct decode_fault fault;
+    *event = (struct event){.position = line + 1};
+    enum decode_category category =
+        decoder_stormlog.decode(state, golden->lines[line], arena, event, &fault);
+    ck_assert_msg(category == DECODE_OK, "line %u: %s: %s", line + 1, fault.field, fault.detail);
+    return 1;
+}
+
+// The events of one tagged line; returns how many.
 static inline uint32_t golden_decode(const struct golden_case *golden, uint32_t line, void *state,
                                      struct arena *arena, struct event *events) {
     struct decode_fault fault;
@@ -92,11 +109,15 @@ static inline void golden_run(const struct golden_case *golden, struct detector 
                               uint32_t size) {
     size = size == 0 ? golden->line_count : size;
     void *state = memory_zero(1, decoder_tagged.state_size);
+    void *telemetry = memory_zero(1, decoder_stormlog.state_size);
     struct event *events = memory_zero(size * GOLDEN_EVENTS_PER_LINE, sizeof *events);
     for (uint32_t at = 0; at < golden->line_count;) {
         uint32_t count = 0;
         for (uint32_t lines = 0; lines < size && at < golden->line_count; at++, lines++)
-            count += golden_decode(golden, at, state, &detector->arena, events + count);
+            count += golden_is_telemetry(golden->lines[at])
+                         ? golden_decode_telemetry(golden, at, telemetry, &detector->arena,
+                                                   events + count)
+                         : golden_decode(golden, at, state, &detector->arena, events + count);
         detector_feed(detector, events, count);
     }
     detector_finish(detector);
@@ -104,6 +125,7 @@ static inline void golden_run(const struct golden_case *golden, struct detector 
     memory_give(events);
     decoder_tagged.release(state);
     memory_give(state);
+    memory_give(telemetry);
 }
 
 static inline void golden_shuffle(struct golden_case *golden, uint64_t seed) {
