@@ -3,11 +3,12 @@
 //
 //   bench_allocations [--check]     with --check: exit code 1 when a figure is over its ceiling
 //
-// Three pipelines are looked at:
+// Four pipelines are looked at:
 //   live   keeps 10 s of samples and judges every 10 s of event time: once warm, no allocation
 //   all    keeps everything: at most one allocation a chunk of samples
 //   spans  a stream whose spans are opened again and again: once its bounds are reached, no
 //          allocation
+//   slow   slow_rank over boundaries of phases, judged every 10 s: once warm, no allocation
 // Prints one JSON document.
 #include "base/intern.h"
 #include "base/memory.h"
@@ -127,6 +128,26 @@ static bool measure_spans(uint32_t spans) {
     return within("spans: allocations after warm-up", SPAN_RANKS, (double)taken, 0);
 }
 
+static bool measure_slow(uint32_t ranks) {
+    struct run run = {.job = {BENCH_SLOW, .phases = {ranks}}};
+    bench_chain_start(&run.chain, BENCH_SLOW, false, "");
+    while (run.done < 2 * WARM_UP_EVENTS || run.chain.evaluations < WARM_UP_EVALUATIONS)
+        run_batches(&run, BENCH_BATCH);
+    uint64_t before = counted_calls();
+    uint64_t evaluations = run.chain.evaluations;
+    run_batches(&run, MEASURED_EVENTS);
+    uint64_t taken = counted_calls() - before;
+    printf("{\"pipeline\":\"slow\",\"ranks\":%" PRIu32 ",\"events\":%" PRIu64
+           ",\"evaluations\":%" PRIu64 ",\"allocations\":%" PRIu64
+           ",\"allocations_per_event\":%.9f,\"cpu_ns_per_event\":%.0f}",
+           ranks, MEASURED_EVENTS, run.chain.evaluations - evaluations, taken,
+           (double)taken / (double)MEASURED_EVENTS,
+           (run.chain.consume_s[0] + run.chain.evaluate_s[0]) * 1e9 / (double)run.done);
+    bench_chain_stop(&run.chain);
+    intern_release();
+    return within("slow: allocations after warm-up", ranks, (double)taken, 0);
+}
+
 int main(int argc, char **argv) {
     bool check = argc == 2 && strcmp(argv[1], "--check") == 0;
     if (argc > 1 && !check) {
@@ -144,6 +165,10 @@ int main(int argc, char **argv) {
     good &= measure_all(1024);
     printf(",\n ");
     good &= measure_spans(1000);
+    printf(",\n ");
+    good &= measure_slow(64);
+    printf(",\n ");
+    good &= measure_slow(1024);
     printf("]\n");
     return check && !good ? 1 : 0;
 }

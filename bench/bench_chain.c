@@ -20,6 +20,7 @@ static const struct {
 } kinds[] = {
     [BENCH_MEMORY] = {&decoder_stormlog, MADE_LINE_MAX},
     [BENCH_SPANS] = {&decoder_spans, MADE_SPAN_LINE_MAX},
+    [BENCH_SLOW] = {&decoder_stormlog, MADE_PHASE_LINE_MAX},
 };
 
 static double cpu_s(void) {
@@ -41,6 +42,14 @@ static void write_config(enum bench_kind kind, const char *setting, char text[CO
                  "exporters: {json: {content: spans}}\n"
                  "service: {pipelines: {measured: "
                  "{receivers: [file], processors: [spans], exporters: [json]}}}\n",
+                 setting);
+    else if (kind == BENCH_SLOW)
+        snprintf(text, CONFIG_MAX,
+                 "receivers: {file: {include: [unused]}}\n"
+                 "processors: {slow_rank: {%s}}\n"
+                 "exporters: {json: {}}\n"
+                 "service: {pipelines: {measured: "
+                 "{receivers: [file], processors: [slow_rank], exporters: [json]}}}\n",
                  setting);
     else
         snprintf(text, CONFIG_MAX,
@@ -125,8 +134,9 @@ void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, ui
     assert(count <= BENCH_BATCH);
     char *at = chain->text;
     for (uint32_t i = 0; i < count; i++) {
-        size_t size = job->kind == BENCH_SPANS ? made_span_line(&job->spans, first + i, at)
-                                               : made_line(&job->memory, first + i, at);
+        size_t size = job->kind == BENCH_SPANS  ? made_span_line(&job->spans, first + i, at)
+                      : job->kind == BENCH_SLOW ? made_phase_line(&job->phases, first + i, at)
+                                                : made_line(&job->memory, first + i, at);
         chain->lines[i] = (struct slice){at, size - 1};
         at += size;
     }
@@ -158,7 +168,8 @@ uint64_t bench_chain_pass(struct bench_chain *chain) {
     chain->decode_s += cpu_s() - before;
     struct batch batch = {.events = chain->events, .event_count = chain->line_count};
     pass_stages(chain, &batch, chain->consume_s);
-    return chain->events[chain->line_count - 1].time_ns;
+    chain->newest_ns = chain->events[chain->line_count - 1].time_ns;
+    return chain->newest_ns;
 }
 
 static void ask_spans(struct bench_chain *chain, const struct batch *batch) {
@@ -179,7 +190,8 @@ static void ask_spans(struct bench_chain *chain, const struct batch *batch) {
 }
 
 void bench_chain_evaluate(struct bench_chain *chain, uint64_t as_of_ns, bool last) {
-    struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
+    struct batch batch = {
+        .evaluate = true, .as_of_ns = as_of_ns, .newest_ns = chain->newest_ns, .last = last};
     pass_stages(chain, &batch, chain->evaluate_s);
     chain->evaluations++;
     ask_spans(chain, &batch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline on one thread, fed with made-up lines, with a clock between its stages: that of
-// memory, or of spans.
+// memory, of spans, or slow_rank alone.
 //
 // Same decoder, same processors, same batches as a real pipeline; only receiver, feed and exporters
 // are left out. Lines are made a block at a time, outside of the clocks, so that their number is
@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "bench/made_lines.h"
+#include "bench/made_phases.h"
 #include "bench/made_spans.h"
 #include "pipeline/component/component.h"
 #include "pipeline/plan/plan.h"
@@ -17,12 +18,13 @@
 
 enum { BENCH_BATCH = 1024, BENCH_STAGES_MAX = 16 };
 
-enum bench_kind { BENCH_MEMORY, BENCH_SPANS };
+enum bench_kind { BENCH_MEMORY, BENCH_SPANS, BENCH_SLOW };
 
 struct bench_job {
     enum bench_kind kind;
     struct made_job memory;
     struct made_spans spans;
+    struct made_phases phases;
 };
 
 struct bench_chain {
@@ -39,6 +41,7 @@ struct bench_chain {
     struct slice *lines;
     uint32_t line_count;
     bool once;
+    uint64_t newest_ns;
     // CPU seconds since the start:
     double decode_s;
     double consume_s[BENCH_STAGES_MAX];
