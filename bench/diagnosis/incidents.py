@@ -6,6 +6,7 @@ Variants of a class are drawn by the dice of the case, so a class is a mixture.
 """
 import fabric as fabric_class
 import gpu as gpu_class
+import slow as slow_class
 from case import Case, GIB, MIB
 from cluster import MINUTE, SECOND
 from exits import exit  # pylint: disable=redefined-builtin
@@ -450,11 +451,13 @@ def healthy(case):
             case.end_rank(rank, at + dice.randrange(SECOND))
         for node in case.cluster.nodes:
             case.pod_end[node] = at + 3 * SECOND
+    if dice.random() < 0.4:
+        slow_class.healthy_steps(case)
 
 
 CLASSES = {row.__name__: row for row in (
     memory, hang, hang_in_logs, ecc, thermal, aer, eviction, xid_eviction, cascade, exit,
-    gpu_class.gpu, fabric_class.fabric, healthy)}
+    gpu_class.gpu, fabric_class.fabric, slow_class.slow, healthy)}
 
 
 def make(kind, number, seed):

@@ -207,6 +207,24 @@ def write_telemetry(style, fact):
     return "%s/telemetry/rank-%03d.jsonl" % (fact.node.name, rank.number), text
 
 
+PHASE = (
+    '{"timestamp_ns":%d,"event_type":"phase_%s","device_used_bytes":1024,"host":"%s",'
+    '"session_id":"%s-r%d","job_id":"%s","rank":%d,"local_rank":%d,"world_size":%d,"metadata":'
+    '{"phase_scope":{"action":"%s","name":"%s","path":%s,"scope_id":"%s","sequence":%d,'
+    '"thread_id":1,"thread_name":"MainThread"}}}')
+
+
+def write_phase(style, fact):
+    """A boundary of a phase, in the older form of telemetry."""
+    rank, action, path, sequence = fact.data
+    job = style.case.cluster.job
+    text = PHASE % (
+        style.stamp(fact), action, style.name("telemetry", fact.node), job, rank.number, job,
+        rank.number, rank.local, len(style.case.cluster.ranks), action, path[-1], to_json(path),
+        "/".join(path), sequence)
+    return "%s/telemetry/rank-%03d.jsonl" % (fact.node.name, rank.number), text
+
+
 def write_rank_log(style, fact):
     """A line of PyTorch in the log of a rank, as a collector forwards it."""
     rank, source_line, text = fact.data
@@ -368,7 +386,8 @@ def write_error_file(style, fact):
 
 
 WRITERS = {"kernel": write_kernel, "dcgm": write_dcgm, "aer": write_aer,
-           "rank_map": write_rank_map, "telemetry": write_telemetry, "rank_log": write_rank_log,
+           "rank_map": write_rank_map, "telemetry": write_telemetry, "phase": write_phase,
+           "rank_log": write_rank_log,
            "launcher": write_launcher, "error_file": write_error_file,
            "dump_line": write_dump_line, "ib": write_ib,
            "kube_event": write_kube, "kube_node": write_kube, "kube_pod": write_kube}
