@@ -97,7 +97,7 @@ static void one_step(uint32_t step) {
     for (uint32_t rank = 0; rank < job.ranks; rank++)
         boundary(step, rank, clock_of[rank], true, label, 2);
     for (uint32_t p = 0; p < PHASES_MAX && job.phases[p] != NULL; p++) {
-        double end[RANKS_MAX], last = 0;
+        double end[RANKS_MAX] = {0}, last = 0;
         snprintf(phase_label, sizeof phase_label, "%s / %s", label, job.phases[p]);
         for (uint32_t rank = 0; rank < job.ranks; rank++) {
             double length =
@@ -412,6 +412,14 @@ START_TEST(first_steps) {
 }
 END_TEST
 
+START_TEST(steps_that_do_not_count) {
+    job.factor = slow_forward_of_2;
+    work();
+    detector_set(&detector, "warm_up", "10");
+    nobody();
+}
+END_TEST
+
 // Ranks that do not wait for one another hold up nobody, however slow one is.
 START_TEST(work_that_is_not_synchronised) {
     job.wait = NULL;
@@ -488,10 +496,10 @@ START_TEST(evaluations_and_a_load_change_nothing) {
     detector = detector_open(&processor_slow_rank);
     detector_start(&detector);
     uint32_t part = count / 40 + 1, told = 0;
-    for (uint32_t at = 0; at < count; at += part) {
+    for (uint32_t at = 0, round = 0; at < count; at += part, round++) {
         detector_feed(&detector, events + at, count - at < part ? count - at : part);
         detector_judge(&detector, events[at].time_ns - UINT64_C(500) * MS, false);
-        if (at / part % 7 != 3)
+        if (round % 7 != 3)
             continue;
         struct detector next = detector_open(&processor_slow_rank);
         detector_start(&next);
@@ -578,6 +586,7 @@ int main(void) {
     tcase_add_test(cases, more_to_compute);
     tcase_add_test(cases, short_spells);
     tcase_add_test(cases, first_steps);
+    tcase_add_test(cases, steps_that_do_not_count);
     tcase_add_test(cases, work_that_is_not_synchronised);
     tcase_add_test(cases, one_rank_has_no_others);
     tcase_add_test(cases, steps_without_phases);
