@@ -27,13 +27,13 @@ class Fact:
 
 
 class Case:
-    def __init__(self, kind, number, seed):
+    def __init__(self, kind, number, seed, size=None, length=None):
         self.kind, self.number = kind, number
         self.name = "%s-%03d" % (kind, number)
-        self.key = "%d/%s" % (seed, self.name)
+        self.key = "%s/%s" % (seed, self.name)
         self.dice = random.Random(self.key + "/incident")
-        self.cluster = Cluster(self.key + "/cluster")
-        self.length = self.dice.randrange(10, 31) * MINUTE
+        self.cluster = Cluster(self.key + "/cluster", size)
+        self.length = self.dice.randrange(10, 31) * MINUTE if length is None else length
         self.start = DAY_NS + self.dice.randrange(6 * 3600, 18 * 3600) * SECOND + \
             self.dice.randrange(SECOND)
         self.end = self.start + self.length
@@ -45,17 +45,22 @@ class Case:
         self.pod_end = {}           # node: (when, phase, status)
         self.has_kernel_log = True
         self.dcgm_fields = self.dice.choice(["full", "full", "default"])
-        self.truth = {"class": kind, "root": None, "consequences": [], "healthy": True}
+        self.beside = []            # other jobs in the same input, cases of their own
+        self.names_job = False      # the rank map says which job it is of
+        self.truth = {"class": kind, "roots": [], "consequences": [], "healthy": True}
 
     # -- What incidents say ------------------------------------------------------------------------
 
     def root(self, pattern, kinds, who, also=()):
-        """The verdict that must be a root, and whom it must blame; `also` it may blame."""
+        """A verdict that must be a root, and whom it must blame; `also` it may blame."""
         self.truth["healthy"] = False
-        self.truth["root"] = {"pattern": pattern, "kinds": kinds, "who": who, "also": list(also)}
+        self.truth["roots"].append({"pattern": pattern, "kinds": kinds, "who": who,
+                                    "also": list(also)})
 
     def consequence(self, pattern, who):
-        self.truth["consequences"].append({"pattern": pattern, "who": who})
+        """What follows from the root that was said last."""
+        self.truth["consequences"].append({"pattern": pattern, "who": who,
+                                           "of": len(self.truth["roots"]) - 1})
 
     def between(self, first, last):
         """A moment between two shares of the time."""
@@ -108,8 +113,22 @@ class Case:
                 "%08x-0000-4000-8000-%012x" % (stable >> 32, stable & 0xffffffff),
                 len(node.gpus))
 
+    def add_job(self, other):
+        """Another job, whose roots are of this case as well; each is named with its own nodes."""
+        first = len(self.truth["roots"])
+        self.beside.append(other)
+        self.names_job = other.names_job = True
+        for each, roots in ((self, self.truth["roots"]), (other, other.truth["roots"])):
+            for root in roots:
+                root["nodes"] = [node.name for node in each.cluster.nodes + each.cluster.others]
+        self.truth["roots"] += other.truth["roots"]
+        self.truth["consequences"] += [dict(one, of=first + one["of"])
+                                       for one in other.truth["consequences"]]
+
     def close(self):
         """Adds what there always is."""
+        for other in self.beside:
+            other.close()
         import background
         background.add(self)
         absent = set()

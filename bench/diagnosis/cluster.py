@@ -46,7 +46,8 @@ class Rank:
 class Cluster:
     namespace = "train"
 
-    def __init__(self, seed):
+    def __init__(self, seed, size=None):
+        """`size`: (nodes, GPUs of each); one of SIZES otherwise."""
         dice = random.Random(seed)
         self.job = dice.choice(["llama-70b", "moe-8x22b", "vit-huge", "gpt-13b"]) + "-%04x" % \
             dice.randrange(1 << 16)
@@ -54,7 +55,7 @@ class Cluster:
         self.model = dice.choice(["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB",
                                   "NVIDIA H200"])
         self.uuids = dice
-        nodes, gpus = dice.choice(SIZES)
+        nodes, gpus = dice.choice(SIZES) if size is None else size
         first = dice.randrange(1, 80)
         shape = dice.choice(["gpu-node-%02d", "node%d", "ip-10-40-3-%d", "nid%06d", "dgx-h%03d"])
         self.nodes = [Node(shape % (first + i), i, self.job) for i in range(nodes)]

@@ -7,6 +7,7 @@ Variants of a class are drawn by the dice of the case, so a class is a mixture.
 import fabric as fabric_class
 import gpu as gpu_class
 import slow as slow_class
+import twofold
 from case import Case, GIB, MIB
 from cluster import MINUTE, SECOND
 from exits import exit  # pylint: disable=redefined-builtin
@@ -24,8 +25,8 @@ def memory(case):
     case.root("memory_first_cause", ["leak"], [["rank", str(rank.number)]])
 
 
-def leak(case, at):
-    rank = case.dice.choice(case.cluster.ranks)
+def leak(case, at, rank=None):
+    rank = rank or case.dice.choice(case.cluster.ranks)
     speed = case.dice.uniform(40, 160) * MIB        # a second
     lasts = min(case.dice.uniform(120, 400) * SECOND, case.end - at)
     case.grow_memory(rank, at, lambda since: int(min(since, lasts) / SECOND * speed))
@@ -457,7 +458,7 @@ def healthy(case):
 
 CLASSES = {row.__name__: row for row in (
     memory, hang, hang_in_logs, ecc, thermal, aer, eviction, xid_eviction, cascade, exit,
-    gpu_class.gpu, fabric_class.fabric, slow_class.slow, healthy)}
+    gpu_class.gpu, fabric_class.fabric, slow_class.slow, twofold.two, healthy)}
 
 
 def make(kind, number, seed):

@@ -151,12 +151,17 @@ ORDINARY = [name for name in MESSES if name != "zone_told"]
 def write(case, mess):
     """(lines, documents) of the case in this mess."""
     parts = [part() for part in MESSES[mess]]
-    style = sources.Style(case)
-    for part in parts:
-        dice = random.Random("%s/%s" % (case.key, type(part).__name__))
-        part.style(style, dice)
-        part.facts(case.facts, dice)
-    lines, documents = sources.write(case, style)
+    lines, documents = [], []
+    for each in (case, *case.beside):
+        style = sources.Style(each)
+        for part in parts:
+            dice = random.Random("%s/%s" % (each.key, type(part).__name__))
+            part.style(style, dice)
+            part.facts(each.facts, dice)
+        of_job, whole = sources.write(each, style)
+        lines += of_job
+        documents += whole
+    lines.sort(key=lambda line: line.time)
     for part in parts:
         lines = part.lines(lines, random.Random("%s/%s" % (case.key, type(part).__name__)))
     return lines, documents

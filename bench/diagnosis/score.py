@@ -2,9 +2,11 @@
 """Runs culprit on cases and holds its verdicts against the truth.
 
 A root is found when a verdict that is marked as one (culprit.root, severity warning or more) has
-the pattern and kind of the truth and blames whom it names, and nobody else. All other roots of the
+the pattern and kind of the truth and blames whom it names, and nobody else. Where two things
+happened, both must be, by two verdicts that are not related to one another. All other roots of the
 case are extra ones. In healthy cases every verdict of severity warning or more is a false one.
 """
+import itertools
 import json
 import math
 import os
@@ -66,17 +68,24 @@ def keep_case(case, folder, target):
 
 # -- culprit --------------------------------------------------------------------------------------
 
-def diagnose(binary, folder, options, work):
-    """The last state of every verdict."""
+def diagnose(binary, folder, options, work, jobs=1):
+    """The last state of every verdict. Where there are several jobs, each is looked at."""
+    each = ["--set", "processors.job_filter.job_id=each"] if jobs > 1 else []
     if "timezone" in options:
         config, out = os.path.join(work, "config.yaml"), os.path.join(work, "verdicts.jsonl")
         with open(config, "w", encoding="utf-8") as file:
             file.write(CONFIG % {"folder": folder, "out": out})
-        call(binary, "run", "--once", "--config", config, right=(0,))
+        call(binary, "run", "--once", "--config", config, *each, right=(0,))
         with open(out, encoding="utf-8") as file:
             text = file.read()
     else:
-        text = call(binary, "analyze", "--quiet", "--output", "verdicts", folder, right=(0, 65))
+        text = call(binary, "analyze", "--quiet", "--output", "verdicts", *each, folder,
+                    right=(0, 65))
+    return last_states(text)
+
+
+def last_states(text):
+    """The last line of each verdict."""
     last = {}
     for line in text.split("\n"):
         if line:
@@ -87,12 +96,28 @@ def diagnose(binary, folder, options, work):
 
 def call(binary, *arguments, right):
     done = subprocess.run([binary, *arguments], capture_output=True, timeout=TIMEOUT_S, check=False)
-    if done.returncode not in right:
-        said = done.stderr.decode("utf-8", "replace")
-        at = said.find("ERROR:")        # of a sanitizer, whose report is long
-        raise Stopped("exit code %d: %s" % (done.returncode,
-                                            said[at:at + 300] if at >= 0 else said[-300:].strip()))
+    check_end(done.returncode, done.stderr, right)
     return done.stdout.decode("utf-8")
+
+
+def check_end(code, errors, right):
+    if code not in right:
+        said = errors.decode("utf-8", "replace")
+        at = said.find("ERROR:")        # of a sanitizer, whose report is long
+        raise Stopped("exit code %d: %s" % (code, said[at:at + 300] if at >= 0
+                                            else said[-300:].strip()))
+
+
+def call_measured(binary, *arguments):
+    """(standard output, seconds of processor time, highest memory in bytes)."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen([binary, *arguments], stdout=out, stderr=errors)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        for file in (out, errors):
+            file.seek(0)
+        check_end(child.returncode, errors.read(), (0, 65))
+        return out.read().decode("utf-8"), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
 # -- Judging --------------------------------------------------------------------------------------
@@ -113,7 +138,24 @@ def entities(verdict, role=None):
 def is_right(verdict, root):
     blamed, who = entities(verdict, "culprit"), {tuple(one) for one in root["who"]}
     return verdict["pattern"] == root["pattern"] and verdict["kind"] in root["kinds"] and \
-        who <= blamed <= who | {tuple(one) for one in root["also"]}
+        who <= blamed <= who | {tuple(one) for one in root["also"]} and is_of_job(verdict, root)
+
+
+def is_of_job(verdict, root):
+    """Where there are several jobs: it names no node of another."""
+    return "nodes" not in root or all(
+        kind in ("rank", "pod") or name.partition("/")[0] in root["nodes"]
+        for kind, name in entities(verdict))
+
+
+def each_by_itself(right):
+    """One verdict for each root, no two the same or related; None where that cannot be."""
+    for chosen in itertools.product(*right):
+        ids = {verdict["id"] for verdict in chosen}
+        if len(ids) == len(right) and not any(
+                other["id"] in ids for verdict in chosen for other in verdict.get("related", [])):
+            return list(chosen)
+    return None
 
 
 def judge(truth, verdicts):
@@ -122,9 +164,11 @@ def judge(truth, verdicts):
     if truth["healthy"]:
         return {"found": None, "extra": len(roots), "false": len(grave),
                 "roots": [describe(v) for v in roots]}
-    right = [v for v in roots if is_right(v, truth["root"])]
-    linked = sum(is_linked(one, grave, right) for one in truth["consequences"])
-    return {"found": bool(right), "extra": len(roots) - bool(right), "false": 0,
+    right = [[v for v in roots if is_right(v, root)] for root in truth["roots"]]
+    found = each_by_itself(right)
+    linked = sum(is_linked(one, grave, right[one["of"]]) for one in truth["consequences"])
+    hits = min(sum(map(bool, right)), len({v["id"] for one in right for v in one}))
+    return {"found": found is not None, "hits": hits, "extra": len(roots) - hits, "false": 0,
             "linked": linked, "consequences": len(truth["consequences"]),
             "roots": [describe(v) for v in roots]}
 
@@ -154,7 +198,8 @@ def run_case(binary, kind, number, seed, mess, keep=None):
         folder = os.path.join(work, "input")
         write_case(case, mess, folder)
         try:
-            row.update(judge(case.truth, diagnose(binary, folder, messes.options(mess), work)))
+            row.update(judge(case.truth, diagnose(
+                binary, folder, messes.options(mess), work, 1 + len(case.beside))))
         except (Stopped, subprocess.TimeoutExpired, ValueError) as error:
             row.update({"failure": str(error).replace(work, ""), "extra": 0, "false": 0,
                         "found": None if case.truth["healthy"] else False, "roots": []})
@@ -205,8 +250,8 @@ def sum_up(rows):
     whole = [row for row in rows if row["truth"]["healthy"]]
     return {"cases": len(rows),
             "found": share(sum(row["found"] for row in broken), len(broken)),
-            "precision": share(sum(row["found"] for row in broken),
-                               sum(row["found"] + row["extra"] for row in broken)),
+            "precision": share(sum(row.get("hits", 0) for row in broken),
+                               sum(row.get("hits", 0) + row["extra"] for row in broken)),
             "only": share(sum(row["found"] and not row["extra"] for row in broken), len(broken)),
             "extra_roots": round(sum(row["extra"] for row in broken) / len(broken), 2)
             if broken else None,

@@ -182,6 +182,8 @@ def write_rank_map(style, fact):
              "k8s.node.name": style.name("rank_map", fact.node), "gpu": str(rank.gpu.index),
              "UUID": rank.gpu.uuid, "pci_bus_id": "0000" + rank.gpu.address.upper() + ".0",
              "process.pid": rank.pid}
+    if style.case.names_job:
+        place = dict({"source": "rank_map", "job_id": cluster.job}, **place)
     if cluster.has_kubernetes:
         place.update({"k8s.namespace.name": cluster.namespace, "k8s.pod.name": fact.node.pod})
     return "rank_map.jsonl", to_json(place)
@@ -313,9 +315,14 @@ def write_kube_node(style, fact):
     name, now, data = style.name("kubernetes", fact.node), style.stamp(fact), fact.data
     ahead = now - fact.time
     long_ago = rfc3339(style.case.start - 86_400_000_000_000)
+    silent_since = data.get("silent_since")     # the kubelet does not report
     conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": rfc3339(now),
                    "lastTransitionTime": long_ago, "reason": "KubeletReady",
                    "message": "kubelet is posting ready status"}]
+    if silent_since is not None:
+        conditions[0].update(status="Unknown", lastHeartbeatTime=rfc3339(silent_since),
+                             lastTransitionTime=rfc3339(now), reason="NodeStatusUnknown",
+                             message="Kubelet stopped posting node status.")
     for kind, good, bad in CONDITIONS:
         is_true = kind in data["true"]
         since = data["true"].get(kind, data["false"].get(kind))

@@ -33,8 +33,8 @@ def try_case(binary, checks, kind, number):
     if row["truth"]["healthy"]:
         checks.equal(row["false"], 0, name + ": verdicts in a healthy job")
     else:
-        checks.check(row["found"], lambda: "%s: the root is %s, and these were named: %s"
-                     % (name, row["truth"]["root"], row["roots"]))
+        checks.check(row["found"], lambda: "%s: the roots are %s, and these were named: %s"
+                     % (name, row["truth"]["roots"], row["roots"]))
 
 
 def try_command(binary, checks, folder):
@@ -52,7 +52,7 @@ def try_command(binary, checks, folder):
     with open(figures, encoding="utf-8") as file:
         checks.equal(json.load(file)["messes"]["none"]["cases"], 2, "cases in its figures")
     with open(os.path.join(kept, "none", "ecc-000", "truth.json"), encoding="utf-8") as file:
-        checks.equal(json.load(file)["root"]["pattern"], "hbm_ecc", "the truth that it keeps")
+        checks.equal(json.load(file)["roots"][0]["pattern"], "hbm_ecc", "the truth that it keeps")
     checks.check(os.listdir(os.path.join(kept, "lost", "healthy-000", "input")),
                  "it keeps the input")
 

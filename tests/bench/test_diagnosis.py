@@ -120,9 +120,10 @@ def verdict(**changes):
     return made
 
 
-TRUTH = {"healthy": False, "consequences": [{"pattern": "nccl_hang", "who": [["rank", "3"]]}],
-         "root": {"pattern": "hbm_ecc", "kinds": ["uncorrectable"],
-                  "who": [["gpu", "node1/0000:1b:00"]], "also": []}}
+TRUTH = {"healthy": False,
+         "consequences": [{"pattern": "nccl_hang", "who": [["rank", "3"]], "of": 0}],
+         "roots": [{"pattern": "hbm_ecc", "kinds": ["uncorrectable"],
+                    "who": [["gpu", "node1/0000:1b:00"]], "also": []}]}
 HANG = {"id": "nccl_hang:1", "pattern": "nccl_hang", "kind": "missing_rank", "severity": "error",
         "entities": [{"kind": "rank", "name": "3", "role": "culprit"}],
         "related": [{"id": "hbm_ecc:1", "relation": "caused_by"}],
@@ -152,9 +153,57 @@ def check_judgement(checks):
                        ("pattern", "pod_evicted"), ("entities", [OTHER_GPU])):
         loose = dict(copy.deepcopy(HANG), **{key: value})
         checks.equal(score.judge(TRUTH, [verdict(), loose])["linked"], 0, "not linked: " + key)
-    whole = {"healthy": True, "root": None, "consequences": []}
+    whole = {"healthy": True, "roots": [], "consequences": []}
     checks.equal(score.judge(whole, [verdict()])["false"], 1, "a false verdict")
     checks.equal(score.judge(whole, [verdict(severity="info")])["false"], 0, "info is none")
+
+
+HOT = {"pattern": "thermal_throttle", "kinds": ["hw_thermal"], "who": [["gpu", "b1/0000:9b:00"]],
+       "also": []}
+IS_HOT = {"id": "thermal_throttle:1", "pattern": "thermal_throttle", "kind": "hw_thermal",
+          "severity": "error", "attributes": {"culprit.root": "true"},
+          "entities": [{"kind": "gpu", "name": "b1/0000:9b:00", "role": "culprit"}]}
+
+
+def check_two(checks):
+    """Two faults: both must be found, by verdicts of their own that are not related."""
+    truth = {"healthy": False, "consequences": [], "roots": TRUTH["roots"] + [HOT]}
+    linked = dict(IS_HOT, related=[{"id": "hbm_ecc:1", "relation": "caused_by"}])
+    hang = dict(HANG, attributes={"culprit.root": "true"}, related=[])
+    same = {"pattern": "nccl_hang", "kinds": ["missing_rank"], "who": [["rank", "3"]], "also": []}
+    rows = [
+        ("both", truth, [verdict(), IS_HOT], True, 0, 2),
+        ("one of two", truth, [verdict()], False, 0, 1),
+        ("both, and one explains the other", truth, [verdict(), linked], False, 0, 2),
+        ("both, and another", truth, [verdict(), IS_HOT, hang], True, 1, 2),
+        ("one verdict for two jobs", {**truth, "roots": [same, same]}, [hang], False, 0, 1),
+        ("one for each", {**truth, "roots": [same, same]}, [hang, dict(hang, id="nccl_hang:2")],
+         True, 0, 2),
+    ]
+    for name, known, verdicts, found, extra, hits in rows:
+        row = score.judge(known, verdicts)
+        checks.equal((row["found"], row["extra"], row["hits"]), (found, extra, hits), name)
+    for nodes, found in ((["b1"], True), (["b2"], False)):
+        here = {**truth, "roots": [dict(HOT, nodes=nodes)]}
+        checks.equal(score.judge(here, [IS_HOT])["found"], found, "a job on %s" % nodes)
+
+
+def check_two_jobs(checks):
+    """Cases of the class `two`: other nodes, other addresses, both roots with their nodes."""
+    cases = [incidents.make("two", number, SEED) for number in range(20)]
+    apart = [case for case in cases if case.beside]
+    checks.check(0 < len(apart) < 20, "%d of 20 cases have two jobs" % len(apart))
+    for case in cases:
+        roots = case.truth["roots"]
+        checks.equal(len(roots), 2, case.name + ": roots")
+        if case.beside:
+            here, there = case.cluster, case.beside[0].cluster
+            for key in ("name", "ip"):
+                shared = {getattr(node, key) for node in here.nodes} & \
+                    {getattr(node, key) for node in there.nodes}
+                checks.equal(shared, set(), "%s: the same %s in both jobs" % (case.name, key))
+            checks.check(not set(roots[0]["nodes"]) & set(roots[1]["nodes"]),
+                         case.name + ": each root has its own nodes")
 
 
 def check_figures(checks):
@@ -175,6 +224,8 @@ def main():
     check_lines(checks)
     check_styles(checks)
     check_judgement(checks)
+    check_two(checks)
+    check_two_jobs(checks)
     check_figures(checks)
     return checks.finish()
 
