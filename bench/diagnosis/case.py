@@ -40,6 +40,7 @@ class Case:
         self.facts = []
         self.gpu_effects = {}       # gpu: [(from, change of fields)]
         self.gpu_gone = {}          # gpu: when
+        self.node_gone = {}         # node: when; it says nothing any more
         self.memory_effects = {}    # rank number: [(from, bytes more at a time)]
         self.rank_end = {}          # rank number: when
         self.pod_end = {}           # node: (when, phase, status)
@@ -87,6 +88,13 @@ class Case:
 
     def end_rank(self, rank, time):
         self.rank_end[rank.number] = min(int(time), self.rank_end.get(rank.number, self.end))
+
+    def lose_node(self, node, time):
+        self.node_gone[node] = int(time)
+        for gpu in node.gpus:
+            self.gpu_gone[gpu] = int(time)
+        for rank in node.ranks:
+            self.end_rank(rank, time)
 
     def kube_event(self, time, about, reason, message, component="kubelet", node=None, kind="Pod",
                    grave=True, annotations=None, telling=True):
@@ -136,5 +144,11 @@ class Case:
             absent.add("kernel")
         if not self.cluster.has_kubernetes:
             absent |= {"kube_event", "kube_node", "kube_pod"}
-        self.facts = sorted((fact for fact in self.facts if fact.source not in absent),
+        self.facts = sorted((fact for fact in self.facts
+                             if fact.source not in absent and self.can_say(fact)),
                             key=lambda fact: fact.time)
+
+    def can_say(self, fact):
+        """A node that is gone says nothing; what its cluster says of it is said by others."""
+        return fact.source in ("kube_event", "kube_node", "kube_pod", "slurm") or \
+            fact.time < self.node_gone.get(fact.node, self.end + MINUTE)

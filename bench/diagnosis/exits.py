@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of which one rank ends by itself and takes the others with it.
+"""Jobs of which one rank ends by itself and takes the others with it, and jobs that are stopped.
 
 What tells of it are torchelastic's error files, the lines of each node's launcher, and the kernel's.
 A victim writes an error file too, within the same second or the next; the launchers of the other
 nodes call one of them the root cause.
 """
+import time as clock
+
 from cluster import SECOND
 
 CLOSED = ("[../third_party/gloo/gloo/transport/tcp/pair.cc:561] Connection closed by peer [%s]:%d. "
@@ -84,3 +86,84 @@ def exit(case):  # pylint: disable=redefined-builtin
     for other in cluster.ranks:
         case.end_rank(other, at + (0 if other is rank else SECOND))
     case.root("first_exit", [kind], [["rank", str(rank.number)]], [["node", rank.node.name]])
+
+
+# -- Jobs that are stopped --------------------------------------------------------------------------
+
+def slurm(case, at, text):
+    case.add(at, "slurm", case.cluster.nodes[0], text)
+
+
+def cancelled(case, at, reason):
+    """What slurmstepd of the first node and srun say; local time is UTC here."""
+    stamp = clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(at // SECOND))
+    first = case.cluster.nodes[0].name
+    slurm(case, at, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.")
+    for what, later in (("STEP 4242.0", 0), ("JOB 4242", 1_000_000)):
+        slurm(case, at + later, "slurmstepd: error: *** %s ON %s CANCELLED AT %s DUE TO %s ***"
+              % (what, first, stamp, reason))
+
+
+def told_to_stop(case, at, node):
+    """The launcher is sent SIGTERM, and sends it to its ranks."""
+    launcher(case, at, node, "W1118 00:00:00.000000 880 torch/distributed/elastic/agent/server/"
+             "api.py:752] Received 15 death signal, shutting down workers")
+    for rank in node.ranks:
+        sent_signal(case, at + 2_000_000, rank)
+        case.end_rank(rank, at + int(case.dice.uniform(0.1, 2) * SECOND))
+
+
+def lose(case, at, node):
+    """The ranks of the other nodes lose those of this one."""
+    for other in case.cluster.nodes:
+        if other is node:
+            continue
+        for rank in other.ranks:
+            closed = at + int(case.dice.uniform(0.1, 1.2) * SECOND)
+            error_file(case, closed, rank, "RuntimeError: " + CLOSED % (
+                node.ip, 10000 + case.dice.randrange(50000)))
+            case.end_rank(rank, closed + SECOND)
+        failed(case, at + int(case.dice.uniform(1.5, 3) * SECOND), other.ranks[0], 1)
+
+
+def time_limit(case, at):
+    cancelled(case, at, "TIME LIMIT")
+    for node in case.cluster.nodes:
+        told_to_stop(case, at + case.dice.randrange(SECOND // 2), node)
+    return [], whole_job(case)
+
+
+def whole_job(case):
+    return [["node", node.name] for node in case.cluster.nodes]
+
+
+def preempted(case, at):
+    """By Slurm the whole job, or one node of it, as when a spot machine is taken back."""
+    if case.dice.random() < 0.5:
+        cancelled(case, at, "PREEMPTION")
+        for node in case.cluster.nodes:
+            told_to_stop(case, at + case.dice.randrange(SECOND // 2), node)
+        return [], whole_job(case)
+    node = case.dice.choice(case.cluster.nodes)
+    told_to_stop(case, at, node)
+    lose(case, at + SECOND // 2, node)
+    return [["node", node.name]], []
+
+
+def node_lost(case, at):
+    """A machine is gone with all that it would have said; in some cases Slurm says so."""
+    node = case.dice.choice(case.cluster.nodes)
+    case.lose_node(node, at)
+    lose(case, at + SECOND // 2, node)
+    if case.dice.random() < 0.5:
+        slurm(case, at + 2 * SECOND, "srun: error: Node failure on " + node.name)
+        cancelled(case, at + 2 * SECOND + SECOND // 2,
+                  "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS")
+    return [["node", node.name]], []
+
+
+def stopped(case):
+    """The job's time is over, it is preempted, or it loses a node."""
+    kind = case.dice.choice([time_limit, preempted, node_lost])
+    who, also = kind(case, case.between(0.3, 0.8))
+    case.root("first_exit", [kind.__name__], who, also)

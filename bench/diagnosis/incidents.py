@@ -10,7 +10,7 @@ import slow as slow_class
 import twofold
 from case import Case, GIB, MIB
 from cluster import MINUTE, SECOND
-from exits import exit  # pylint: disable=redefined-builtin
+from exits import exit, stopped  # pylint: disable=redefined-builtin
 from hang import Hang, dump_now_and_then, hang_moment
 
 BUS_LOST = "GPU has fallen off the bus."
@@ -457,7 +457,7 @@ def healthy(case):
 
 
 CLASSES = {row.__name__: row for row in (
-    memory, hang, hang_in_logs, ecc, thermal, aer, eviction, xid_eviction, cascade, exit,
+    memory, hang, hang_in_logs, ecc, thermal, aer, eviction, xid_eviction, cascade, exit, stopped,
     gpu_class.gpu, fabric_class.fabric, slow_class.slow, twofold.two, healthy)}
 
 

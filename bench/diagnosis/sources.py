@@ -381,6 +381,12 @@ def write_launcher(style, fact):
         "host.name": style.name("launcher", fact.node), "message": fact.data})
 
 
+def write_slurm(style, fact):
+    """The job's output, as sbatch leaves it: only the end of a job has a time there."""
+    del style
+    return "slurm-4242.out", fact.data
+
+
 def write_error_file(style, fact):
     rank, message = fact.data
     stack = "Traceback (most recent call last):\n  File \"train.py\", line 12, in main\n" + message
@@ -394,8 +400,8 @@ def write_error_file(style, fact):
 
 WRITERS = {"kernel": write_kernel, "dcgm": write_dcgm, "aer": write_aer,
            "rank_map": write_rank_map, "telemetry": write_telemetry, "phase": write_phase,
-           "rank_log": write_rank_log,
-           "launcher": write_launcher, "error_file": write_error_file,
+           "rank_log": write_rank_log, "launcher": write_launcher, "slurm": write_slurm,
+           "error_file": write_error_file,
            "dump_line": write_dump_line, "ib": write_ib,
            "kube_event": write_kube, "kube_node": write_kube, "kube_pod": write_kube}
 

@@ -206,6 +206,19 @@ def check_two_jobs(checks):
                          case.name + ": each root has its own nodes")
 
 
+def check_stopped(checks):
+    """A node that is gone writes nothing more, and each of the three ends comes."""
+    kinds = set()
+    for number in range(20):
+        case = incidents.make("stopped", number, SEED)
+        kinds |= set(case.truth["roots"][0]["kinds"])
+        for node, when in case.node_gone.items():
+            late = [fact.source for fact in case.facts if fact.node is node and fact.time >= when
+                    and not fact.source.startswith("kube") and fact.source != "slurm"]
+            checks.equal(late, [], case.name + ": said by a node that is gone")
+    checks.equal(kinds, {"time_limit", "preempted", "node_lost"}, "kinds of `stopped`")
+
+
 def check_figures(checks):
     # Wilson's intervals as textbooks have them.
     for hits, tries, low, high in ((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634),
@@ -226,6 +239,7 @@ def main():
     check_judgement(checks)
     check_two(checks)
     check_two_jobs(checks)
+    check_stopped(checks)
     check_figures(checks)
     return checks.finish()
 
