@@ -182,6 +182,21 @@ def is_linked(consequence, verdicts, right):
                and ids & {other["id"] for other in v.get("related", [])} for v in verdicts)
 
 
+def sort_out(happened, verdicts):
+    """(false, true): verdicts of a healthy job; true ones tell of what did happen, and blame no rank
+    for it. `happened` is [(pattern, kind)], or with the only name that may be blamed."""
+    sorted_out = ([], [])
+    for verdict in verdicts:
+        if verdict["severity"] in GRAVE:
+            blamed = entities(verdict, "culprit")
+            is_true = not any(kind == "rank" for kind, _ in blamed) and any(
+                (verdict["pattern"], verdict["kind"]) == (pattern, kind)
+                and (not who or who == [name for _, name in blamed])
+                for pattern, kind, *who in happened)
+            sorted_out[is_true].append(verdict)
+    return sorted_out
+
+
 def describe(verdict):
     return "%s %s %s" % (verdict["pattern"], verdict["kind"],
                          ", ".join("%s %s" % one for one in sorted(entities(verdict, "culprit"))))

@@ -57,6 +57,19 @@ def try_command(binary, checks, folder):
                  "it keeps the input")
 
 
+def try_hours(binary, checks):
+    """Healthy hours of a small job; how many of a large one is for bench/diagnosis/hours to say."""
+    done = subprocess.run(
+        [sys.executable, "-B", os.path.join(DIAGNOSIS, "hours"), binary, "--hours", "1", "--nodes",
+         "16", "--gpus", "2", "--minutes", "30"],
+        capture_output=True, text=True, timeout=120, env=environment(), check=False)
+    checks.equal(done.returncode, 0, "exit code of bench/diagnosis/hours: " + done.stderr[-500:])
+    rows = [[cell.strip() for cell in line.split("|")[1:6]] for line in done.stdout.split("\n")
+            if line.startswith(("| plain", "| hard"))]
+    checks.equal(rows, [["plain", "32", "0.5", "0", "0"], ["hard", "32", "0.5", "0", "0"]],
+                 "its table")
+
+
 def main(binary):
     checks = Checks()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -65,6 +78,7 @@ def main(binary):
             done.result()
     with tempfile.TemporaryDirectory() as folder:
         try_command(binary, checks, folder)
+    try_hours(binary, checks)
     return checks.finish()
 
 

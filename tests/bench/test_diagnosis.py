@@ -10,12 +10,14 @@ that is wrong in any one thing is no hit.
 import copy
 import os
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "diagnosis"))
 import incidents  # noqa: E402
 import messes  # noqa: E402
+import scale  # noqa: E402
 import score  # noqa: E402
 import sources  # noqa: E402
 from checks import Checks  # noqa: E402
@@ -219,6 +221,57 @@ def check_stopped(checks):
     checks.equal(kinds, {"time_limit", "preempted", "node_lost"}, "kinds of `stopped`")
 
 
+def files_of(hour):
+    with tempfile.TemporaryDirectory() as folder:
+        scale.write(hour, folder)
+        found = {}
+        for place, _, names in os.walk(folder):
+            for name in names:
+                path = os.path.join(place, name)
+                with open(path, encoding="utf-8") as file:
+                    found[os.path.relpath(path, folder)] = file.read()
+        return found
+
+
+def check_hours(checks):
+    """Hours of a large job, here of a small one."""
+    made = {hard: scale.make(hard, 1, SEED, (3, 2), 20) for hard in (False, True)}
+    written = {hard: files_of(hour) for hard, hour in made.items()}
+    checks.check(files_of(scale.make(True, 1, SEED, (3, 2), 20)) == written[True],
+                 "the same seed gives the same hour")
+    samples = {hard: sum(text.count("\n") for path, text in files.items() if "telemetry" in path)
+               for hard, files in written.items()}
+    checks.check(700 < samples[False] <= 6 * 121, "samples of 6 ranks: %d" % samples[False])
+    checks.check(samples[True] < samples[False], "silent trackers: %d samples" % samples[True])
+    hard = made[True]
+    checks.equal((len(made[False].lives), len(hard.lives)), (1, 2), "starts of the job")
+    checks.check(hard.lives[0].end < hard.lives[1].start, "one after the other")
+    checks.equal({a.pid for a in hard.lives[0].ranks} & {b.pid for b in hard.lives[1].ranks}, set(),
+                 "processes of both starts")
+    checks.check(any(path.endswith(".1") for path in written[True]), "logs are rotated")
+    checks.check(not any(path.endswith(".1") for path in written[False]), "and not in a plain hour")
+    text = "".join(written[True].values())
+    for what in ("Traceback (most", "PreemptionByScheduler", "NodeStatusUnknown", "oom-kill:",
+                 "sweep-", "Received 15 death signal", "): 45, pid="):
+        checks.check(what in text,
+                     "a hard hour holds " + what)
+
+
+def check_sorting(checks):
+    """What did happen in a healthy hour is no false verdict, unless a rank is blamed for it."""
+    told = verdict(pattern="first_exit", kind="preempted", entities=[])
+    rank = dict(told, entities=[{"kind": "rank", "name": "3", "role": "culprit"}])
+    pod = verdict(pattern="pod_evicted", kind="pod_limit",
+                  entities=[{"kind": "pod", "name": "a/b", "role": "culprit"}])
+    for name, happened, said, false in (
+            ("did happen", [("first_exit", "preempted")], told, 0),
+            ("did not", [], told, 1), ("of a rank", [("first_exit", "preempted")], rank, 1),
+            ("of that pod", [("pod_evicted", "pod_limit", "a/b")], pod, 0),
+            ("of another", [("pod_evicted", "pod_limit", "a/c")], pod, 1),
+            ("not grave", [], dict(told, severity="info"), 0)):
+        checks.equal(len(score.sort_out(happened, [said])[0]), false, "false verdicts: " + name)
+
+
 def check_figures(checks):
     # Wilson's intervals as textbooks have them.
     for hits, tries, low, high in ((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634),
@@ -240,6 +293,8 @@ def main():
     check_two(checks)
     check_two_jobs(checks)
     check_stopped(checks)
+    check_hours(checks)
+    check_sorting(checks)
     check_figures(checks)
     return checks.finish()
 
