@@ -11,8 +11,19 @@ from cluster import MINUTE, SECOND
 TIMEOUTS_S = [600, 300, 180, 120]
 OPERATIONS = [("all_reduce", [[4096, 4096]], [[4096, 4096]]),
               ("all_reduce", [[8192]], [[8192]]),
-              ("reduce_scatter_tensor_coalesced", [[65536]], [[8192]]),
-              ("all_gather_into_tensor_coalesced", [[8192]], [[65536]])]
+              # Of these the side that is split among the group is as many times larger.
+              ("reduce_scatter_tensor_coalesced", [[8192]], [[8192]]),
+              ("all_gather_into_tensor_coalesced", [[8192]], [[8192]])]
+
+
+def sizes_in(operation, members):
+    """(sizes of what goes in, of what comes out) in a group of so many."""
+    name, inputs, outputs = operation
+    if name.startswith("reduce_scatter"):
+        inputs = [[members * size[0]] for size in inputs]
+    elif name.startswith("all_gather"):
+        outputs = [[members * size[0]] for size in outputs]
+    return inputs, outputs
 
 
 class Group:
@@ -31,7 +42,7 @@ class Recorder:
         self.status = {group.name: [0, 0, 0] for group in groups}
 
     def add(self, group, number, operation, created, state, ended=None):
-        name, inputs, outputs = operation
+        name, (inputs, outputs) = operation[0], sizes_in(operation, len(group.ranks))
         started = None if state == "scheduled" else created + 120_000
         self.entries.append({
             "record_id": 0, "pg_id": self.groups.index(group),
