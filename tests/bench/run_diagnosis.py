@@ -70,6 +70,18 @@ def try_hours(binary, checks):
                  "its table")
 
 
+def try_comparison(binary, checks, folder):
+    """Without PyTorch's analyzer the comparison says so; culprit names whom it should."""
+    done = subprocess.run(
+        [sys.executable, "-B", os.path.join(DIAGNOSIS, "compare"), binary, "--cases", "1", "--work",
+         os.path.join(folder, "none")],
+        capture_output=True, text=True, timeout=120, env=environment(), check=False)
+    checks.equal(done.returncode, 0, "exit code of bench/diagnosis/compare: " + done.stderr[-500:])
+    if "left out" in done.stderr:
+        answers = [line.split("|")[3].strip() for line in done.stdout.split("\n")[2:] if line]
+        checks.equal(answers, ["1 / 0 / 0 / 0"] * 7 + ["0 / 0 / 0 / 1"], "its table")
+
+
 def main(binary):
     checks = Checks()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -78,6 +90,7 @@ def main(binary):
             done.result()
     with tempfile.TemporaryDirectory() as folder:
         try_command(binary, checks, folder)
+        try_comparison(binary, checks, folder)
     try_hours(binary, checks)
     return checks.finish()
 

@@ -15,6 +15,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "diagnosis"))
+import fr_trace  # noqa: E402
 import incidents  # noqa: E402
 import messes  # noqa: E402
 import scale  # noqa: E402
@@ -272,6 +273,47 @@ def check_sorting(checks):
         checks.equal(len(score.sort_out(happened, [said])[0]), false, "false verdicts: " + name)
 
 
+ANALYZER = """Not all ranks joining collective, sequence number: 12
+group info: 3:mesh_tp
+collective: nccl:all_reduce
+missing ranks: {5, 7}
+Collective sequence number: 4 has errors
+group info: 0:default_pg
+missing ranks: None
+error msg: Culprit rank 10; Error type: X, details, Culprit rank 2; Error type: Y
+Not all ranks joining collective, sequence number: 13
+group info: 3:mesh_tp
+missing ranks: {1, 2, 3}
+"""
+
+
+def check_analyzer(checks):
+    """What PyTorch's analyzer prints: of each group the first report, and dumps that are missing."""
+    checks.equal(fr_trace.named(ANALYZER), {2, 5, 7, 10}, "ranks of two groups")
+    checks.equal(fr_trace.named("We cannot decide what's wrong with this collective entry because we "
+                                "missed FR dumps from ranks ({0, 31}) so we don't"), {0, 31},
+                 "dumps that are missing")
+    checks.equal(fr_trace.named("No errors found for this collective entry"), set(), "nobody")
+
+
+def check_sizes(checks):
+    """What is split among a group is as many times larger on one side."""
+    for kind, number in (("hang", 0), ("hang", 3)):
+        for fact in incidents.make(kind, number, SEED).facts:
+            if fact.source == "dump":
+                dump = fact.data[1]
+                for entry in dump["entries"]:
+                    members = len(dump["pg_config"][entry["process_group"][0]]["ranks"].split(","))
+                    large, small = entry["input_sizes"], entry["output_sizes"]
+                    if "all_gather" in entry["profiling_name"]:
+                        large, small = small, large
+                    split = members if "_tensor_" in entry["profiling_name"] else 1
+                    if large[0][0] != small[0][0] * split:
+                        checks.check(False, "sizes of %s" % entry)
+                        return
+    checks.check(True, "sizes")
+
+
 def check_figures(checks):
     # Wilson's intervals as textbooks have them.
     for hits, tries, low, high in ((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634),
@@ -295,6 +337,8 @@ def main():
     check_stopped(checks)
     check_hours(checks)
     check_sorting(checks)
+    check_analyzer(checks)
+    check_sizes(checks)
     check_figures(checks)
     return checks.finish()
 
