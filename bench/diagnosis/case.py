@@ -45,6 +45,7 @@ class Case:
         self.rank_end = {}          # rank number: when
         self.pod_end = {}           # node: (when, phase, status)
         self.has_kernel_log = True
+        self.began = None           # when the first sign came of what is to be found
         self.dcgm_fields = self.dice.choice(["full", "full", "default"])
         self.beside = []            # other jobs in the same input, cases of their own
         self.names_job = False      # the rank map says which job it is of
@@ -88,6 +89,19 @@ class Case:
 
     def end_rank(self, rank, time):
         self.rank_end[rank.number] = min(int(time), self.rank_end.get(rank.number, self.end))
+
+    def begins(self, time):
+        """From now on it can be known, where the first fact that tells of it does not say so."""
+        self.began = int(time)
+
+    def first_sign(self):
+        """`began`, else the first fact that tells of the incident or the first effect of it."""
+        if self.began is not None:
+            return self.began
+        return min([fact.time for fact in self.facts if fact.telling] +
+                   [since for effects in (*self.gpu_effects.values(),
+                                          *self.memory_effects.values())
+                    for since, _ in effects], default=None)
 
     def lose_node(self, node, time):
         self.node_gone[node] = int(time)
@@ -137,6 +151,7 @@ class Case:
         """Adds what there always is."""
         for other in self.beside:
             other.close()
+        self.began = self.first_sign()
         import background
         background.add(self)
         absent = set()

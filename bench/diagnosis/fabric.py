@@ -15,6 +15,7 @@ def fabric(case):
     dice, broken = case.dice, case.dice.choice(case.cluster.gpus)
     at = hang_moment(case, 0.2, 0.5)
     variant = dice.choice(["port", "carrier", "card", "flapping", "errors", "nvlink", "switch"])
+    case.begins(at)
     kind, who, also = VARIANTS[variant](case, at, broken)
     bounce(case)
     case.root("fabric_link", [kind], [who], also)

@@ -15,6 +15,7 @@ def gpu(case):
     dice, broken = case.dice, case.dice.choice(case.cluster.gpus)
     at = hang_moment(case, 0.15, 0.6)
     variant = dice.choice(["lost", "lost", "lines", "errors", "then_lost", "metric"])
+    case.begins(at)
     if dice.random() < 0.5:             # what a program did before is no part of it
         case.xid(at - 400 * SECOND, broken, 31, "Ch 00000008, intr 00000000. MMU Fault: ENGINE "
                  "GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f1c_2a000000.",

@@ -246,6 +246,7 @@ def aer(case):
     variant = dice.choice(["fatal", "nonfatal", "storm", "storm", "degraded"])
     gpu = dice.choice(case.cluster.gpus)
     at = case.between(0.25, 0.6)
+    case.begins(at)
     name, kind = ["gpu", gpu.name], "uncorrectable_" + variant
     if variant == "fatal":
         fatal_aer(case, at, gpu)
@@ -316,6 +317,7 @@ def eviction(case):
     cluster.has_kubernetes = True
     node = dice.choice(cluster.nodes)
     at = hang_moment(case, 0.2, 0.6)
+    case.begins(at)
     variant = dice.choice(["memory", "memory", "disk", "own"])
     if variant == "own":
         evict(case, at, node, dice.choice([
@@ -387,6 +389,7 @@ def xid_eviction(case):
     if fail_gpu(case, at, gpu) != 79 and gone > at + MINUTE and dice.random() < 0.4:
         case.has_kernel_log = False     # DCGM tells the code as well
     taint(case, gone, gpu.node)
+    case.begins(gone)
     for rank in gpu.node.ranks:
         case.end_rank(rank, gone)
     case.root("xid_correlation", ["xid_then_eviction"], [["gpu", gpu.name]],

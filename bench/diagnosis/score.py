@@ -202,7 +202,30 @@ def describe(verdict):
                          ", ".join("%s %s" % one for one in sorted(entities(verdict, "culprit"))))
 
 
-def run_case(binary, kind, number, seed, mess, keep=None):
+# Seconds after the first sign at which the input is cut off.
+SLICES_S = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 240, 300, 450, 600, 900,
+            1200)
+
+
+def time_to_verdict(binary, kind, number, seed, work):
+    """Seconds of event time from the first sign to the end of the shortest slice of the input in
+    which the root is found; None where there is none. No wall time is in it."""
+    case = incidents.make(kind, number, seed)
+    whole = [(each, each.facts) for each in (case, *case.beside)]
+    for seconds in SLICES_S:
+        cut = case.began + seconds * incidents.SECOND
+        for each, facts in whole:
+            each.facts = [fact for fact in facts if fact.time <= cut]
+        folder = os.path.join(work, "slice")
+        write_case(case, "none", folder)
+        verdicts = diagnose(binary, folder, (), work, len(whole))
+        shutil.rmtree(folder)
+        if judge(case.truth, verdicts)["found"]:
+            return seconds
+    return None
+
+
+def run_case(binary, kind, number, seed, mess, keep=None, timed=False):
     """One row of the results."""
     case = incidents.make(kind, number, seed)
     row = {"class": kind, "case": number, "mess": mess,
@@ -215,6 +238,8 @@ def run_case(binary, kind, number, seed, mess, keep=None):
         try:
             row.update(judge(case.truth, diagnose(
                 binary, folder, messes.options(mess), work, 1 + len(case.beside))))
+            if timed and row["found"] and len(case.truth["roots"]) == 1:
+                row["after_s"] = time_to_verdict(binary, kind, number, seed, work)
         except (Stopped, subprocess.TimeoutExpired, ValueError) as error:
             row.update({"failure": str(error).replace(work, ""), "extra": 0, "false": 0,
                         "found": None if case.truth["healthy"] else False, "roots": []})
@@ -259,6 +284,15 @@ def share(hits, tries):
             "low": round(100 * low, 1), "high": round(100 * high, 1)}
 
 
+def within(seconds):
+    """In what time half and 95 % of the verdicts came."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return None
+    return {"of": len(ordered), "half": ordered[(len(ordered) - 1) // 2],
+            "most": ordered[math.ceil(0.95 * len(ordered)) - 1]}
+
+
 def sum_up(rows):
     """Of rows of one class or one mess."""
     broken = [row for row in rows if not row["truth"]["healthy"]]
@@ -272,6 +306,8 @@ def sum_up(rows):
             if broken else None,
             "linked": share(sum(row.get("linked", 0) for row in broken),
                             sum(row.get("consequences", 0) for row in broken)),
+            "after_s": within([row["after_s"] for row in broken
+                               if row.get("after_s") is not None]),
             "healthy_hours": round(sum(row["minutes"] for row in whole) / 60, 1),
             "healthy_cases": len(whole), "false_verdicts": sum(row["false"] for row in whole),
             "failures": sum("failure" in row for row in rows)}

@@ -24,10 +24,11 @@ from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
 
 SEED, CASES = 1, 2
+SOON_S = {"hang": 15, "hang_in_logs": 15, "exit": 5}     # of event time, after the first sign
 
 
 def try_case(binary, checks, kind, number):
-    row = score.run_case(binary, kind, number, SEED, "none")
+    row = score.run_case(binary, kind, number, SEED, "none", timed=kind in SOON_S)
     name = "%s-%03d" % (kind, number)
     checks.check("failure" not in row, lambda: "%s: %s" % (name, row["failure"]))
     if row["truth"]["healthy"]:
@@ -35,6 +36,10 @@ def try_case(binary, checks, kind, number):
     else:
         checks.check(row["found"], lambda: "%s: the roots are %s, and these were named: %s"
                      % (name, row["truth"]["roots"], row["roots"]))
+    if kind in SOON_S:
+        after_s = row.get("after_s")
+        checks.check(after_s is not None and after_s <= SOON_S[kind],
+                     "%s: found after %s s of events" % (name, after_s))
 
 
 def try_command(binary, checks, folder):

@@ -314,6 +314,24 @@ def check_sizes(checks):
     checks.check(True, "sizes")
 
 
+def check_first_signs(checks):
+    """From when each fault can be known; nothing tells of a hang before its timeout."""
+    for kind in incidents.CLASSES:
+        case = incidents.make(kind, 2, SEED)
+        if not case.truth["healthy"]:
+            checks.check(case.start < case.began < case.end, kind + ": its first sign")
+    case = incidents.make("hang", 2, SEED)
+    dumps = [fact.time for fact in case.facts if fact.source == "dump"]
+    checks.equal(case.began, min(dumps), "the first sign of a hang")
+
+
+def check_within(checks):
+    checks.equal(score.within([]), None, "no times")
+    checks.equal(score.within([5]), {"of": 1, "half": 5, "most": 5}, "one time")
+    checks.equal(score.within(list(range(1, 101))), {"of": 100, "half": 50, "most": 95},
+                 "half and 95 % of them")
+
+
 def check_figures(checks):
     # Wilson's intervals as textbooks have them.
     for hits, tries, low, high in ((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634),
@@ -339,6 +357,8 @@ def main():
     check_sorting(checks)
     check_analyzer(checks)
     check_sizes(checks)
+    check_first_signs(checks)
+    check_within(checks)
     check_figures(checks)
     return checks.finish()
 
