@@ -105,11 +105,11 @@ static bool begin_growth(struct growth_state *state, const struct evaluation *ev
     return true;
 }
 
-// Highest use in [from, to] on the aligned clock less the use at `from`; false without samples
-// there.
+// Highest use in [from, to] on the aligned clock, and by how much it is above the use at `from`;
+// false without samples there.
 static bool rank_growth(struct first_cause *self, const struct evaluation *evaluation,
                         uint32_t index, uint32_t suspect_slot, __int128 from_ns, __int128 to_ns,
-                        int64_t *growth_bytes) {
+                        int64_t *growth_bytes, int64_t *highest_bytes) {
     const struct rank_view *view = &evaluation->ranks[index];
     if (!view->in_generation)
         return false;
@@ -129,6 +129,7 @@ static bool rank_growth(struct first_cause *self, const struct evaluation *evalu
         if (row->used_bytes > state->highest_bytes)
             state->highest_bytes = row->used_bytes;
     *growth_bytes = state->highest_bytes - state->start_bytes;
+    *highest_bytes = state->highest_bytes;
     return true;
 }
 
@@ -149,8 +150,19 @@ static void set_excess(struct cause *cause, int64_t median_bytes) {
         median_bytes <= 0 ? INFINITY : (double)cause->growth_bytes / (double)median_bytes;
 }
 
+// Whether the window begins in the first two intervals of the rank's generation. Ranks that warm up
+// alike were not sampled at the same moment of it, so from there on their growth cannot be
+// compared.
+static bool begins_in_warm_up(const struct evaluation *evaluation, const struct suspect *first) {
+    const struct rank_view *view = &evaluation->ranks[first->index];
+    const struct sample *begin = first_of_generation(evaluation, view);
+    return begin != NULL &&
+           (__int128)first->spike.window_ns - begin->time_ns <= 2 * evaluation->median_interval_ns;
+}
+
+// Also says whether the first suspect came to use more than the others by what counts as growth.
 static void compare_growth(struct first_cause *self, const struct evaluation *evaluation,
-                           struct arena *arena, struct cause *cause) {
+                           struct arena *arena, struct cause *cause, bool *stands_out) {
     const struct suspect *first = &cause->suspects.items[0];
     assert(first->index < evaluation->rank_count);
     const struct rank_view *view = &evaluation->ranks[first->index];
@@ -158,17 +170,24 @@ static void compare_growth(struct first_cause *self, const struct evaluation *ev
     __int128 from_ns = first->spike.window_ns - offset;
     __int128 to_ns = view->last_ns - offset;
     int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
+    int64_t *heights = arena_take(arena, evaluation->rank_count * sizeof *heights);
+    int64_t height = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        int64_t growth = 0;
-        if (!rank_growth(self, evaluation, i, view->slot, from_ns, to_ns, &growth))
+        int64_t growth = 0, highest = 0;
+        if (!rank_growth(self, evaluation, i, view->slot, from_ns, to_ns, &growth, &highest))
             continue;
-        if (i == first->index)
+        if (i == first->index) {
             cause->growth_bytes = growth;
-        else
-            others[count++] = growth;
+            height = highest;
+        } else {
+            others[count] = growth;
+            heights[count++] = highest;
+        }
     }
     set_excess(cause, median_of(others, count, arena));
+    *stands_out = height - median_of(heights, count, arena) >=
+                  evaluation->spikes[first->index].threshold_bytes;
 }
 
 // The rank whose lows rose most, if they rose by so much more than those of the others: a leak
@@ -254,14 +273,13 @@ static bool find_spike(struct first_cause *self, const struct evaluation *evalua
     const struct suspect_list *suspects = &cause->suspects;
     if (suspects->count == 0)
         return false;
-    compare_growth(self, evaluation, arena, cause);
+    bool stands_out = false;
+    compare_growth(self, evaluation, arena, cause, &stands_out);
     cause->sole_earliest =
         suspects->count < 2 || suspects->items[1].aligned_ns != suspects->items[0].aligned_ns;
-    if (!stayed)
-        cause->kind = CAUSE_SWING;
-    else
-        cause->kind =
-            cause->excess_ratio < self->min_excess_ratio ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
+    bool alike = cause->excess_ratio < self->min_excess_ratio ||
+                 (!stands_out && begins_in_warm_up(evaluation, &suspects->items[0]));
+    cause->kind = !stayed ? CAUSE_SWING : alike ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
     return true;
 }
 

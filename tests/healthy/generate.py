@@ -6,8 +6,8 @@
 
 A job is a base of memory that is there all the time (weights, optimizer), and a swing for each
 step: activations pile up through forward and go again through backward. What a healthy job may do
-beside that: grow on all ranks while it warms up, and go over to larger batches midway. Clocks are
-apart, samples come with jitter. The same seed gives the same bytes.
+beside that: come up within few samples, grow on all ranks while it warms up, and go over to larger
+batches midway. Clocks are apart, samples come with jitter. The same seed gives the same bytes.
 """
 import json
 import os
@@ -25,8 +25,8 @@ class Job:
     """What one job does. Shares are of the base; steps count from 0."""
 
     def __init__(self, name, seed, ranks, steps=14, swing=0.2, warm_up=0.0, batch_step=None,
-                 batch_growth=0.0, leak_rank=None, leak_step=None, leak_share=0.0, leak_at="backward",
-                 cut=False, skew_s=2.0):
+                 batch_growth=0.0, leak_rank=None, leak_step=None, leak_share=0.0,
+                 leak_at="backward", cut=False, skew_s=2.0, interval_ns=INTERVAL_NS, start_s=0.0):
         self.name, self.seed, self.ranks, self.steps = name, seed, ranks, steps
         self.swing, self.warm_up = swing, warm_up
         self.batch_step, self.batch_growth = batch_step, batch_growth
@@ -34,6 +34,8 @@ class Job:
         self.leak_share, self.leak_at = leak_share, leak_at
         self.cut = cut                          # ends anywhere, not at the end of a step
         self.skew_s = skew_s
+        self.interval_ns = interval_ns
+        self.start_s = start_s                  # seconds until the base is there
 
     def healthy(self):
         return self.leak_rank is None
@@ -81,6 +83,8 @@ class Rank:
         step, part = divmod(max(time_ns - self.lag_ns, 0), self.step_ns)
         part /= self.step_ns
         held = 1.0 + job.warm_up * self.strength * min(step + part, 2.0) / 2.0
+        if time_ns < job.start_s * 1e9:
+            held *= 0.5 + time_ns / (job.start_s * 2e9)
         swing = job.swing
         if job.batch_step is not None and step >= job.batch_step:
             swing *= 1.0 + job.batch_growth
@@ -89,10 +93,11 @@ class Rank:
         return int(self.base * held) // 4096 * 4096
 
     def times(self):
-        time = self.own.randrange(INTERVAL_NS)
+        interval_ns = self.job.interval_ns
+        time = self.own.randrange(interval_ns)
         while time < self.end_ns:
             yield time
-            time += INTERVAL_NS + int(self.own.gauss(0, 0.04) * INTERVAL_NS)
+            time += interval_ns + int(self.own.gauss(0, 0.04) * interval_ns)
 
     def lines(self):
         before = None
@@ -106,7 +111,7 @@ class Rank:
                 "schema_version": 3, "session_id": "%s-r%d" % (self.job.name, self.rank),
                 "timestamp_ns": START_NS + self.skew_ns + time, "event_type": "sample",
                 "collector": "stormlog.cuda_tracker",
-                "sampling_interval_ms": INTERVAL_NS // 1_000_000, "pid": 4000 + self.rank,
+                "sampling_interval_ms": self.job.interval_ns // 1_000_000, "pid": 4000 + self.rank,
                 "host": "node%d" % (self.rank // 8), "job_id": self.job.name, "rank": self.rank,
                 "local_rank": self.rank % 8, "world_size": self.job.ranks,
                 "device_id": self.rank % 8, "allocator_allocated_bytes": allocated,
@@ -137,6 +142,10 @@ def healthy_jobs():
                   batch_growth=growth)
         yield Job("batch-wide-%d" % int(growth * 100), 230 + i, 12, swing=0.15, batch_step=5,
                   batch_growth=growth, warm_up=0.2)
+    for i, start_s in enumerate([8, 12, 16, 20]):       # few samples while all ranks come up
+        for j, ranks in enumerate([8, 32]):
+            yield Job("start-%d-%d" % (start_s, ranks), 260 + 10 * i + j, ranks, steps=120,
+                      swing=0.02, skew_s=0.0, interval_ns=100 * INTERVAL_NS, start_s=start_s)
     for i in range(8):
         yield Job("cut-%d" % i, 240 + i, [2, 4, 6, 8][i % 4], swing=[0.2, 0.45][i // 4], cut=True)
 
