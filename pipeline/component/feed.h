@@ -81,10 +81,10 @@ void feed_source_forget(struct feed *feed, struct source *source);
 // there is a store, else consumed. What lies before it may be acknowledged. Any thread.
 struct source_position feed_source_safe(struct feed *feed, const struct source *source);
 
-// What was there when the receiver began (or began again) has been handed over. Until every
-// receiver of a pipeline has said so, nothing is judged there, at most for idle_timeout: else the
-// first input that is read would be judged without the others. Call it once, also when nothing was
-// there.
+// What was there when the receiver began (or began again) has been handed over, but for what one
+// source still has, which holds back by itself what is judged. Until every receiver of a pipeline
+// has said so, nothing is judged there, at most for idle_timeout: else the first input that is read
+// would be judged without the others. Call it once, also when nothing was there.
 void feed_caught_up(struct feed *feed);
 
 // True while a pipeline cannot take more (its queue is full, memory or the store is at its limit,

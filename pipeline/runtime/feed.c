@@ -40,6 +40,7 @@ struct feed {
     const char *foreseen; // the record that the next event was made of already; NULL: none
     bool journal;         // flushed only when asked
     bool caught_up;
+    bool turned;             // the record at hand may bring a moment of a pipeline
     uint64_t batch;          // number of the batch being filled
     uint64_t begun_ns;       // when its first event came, monotonic
     struct feed_stamp stamp; // for events that name none
@@ -488,9 +489,29 @@ static void count_event(struct feed *feed, struct source *source, const struct e
         count_unused(feed, class);
 }
 
-static void note_time(const struct feed *feed, struct source *source, const struct event *event) {
+// A pipeline is judged between two records, wherever a read ended: so the record that reaches a
+// turn is the last of its batch. A source that went back by more than max_jump begins anew.
+static void reach(struct feed *feed, struct source *source, uint64_t time_ns) {
+    const struct feed_outlet *outlet = &feed->settings.outlet;
+    uint64_t jump = feed->settings.max_jump_ns;
+    if (outlet->turn == NULL) {
+        source->steady_for_ns = UINT64_MAX;
+        return;
+    }
+    feed->turned = true;
+    source->steady_ns = time_ns > jump ? time_ns - jump : 0;
+    source->steady_for_ns = outlet->turn(outlet->context, time_ns) - source->steady_ns;
+}
+
+static inline void pass_time(struct feed *feed, struct source *source, uint64_t time_ns) {
+    source_times_note(&source->times, time_ns, feed->settings.max_jump_ns);
+    if (time_ns - source->steady_ns >= source->steady_for_ns)
+        reach(feed, source, time_ns);
+}
+
+static void note_time(struct feed *feed, struct source *source, const struct event *event) {
     if (!event->timeless && event->time_ns != 0)
-        source_times_note(&source->times, event->time_ns, feed->settings.max_jump_ns);
+        pass_time(feed, source, event->time_ns);
 }
 
 // Takes the event that was decoded into the batch.
@@ -519,7 +540,7 @@ static void take_event(struct feed *feed, struct source *source, const struct of
 // in the batch's arena.
 static void end_record(struct feed *feed) {
     assert(feed->event_count < feed->event_capacity);
-    if (!feed->journal && feed->event_count >= feed->settings.batch_size)
+    if (!feed->journal && (feed->turned || feed->event_count >= feed->settings.batch_size))
         feed_flush(feed);
 }
 
@@ -610,7 +631,7 @@ static inline bool take_plain(struct feed *feed, struct source *source, struct s
     feed->foreseen = NULL;
     assert(event->kind == EVENT_TELEMETRY);
     touch(feed, source);
-    source_times_note(&source->times, event->time_ns, feed->settings.max_jump_ns);
+    pass_time(feed, source, event->time_ns);
     event->source = source->id;
     event->position = position;
     event->lines = 1;
@@ -719,6 +740,7 @@ void feed_flush(struct feed *feed) {
         feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
     }
     feed->foreseen = NULL;
+    feed->turned = false;
     arena_reset(&feed->arena);
 }
 

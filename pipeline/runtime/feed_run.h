@@ -28,6 +28,8 @@ struct source {
     uint64_t highest;          // number reached so far; a journal's older entries come again
     uint64_t batch;            // number of the feed's batch that it was touched in last
     struct source_times times; // of its events in this batch
+    // Times from here on, for so long, turn no moment (struct feed_outlet).
+    uint64_t steady_ns, steady_for_ns;
     bool journal;
     bool left;
     uint32_t place; // in the feed's list
@@ -64,6 +66,9 @@ struct feed_outlet {
     bool (*blocked)(void *context);
     uint64_t (*lag)(void *context, const struct source *source);
     bool (*knows_node)(void *context, struct slice name);
+    // The first time after this one by which a moment of a pipeline can be passed. A record that
+    // reaches it ends its batch. NULL: there are no moments.
+    uint64_t (*turn)(void *context, uint64_t time_ns);
     int32_t (*settle_zone)(void *context, struct slice path, const struct local_times *times);
     void (*trouble)(void *context, const char *sentence);
     void (*caught_up)(void *context);

@@ -298,14 +298,38 @@ static void add_due(struct runner *runner, uint64_t moment_ns) {
     runner->state.due_count++;
 }
 
-static void note_moments(struct runner *runner, const struct event *events, uint32_t count) {
+static uint64_t lateness_of(const struct runner *runner) {
+    return (uint64_t)runner->plan->timing.allowed_lateness.ns;
+}
+
+// The time by which the first moment is passed; UINT64_MAX: there is none.
+static uint64_t first_turn(const struct runner *runner) {
+    return runner->state.due_count == 0 ? UINT64_MAX : runner->due[0] + lateness_of(runner);
+}
+
+uint64_t runner_turn(const struct runner *runner, uint64_t time_ns) {
+    assert(runner->magic == RUNNER_MAGIC);
+    uint64_t every = (uint64_t)runner->plan->timing.evaluate_every.ns,
+             lateness = lateness_of(runner);
+    if (time_ns < lateness)
+        return lateness;
+    uint64_t over = every - (time_ns - lateness) % every;
+    return time_ns > UINT64_MAX - over ? UINT64_MAX : time_ns + over;
+}
+
+// Up to the first event that can pass a moment, when it stops there: the number of events noted.
+static uint32_t note_moments(struct runner *runner, const struct event *events, uint32_t count,
+                             bool stops) {
     assert(!runner->once);
     uint64_t every = (uint64_t)runner->plan->timing.evaluate_every.ns;
     uint64_t moment = 0; // of the event before, which most events share
+    uint64_t turn = stops ? first_turn(runner) : UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t time_ns = events[i].time_ns;
         if (events[i].timeless)
             continue;
+        if (time_ns >= turn)
+            return i;
         if (time_ns <= moment && moment - time_ns < every)
             continue;
         moment = moment_after(runner, time_ns);
@@ -314,12 +338,26 @@ static void note_moments(struct runner *runner, const struct event *events, uint
             add_due(runner, moment);
         else
             add_due(runner, moment_after(runner, runner->state.judged_ns + 1));
+        turn = stops ? first_turn(runner) : UINT64_MAX;
+    }
+    return count;
+}
+
+static void pass_events(struct runner *runner, const struct delivery *delivery, uint32_t from,
+                        uint32_t until) {
+    assert(from <= until && until <= delivery->count);
+    for (uint32_t at = from; at < until; at += runner->batch_size) {
+        uint32_t left = until - at;
+        struct batch batch = {.kinds = delivery->kinds,
+                              .events = delivery->events + at,
+                              .event_count = left < runner->batch_size ? left : runner->batch_size};
+        pass(runner, &batch);
     }
 }
 
-void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows) {
-    assert(runner->magic == RUNNER_MAGIC);
-    assert(lock_is_held(&runner->lock));
+// What the delivery says of its sources.
+static void note_sources(struct runner *runner, const struct delivery *delivery,
+                         const uint32_t *rows) {
     for (uint32_t i = 0; i < delivery->touched_count; i++) {
         const struct source *source = delivery->touched[i];
         uint64_t newest = source_times_newest(&source->times);
@@ -344,18 +382,27 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
             row->newest_ns = newest;
     }
     runner->changed = true;
+}
+
+void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(lock_is_held(&runner->lock));
+    uint32_t first = delivery->count;
+    if (!runner->once) {
+        first = note_moments(runner, delivery->events, delivery->count, true);
+        pass_events(runner, delivery, 0, first);
+    }
+    note_sources(runner, delivery, rows);
     if (delivery->count == 0)
         return;
-    if (!runner->once)
-        note_moments(runner, delivery->events, delivery->count);
     runner->state.idle_judged = false;
     runner->state.idle_due = false;
-    for (uint32_t at = 0; at < delivery->count; at += runner->batch_size) {
-        uint32_t left = delivery->count - at;
-        struct batch batch = {.kinds = delivery->kinds,
-                              .events = delivery->events + at,
-                              .event_count = left < runner->batch_size ? left : runner->batch_size};
-        pass(runner, &batch);
+    if (runner->once) {
+        pass_events(runner, delivery, 0, delivery->count);
+    } else if (first < delivery->count) {
+        (void)runner_advance(runner, delivery->begun_ns);
+        (void)note_moments(runner, delivery->events + first, delivery->count - first, false);
+        pass_events(runner, delivery, first, delivery->count);
     }
 }
 
@@ -450,7 +497,7 @@ bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
     if (monotonic_ns - runner->compared_ns >= COMPARE_NS)
         compare_sources(runner, monotonic_ns);
     // As long as no event is newer than the first moment, no watermark has passed it.
-    uint64_t lateness = (uint64_t)runner->plan->timing.allowed_lateness.ns;
+    uint64_t lateness = lateness_of(runner);
     bool possible = runner->state.due_count > 0 && runner->state.newest_ns >= lateness &&
                     runner->state.newest_ns - lateness >= runner->due[0];
     if (!possible && runner->holder < runner->sources.used &&

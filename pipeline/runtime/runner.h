@@ -2,11 +2,12 @@
 // One pipeline at work: hands batches from stage to stage and decides when it is time to judge.
 //
 // Live, it is judged at multiples of evaluate_every in event time, each as soon as the watermark
-// has passed it, over the samples up to that moment: the result does not depend on how events were
-// batched or raced. The watermark is the newest event of the source that is furthest behind, less
-// allowed_lateness; a source that was silent for idle_timeout does not hold it back. With inputs
-// that end it is judged once, at the end. A time that stands alone far ahead moves neither the
-// watermark nor the moments on (now/now.h). All calls under the runner's lock.
+// has passed it and before the event that moved it there, over the samples up to that moment: the
+// result does not depend on how events were batched or raced. The watermark is the newest event of
+// the source that is furthest behind, less allowed_lateness; a source that was silent for
+// idle_timeout does not hold it back. With inputs that end it is judged once, at the end. A time
+// that stands alone far ahead moves neither the watermark nor the moments on (now/now.h). All calls
+// under the runner's lock.
 #pragma once
 
 #include "base/table/row_index.h"
@@ -104,6 +105,9 @@ void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clo
 
 // The longest way that one event may move the time on by itself; UINT64_MAX: any.
 uint64_t runner_max_jump(const struct runner *runner);
+// The first time after this one by which a moment can be passed: a multiple of evaluate_every and
+// allowed_lateness. Any thread.
+uint64_t runner_turn(const struct runner *runner, uint64_t time_ns);
 
 // The row of a source, made when new.
 uint32_t runner_source_row(struct runner *runner, string_id receiver, struct slice path);
@@ -111,7 +115,9 @@ uint32_t runner_source_row(struct runner *runner, string_id receiver, struct sli
 void runner_source_leave(struct runner *runner, uint32_t row, bool forget);
 struct runner_source *runner_source_at(const struct runner *runner, uint32_t row);
 
-// A delivery goes through; `rows` are the sources' rows, in the order of delivery->touched.
+// A delivery goes through; `rows` are the sources' rows, in the order of delivery->touched. Live,
+// the first event that can pass a moment waits until that one is judged: what came to a moment does
+// not depend on where deliveries end, as long as only the last record of each reaches a turn.
 void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows);
 // Judges what has become due by the watermark; cheap when nothing has. False when all sources are
 // silent and that has not been judged yet: runner_idle is for that.

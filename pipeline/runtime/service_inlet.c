@@ -213,6 +213,16 @@ static int32_t settle_zone(void *context, struct slice path, const struct local_
     return quarters;
 }
 
+static uint64_t turn(void *context, uint64_t time_ns) {
+    const struct run_receiver *receiver = receiver_of(context);
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < receiver->runner_count; i++) {
+        uint64_t own = runner_turn(receiver->runners[i], time_ns);
+        first = own < first ? own : first;
+    }
+    return first;
+}
+
 static void trouble(void *context, const char *sentence) {
     struct run_receiver *receiver = receiver_of(context);
     instance_condition(&receiver->instance, sentence == NULL ? COMPONENT_OK : COMPONENT_RECOVERABLE,
@@ -233,6 +243,7 @@ static void caught_up(void *context) {
 }
 
 struct feed_outlet receiver_outlet(struct run_receiver *receiver) {
+    bool once = receiver->service->once;
     return (struct feed_outlet){.context = receiver,
                                 .deliver = deliver,
                                 .restore = restore,
@@ -242,6 +253,7 @@ struct feed_outlet receiver_outlet(struct run_receiver *receiver) {
                                 .blocked = blocked,
                                 .lag = lag,
                                 .knows_node = knows_node,
+                                .turn = once ? NULL : turn,
                                 .settle_zone = settle_zone,
                                 .trouble = trouble,
                                 .caught_up = caught_up};
