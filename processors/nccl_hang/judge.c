@@ -67,12 +67,13 @@ static bool is_held_up(const struct hang_judging *judging, const struct hang_ope
            hang_age_ns(judging, open) >= judging->stuck_after_ns / 4;
 }
 
-static void gather_waits(struct hang_judging *judging, const struct hang_lines *lines) {
+static void gather_waits(struct hang_judging *judging, const struct hang_lines *lines,
+                         const struct hang_lines *ras) {
     const struct hang_store *store = judging->store;
-    struct hang_wait *waits =
-        arena_take(judging->arena,
-                   ((size_t)table_live(&store->opens) + lines->open_count + 1) * sizeof *waits);
+    size_t most = (size_t)table_live(&store->opens) + lines->open_count + ras->open_count + 1;
+    struct hang_wait *waits = arena_take(judging->arena, most * sizeof *waits);
     uint32_t at = 0, count = hang_lines_waits(lines, waits);
+    count += hang_lines_waits(ras, waits + count);
     for (const struct hang_member *member;
          (member = keyed_rows_next(&store->members, &at)) != NULL;) {
         for (uint32_t row = member->first_open; row != TABLE_NO_ROW;) {
@@ -373,6 +374,28 @@ static int compare_findings(const void *left, const void *right) {
     return order != 0 ? order : compare_strings(one->job, other->job);
 }
 
+static int compare_names(const void *left, const void *right) {
+    const struct hang_finding *a = *(struct hang_finding *const *)left;
+    const struct hang_finding *b = *(struct hang_finding *const *)right;
+    return COMPARE_KEYS(COMPARE(a->group->job, b->group->job),
+                        COMPARE(a->group->name, b->group->name),
+                        COMPARE(a->group->backend, b->group->backend), COMPARE(a->p2p, b->p2p),
+                        COMPARE((uint64_t)a->sequence, (uint64_t)b->sequence));
+}
+
+// Groups that were split off may share name and number; they need more to be told apart.
+static void mark_crowded(struct hang_judging *judging) {
+    uint32_t count = judging->found_count;
+    struct hang_finding **by_name =
+        arena_take(judging->arena, (count + (size_t)1) * sizeof *by_name);
+    for (uint32_t i = 0; i < count; i++)
+        by_name[i] = &judging->found[i];
+    sort_stable(by_name, count, sizeof *by_name, judging->arena, compare_names);
+    for (uint32_t i = 1; i < count; i++)
+        if (compare_names(&by_name[i - 1], &by_name[i]) == 0)
+            by_name[i - 1]->crowded = by_name[i]->crowded = true;
+}
+
 struct hang_findings hang_judge(const struct hang_store *store, const struct hang_config *config,
                                 uint64_t now_ns, struct arena *arena) {
     struct hang_judging judging = {.store = store,
@@ -382,15 +405,20 @@ struct hang_findings hang_judge(const struct hang_store *store, const struct han
                                    .dump_means_hang = config->dump_means_hang,
                                    .arena = arena};
     struct hang_lines lines = hang_lines_gather(&judging);
-    if (table_live(&store->opens) == 0 && lines.group_count == 0)
+    struct hang_lines ras = hang_ras_gather(&judging);
+    if (table_live(&store->opens) == 0 && lines.group_count == 0 && ras.group_count == 0)
         return (struct hang_findings){0};
-    gather_waits(&judging, &lines);
+    gather_waits(&judging, &lines, &ras);
     uint32_t at = 0;
     for (const struct hang_group *group; (group = keyed_rows_next(&store->groups, &at)) != NULL;)
         judge_group(&judging, group);
     for (uint32_t i = 0; i < lines.group_count; i++)
         hang_lines_judge(&judging, &lines.groups[i]);
+    for (uint32_t i = 0; i < ras.group_count; i++)
+        hang_lines_judge(&judging, &ras.groups[i]);
     sort_stable(judging.found, judging.found_count, sizeof *judging.found, arena, compare_findings);
+    mark_crowded(&judging);
+    hang_see_stacks(&judging, judging.found, judging.found_count);
     hang_relate(&judging, judging.found, judging.found_count);
     return (struct hang_findings){judging.found, judging.found_count};
 }

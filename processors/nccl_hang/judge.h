@@ -43,6 +43,7 @@ struct hang_seat {
     const struct hang_open *open;     // what it waits in; NULL: it does not
     bool is_absent;                   // never called what the others wait in
     bool is_silent;                   // `open` may have ended: its recorder does not tell
+    const struct hang_stack *stack;   // where it stood; NULL: not told
 };
 
 enum { HANG_RELATED_MAX = 8 };
@@ -57,7 +58,10 @@ struct hang_finding {
     const struct hang_group *group;
     const struct hang_set *set; // NULL: members are the ranks seen
     bool p2p;
-    bool from_lines; // the watchdogs' lines tell of it, and no dump
+    bool from_lines;                       // the watchdogs' lines tell of it, or RAS, and no dump
+    bool by_ras;                           // RAS does
+    bool crowded;                          // another finding has the same job, group and number
+    const struct hang_finding *first_told; // what RAS alone had told of it before; NULL: nothing
     enum hang_kind kind;
     int64_t sequence;
     struct hang_seat *seats; // ascending; the waiting ones, the absent ones and those named
@@ -166,6 +170,10 @@ struct hang_lines_group {
     const struct hang_line **rows; // of one time, ascending by rank
     struct hang_open **opens;      // of each; NULL: it does not wait
     uint32_t row_count;
+    int32_t *ranks; // its members, ascending; NULL: the lines do not say
+    uint32_t rank_count;
+    bool by_ras;
+    uint64_t confirmed_ns; // … which was sure of it then
 };
 
 struct hang_lines {
@@ -179,3 +187,11 @@ struct hang_lines hang_lines_gather(const struct hang_judging *judging);
 // Writes a wait for each operation under way, at most `open_count`; returns how many.
 uint32_t hang_lines_waits(const struct hang_lines *lines, struct hang_wait *waits);
 void hang_lines_judge(struct hang_judging *judging, const struct hang_lines_group *group);
+// The same of what RAS tells (ras.c); those that lines and dumps tell of are judged before.
+struct hang_lines hang_ras_gather(const struct hang_judging *judging);
+
+// stack.c. Gives the seats of a finding their stacks: those of its time, of the ranks that are
+// named first. It was last seen when the last of these was taken. O(stacks · log), once an
+// evaluation.
+void hang_see_stacks(const struct hang_judging *judging, struct hang_finding *findings,
+                     uint32_t count);

@@ -291,6 +291,10 @@ static uint32_t ranks_by_place(const struct hang_judging *judging,
 static void list_ranks(const struct hang_judging *judging, const struct hang_lines_group *group,
                        struct hang_partition *partition) {
     const struct hang_store *store = judging->store;
+    *partition = (struct hang_partition){
+        .group = &group->group, .ranks = group->ranks, .rank_count = group->rank_count};
+    if (group->ranks != NULL)
+        return;
     uint32_t known = keyed_rows_count(&store->ranks), count = 0;
     int32_t *ranks = arena_take(
         judging->arena, ((size_t)group->row_count + known + store->max_ranks) * sizeof *ranks);
@@ -298,9 +302,8 @@ static void list_ranks(const struct hang_judging *judging, const struct hang_lin
         ranks[count++] = group->rows[i]->key.rank;
     count += ranks_by_place(judging, group, ranks + count);
     count += hang_ranks_of_job(store, &group->group, ranks + count);
-    uint32_t kept = hang_sort_ranks(ranks, count, judging->arena);
-    *partition =
-        (struct hang_partition){.group = &group->group, .ranks = ranks, .rank_count = kept};
+    partition->rank_count = hang_sort_ranks(ranks, count, judging->arena);
+    partition->ranks = ranks;
 }
 
 // -- findings ------------------------------------------------------------------------------------
@@ -425,9 +428,61 @@ static bool is_told_by_dumps(const struct hang_judging *judging, const struct ha
     return false;
 }
 
-void hang_lines_judge(struct hang_judging *judging, const struct hang_lines_group *group) {
-    if (is_told_by_dumps(judging, &group->group))
+// -- what RAS told first --------------------------------------------------------------------------
+
+// Whether the other finding blames all whom this one blames.
+static bool blames_all(const struct hang_finding *other, const struct hang_finding *finding) {
+    uint32_t at = 0; // seats are ascending in both
+    for (uint32_t i = 0; i < finding->seat_count; i++) {
+        const struct hang_seat *seat = &finding->seats[i];
+        if (seat->part != HANG_CULPRIT && seat->part != HANG_SUSPECT)
+            continue;
+        while (at < other->seat_count && other->seats[at].rank < seat->rank)
+            at++;
+        if (at == other->seat_count || other->seats[at].rank != seat->rank ||
+            (other->seats[at].part != HANG_CULPRIT && other->seats[at].part != HANG_SUSPECT))
+            return false;
+    }
+    return true;
+}
+
+// When somebody could say so first.
+static uint64_t told_ns(const struct hang_judging *judging, const struct hang_finding *finding) {
+    uint64_t first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < finding->seat_count; i++) {
+        const struct hang_open *open = finding->seats[i].open;
+        if (open == NULL)
+            continue;
+        uint64_t own_ns = open->seen_ns == HANG_SEEN_ALWAYS
+                              ? open->created_ns + judging->stuck_after_ns
+                              : open->seen_ns;
+        first_ns = own_ns < first_ns ? own_ns : first_ns;
+    }
+    return first_ns;
+}
+
+// Lines and dumps say more than RAS. Where one of them tells of this hang it takes over the name
+// under which RAS told of it first. The last of `found` is RAS's, and goes then.
+static void yield_to_others(struct hang_judging *judging, uint64_t confirmed_ns) {
+    struct hang_finding *own = &judging->found[judging->found_count - 1];
+    for (uint32_t i = 0; i + 1 < judging->found_count; i++) {
+        struct hang_finding *other = &judging->found[i];
+        if (other->by_ras || other->group->job != own->group->job ||
+            (other->group->name != own->group->name && !blames_all(other, own)))
+            continue;
+        bool is_same = own->end_ns + judging->lines_apart_ns >= other->start_ns &&
+                       confirmed_ns <= told_ns(judging, other);
+        if (is_same && other->first_told == NULL) {
+            struct hang_finding *kept = arena_take(judging->arena, sizeof *kept);
+            *kept = *own;
+            other->first_told = kept;
+        }
+        judging->found_count--;
         return;
+    }
+}
+
+static void judge_lines(struct hang_judging *judging, const struct hang_lines_group *group) {
     struct hang_partition partition;
     list_ranks(judging, group, &partition);
     struct hang_seat *seats = arena_zero(judging->arena, partition.rank_count + 1, sizeof *seats);
@@ -435,6 +490,7 @@ void hang_lines_judge(struct hang_judging *judging, const struct hang_lines_grou
     uint32_t count = make_seats(judging, group, &partition, sequence, seats);
     struct hang_finding *finding = hang_add_finding(judging, &partition, HANG_ALL_STARTED);
     finding->from_lines = true;
+    finding->by_ras = group->by_ras;
     finding->sequence = sequence;
     finding->expected_count = partition.rank_count;
     finding->seats = seats;
@@ -457,4 +513,12 @@ void hang_lines_judge(struct hang_judging *judging, const struct hang_lines_grou
     else if (finding->suspect_count > 0)
         finding->kind = HANG_MISSING_DUMP;
     finding->straggler = finding->culprit_count == 1;
+}
+
+void hang_lines_judge(struct hang_judging *judging, const struct hang_lines_group *group) {
+    if (!group->by_ras && is_told_by_dumps(judging, &group->group))
+        return;
+    judge_lines(judging, group);
+    if (group->by_ras)
+        yield_to_others(judging, group->confirmed_ns);
 }

@@ -11,6 +11,8 @@
 #include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
 #include "processors/nccl_hang/lines.h"
+#include "processors/nccl_hang/ras.h"
+#include "processors/nccl_hang/stack.h"
 #include "processors/nccl_hang/verdict.h"
 
 struct nccl_hang {
@@ -20,7 +22,7 @@ struct nccl_hang {
     struct keyed_rows said;
 };
 
-enum { MAX_SAID = LEDGER_VERDICTS_MAX };
+enum { MAX_SAID = LEDGER_VERDICTS_MAX, MAX_STACKS = 4096 };
 
 #define HANG_OPTION(field, kind, ...) OPTION(struct hang_config, field, kind, __VA_ARGS__)
 
@@ -85,9 +87,20 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct nccl_hang, store.chunks, "nccl_hang.set_ranks", HANG_CHUNK_ROWS),
     STATE_ROWS(struct nccl_hang, store.lines, "nccl_hang.lines", HANG_LINE_ROWS),
     STATE_ROWS(struct nccl_hang, store.timeouts, "nccl_hang.timeouts", HANG_TIMEOUT_ROWS),
+    STATE_ROWS(struct nccl_hang, store.ras, "nccl_hang.ras", HANG_RAS_ROWS),
+    STATE_ROWS(struct nccl_hang, store.processes, "nccl_hang.processes", HANG_PROCESS_ROWS),
+    STATE_ROWS(struct nccl_hang, store.stacks, "nccl_hang.stacks", HANG_STACK_ROWS),
     STATE_ROWS(struct nccl_hang, said, "nccl_hang.said", SAID),
     STATE_PART(struct nccl_hang, base.ledger, "nccl_hang.verdicts", VERDICT_LEDGER),
 };
+
+// What is news although nothing else changed: better evidence, and where ranks stood.
+static uint64_t weight_of(const struct hang_finding *finding) {
+    uint64_t weight = finding->by_ras ? 1 : finding->from_lines ? 2 : 3;
+    for (uint32_t i = 0; i < finding->seat_count; i++)
+        weight += finding->seats[i].stack == NULL ? 0 : 4;
+    return weight;
+}
 
 static void report(struct nccl_hang *self, struct batch *batch, const struct hang_finding *finding,
                    struct verdict *verdict) {
@@ -96,7 +109,7 @@ static void report(struct nccl_hang *self, struct batch *batch, const struct han
         said = keyed_rows_add(&self->said, verdict->id);
     if (said != NULL)
         hang_said_fill(said, finding, verdict);
-    verdict_ledger_report(&self->base.ledger, batch, verdict, false, 0);
+    verdict_ledger_report(&self->base.ledger, batch, verdict, false, weight_of(finding));
 }
 
 static void report_all(struct nccl_hang *self, struct batch *batch,
@@ -144,6 +157,8 @@ static void take(void *instance, const struct event *event, struct arena *scratc
     struct nccl_hang *self = instance;
     hang_store_take(&self->store, event, scratch);
     hang_lines_take(&self->store, event, scratch);
+    hang_ras_take(&self->store, event, scratch);
+    hang_stack_take(&self->store, event, scratch);
 }
 
 static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
@@ -154,8 +169,11 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     struct hang_findings findings = hang_judge(&self->store, &self->config, now_ns, batch->arena);
     report_all(self, batch, &findings);
     resolve(self, batch);
-    detector_count_evicted(&self->base, self->store.evicted + self->store.line_bound.evicted +
-                                            self->store.timeout_bound.evicted);
+    const struct hang_store *store = &self->store;
+    detector_count_evicted(&self->base,
+                           store->evicted + store->line_bound.evicted +
+                               store->timeout_bound.evicted + store->ras_bound.evicted +
+                               store->process_bound.evicted + store->stack_bound.evicted);
 }
 
 static enum status hang_start(void *instance, const void *config,
@@ -167,15 +185,23 @@ static enum status hang_start(void *instance, const void *config,
     self->store.max_ranks = (uint32_t)self->config.max_ranks;
     self->store.max_entries = (uint32_t)self->config.max_entries;
     self->store.max_pending = (uint32_t)self->config.max_pending;
+    self->store.stuck_after_ns = duration_ns(self->config.stuck_after);
     self->store.line_bound.max = self->store.timeout_bound.max = (uint32_t)self->config.max_ranks;
+    self->store.ras_bound.max = self->store.process_bound.max = (uint32_t)self->config.max_ranks;
+    self->store.stack_bound.max = MAX_STACKS;
     return detector_begin(&self->base, "nccl_hang", context, take, judge);
 }
 
 static const struct verdict_pattern PATTERNS[] = {{.name = "nccl_hang"}};
 static const struct evidence_prefix EVIDENCE[] = {{"fr:", EVENT_FLIGHT},
-                                                  {"watchdog:", EVENT_APP_LINE}};
+                                                  {"watchdog:", EVENT_APP_LINE},
+                                                  {"ras:", EVENT_OBSERVATION},
+                                                  {"stack:", EVENT_OBSERVATION}};
 
-static const uint8_t OBSERVATIONS[] = {OBSERVATION_WATCHDOG_DUMP, OBSERVATION_NONE};
+static const uint8_t OBSERVATIONS[] = {
+    OBSERVATION_WATCHDOG_DUMP, OBSERVATION_RAS_RANK,       OBSERVATION_RAS_MISSING,
+    OBSERVATION_RAS_MISMATCH,  OBSERVATION_INSPECTOR_COLL, OBSERVATION_STACK,
+    OBSERVATION_NONE};
 
 const struct component_type processor_nccl_hang = {
     .name = "nccl_hang",

@@ -6,6 +6,8 @@
 #include "processors/cluster/compare.h"
 #include "processors/cluster/row_bound.h"
 #include "processors/nccl_hang/lines.h"
+#include "processors/nccl_hang/ras.h"
+#include "processors/nccl_hang/stack.h"
 
 struct group_key {
     string_id job, backend, name, desc;
@@ -245,6 +247,9 @@ void hang_store_expire(struct hang_store *store, uint64_t before_ns) {
             remove_group(store, group);
     rows_expire(&store->lines, offsetof(struct hang_line, heard_ns), before_ns);
     rows_expire(&store->timeouts, offsetof(struct hang_timeout, time_ns), before_ns);
+    rows_expire(&store->ras, offsetof(struct hang_ras, heard_ns), before_ns);
+    rows_expire(&store->processes, offsetof(struct hang_process, heard_ns), before_ns);
+    rows_expire(&store->stacks, offsetof(struct hang_stack, time_ns), before_ns);
     rows_expire(&store->sources, offsetof(struct hang_source, heard_ns), before_ns);
     rows_expire(&store->ranks, offsetof(struct hang_rank, heard_ns), before_ns);
 }

@@ -145,7 +145,10 @@ struct hang_store {
     struct keyed_rows groups, members, sources, ranks, sets;
     struct table opens, chunks;
     struct keyed_rows lines, timeouts; // lines.h
-    struct row_bound line_bound, timeout_bound;
+    struct keyed_rows ras, processes;  // ras.h
+    struct keyed_rows stacks;          // stack.h
+    struct row_bound line_bound, timeout_bound, ras_bound, process_bound, stack_bound;
+    uint64_t stuck_after_ns;
     uint32_t max_groups, max_ranks, max_entries, max_pending;
     uint64_t evicted; // since the start
 };

@@ -2,15 +2,19 @@
 // Builds the verdict about a hang.
 //
 // A headline and what to do (words.c); who waits, ranks ascending, and behind them the
-// last operation that each absent rank ended. The id hangs on job, group, member set and number
-// alone, so that it stays when more dumps come.
+// last operation that each absent rank ended. The id hangs on job, group and number alone, so that
+// it stays when lines come after RAS, dumps after lines, and more dumps; only groups that share
+// name and number are told apart by description and member set as well.
 #include "processors/nccl_hang/verdict.h"
 
+#include "processors/nccl_hang/stack.h"
 #include "processors/nccl_hang/words.h"
 
 #include <inttypes.h>
 
 static const char PATTERN[] = "nccl_hang";
+
+enum { WAITING_NAMED_MAX = 64 };
 
 static const struct {
     const char *name, *action;
@@ -35,22 +39,30 @@ struct telling {
     const char *group;
 };
 
-static const char *uid_of(bool from_lines, string_id group, bool p2p, int64_t sequence,
-                          int32_t rank, struct arena *arena) {
-    return arena_format(arena, "%s:%s:%s%" PRId64 ":%" PRId32, from_lines ? "watchdog" : "fr",
+// By what a finding is told.
+enum { BY_DUMPS, BY_LINES, BY_RAS };
+
+static uint8_t told_by(const struct hang_finding *finding) {
+    return finding->by_ras ? BY_RAS : finding->from_lines ? BY_LINES : BY_DUMPS;
+}
+
+static const char *uid_of(uint8_t by, string_id group, bool p2p, int64_t sequence, int32_t rank,
+                          struct arena *arena) {
+    static const char *const PREFIX[] = {"fr", "watchdog", "ras"};
+    return arena_format(arena, "%s:%s:%s%" PRId64 ":%" PRId32, PREFIX[by],
                         hang_text(group, 256, arena), p2p ? "p2p" : "", sequence, rank);
 }
 
 static const char *seat_uid(const struct telling *telling, const struct hang_seat *seat,
                             int64_t sequence) {
     const struct hang_finding *finding = telling->finding;
-    return uid_of(finding->from_lines, finding->group->name, finding->p2p, sequence, seat->rank,
+    return uid_of(told_by(finding), finding->group->name, finding->p2p, sequence, seat->rank,
                   telling->builder->arena);
 }
 
 // How far it came: " and has not completed it".
 static const char *end_text(const struct hang_finding *finding, const struct hang_seat *seat) {
-    if (seat->is_silent)
+    if (seat->is_silent || finding->by_ras)
         return "";
     if (seat->open->retired)
         return " and gave up on it";
@@ -84,12 +96,12 @@ static void add_context(const struct telling *telling, const struct hang_seat *s
     const struct hang_member *member = seat->member;
     uint64_t time_ns =
         member->last_completed_ns != 0 ? member->last_completed_ns : member->last_created_ns;
-    builder_evidence(telling->builder, EVIDENCE_CONTEXT, time_ns,
-                     seat_uid(telling, seat, member->last),
-                     "the last that rank %" PRId32 " %s in %s: %s %" PRId64 "%s", seat->rank,
-                     seat->is_silent ? "called" : "completed", telling->group,
-                     hang_operation_text(member->last_name, telling->builder->arena), member->last,
-                     seat->part == HANG_VICTIM ? "; it waits elsewhere" : "");
+    builder_evidence(
+        telling->builder, EVIDENCE_CONTEXT, time_ns, seat_uid(telling, seat, member->last),
+        "the last that rank %" PRId32 " %s in %s: %s %" PRId64 "%s", seat->rank,
+        seat->is_silent || telling->finding->by_ras ? "called" : "completed", telling->group,
+        hang_operation_text(member->last_name, telling->builder->arena), member->last,
+        seat->part == HANG_VICTIM ? "; it waits elsewhere" : "");
 }
 
 // What shows how long it was waited: the newest dump of those who wait. It is not a cause and not
@@ -108,6 +120,21 @@ static void add_last_seen(const struct telling *telling) {
                                   hang_text(finding->group->name, 256, arena), finding->end_ns,
                                   finding->seen_rank),
                      "rank %" PRId32 " still waited when it dumped", finding->seen_rank);
+}
+
+static void add_stacks(const struct telling *telling) {
+    const struct hang_finding *finding = telling->finding;
+    for (uint32_t i = 0; i < finding->seat_count; i++) {
+        const struct hang_seat *seat = &finding->seats[i];
+        if (seat->stack == NULL)
+            continue;
+        builder_evidence(telling->builder, EVIDENCE_CONTEXT, seat->stack->time_ns,
+                         arena_format(telling->builder->arena, "stack:%" PRId32 ":%" PRIu64,
+                                      seat->rank, seat->stack->time_ns),
+                         "rank %" PRId32 " stood in %s", seat->rank, seat->stack->frame);
+        if (seat->part == HANG_CULPRIT && finding->culprit_count == 1)
+            builder_attribute(telling->builder, "culprit.frame", slice_of(seat->stack->frame));
+    }
 }
 
 static bool has_context(const struct hang_finding *finding, const struct hang_seat *seat) {
@@ -166,6 +193,16 @@ static void add_entities(struct verdict_builder *builder, const struct hang_find
         for (uint32_t i = 0; part == HANG_CULPRIT && blames && i < nodes->count; i++)
             builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(nodes->names[i]).data);
     }
+    // Who waits, as far as that is of use: the first of them.
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; blames && i < finding->seat_count && waiting < WAITING_NAMED_MAX; i++) {
+        const struct hang_seat *seat = &finding->seats[i];
+        if (seat->part != HANG_BYSTANDER || seat->open == NULL)
+            continue;
+        builder_entity(builder, "rank", ROLE_VICTIM,
+                       arena_format(builder->arena, "%" PRId32, seat->rank));
+        waiting++;
+    }
     // All are in it and none comes out: what is broken is between these nodes.
     for (uint32_t i = 0; !blames && i < nodes->count; i++)
         builder_entity(builder, "node", ROLE_VICTIM, intern_slice(nodes->names[i]).data);
@@ -211,22 +248,25 @@ static int64_t confidence_of(const struct hang_finding *finding, const struct ha
 }
 
 static void finish(struct verdict_builder *builder, const struct hang_finding *finding) {
-    const struct hang_group *group = finding->group;
+    const struct hang_finding *told = finding->first_told == NULL ? finding : finding->first_told;
+    const struct hang_group *group = told->group;
     struct arena *arena = builder->arena;
-    const char *set =
-        finding->set == NULL ? "" : arena_format(arena, "%016" PRIx64, finding->set->hash);
+    const char *set = finding->set == NULL || !finding->crowded
+                          ? ""
+                          : arena_format(arena, "%016" PRIx64, finding->set->hash);
     // A chain has no number of its own: it goes by whom it leads to.
     const struct hang_seat *anchor = &finding->seats[0];
     for (uint32_t i = 0; i < finding->seat_count; i++)
         if (finding->seats[i].open == NULL)
             anchor = &finding->seats[i];
-    const char *number = finding->p2p ? arena_format(arena, "p2p:%" PRId64 ":%" PRId32,
-                                                     finding->sequence, anchor->rank)
-                                      : arena_format(arena, "%" PRId64, finding->sequence);
+    const char *number =
+        finding->p2p
+            ? arena_format(arena, "p2p:%" PRId64 ":%" PRId32, finding->sequence, anchor->rank)
+            : arena_format(arena, "%s%" PRId64, told->by_ras ? "ras:" : "", told->sequence);
     const struct slice key[] = {intern_slice(group->job),
                                 intern_slice(group->backend),
                                 intern_slice(group->name),
-                                intern_slice(group->desc),
+                                finding->crowded ? intern_slice(group->desc) : SLICE(""),
                                 slice_of(set),
                                 slice_of(number)};
     builder_finish(builder, key, sizeof key / sizeof key[0]);
@@ -262,6 +302,7 @@ void hang_verdict_build(const struct hang_store *store, const struct hang_findin
     hang_set_texts(builder, finding, &nodes, telling.group, operation);
     add_entities(builder, finding, &nodes);
     add_evidence(&telling);
+    add_stacks(&telling);
     add_attributes(builder, finding, operation);
     finish(builder, finding);
 }
@@ -292,7 +333,7 @@ void hang_said_fill(struct hang_said *said, const struct hang_finding *finding,
     assert(witness != NULL); // a hang without an open operation is none
     said->kind = (uint8_t)finding->kind;
     said->p2p = finding->p2p;
-    said->from_lines = finding->from_lines;
+    said->told_by = told_by(finding);
     said->partial = verdict->partial;
     said->standing = true;
     said->job = finding->group->job;
@@ -321,7 +362,7 @@ void hang_verdict_end(const struct hang_said *said, struct verdict_builder *buil
                   "Nothing to do: the operation went on, or its group is gone.", fields);
     builder_evidence(
         builder, EVIDENCE_EFFECT, said->start_ns,
-        uid_of(said->from_lines, said->group_name, said->p2p, said->sequence, said->witness, arena),
+        uid_of(said->told_by, said->group_name, said->p2p, said->sequence, said->witness, arena),
         "rank %" PRId32 " waited in %s %" PRId64 " of %s", said->witness, fields[0].value,
         said->sequence, fields[2].value);
     builder_attribute(builder, "nccl.collective.name", slice_of(fields[0].value));

@@ -17,7 +17,7 @@ struct hang_said {
     char id[VERDICT_ID_SIZE];
     uint8_t kind;
     bool p2p;
-    bool from_lines;
+    uint8_t told_by; // its evidence (verdict.c)
     bool partial;
     bool standing; // found again at this evaluation
     string_id job;

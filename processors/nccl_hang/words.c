@@ -258,6 +258,8 @@ static const char *others_text(const struct hang_finding *finding, struct arena 
 
 static const char *no_dump_text(const struct hang_finding *finding, struct arena *arena) {
     const char *suspects = ranks_text(finding, HANG_SUSPECT, arena);
+    if (finding->by_ras)
+        return arena_format(arena, "%s did not answer NCCL RAS", suspects);
     if (finding->from_lines)
         return arena_format(arena, "no line of the logs is from %s", suspects);
     return arena_format(arena, "no dump of %s %s", suspects,

@@ -24,6 +24,7 @@ FIXTURES = os.path.join(HERE, "..", "golden", "detectors")
 DAY_S = 86400
 STAMP = re.compile(r'("timestamp":")([0-9]{10})(?=")')  # of an error file
 NUMBER = re.compile(r"(?<![\d.])1[67]\d{17}(?!\d)")
+MICROSECONDS = re.compile(r"(?<![\d.])1[67]\d{14}(?!\d)")  # of the Inspector
 DATE = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
 ZONED = "thermal_throttle/one_gpu_hw_thermal"
 ALONE = "alone further ahead of all others"
@@ -36,6 +37,7 @@ def moved(line, seconds):
         return (when + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
     line = STAMP.sub(lambda match: match.group(1) + str(int(match.group(2)) + seconds), line)
     line = NUMBER.sub(lambda match: str(int(match.group()) + seconds * 10**9), line)
+    line = MICROSECONDS.sub(lambda match: str(int(match.group()) + seconds * 10**6), line)
     return DATE.sub(date, line)
 
 
