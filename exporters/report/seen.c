@@ -40,11 +40,32 @@ static bool is_failure(const struct event *event) {
     }
 }
 
+static bool is_looked_at(const struct seen *seen, uint32_t class) {
+    return (seen->looked_at[class / 64] >> class % 64 & 1) != 0;
+}
+
 static bool is_unread(const struct seen *seen, const struct event *event) {
     if (event->kind != EVENT_OBSERVATION && event->kind != EVENT_APP_LINE)
         return false;
-    uint32_t class = event_class(event);
-    return (seen->looked_at[class / 64] >> class % 64 & 1) == 0;
+    return !is_looked_at(seen, event_class(event));
+}
+
+// Whether it tells how far ranks are in their collectives: also without a Flight Recorder a hang is
+// found by it, where a processor lists it in `observations`. Dumps count always.
+static bool is_of_hang(const struct event *event) {
+    if (event->kind == EVENT_APP_LINE)
+        return event->line->kind == APP_TIMEOUT || event->line->has_progress;
+    if (event->kind != EVENT_OBSERVATION)
+        return false;
+    switch ((enum observation_kind)event->observation->kind) {
+    case OBSERVATION_WATCHDOG_DUMP:
+    case OBSERVATION_RAS_RANK:
+    case OBSERVATION_RAS_MISSING:
+    case OBSERVATION_RAS_MISMATCH:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void seen_note(struct seen *seen, const struct batch *batch) {
@@ -53,6 +74,8 @@ void seen_note(struct seen *seen, const struct batch *batch) {
         const struct event *event = &batch->events[i];
         seen->kinds |= KIND(event->kind);
         seen->unread |= is_unread(seen, event);
+        if (is_of_hang(event) && is_looked_at(seen, event_class(event)))
+            seen->evidence |= 1u << SEEN_HANG;
         seen->failed |= is_failure(event);
         if (event->kind == EVENT_KUBERNETES)
             seen->kubernetes |= KIND(event->kubernetes->kind);
@@ -71,7 +94,7 @@ void seen_note(struct seen *seen, const struct batch *batch) {
 // Absent where something of `with` came (0: always), but nothing of `any_of`; both are bits of the
 // same set.
 struct rule {
-    enum { OF_KINDS, OF_KUBERNETES, OF_GPU_FIELDS } of;
+    enum { OF_KINDS, OF_KUBERNETES, OF_GPU_FIELDS, OF_EVIDENCE } of;
     uint64_t with, any_of;
     struct absence absence;
 };
@@ -85,9 +108,9 @@ static const struct rule rules[SEEN_ABSENT_MAX] = {
      {"memory of ranks (no telemetry)",
       "No telemetry of ranks, so growth of memory is not seen: write it with stormlog's telemetry "
       "sink."}},
-    {OF_KINDS,
+    {OF_EVIDENCE,
      0,
-     KIND(EVENT_FLIGHT),
+     KIND(SEEN_HANG),
      {"hangs (no Flight Recorder dumps)",
       "No Flight Recorder dumps, so a hang is not seen: set TORCH_FR_BUFFER_SIZE=2000, "
       "TORCH_FR_DUMP_ON_TIMEOUT=1 and TORCH_FR_DUMP_TEMP_FILE to a path that is kept; in older "
@@ -141,7 +164,9 @@ static const struct rule rules[SEEN_ABSENT_MAX] = {
 };
 
 uint32_t seen_absent(const struct seen *seen, const struct absence *absent[SEEN_ABSENT_MAX]) {
-    const uint64_t sets[] = {seen->kinds, seen->kubernetes, seen->gpu_fields};
+    uint64_t dumps = (seen->kinds & KIND(EVENT_FLIGHT)) != 0 ? KIND(SEEN_HANG) : 0;
+    const uint64_t sets[] = {seen->kinds, seen->kubernetes, seen->gpu_fields,
+                             seen->evidence | dumps};
     uint32_t count = 0;
     for (size_t i = 0; i < SEEN_ABSENT_MAX; i++)
         if ((rules[i].with == 0 || (sets[rules[i].of] & rules[i].with) != 0) &&

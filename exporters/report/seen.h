@@ -9,10 +9,14 @@
 
 enum { SEEN_CLASS_WORDS = (EVENT_CLASS_COUNT + 63) / 64 };
 
+// What else tells of something than the kind of event that is asked for.
+enum seen_evidence { SEEN_HANG };
+
 struct seen {
     uint64_t looked_at[SEEN_CLASS_WORDS]; // bit event_class: a processor of this build takes such
     bool failed;                          // a log told of ranks that failed
     bool unread;                          // a log told of what no processor takes
+    uint32_t evidence;                    // 1 << enum seen_evidence: such came, and is looked at
     uint64_t gpu_fields;                  // 1 << enum gpu_field: any GPU had it
     uint32_t kinds;                       // 1 << enum event_kind
     uint32_t kubernetes;                  // 1 << enum kubernetes_kind
