@@ -197,19 +197,30 @@ uint32_t story_cause_of(const struct story *story, uint32_t step) {
 
 // -- evidence -------------------------------------------------------------------------------------
 
-static int compare_evidence(const void *left, const void *right) {
-    const struct evidence *a = *(const struct evidence *const *)left;
-    const struct evidence *b = *(const struct evidence *const *)right;
-    return COMPARE_KEYS(COMPARE(b->has_time, a->has_time),
-                        a->has_time && b->has_time ? COMPARE(a->time_ns, b->time_ns) : 0);
-}
-
-const struct evidence **story_evidence(const struct verdict *verdict, struct arena *arena) {
-    const struct evidence **sorted = arena_zero(arena, verdict->evidence_count, sizeof *sorted);
-    for (uint32_t i = 0; i < verdict->evidence_count; i++)
-        sorted[i] = &verdict->evidence[i];
-    sort_stable(sorted, verdict->evidence_count, sizeof *sorted, arena, compare_evidence);
-    return sorted;
+const bool *story_evidence_chosen(const struct verdict *verdict, uint32_t most,
+                                  struct arena *arena) {
+    assert(most >= 4);
+    const struct {
+        enum evidence_role role;
+        uint32_t most;
+    } turns[] = {{EVIDENCE_CAUSE, most / 2},
+                 {EVIDENCE_CONTEXT, most / 4},
+                 {EVIDENCE_EFFECT, most},
+                 {EVIDENCE_CAUSE, most},
+                 {EVIDENCE_CONTEXT, most}};
+    bool *chosen = arena_zero(arena, verdict->evidence_count + 1, sizeof *chosen);
+    uint32_t left = most;
+    for (size_t turn = 0; turn < sizeof turns / sizeof turns[0]; turn++) {
+        uint32_t room = left < turns[turn].most ? left : turns[turn].most;
+        for (uint32_t i = 0; i < verdict->evidence_count && room > 0; i++) {
+            if (chosen[i] || verdict->evidence[i].role != turns[turn].role)
+                continue;
+            chosen[i] = true;
+            room--;
+            left--;
+        }
+    }
+    return chosen;
 }
 
 // -- ranks ----------------------------------------------------------------------------------------

@@ -28,8 +28,10 @@ bool story_relates(const struct verdict *verdict, const struct verdict *other,
 // told before it. 0, the root, for what is only known to belong to it.
 uint32_t story_cause_of(const struct story *story, uint32_t step);
 
-// A verdict's evidence by time, what has none last; [evidence_count].
-const struct evidence **story_evidence(const struct verdict *verdict, struct arena *arena);
+// Which pieces of a verdict's evidence are told where no more than `most` (at least 4) have room;
+// [evidence_count]. Of each role some, causes before others, and the first of each.
+const bool *story_evidence_chosen(const struct verdict *verdict, uint32_t most,
+                                  struct arena *arena);
 
 // The ranks that the incident took along: all that are named in it, but for those that its root
 // blames or suspects. Ascending. `more` is set when verdicts left out whom they are about.

@@ -87,6 +87,19 @@ void verdict_sort_entities(struct verdict *verdict) {
               verdict_entity_compare);
 }
 
+static int compare_evidence(const void *left, const void *right) {
+    const struct evidence *a = left, *b = right;
+    return COMPARE_KEYS(COMPARE(b->has_time, a->has_time),
+                        a->has_time && b->has_time ? COMPARE(a->time_ns, b->time_ns) : 0,
+                        COMPARE(a->role, b->role), slice_compare(a->uid, b->uid));
+}
+
+void verdict_sort_evidence(struct verdict *verdict, struct arena *arena) {
+    assert(verdict->evidence_count == 0 || verdict->evidence != NULL);
+    sort_stable(verdict->evidence, verdict->evidence_count, sizeof *verdict->evidence, arena,
+                compare_evidence);
+}
+
 const char *severity_name(enum severity severity) {
     assert((size_t)severity < sizeof severity_names / sizeof severity_names[0]);
     return severity_names[severity];

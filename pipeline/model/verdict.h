@@ -3,6 +3,7 @@
 // (docs/verdict.schema.json).
 #pragma once
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/hash/digest.h"
 #include "base/intern.h"
@@ -74,7 +75,7 @@ struct verdict {
     struct entity *entities; // in the order of verdict_entity_compare
     uint32_t entity_count;
     uint32_t entities_dropped;
-    struct evidence *evidence;
+    struct evidence *evidence; // in the order in which it is told, everywhere
     uint32_t evidence_count;
     uint32_t evidence_dropped;
     struct attribute *attributes;
@@ -102,6 +103,9 @@ void verdict_set_times(struct verdict *verdict);
 // kind, then by name, of which those of ranks are compared as numbers. For qsort.
 int verdict_entity_compare(const void *left, const void *right);
 void verdict_sort_entities(struct verdict *verdict);
+// The usual order of evidence: by time, what has none last; of the same moment causes, effects,
+// context; then by uid. Scratch from the arena.
+void verdict_sort_evidence(struct verdict *verdict, struct arena *arena);
 const char *severity_name(enum severity severity);
 const char *verdict_state_name(enum verdict_state state); // "open"
 // One line of JSON with its newline, fields in the schema's order.

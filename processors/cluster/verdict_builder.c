@@ -169,13 +169,6 @@ void builder_texts(struct verdict_builder *builder, const char *headline, const 
 
 // -- the end --------------------------------------------------------------------------------------
 
-static int compare_evidence(const void *left, const void *right) {
-    const struct evidence *a = left, *b = right;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return slice_compare(a->uid, b->uid);
-}
-
 static int compare_attributes(const void *left, const void *right) {
     return strcmp(((const struct attribute *)left)->key, ((const struct attribute *)right)->key);
 }
@@ -184,8 +177,7 @@ void builder_finish(struct verdict_builder *builder, const struct slice *key, si
     struct verdict *verdict = &builder->verdict;
     assert(verdict->headline.size > 0 && verdict->remediation.size > 0);
     if (!builder->evidence_in_order)
-        sort_stable(verdict->evidence, verdict->evidence_count, sizeof *verdict->evidence,
-                    builder->arena, compare_evidence);
+        verdict_sort_evidence(verdict, builder->arena);
     sort_stable(verdict->attributes, verdict->attribute_count, sizeof *verdict->attributes,
                 builder->arena, compare_attributes);
     verdict_sort_entities(verdict);

@@ -20,7 +20,7 @@ struct verdict_builder {
     struct arena *arena;
     struct verdict verdict;
     uint32_t entity_max, evidence_max; // 64 and 32 unless the owner sets others
-    bool evidence_in_order; // stays as it was added, each item told once; else by time and uid
+    bool evidence_in_order;            // stays as it was added, each item told once; else as usual
 };
 
 void builder_begin(struct verdict_builder *builder, struct arena *arena, const char *pattern,
@@ -50,6 +50,7 @@ const char *text_fill(struct arena *arena, const char *template, const struct te
 // Templates of the headline and of what to do.
 void builder_texts(struct verdict_builder *builder, const char *headline, const char *remediation,
                    const struct text_field *fields);
-// Sorts the parts: entities by verdict_entity_compare, attributes by key. Times are those of the
+// Sorts the parts: entities by verdict_entity_compare, evidence by verdict_sort_evidence,
+// attributes by key. Times are those of the
 // evidence: the earliest that is no context, and the latest. The id is made from pattern and key.
 void builder_finish(struct verdict_builder *builder, const struct slice *key, size_t key_count);

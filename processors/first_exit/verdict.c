@@ -543,7 +543,6 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     const struct exit_round *round = &list->rounds[decision->round];
     builder_begin(builder, builder->arena, PATTERN, KINDS[decision->kind]);
     builder->entity_max = ENTITIES_MAX;
-    builder->evidence_in_order = true;
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
                  ADVICE[decision->kind].action);
     builder->verdict.partial =

@@ -296,6 +296,7 @@ void memory_verdict_build(const struct memory_finding *finding, struct arena *ar
     // What fell back is over: what the rank uses since is no part of it.
     if (cause->kind != CAUSE_SWING)
         add_last_evidence(&writing);
+    verdict_sort_evidence(out, arena);
     verdict_set_times(out);
     add_attributes(&writing);
 }

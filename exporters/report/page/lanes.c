@@ -378,11 +378,12 @@ static void mark_add(struct lanes *lanes, uint32_t lane, const struct evidence *
 static void marks_find(struct lanes *lanes) {
     for (uint32_t i = 0; i < lanes->step_count; i++) {
         const struct verdict *step = lanes->story->steps[i];
-        const struct evidence **sorted = story_evidence(step, lanes->view->html.arena);
-        for (uint32_t j = 0; j < step->evidence_count; j++)
-            if (sorted[j]->has_time && sorted[j]->time_ns >= lanes->columns[0] &&
-                sorted[j]->time_ns <= lanes->columns[lanes->column_count - 1])
-                mark_add(lanes, lane_of_evidence(lanes, step, sorted[j]), sorted[j]);
+        for (uint32_t j = 0; j < step->evidence_count; j++) {
+            const struct evidence *evidence = &step->evidence[j];
+            if (evidence->has_time && evidence->time_ns >= lanes->columns[0] &&
+                evidence->time_ns <= lanes->columns[lanes->column_count - 1])
+                mark_add(lanes, lane_of_evidence(lanes, step, evidence), evidence);
+        }
     }
 }
 

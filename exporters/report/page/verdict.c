@@ -95,12 +95,11 @@ void card_evidence(struct page_view *view, const struct verdict *verdict) {
     struct html *html = &view->html;
     if (verdict->evidence_count == 0)
         return;
-    const struct evidence **sorted = story_evidence(verdict, html->arena);
     html_format(html,
                 "<details class=\"trail\"><summary>Evidence: %u observation%s</summary><ol>\n",
                 verdict->evidence_count, verdict->evidence_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
-        const struct evidence *evidence = sorted[i];
+        const struct evidence *evidence = &verdict->evidence[i];
         html_format(html, "<li><span class=\"tag\">%s</span> ", evidence_names[evidence->role]);
         if (evidence->has_time)
             html_time(html, evidence->time_ns);

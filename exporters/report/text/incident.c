@@ -49,13 +49,17 @@ static void who_append(struct text_page *page, const struct verdict *verdict) {
 }
 
 static void evidence_append(struct text_page *page, const struct verdict *verdict) {
-    const struct evidence **sorted = story_evidence(verdict, page->arena);
-    for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_SHOWN; i++) {
-        const struct evidence *evidence = sorted[i];
+    const bool *chosen = story_evidence_chosen(verdict, EVIDENCE_SHOWN, page->arena);
+    bool first = true;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
+        const struct evidence *evidence = &verdict->evidence[i];
+        if (!chosen[i])
+            continue;
         const char *text = page_shown(page, evidence->description, 0);
         if (evidence->has_time)
             text = arena_format(page->arena, "%s: %s", page_time(page, evidence->time_ns), text);
-        page_field(page, i == 0 ? "evidence" : "", "%s", text);
+        page_field(page, first ? "evidence" : "", "%s", text);
+        first = false;
     }
     uint32_t more = verdict->evidence_dropped;
     if (verdict->evidence_count > EVIDENCE_SHOWN)

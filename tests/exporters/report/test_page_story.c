@@ -11,10 +11,10 @@ static void chain_make(void) {
     static struct entity of_hang[] = {{"rank", SLICE("3"), ROLE_CULPRIT}};
     static struct entity of_pod[] = {{"node", SLICE("node-b"), ROLE_CULPRIT},
                                      {"pod", SLICE("train/worker-1"), ROLE_VICTIM}};
-    static struct evidence of_ranks[] = {{SLICE("fr:1"), SLICE("rank 0 started all_reduce 7"),
-                                          START + 500 * MS, true, EVIDENCE_EFFECT},
-                                         {SLICE("fr:2"), SLICE("rank 1 started all_reduce 7"),
-                                          START + 400 * MS, true, EVIDENCE_EFFECT}};
+    static struct evidence of_ranks[] = {{SLICE("fr:1"), SLICE("rank 1 started all_reduce 7"),
+                                          START + 400 * MS, true, EVIDENCE_EFFECT},
+                                         {SLICE("fr:2"), SLICE("rank 0 started all_reduce 7"),
+                                          START + 500 * MS, true, EVIDENCE_EFFECT}};
     static struct evidence of_aer[] = {
         {SLICE("kmsg:1"), SLICE("fatal error: DLP"), START, true, EVIDENCE_CAUSE}};
     static struct related relations[3][2];
@@ -84,7 +84,7 @@ START_TEST(an_incident_is_told_in_one_direction) {
     LACKS(page, "Also found");
     LACKS(page, "<section class=\"list\"");
     ck_assert_uint_eq(count_of(page, "<article "), 2);
-    // Evidence by time.
+    // Evidence in the verdict's order.
     ck_assert(strstr(page, "rank 1 started all_reduce 7 <code>") <
               strstr(page, "rank 0 started all_reduce 7 <code>"));
 }

@@ -115,17 +115,32 @@ START_TEST(what_is_over_and_what_is_a_note_come_last) {
 }
 END_TEST
 
-START_TEST(evidence_is_told_by_time) {
-    struct evidence evidence[] = {{.time_ns = 5},
-                                  {.time_ns = 9, .has_time = true},
-                                  {.time_ns = 7, .has_time = true},
-                                  {.time_ns = 9, .has_time = true}};
+// Of a hang of many ranks, those who wait stand first; what is known of the absent one is told all
+// the same.
+START_TEST(evidence_of_each_role_is_told) {
+    struct evidence evidence[16];
+    for (int i = 0; i < 16; i++)
+        evidence[i] = (struct evidence){.role = EVIDENCE_EFFECT};
+    evidence[9].role = EVIDENCE_CAUSE;
+    evidence[13].role = evidence[14].role = evidence[15].role = EVIDENCE_CONTEXT;
     verdicts[0].evidence = evidence;
-    verdicts[0].evidence_count = 4;
-    const struct evidence **sorted = story_evidence(&verdicts[0], &arena);
-    static const int wanted[] = {2, 1, 3, 0};
-    for (int i = 0; i < 4; i++)
-        ck_assert_ptr_eq(sorted[i], &evidence[wanted[i]]);
+    verdicts[0].evidence_count = 16;
+    const bool *chosen = story_evidence_chosen(&verdicts[0], 8, &arena);
+    static const char wanted[] = "1111100001000110";
+    for (int i = 0; i < 16; i++)
+        ck_assert_msg(chosen[i] == (wanted[i] == '1'), "piece %d", i);
+}
+END_TEST
+
+START_TEST(all_evidence_is_told_where_there_is_room) {
+    struct evidence evidence[8];
+    for (int i = 0; i < 8; i++)
+        evidence[i] = (struct evidence){.role = i < 7 ? EVIDENCE_CONTEXT : EVIDENCE_CAUSE};
+    verdicts[0].evidence = evidence;
+    verdicts[0].evidence_count = 8;
+    const bool *chosen = story_evidence_chosen(&verdicts[0], 8, &arena);
+    for (int i = 0; i < 8; i++)
+        ck_assert(chosen[i]);
 }
 END_TEST
 
@@ -193,7 +208,8 @@ int main(void) {
     tcase_add_test(cases, of_one_moment_causes_come_first);
     tcase_add_test(cases, nobody_is_left_out);
     tcase_add_test(cases, what_is_over_and_what_is_a_note_come_last);
-    tcase_add_test(cases, evidence_is_told_by_time);
+    tcase_add_test(cases, evidence_of_each_role_is_told);
+    tcase_add_test(cases, all_evidence_is_told_where_there_is_room);
     tcase_add_test(cases, ranks_are_counted_once_and_without_the_culprit);
     tcase_add_test(cases, the_launcher_is_heard_where_it_names_another);
     suite_add_tcase(suite, cases);

@@ -67,6 +67,19 @@ START_TEST(evidence_by_time_attributes_by_key) {
 }
 END_TEST
 
+START_TEST(evidence_of_one_moment_begins_with_causes) {
+    builder_evidence(&builder, EVIDENCE_CAUSE, 0, "no time", "e");
+    builder_evidence(&builder, EVIDENCE_CONTEXT, 20, "a", "e");
+    builder_evidence(&builder, EVIDENCE_EFFECT, 20, "b", "e");
+    builder_evidence(&builder, EVIDENCE_CAUSE, 20, "c", "e");
+    builder_evidence(&builder, EVIDENCE_EFFECT, 10, "d", "e");
+    finish();
+    static const char wanted[] = "dcban";
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(builder.verdict.evidence[i].uid.data[0], wanted[i]);
+}
+END_TEST
+
 START_TEST(evidence_may_stay_in_order) {
     builder.evidence_in_order = true;
     builder_evidence(&builder, EVIDENCE_EFFECT, 30, "b", "later");
@@ -113,6 +126,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, ranks_are_numbers);
     tcase_add_test(cases, evidence_by_time_attributes_by_key);
+    tcase_add_test(cases, evidence_of_one_moment_begins_with_causes);
     tcase_add_test(cases, evidence_may_stay_in_order);
     tcase_add_test(cases, what_is_beyond_the_bounds_is_counted);
     tcase_add_test(cases, templates_are_filled);
