@@ -2,23 +2,13 @@
 // A table of the kinds of evidence: what goes unchecked without each, and how to switch it on.
 #include "exporters/report/seen.h"
 
-#include "pipeline/component/component.h"
 #include "pipeline/model/node_event.h"
+#include "pipeline/model/observation.h"
 
 #include <assert.h>
 
 #define KIND(kind)   (1u << (kind))
 #define FIELD(field) (UINT64_C(1) << (field))
-
-void seen_begin(struct seen *seen, const struct component_set *components) {
-    *seen = (struct seen){0};
-    for (size_t i = 0; components != NULL && i < components->count; i++)
-        for (uint32_t class = 0; class < EVENT_CLASS_COUNT; class ++)
-            if (components->types[i]->kind == COMPONENT_PROCESSOR &&
-                event_class_name(class) != NULL &&
-                component_takes(components->types[i], NULL, class))
-                seen->looked_at[class / 64] |= UINT64_C(1) << class % 64;
-}
 
 // Those that may be told although no detector names a cause.
 static bool is_failure(const struct event *event) {
@@ -40,16 +30,6 @@ static bool is_failure(const struct event *event) {
     }
 }
 
-static bool is_looked_at(const struct seen *seen, uint32_t class) {
-    return (seen->looked_at[class / 64] >> class % 64 & 1) != 0;
-}
-
-static bool is_unread(const struct seen *seen, const struct event *event) {
-    if (event->kind != EVENT_OBSERVATION && event->kind != EVENT_APP_LINE)
-        return false;
-    return !is_looked_at(seen, event_class(event));
-}
-
 // Whether it tells how far ranks are in their collectives: also without a Flight Recorder a hang is
 // found by it, where a processor lists it in `observations`. Dumps count always.
 static bool is_of_hang(const struct event *event) {
@@ -68,13 +48,22 @@ static bool is_of_hang(const struct event *event) {
     }
 }
 
+static bool is_taken(const struct batch *batch, const struct event *event) {
+    return batch->taken != NULL && batch->taken[event_class(event)];
+}
+
+bool seen_is_unread(const struct batch *batch, const struct event *event) {
+    enum { OF_LOGS = KIND(EVENT_OBSERVATION) | KIND(EVENT_APP_LINE) | KIND(EVENT_KERNEL) };
+    return batch->taken != NULL && (KIND(event->kind) & OF_LOGS) != 0 && !is_taken(batch, event);
+}
+
 void seen_note(struct seen *seen, const struct batch *batch) {
     assert(batch->event_count == 0 || batch->events != NULL);
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
         seen->kinds |= KIND(event->kind);
-        seen->unread |= is_unread(seen, event);
-        if (is_of_hang(event) && is_looked_at(seen, event_class(event)))
+        seen->unread |= seen_is_unread(batch, event);
+        if (is_of_hang(event) && is_taken(batch, event))
             seen->evidence |= 1u << SEEN_HANG;
         seen->failed |= is_failure(event);
         if (event->kind == EVENT_KUBERNETES)

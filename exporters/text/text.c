@@ -110,7 +110,6 @@ static enum status text_start(void *instance, const void *config,
         .site = context->site,
     };
     self->verdict = given->verdict;
-    seen_begin(&self->seen, context->components);
     if (context->components != NULL)
         self->places.components = *context->components;
     enum status status = output_open(&self->output, &options, error);

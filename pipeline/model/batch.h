@@ -73,6 +73,9 @@ struct batch {
     uint32_t missing_count;
     bool ordered; // arrival order is defined (files in path order); false in a live pipeline
 
+    // By event_class: whether a processor of this pipeline takes such events. NULL: not known.
+    const bool *taken;
+
     // Which names of nodes mean one node (pipeline/component/node_names.h); events hold keys of it.
     // NULL: names are what they are.
     const struct node_names *names;

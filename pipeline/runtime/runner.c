@@ -8,8 +8,10 @@
 
 #include "base/memory.h"
 #include "base/table/table.h"
+#include "pipeline/component/component.h"
 #include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
+#include "pipeline/model/observation.h"
 #include "pipeline/runtime/now/now.h"
 
 #include <assert.h>
@@ -50,6 +52,7 @@ void runner_release(struct runner *runner) {
         memory_give(runner->titles[i].headline);
     memory_give(runner->titles);
     memory_give(runner->stages);
+    memory_give(runner->taken);
     memory_give(runner->senders);
     memory_give(runner->due);
     row_index_release(&runner->source_index);
@@ -62,6 +65,16 @@ void runner_release(struct runner *runner) {
     table_release(&runner->due_saved);
     lock_destroy(&runner->lock);
     runner->magic = 0;
+}
+
+void runner_stages_ready(struct runner *runner) {
+    assert(runner->magic == RUNNER_MAGIC);
+    assert(runner->taken == NULL);
+    runner->taken = memory_zero(EVENT_CLASS_COUNT, sizeof *runner->taken);
+    for (uint32_t class = 0; class < EVENT_CLASS_COUNT; class ++)
+        for (uint32_t i = 0; i < runner->stage_count && !runner->taken[class]; i++)
+            runner->taken[class] = event_class_name(class) != NULL &&
+                                   component_takes(runner->stages[i].type, NULL, class);
 }
 
 // -- what it remembers --------------------------------------------------------------------------
@@ -218,6 +231,7 @@ static void pass(struct runner *runner, struct batch *batch) {
     batch->ordered = runner->once;
     batch->newest_ns = runner->state.now_ns;
     batch->names = &runner->names;
+    batch->taken = runner->taken;
     if (runner->once) // folders are compared with all that was named (feed_knows_node)
         node_names_learn_hosts(&runner->names, batch);
     node_names_apply(&runner->names, batch);

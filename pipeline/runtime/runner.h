@@ -62,6 +62,7 @@ struct runner {
     struct lock lock;
     struct runner_stage *stages;
     uint32_t stage_count;
+    bool *taken; // by event_class: a stage takes such events
     struct sender **senders;
     uint32_t sender_count;
     struct arena arena;
@@ -96,6 +97,8 @@ struct runner {
 void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32_t batch_size,
                  bool once);
 void runner_release(struct runner *runner);
+// Once its stages are there.
+void runner_stages_ready(struct runner *runner);
 // Its own tables, for a checkpoint; runner_prepare_state before each save.
 void runner_state_list(struct runner *runner, struct state_list *list);
 void runner_prepare_state(struct runner *runner);

@@ -184,6 +184,7 @@ static enum status start_pipeline(struct service *service, const struct plan_pip
     enum status status = start_stages(service, pipeline, planned, error);
     if (status != STATUS_OK)
         return status;
+    runner_stages_ready(runner);
     runner->senders = memory_zero(planned->exporter_count, sizeof(struct sender *));
     for (uint32_t i = 0; i < planned->exporter_count; i++)
         runner->senders[runner->sender_count++] =

@@ -256,6 +256,15 @@ class Suite:
         self.expect(0, "analyze", FIELD + "/38-panic-oops/input.log",
                     out=[r"^Nothing was found in .*, but logs report failures"],
                     err=[r"no processor of the pipeline looks at them: .*kernel_panic 1"])
+        # Nor is what only this pipeline has no stage for.
+        fault = FIELD + "/43-off-the-bus-syslog/input.log"
+        self.expect(0, "analyze", fault, out=[r"GPU .*1d:00"])
+        config = write(self.path("memory.yaml"), json.dumps({
+            "receivers": {"file": {"include": ["unused"]}}, "exporters": {"text": {}},
+            "service": {"pipelines": {"p": {
+                "receivers": ["file"], "preset": "memory", "exporters": ["text"]}}}}))
+        self.expect(0, "analyze", "--config", config, fault,
+                    out=[r"^Nothing was found in .*, but logs report failures"])
         self.expect(0, "analyze", "-v", HEALTHY, out=[r"No rank is to blame", r"Missing evidence"])
         self.expect(64, "analyze", "-v", "-o", "summary", HEALTHY, quiet="out", err=["--verbose"])
         done = self.expect(0, "analyze", KILLED, out=[r"\brank 1\b", "backward", "MiB|GiB"],

@@ -311,6 +311,14 @@ static void body_append(struct page_view *view) {
     page_other_spans_append(view);
 }
 
+// Where nothing was found, as the text says it.
+static void unread_append(struct page_view *view) {
+    if (view->input->verdict_count == 0 && page_notes_unread(view->input->notes) > 0)
+        html_raw(&view->html,
+                 "<p class=\"quiet\">Logs report failures that no detector looks at: "
+                 "<code>culprit analyze --stats FILE</code> counts them.</p>\n");
+}
+
 void page_encode(const struct page_input *input, struct buffer *out) {
     assert(input->batch != NULL && input->batch->arena != NULL);
     assert(input->verdict_count == 0 || input->verdicts != NULL);
@@ -339,6 +347,7 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     buffer_release(&body);
     list_append(&view, "missing", "Missing input", input->batch->missing_inputs,
                 input->batch->missing_count, ": does not exist or cannot be read");
+    unread_append(&view);
     foot_append(&view);
     html_release(&view.html);
 }

@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "base/text/display.h"
 #include "config/option.h"
+#include "exporters/report/seen.h"
 #include "pipeline/model/telemetry_event.h"
 
 #include <assert.h>
@@ -35,6 +36,7 @@ struct page_notes {
     uint32_t least;          // with all rows taken: the one that goes first
     struct table devices;    // struct device
     struct hash_index index; // of `devices`
+    uint64_t unread;         // events of logs that no processor of their pipeline takes
     struct buffer scratch;
 };
 
@@ -50,6 +52,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct page_notes, alerts, "page.alerts", alert_rows),
     STATE_ROWS(struct page_notes, devices, "page.devices", device_rows),
     STATE_STRUCT(struct page_notes, alert_total, "page.alert_total"),
+    STATE_STRUCT(struct page_notes, unread, "page.unread"),
 };
 
 static const char *const type_names[PAGE_ALERT_KINDS] = {"critical", "error", "warning", "peak"};
@@ -195,6 +198,10 @@ const struct page_alert *page_notes_alerts(const struct page_notes *notes, struc
     return sorted;
 }
 
+uint64_t page_notes_unread(const struct page_notes *notes) {
+    return notes == NULL ? 0 : notes->unread;
+}
+
 // -- kept across a crash --------------------------------------------------------------------------
 
 void page_notes_state(struct page_notes *notes, struct state_list *list) {
@@ -255,6 +262,8 @@ void page_notes_add(struct page_notes *notes, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->event_count; i++)
         if (batch->events[i].kind == EVENT_TELEMETRY && batch_selects(batch, i))
             event_note(notes, &batch->events[i]);
+        else if (seen_is_unread(batch, &batch->events[i]))
+            notes->unread++;
     if (batch->forgotten != NULL)
         devices_forget(notes, batch->forgotten);
 }

@@ -22,6 +22,8 @@ struct page_alert {
 const char *page_alert_name(enum page_alert_kind kind);
 uint32_t page_notes_alert_count(const struct page_notes *notes); // of those kept; NULL: 0
 uint64_t page_notes_alert_total(const struct page_notes *notes); // of all that came
+// Events of logs that no processor of their pipeline takes; NULL: 0.
+uint64_t page_notes_unread(const struct page_notes *notes);
 // All that are kept, by time.
 const struct page_alert *page_notes_alerts(const struct page_notes *notes, struct arena *arena);
 // The size of a rank's device; 0 when it is not known.

@@ -3,6 +3,7 @@
 #include "cli/component_list.h"
 #include "exporters/html/verdicts.h"
 #include "exporters/report/page/parts.h"
+#include "pipeline/model/observation.h"
 #include "tests/exporters/report/page_fixture.h"
 #include "tests/exporters/scratch.h"
 
@@ -336,6 +337,29 @@ static bool export_batch(struct batch *stream) {
     return true;
 }
 
+// What no stage of the pipeline takes is no news of health; kinds are told by the pipeline.
+START_TEST(says_what_no_detector_looks_at) {
+    const struct observation panic = {.kind = OBSERVATION_KERNEL_PANIC, .text = SLICE("Oops")};
+    const struct event event = {
+        .time_ns = START, .rank = RANK_NONE, .kind = EVENT_OBSERVATION, .observation = &panic};
+    bool taken[EVENT_CLASS_COUNT] = {false};
+    static const char words[] = "Logs report failures that no detector looks at";
+    ranks_make(2, 20, -1, -1, SLICE("node-b"));
+    for (int looked_at = 1; looked_at >= 0; looked_at--) {
+        taken[event_class(&event)] = looked_at == 1;
+        exporter_start("unread.html");
+        struct batch stream = {.events = &event, .event_count = 1, .taken = taken};
+        ck_assert(!export_batch(&stream));
+        stream = sample_batch(&sample);
+        stream.evaluate = stream.last = true;
+        ck_assert(export_batch(&stream));
+        buffer_append_char(&piece, '\0');
+        ck_assert((strstr(piece.data, words) == NULL) == (looked_at == 1));
+        exporter_stop();
+    }
+}
+END_TEST
+
 static struct batch live_batch(struct verdict *verdicts, uint32_t count) {
     struct batch stream = sample_batch(&sample);
     stream.last = false;
@@ -502,6 +526,7 @@ int main(void) {
     tcase_add_test(cases, only_what_is_selected_and_an_alert_is_noted);
     tcase_add_test(cases, devices_are_known_until_their_job_is_forgotten);
     tcase_add_test(cases, nothing_is_allocated_for_what_is_known);
+    tcase_add_test(cases, says_what_no_detector_looks_at);
     tcase_add_test(cases, verdicts_are_kept_whole);
     tcase_add_test(cases, with_too_many_the_oldest_that_is_over_goes);
     tcase_add_test(cases, live_it_is_written_when_a_verdict_changes);
