@@ -44,6 +44,13 @@ static uint16_t put_text(char *to, size_t room, struct slice text) {
     return (uint16_t)cut.size;
 }
 
+static int compare_words(const struct xid_entry *a, const struct xid_entry *b) {
+    return COMPARE_KEYS(slice_compare(xid_entry_detail(a), xid_entry_detail(b)),
+                        slice_compare((struct slice){a->process, a->process_size},
+                                      (struct slice){b->process, b->process_size}),
+                        COMPARE(a->pid, b->pid));
+}
+
 void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)(uint32_t code),
                   struct arena *scratch) {
     assert(event->kind == EVENT_KERNEL && log->bound.max > 0);
@@ -60,14 +67,17 @@ void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)
                           .source = lost ? XID_FROM_LOST : XID_FROM_LINE};
     bool is_new = keyed_rows_find(&log->rows, &key) == NULL;
     struct xid_entry *entry = entry_of(log, &key, scratch);
-    char detail[XID_DETAIL_MAX];
-    uint16_t detail_size = put_text(detail, sizeof detail, line->detail);
-    if (!is_new && slice_compare((struct slice){detail, detail_size}, xid_entry_detail(entry)) >= 0)
+    // Of two with one key the lesser is kept, whichever came first.
+    struct xid_entry said = {.pid = line->pid};
+    said.process_size = put_text(said.process, sizeof said.process, line->process);
+    said.detail_size = put_text(said.detail, sizeof said.detail, line->detail);
+    if (!is_new && compare_words(&said, entry) >= 0)
         return;
-    entry->pid = line->pid;
-    entry->process_size = put_text(entry->process, sizeof entry->process, line->process);
-    entry->detail_size = detail_size;
-    memcpy(entry->detail, detail, detail_size);
+    entry->pid = said.pid;
+    entry->process_size = said.process_size;
+    memcpy(entry->process, said.process, said.process_size);
+    entry->detail_size = said.detail_size;
+    memcpy(entry->detail, said.detail, said.detail_size);
     entry->fatal = xid_is_fatal(line->detail);
     entry->recovery = code == 154 ? (uint8_t)recovery_read(line->detail) : RECOVERY_UNKNOWN;
 }

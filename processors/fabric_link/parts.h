@@ -132,8 +132,10 @@ struct link_item {
     uint64_t address; // also where only a name was said
     string_id device; // STRING_NONE where the address is known
     uint64_t time_ns;
-    const char *uid;
+    const char *uid; // or NULL: nobody asked for it yet
 };
+
+const char *link_item_uid(const struct link_item *item, struct arena *arena);
 
 // One fault of one card, or of NVLink on one node.
 struct fabric_fault {

@@ -106,11 +106,19 @@ static enum evidence_role role_of(const struct fabric_fault *fault, const struct
 
 static void add_evidence(struct verdict_builder *builder, const struct fabric_fault *fault) {
     // What names it first, so that a flood does not push it out; the order is made afterwards.
-    builder_evidence(builder, EVIDENCE_CAUSE, fault->anchor->time_ns, fault->anchor->uid, "%s",
-                     describe(fault->anchor, builder->arena));
-    for (uint32_t i = 0; i < fault->count; i++)
-        builder_evidence(builder, role_of(fault, &fault->items[i]), fault->items[i].time_ns,
-                         fault->items[i].uid, "%s", describe(&fault->items[i], builder->arena));
+    struct arena *arena = builder->arena;
+    builder_evidence(builder, EVIDENCE_CAUSE, fault->anchor->time_ns,
+                     link_item_uid(fault->anchor, arena), "%s", describe(fault->anchor, arena));
+    for (uint32_t i = 0; i < fault->count; i++) {
+        const struct link_item *item = &fault->items[i];
+        if (item == fault->anchor)
+            continue;
+        if (builder->verdict.evidence_count == builder->evidence_max)
+            builder->verdict.evidence_dropped++;
+        else
+            builder_evidence(builder, role_of(fault, item), item->time_ns,
+                             link_item_uid(item, arena), "%s", describe(item, arena));
+    }
 }
 
 // -- whom -----------------------------------------------------------------------------------------
@@ -118,17 +126,24 @@ static void add_evidence(struct verdict_builder *builder, const struct fabric_fa
 // GPUs whose links failed with it are suspects, since a link has two ends; a GPU that was lost is
 // whom they lost.
 static void add_gpus(struct verdict_builder *builder, const struct fabric_fault *fault) {
-    struct arena *arena = builder->arena;
-    for (uint32_t i = 0; i < fault->count; i++) {
+    enum { GPUS_MAX = 64 };
+    const struct link_said *told[GPUS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < fault->count && count < GPUS_MAX; i++) {
         const struct link_said *said = fault->items[i].said;
-        const char *name = gpu_entity_name(fault->node, STRING_NONE, said->address, arena);
-        if (said->what == LINK_XID && said->address == fault->anchor->said->address)
+        bool is_suspect = said->what == LINK_XID && said->fatal != 0 &&
+                          said->address != fault->anchor->said->address;
+        if (!is_suspect && said->what != LINK_GPU_LOST)
             continue;
-        if (said->what == LINK_XID && said->fatal != 0)
-            builder_entity(builder, "gpu",
-                           fault->kind == FABRIC_SWITCH ? ROLE_VICTIM : ROLE_SUSPECT, name);
-        else if (said->what == LINK_GPU_LOST)
-            builder_entity(builder, "gpu", ROLE_VICTIM, name);
+        bool is_told = false;
+        for (uint32_t j = 0; j < count && !is_told; j++)
+            is_told = told[j]->address == said->address && told[j]->what == said->what;
+        if (is_told)
+            continue;
+        told[count++] = said;
+        builder_entity(builder, "gpu",
+                       is_suspect && fault->kind != FABRIC_SWITCH ? ROLE_SUSPECT : ROLE_VICTIM,
+                       gpu_entity_name(fault->node, STRING_NONE, said->address, builder->arena));
     }
 }
 

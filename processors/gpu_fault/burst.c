@@ -26,15 +26,19 @@ static bool is_grave(const struct xid_row *row, struct xid_judgement judgement) 
            judgement.severity >= SEVERITY_ERROR && judgement.action != NULL;
 }
 
-static struct fault_item item_of_xid(const struct gpu_fault *self, const struct xid_entry *xid,
-                                     struct arena *arena) {
+const char *fault_item_uid(const struct fault_item *item, struct arena *arena) {
+    if (item->uid != NULL)
+        return item->uid;
+    return item->xid != NULL ? xid_entry_uid(item->xid, arena) : amd_line_uid(item->amd, arena);
+}
+
+static struct fault_item item_of_xid(const struct gpu_fault *self, const struct xid_entry *xid) {
     const struct xid_row *row = xid_find(xid->code);
     struct fault_item item = {.xid = xid,
                               .node = xid->node,
                               .address = xid->address,
                               .time_ns = xid->time_ns,
-                              .judgement = xid_judge(xid->code, xid->fatal != 0),
-                              .uid = xid_entry_uid(xid, arena)};
+                              .judgement = xid_judge(xid->code, xid->fatal != 0)};
     if (is_grave(row, item.judgement))
         item.kind = xid->code == XID_LOST ? FAULT_LOST : FAULT_ERROR;
     else if (self->config.application &&
@@ -43,12 +47,9 @@ static struct fault_item item_of_xid(const struct gpu_fault *self, const struct 
     return item;
 }
 
-static struct fault_item item_of_amd(const struct amd_line *line, struct arena *arena) {
-    struct fault_item item = {.amd = line,
-                              .node = line->node,
-                              .address = line->address,
-                              .time_ns = line->time_ns,
-                              .uid = amd_line_uid(line, arena)};
+static struct fault_item item_of_amd(const struct amd_line *line) {
+    struct fault_item item = {
+        .amd = line, .node = line->node, .address = line->address, .time_ns = line->time_ns};
     bool broken = line->failed != 0 || line->kind == OBSERVATION_GPU_HARDWARE_ERROR;
     // A reset that succeeded says nothing by itself: somebody may have asked for it.
     if (broken || line->kind == OBSERVATION_GPU_HANG) {
@@ -68,8 +69,27 @@ static int compare_gpus(const struct fault_item *a, const struct fault_item *b) 
 static int compare_items(const void *left, const void *right) {
     const struct fault_item *a = left, *b = right;
     int order = compare_gpus(a, b);
-    order = order != 0 ? order : COMPARE(a->time_ns, b->time_ns);
-    return order != 0 ? order : strcmp(a->uid, b->uid);
+    return order != 0 ? order : COMPARE(a->time_ns, b->time_ns);
+}
+
+// Of one GPU and moment. The words of a lost GPU and its Xid share a uid.
+static int compare_said(const void *left, const void *right) {
+    const struct fault_item *a = left, *b = right;
+    bool both = a->xid != NULL && b->xid != NULL;
+    return COMPARE_KEYS(strcmp(a->uid, b->uid), both ? COMPARE(a->xid->source, b->xid->source) : 0);
+}
+
+// Names are made only of those that time does not order.
+static void order_moments(struct fault_item *items, uint32_t count, struct arena *arena) {
+    for (uint32_t from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && compare_items(&items[from], &items[to]) == 0;)
+            to++;
+        if (to == from + 1)
+            continue;
+        for (uint32_t i = from; i < to; i++)
+            items[i].uid = fault_item_uid(&items[i], arena);
+        sort_stable(items + from, to - from, sizeof *items, arena, compare_said);
+    }
 }
 
 struct item_list {
@@ -85,11 +105,12 @@ static struct item_list list_items(const struct gpu_fault *self, uint64_t now_ns
     struct item_list list = {arena_take(arena, (most + 1) * sizeof *list.items), 0};
     for (uint32_t at = 0; (xid = keyed_rows_next(&self->xids.rows, &at)) != NULL;)
         if (xid->time_ns <= now_ns)
-            list.items[list.count++] = item_of_xid(self, xid, arena);
+            list.items[list.count++] = item_of_xid(self, xid);
     for (uint32_t at = 0; (line = keyed_rows_next(&self->amd.rows, &at)) != NULL;)
         if (line->time_ns <= now_ns)
-            list.items[list.count++] = item_of_amd(line, arena);
+            list.items[list.count++] = item_of_amd(line);
     sort_stable(list.items, list.count, sizeof *list.items, arena, compare_items);
+    order_moments(list.items, list.count, arena);
     return list;
 }
 

@@ -155,11 +155,11 @@ static void forget_teller(struct told_fault *fault, const struct batch *batch) {
 }
 
 static void find_teller(struct told_fault *fault, const struct fault_burst *burst,
-                        const struct told_by *told) {
-    for (uint32_t i = 0; i < burst->count && fault->told_by[0] == '\0'; i++) {
+                        const struct told_by *told, struct arena *arena) {
+    for (uint32_t i = 0; i < burst->count && fault->told_by[0] == '\0' && told->count > 0; i++) {
         if (burst->items[i].kind == FAULT_NONE)
             continue;
-        const struct verdict *by = told_by_find(told, burst->items[i].uid);
+        const struct verdict *by = told_by_find(told, fault_item_uid(&burst->items[i], arena));
         if (by != NULL)
             memcpy(fault->told_by, by->id, sizeof fault->told_by);
     }
@@ -229,7 +229,7 @@ static struct judged_burst know_burst(struct gpu_fault *self, struct batch *batc
     bool is_stale = fault->first_ns < horizon_of(self);
     if (!is_stale) {
         forget_teller(fault, batch);
-        find_teller(fault, burst, told);
+        find_teller(fault, burst, told, batch->arena);
     }
     return (struct judged_burst){
         .burst = burst, .fault = fault, .anchor_ns = fault->anchor_ns, .is_stale = is_stale};

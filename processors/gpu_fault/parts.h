@@ -61,8 +61,10 @@ struct fault_item {
     uint64_t time_ns;
     enum gpu_fault_kind kind; // what it says alone; FAULT_NONE: it goes with others
     struct xid_judgement judgement;
-    const char *uid;
+    const char *uid; // or NULL: nobody asked for it yet
 };
+
+const char *fault_item_uid(const struct fault_item *item, struct arena *arena);
 
 struct fault_burst {
     const struct fault_item *items; // of one GPU, ascending by time

@@ -91,9 +91,22 @@ static enum evidence_role role_of(const struct fault_burst *burst, const struct 
 
 static void add_item(struct verdict_builder *builder, const struct fault_burst *burst,
                      const struct fault_item *item) {
-    builder_evidence(builder, role_of(burst, item), item->time_ns, item->uid, "%s",
+    builder_evidence(builder, role_of(burst, item), item->time_ns,
+                     fault_item_uid(item, builder->arena), "%s",
                      item->xid != NULL ? xid_entry_description(item->xid, builder->arena)
                                        : describe_amd(item->amd, builder->arena));
+}
+
+// All but the one that names it, which is there already.
+static void add_others(struct verdict_builder *builder, const struct fault_burst *burst) {
+    for (uint32_t i = 0; i < burst->count; i++) {
+        if (&burst->items[i] == burst->anchor)
+            continue;
+        if (builder->verdict.evidence_count == builder->evidence_max)
+            builder->verdict.evidence_dropped++;
+        else
+            add_item(builder, burst, &burst->items[i]);
+    }
 }
 
 // What the driver asks for behind the fault, of several the last.
@@ -185,8 +198,7 @@ void gpu_fault_verdict(const struct gpu_fault *self, const struct told_fault *fa
                 burst->anchor->kind == FAULT_APPLICATION ? ROLE_VICTIM : ROLE_SUSPECT);
     // What names it first, so that a flood does not push it out; the order is made afterwards.
     add_item(builder, burst, burst->anchor);
-    for (uint32_t i = 0; i < burst->count; i++)
-        add_item(builder, burst, &burst->items[i]);
+    add_others(builder, burst);
     finish(builder, fault);
     set_after(builder, burst->anchor);
 }
@@ -226,8 +238,7 @@ static void name_gpus(const struct gpu_fault *self, const struct loss_group *gro
         add_item(builder, judged->burst, judged->burst->anchor);
     }
     for (uint32_t i = 0; i < group->count; i++)
-        for (uint32_t j = 0; j < group->members[i]->burst->count; j++)
-            add_item(builder, group->members[i]->burst, &group->members[i]->burst->items[j]);
+        add_others(builder, group->members[i]->burst);
 }
 
 // GPUs, not losses: one that came back may have been lost twice.

@@ -118,10 +118,11 @@ static void judge_removal(struct xid_correlation *self, struct batch *batch,
 
 static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     struct xid_correlation *self = instance;
-    uint32_t xid_count, count;
+    uint32_t xid_count = 0, count;
     xid_gauges_read(&self->gauges, now_ns, batch->arena);
-    const struct xid_entry **xids = xid_log_sort(&self->xids, batch->arena, &xid_count);
     struct removal *list = removal_table_sorted(&self->removals, now_ns, batch->arena, &count);
+    const struct xid_entry **xids =
+        count == 0 ? NULL : xid_log_sort(&self->xids, batch->arena, &xid_count);
     for (uint32_t i = 0; i < count; i++)
         judge_removal(self, batch, &list[i], xids, xid_count, now_ns);
     // Twice the window, so that a removal that is told late still finds its Xid.

@@ -296,6 +296,26 @@ START_TEST(nvlink_of_a_gpu) {
 }
 END_TEST
 
+// Two links of one GPU in one moment share a uid: which is told does not depend on arrival. A GPU
+// is named once, however many Xids it has.
+START_TEST(links_of_one_gpu_in_one_moment) {
+    static const struct {
+        const char *detail;
+        int32_t link;
+    } links[] = {{"NETIR_LINK_EVT Fatal XC0", 9}, {"NETIR Fatal XC0", -1}};
+    node_xid(&cluster, 99, "n1", "0000:9b:00", 145, "RLW_SRC_TRACK Fatal XC1");
+    for (int i = 0; i < 2; i++)
+        node_xid(&cluster, 100, "n1", "0000:1b:00", 149, links[i ^ _i].detail)->link =
+            links[i ^ _i].link;
+    const char *lines = run();
+    says(lines, "\"description\":\"Xid 149 on 0000:1b:00: NVLink 5 unit NETIR: NETIR Fatal XC0\"");
+    ck_assert_ptr_eq(strstr(lines, "NETIR_LINK_EVT"), NULL);
+    const char *suspect = "{\"kind\":\"gpu\",\"name\":\"n1/0000:1b:00\",\"role\":\"suspect\"}";
+    says(lines, suspect);
+    ck_assert_ptr_eq(strstr(strstr(lines, suspect) + 1, suspect), NULL);
+}
+END_TEST
+
 START_TEST(recovered_errors_of_nvlink) {
     for (int i = 0; i < 9 + _i; i++)
         nonfatal(100 + i);
@@ -492,6 +512,7 @@ int main(void) {
     tcase_add_loop_test(cases, modules, 0, 3);
     tcase_add_loop_test(cases, another_monitor, 0, 2);
     tcase_add_test(cases, nvlink_of_a_gpu);
+    tcase_add_loop_test(cases, links_of_one_gpu_in_one_moment, 0, 2);
     tcase_add_loop_test(cases, recovered_errors_of_nvlink, 0, 2);
     tcase_add_test(cases, switch_before_gpus);
     tcase_add_test(cases, switch_that_recovered);
