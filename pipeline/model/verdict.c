@@ -42,15 +42,20 @@ void verdict_set_id(struct verdict *verdict, const char *pattern, const struct s
 
 void verdict_set_times(struct verdict *verdict) {
     assert(verdict->evidence_count <= VERDICT_EVIDENCE_MAX);
+    uint64_t first_ns = UINT64_MAX;
     verdict->start_ns = UINT64_MAX;
     verdict->end_ns = 0;
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
         const struct evidence *evidence = &verdict->evidence[i];
         if (evidence->role != EVIDENCE_CONTEXT && evidence->time_ns < verdict->start_ns)
             verdict->start_ns = evidence->time_ns;
+        if (evidence->time_ns < first_ns)
+            first_ns = evidence->time_ns;
         if (evidence->time_ns > verdict->end_ns)
             verdict->end_ns = evidence->time_ns;
     }
+    if (verdict->start_ns == UINT64_MAX)
+        verdict->start_ns = verdict->evidence_count == 0 ? 0 : first_ns;
 }
 
 // The number that a rank's name says; false for a name that is none.

@@ -97,7 +97,8 @@ struct verdict_title {
 // Fills `id` from the pattern and its correlation key's parts.
 void verdict_set_id(struct verdict *verdict, const char *pattern, const struct slice *key,
                     size_t key_count);
-// Those of its evidence: the earliest that is no context, and the latest.
+// Those of its evidence: the earliest that is no context (where all is, the earliest), and the
+// latest. Without any both are 0.
 void verdict_set_times(struct verdict *verdict);
 // The order in which entities are listed everywhere: culprits, suspects, victims; within a role by
 // kind, then by name, of which those of ranks are compared as numbers. For qsort.

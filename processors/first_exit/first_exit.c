@@ -90,6 +90,9 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
         if (!decisions[i].found)
             continue;
         exit_verdict_build(&self->config, &list, &decisions[i], &builder);
+        // Of silence alone, among peers of which no time is known, there is nothing to show.
+        if (builder.verdict.evidence_count == 0)
+            continue;
         verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, decisions[i].is_over, 0);
     }
 }

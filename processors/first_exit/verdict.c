@@ -360,6 +360,24 @@ static void tell_peers(struct verdict_builder *builder, const struct exit_list *
     }
 }
 
+// Where no peer's end has a time, what is told of them shows that somebody was lost. Returns when
+// that was read first.
+static uint64_t tell_timeless(struct verdict_builder *builder, const struct exit_list *list,
+                              const struct exit_decision *decision) {
+    uint64_t first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *process = &list->processes[i];
+        if (process->round != decision->round || process->note_count == 0 ||
+            is_blamed(list, decision, i))
+            continue;
+        const struct exit_candidate peer = {.process = i};
+        tell_note(builder, list, &peer, process->notes[0], EVIDENCE_EFFECT);
+        if (process->notes[0]->time_ns < first_ns)
+            first_ns = process->notes[0]->time_ns;
+    }
+    return first_ns == UINT64_MAX ? 0 : first_ns;
+}
+
 // Whom launchers call the root cause, where that is not who is blamed here.
 static void tell_launchers_word(struct verdict_builder *builder, const struct exit_list *list,
                                 const struct exit_decision *decision) {
@@ -559,6 +577,11 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
             tell_candidate(builder, list, &decision->candidates[i]);
     }
     tell_peers(builder, list, decision);
+    uint64_t time_ns = decision->time_ns;
+    if (builder->verdict.evidence_count == 0) {
+        uint64_t read_ns = tell_timeless(builder, list, decision);
+        time_ns = time_ns == 0 ? read_ns : time_ns;
+    }
     tell_launchers_word(builder, list, decision);
     set_attributes(builder, list, decision);
     if (is_certain(decision))
@@ -569,7 +592,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
                          slice_of(arena_number(builder->arena, round->ordinal))},
         2);
     if (builder->verdict.start_ns == 0)
-        builder->verdict.start_ns = builder->verdict.end_ns = decision->time_ns;
+        builder->verdict.start_ns = builder->verdict.end_ns = time_ns;
     // That a node does not answer is seen some time after it went.
     const struct exit_candidate *first = &decision->candidates[0];
     if (first->reason != NULL && note_kind(first->reason) == OBSERVATION_NODE_CONDITION)

@@ -96,6 +96,7 @@ static void require_json(struct slice line) {
 
 static void require_whole(const struct verdict *verdict) {
     require(verdict->headline.size > 0 && verdict->remediation.size > 0);
+    require(verdict->evidence_count > 0);
     require(verdict->start_ns <= verdict->end_ns);
     // Its ranks come first in the evidence of a hang, and Xids in that of memory errors.
     bool by_time =

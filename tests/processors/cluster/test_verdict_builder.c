@@ -80,6 +80,18 @@ START_TEST(evidence_of_one_moment_begins_with_causes) {
 }
 END_TEST
 
+START_TEST(of_context_alone_the_times_are_its_own) {
+    builder_evidence(&builder, EVIDENCE_CONTEXT, 30, "b", "e");
+    builder_evidence(&builder, EVIDENCE_CONTEXT, 20, "a", "e");
+    finish();
+    ck_assert_uint_eq(builder.verdict.start_ns, 20);
+    ck_assert_uint_eq(builder.verdict.end_ns, 30);
+    builder.verdict.evidence_count = 0;
+    verdict_set_times(&builder.verdict);
+    ck_assert_uint_eq(builder.verdict.start_ns, 0);
+}
+END_TEST
+
 START_TEST(evidence_may_stay_in_order) {
     builder.evidence_in_order = true;
     builder_evidence(&builder, EVIDENCE_EFFECT, 30, "b", "later");
@@ -127,6 +139,7 @@ int main(void) {
     tcase_add_test(cases, ranks_are_numbers);
     tcase_add_test(cases, evidence_by_time_attributes_by_key);
     tcase_add_test(cases, evidence_of_one_moment_begins_with_causes);
+    tcase_add_test(cases, of_context_alone_the_times_are_its_own);
     tcase_add_test(cases, evidence_may_stay_in_order);
     tcase_add_test(cases, what_is_beyond_the_bounds_is_counted);
     tcase_add_test(cases, templates_are_filled);
