@@ -9,7 +9,8 @@ Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and 
 read it in turn, pinned to one core: culprit from file to summary, cat to another file, grep -F
 writing its matches there, and a Python loop that decodes, filters and writes. Times are CPU time of
 the whole process, and ratios are taken round by round; medians are given. Then the stages, the
-allocations, the decoder and spans (beside the real dask) are measured by programs of their own. With --live the live pipeline is
+allocations, the decoder, each kind of event that logs and the cluster give, and spans (beside the
+real dask) are measured by programs of their own. With --live the live pipeline is
 measured too (live.py), with --kafka reading and writing topics beside kcat (kafka.py). Prints one
 JSON document.
 """
@@ -238,8 +239,11 @@ def measure_files(bench, options, report):
                                   "64", "1024", "16384")
     report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
     report["decode"] = bench.said(bench.program("bench/bench_decode"))
+    report["kinds"] = bench.said(bench.program("bench/bench_kinds"))
     measure_spans(bench, report)
     report["aims"] += aims(ratios, report["stages"], report["allocations"], report["decode"])
+    report["aims"].append(aim("events a second of the slowest kind, from bytes to detectors",
+                              min(row["events_per_second"] for row in report["kinds"]), 1e5, True))
 
 
 def main(arguments):

@@ -4,6 +4,7 @@
 #include "base/intern.h"
 #include "base/memory.h"
 #include "cli/component_list.h"
+#include "receivers/decode/formats.h"
 #include "receivers/decode/spans/spans.h"
 #include "receivers/decode/telemetry/telemetry.h"
 
@@ -12,7 +13,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { EVENT_ARENA_BLOCK = 1 << 20, BATCH_ARENA_BLOCK = 1 << 18, CONFIG_MAX = 1024 };
+enum {
+    EVENT_ARENA_BLOCK = 1 << 20,
+    BATCH_ARENA_BLOCK = 1 << 18,
+    CONFIG_MAX = 1024,
+    ROWS_MAX = 4 * BENCH_BATCH, // lines, and events, of one block
+};
 
 static const struct {
     const struct decoder_type *decoder;
@@ -21,6 +27,7 @@ static const struct {
     [BENCH_MEMORY] = {&decoder_stormlog, MADE_LINE_MAX},
     [BENCH_SPANS] = {&decoder_spans, MADE_SPAN_LINE_MAX},
     [BENCH_SLOW] = {&decoder_stormlog, MADE_PHASE_LINE_MAX},
+    [BENCH_KINDS] = {&decoder_any, MADE_KIND_MAX},
 };
 
 static double cpu_s(void) {
@@ -51,6 +58,12 @@ static void write_config(enum bench_kind kind, const char *setting, char text[CO
                  "service: {pipelines: {measured: "
                  "{receivers: [file], processors: [slow_rank], exporters: [json]}}}\n",
                  setting);
+    else if (kind == BENCH_KINDS)
+        snprintf(text, CONFIG_MAX,
+                 "receivers: {file: {include: [unused]}}\n"
+                 "exporters: {json: {}}\n"
+                 "service: {pipelines: {measured: "
+                 "{receivers: [file], preset: all, exporters: [json]}}}\n");
     else
         snprintf(text, CONFIG_MAX,
                  "receivers: {file: {include: [unused]}}\n"
@@ -104,13 +117,17 @@ void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool onc
     *chain = (struct bench_chain){.kind = kind, .once = once};
     // Not counted as culprit's: they stand for the file that would be read.
     chain->text = malloc((size_t)BENCH_BATCH * kinds[kind].line_max);
-    chain->lines = malloc(BENCH_BATCH * sizeof *chain->lines);
+    chain->lines = malloc(ROWS_MAX * sizeof *chain->lines);
     if (chain->text == NULL || chain->lines == NULL)
         give_up("out of memory");
     build_plan(chain, setting);
     start_stages(chain);
     chain->decoder_state = memory_zero(1, kinds[kind].decoder->state_size);
-    chain->events = memory_zero(BENCH_BATCH, sizeof *chain->events);
+    chain->events = memory_zero(ROWS_MAX, sizeof *chain->events);
+    if (kinds[kind].decoder->begin != NULL)
+        kinds[kind].decoder->begin(chain->decoder_state,
+                                   &(struct decoder_input){.path = SLICE("bench"),
+                                                           .observed_ns = made_kind_time_ns(0, 0)});
     arena_init(&chain->event_arena, EVENT_ARENA_BLOCK);
     arena_init(&chain->batch_arena, BATCH_ARENA_BLOCK);
 }
@@ -120,6 +137,8 @@ void bench_chain_stop(struct bench_chain *chain) {
         component_stop(chain->types[i], chain->instances[i]);
         memory_give(chain->instances[i]);
     }
+    if (kinds[chain->kind].decoder->release != NULL)
+        kinds[chain->kind].decoder->release(chain->decoder_state);
     memory_give(chain->decoder_state);
     memory_give(chain->events);
     arena_release(&chain->event_arena);
@@ -129,9 +148,29 @@ void bench_chain_stop(struct bench_chain *chain) {
     free(chain->lines);
 }
 
+// A document is one line, as a body is one record.
+static void make_kinds(struct bench_chain *chain, const struct bench_job *job, uint64_t first,
+                       uint32_t count) {
+    assert(count <= BENCH_KIND_BATCH);
+    char *at = chain->text;
+    chain->line_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (char *end = at + made_kind_write(job->made, first + i, job->step_ns, at); at < end;) {
+            char *stop = job->made->is_document ? end - 1 : memchr(at, '\n', (size_t)(end - at));
+            assert(chain->line_count < ROWS_MAX);
+            chain->lines[chain->line_count++] = (struct slice){at, (size_t)(stop - at)};
+            at = stop + 1;
+        }
+    chain->byte_total += (uint64_t)(at - chain->text);
+}
+
 void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, uint64_t first,
                       uint32_t count) {
     assert(count <= BENCH_BATCH);
+    if (job->kind == BENCH_KINDS) {
+        make_kinds(chain, job, first, count);
+        return;
+    }
     char *at = chain->text;
     for (uint32_t i = 0; i < count; i++) {
         size_t size = job->kind == BENCH_SPANS  ? made_span_line(&job->spans, first + i, at)
@@ -147,29 +186,70 @@ static void pass_stages(struct bench_chain *chain, struct batch *batch, double *
     arena_reset(&chain->batch_arena);
     batch->arena = &chain->batch_arena;
     batch->ordered = chain->once;
+    batch->newest_ns = chain->newest_ns;
     double before = cpu_s();
     for (uint32_t i = 0; i < chain->stage_count; i++) {
-        chain->types[i]->processor.consume(chain->instances[i], batch);
+        uint32_t takes = chain->types[i]->takes;
+        if (takes == 0 || batch->evaluate || (takes & batch->kinds) != 0)
+            chain->types[i]->processor.consume(chain->instances[i], batch);
         double after = cpu_s();
         seconds[i] += after - before;
         before = after;
     }
 }
 
-uint64_t bench_chain_pass(struct bench_chain *chain) {
+// Counts it when it is one.
+static void take_event(struct bench_chain *chain, enum decode_category category) {
+    chain->event_count += category == DECODE_OK;
+    chain->refused += decode_refused(category);
+    assert(chain->event_count < ROWS_MAX);
+}
+
+// Records of which each may be several events or a part of one.
+static void decode_any(struct bench_chain *chain, struct slice record) {
+    struct decode_fault fault;
+    struct event *event = &chain->events[chain->event_count];
+    *event = (struct event){.position = 1, .lines = 1, .raw = record};
+    take_event(chain, decoder_any.decode(chain->decoder_state, record, &chain->event_arena, event,
+                                         &fault));
+    for (;;) {
+        event = &chain->events[chain->event_count];
+        *event = (struct event){.position = 1, .lines = 1, .raw = record};
+        enum decode_category category =
+            decoder_any.next(chain->decoder_state, &chain->event_arena, event, &fault);
+        if (category == DECODE_END)
+            return;
+        take_event(chain, category);
+    }
+}
+
+static void decode_lines(struct bench_chain *chain) {
     const struct decoder_type *decoder = kinds[chain->kind].decoder;
     struct decode_fault fault;
+    chain->event_count = 0;
+    for (uint32_t i = 0; i < chain->line_count; i++) {
+        if (chain->kind == BENCH_KINDS)
+            decode_any(chain, chain->lines[i]);
+        else if (decoder->decode(chain->decoder_state, chain->lines[i], &chain->event_arena,
+                                 &chain->events[chain->event_count++], &fault) != DECODE_OK)
+            give_up(fault.detail);
+    }
+}
+
+uint64_t bench_chain_pass(struct bench_chain *chain) {
     double before = cpu_s();
     arena_reset(&chain->event_arena);
-    for (uint32_t i = 0; i < chain->line_count; i++)
-        if (decoder->decode(chain->decoder_state, chain->lines[i], &chain->event_arena,
-                            &chain->events[i], &fault) != DECODE_OK)
-            give_up(fault.detail);
+    decode_lines(chain);
     chain->decode_s += cpu_s() - before;
-    struct batch batch = {.events = chain->events, .event_count = chain->line_count};
+    chain->event_total += chain->event_count;
+    struct batch batch = {.events = chain->events, .event_count = chain->event_count};
+    for (uint32_t i = 0; i < chain->event_count; i++) {
+        batch.kinds |= 1u << chain->events[i].kind;
+        if (chain->events[i].time_ns > chain->newest_ns)
+            chain->newest_ns = chain->events[i].time_ns;
+    }
     pass_stages(chain, &batch, chain->consume_s);
-    chain->newest_ns = chain->events[chain->line_count - 1].time_ns;
-    return chain->newest_ns;
+    return chain->event_count == 0 ? 0 : chain->events[chain->event_count - 1].time_ns;
 }
 
 static void ask_spans(struct bench_chain *chain, const struct batch *batch) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "bench/made_kinds.h"
 #include "bench/made_lines.h"
 #include "bench/made_phases.h"
 #include "bench/made_spans.h"
@@ -16,15 +17,18 @@
 
 #include <stdint.h>
 
-enum { BENCH_BATCH = 1024, BENCH_STAGES_MAX = 16 };
+// Of kinds a block has fewer numbers, since each is several lines or events.
+enum { BENCH_BATCH = 1024, BENCH_KIND_BATCH = 128, BENCH_STAGES_MAX = 32 };
 
-enum bench_kind { BENCH_MEMORY, BENCH_SPANS, BENCH_SLOW };
+enum bench_kind { BENCH_MEMORY, BENCH_SPANS, BENCH_SLOW, BENCH_KINDS };
 
 struct bench_job {
     enum bench_kind kind;
     struct made_job memory;
     struct made_spans spans;
     struct made_phases phases;
+    const struct made_kind *made;
+    uint64_t step_ns; // of kinds
 };
 
 struct bench_chain {
@@ -40,8 +44,9 @@ struct bench_chain {
     char *text; // the lines of one block
     struct slice *lines;
     uint32_t line_count;
-    bool once;
+    uint32_t event_count; // of that block
     uint64_t newest_ns;
+    bool once;
     // CPU seconds since the start:
     double decode_s;
     double consume_s[BENCH_STAGES_MAX];
@@ -50,15 +55,19 @@ struct bench_chain {
     double asked_s;
     uint64_t kept;  // samples of the job in the last evaluation
     uint64_t spans; // in the last evaluation
+    // Since the start:
+    uint64_t event_total, byte_total;
+    uint64_t refused; // lines; of kinds only, else the program ends
 };
 
 // Ends the program with a message when anything fails. `once`: all samples are kept and judged at
 // the end; else `setting` ("10s") of them, as beside a running job. Of spans `setting` has their
-// options ("max_spans: 1000").
+// options ("max_spans: 1000"). Of kinds all detectors run, and `setting` is not used.
 void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool once,
                        const char *setting);
 void bench_chain_stop(struct bench_chain *chain);
-// Lines [first, first + count) of the job, at most BENCH_BATCH; not timed.
+// Lines [first, first + count) of the job, at most BENCH_BATCH
+// (of kinds BENCH_KIND_BATCH); not timed.
 void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, uint64_t first,
                       uint32_t count);
 // Decodes them and hands the batch to every stage. Gives the time of the last event.
