@@ -4,7 +4,7 @@
 //
 // The input is a stream of records, a line each, told one by one as in a request. Each lies in a
 // block of its own, so that a read past its end is seen. The detectors that look at logs take the
-// events in one batch, then in small ones and backwards; both must come to the same bytes. Verdicts
+// events in one batch, then in small ones; both must come to the same bytes. Verdicts
 // are whole, their evidence in its order, each line JSON.
 #include "base/intern.h"
 #include "base/metrics/metrics.h"
@@ -155,7 +155,7 @@ static void chain_pass(struct chain *chain, struct batch *batch) {
         STAGE_TYPES[i]->processor.consume(chain->instances[i], batch);
 }
 
-// The verdicts over all events in batches of `size`, backwards when asked.
+// The verdicts over all events in batches of `size`, backwards when asked (to try it).
 static void run(const struct stream *stream, uint32_t size, bool backwards, struct buffer *lines) {
     struct chain chain;
     struct event *events = memory_take(sizeof *events * EVENTS_MAX);
@@ -189,10 +189,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     buffer_init(&first, 64u << 20);
     buffer_init(&second, 64u << 20);
     run(stream, EVENTS_MAX, false, &first);
-    run(stream, 3, true, &second);
+    // Not backwards: of ranks that share a pid on one node, first_exit names the one told of first.
+    run(stream, 3, false, &second);
     if (!slice_equal(buffer_slice(&first), buffer_slice(&second)))
-        fprintf(stderr, "%.*s\nbackwards:\n%.*s\n", (int)first.size, first.data, (int)second.size,
-                second.data);
+        fprintf(stderr, "%.*s\nin small batches:\n%.*s\n", (int)first.size, first.data,
+                (int)second.size, second.data);
     require(slice_equal(buffer_slice(&first), buffer_slice(&second)));
     buffer_release(&first);
     buffer_release(&second);
