@@ -385,17 +385,13 @@ static void keep_up(struct tail *tail) {
     }
 }
 
-// What was there when it began has been handed over, but for one file at most: that one holds back
-// what is judged by itself, so that it need not be read to its end before.
-static void settle(struct tail *tail, uint32_t unread_max) {
+// Whether what was there when it began has been handed over, but for one file at most: that one
+// holds back what is judged by itself, so that it need not be read to its end before.
+static bool nearly_caught_up(const struct tail *tail) {
     uint32_t unread = 0;
     for (uint32_t i = 0; i < tail->table.count; i++)
         unread += tail->table.files[i]->changed && !tail->table.files[i]->over;
-    if (tail->settled || unread > unread_max)
-        return;
-    leave_absent(tail);
-    tail->settled = true;
-    feed_caught_up(tail->feed);
+    return unread <= 1;
 }
 
 static void wait_for_more(struct tail *tail) {
@@ -464,7 +460,8 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
                                        .finish_ns = (uint64_t)receiver->config->finish_after.ns};
     while (!feed_stopping(feed)) {
         keep_up(tail);
-        settle(tail, 1);
+        if (!tail->settled && nearly_caught_up(tail))
+            feed_caught_up(feed);
         bool more = read_round(tail);
         if (more)
             continue;
@@ -473,7 +470,10 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
         drop_gone(tail);
         leave_complete(tail);
         finish_quiet(tail);
-        settle(tail, UINT32_MAX);
+        if (!tail->settled)
+            leave_absent(tail);
+        tail->settled = true;
+        feed_caught_up(feed);
         if (feed_blocked(feed))
             (void)feed_wait(feed, tail->poll_ns);
         else
