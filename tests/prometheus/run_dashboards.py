@@ -251,8 +251,7 @@ class Culprit(run_prometheus.Culprit):
                      "rest": {**own, "receivers": ["file/broken", "http"]},
                      "spans": {**own, "receivers": ["file/spans"]}}
         for name, events in sorted(self.cases().items()):
-            receivers["file/" + name] = {"include": [events], "start_at": "beginning",
-                                         "format": "tagged"}
+            receivers["file/" + name] = {"include": [events], "start_at": "beginning"}
             pipelines[name] = {**own, "receivers": ["file/" + name]}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump({
