@@ -26,6 +26,7 @@ import run_crash  # noqa: E402
 from process import environment  # noqa: E402
 
 PATIENCE_S = 90
+STARTS_S = 3
 ROUNDS = run_crash.ROUNDS
 OUT_OF_MEMORY = 71
 
@@ -148,6 +149,7 @@ class Run(run_crash.Run):
     def __init__(self, context, place, change=None):
         super().__init__(context.binary, place)
         self.context = context
+        self.put_off_until = 0
         self.missing = []           # requests without an acknowledgement: (key, lines)
         self.acknowledged = set()
         self.metrics = run_crash.free_port()
@@ -178,6 +180,7 @@ class Run(run_crash.Run):
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
                 env=environment(**variables), preexec_fn=before)
         self.context.started(self.process)
+        self.put_off_until = time.monotonic() + STARTS_S
         if wait:
             wait_for(lambda: self.running() and self.listening(),
                      lambda: "it runs and listens: " + self.log_text()[-2000:])
@@ -222,6 +225,10 @@ class Run(run_crash.Run):
             status = None
         else:
             status = self.post_once(key, lines, timeout_s)
+            # It listens before it has read what it kept, and puts requests off until then.
+            while status == 503 and time.monotonic() < self.put_off_until:
+                time.sleep(0.02)
+                status = self.post_once(key, lines, timeout_s)
         must(status in (None, 200, 408, 429, 500, 503), "%s was answered with %s" % (key, status))
         if status == 200:
             self.acknowledged.add(key)
