@@ -17,6 +17,7 @@ struct node_view {
     uint64_t reaction_ns; // when its launcher first did something about an end; UINT64_MAX: unknown
     bool has_launcher;    // a launcher told of its processes
     bool has_words;       // anybody told of them
+    uint64_t last_ns;     // of what was written on it; 0: nothing of which the time is known
 };
 
 struct round_view {
@@ -46,8 +47,27 @@ static struct node_view *node_at(const struct round_view *view, string_id node) 
     return &view->nodes[slot];
 }
 
+// Written on the node itself, not by the cluster or by Slurm.
+static bool is_of_node(const struct exit_note *note) {
+    switch (note_kind(note)) {
+    case OBSERVATION_SLURM_CANCELLED:
+    case OBSERVATION_SLURM_OOM:
+    case OBSERVATION_SLURM_TASK_EXIT:
+    case OBSERVATION_SLURM_NODE_FAILURE:
+    case OBSERVATION_SLURM_STATE:
+    case OBSERVATION_CONTAINER_TERMINATED:
+    case OBSERVATION_POD_DISRUPTION:
+    case OBSERVATION_NODE_CONDITION:
+        return false;
+    default:
+        return !note_is(note, NOTE_TIMELESS);
+    }
+}
+
 static void see_note(struct node_view *node, const struct exit_note *note) {
     node->has_words = true;
+    if (is_of_node(note) && note->time_ns > node->last_ns)
+        node->last_ns = note->time_ns;
     if (!is_launchers(note))
         return;
     node->has_launcher = true;
@@ -145,15 +165,19 @@ static bool is_of_cluster(const struct exit_note *note) {
 }
 
 // Objects of the cluster tell of all pods and nodes: those of the round count, and that a node was
-// silent for a while only where somebody of the round ended.
+// silent for a while only where somebody of the round ended. When its ranks went on meanwhile, also
+// somebody lost a peer: else they were all stopped later, and the node was there.
 static bool concerns(const struct round_view *view, const struct exit_note *note) {
-    bool is_place = !is_of_cluster(note), is_end = note_kind(note) != OBSERVATION_NODE_CONDITION;
+    bool is_condition = note_kind(note) == OBSERVATION_NODE_CONDITION;
+    bool is_place = !is_of_cluster(note), is_end = !is_condition;
+    bool went_on = is_condition && note->node != STRING_NONE &&
+                   node_at(view, note->node)->last_ns > note->time_ns + note->slack_ns;
     for (uint32_t i = 0; i < view->count; i++) {
         const struct exit_process *process = process_at(view, i);
         is_place |= note->unit != STRING_NONE
                         ? process->unit == note->unit
                         : note->node != STRING_NONE && process->node == note->node;
-        is_end |= process->ended || process->victim;
+        is_end |= went_on ? process->lost_peer : process->ended || process->victim;
     }
     return is_place && is_end;
 }

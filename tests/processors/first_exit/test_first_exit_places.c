@@ -469,6 +469,24 @@ START_TEST(a_silent_kubelet_alone_is_no_end) {
 }
 END_TEST
 
+// Minutes later the job is stopped: the ranks of the node are there to be sent a signal.
+START_TEST(a_silent_kubelet_before_a_stop_is_no_end) {
+    pods_on_two_nodes();
+    not_ready(100, "b", "Unknown");
+    for (int i = 0; i < 2; i++) {
+        struct event *event = say(340, i == 0 ? "a" : "b", i, OBSERVATION_LAUNCHER_SIGNAL);
+        add(event, FACT_SIGNAL, 15);
+    }
+    if (_i == 1)
+        lose_peer(150, "a", 0); // but here somebody lost it
+    const char *lines = run();
+    if (_i == 0)
+        says_not(lines, "node_lost");
+    else
+        says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
+}
+END_TEST
+
 static const struct {
     const char *reason, *says;
 } LOSSES[] = {{"NodeLost", "B was lost"},          {"DeletionByPodGC", "B was lost"},
@@ -605,6 +623,7 @@ int main(void) {
     tcase_add_loop_test(cases, a_pod_that_was_preempted, 0, 2);
     tcase_add_loop_test(cases, a_node_that_does_not_answer_the_cluster, 0, 2);
     tcase_add_test(cases, a_silent_kubelet_alone_is_no_end);
+    tcase_add_loop_test(cases, a_silent_kubelet_before_a_stop_is_no_end, 0, 2);
     tcase_add_loop_test(cases, what_the_cluster_says_of_a_pod_of_a_lost_node, 0,
                         sizeof LOSSES / sizeof *LOSSES);
     tcase_add_loop_test(cases, an_exit_is_named_within_five_seconds, 0, 3);
