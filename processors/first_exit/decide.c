@@ -10,6 +10,8 @@
 #define POLL_NS   (3 * SECOND_NS / 10)
 // A node counts as silent that long after its last word, at most.
 #define NODE_GRACE_NS (60 * SECOND_NS)
+// Its peers miss it within so long: NCCL waits 10 min unless told otherwise.
+#define NODE_MISSED_NS (15 * 60 * SECOND_NS)
 
 // What the processes of a node say together.
 struct node_view {
@@ -164,9 +166,16 @@ static bool is_of_cluster(const struct exit_note *note) {
            note_kind(note) == OBSERVATION_NODE_CONDITION;
 }
 
-// Objects of the cluster tell of all pods and nodes: those of the round count, and that a node was
-// silent for a while only where somebody of the round ended. When its ranks went on meanwhile, also
-// somebody lost a peer: else they were all stopped later, and the node was there.
+static bool missed_behind(const struct exit_process *process, const struct exit_note *note) {
+    return process->missed_peer &&
+           (process->high_ns == 0 ||
+            (process->high_ns + NODE_GRACE_NS >= note->time_ns &&
+             process->low_ns <= note->time_ns + note->slack_ns + NODE_MISSED_NS));
+}
+
+// Objects of the cluster tell of all pods and nodes: those of the round count. That a node was
+// silent for a while counts only where others missed its ranks and nothing was written on it later:
+// else these went on, and what ended them came afterwards.
 static bool concerns(const struct round_view *view, const struct exit_note *note) {
     bool is_condition = note_kind(note) == OBSERVATION_NODE_CONDITION;
     bool is_place = !is_of_cluster(note), is_end = !is_condition;
@@ -177,9 +186,9 @@ static bool concerns(const struct round_view *view, const struct exit_note *note
         is_place |= note->unit != STRING_NONE
                         ? process->unit == note->unit
                         : note->node != STRING_NONE && process->node == note->node;
-        is_end |= went_on ? process->lost_peer : process->ended || process->victim;
+        is_end |= is_condition && missed_behind(process, note);
     }
-    return is_place && is_end;
+    return is_place && is_end && !went_on;
 }
 
 static enum exit_kind kind_of_other(const struct round_view *view, const struct exit_note *note) {

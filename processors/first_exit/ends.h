@@ -55,6 +55,7 @@ struct exit_process {
     const struct exit_note *reason; // what says so
     bool ended, victim;
     bool lost_peer;           // it says that a peer closed the connection
+    bool missed_peer;         // that, or that it waited too long for one
     uint64_t low_ns, high_ns; // it ended in between; 0: no time is known
 };
 

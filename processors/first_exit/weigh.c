@@ -197,6 +197,7 @@ static void weigh(struct exit_process *process) {
     if (process->low_ns == 0 && process->high_ns != 0)
         process->low_ns = process->high_ns - SECOND_NS;
     process->victim = is_victim || told_to_end;
+    process->missed_peer = is_victim;
     // A launcher in it left because one of its ranks did.
     if (process->is_unit && (process->kind == EXIT_CODE || process->kind == EXIT_EXCEPTION)) {
         process->kind = EXIT_NONE;
