@@ -444,16 +444,7 @@ static void place_note(struct gathering *gathering, const struct exit_note *note
 static int compare_notes(const void *left, const void *right) {
     const struct exit_note *a = *(const struct exit_note *const *)left;
     const struct exit_note *b = *(const struct exit_note *const *)right;
-    int order = COMPARE_KEYS(COMPARE(turn_of(a), turn_of(b)), COMPARE(a->time_ns, b->time_ns));
-    if (order == 0)
-        order = compare_strings(a->node, b->node);
-    if (order == 0)
-        order = COMPARE_KEYS(COMPARE(a->rank, b->rank), COMPARE(a->local_rank, b->local_rank),
-                             COMPARE(a->pid, b->pid), COMPARE(a->key.kind, b->key.kind));
-    if (order == 0)
-        order = COMPARE_KEYS(slice_compare(note_type(a), note_type(b)),
-                             slice_compare(note_text(a), note_text(b)));
-    return order != 0 ? order : COMPARE(note_position(a), note_position(b));
+    return COMPARE_KEYS(COMPARE(turn_of(a), turn_of(b)), exit_notes_compare(a, b));
 }
 
 static int compare_places(const void *left, const void *right) {

@@ -3,10 +3,12 @@
 #include "processors/first_exit/notes.h"
 
 #include "base/hash/hash.h"
+#include "base/sort.h"
 #include "base/table/keyed_rows.h"
 #include "base/table/table.h"
 #include "base/text/cut.h"
 #include "pipeline/model/telemetry_event.h"
+#include "processors/cluster/compare.h"
 #include "processors/cluster/xid_text.h"
 
 KEYED_ROW_CHECK(struct exit_note, key);
@@ -310,7 +312,84 @@ static struct exit_note_key key_of(const struct event *event) {
         break;
     }
     return (struct exit_note_key){source, (uint32_t)(position >> 32), (uint32_t)position,
-                                  observation->kind};
+                                  observation->kind, 0};
+}
+
+static uint64_t hash_text(uint64_t hash, struct slice text) {
+    return hash_more(hash_more(hash, text.data, text.size), "", 1);
+}
+
+// One line may tell of several ends. The time that a line has from its input may be another when
+// the line is read again.
+static uint32_t what_of(const struct exit_note *note) {
+    const int64_t numbers[] = {note->pid,
+                               note->rank,
+                               note->local_rank,
+                               note->task,
+                               note->signal,
+                               note->exit_code,
+                               note->attempt,
+                               note->flags,
+                               (int64_t)note->slack_ns,
+                               (int64_t)note->container,
+                               note_is(note, NOTE_TIMELESS) ? 0 : (int64_t)note->time_ns};
+    uint64_t hash = HASH_START;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_more(hash, &(int64_t){numbers[i]}, sizeof *numbers);
+    hash = hash_more(hash, note->ranges, note->range_count * sizeof *note->ranges);
+    hash = hash_more(hash, &note->unit_uid, sizeof note->unit_uid);
+    hash = hash_text(hash, intern_slice(note->job));
+    hash = hash_text(hash, intern_slice(note->node));
+    hash = hash_text(hash, intern_slice(note->unit));
+    hash = hash_text(hash, note_type(note));
+    hash = hash_text(hash, note_text(note));
+    return hash_folded(hash_text(hash, note_reason(note)));
+}
+
+static int compare_sources(string_id a, string_id b) {
+    if (a == STRING_REFUSED || b == STRING_REFUSED)
+        return COMPARE(a, b);
+    return compare_strings(a, b);
+}
+
+static int compare_ranges(const struct exit_note *a, const struct exit_note *b) {
+    int order = COMPARE(a->range_count, b->range_count);
+    for (uint32_t i = 0; i < a->range_count && order == 0; i++)
+        order = COMPARE_KEYS(COMPARE(a->ranges[i].first, b->ranges[i].first),
+                             COMPARE(a->ranges[i].last, b->ranges[i].last));
+    return order;
+}
+
+int exit_notes_compare(const struct exit_note *a, const struct exit_note *b) {
+    int order = COMPARE(a->time_ns, b->time_ns);
+    if (order == 0)
+        order = compare_strings(a->node, b->node);
+    if (order == 0)
+        order = COMPARE_KEYS(COMPARE(a->rank, b->rank), COMPARE(a->local_rank, b->local_rank),
+                             COMPARE(a->pid, b->pid), COMPARE(a->key.kind, b->key.kind));
+    if (order == 0)
+        order = COMPARE_KEYS(slice_compare(note_type(a), note_type(b)),
+                             slice_compare(note_text(a), note_text(b)));
+    if (order == 0)
+        order = COMPARE_KEYS(COMPARE(note_position(a), note_position(b)),
+                             compare_sources(a->key.source, b->key.source),
+                             COMPARE(a->task, b->task), COMPARE(a->signal, b->signal),
+                             COMPARE(a->exit_code, b->exit_code), COMPARE(a->attempt, b->attempt));
+    if (order != 0)
+        return order;
+    return COMPARE_KEYS(COMPARE(a->flags, b->flags), COMPARE(a->slack_ns, b->slack_ns),
+                        slice_compare(note_reason(a), note_reason(b)), compare_ranges(a, b),
+                        compare_strings(a->unit, b->unit), compare_strings(a->job, b->job),
+                        COMPARE(a->container, b->container),
+                        memcmp(&a->unit_uid, &b->unit_uid, sizeof a->unit_uid));
+}
+
+// Of what is told again and again: of an object the first time counts, of a line without a time
+// when it was read last; of two that were told at one time, the lesser.
+static bool is_known(const struct exit_note *known, const struct exit_note *told) {
+    if (known->key.source != STRING_NONE && known->time_ns != told->time_ns)
+        return known->time_ns > told->time_ns;
+    return exit_notes_compare(known, told) <= 0;
 }
 
 static void take_observation(struct exit_notes *notes, const struct event *event,
@@ -319,15 +398,18 @@ static void take_observation(struct exit_notes *notes, const struct event *event
     enum telling_kind tells = kind_tells(observation->kind);
     if (tells == TELLS_NOTHING || !is_of_interest(observation))
         return;
-    struct exit_note_key key = key_of(event);
-    const struct exit_note *known = keyed_rows_find(&notes->notes, &key);
-    // Of what an object says again and again the first time counts.
-    if (known != NULL && key.source == STRING_NONE && known->time_ns <= event->time_ns)
-        return;
-    struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &key,
-                                            offsetof(struct exit_note, time_ns), scratch);
-    fill_note(note, event, observation_is(observation, FACT_VICTIM, tells == TELLS_OF_VICTIM),
+    struct exit_note told = {.key = key_of(event)};
+    fill_note(&told, event, observation_is(observation, FACT_VICTIM, tells == TELLS_OF_VICTIM),
               scratch);
+    if (told.key.source != STRING_NONE)
+        told.key.what = what_of(&told);
+    const struct exit_note *known = keyed_rows_find(&notes->notes, &told.key);
+    if (known != NULL && is_known(known, &told))
+        return;
+    struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &told.key,
+                                            offsetof(struct exit_note, time_ns), scratch);
+    told.head = note->head;
+    *note = told;
 }
 
 // Events about pods of which no object needs to be there: that their node is not ready, that the
@@ -345,7 +427,8 @@ static void take_pod_event(struct exit_notes *notes, const struct event *event,
         return;
     uint64_t position = hash_slice(intern_slice(unit));
     position = hash_more(position, &event->time_ns, sizeof event->time_ns);
-    struct exit_note_key key = {STRING_NONE, (uint32_t)(position >> 32), (uint32_t)position, kind};
+    struct exit_note_key key = {STRING_NONE, (uint32_t)(position >> 32), (uint32_t)position, kind,
+                                0};
     if (keyed_rows_find(&notes->notes, &key) != NULL)
         return;
     struct exit_note *note = row_bound_take(&notes->notes, &notes->note_bound, &key,

@@ -28,6 +28,7 @@ struct exit_note_key {
     string_id source;
     uint32_t position_high, position_low;
     uint32_t kind; // enum observation_kind
+    uint32_t what; // of what a line says, which may tell of several ends; 0: of an object
 };
 
 // Tasks of Slurm, both ends included.
@@ -91,6 +92,8 @@ extern const struct row_type EXIT_NOTE_ROWS, EXIT_PLACE_ROWS;
 // The kinds of observations (enum observation_kind) that are kept, ended by OBSERVATION_NONE.
 extern const uint8_t EXIT_NOTE_KINDS[];
 void exit_notes_take(struct exit_notes *notes, const struct event *event, struct arena *scratch);
+// By all that they say and where; 0: nothing tells them apart.
+int exit_notes_compare(const struct exit_note *a, const struct exit_note *b);
 
 static inline enum observation_kind note_kind(const struct exit_note *note) {
     return (enum observation_kind)note->key.kind;

@@ -82,6 +82,19 @@ START_TEST(an_exit_code_alone_is_named_when_it_is_first) {
 }
 END_TEST
 
+// A launcher lists all that failed in one line: each counts, in whatever order they are told.
+START_TEST(several_ends_in_one_line) {
+    start_job(0, 100);
+    leaves(60, "a", _i == 0 ? 101 : 100, FACT_SIGNAL, 9);
+    leaves(60, "a", _i == 0 ? 100 : 101, FACT_SIGNAL, 9);
+    cluster.events[5].position = cluster.events[4].position;
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "{\"kind\":\"rank\",\"name\":\"0\",\"role\":\"suspect\"}");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"1\",\"role\":\"suspect\"}");
+}
+END_TEST
+
 START_TEST(codes_that_nobody_explains_make_suspects) {
     start_job(0, 100);
     leaves(60, "a", 101, FACT_EXIT_CODE, 1);
@@ -205,6 +218,13 @@ START_TEST(a_container_tells_of_its_pod) {
     const char *lines = run();
     says(lines, "\"kind\":\"host_oom\"");
     says(lines, "{\"kind\":\"pod\",\"name\":\"train/w-1\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(of_contradictions_about_one_end_one_is_taken_in_any_order) {
+    container(60, "train/w-1", "Error", _i == 0 ? 3 : 5);
+    container(60, "train/w-1", "Error", _i == 0 ? 5 : 3);
+    says(run(), "left with exit code 3");
 }
 END_TEST
 
@@ -364,6 +384,7 @@ int main(void) {
     tcase_add_test(cases, the_launcher_that_acted_first_breaks_a_tie);
     tcase_add_test(cases, a_written_reason_counts_for_more_than_a_code);
     tcase_add_test(cases, an_exit_code_alone_is_named_when_it_is_first);
+    tcase_add_loop_test(cases, several_ends_in_one_line, 0, 2);
     tcase_add_test(cases, codes_that_nobody_explains_make_suspects);
     tcase_add_test(cases, victims_alone_name_nobody);
     tcase_add_test(cases, what_was_caught_before_a_peer_was_lost_is_no_end);
@@ -374,6 +395,7 @@ int main(void) {
     tcase_add_test(cases, nobody_is_to_blame_when_all_nodes_were_told_to_stop);
     tcase_add_test(cases, a_time_limit_blames_nobody);
     tcase_add_test(cases, a_container_tells_of_its_pod);
+    tcase_add_loop_test(cases, of_contradictions_about_one_end_one_is_taken_in_any_order, 0, 2);
     tcase_add_test(cases, a_container_of_which_nothing_is_known_was_not_killed);
     tcase_add_test(cases, the_one_that_is_silent_is_named_with_little_confidence);
     tcase_add_test(cases, a_silent_node_is_lost);
