@@ -112,18 +112,35 @@ static bool may_speak_of(const struct exit_list *list, const struct exit_note *n
                          const struct exit_process *process) {
     return exit_agrees(note->job, process->job) && exit_agrees(note->node, process->node) &&
            (note->unit == STRING_NONE || process->unit == note->unit) &&
-           list->rounds[process->round].start_ns <= note->time_ns + note->slack_ns;
+           (note_is(note, NOTE_TIMELESS) ||
+            list->rounds[process->round].start_ns <= note->time_ns + note->slack_ns);
 }
 
-// Of the last round that had begun, of a job that the node takes part in.
+// A line of srun, which stands in the output of its job, about a node of which nothing else is
+// known: it is of the job where there is but one.
+static bool is_of_only_job(const struct exit_list *list, const struct exit_note *note) {
+    if (note_kind(note) != OBSERVATION_SLURM_NODE_FAILURE || !note_is(note, NOTE_TIMELESS) ||
+        list->rounds[0].job != list->rounds[list->round_count - 1].job)
+        return false;
+    for (uint32_t i = 0; i < list->process_count; i++)
+        if (list->processes[i].node == note->node)
+            return false;
+    return exit_agrees(note->job, list->rounds[0].job);
+}
+
+// Of the last round that had begun, of a job that the node takes part in. A line without a time is
+// read at some time after it was written: of the last.
 static void set_other_rounds(struct exit_list *list, struct arena *arena) {
     list->other_rounds = arena_zero(arena, list->other_count + 1, sizeof *list->other_rounds);
     for (uint32_t i = 0; i < list->other_count; i++)
         list->other_rounds[i] = list->process_count == 0 ? 0 : NO_ROUND;
-    for (uint32_t i = 0; i < list->other_count; i++)
+    for (uint32_t i = 0; i < list->other_count; i++) {
         for (uint32_t at = 0; at < list->process_count; at++)
             if (may_speak_of(list, list->others[i], &list->processes[at]))
                 list->other_rounds[i] = list->processes[at].round;
+        if (list->other_rounds[i] == NO_ROUND && is_of_only_job(list, list->others[i]))
+            list->other_rounds[i] = list->round_count - 1;
+    }
 }
 
 void exits_set_rounds(struct exit_list *list, struct arena *arena) {

@@ -376,6 +376,33 @@ START_TEST(a_node_that_slurm_lost) {
 }
 END_TEST
 
+// Nothing else tells of the node, or the file of the line says that it was read before the start.
+START_TEST(a_lost_node_that_only_srun_names) {
+    start_job(100, 100);
+    lose_peer(159, "a", 0);
+    cancelled(160, "NODE FAILURE");
+    struct event *event =
+        say(_i == 0 ? 200 : 50, _i == 0 ? "c" : "b", RANK_NONE, OBSERVATION_SLURM_NODE_FAILURE);
+    event->timeless = true;
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         _i == 0 ? "C was lost, and the ranks with it" : "B was lost, and the ranks with it");
+    says(lines, "Slurm cancelled it: NODE FAILURE");
+}
+END_TEST
+
+// The controller tells of all nodes of the cluster; and of two jobs it may be either.
+START_TEST(a_lost_node_that_may_be_of_another_job) {
+    start_job(0, 100);
+    struct event *event = say(60, "c", RANK_NONE, OBSERVATION_SLURM_NODE_FAILURE);
+    for (uint32_t i = 0; i < 4 && _i == 1; i++)
+        cluster.events[i].job = i < 2 ? intern(SLICE("one")) : intern(SLICE("two"));
+    event->timeless = _i == 1;
+    ck_assert_str_eq(run(), "");
+}
+END_TEST
+
 START_TEST(a_list_of_nodes_is_each_of_them) {
     node_failure(NULL, "r2-g[09-10,12],login1");
     const char *lines = run();
@@ -614,6 +641,8 @@ int main(void) {
     tcase_add_loop_test(cases, what_slurm_stopped_is_told_once, 0, sizeof STOPS / sizeof *STOPS);
     tcase_add_test(cases, an_end_before_the_limit_was_the_first);
     tcase_add_loop_test(cases, a_node_that_slurm_lost, 0, 2);
+    tcase_add_loop_test(cases, a_lost_node_that_only_srun_names, 0, 2);
+    tcase_add_loop_test(cases, a_lost_node_that_may_be_of_another_job, 0, 2);
     tcase_add_test(cases, a_list_of_nodes_is_each_of_them);
     tcase_add_test(cases, memory_that_sacct_tells_of);
     tcase_add_loop_test(cases, a_pod_that_was_preempted, 0, 2);
