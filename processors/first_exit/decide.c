@@ -12,6 +12,8 @@
 #define NODE_GRACE_NS (60 * SECOND_NS)
 // Its peers miss it within so long: NCCL waits 10 min unless told otherwise.
 #define NODE_MISSED_NS (15 * 60 * SECOND_NS)
+// Who stops a job tells its nodes one after another, within so long.
+#define STOP_SPREAD_NS SECOND_NS
 
 // What the processes of a node say together.
 struct node_view {
@@ -329,6 +331,48 @@ static void add_other(struct exit_candidate *candidates, uint32_t *count,
     candidates[(*count)++] = *found;
 }
 
+static bool is_stop_of_node(const struct exit_candidate *candidate) {
+    return candidate->node != STRING_NONE && candidate->reason != NULL &&
+           note_kind(candidate->reason) == OBSERVATION_LAUNCHER_TOLD_TO_STOP;
+}
+
+// Where all nodes were told to stop at about one moment, the job was: none of them is to blame.
+// Returns how many candidates are left.
+static uint32_t join_stops(const struct round_view *view, struct exit_candidate *candidates,
+                           uint32_t count) {
+    uint64_t first_ns = UINT64_MAX;
+    uint32_t nodes = 0, told = 0, told_of_round = 0, kept = 0;
+    struct exit_candidate *job = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_stop_of_node(&candidates[i]) && candidates[i].low_ns < first_ns)
+            first_ns = candidates[i].low_ns;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_stop_of_node(&candidates[i]) && candidates[i].low_ns - first_ns <= STOP_SPREAD_NS) {
+            told++;
+            told_of_round += node_at(view, candidates[i].node)->node != STRING_NONE;
+        }
+    for (uint32_t slot = 0; slot < view->node_slots; slot++)
+        nodes += view->nodes[slot].node != STRING_NONE;
+    if (told < 2 || told_of_round < nodes)
+        return count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct exit_candidate stop = candidates[i];
+        if (!is_stop_of_node(&stop) || stop.low_ns - first_ns > STOP_SPREAD_NS) {
+            candidates[kept++] = stop;
+        } else if (job == NULL) {
+            job = &candidates[kept++];
+            *job = stop;
+        } else {
+            job->low_ns = stop.low_ns < job->low_ns ? stop.low_ns : job->low_ns;
+            job->high_ns = stop.high_ns < job->high_ns ? stop.high_ns : job->high_ns;
+            if (job->also_count < ALSO_MAX)
+                job->also[job->also_count++] = stop.reason;
+        }
+    }
+    job->node = STRING_NONE;
+    return kept;
+}
+
 static uint32_t list_candidates(const struct round_view *view, struct exit_candidate *candidates) {
     const struct exit_list *list = view->list;
     uint32_t count = 0, others;
@@ -351,7 +395,7 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
         add_other(candidates + others, &own, &found);
         count = others + own;
     }
-    return count;
+    return others + join_stops(view, candidates + others, count - others);
 }
 
 static bool is_line_of_srun(const struct exit_note *note) {

@@ -271,9 +271,12 @@ static void tell_note(struct verdict_builder *builder, const struct exit_list *l
     const struct exit_process *process =
         of->process == NO_PROCESS ? NULL : &list->processes[of->process];
     const char *uid = note_uid(note, process, arena);
+    struct exit_candidate who = *of;
+    if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP)
+        who.node = note->node; // also where all of the job's were
     if (!is_told(&builder->verdict, uid))
         builder_evidence(builder, role, note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns, uid,
-                         "%s: %s", candidate_spoken(list, of, arena), note_words(note, arena));
+                         "%s: %s", candidate_spoken(list, &who, arena), note_words(note, arena));
 }
 
 // -- evidence -------------------------------------------------------------------------------------
@@ -567,10 +570,9 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
         decision->ground == GROUND_SILENCE || decision->is_alone || decision->is_doubtful;
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
-    bool is_sure = is_certain(decision);
-    if (decision->candidates[0].process == NO_PROCESS)
-        is_sure = !decision->is_alone;
-    is_sure = is_sure && !is_of_all(list, decision);
+    bool is_place = decision->candidates[0].process == NO_PROCESS;
+    bool is_sure =
+        (is_place ? !decision->is_alone : is_certain(decision)) && !is_of_all(list, decision);
     for (uint32_t i = 0; i < decision->candidate_count; i++) {
         name_blamed(builder, list, &decision->candidates[i], is_sure ? ROLE_CULPRIT : ROLE_SUSPECT);
         if (i < PEERS_MAX)

@@ -195,6 +195,37 @@ START_TEST(nobody_is_to_blame_when_all_nodes_were_told_to_stop) {
 }
 END_TEST
 
+// Nodes are told one after another; of a node that was told much earlier the others follow.
+START_TEST(a_job_that_was_told_to_stop_node_by_node) {
+    start_job(0, 100);
+    tell_to_stop(60, "b");
+    tell_to_stop(_i == 0 ? 60.9 : 61.1, "a");
+    raise_in(61, "a", 0, "KeyboardInterrupt", "", false);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    if (_i == 1) {
+        says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
+        return;
+    }
+    says(lines, "The job was told to stop from outside, and the ranks with it");
+    says(lines, "a: its launcher was sent SIGTERM");
+    says(lines, "b: its launcher was sent SIGTERM");
+    says(lines, "\"confidence\":92");
+    says_not(lines, "\"kind\":\"node\"");
+    says_not(lines, "k8s.node.name");
+}
+END_TEST
+
+// What stops two nodes of three may have struck the third by their end.
+START_TEST(nodes_that_were_told_to_stop_are_not_the_job) {
+    start_job(0, 100);
+    place_of(0, "c", 4, 104);
+    tell_to_stop(60, "b");
+    tell_to_stop(60, "a");
+    says_not(run(), "The job");
+}
+END_TEST
+
 START_TEST(a_time_limit_blames_nobody) {
     struct event *event = say(60, NULL, RANK_NONE, OBSERVATION_SLURM_CANCELLED);
     add_text(event, FACT_REASON, "TIME LIMIT");
@@ -393,6 +424,8 @@ int main(void) {
     tcase_add_test(cases, a_node_that_was_told_to_stop_took_its_ranks_with_it);
     tcase_add_test(cases, an_end_before_a_node_was_told_to_stop_was_the_first);
     tcase_add_test(cases, nobody_is_to_blame_when_all_nodes_were_told_to_stop);
+    tcase_add_loop_test(cases, a_job_that_was_told_to_stop_node_by_node, 0, 2);
+    tcase_add_test(cases, nodes_that_were_told_to_stop_are_not_the_job);
     tcase_add_test(cases, a_time_limit_blames_nobody);
     tcase_add_test(cases, a_container_tells_of_its_pod);
     tcase_add_loop_test(cases, of_contradictions_about_one_end_one_is_taken_in_any_order, 0, 2);
