@@ -508,11 +508,12 @@ static struct silence listen(const struct round_view *view) {
     return silence;
 }
 
-// Who must have been it because all others are accounted for.
+// Who must have been it because all others are accounted for. Who is silent among ranks of several
+// jobs may be of one that is well.
 static bool find_silent(const struct round_view *view, struct exit_decision *decision,
                         struct exit_candidate *found) {
     struct silence silence = listen(view);
-    if (!silence.has_victims)
+    if (!silence.has_victims || view->list->rounds[view->round].is_mixed)
         return false;
     if (silence.silent_nodes == 1) {
         *found = by_silence(NO_PROCESS, silence.silent_node, EXIT_NODE_LOST);

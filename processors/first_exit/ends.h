@@ -64,6 +64,7 @@ struct exit_round {
     string_id job;
     uint64_t start_ns; // 0: not known
     uint32_t ordinal;  // of the job's, from 0
+    bool is_mixed;     // it holds ranks of several jobs that nobody tells apart
 };
 
 struct exit_list {

@@ -6,6 +6,10 @@
 
 enum { BUCKETS = 4096 };
 
+// The ranks of one start are told of within so long, and a job that starts anew on other nodes
+// needs longer for it.
+#define ONE_START_NS (60 * UINT64_C(1000000000))
+
 static uint64_t begin_of(const struct exit_process *process) {
     uint64_t begin = process->start_ns;
     for (uint32_t i = 0; i < process->note_count && process->start_ns == 0; i++)
@@ -49,13 +53,23 @@ static uint32_t bucket_of(const struct exit_process *process, uint32_t round) {
     return (uint32_t)(hash >> 40) % BUCKETS;
 }
 
+// A rank that runs on two nodes at once is of two jobs.
+static bool is_of_other_job(const struct exit_process *a, const struct exit_process *b) {
+    uint64_t apart =
+        a->start_ns > b->start_ns ? a->start_ns - b->start_ns : b->start_ns - a->start_ns;
+    return a->start_ns != 0 && b->start_ns != 0 && apart <= ONE_START_NS &&
+           a->node != STRING_NONE && b->node != STRING_NONE && a->node != b->node;
+}
+
 // Takes the process's seat in the round; false: somebody sits there.
 static bool sit_down(struct exit_list *list, struct seats *seats, uint32_t at, uint32_t round) {
     struct exit_process *process = &list->processes[at];
     uint32_t *head = &seats->heads[bucket_of(process, round)];
     for (uint32_t other = *head; other != NO_PROCESS; other = list->processes[other].next_by_rank)
-        if (list->processes[other].round == round && same_seat(&list->processes[other], process))
+        if (list->processes[other].round == round && same_seat(&list->processes[other], process)) {
+            list->rounds[round].is_mixed |= is_of_other_job(&list->processes[other], process);
             return false;
+        }
     process->next_by_rank = *head;
     *head = at;
     return true;
@@ -96,7 +110,9 @@ static void set_rounds(struct exit_list *list, struct arena *arena) {
         if (list->round_count == 0 || list->rounds[list->round_count - 1].job != process->job)
             begin_round(list, process);
         if (has_seat(process) && !sit_down(list, seats, i, list->round_count - 1)) {
+            bool is_mixed = list->rounds[list->round_count - 1].is_mixed;
             begin_round(list, process);
+            list->rounds[list->round_count - 1].is_mixed = is_mixed;
             bool is_free = sit_down(list, seats, i, list->round_count - 1);
             assert(is_free);
             (void)is_free;

@@ -289,6 +289,19 @@ START_TEST(a_silent_node_is_lost) {
 }
 END_TEST
 
+// A rank map without jobs tells of two that run at once: a node of the other one is not lost.
+START_TEST(silence_among_several_jobs_says_nothing) {
+    start_job(0, 100);
+    place_of(0, "c", 0, 200);
+    place_of(0, "c", 1, 201);
+    for (int32_t rank = 0; rank < 4; rank++)
+        lose_peer(60, rank < 2 ? "a" : "b", rank);
+    leaves(61, "a", 100, FACT_EXIT_CODE, 1);
+    leaves(61, "b", 102, FACT_EXIT_CODE, 1);
+    ck_assert_str_eq(run(), "");
+}
+END_TEST
+
 START_TEST(silence_of_several_nodes_says_nothing) {
     start_job(0, 100);
     place_of(0, "c", 4, 104);
@@ -432,6 +445,7 @@ int main(void) {
     tcase_add_test(cases, a_container_of_which_nothing_is_known_was_not_killed);
     tcase_add_test(cases, the_one_that_is_silent_is_named_with_little_confidence);
     tcase_add_test(cases, a_silent_node_is_lost);
+    tcase_add_test(cases, silence_among_several_jobs_says_nothing);
     tcase_add_test(cases, silence_of_several_nodes_says_nothing);
     tcase_add_test(cases, a_start_that_goes_on_resolves_what_was_before);
     tcase_add_test(cases, a_start_that_came_to_nothing_leaves_it_open);
