@@ -266,6 +266,9 @@ static void finish(struct verdict_builder *builder, const struct thermal_gpu *gp
     const char *node = node_in_uid(gpu->key.node, builder->arena);
     const char *anchor = start_uid(gpu, incident, builder->arena);
     builder_finish(builder, (struct slice[]){slice_of(node), slice_of(name), slice_of(anchor)}, 3);
+    // A sample tells of what began at some time after the one before.
+    if (builder->verdict.start_ns == incident->start_ns)
+        builder->verdict.after_ns = incident->since_ns;
 }
 
 void thermal_verdict_gpu(const struct thermal_window *window,

@@ -79,6 +79,16 @@ static void count_sample(struct thermal_gpu *gpu, const struct thermal_sample *s
     gpu->lost_ns += add ? sample->lost_ns : -sample->lost_ns;
 }
 
+// Whether the sample holds what makes one hot by this path.
+static bool tells_of(const struct thermal_sample *sample, enum thermal_path path) {
+    static const unsigned VALUES_OF[] = {
+        [PATH_BITS] = BIT(THERMAL_REASONS),  [PATH_HARDWARE] = BIT(THERMAL_REASONS),
+        [PATH_MEMORY] = BIT(THERMAL_MEMORY), [PATH_MARGIN] = BIT(THERMAL_MARGIN),
+        [PATH_COUNTER] = 7u << THERMAL_LOST,
+    };
+    return (sample->present & VALUES_OF[path]) != 0;
+}
+
 static void drop_expired(struct thermal_window *window, struct thermal_gpu *gpu, uint64_t now_ns) {
     while (gpu->first != TABLE_NO_ROW) {
         uint32_t row = gpu->first;
@@ -87,6 +97,9 @@ static void drop_expired(struct thermal_window *window, struct thermal_gpu *gpu,
             now_ns - sample->time_ns < duration_ns(window->config->window))
             return;
         count_sample(gpu, sample, false);
+        for (enum thermal_path path = 0; path <= PATH_COUNTER; path++)
+            if (tells_of(sample, path))
+                gpu->told_ns[path] = sample->time_ns;
         gpu->first = sample->next;
         if (gpu->first == TABLE_NO_ROW)
             gpu->last = TABLE_NO_ROW;
@@ -247,8 +260,11 @@ static void open_incident(struct thermal_window *window, struct thermal_gpu *gpu
     assert(gpu->incident == TABLE_NO_ROW);
     uint32_t row = table_add(&window->incidents);
     struct thermal_incident *incident = thermal_incident_at(window, row);
-    *incident = (struct thermal_incident){
-        .live = 1, .gpu = gpu->self, .leader = TABLE_NO_ROW, .start_path = (uint8_t)path};
+    *incident = (struct thermal_incident){.live = 1,
+                                          .gpu = gpu->self,
+                                          .leader = TABLE_NO_ROW,
+                                          .start_path = (uint8_t)path,
+                                          .since_ns = gpu->told_ns[path]};
     gpu->incident = row;
     gpu->incident_count++;
     uint64_t before_ns = 0;
@@ -259,6 +275,8 @@ static void open_incident(struct thermal_window *window, struct thermal_gpu *gpu
             incident->start_ns = sample->time_ns;
         if (incident->start_ns != 0)
             count_in(incident, sample, before_ns);
+        else if (tells_of(sample, path))
+            incident->since_ns = sample->time_ns;
         before_ns = sample->time_ns;
     }
 }

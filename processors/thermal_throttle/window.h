@@ -4,7 +4,7 @@
 //
 // For each GPU the samples of the last `window` are kept with what each adds to the sums; one
 // sample costs O(1) amortised. An incident begins when a rule holds for the window and ends when
-// none does. Memory: 96 bytes a sample, at most `max_samples`; about 250 a GPU.
+// none does. Memory: 96 bytes a sample, at most `max_samples`; about 290 a GPU.
 #pragma once
 
 #include "pipeline/model/node_event.h"
@@ -66,7 +66,8 @@ struct thermal_gpu {
     uint32_t count[PATH_COUNT]; // sums over the window
     uint64_t held_ns[PATH_COUNT];
     uint64_t lost_ns;
-    uint64_t clock_ns; // when clock_mhz was read
+    uint64_t clock_ns;                // when clock_mhz was read
+    uint64_t told_ns[PATH_COUNT + 1]; // newest that left the window and could be hot by this path
 };
 
 struct thermal_node {
@@ -112,6 +113,7 @@ struct thermal_incident {
     uint8_t has_reasons;  // a sample said what slows the clock
     uint8_t start_path;   // enum thermal_path
     uint64_t start_ns;    // first hot sample
+    uint64_t since_ns;    // the one before that could be hot by start_path; 0: none
     uint64_t last_ns;     // last hot sample
     uint64_t reasons;     // of the first sample with a thermal bit
     uint64_t all_reasons; // of all hot samples

@@ -401,6 +401,51 @@ START_TEST(over_and_over_in_one_file) {
 }
 END_TEST
 
+static uint64_t after_of_the_verdict(void) {
+    struct batch batch = {.arena = &detector.arena,
+                          .newest_ns = detector.newest_ns,
+                          .evaluate = true,
+                          .as_of_ns = UINT64_MAX};
+    detector.type->processor.consume(detector.instance, &batch);
+    ck_assert_uint_eq(batch.verdicts.count, 1);
+    uint64_t after_ns = batch.verdicts.items[0].after_ns;
+    ck_assert_uint_gt(batch.verdicts.items[0].start_ns, after_ns);
+    arena_reset(&detector.arena);
+    return after_ns;
+}
+
+// The heat began at some time after the sample before the first hot one.
+START_TEST(a_sample_says_after_when) {
+    detector_start(&detector);
+    for (uint64_t at = 0; at <= 300; at += STEP)
+        for (unsigned gpu = 0; gpu < 4; gpu++) {
+            feed_mask(gpu, at, at >= 120 && (gpu == 2 || _i == 1) ? 0x40 : 0, 1900);
+            // What says nothing of the clocks says nothing of when.
+            struct gpu_sample other = sample_of(gpu, at + 10);
+            put(&other, GPU_TEMPERATURE_C, 80);
+            feed(&other);
+        }
+    ck_assert_uint_eq(after_of_the_verdict(), BASE + 90 * SECOND);
+}
+END_TEST
+
+START_TEST(nothing_before_the_first_sample) {
+    detector_start(&detector);
+    for (uint64_t at = 0; at <= 300; at += STEP)
+        feed_mask(0, at, 0x40, 1900);
+    ck_assert_uint_eq(after_of_the_verdict(), 0);
+}
+END_TEST
+
+// 10 % of the window are lost only when the sample before has left it.
+START_TEST(the_sample_before_may_have_left_the_window) {
+    detector_start(&detector);
+    for (uint64_t at = 0; at <= 900; at += STEP)
+        feed_counter(0, at, at <= 60 ? 0 : (int64_t)((at - 60) * 100000000));
+    ck_assert_uint_eq(after_of_the_verdict(), BASE + 60 * SECOND);
+}
+END_TEST
+
 START_TEST(silence_ends_it) {
     detector_start(&detector);
     for (uint64_t at = 0; at <= 300; at += STEP)
@@ -605,6 +650,9 @@ int main(void) {
     tcase_add_test(cases, unknown_high_bits);
     tcase_add_test(cases, recovery_resolves_the_verdict);
     tcase_add_test(cases, over_and_over_in_one_file);
+    tcase_add_loop_test(cases, a_sample_says_after_when, 0, 2);
+    tcase_add_test(cases, nothing_before_the_first_sample);
+    tcase_add_test(cases, the_sample_before_may_have_left_the_window);
     tcase_add_test(cases, silence_ends_it);
     tcase_add_test(cases, order_and_size_make_no_difference);
     tcase_add_test(cases, fields_of_one_moment_are_joined);
