@@ -145,7 +145,6 @@ struct fabric_fault port_fault(const struct fabric_config *config, const struct 
     if (fault.kind == FABRIC_NONE)
         return fault;
     assert(fault.anchor != NULL); // name_it
-    fault.first_ns =
-        fault.anchor->said->sampled != 0 ? fault.anchor->said->since_ns : fault.anchor->time_ns;
+    fault.first_ns = fault.anchor->time_ns;
     return fault;
 }

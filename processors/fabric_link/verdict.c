@@ -90,18 +90,32 @@ static const char *describe(const struct link_item *item, struct arena *arena) {
                                                  : "");
 }
 
+// A sample tells of what happened at some time after the one before.
+static uint64_t begin_of(const struct link_item *item) {
+    return item->said->sampled != 0 ? item->said->since_ns : item->time_ns;
+}
+
 static enum evidence_role role_of(const struct fabric_fault *fault, const struct link_item *item) {
     const struct link_said *said = item->said;
     if (said->what == LINK_UP || said->what == LINK_GPU_LOST)
         return EVIDENCE_CONTEXT;
     if (said->what == LINK_REMOTE)
-        return item->time_ns >= fault->first_ns ? EVIDENCE_EFFECT : EVIDENCE_CONTEXT;
+        return item->time_ns >= begin_of(fault->anchor) ? EVIDENCE_EFFECT : EVIDENCE_CONTEXT;
     if (is_nvlink(fault) && said->fatal == 0 && fault->anchor->said->fatal != 0)
         return EVIDENCE_CONTEXT;
     if (said->what == LINK_COUNTED && fault->kind == FABRIC_DOWN)
         return EVIDENCE_CONTEXT;
     return item->time_ns < fault->anchor->time_ns && fault->kind == FABRIC_DOWN ? EVIDENCE_CONTEXT
                                                                                 : EVIDENCE_CAUSE;
+}
+
+// Behind which moment it began, where what was first is told by a sample.
+static void set_after(struct verdict *verdict, const struct fabric_fault *fault) {
+    uint32_t first = 0;
+    while (first < fault->count && role_of(fault, &fault->items[first]) != EVIDENCE_CAUSE)
+        first++;
+    if (first < fault->count && fault->items[first].said->sampled != 0)
+        verdict->after_ns = fault->items[first].said->since_ns;
 }
 
 static void add_evidence(struct verdict_builder *builder, const struct fabric_fault *fault) {
@@ -279,4 +293,5 @@ void fabric_verdict(const struct fabric_config *config, const struct told_link *
     builder_finish(builder, (struct slice[]){slice_of(where), slice_of(began)}, 2);
     if (fault->first_ns < builder->verdict.start_ns)
         builder->verdict.start_ns = fault->first_ns;
+    set_after(&builder->verdict, fault);
 }

@@ -122,8 +122,35 @@ START_TEST(state_of_a_port) {
     says(lines, "Port 1 of mlx5_3 of n1 is down");
     says(lines, "\"name\":\"n1/mlx5_3\"");
     says(lines, "\"uid\":\"ib:n1:mlx5_3:1:state:1794992460000000000\"");
-    // It happened after the sample before.
-    says(lines, "\"start_time_unix_nano\":\"1794992430000000000\"");
+    says(lines, "\"start_time_unix_nano\":\"1794992460000000000\"");
+}
+END_TEST
+
+// A sample tells of what happened after the one before, a line when it was. What a program could
+// not reach in between is an effect of it.
+START_TEST(a_sample_says_after_when) {
+    for (int i = 0; i < 3; i++) {
+        port(30 * i, "mlx5_3", NULL, i < 2);
+        with(&said[cluster.count - 1],
+             (struct fact){.key = FACT_NIC, .address = node_pci("0000:5c:00")});
+    }
+    if (_i == 1)
+        with_text(seen(50, "n1", OBSERVATION_NCCL_NET_ERROR), FACT_DEVICE, "mlx5_3");
+    if (_i == 2)
+        link_line(50, "down");
+    later(200);
+    detector_start(&detector);
+    detector_feed(&detector, cluster.events, cluster.count);
+    struct batch batch = {.arena = &detector.arena,
+                          .newest_ns = detector.newest_ns,
+                          .evaluate = true,
+                          .as_of_ns = UINT64_MAX};
+    detector.type->processor.consume(detector.instance, &batch);
+    ck_assert_uint_eq(batch.verdicts.count, 1);
+    const struct verdict *verdict = &batch.verdicts.items[0];
+    ck_assert_uint_eq(verdict->start_ns, cluster_time(_i == 0 ? 60 : 50));
+    ck_assert_uint_eq(verdict->after_ns, _i == 2 ? 0 : cluster_time(30));
+    arena_reset(&detector.arena);
 }
 END_TEST
 
@@ -501,6 +528,7 @@ int main(void) {
     tcase_add_loop_test(cases, a_short_bounce_is_none, 0, sizeof BOUNCES / sizeof *BOUNCES);
     tcase_add_test(cases, just_gone_down);
     tcase_add_test(cases, state_of_a_port);
+    tcase_add_loop_test(cases, a_sample_says_after_when, 0, 3);
     tcase_add_test(cases, lost_while_in_use);
     tcase_add_test(cases, who_cannot_reach_others_is_no_culprit);
     tcase_add_loop_test(cases, card_that_fails, 0, 3);
