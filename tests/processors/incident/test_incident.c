@@ -41,7 +41,8 @@ static void start(void) {
         &processor_nccl_hang,         &processor_xid_correlation,
         &processor_pod_evicted,       &processor_hbm_ecc,
         &processor_thermal_throttle,  &processor_pcie_aer,
-        &processor_phase_attribution, &EXITS,
+        &processor_phase_attribution, &processor_fabric_link,
+        &processor_slow_rank,         &EXITS,
     };
     static const struct component_set set = {types, sizeof types / sizeof *types};
     struct component_context context = {
@@ -234,6 +235,43 @@ START_TEST(heat_never_hangs_and_a_swing_explains_nothing) {
     say(2, "memory_first_cause", "leak", 3, "rank", "6");
     evaluate((int[]){0, 1, 2}, 3);
     ck_assert_int_eq(relation(0, 2), RELATION_CAUSED_BY);
+}
+END_TEST
+
+// What slows the GPU of a rank, or the card of its node, explains that it holds up the others.
+static const struct {
+    const char *pattern, *kind, *entity, *name, *other;
+} SLOWING[] = {
+    {"pcie_aer", "link_degraded", "gpu", "node-b/0000:45:00", "node-b/0000:9b:00"},
+    {"fabric_link", "link_errors", "nic", "node-b/0000:5c:00", "node-c/0000:5c:00"},
+    {"thermal_throttle", "hw_thermal", "gpu", "node-b/0000:45:00", "node-b/0000:9b:00"},
+};
+
+START_TEST(what_slows_the_place_of_a_slow_rank_explains_it) {
+    map_rank(6, "node-b", "00000000:45:00.0");
+    say(0, "slow_rank", "slow_compute", 5, "rank", "6");
+    say(1, SLOWING[_i].pattern, SLOWING[_i].kind, 3, SLOWING[_i].entity, SLOWING[_i].name);
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(1) && !is_root(0));
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(1, 0), RELATION_CAUSES);
+    // Elsewhere it explains nothing.
+    say(1, SLOWING[_i].pattern, SLOWING[_i].kind, 3, SLOWING[_i].entity, SLOWING[_i].other);
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(1) && is_root(0));
+}
+END_TEST
+
+// Seen in the sample behind the begin of the slow rank; the sample before was ahead of it.
+START_TEST(what_slows_a_rank_may_be_seen_after_it) {
+    map_rank(6, "node-b", "00000000:45:00.0");
+    say(0, "slow_rank", "slow_compute", 5, "rank", "6");
+    say(1, SLOWING[_i].pattern, SLOWING[_i].kind, 20, SLOWING[_i].entity, SLOWING[_i].name);
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(1) && is_root(0));
+    found[1].after_ns = BEGIN;
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(1) && !is_root(0));
 }
 END_TEST
 
@@ -487,6 +525,10 @@ int main(void) {
     tcase_add_test(cases, window_and_skew);
     tcase_add_test(cases, an_end_explains_waits_for_that_rank_before_it);
     tcase_add_test(cases, heat_never_hangs_and_a_swing_explains_nothing);
+    tcase_add_loop_test(cases, what_slows_the_place_of_a_slow_rank_explains_it, 0,
+                        sizeof SLOWING / sizeof *SLOWING);
+    tcase_add_loop_test(cases, what_slows_a_rank_may_be_seen_after_it, 0,
+                        sizeof SLOWING / sizeof *SLOWING);
     tcase_add_test(cases, one_root_of_a_chain);
     tcase_add_test(cases, the_root_is_what_nothing_explains);
     tcase_add_test(cases, a_circle_is_cut_where_it_goes_back);
