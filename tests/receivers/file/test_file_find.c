@@ -196,6 +196,51 @@ START_TEST(directories_and_files) {
 }
 END_TEST
 
+// Those that README.md lists, in the order of bytes, and some that it does not.
+START_TEST(names_that_are_inputs) {
+    static const char *const inputs[] = {
+        "aer_dev_correctable",
+        "aer_dev_fatal",
+        "aer_dev_nonfatal",
+        "dmesg-1",
+        "e.dmesg",
+        "e.err",
+        "e.export",
+        "e.json",
+        "e.jsonl",
+        "e.kmsg",
+        "e.log",
+        "e.log.gz",
+        "e.out",
+        "e.pickle",
+        "e.pkl",
+        "e.prom",
+        "e.stderr",
+        "e.stdout",
+        "kern.log.1",
+        "kmsg.txt",
+        "messages-1",
+        "syslog.2.gz",
+        "trace_rank_3",
+    };
+    static const char *const others[] = {"e.log.1", "e.txt", "job.out.old", "rank"};
+    static const char *const include[] = {"d"};
+    char path[64], expected[1024] = "";
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        snprintf(path, sizeof path, "d/%s", inputs[i]);
+        touch(path);
+        strcat(strcat(expected, i == 0 ? "" : " "), path);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(path, sizeof path, "d/%s", others[i]);
+        touch(path);
+    }
+    check_found(include, 1, NULL, 0, expected);
+    ck_assert(noted("d: not read: ", "e.log.1"));
+    rig_free(&rig);
+}
+END_TEST
+
 START_TEST(names_with_wildcards_that_exist) {
     touch("odd/a[1]{b}*.jsonl");
     touch("odd/a1b.jsonl");
@@ -427,6 +472,7 @@ int main(void) {
     tcase_add_checked_fixture(find, fixture_setup, fixture_teardown);
     tcase_add_test(find, globs_over_directories);
     tcase_add_test(find, directories_and_files);
+    tcase_add_test(find, names_that_are_inputs);
     tcase_add_test(find, names_with_wildcards_that_exist);
     tcase_add_test(find, excluded);
     tcase_add_test(find, nothing_found_says_why);
