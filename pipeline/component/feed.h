@@ -109,7 +109,7 @@ uint64_t feed_lag(struct feed *feed, const struct source *source);
 bool feed_source_holds(const struct source *source);
 // Nothing more comes from the source, or not for long: what is held becomes events, or is refused.
 // To be called at the end of a file, a request, a message, and when a file that is followed has
-// been quiet. Not when the receiver is stopped.
+// been quiet. When the receiver is stopped only where no store keeps the position in front of it.
 void feed_source_finish(struct feed *feed, struct source *source);
 // The record that is offered next has no end (decoder_type.cut). False, and nothing has happened,
 // when the decoder takes no such records.

@@ -410,7 +410,8 @@ static void wait_for_more(struct tail *tail) {
         clock_sleep_ns(SEARCH_GAP_NS);
 }
 
-// Reads what was there at this moment, from every file, then hands over.
+// Reads what was there at this moment, from every file, then hands over. With a store the next
+// start reads again what is held; without one nobody would.
 static void finish(struct tail *tail) {
     assert(!tail->follower.ending);
     struct track_table *table = &tail->table;
@@ -428,6 +429,8 @@ static void finish(struct tail *tail) {
         }
         if (!file->over)
             lines_take_last(&tail->follower, file);
+        if (tail->receiver->context->store == NULL && file->stream.place != NULL)
+            finish_held(tail, file);
         track_close(table, file);
     }
     feed_flush(tail->feed);

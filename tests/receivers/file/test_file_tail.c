@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file receiver while files grow: the receiver runs on a thread, the test is the writer.
+#include "pipeline/component/storage.h"
 #include "tests/receivers/file/file_fixture.h"
 
 #include <check.h>
@@ -623,15 +624,42 @@ START_TEST(a_report_is_all_there_is) {
 }
 END_TEST
 
-// A restart reads it again: more of it may come.
-START_TEST(a_stop_finishes_no_report) {
+// With a store a restart reads it again: more of it may come.
+START_TEST(a_stop_with_a_store_finishes_no_report) {
+    static struct storage store;
     write_text("a.log", "w", RECORD TRACEBACK);
-    follow_logs("*.log", UINT64_C(3600000000000));
+    followed[0] = "*.log";
+    rig_init(&rig, followed, 1);
+    rig.context.store = &store;
+    rig_run(&rig);
     await_held(TRACEBACK_LINES);
     rig_stop(&rig);
     ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 1);
     ck_assert_uint_eq(finished("a.log"), 0);
     ck_assert(feed_source_holds(fake_feed_find(rig.feed, "a.log")));
+    rig_free(&rig);
+}
+END_TEST
+
+// Without one nothing goes on there: each kind of report is used as it is.
+START_TEST(a_stop_without_a_store_finishes_reports) {
+    write_text("a.log", "w", RECORD TRACEBACK);
+    write_text("b.log", "w",
+               RECORD "JobID|State|ExitCode\n88110|NODE_FAIL|1:0\n88111|FAILED|1:0\n");
+    write_text("c.log", "w",
+               RECORD
+               "Process 12: python3 train.py\n"
+               "Python v3.11.7 (/usr/bin/python3.11)\n"
+               "\n"
+               "Thread 12 (idle): \"MainThread\"\n"
+               "    load (data.py:88)\n");
+    follow_logs("*.log", UINT64_C(3600000000000));
+    await_held(TRACEBACK_LINES + 3 + 4);
+    ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 3);
+    rig_stop(&rig);
+    ck_assert_uint_eq(fake_feed_accepted(rig.feed, "a.log"), 2);
+    ck_assert_uint_eq(fake_feed_accepted(rig.feed, "b.log"), 3);
+    ck_assert_uint_eq(fake_feed_accepted(rig.feed, "c.log"), 2);
     rig_free(&rig);
 }
 END_TEST
@@ -787,7 +815,8 @@ int main(void) {
     tcase_add_checked_fixture(reports, fixture_setup, fixture_teardown);
     tcase_add_test(reports, a_report_at_the_end_of_a_quiet_log);
     tcase_add_test(reports, a_report_is_all_there_is);
-    tcase_add_test(reports, a_stop_finishes_no_report);
+    tcase_add_test(reports, a_stop_with_a_store_finishes_no_report);
+    tcase_add_test(reports, a_stop_without_a_store_finishes_reports);
     tcase_add_test(reports, a_report_in_a_log_that_is_gone);
     tcase_add_test(reports, a_report_in_a_log_that_was_cut);
     tcase_add_test(reports, a_report_in_a_log_that_was_rotated);
