@@ -116,6 +116,17 @@ static enum hang_part placed_part(const struct hang_finding *finding) {
     return finding->culprit_count > 0 ? HANG_CULPRIT : HANG_SUSPECT;
 }
 
+// Where it ran when it was heard of last. Ranks of several jobs without names have the same
+// numbers: there what the group itself knows of it counts.
+static string_id node_of(const struct hang_store *store, const struct hang_finding *finding,
+                         const struct hang_seat *seat) {
+    const struct hang_rank *rank = hang_find_rank(store, finding->group->job, seat->rank);
+    string_id node = rank == NULL ? STRING_NONE : rank->node;
+    bool own = finding->group->job == STRING_NONE && seat->member != NULL &&
+               seat->member->node != STRING_NONE;
+    return own ? seat->member->node : node;
+}
+
 struct hang_nodes hang_find_nodes(const struct hang_store *store,
                                   const struct hang_finding *finding, struct arena *arena) {
     struct hang_nodes nodes = {.count = 0};
@@ -124,17 +135,16 @@ struct hang_nodes hang_find_nodes(const struct hang_store *store,
     for (uint32_t i = 0; i < finding->seat_count && nodes.count < HANG_NODES_MAX; i++) {
         if (finding->seats[i].part != placed_part(finding))
             continue;
-        const struct hang_rank *rank =
-            hang_find_rank(store, finding->group->job, finding->seats[i].rank);
-        if (rank == NULL || rank->node == STRING_NONE) {
+        string_id node = node_of(store, finding, &finding->seats[i]);
+        if (node == STRING_NONE) {
             nodes.some_unknown = true;
             continue;
         }
         bool known = false;
         for (uint32_t j = 0; j < nodes.count; j++)
-            known |= nodes.names[j] == rank->node;
+            known |= nodes.names[j] == node;
         if (!known)
-            nodes.names[nodes.count++] = rank->node;
+            nodes.names[nodes.count++] = node;
     }
     sort_stable(nodes.names, nodes.count, sizeof nodes.names[0], arena, compare_nodes);
     return nodes;

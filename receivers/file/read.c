@@ -124,6 +124,8 @@ static bool has_no_node(const struct file_reader *reader, struct slice path,
     case FORMAT_AER_COUNTERS:
     case FORMAT_ERROR_FILE:
     case FORMAT_NCCL_RAS: // which knows nodes by their addresses
+    case FORMAT_FLIGHT_RECORDER:
+    case FORMAT_PICKLE:
         return true;
     default:
         return false;

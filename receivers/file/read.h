@@ -34,8 +34,8 @@ struct file_reader {
     enum format_kind forced; // by the option; FORMAT_UNKNOWN: it is found out
     size_t document_max;     // of an input that is one record
     bool to_the_end;         // a stop does not cut an input short
-    // A log that does not say whose it is waits until all others have named their nodes: it is of
-    // the nearest folder in its path that has the name of one.
+    // A log or dump that does not say whose it is waits until all others have named their nodes: it
+    // is of the nearest folder in its path that has the name of one.
     bool may_wait;  // file_read_path leaves such files
     bool by_folder; // all others have been read
     // Kernel logs whose times say no zone wait, too (zone.h).

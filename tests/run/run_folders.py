@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whose log is it? A kernel log without host names, in a folder that may be called like a node.
+"""Whose log is it? A kernel log without host names, in a folder that may be called like a node;
+and whose dump of a Flight Recorder.
 
     run_folders.py BINARY
 
@@ -77,6 +78,35 @@ ROWS = [
 ]
 
 
+def dump(waits):
+    """Of a Flight Recorder, in a group of ranks 0 and 1: number 4 ended, number 5 may be under way."""
+    at = 1794990713 * 10**9
+    entries = [{"record_id": n, "pg_id": 0, "process_group": ["0", "default_pg"],
+                "collective_seq_id": n, "p2p_seq_id": 0, "op_id": n, "is_p2p": False,
+                "profiling_name": "nccl:all_reduce", "time_created_ns": at + n * 10**9,
+                "input_sizes": [[8]], "output_sizes": [[8]], "input_dtypes": ["Float"],
+                "output_dtypes": ["Float"], "timeout_ms": 600000, "retired": n == 4,
+                "time_discovered_started_ns": at + n * 10**9,
+                "time_discovered_completed_ns": at + n * 10**9 + 1000 if n == 4 else None,
+                "state": "completed" if n == 4 else "started"} for n in ((4, 5) if waits else (4,))]
+    return json.dumps({"version": "2.10", "entries": entries, "pg_config": {
+        "0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}}) + "\n"
+
+
+def watchdog(node, rank, number, waits):
+    """Two lines of another job's log, which says neither job; `number` was called last."""
+    message = ("[rank%d]:[E1118 08:40:00.000000000 ProcessGroupNCCL.cpp:%d] [PG ID 0 PG GUID "
+               "0(default_pg) Rank %d]  %s")
+    said = ("failure detected by watchdog at work sequence id: %d PG status: last enqueued work: "
+            "%d, last completed work: %d" % (number, number, number - 1) if waits else
+            "Received a dump signal due to a collective timeout from  rank 0 and we will try our "
+            "best to dump the debug info. Last enqueued NCCL work: %d, last completed NCCL work: "
+            "%d." % (number, number))
+    return json.dumps({"source": "app_log", "timestamp_ns": 1794990714 * 10**9, "rank": rank,
+                       "k8s.node.name": node,
+                       "message": message % (rank, 2395 if waits else 1750, rank, said)}) + "\n"
+
+
 class Suite:
     def __init__(self, binary):
         self.binary = binary
@@ -106,9 +136,44 @@ class Suite:
                           {path: text.count("\n") for path, text in files.items()},
                           what + ": each line is read once")
 
+    def hangs(self, what, files, wanted):
+        """`wanted`: of each hang who is blamed, by its number."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in files.items():
+                whole = os.path.join(folder, path)
+                os.makedirs(os.path.dirname(whole), exist_ok=True)
+                with open(whole, "w", encoding="utf-8") as file:
+                    file.write(text)
+            done = run(self.binary, "analyze", "--quiet", "--output", "verdicts", folder)
+        found = {}
+        for verdict in (json.loads(line) for line in done.text().splitlines()):
+            if verdict["pattern"] == "nccl_hang":
+                number = verdict["headline"].split(" of default_pg")[0].split()[-1]
+                found[number] = sorted(entity["kind"] + " " + entity["name"]
+                                       for entity in verdict["entities"]
+                                       if entity["role"] != "victim")
+        self.checks.equal(found, wanted, what)
+
+    def dumps(self):
+        dumps = {"gpu1/dumps/trace_rank_0": dump(True), "gpu2/dumps/trace_rank_1": dump(False)}
+        named = {"t.jsonl": sample("gpu1") + sample("gpu2")}
+        self.hangs("a dump in a folder that nobody names", dumps, {"5": ["rank 1"]})
+        self.hangs("a dump in the folder of a node", {**dumps, **named},
+                   {"5": ["node gpu2", "rank 1"]})
+        # The same ranks and the same group on other nodes: the dumps tell nothing of them.
+        other = {"gpu3/ranks.jsonl": watchdog("gpu3", 0, 5, True),
+                 "gpu4/ranks.jsonl": watchdog("gpu4", 1, 3, False)}
+        self.hangs("lines of another job", other, {"5": ["node gpu4", "rank 1"]})
+        other = {"gpu3/ranks.jsonl": watchdog("gpu3", 0, 9, True),
+                 "gpu4/ranks.jsonl": watchdog("gpu4", 1, 8, False)}
+        done = {"gpu1/dumps/trace_rank_0": dump(False), "gpu2/dumps/trace_rank_1": dump(False)}
+        self.hangs("lines of another job, whose ranks dumped nothing", {**done, **named, **other},
+                   {"9": ["node gpu4", "rank 1"]})
+
     def run(self):
         for row in ROWS:
             self.row(*row)
+        self.dumps()
         return self.checks.finish()
 
 

@@ -157,6 +157,7 @@ void flight_begin(void *state, const struct decoder_input *input) {
     int32_t rank = input->path.size == 0 ? RANK_NONE : rank_of_path(input->path);
     source->rank_after = rank + 1;
     source->observed_ns = input->observed_ns;
+    source->node = input->node;
     source->is_file = input->is_file;
 }
 
@@ -296,6 +297,10 @@ enum decode_category flight_finish(const struct flight_source *source, struct fl
     enum decode_category category = check(dump, entries_seen, fault);
     if (category != DECODE_OK)
         return category;
+    string_id node = STRING_NONE;
+    if (source->node.size > 0 &&
+        fault_intern(fault, SLICE("host"), source->node, &node) != DECODE_OK)
+        return fault->category;
     uint64_t newest_ns = 0;
     for (uint32_t i = 0; i < dump->entry_count; i++) {
         const struct flight_entry *entry = &dump->entries[i];
@@ -310,6 +315,7 @@ enum decode_category flight_finish(const struct flight_source *source, struct fl
     *event = (struct event){.time_ns = newest_ns,
                             .position = event->position,
                             .source = event->source,
+                            .node = node,
                             .rank = dump->rank,
                             .kind = EVENT_FLIGHT,
                             .decoder = event->decoder,

@@ -41,6 +41,7 @@ void flight_refuse(struct decode_fault *fault, uint32_t index, const struct flig
 // What is known of a source, at the beginning of every decoder's state.
 struct flight_source {
     uint64_t observed_ns;
+    struct slice node;  // where its rank ran, as its folder says; empty: not known
     int32_t rank_after; // the rank + 1; 0: not known
     bool is_file;
     uint32_t entry_hint; // how many entries the dump before had

@@ -248,6 +248,21 @@ START_TEST(rank_of_the_file) {
 }
 END_TEST
 
+// Of a file it is that of its folder, if that is known; a tagged line says it itself.
+START_TEST(node_of_the_file) {
+    struct slice text = SLICE("{\"version\":\"2.4\",\"entries\":[]}");
+    ck_assert_ptr_nonnull(flight_read(&reading, &decoder_flight_json, "gpu7/rank_3", text));
+    ck_assert_uint_eq(reading.event.node, STRING_NONE);
+    decoder_flight_json.begin(reading.state, &(struct decoder_input){.path = SLICE("gpu7/rank_3"),
+                                                                     .node = SLICE("gpu7"),
+                                                                     .is_file = true});
+    ck_assert_int_eq(decoder_flight_json.decode(reading.state, text, &reading.arena, &reading.event,
+                                                &reading.fault),
+                     DECODE_OK);
+    ck_assert_uint_eq(reading.event.node, intern(SLICE("gpu7")));
+}
+END_TEST
+
 START_TEST(faults) {
     assert_refused("", DECODE_NOT_OBJECT, "", "not a JSON object");
     assert_refused("[]", DECODE_NOT_OBJECT, "", "not a JSON object");
@@ -420,6 +435,7 @@ int main(void) {
     tcase_add_test(tcase, schema_drift);
     tcase_add_test(tcase, members);
     tcase_add_test(tcase, rank_of_the_file);
+    tcase_add_test(tcase, node_of_the_file);
     tcase_add_test(tcase, faults);
     tcase_add_test(tcase, escapes_and_white_space);
     tcase_add_test(tcase, tagged_lines);
