@@ -195,14 +195,71 @@ static const struct rank_row *find_rank(const struct incident_map *map, string_i
     return keyed_rows_find(&map->ranks, &key);
 }
 
-static void add_rank(const struct incident_map *map, const struct batch *batch,
-                     struct places *places, string_id job, struct slice name) {
+static bool is_kind(const struct entity *entity, const char *kind) {
+    return strcmp(entity->kind, kind) == 0;
+}
+
+static int32_t rank_of_name(struct slice name) {
     char digits[16];
     if (name.size == 0 || name.size >= sizeof digits)
-        return;
+        return RANK_NONE;
     memcpy(digits, name.data, name.size);
     digits[name.size] = '\0';
-    int32_t rank = (int32_t)strtol(digits, NULL, 10);
+    return (int32_t)strtol(digits, NULL, 10);
+}
+
+static const struct rank_row *find_in(const struct incident_map *map, string_id job, int32_t rank) {
+    struct rank_key key = {job, rank};
+    return rank == RANK_NONE ? NULL : keyed_rows_find(&map->ranks, &key);
+}
+
+// The only job that has this rank on the node where it is without a job; STRING_NONE: none, or
+// several.
+static string_id job_at(const struct incident_map *map, const struct rank_row *nameless) {
+    const struct rank_row *row;
+    string_id job = STRING_NONE;
+    for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;) {
+        if (row->key.job == STRING_NONE || row->key.rank != nameless->key.rank ||
+            row->at.node != nameless->at.node)
+            continue;
+        if (job != STRING_NONE)
+            return STRING_NONE;
+        job = row->key.job;
+    }
+    return job;
+}
+
+// Dumps name no job, and ranks of several have the same numbers. It is the job whose ranks run
+// where the dumps of the verdict's ranks came from.
+static string_id job_of(const struct incident_map *map, const struct verdict *verdict) {
+    string_id job = verdict->job;
+    for (uint32_t i = 0; i < verdict->entity_count && job == STRING_NONE; i++) {
+        if (!is_kind(&verdict->entities[i], "rank"))
+            continue;
+        const struct rank_row *row =
+            find_in(map, STRING_NONE, rank_of_name(verdict->entities[i].name));
+        if (row == NULL)
+            continue;
+        job = job_at(map, row);
+        break;
+    }
+    for (uint32_t i = 0; i < verdict->entity_count && job != verdict->job; i++) {
+        if (!is_kind(&verdict->entities[i], "rank"))
+            continue;
+        int32_t rank = rank_of_name(verdict->entities[i].name);
+        const struct rank_row *row = find_in(map, STRING_NONE, rank);
+        const struct rank_row *named = find_in(map, job, rank);
+        if (row != NULL && (named == NULL || named->at.node != row->at.node))
+            job = verdict->job;
+    }
+    return job;
+}
+
+static void add_rank(const struct incident_map *map, const struct batch *batch,
+                     struct places *places, string_id job, struct slice name) {
+    int32_t rank = rank_of_name(name);
+    if (rank == RANK_NONE)
+        return;
     const struct rank_row *row = find_rank(map, job, rank);
     if (row != NULL)
         add_place(places, row->at);
@@ -229,10 +286,6 @@ static void add_pod(const struct incident_map *map, struct places *places, struc
         add_place(places, (struct place_at){hash_name(place.node), 0});
 }
 
-static bool is_kind(const struct entity *entity, const char *kind) {
-    return strcmp(entity->kind, kind) == 0;
-}
-
 static bool is_device(const struct entity *entity) {
     return is_kind(entity, "gpu") || is_kind(entity, "nic") || is_kind(entity, "pci_device") ||
            is_kind(entity, "pci_port");
@@ -248,6 +301,7 @@ static bool names_guilty_rank(const struct verdict *verdict) {
 void incident_map_places(const struct incident_map *map, const struct batch *batch,
                          const struct verdict *verdict, bool struck, struct places *places) {
     bool waiting = struck && !names_guilty_rank(verdict);
+    string_id job = job_of(map, verdict);
     *places = (struct places){.count = 0};
     for (uint32_t i = 0; i < verdict->entity_count && places->count < INCIDENT_PLACES_MAX; i++) {
         const struct entity *entity = &verdict->entities[i];
@@ -257,7 +311,7 @@ void incident_map_places(const struct incident_map *map, const struct batch *bat
         if (is_device(entity))
             add_device(places, entity->name, is_kind(entity, "gpu"));
         else if (is_rank)
-            add_rank(map, batch, places, verdict->job, entity->name);
+            add_rank(map, batch, places, job, entity->name);
         else if (is_kind(entity, "pod"))
             add_pod(map, places, entity->name);
     }

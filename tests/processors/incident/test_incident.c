@@ -382,6 +382,80 @@ START_TEST(ranks_of_two_jobs_without_names_are_told_apart_by_place) {
 }
 END_TEST
 
+static void tell(struct event event) {
+    events[0] = event;
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    processor_incident.processor.consume(incident, &told);
+}
+
+// Rank `rank` of a job that the rank map names.
+static void map_job(const char *job, int rank, const char *node) {
+    ranks[0] =
+        (struct rank_place){.rank = rank, .node = intern(slice_of(node)), .address = PCI_NONE};
+    tell((struct event){.time_ns = BEGIN,
+                        .rank = rank,
+                        .kind = EVENT_RANK_MAP,
+                        .job = intern(slice_of(job)),
+                        .place = &ranks[0]});
+}
+
+// A dump names no job.
+static void dump_at(int rank, const char *node) {
+    static struct flight_dump dump;
+    dump = (struct flight_dump){.rank = rank, .whole = true, .is_file = true};
+    tell((struct event){.time_ns = BEGIN + SECOND,
+                        .rank = rank,
+                        .kind = EVENT_FLIGHT,
+                        .node = intern(slice_of(node)),
+                        .flight = &dump});
+}
+
+// Two jobs have a rank 6, and nothing but the rank map names them. Which of them the hang is of
+// tells the node that the dump of a rank that waits in it came from.
+START_TEST(the_job_of_a_hang_is_told_by_where_its_dumps_came_from) {
+    map_job("job-a", 6, "node-b");
+    map_job("job-a", 7, "node-b");
+    map_job("job-b", 6, "node-c");
+    map_job("job-b", 7, "node-c");
+    say(0, "nccl_hang", "missing_dump", 5, "rank", "6");
+    entities[0][0].role = ROLE_SUSPECT;
+    entities[0][1] = (struct entity){"rank", SLICE("7"), ROLE_VICTIM};
+    found[0].entity_count = 2;
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    say(2, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-c/0000:45:00");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert(is_root(0));
+    dump_at(7, "node-b");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(0, 2), -1);
+    // A dump from where the rank map has another job, or none: it is not known which one it is.
+    entities[0][2] = (struct entity){"rank", SLICE("8"), ROLE_VICTIM};
+    found[0].entity_count = 3;
+    map_job("job-b", 8, "node-c");
+    dump_at(8, "node-c");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert_int_eq(relation(0, 1), -1);
+    ck_assert_int_eq(relation(0, 2), -1);
+}
+END_TEST
+
+START_TEST(two_jobs_with_a_rank_on_one_node_stay_unknown) {
+    map_job("job-a", 6, "node-b");
+    map_job("job-a", 7, "node-d");
+    map_job("job-b", 6, "node-c");
+    map_job("job-b", 7, "node-d");
+    say(0, "nccl_hang", "missing_dump", 5, "rank", "6");
+    entities[0][1] = (struct entity){"rank", SLICE("7"), ROLE_VICTIM};
+    found[0].entity_count = 2;
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    dump_at(7, "node-d");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert(is_root(0));
+    ck_assert_int_eq(relation(0, 1), -1);
+}
+END_TEST
+
 START_TEST(where_ranks_only_wait_says_nothing) {
     map_rank(6, "node-b", NULL);
     map_rank(7, "node-c", NULL);
@@ -535,6 +609,8 @@ int main(void) {
     tcase_add_test(cases, what_was_sampled_began_behind_the_sample_before);
     tcase_add_test(cases, a_rank_that_ended_explains_the_hang_that_misses_it);
     tcase_add_test(cases, ranks_of_two_jobs_without_names_are_told_apart_by_place);
+    tcase_add_test(cases, the_job_of_a_hang_is_told_by_where_its_dumps_came_from);
+    tcase_add_test(cases, two_jobs_with_a_rank_on_one_node_stay_unknown);
     tcase_add_test(cases, where_ranks_only_wait_says_nothing);
     tcase_add_test(cases, what_a_detector_says_of_its_own_counts);
     tcase_add_test(cases, said_again_when_what_is_related_changed);
