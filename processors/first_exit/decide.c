@@ -208,12 +208,19 @@ static enum exit_kind kind_of_other(const struct round_view *view, const struct 
     }
 }
 
+// A job that somebody stopped was not ended by a node that was silent before.
 static void see_others(struct round_view *view, struct arena *arena) {
     const struct exit_list *list = view->list;
+    bool was_stopped = false;
     view->others = arena_zero(arena, list->other_count + 1, sizeof *view->others);
-    for (uint32_t i = 0; i < list->other_count; i++)
+    for (uint32_t i = 0; i < list->other_count; i++) {
         if (list->other_rounds[i] == view->round)
             view->others[i] = kind_of_other(view, list->others[i]);
+        was_stopped |= view->others[i] == EXIT_PREEMPTED || view->others[i] == EXIT_TIME_LIMIT;
+    }
+    for (uint32_t i = 0; was_stopped && i < list->other_count; i++)
+        if (note_kind(list->others[i]) == OBSERVATION_NODE_CONDITION)
+            view->others[i] = EXIT_NONE;
 }
 
 // The only process of the pod; NO_PROCESS: there are several.
