@@ -160,39 +160,51 @@ static bool begins_in_warm_up(const struct evaluation *evaluation, const struct 
            (__int128)first->spike.window_ns - begin->time_ns <= 2 * evaluation->median_interval_ns;
 }
 
-// Also says whether the first suspect came to use more than the others by what counts as growth.
-static void compare_growth(struct first_cause *self, const struct evaluation *evaluation,
-                           struct arena *arena, struct cause *cause, bool *stands_out) {
-    const struct suspect *first = &cause->suspects.items[0];
-    assert(first->index < evaluation->rank_count);
-    const struct rank_view *view = &evaluation->ranks[first->index];
-    __int128 offset = evaluation->alignment[first->index].generation_offset_ns;
-    __int128 from_ns = first->spike.window_ns - offset;
+// What the suspect, and each other rank, grew by from its window on, and came to use at most.
+struct comparison {
+    int64_t growth_bytes, highest_bytes;
+    int64_t *growths, *heights; // of the others
+    uint32_t count;
+};
+
+static struct comparison compare_ranks(struct first_cause *self,
+                                       const struct evaluation *evaluation,
+                                       const struct suspect *suspect, struct arena *arena) {
+    assert(suspect->index < evaluation->rank_count);
+    const struct rank_view *view = &evaluation->ranks[suspect->index];
+    __int128 offset = evaluation->alignment[suspect->index].generation_offset_ns;
+    __int128 from_ns = suspect->spike.window_ns - offset;
     __int128 to_ns = view->last_ns - offset;
-    int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
-    int64_t *heights = arena_take(arena, evaluation->rank_count * sizeof *heights);
-    int64_t height = 0;
-    uint32_t count = 0;
+    struct comparison all = {
+        .growths = arena_take(arena, evaluation->rank_count * sizeof *all.growths),
+        .heights = arena_take(arena, evaluation->rank_count * sizeof *all.heights)};
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         int64_t growth = 0, highest = 0;
         if (!rank_growth(self, evaluation, i, view->slot, from_ns, to_ns, &growth, &highest))
             continue;
-        if (i == first->index) {
-            cause->growth_bytes = growth;
-            height = highest;
+        if (i == suspect->index) {
+            all.growth_bytes = growth;
+            all.highest_bytes = highest;
         } else {
-            others[count] = growth;
-            heights[count++] = highest;
+            all.growths[all.count] = growth;
+            all.heights[all.count++] = highest;
         }
     }
-    set_excess(cause, median_of(others, count, arena));
-    *stands_out = height - median_of(heights, count, arena) >=
-                  evaluation->spikes[first->index].threshold_bytes;
+    return all;
+}
+
+// Whether it seems to have grown only because it was sampled early in a warm-up of all: it did not
+// come to use more than the others by what counts as growth.
+static bool warmed_up_alike(const struct evaluation *evaluation, const struct suspect *suspect,
+                            const struct comparison *all, struct arena *arena) {
+    return begins_in_warm_up(evaluation, suspect) &&
+           all->highest_bytes - median_of(all->heights, all->count, arena) <
+               evaluation->spikes[suspect->index].threshold_bytes;
 }
 
 // The rank whose lows rose most, if they rose by so much more than those of the others: a leak
 // under swings, or after growth that all shared. False when there is none.
-static bool find_creep(const struct first_cause *self, const struct evaluation *evaluation,
+static bool find_creep(struct first_cause *self, const struct evaluation *evaluation,
                        struct arena *arena, struct cause *cause) {
     const struct rank_spike *spikes = NULL;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
@@ -223,6 +235,9 @@ static bool find_creep(const struct first_cause *self, const struct evaluation *
     suspect->index = best;
     suspect->spike = spikes->creep;
     suspect->aligned_ns = spikes->creep.time_ns - evaluation->alignment[best].generation_offset_ns;
+    struct comparison all = compare_ranks(self, evaluation, suspect, arena);
+    if (warmed_up_alike(evaluation, suspect, &all, arena))
+        return false;
     creep.suspects = (struct suspect_list){.items = suspect,
                                            .count = 1,
                                            .candidate_count = 1,
@@ -273,12 +288,14 @@ static bool find_spike(struct first_cause *self, const struct evaluation *evalua
     const struct suspect_list *suspects = &cause->suspects;
     if (suspects->count == 0)
         return false;
-    bool stands_out = false;
-    compare_growth(self, evaluation, arena, cause, &stands_out);
+    const struct suspect *first = &suspects->items[0];
+    struct comparison all = compare_ranks(self, evaluation, first, arena);
+    cause->growth_bytes = all.growth_bytes;
+    set_excess(cause, median_of(all.growths, all.count, arena));
     cause->sole_earliest =
         suspects->count < 2 || suspects->items[1].aligned_ns != suspects->items[0].aligned_ns;
     bool alike = cause->excess_ratio < self->min_excess_ratio ||
-                 (!stands_out && begins_in_warm_up(evaluation, &suspects->items[0]));
+                 warmed_up_alike(evaluation, first, &all, arena);
     cause->kind = !stayed ? CAUSE_SWING : alike ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
     return true;
 }
