@@ -188,13 +188,15 @@ static void take_burst(struct ecc_incident *incident, const struct ecc_burst *bu
         incident->first_ns = burst->anchor->time_ns;
     if (burst->last_ns > incident->last_ns)
         incident->last_ns = burst->last_ns;
+    // That there were corrected errors does not confirm an uncorrectable one.
+    if (incident->kind == ECC_STORM && burst->kind > ECC_STORM)
+        incident->seen_counter = 0;
     if (burst->kind > incident->kind)
         incident->kind = burst->kind;
     for (uint32_t i = 0; i < burst->count; i++) {
         const struct ecc_item *item = burst->items[i];
         bool xid = item->xid != NULL && (item->kind != ECC_NONE || item->xid->code == 63);
         incident->seen_xid |= xid;
-        // That there were corrected errors does not confirm an uncorrectable one.
         incident->seen_counter |= item->step != NULL && item->kind != ECC_NONE &&
                                   (item->kind != ECC_STORM || burst->kind == ECC_STORM);
         incident->seen_dbe |= item->xid != NULL && item->xid->code == 48;
