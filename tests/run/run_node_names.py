@@ -81,6 +81,8 @@ class Suite:
 
     def of_fixture(self, name, lines, sources):
         nodes = set(FIELDS.findall("\n".join(lines)))
+        if not nodes:  # named in the words of lines only
+            return
         wanted = self.analyze(name, lines)
         for source in sources:
             other = set(sources[source])
