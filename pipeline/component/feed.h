@@ -87,6 +87,11 @@ struct source_position feed_source_safe(struct feed *feed, const struct source *
 // would be judged without the others. Call it once, also when nothing was there.
 void feed_caught_up(struct feed *feed);
 
+// Whether what is read now is of one source: then a moment that a record passes is evaluated before
+// that record, wherever reads end. While several have something to read, and at first, it is
+// evaluated behind the batch: else what one has would be judged without the others.
+void feed_steps(struct feed *feed, bool one_source);
+
 // True while a pipeline cannot take more (its queue is full, memory or the store is at its limit,
 // or the service is not ready): do not read on. Any thread, cheap.
 bool feed_blocked(const struct feed *feed);

@@ -40,6 +40,7 @@ struct feed {
     const char *foreseen; // the record that the next event was made of already; NULL: none
     bool journal;         // flushed only when asked
     bool caught_up;
+    bool steps;              // one source at a time is read (feed_steps)
     bool turned;             // the record at hand may bring a moment of a pipeline
     uint64_t batch;          // number of the batch being filled
     uint64_t begun_ns;       // when its first event came, monotonic
@@ -319,6 +320,11 @@ int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct loca
     return outlet->settle_zone == NULL ? 0 : outlet->settle_zone(outlet->context, path, times);
 }
 
+void feed_steps(struct feed *feed, bool one_source) {
+    assert(feed->magic == FEED_MAGIC);
+    feed->steps = one_source;
+}
+
 void feed_caught_up(struct feed *feed) {
     assert(feed->magic == FEED_MAGIC);
     if (feed->caught_up)
@@ -498,7 +504,7 @@ static void reach(struct feed *feed, struct source *source, uint64_t time_ns) {
         source->steady_for_ns = UINT64_MAX;
         return;
     }
-    feed->turned = true;
+    feed->turned = feed->steps;
     source->steady_ns = time_ns > jump ? time_ns - jump : 0;
     source->steady_for_ns = outlet->turn(outlet->context, time_ns) - source->steady_ns;
 }
@@ -726,7 +732,8 @@ void feed_flush(struct feed *feed) {
                                     .kinds = feed->kinds,
                                     .touched = feed->touched,
                                     .touched_count = feed->touched_count,
-                                    .begun_ns = feed->begun_ns};
+                                    .begun_ns = feed->begun_ns,
+                                    .turned = feed->turned};
         feed->settings.outlet.deliver(feed->settings.outlet.context, &delivery);
         feed->event_count = 0;
         feed->told = 0;

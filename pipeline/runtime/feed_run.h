@@ -51,6 +51,7 @@ struct delivery {
     struct source *const *touched;
     uint32_t touched_count;
     uint64_t begun_ns; // monotonic, when its first event came
+    bool turned;       // its last record may bring a moment: evaluated before that (feed_steps)
 };
 
 // The other end of a feed. Called on the feed's thread, but for `safe`.

@@ -403,7 +403,7 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
     assert(lock_is_held(&runner->lock));
     uint32_t first = delivery->count;
     if (!runner->once) {
-        first = note_moments(runner, delivery->events, delivery->count, true);
+        first = note_moments(runner, delivery->events, delivery->count, delivery->turned);
         pass_events(runner, delivery, 0, first);
     }
     note_sources(runner, delivery, rows);

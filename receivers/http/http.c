@@ -318,6 +318,7 @@ static enum status http_run(void *instance, struct feed *feed, struct error *err
     atomic_store(&receiver->restoring, true);
     atomic_store(&receiver->feed, feed);
     enum status status = http_journal_restore(receiver, error);
+    feed_steps(feed, true);
     feed_caught_up(feed);
     atomic_store(&receiver->restoring, false);
     if (status == STATUS_OK)

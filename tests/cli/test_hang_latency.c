@@ -82,7 +82,8 @@ static void tell(int32_t rank, int64_t sequence, enum flight_state state, uint64
     struct source source = {0};
     source_times_note(&source.times, time_ns, runner_max_jump(&runner));
     struct source *touched = &source;
-    struct delivery delivery = {.events = &event,
+    struct delivery delivery = {.turned = true,
+                                .events = &event,
                                 .count = 1,
                                 .kinds = 1u << EVENT_FLIGHT,
                                 .touched = &touched,

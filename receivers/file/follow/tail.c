@@ -385,12 +385,13 @@ static void keep_up(struct tail *tail) {
     }
 }
 
-// What was there when it began has been handed over, but for one file at most: that one holds back
-// what is judged by itself, so that it need not be read to its end before.
-static void tell_caught_up(struct tail *tail) {
+// With one file to read at most, that one holds back what is judged by itself: it need not be read
+// to its end before, and is judged step by step.
+static void count_unread(struct tail *tail) {
     uint32_t unread = 0;
     for (uint32_t i = 0; i < tail->table.count; i++)
         unread += tail->table.files[i]->changed && !tail->table.files[i]->over;
+    feed_steps(tail->feed, unread <= 1);
     if (!tail->settled && unread <= 1)
         feed_caught_up(tail->feed);
 }
@@ -419,7 +420,7 @@ static void finish(struct tail *tail) {
     tail->follower.now_ns = clock_monotonic_ns();
     take_events(tail);
     search_files(tail);
-    tell_caught_up(tail);
+    count_unread(tail);
     tail->follower.ending = tail->follower.ticked = true;
     for (uint32_t i = 0; i < table->count; i++) {
         struct tracked_file *file = table->files[i];
@@ -465,7 +466,7 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
                                        .finish_ns = (uint64_t)receiver->config->finish_after.ns};
     while (!feed_stopping(feed)) {
         keep_up(tail);
-        tell_caught_up(tail);
+        count_unread(tail);
         bool more = read_round(tail);
         if (more)
             continue;

@@ -99,6 +99,7 @@ static inline enum status script_run(void *instance, struct feed *feed, struct e
     const struct script *self = instance;
     struct source *source = feed_source(feed, SLICE("live"));
     feed_source_format(source, &seconds, &(struct decoder_input){.path = {0}});
+    feed_steps(feed, true);
     feed_caught_up(feed);
     offer_words(feed, source, self->config->live);
     feed_flush(feed);

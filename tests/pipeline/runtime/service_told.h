@@ -144,6 +144,7 @@ static inline enum status told_run(void *instance, struct feed *feed, struct err
             offer_told(feed, source, &done);
         else
             atomic_fetch_add(&was_blocked, 1);
+        feed_steps(feed, true);
         feed_caught_up(feed);
         if (atomic_load(&told_failure))
             return error_set(failure, STATUS_IO, "the line is dead");
