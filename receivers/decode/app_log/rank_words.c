@@ -13,7 +13,7 @@ enum { PEER_MAX = 256, RANK_DIGITS_MAX = 9 };
 
 // The front of the text up to the first `wanted`; all of it when there is none.
 static struct slice until_word(struct slice text, struct slice wanted) {
-    struct slice behind;
+    struct slice behind = {0};
     if (!text_find(text, wanted, &behind))
         return text;
     return (struct slice){text.data, text.size - behind.size - wanted.size};
@@ -50,7 +50,7 @@ static size_t next_rank(struct slice text) {
 bool said_close(struct said *said, struct slice closing, struct slice *rest) {
     struct slice tail = said->tail;
     size_t size = next_rank(tail);
-    struct slice behind;
+    struct slice behind = {0};
     bool closed = closing.size > 0 && text_find((struct slice){tail.data, size}, closing, &behind);
     struct slice left = text_from(tail, size);
     if (closed) {
@@ -232,7 +232,7 @@ static const struct {
 };
 
 void words_blame(struct slice text, struct reading *reading) {
-    struct slice behind;
+    struct slice behind = {0};
     for (size_t i = 0; i < sizeof BLAMES / sizeof *BLAMES; i++) {
         if (!text_find(text, BLAMES[i].words, &behind))
             continue;
