@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What receivers share that ask others at an interval: when to ask again, and who does not answer.
+//
+// Used by the receiver's own thread.
+#pragma once
+
+#include "base/log.h"
+#include "base/metrics/metrics.h"
+#include "pipeline/component/feed.h"
+
+// Rounds begin an interval apart. One that took longer than the interval delays the next, and what
+// was missed is left out: nobody is asked twice in a row to catch up.
+struct polling {
+    uint64_t interval_ns;
+    uint64_t next_ns; // clock_monotonic_ns; 0: at once
+};
+
+// Waits until the next round is due and the pipelines take records; false once the feed is
+// stopping. The first round is at once.
+bool polling_wait(struct polling *polling, struct feed *feed);
+
+// One that is asked.
+struct polled {
+    const char *name;         // for messages: no secret in it; lives as long as this
+    struct log_site failed;   // C-code of "does not answer"
+    struct log_site answered; // C-code of "answers again"
+    struct metric *answers;
+    struct metric *failures;
+    uint64_t failed_in_a_row;
+};
+
+// Finds the counters culprit_receiver_polls_total{receiver, target, outcome}.
+void polled_begin(struct polled *polled, const char *receiver_id, const char *name,
+                  struct log_site failed, struct log_site answered);
+// It did not answer, or not with what was asked for: counted; logged when it had answered before,
+// or at first, with `reason` (a clause without secrets).
+void polled_failed(struct polled *polled, const char *reason);
+// It did: counted; logged when it had not.
+void polled_answered(struct polled *polled);
