@@ -30,6 +30,7 @@ int compare_by_double(const void *left, const void *right);
 int compare_by_slice(const void *left, const void *right);
 
 // Ascending by `compare`, equal items in the order they came in. Scratch of the same size as the
-// items is taken from the arena. O(n log n).
+// items is taken from the arena, and half as many size_t. O(n log r) of r runs that ascend or
+// descend already; O(n log n) at most.
 void sort_stable(void *items, size_t count, size_t item_size, struct arena *scratch,
                  int (*compare)(const void *, const void *));

@@ -24,6 +24,33 @@ START_TEST(equal_items_stay_in_order) {
 }
 END_TEST
 
+// Runs up and down, of all lengths, equal items among them: as an insertion sort would.
+START_TEST(runs_are_merged_and_equal_items_stay_in_order) {
+    enum { MOST = 70 };
+    uint32_t state = 7;
+    for (int round = 0; round < 400; round++) {
+        struct arena arena;
+        struct item items[MOST], expected[MOST];
+        int count = round % MOST, step = 1;
+        uint32_t number = 100;
+        for (int i = 0; i < count; i++) {
+            state = state * 1664525 + 1013904223;
+            step = (state >> 28) == 0 ? -step : step;
+            number += (uint32_t)step * (state >> 20) % 3;
+            int at = i;
+            for (; at > 0 && expected[at - 1].number > number; at--)
+                expected[at] = expected[at - 1];
+            expected[at] = items[i] = (struct item){number, i};
+        }
+        arena_init(&arena, 4096);
+        sort_stable(items, (size_t)count, sizeof items[0], &arena, compare_by_u32);
+        for (int i = 0; i < count; i++)
+            ck_assert_int_eq(items[i].place, expected[i].place);
+        arena_release(&arena);
+    }
+}
+END_TEST
+
 START_TEST(keys_compare_in_order) {
     ck_assert_int_eq(COMPARE_KEYS(COMPARE(1, 1), COMPARE(2, 1), COMPARE(1, 2)), 1);
     ck_assert_int_eq(COMPARE_KEYS(COMPARE(1, 1), COMPARE(1, 2)), -1);
@@ -50,6 +77,7 @@ int main(void) {
     Suite *suite = suite_create("sort");
     TCase *cases = tcase_create("sort");
     tcase_add_test(cases, equal_items_stay_in_order);
+    tcase_add_test(cases, runs_are_merged_and_equal_items_stay_in_order);
     tcase_add_test(cases, keys_compare_in_order);
     tcase_add_test(cases, numbers_compare_by_value);
     suite_add_tcase(suite, cases);
