@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds rows by their keys.
 //
-// Separate chaining through the rows' heads, chains doubled when there are as many rows: FNV-1a
-// over at most 60 bytes and about one comparison. 4 bytes a row besides the row.
+// Separate chaining through the rows' heads, chains doubled when there are as many rows: a
+// hash of at most 60 bytes and about one comparison. 4 bytes a row besides the row.
 #include "base/table/keyed_rows.h"
 
 #include "base/hash/hash.h"
@@ -31,7 +31,7 @@ static const void *key_of(const void *row) {
 }
 
 static uint32_t hash_key(const void *key, size_t size) {
-    return hash_folded(hash_more(HASH_START, key, size));
+    return hash_folded(hash_words(key, size));
 }
 
 static struct row_head *head_at(const struct keyed_rows *rows, uint32_t row) {
@@ -119,6 +119,16 @@ void keyed_rows_remove(struct keyed_rows *rows, void *row) {
 void *keyed_rows_next(const struct keyed_rows *rows, uint32_t *at) {
     while (*at < rows->table.used) {
         struct row_head *head = head_at(rows, (*at)++);
+        if (head->live != 0)
+            return head;
+    }
+    return NULL;
+}
+
+void *keyed_rows_previous(const struct keyed_rows *rows, uint32_t *at) {
+    *at = *at < rows->table.used ? *at : rows->table.used;
+    while (*at > 0) {
+        struct row_head *head = head_at(rows, --*at);
         if (head->live != 0)
             return head;
     }

@@ -49,6 +49,8 @@ void keyed_rows_remove(struct keyed_rows *rows, void *row);
 // The next live row at or after *at, which moves behind it; NULL at the end. Rows may be removed on
 // the way.
 void *keyed_rows_next(const struct keyed_rows *rows, uint32_t *at);
+// The same backwards: the last live row before *at, which moves there and is UINT32_MAX at first.
+void *keyed_rows_previous(const struct keyed_rows *rows, uint32_t *at);
 // After a load.
 void keyed_rows_restored(struct keyed_rows *rows);
 
