@@ -16,12 +16,15 @@ struct row_bound {
 };
 
 // When there are `max` rows, removes the sixteenth with the lowest times; returns how many went.
-// O(1) while there is room, else O(n log n), once in max / 16 rows.
+// O(1) while there is room, else O(n), once in max / 16 rows.
 uint32_t row_bound_make_room(struct keyed_rows *rows, uint32_t max, size_t time_offset,
                              struct arena *scratch);
 // The row with this key, or a new zeroed one for which room is made.
 void *row_bound_take(struct keyed_rows *rows, struct row_bound *bound, const void *key,
                      size_t time_offset, struct arena *scratch);
+// The same, and whether it is new.
+void *row_bound_get(struct keyed_rows *rows, struct row_bound *bound, const void *key,
+                    size_t time_offset, bool *is_new, struct arena *scratch);
 // The row with the lowest time, of equal ones the first; NULL: there is none. O(n).
 void *rows_oldest(const struct keyed_rows *rows, size_t time_offset);
 // Removes rows of before `before_ns`. O(n).

@@ -29,10 +29,10 @@ const struct row_type XID_LOG_ROWS = {
     .strings = {offsetof(struct xid_entry, node), offsetof(struct xid_entry, uuid)},
 };
 
-static struct xid_entry *entry_of(struct xid_log *log, const struct xid_key *key,
+static struct xid_entry *entry_of(struct xid_log *log, const struct xid_key *key, bool *is_new,
                                   struct arena *scratch) {
-    return row_bound_take(&log->rows, &log->bound, key, offsetof(struct xid_entry, time_ns),
-                          scratch);
+    return row_bound_get(&log->rows, &log->bound, key, offsetof(struct xid_entry, time_ns), is_new,
+                         scratch);
 }
 
 // As much of the text as has room, whole characters: of those that may be wide only a quarter.
@@ -65,8 +65,8 @@ void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)
                           .time_ns = event->time_ns,
                           .code = code,
                           .source = lost ? XID_FROM_LOST : XID_FROM_LINE};
-    bool is_new = keyed_rows_find(&log->rows, &key) == NULL;
-    struct xid_entry *entry = entry_of(log, &key, scratch);
+    bool is_new;
+    struct xid_entry *entry = entry_of(log, &key, &is_new, scratch);
     // Of two with one key the lesser is kept, whichever came first.
     struct xid_entry said = {.pid = line->pid};
     said.process_size = put_text(said.process, sizeof said.process, line->process);
@@ -90,7 +90,8 @@ void xid_log_take_gauge(struct xid_log *log, string_id node, string_id uuid, pci
                           .time_ns = change->time_ns,
                           .code = change->code,
                           .source = XID_FROM_GAUGE};
-    struct xid_entry *entry = entry_of(log, &key, scratch);
+    bool is_new;
+    struct xid_entry *entry = entry_of(log, &key, &is_new, scratch);
     entry->pid = -1;
     entry->uuid = uuid;
     entry->previous = change->previous;

@@ -58,6 +58,36 @@ START_TEST(the_oldest_go_and_the_horizon_moves) {
 }
 END_TEST
 
+// Whatever the times are, as a sort of all would say; and new rows stand in order again.
+START_TEST(of_equal_times_the_first_go) {
+    uint32_t key = 0, at = 0, last = 0;
+    for (; key < MAX; key++)
+        take(key, key % 4 < 2 ? 7 : UINT64_C(1) << (8 + key % 50));
+    take(key++, 9);
+    ck_assert_uint_eq(bound.evicted, 3);
+    for (uint32_t i = 0; i < MAX; i++)
+        ck_assert_int_eq(is_there(i), i != 0 && i != 1 && i != 4);
+    ck_assert_uint_eq(bound.horizon_ns, 7);
+    take(key++, 10);
+    take(key++, 11);
+    const struct row *row;
+    for (uint32_t i = 0; i < 3; last = row->key, i++) {
+        while ((row = keyed_rows_next(&rows, &at))->key < MAX)
+            ;
+        ck_assert_uint_gt(row->key, last);
+    }
+}
+END_TEST
+
+START_TEST(all_go_where_the_bound_says_so) {
+    bound.max = 1;
+    take(1, 5);
+    take(2, UINT64_MAX);
+    ck_assert(!is_there(1) && is_there(2));
+    ck_assert_uint_eq(bound.horizon_ns, UINT64_MAX);
+}
+END_TEST
+
 START_TEST(expiry_moves_the_horizon_once) {
     for (uint32_t i = 0; i < 10; i++)
         take(i, 100 + i);
@@ -146,6 +176,8 @@ int main(void) {
     TCase *cases = tcase_create("row_bound");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_oldest_go_and_the_horizon_moves);
+    tcase_add_test(cases, of_equal_times_the_first_go);
+    tcase_add_test(cases, all_go_where_the_bound_says_so);
     tcase_add_test(cases, expiry_moves_the_horizon_once);
     tcase_add_test(cases, rows_in_use_stay_and_there_may_be_twice_as_many);
     tcase_add_test(cases, due_rows_come_in_order);
