@@ -157,7 +157,7 @@ static void find_teller(struct told_link *told, const struct fabric_fault *fault
     if (told->told_by[0] != '\0' && told_by_ended(batch, told->told_by))
         memset(told->told_by, 0, sizeof told->told_by);
     for (uint32_t i = 0; i < fault->count && told->told_by[0] == '\0' && others->count > 0; i++) {
-        if (fault->items[i].said->what != LINK_XID)
+        if (fault->items[i].what != LINK_XID)
             continue;
         const struct verdict *by =
             told_by_find(others, link_item_uid(&fault->items[i], batch->arena));

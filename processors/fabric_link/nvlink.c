@@ -4,14 +4,14 @@
 #include "pipeline/model/node_event.h"
 #include "processors/fabric_link/parts.h"
 
-static bool is_link(const struct link_said *said) {
-    return said->what == LINK_XID || said->what == LINK_SXID;
+static bool is_link(const struct link_item *item) {
+    return item->what == LINK_XID || item->what == LINK_SXID;
 }
 
 static const struct link_item *first_fatal(const struct link_item *items, uint32_t count,
                                            enum link_what what) {
     for (uint32_t i = 0; i < count; i++)
-        if (items[i].said->what == what && items[i].said->fatal != 0)
+        if (items[i].what == what && items[i].said->fatal != 0)
             return &items[i];
     return NULL;
 }
@@ -20,7 +20,7 @@ static int64_t count_nonfatal(const struct link_item *items, uint32_t count,
                               const struct link_item **first) {
     int64_t number = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_link(items[i].said) || items[i].said->fatal != 0)
+        if (!is_link(&items[i]) || items[i].said->fatal != 0)
             continue;
         *first = number == 0 ? &items[i] : *first;
         number++;
@@ -31,7 +31,7 @@ static int64_t count_nonfatal(const struct link_item *items, uint32_t count,
 struct fabric_fault nvlink_fault(const struct fabric_config *config, const struct link_item *items,
                                  uint32_t count) {
     assert(count > 0);
-    struct fabric_fault fault = {.node = items->node,
+    struct fabric_fault fault = {.node = items->place.node,
                                  .address = PCI_NONE,
                                  .device = STRING_NONE,
                                  .items = items,
@@ -55,9 +55,9 @@ struct fabric_fault nvlink_fault(const struct fabric_config *config, const struc
     }
     if (fault.anchor == NULL)
         return fault;
-    fault.kind = fault.anchor->said->what == LINK_SXID ? FABRIC_SWITCH : FABRIC_NVLINK;
+    fault.kind = fault.anchor->what == LINK_SXID ? FABRIC_SWITCH : FABRIC_NVLINK;
     for (uint32_t i = 0; i < count && fault.first_ns == 0; i++)
-        if (is_link(items[i].said) && items[i].said->fatal == fault.anchor->said->fatal)
+        if (is_link(&items[i]) && items[i].said->fatal == fault.anchor->said->fatal)
             fault.first_ns = items[i].time_ns;
     return fault;
 }

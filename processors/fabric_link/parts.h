@@ -126,13 +126,26 @@ enum fabric_kind {
     FABRIC_SWITCH
 };
 
+// Where it is: a card, or NVLink of a node.
+struct link_place {
+    uint64_t address; // also where only a name was said; LINK_OF_NODE: NVLink
+    string_id node;
+    string_id device; // STRING_NONE where the address is known
+};
+#define LINK_OF_NODE (PCI_NONE - 1)
+
+// What was said, and what of it is looked at for each, so that the row need not be.
 struct link_item {
     const struct link_said *said;
-    string_id node;
-    uint64_t address; // also where only a name was said
-    string_id device; // STRING_NONE where the address is known
+    struct link_place place;
     uint64_t time_ns;
     const char *uid; // or NULL: nobody asked for it yet
+    int64_t rise;    // LINK_COUNTED: by how much the counter rose; else 0
+    string_id name;  // of said: as it was called
+    int32_t port;    // of said
+    uint8_t what;    // enum link_what
+    uint8_t counter; // enum port_counter
+    bool sampled;
 };
 
 const char *link_item_uid(const struct link_item *item, struct arena *arena);
@@ -149,10 +162,12 @@ struct fabric_fault {
     enum severity severity;
     const char *action;
     uint64_t first_ns, last_ns;
-    uint64_t down_ns; // FABRIC_DOWN: for how long, 0: not known
-    bool is_up;       // … and it is up again
-    bool failed;      // … and the card itself does not answer
-    int64_t number;   // of flaps, or errors
+    uint64_t down_ns;              // FABRIC_DOWN: for how long, 0: not known
+    bool is_up;                    // … and it is up again
+    bool failed;                   // … and the card itself does not answer
+    int64_t number;                // of flaps, or errors
+    const struct link_said *named; // what the card is called: by the name that programs use, else
+                                   // that of the interface; NULL: by none
 };
 
 struct fabric_faults {

@@ -24,9 +24,9 @@ static void take_down(struct downs *downs, const struct link_item *from, uint64_
 static struct downs find_downs(const struct link_item *items, uint32_t count, uint64_t now_ns) {
     struct downs downs = {0};
     for (uint32_t i = 0; i < count; i++) {
-        if (items[i].said->what == LINK_DOWN && downs.open == NULL)
+        if (items[i].what == LINK_DOWN && downs.open == NULL)
             downs.open = &items[i];
-        if (items[i].said->what != LINK_UP || downs.open == NULL)
+        if (items[i].what != LINK_UP || downs.open == NULL)
             continue;
         take_down(&downs, downs.open, items[i].time_ns);
         downs.open = NULL;
@@ -39,19 +39,15 @@ static struct downs find_downs(const struct link_item *items, uint32_t count, ui
 // Several sources tell of one flap, so each is counted by itself.
 enum flap_source { FLAP_BY_LINE, FLAP_BY_STATE, FLAP_BY_COUNTER, FLAP_SOURCE_COUNT };
 
-static int64_t flaps_of(const struct link_said *said, enum flap_source source) {
+static int64_t flaps_of(const struct link_item *item, enum flap_source source) {
     if (source == FLAP_BY_COUNTER)
-        return said->what == LINK_COUNTED && said->counter == PORT_LINK_DOWNED
-                   ? said->to - said->from
-                   : 0;
-    bool sampled = said->sampled != 0;
-    return said->what == LINK_DOWN && sampled == (source == FLAP_BY_STATE);
+        return item->counter == PORT_LINK_DOWNED ? item->rise : 0;
+    return item->what == LINK_DOWN && item->sampled == (source == FLAP_BY_STATE);
 }
 
-static int64_t errors_of(const struct link_said *said, enum flap_source source) {
+static int64_t errors_of(const struct link_item *item, enum flap_source source) {
     (void)source;
-    return said->what == LINK_COUNTED && said->counter != PORT_LINK_DOWNED ? said->to - said->from
-                                                                           : 0;
+    return item->counter != PORT_LINK_DOWNED ? item->rise : 0;
 }
 
 struct peak {
@@ -62,18 +58,18 @@ struct peak {
 // The most within the window. A stretch of time of one source.
 static struct peak most_within(const struct fabric_config *config, const struct link_item *items,
                                uint32_t count,
-                               int64_t (*weigh)(const struct link_said *, enum flap_source),
+                               int64_t (*weigh)(const struct link_item *, enum flap_source),
                                enum flap_source source) {
     struct peak peak = {0};
     int64_t sum = 0;
     for (uint32_t i = 0, first = 0; i < count; i++) {
-        int64_t weight = weigh(items[i].said, source);
+        int64_t weight = weigh(&items[i], source);
         if (weight == 0)
             continue;
         sum += weight;
         for (; items[i].time_ns - items[first].time_ns > duration_ns(config->window); first++)
-            sum -= weigh(items[first].said, source);
-        while (weigh(items[first].said, source) == 0)
+            sum -= weigh(&items[first], source);
+        while (weigh(&items[first], source) == 0)
             first++;
         if (sum > peak.number)
             peak = (struct peak){sum, &items[first]};
@@ -95,9 +91,18 @@ static struct peak most_flaps(const struct fabric_config *config, const struct l
 static const struct link_item *first_of(const struct link_item *items, uint32_t count,
                                         enum link_what what) {
     for (uint32_t i = 0; i < count; i++)
-        if (items[i].said->what == what)
+        if (items[i].what == what)
             return &items[i];
     return NULL;
+}
+
+// The first that has a port, else the first.
+static const struct link_said *named(const struct link_item *items, uint32_t count) {
+    const struct link_item *best = NULL;
+    for (uint32_t i = 0; i < count && (best == NULL || best->port < 0); i++)
+        if (items[i].name != STRING_NONE && (best == NULL || items[i].port >= 0))
+            best = &items[i];
+    return best == NULL ? NULL : best->said;
 }
 
 static void name_it(struct fabric_fault *fault, enum fabric_kind kind,
@@ -111,9 +116,9 @@ static void name_it(struct fabric_fault *fault, enum fabric_kind kind,
 struct fabric_fault port_fault(const struct fabric_config *config, const struct link_item *items,
                                uint32_t count, uint64_t now_ns) {
     assert(count > 0);
-    struct fabric_fault fault = {.node = items->node,
-                                 .address = items->address,
-                                 .device = items->device,
+    struct fabric_fault fault = {.node = items->place.node,
+                                 .address = items->place.address,
+                                 .device = items->place.device,
                                  .items = items,
                                  .count = count,
                                  .action = "check_link",
@@ -146,5 +151,6 @@ struct fabric_fault port_fault(const struct fabric_config *config, const struct 
         return fault;
     assert(fault.anchor != NULL); // name_it
     fault.first_ns = fault.anchor->time_ns;
+    fault.named = named(items, count);
     return fault;
 }

@@ -19,20 +19,9 @@ static const char *const KINDS[] = {[FABRIC_ERRORS] = "link_errors",
 
 // -- names ----------------------------------------------------------------------------------------
 
-// What the card is called: the name that programs use, else that of the interface.
-static const struct link_said *named(const struct fabric_fault *fault) {
-    const struct link_said *best = NULL;
-    for (uint32_t i = 0; i < fault->count; i++) {
-        const struct link_said *said = fault->items[i].said;
-        if (said->device != STRING_NONE && (best == NULL || (best->port < 0 && said->port >= 0)))
-            best = said;
-    }
-    return best;
-}
-
 // "mlx5_3 (0000:5c:00)"
 static const char *card_name(const struct fabric_fault *fault, struct arena *arena) {
-    const struct link_said *said = named(fault);
+    const struct link_said *said = fault->named;
     const char *address =
         fault->address == PCI_NONE ? NULL : pci_text(fault->address, false, arena);
     if (said == NULL)
@@ -43,7 +32,7 @@ static const char *card_name(const struct fabric_fault *fault, struct arena *are
 
 // "port 1 of mlx5_3 (0000:5c:00) of node-7"
 static const char *card_spoken(const struct fabric_fault *fault, struct arena *arena) {
-    const struct link_said *said = named(fault);
+    const struct link_said *said = fault->named;
     bool port = said != NULL && said->port >= 0;
     return arena_format(arena, "%s%s of %s",
                         port ? arena_format(arena, "port %" PRId32 " of ", said->port)
@@ -164,7 +153,7 @@ static void add_gpus(struct verdict_builder *builder, const struct fabric_fault 
 static void add_entities(struct verdict_builder *builder, const struct fabric_fault *fault) {
     struct arena *arena = builder->arena;
     const struct link_said *anchor = fault->anchor->said;
-    const struct link_said *card = is_nvlink(fault) ? NULL : named(fault);
+    const struct link_said *card = is_nvlink(fault) ? NULL : fault->named;
     if (fault->kind == FABRIC_NVLINK)
         builder_entity(builder, "gpu", ROLE_CULPRIT,
                        gpu_entity_name(fault->node, STRING_NONE, anchor->address, arena));

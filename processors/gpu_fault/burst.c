@@ -5,6 +5,7 @@
 #include "base/sort.h"
 #include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
+#include "processors/cluster/group_sort.h"
 #include "processors/cluster/tables.h"
 #include "processors/gpu_fault/parts.h"
 
@@ -32,19 +33,36 @@ const char *fault_item_uid(const struct fault_item *item, struct arena *arena) {
     return item->xid != NULL ? xid_entry_uid(item->xid, arena) : amd_line_uid(item->amd, arena);
 }
 
-static struct fault_item item_of_xid(const struct gpu_fault *self, const struct xid_entry *xid) {
-    const struct xid_row *row = xid_find(xid->code);
-    struct fault_item item = {.xid = xid,
-                              .node = xid->node,
-                              .address = xid->address,
-                              .time_ns = xid->time_ns,
-                              .judgement = xid_judge(xid->code, xid->fatal != 0)};
-    if (is_grave(row, item.judgement))
-        item.kind = xid->code == XID_LOST ? FAULT_LOST : FAULT_ERROR;
+// What a code says. Most rows say the same as the one before.
+struct judged_code {
+    uint32_t code;
+    bool fatal, is_known;
+    enum gpu_fault_kind kind;
+    struct xid_judgement judgement;
+};
+
+static struct judged_code judge_code(const struct gpu_fault *self, uint32_t code, bool fatal) {
+    const struct xid_row *row = xid_find(code);
+    struct judged_code judged = {code, fatal, true, FAULT_NONE, xid_judge(code, fatal)};
+    if (is_grave(row, judged.judgement))
+        judged.kind = code == XID_LOST ? FAULT_LOST : FAULT_ERROR;
     else if (self->config.application &&
-             (row->class == XID_CLASS_APPLICATION || xid->code == XID_CLEANUP))
-        item.kind = FAULT_APPLICATION;
-    return item;
+             (row->class == XID_CLASS_APPLICATION || code == XID_CLEANUP))
+        judged.kind = FAULT_APPLICATION;
+    return judged;
+}
+
+static struct fault_item item_of_xid(const struct gpu_fault *self, const struct xid_entry *xid,
+                                     struct judged_code *judged) {
+    bool fatal = xid->fatal != 0;
+    if (!judged->is_known || judged->code != xid->code || judged->fatal != fatal)
+        *judged = judge_code(self, xid->code, fatal);
+    return (struct fault_item){.xid = xid,
+                               .address = xid->address,
+                               .node = xid->node,
+                               .kind = judged->kind,
+                               .time_ns = xid->time_ns,
+                               .judgement = judged->judgement};
 }
 
 static struct fault_item item_of_amd(const struct amd_line *line) {
@@ -66,11 +84,29 @@ static int compare_gpus(const struct fault_item *a, const struct fault_item *b) 
     return order != 0 ? order : COMPARE(a->address, b->address);
 }
 
-static int compare_items(const void *left, const void *right) {
-    const struct fault_item *a = left, *b = right;
-    int order = compare_gpus(a, b);
-    return order != 0 ? order : COMPARE(a->time_ns, b->time_ns);
+static bool is_one_gpu(const struct fault_item *a, const struct fault_item *b) {
+    return a->node == b->node && a->address == b->address;
 }
+
+static int compare_groups(const void *left, const void *right) {
+    return compare_gpus(left, right);
+}
+
+static int compare_moments(const void *left, const void *right) {
+    return COMPARE(((const struct fault_item *)left)->time_ns,
+                   ((const struct fault_item *)right)->time_ns);
+}
+
+static const struct group_order BY_GPU = {
+    .item_size = sizeof(struct fault_item),
+    .key_offset = offsetof(struct fault_item, address),
+    .key_size = sizeof(uint64_t) + sizeof(string_id),
+    .compare_groups = compare_groups,
+    .compare = compare_moments,
+};
+_Static_assert(offsetof(struct fault_item, node) ==
+                   offsetof(struct fault_item, address) + sizeof(uint64_t),
+               "the name of the GPU has no gap");
 
 // Of one GPU and moment. The words of a lost GPU and its Xid share a uid.
 static int compare_said(const void *left, const void *right) {
@@ -82,7 +118,8 @@ static int compare_said(const void *left, const void *right) {
 // Names are made only of those that time does not order.
 static void order_moments(struct fault_item *items, uint32_t count, struct arena *arena) {
     for (uint32_t from = 0, to; from < count; from = to) {
-        for (to = from + 1; to < count && compare_items(&items[from], &items[to]) == 0;)
+        for (to = from + 1; to < count && items[from].time_ns == items[to].time_ns &&
+                            is_one_gpu(&items[from], &items[to]);)
             to++;
         if (to == from + 1)
             continue;
@@ -103,13 +140,14 @@ static struct item_list list_items(const struct gpu_fault *self, uint64_t now_ns
     const struct amd_line *line;
     uint32_t most = keyed_rows_count(&self->xids.rows) + keyed_rows_count(&self->amd.rows);
     struct item_list list = {arena_take(arena, (most + 1) * sizeof *list.items), 0};
+    struct judged_code judged = {0};
     for (uint32_t at = 0; (xid = keyed_rows_next(&self->xids.rows, &at)) != NULL;)
         if (xid->time_ns <= now_ns)
-            list.items[list.count++] = item_of_xid(self, xid);
+            list.items[list.count++] = item_of_xid(self, xid, &judged);
     for (uint32_t at = 0; (line = keyed_rows_next(&self->amd.rows, &at)) != NULL;)
         if (line->time_ns <= now_ns)
             list.items[list.count++] = item_of_amd(line);
-    sort_stable(list.items, list.count, sizeof *list.items, arena, compare_items);
+    list.items = group_sort(&BY_GPU, list.items, list.count, arena);
     order_moments(list.items, list.count, arena);
     return list;
 }
@@ -172,7 +210,7 @@ struct fault_bursts gpu_fault_find(const struct gpu_fault *self, uint64_t now_ns
     struct fault_burst burst;
     for (uint32_t at = 0, end = 0; at < list.count;) {
         for (end = end > at ? end : at + 1;
-             end < list.count && compare_gpus(&list.items[at], &list.items[end]) == 0;)
+             end < list.count && is_one_gpu(&list.items[at], &list.items[end]);)
             end++;
         at += take_burst(&self->config, list.items + at, end - at, &burst);
         if (burst.count > 0)

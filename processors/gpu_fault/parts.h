@@ -56,10 +56,10 @@ enum gpu_fault_kind { FAULT_NONE, FAULT_APPLICATION, FAULT_ERROR, FAULT_LOST };
 struct fault_item {
     const struct xid_entry *xid;
     const struct amd_line *amd;
+    uint64_t address; // the GPU: up to `node`
     string_id node;
-    uint64_t address;
-    uint64_t time_ns;
     enum gpu_fault_kind kind; // what it says alone; FAULT_NONE: it goes with others
+    uint64_t time_ns;
     struct xid_judgement judgement;
     const char *uid; // or NULL: nobody asked for it yet
 };
