@@ -36,6 +36,15 @@ void arena_release(struct arena *arena) {
     arena->first = arena->current = NULL;
 }
 
+// A little more than asked for, so that a request that grows from reset to reset finds the block of
+// the one before.
+static size_t capacity_for(size_t size) {
+    size_t step = 1;
+    while (step <= size / 8)
+        step *= 2;
+    return size <= SIZE_MAX - step ? (size + step - 1) / step * step : size;
+}
+
 // The next block with room for `size`; what comes after `current` is empty after a reset.
 static struct arena_block *block_with_room(struct arena *arena, size_t size) {
     assert(arena->block_size > 0 && "arena_init comes first");
@@ -44,7 +53,7 @@ static struct arena_block *block_with_room(struct arena *arena, size_t size) {
         last = last->next;
     if (last != NULL && last->capacity - last->used >= size)
         return last;
-    size_t capacity = size > arena->block_size ? size : arena->block_size;
+    size_t capacity = size > arena->block_size ? capacity_for(size) : arena->block_size;
     struct arena_block *block = memory_take(sizeof *block + capacity);
     *block = (struct arena_block){.capacity = capacity};
     if (last == NULL)

@@ -108,7 +108,8 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
     if (entry == NULL)
         return;
     uint64_t matter = hash_matter(verdict, weight);
-    uint64_t content = hash_content(ledger, verdict);
+    // All of it is written out only where that decides, or may decide later.
+    uint64_t content = batch->last ? hash_content(ledger, verdict) : 0;
     bool was_ended = !is_new && entry->state == VERDICT_RESOLVED;
     bool same = batch->last ? content == entry->content : matter == entry->matter;
     verdict->unchanged = !is_new && same && was_ended == ended;
@@ -119,6 +120,8 @@ void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,
         batch_append_verdict(batch, verdict);
         return;
     }
+    if (!batch->last)
+        content = hash_content(ledger, verdict);
     verdict->state = ended ? VERDICT_RESOLVED : is_new ? VERDICT_OPEN : VERDICT_UPDATED;
     entry->state = verdict->state;
     entry->matter = matter;
