@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/slice.h"
+#include "base/text/find.h"
 
 #include <stdint.h>
 
@@ -72,7 +73,7 @@ static inline struct slice text_until_any(struct slice text, const char *stops) 
 
 // What follows the first `wanted` in the text; false, and `behind` as it was, when it is not there.
 static inline bool text_find(struct slice text, struct slice wanted, struct slice *behind) {
-    const char *at = text.size == 0 ? NULL : memmem(text.data, text.size, wanted.data, wanted.size);
+    const char *at = text_position(text, wanted);
     if (at == NULL)
         return false;
     *behind = text_from(text, (size_t)(at - text.data) + wanted.size);

@@ -165,10 +165,9 @@ void exception_last(const struct traceback *traceback, struct reading *reading) 
 // Others know the exceptions that a lost peer raises.
 static bool ask_others(const struct raised *reason, bool cut, const struct frame *frame,
                        struct reading *reading) {
-    struct arena *arena = reading->arena;
     struct slice line = text_until(reason->text, '\n');
     for (size_t i = 0; REASON_READERS[i] != NULL; i++) {
-        *reading = (struct reading){.arena = arena, .rank = RANK_NONE};
+        reading_clear(reading);
         enum read_result result = REASON_READERS[i]->read(frame, line, reading);
         if (result == READ_BEGIN) {
             assert(reading->block != NULL);
@@ -178,7 +177,7 @@ static bool ask_others(const struct raised *reason, bool cut, const struct frame
         if (result == READ_EVENT)
             return true;
     }
-    *reading = (struct reading){.arena = arena, .rank = RANK_NONE};
+    reading_clear(reading);
     return false;
 }
 

@@ -30,10 +30,10 @@ struct slice reading_clean(struct slice text, struct arena *arena) {
 }
 
 void reading_begin(struct reading *reading, enum observation_kind what) {
-    struct arena *arena = reading->arena;
-    assert(arena != NULL && what != OBSERVATION_NONE);
-    *reading = (struct reading){
-        .arena = arena, .kind = EVENT_OBSERVATION, .what = what, .rank = RANK_NONE};
+    assert(reading->arena != NULL && what != OBSERVATION_NONE);
+    reading_clear(reading);
+    reading->kind = EVENT_OBSERVATION;
+    reading->what = what;
 }
 
 // The place of a fact, in the order of keys.

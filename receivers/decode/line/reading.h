@@ -15,6 +15,8 @@
 #include "pipeline/model/observation.h"
 #include "receivers/decode/line/frame.h"
 
+#include <string.h>
+
 enum { READING_FACTS_MAX = 28 };
 
 struct line_reader;
@@ -43,15 +45,24 @@ struct reading {
     bool no_host;      // … nor its host, nor the input's node
     bool local_time;   // time_ns was written without a zone: it is of the input's
     bool needs_time;   // refused where no time is known; else it gets that of the input
-    uint32_t fact_count;
-    struct fact facts[READING_FACTS_MAX];
     // What is left of the message and is to be read once more (two reports on one line); shorter
     // than the message. Empty: nothing.
     struct slice rest;
     const struct line_reader *block; // READ_BEGIN: who gathers it; NULL: the reader itself
     enum decode_category refusal;    // READ_REFUSED
     const char *detail;              // static; a clause for people
+    uint32_t fact_count;
+    struct fact facts[READING_FACTS_MAX];
 };
+
+// Nothing was read. Facts beyond their count are not looked at, and not cleared: each reader that
+// is asked about a line begins with this.
+static inline void reading_clear(struct reading *reading) {
+    struct arena *arena = reading->arena;
+    memset(reading, 0, offsetof(struct reading, facts));
+    reading->arena = arena;
+    reading->rank = RANK_NONE;
+}
 
 void reading_begin(struct reading *reading, enum observation_kind what);
 void reading_number(struct reading *reading, enum fact_key key, int64_t number);

@@ -3,6 +3,7 @@
 // the text as it is.
 #include "receivers/decode/line/transport.h"
 
+#include "base/text/find.h"
 #include "base/text/cut.h"
 #include "base/text/log_date.h"
 #include "base/text/log_time.h"
@@ -193,7 +194,7 @@ static int hex_digit(char c) {
 }
 
 struct slice transport_unescape(struct slice text, struct arena *arena) {
-    if (text.size == 0 || memmem(text.data, text.size, "\\x", 2) == NULL)
+    if (text_position(text, SLICE("\\x")) == NULL)
         return text;
     char *out = arena_take(arena, text.size);
     size_t size = 0;
@@ -636,10 +637,11 @@ bool transport_peel(struct peel *peel) {
 
 // The last "kernel: " of the text that stands behind a blank; NULL: there is none.
 static const char *last_kernel(struct slice text) {
-    static const char word[] = " kernel: ";
-    const char *found = NULL, *at = text.data, *end = text.data + text.size;
-    while ((at = memmem(at, (size_t)(end - at), word, sizeof word - 1)) != NULL)
-        found = at++;
+    const char *found = NULL, *at;
+    while ((at = text_position(text, SLICE(" kernel: "))) != NULL) {
+        found = at;
+        text = text_from(text, (size_t)(at - text.data) + 1);
+    }
     return found;
 }
 

@@ -2,6 +2,7 @@
 // The forms by their first character, like transport.c.
 #include "receivers/decode/line/writer.h"
 
+#include "base/text/find.h"
 #include "base/text/cut.h"
 #include "pipeline/model/event.h"
 
@@ -98,7 +99,7 @@ static void drop_repeated(struct slice *text) {
     struct slice tail = *text;
     if (tail.size > TAIL_MAX)
         tail = text_from(tail, tail.size - TAIL_MAX);
-    const char *at = tail.size == 0 ? NULL : memmem(tail.data, tail.size, " [repeated ", 11);
+    const char *at = text_position(tail, SLICE(" [repeated "));
     struct slice rest;
     uint64_t times;
     if (at == NULL)

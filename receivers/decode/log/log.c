@@ -64,9 +64,8 @@ void log_release(void *memory) {
 static enum read_result ask(const struct line_reader *const *readers, const struct frame *frame,
                             struct slice message, struct reading *reading,
                             const struct line_reader **reader) {
-    struct arena *arena = reading->arena;
     for (size_t i = 0; readers[i] != NULL; i++) {
-        *reading = (struct reading){.arena = arena, .rank = RANK_NONE};
+        reading_clear(reading);
         enum read_result result = readers[i]->read(frame, message, reading);
         *reader = reading->block != NULL ? reading->block : readers[i];
         if (result != READ_NOT)
@@ -94,7 +93,7 @@ static enum read_result read_message(const struct log_state *state, const struct
 static bool is_repeat(struct log_state *state, const struct frame *frame, struct slice message) {
     if (frame->time_ns == 0 || state->is_tagged)
         return false;
-    uint64_t hash = hash_slice(message);
+    uint64_t hash = hash_words(message.data, message.size);
     hash = hash_more(hash, (const char *)&frame->time_ns, sizeof frame->time_ns);
     hash = hash_more(hash, (const char *)&frame->key, sizeof frame->key);
     if (frame->host.data != NULL)
