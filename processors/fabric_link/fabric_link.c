@@ -3,8 +3,8 @@
 //
 // Keeps what lines say of links, and what counters and states of ports did. At an evaluation that
 // is put together by card, or by node for NVLink, and judged. A fault that was found has a row, so
-// that its id stays. Cost: O(1) an event, O(rows · log) an evaluation. Memory: bounded rows of 40
-// to 300 bytes.
+// that its id stays. Cost: O(1) an event, O(rows) an evaluation (group_sort.h). Memory: bounded
+// rows of 40 to 300 bytes.
 #include "pipeline/component/component.h"
 
 #include "base/sort.h"

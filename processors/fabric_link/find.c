@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts what was said together: of each card what has no gap longer than `window`, of NVLink of each
-// node what has none longer than `burst`. O(rows · log).
+// node what has none longer than `burst`. O(rows) where they stand in order of time, O(rows · log)
+// at most.
 #include "base/sort.h"
 #include "pipeline/model/node_event.h"
 #include "processors/cluster/compare.h"

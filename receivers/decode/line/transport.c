@@ -3,8 +3,8 @@
 // the text as it is.
 #include "receivers/decode/line/transport.h"
 
-#include "base/text/find.h"
 #include "base/text/cut.h"
+#include "base/text/find.h"
 #include "base/text/log_date.h"
 #include "base/text/log_time.h"
 #include "pipeline/model/node_event.h"

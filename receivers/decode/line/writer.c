@@ -2,8 +2,8 @@
 // The forms by their first character, like transport.c.
 #include "receivers/decode/line/writer.h"
 
-#include "base/text/find.h"
 #include "base/text/cut.h"
+#include "base/text/find.h"
 #include "pipeline/model/event.h"
 
 enum { NAME_MAX_SIZE = 253, NUMBER_DIGITS_MAX = 9, LABEL_DIGITS_MAX = 6 };
