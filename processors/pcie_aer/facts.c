@@ -3,6 +3,8 @@
 #include "processors/pcie_aer/facts.h"
 
 #include "base/sort.h"
+#include "base/text/cut.h"
+#include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/due_rows.h"
 #include "processors/cluster/tables.h"
@@ -160,6 +162,36 @@ static bool read_place(const struct event *event, struct aer_fact *fact) {
     return fact->address != PCI_NONE && fact->node != STRING_NONE;
 }
 
+// "0x10de"
+static bool read_vendor(struct slice text, uint16_t *vendor) {
+    static const char DIGITS[] = "0123456789abcdef";
+    uint32_t number = 0;
+    if (!text_skip(&text, SLICE("0x")) || text.size == 0 || text.size > 4)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        const char *digit = memchr(DIGITS, text.data[i], sizeof DIGITS - 1);
+        if (digit == NULL)
+            return false;
+        number = number << 4 | (uint32_t)(digit - DIGITS);
+    }
+    *vendor = (uint16_t)number;
+    return number != 0 && number != UINT16_MAX; // neither is one's
+}
+
+// Where firmware looks after errors, the kernel's lines do not say who made the device; firmware's
+// own report does ("vendor_id: 0x10de").
+static bool read_firmware(const struct observation *seen, struct aer_fact *fact) {
+    const struct fact *device = observation_fact(seen, FACT_PCI);
+    struct slice vendor;
+    if (seen->kind != OBSERVATION_MACHINE_CHECK || device == NULL ||
+        !observation_text(seen, FACT_VENDOR, &vendor) ||
+        !read_vendor(vendor, &fact->line_values.vendor))
+        return false;
+    fact->kind = AER_FACT_VENDOR;
+    fact->address = device->address;
+    return true;
+}
+
 static void keep(struct aer_facts *facts, const struct aer_fact *fact, struct arena *arena);
 
 void aer_facts_add(struct aer_facts *facts, const struct event *event, struct arena *arena) {
@@ -174,6 +206,8 @@ void aer_facts_add(struct aer_facts *facts, const struct event *event, struct ar
     if (event->kind == EVENT_AER_COUNTERS && read_counters(event->aer, &fact))
         keep(facts, &fact, arena);
     if (event->kind == EVENT_RANK_MAP && read_place(event, &fact))
+        keep(facts, &fact, arena);
+    if (event->kind == EVENT_OBSERVATION && read_firmware(event->observation, &fact))
         keep(facts, &fact, arena);
     if (event->kind != EVENT_GPU_SAMPLE)
         return;
@@ -347,6 +381,9 @@ static void take(struct aer_facts *facts, const struct aer_fact *fact, struct ar
     case AER_FACT_XID:
         device->is_gpu = true;
         aer_xid_take(facts, device, fact->time_ns, fact->line_values.code, false);
+        break;
+    case AER_FACT_VENDOR:
+        device->vendor = fact->line_values.vendor;
         break;
     case AER_FACT_OUTCOME:
         break;

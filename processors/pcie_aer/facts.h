@@ -35,7 +35,8 @@ enum aer_fact_kind {
     AER_FACT_COUNTERS,
     AER_FACT_GPU,
     AER_FACT_OUTCOME,
-    AER_FACT_XID
+    AER_FACT_XID,
+    AER_FACT_VENDOR // who made it, as firmware said
 };
 
 enum aer_counter_kind { COUNT_CORRECTABLE, COUNT_NONFATAL, COUNT_FATAL, COUNT_KINDS };

@@ -5,6 +5,7 @@
 #include "pipeline/component/component.h"
 
 #include "base/sort.h"
+#include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
 #include "processors/pcie_aer/verdict.h"
 
@@ -152,6 +153,7 @@ static const char *const EXPLAINS[] = {"xid_correlation", "hbm_ecc",   "nccl_han
                                        "pod_evicted",     "gpu_fault", "fabric_link",
                                        "first_exit",      "slow_rank", NULL};
 static const struct verdict_pattern PATTERNS[] = {{.name = "pcie_aer", .explains = EXPLAINS}};
+static const uint8_t OBSERVATIONS[] = {OBSERVATION_MACHINE_CHECK, OBSERVATION_NONE};
 static const struct evidence_prefix EVIDENCE[] = {{"aer:", EVENT_KERNEL},
                                                   {"sysfs:", EVENT_AER_COUNTERS}};
 
@@ -161,7 +163,8 @@ const struct component_type processor_pcie_aer = {
     .stability = STABILITY_BETA,
     .presets = 1u << PRESET_ALL,
     .takes = 1u << EVENT_KERNEL | 1u << EVENT_AER_COUNTERS | 1u << EVENT_GPU_SAMPLE |
-             1u << EVENT_RANK_MAP,
+             1u << EVENT_RANK_MAP | 1u << EVENT_OBSERVATION,
+    .observations = OBSERVATIONS,
     .evidence = EVIDENCE,
     .evidence_count = OPTION_COUNT(EVIDENCE),
     .start = pcie_start,

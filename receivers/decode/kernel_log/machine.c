@@ -226,6 +226,26 @@ static enum block_step more_of_hardware(struct slice so_far, uint32_t count,
     return slice_equal(begun, number) && !again ? BLOCK_TAKE : BLOCK_OVER;
 }
 
+// Of a section about PCI Express: "device_id: 0000:3b:00.0", and some lines on "vendor_id: 0x10de,
+// device_id: 0x20b5", which firmware says and the kernel's own lines about it do not.
+static void read_pci_device(struct slice text, struct reading *reading) {
+    static const struct slice SECTION = {"section_type: ", 14};
+    struct slice rest, vendor;
+    pci_address address;
+    if (!text_find(text, SECTION, &text))
+        return;
+    if (text_find(text, SECTION, &rest))
+        text.size = (size_t)(rest.data - text.data) - SECTION.size;
+    if (!text_begins(text, SLICE("PCIe error")) || !text_find(text, SLICE("device_id: "), &text) ||
+        !pci_parse(text_until_any(text, "\r\n "), &address))
+        return;
+    reading_address(reading, FACT_PCI, address);
+    // With the comma behind it: at the end of the text it may be cut.
+    if (text_find(text, SLICE("vendor_id: "), &rest) && text_begins(rest, SLICE("0x")) &&
+        (vendor = text_until(rest, ',')).size < rest.size)
+        reading_text(reading, FACT_VENDOR, vendor);
+}
+
 static enum read_result finish_hardware(struct slice text, bool is_cut, const struct frame *frame,
                                         struct reading *reading) {
     struct slice severity;
@@ -236,6 +256,7 @@ static enum read_result finish_hardware(struct slice text, bool is_cut, const st
     begin(reading, OBSERVATION_MACHINE_CHECK);
     if (said)
         reading_text(reading, FACT_SEVERITY, severity);
+    read_pci_device(text, reading);
     return READ_EVENT;
 }
 

@@ -2,6 +2,7 @@
 // pcie_aer: which lines are one report, which counters a storm, and what became of it.
 #include "cli/component_list.h"
 #include "pipeline/model/node_event.h"
+#include "pipeline/model/observation.h"
 #include "tests/support/detector.h"
 
 static const uint64_t SECOND = 1000000000, MILLISECOND = 1000000;
@@ -84,6 +85,20 @@ static void feed_status(uint64_t at_ns, pci_address device, uint16_t vendor, uin
     line.status = status;
     line.mask = mask;
     feed_kernel(at_ns, &line);
+}
+
+// What firmware reported of a device.
+static void feed_firmware(uint64_t at_ns, pci_address device, const char *vendor) {
+    const struct fact facts[] = {{.key = FACT_PCI, .address = device},
+                                 {.key = FACT_VENDOR, .text = slice_of(vendor)}};
+    const struct observation seen = {
+        .kind = OBSERVATION_MACHINE_CHECK, .facts = facts, .fact_count = 2};
+    struct event event = {.time_ns = BASE + at_ns,
+                          .node = intern(SLICE("node-a")),
+                          .rank = RANK_NONE,
+                          .kind = EVENT_OBSERVATION,
+                          .observation = &seen};
+    detector_feed(&detector, &event, 1);
 }
 
 static void feed_bit(uint64_t at_ns, pci_address device, int32_t bit, const char *name) {
@@ -747,6 +762,32 @@ START_TEST(nothing_is_allocated_in_steady_state) {
 }
 END_TEST
 
+// Where firmware looks after errors, the kernel's own lines name no vendor.
+START_TEST(firmware_says_what_it_is) {
+    detector_start(&detector);
+    feed_report(0, gpu, 0, AER_FATAL, 1u << 18, 0);
+    feed_report(SECOND, nic, 0, AER_FATAL, 1u << 18, 0);
+    feed_firmware(SECOND + MILLISECOND, nic, "0x15b3");
+    feed_firmware(MILLISECOND, gpu, "0x10de");
+    detector_finish(&detector);
+    expect(2);
+    says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:9b:00\",\"role\":\"culprit\"}");
+    says("{\"kind\":\"nic\",\"name\":\"node-a/0000:c1:00.1\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(what_is_no_vendor_says_nothing) {
+    static const char *const words[] = {"0xffff", "0x0000", "10de", "0x110de", "0x10g0", "0x", ""};
+    detector_start(&detector);
+    feed_report(0, gpu, 0, AER_FATAL, 1u << 18, 0);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        feed_firmware(MILLISECOND, gpu, words[i]);
+    detector_finish(&detector);
+    expect(1);
+    says("{\"kind\":\"pci_device\",\"name\":\"node-a/0000:9b:00.0\",\"role\":\"culprit\"}");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("pcie_aer");
     TCase *cases = tcase_create("rules");
@@ -787,6 +828,8 @@ int main(void) {
     tcase_add_test(cases, held_for_a_day);
     tcase_add_test(cases, two_functions_of_one_device_are_two);
     tcase_add_loop_test(cases, two_devices_at_one_moment, 0, 2);
+    tcase_add_test(cases, firmware_says_what_it_is);
+    tcase_add_test(cases, what_is_no_vendor_says_nothing);
     tcase_add_test(cases, bounds);
     tcase_add_test(cases, nothing_is_allocated_in_steady_state);
     suite_add_tcase(suite, cases);

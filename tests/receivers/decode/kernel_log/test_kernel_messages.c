@@ -168,6 +168,31 @@ static const struct {
      "2 machine_check; lines=3; severity=fatal\n"
      "5 memory_error; device=CPU_SrcID#0_MC#1_Chan#0_DIMM#0; count=1; corrected=true\n"
      "6 memory_error; device=CPU_SrcID#1_MC#0_Chan#1_DIMM#0; count=2; corrected=false\n"},
+    {"what firmware says of a PCI Express device",
+     "{7}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 514\n"
+     "{7}[Hardware Error]: event severity: recoverable\n"
+     "{7}[Hardware Error]:  Error 0, type: recoverable\n"
+     "{7}[Hardware Error]:   section_type: PCIe error\n"
+     "{7}[Hardware Error]:   port_type: 0, PCIe end point\n"
+     "{7}[Hardware Error]:   version: 3.0\n"
+     "{7}[Hardware Error]:   command: 0x0406, status: 0x0010\n"
+     "{7}[Hardware Error]:   device_id: 0000:9b:00.0\n"
+     "{7}[Hardware Error]:   slot: 0\n"
+     "{7}[Hardware Error]:   vendor_id: 0x10de, device_id: 0x2330\n"
+     "{7}[Hardware Error]:   class_code: 030200\n"
+     "vfio-pci 0000:9b:00.0: aer_layer=Transaction Layer, aer_agent=Receiver ID\n"
+     // Of another section, and nothing of the device.
+     "{8}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 514\n"
+     "{8}[Hardware Error]: event severity: corrected\n"
+     "{8}[Hardware Error]:   section_type: PCIe error\n"
+     "{8}[Hardware Error]:   slot: 0\n"
+     "{8}[Hardware Error]:   section_type: memory error\n"
+     "{8}[Hardware Error]:   device_id: 0000:9b:00.0\n"
+     "{8}[Hardware Error]:   vendor_id: 0x10de, device_id: 0x2330\n"
+     "usb 1-1: something else\n",
+     "1 machine_check; lines=11; pci=0000:9b:00.0; vendor=0x10de; severity=recoverable\n"
+     "12 aer; at=0000:9b:00.0\n"
+     "13 machine_check; lines=7; severity=corrected\n"},
     {"storage",
      "nvme nvme2: I/O 412 QID 9 timeout, reset controller\n"
      "I/O error, dev nvme2n1, sector 88120 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2\n"
