@@ -5,96 +5,13 @@
 // one that is best founded is taken. Where nobody ended by himself, one who is silent while others
 // lost a peer is named, with little confidence; a wait that was too long names nobody here.
 #include "processors/first_exit/decide.h"
+#include "processors/first_exit/view.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define POLL_NS   (3 * SECOND_NS / 10)
 // A node counts as silent that long after its last word, at most.
 #define NODE_GRACE_NS (60 * SECOND_NS)
 // Its peers miss it within so long: NCCL waits 10 min unless told otherwise.
 #define NODE_MISSED_NS (15 * 60 * SECOND_NS)
-// Who stops a job tells its nodes one after another, within so long.
-#define STOP_SPREAD_NS SECOND_NS
-
-// What the processes of a node say together.
-struct node_view {
-    string_id node;
-    uint64_t reaction_ns; // when its launcher first did something about an end; UINT64_MAX: unknown
-    bool has_launcher;    // a launcher told of its processes
-    bool has_words;       // anybody told of them
-    uint64_t last_ns;     // of what was written on it; 0: nothing of which the time is known
-};
-
-struct round_view {
-    const struct exit_list *list;
-    uint32_t round;
-    uint32_t first, count; // of the processes, which are sorted by round
-    struct node_view *nodes;
-    uint32_t node_slots;    // a power of two; those that are free have the node STRING_NONE
-    enum exit_kind *others; // what each of the list's others tells of this round
-};
-
-static const struct exit_process *process_at(const struct round_view *view, uint32_t i) {
-    assert(i < view->count);
-    return &view->list->processes[view->first + i];
-}
-
-static bool is_launchers(const struct exit_note *note) {
-    return note_kind(note) == OBSERVATION_LAUNCHER_FAILED ||
-           note_kind(note) == OBSERVATION_LAUNCHER_SIGNAL ||
-           note_kind(note) == OBSERVATION_LAUNCHER_SUMMARY;
-}
-
-static struct node_view *node_at(const struct round_view *view, string_id node) {
-    uint32_t slot = node * UINT32_C(2654435761) & (view->node_slots - 1);
-    while (view->nodes[slot].node != STRING_NONE && view->nodes[slot].node != node)
-        slot = (slot + 1) & (view->node_slots - 1);
-    return &view->nodes[slot];
-}
-
-// Written on the node itself, not by the cluster or by Slurm.
-static bool is_of_node(const struct exit_note *note) {
-    switch (note_kind(note)) {
-    case OBSERVATION_SLURM_CANCELLED:
-    case OBSERVATION_SLURM_OOM:
-    case OBSERVATION_SLURM_TASK_EXIT:
-    case OBSERVATION_SLURM_NODE_FAILURE:
-    case OBSERVATION_SLURM_STATE:
-    case OBSERVATION_CONTAINER_TERMINATED:
-    case OBSERVATION_POD_DISRUPTION:
-    case OBSERVATION_NODE_CONDITION:
-        return false;
-    default:
-        return !note_is(note, NOTE_TIMELESS);
-    }
-}
-
-static void see_note(struct node_view *node, const struct exit_note *note) {
-    node->has_words = true;
-    if (is_of_node(note) && note->time_ns > node->last_ns)
-        node->last_ns = note->time_ns;
-    if (!is_launchers(note))
-        return;
-    node->has_launcher = true;
-    if (note->slack_ns == 0 && !note_is(note, NOTE_TIMELESS) && note->time_ns < node->reaction_ns)
-        node->reaction_ns = note->time_ns;
-}
-
-static void see_nodes(struct round_view *view, struct arena *arena) {
-    view->node_slots = 8;
-    while (view->node_slots < 2 * view->count)
-        view->node_slots *= 2;
-    view->nodes = arena_zero(arena, view->node_slots, sizeof *view->nodes);
-    for (uint32_t i = 0; i < view->count; i++) {
-        const struct exit_process *process = process_at(view, i);
-        if (process->node == STRING_NONE)
-            continue;
-        struct node_view *node = node_at(view, process->node);
-        if (node->node == STRING_NONE)
-            *node = (struct node_view){.node = process->node, .reaction_ns = UINT64_MAX};
-        for (uint32_t j = 0; j < process->note_count; j++)
-            see_note(node, process->notes[j]);
-    }
-}
 
 // -- candidates -----------------------------------------------------------------------------------
 
@@ -110,11 +27,11 @@ static struct exit_candidate of_process(const struct round_view *view, uint32_t 
     if (candidate.high_ns == 0)
         candidate.high_ns = UINT64_MAX;
     uint64_t reaction =
-        process->node == STRING_NONE ? UINT64_MAX : node_at(view, process->node)->reaction_ns;
+        process->node == STRING_NONE ? UINT64_MAX : view_node(view, process->node)->reaction_ns;
     if (reaction < candidate.high_ns) {
         candidate.high_ns = reaction;
         if (candidate.low_ns == 0 || candidate.low_ns > reaction)
-            candidate.low_ns = reaction - POLL_NS;
+            candidate.low_ns = reaction - EXIT_POLL_NS;
     }
     return candidate;
 }
@@ -163,11 +80,6 @@ static enum exit_kind kind_of_reason(const struct exit_note *note) {
     return EXIT_NONE;
 }
 
-static bool is_of_cluster(const struct exit_note *note) {
-    return note_kind(note) == OBSERVATION_POD_DISRUPTION ||
-           note_kind(note) == OBSERVATION_NODE_CONDITION;
-}
-
 static bool missed_behind(const struct exit_process *process, const struct exit_note *note) {
     return process->missed_peer &&
            (process->high_ns == 0 ||
@@ -182,7 +94,7 @@ static bool concerns(const struct round_view *view, const struct exit_note *note
     bool is_condition = note_kind(note) == OBSERVATION_NODE_CONDITION;
     bool is_place = !is_of_cluster(note), is_end = !is_condition;
     bool went_on = is_condition && note->node != STRING_NONE &&
-                   node_at(view, note->node)->last_ns > note->time_ns + note->slack_ns;
+                   view_node(view, note->node)->last_ns > note->time_ns + note->slack_ns;
     for (uint32_t i = 0; i < view->count; i++) {
         const struct exit_process *process = process_at(view, i);
         is_place |= note->unit != STRING_NONE
@@ -273,38 +185,6 @@ static struct exit_candidate of_other(const struct round_view *view, const struc
     return candidate;
 }
 
-// -- what follows from a stop ---------------------------------------------------------------------
-
-// Whom a stop stopped: the ranks of a pod, of a node, or all.
-static bool is_scope_of(const struct exit_note *stop, const struct exit_candidate *ended,
-                        string_id unit) {
-    if (note_kind(stop) == OBSERVATION_LAUNCHER_TOLD_TO_STOP)
-        return ended->node != STRING_NONE && stop->node == ended->node;
-    if (is_of_cluster(stop))
-        return stop->unit != STRING_NONE && stop->unit == unit;
-    if (note_kind(stop) == OBSERVATION_SLURM_NODE_FAILURE)
-        return stop->node != STRING_NONE && stop->node == ended->node;
-    return note_kind(stop) == OBSERVATION_SLURM_CANCELLED;
-}
-
-// What ended behind a stop ended because of it; so did a launcher that was told to stop by Slurm.
-static bool is_told_to_stop(const struct round_view *view, const struct exit_candidate *ended) {
-    const struct exit_list *list = view->list;
-    bool is_launcher = ended->process == NO_PROCESS;
-    string_id unit = is_launcher ? ended->reason->unit : list->processes[ended->process].unit;
-    for (uint32_t i = 0; i < list->other_count; i++) {
-        const struct exit_note *stop = list->others[i];
-        enum exit_kind kind = view->others[i];
-        bool is_stop = kind == EXIT_PREEMPTED || kind == EXIT_TIME_LIMIT || kind == EXIT_NODE_LOST;
-        bool is_known = !note_is(stop, NOTE_TIMELESS) && ended->high_ns != UINT64_MAX;
-        if (is_stop && is_known && stop != ended->reason && is_scope_of(stop, ended, unit) &&
-            (!is_launcher || note_kind(stop) != OBSERVATION_LAUNCHER_TOLD_TO_STOP) &&
-            ended->high_ns + POLL_NS >= stop->time_ns)
-            return true;
-    }
-    return false;
-}
-
 static bool is_same_loss(const struct exit_candidate *a, const struct exit_candidate *b) {
     return a->kind == b->kind && a->process == b->process && a->unit == b->unit &&
            (a->node == b->node ||
@@ -338,48 +218,6 @@ static void add_other(struct exit_candidate *candidates, uint32_t *count,
     candidates[(*count)++] = *found;
 }
 
-static bool is_stop_of_node(const struct exit_candidate *candidate) {
-    return candidate->node != STRING_NONE && candidate->reason != NULL &&
-           note_kind(candidate->reason) == OBSERVATION_LAUNCHER_TOLD_TO_STOP;
-}
-
-// Where all nodes were told to stop at about one moment, the job was: none of them is to blame.
-// Returns how many candidates are left.
-static uint32_t join_stops(const struct round_view *view, struct exit_candidate *candidates,
-                           uint32_t count) {
-    uint64_t first_ns = UINT64_MAX;
-    uint32_t nodes = 0, told = 0, told_of_round = 0, kept = 0;
-    struct exit_candidate *job = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (is_stop_of_node(&candidates[i]) && candidates[i].low_ns < first_ns)
-            first_ns = candidates[i].low_ns;
-    for (uint32_t i = 0; i < count; i++)
-        if (is_stop_of_node(&candidates[i]) && candidates[i].low_ns - first_ns <= STOP_SPREAD_NS) {
-            told++;
-            told_of_round += node_at(view, candidates[i].node)->node != STRING_NONE;
-        }
-    for (uint32_t slot = 0; slot < view->node_slots; slot++)
-        nodes += view->nodes[slot].node != STRING_NONE;
-    if (told < 2 || told_of_round < nodes)
-        return count;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct exit_candidate stop = candidates[i];
-        if (!is_stop_of_node(&stop) || stop.low_ns - first_ns > STOP_SPREAD_NS) {
-            candidates[kept++] = stop;
-        } else if (job == NULL) {
-            job = &candidates[kept++];
-            *job = stop;
-        } else {
-            job->low_ns = stop.low_ns < job->low_ns ? stop.low_ns : job->low_ns;
-            job->high_ns = stop.high_ns < job->high_ns ? stop.high_ns : job->high_ns;
-            if (job->also_count < ALSO_MAX)
-                job->also[job->also_count++] = stop.reason;
-        }
-    }
-    job->node = STRING_NONE;
-    return kept;
-}
-
 static uint32_t list_candidates(const struct round_view *view, struct exit_candidate *candidates) {
     const struct exit_list *list = view->list;
     uint32_t count = 0, others;
@@ -387,7 +225,7 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
         if (process_at(view, i)->kind == EXIT_NONE)
             continue;
         candidates[count] = of_process(view, i);
-        count += !is_told_to_stop(view, &candidates[count]);
+        count += !exit_was_stopped(view, &candidates[count]);
     }
     others = count;
     for (uint32_t i = 0; i < list->other_count; i++) {
@@ -397,12 +235,12 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
             continue;
         struct exit_candidate found = of_other(view, note, kind);
         uint32_t own = count - others;
-        if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP && is_told_to_stop(view, &found))
+        if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP && exit_was_stopped(view, &found))
             continue;
         add_other(candidates + others, &own, &found);
         count = others + own;
     }
-    return others + join_stops(view, candidates + others, count - others);
+    return others + exits_join_stops(view, candidates + others, count - others);
 }
 
 static bool is_line_of_srun(const struct exit_note *note) {
@@ -531,7 +369,7 @@ static bool find_silent(const struct round_view *view, struct exit_decision *dec
     if (silence.silent == 1) {
         string_id node = view->list->processes[silence.silent_process].node;
         *found = by_silence(silence.silent_process, node, EXIT_CODE);
-        return node != STRING_NONE && node_at(view, node)->has_launcher;
+        return node != STRING_NONE && view_node(view, node)->has_launcher;
     }
     if (silence.silent > 0 || silence.mute_nodes != 1 ||
         !an_agent_lost_the_store(view, silence.mute_node))
@@ -605,7 +443,7 @@ struct exit_decision *exits_decide(const struct exit_list *list, struct arena *a
                list->processes[first + view.count].round == round)
             view.count++;
         first += view.count;
-        see_nodes(&view, arena);
+        view_see_nodes(&view, arena);
         see_others(&view, arena);
         decide(&view, &decisions[round], arena);
     }

@@ -14,21 +14,6 @@ struct first_exit_config {
     int64_t max_notes, max_places, max_pods, max_xids;
 };
 
-enum { ALSO_MAX = 6 };
-
-// One end that nobody else brought about: of a process, of a node, or of the whole job.
-struct exit_candidate {
-    uint32_t process; // NO_PROCESS: a node's, a pod's or the job's
-    string_id node;
-    string_id unit; // of a pod that was preempted; else STRING_NONE
-    enum exit_kind kind;
-    enum exit_ground ground;
-    const struct exit_note *reason;         // NULL: silence
-    const struct exit_note *also[ALSO_MAX]; // what else tells of the same
-    uint32_t also_count;
-    uint64_t low_ns, high_ns; // it was in between; 0 and UINT64_MAX: not known
-};
-
 struct exit_decision {
     bool found;
     bool tied;        // nothing says which of them was first

@@ -82,6 +82,21 @@ struct exit_list {
     uint32_t xid_count;
 };
 
+enum { ALSO_MAX = 6 };
+
+// One end that nobody else brought about: of a process, of a node, or of the whole job.
+struct exit_candidate {
+    uint32_t process; // NO_PROCESS: a node's, a pod's or the job's
+    string_id node;
+    string_id unit; // of a pod that was preempted; else STRING_NONE
+    enum exit_kind kind;
+    enum exit_ground ground;
+    const struct exit_note *reason;         // NULL: silence
+    const struct exit_note *also[ALSO_MAX]; // what else tells of the same
+    uint32_t also_count;
+    uint64_t low_ns, high_ns; // it was in between; 0 and UINT64_MAX: not known
+};
+
 // What is told up to `now_ns`, and lines whose time is not known. `names`: of nodes, or NULL.
 void exits_gather(const struct exit_notes *from, const struct node_names *names, uint64_t now_ns,
                   struct exit_list *list, struct arena *arena);

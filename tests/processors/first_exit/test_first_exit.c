@@ -195,7 +195,7 @@ START_TEST(nobody_is_to_blame_when_all_nodes_were_told_to_stop) {
 }
 END_TEST
 
-// Nodes are told one after another; of a node that was told much earlier the others follow.
+// Nodes are told one after another, and their ranks end in the same second.
 START_TEST(a_job_that_was_told_to_stop_node_by_node) {
     start_job(0, 100);
     tell_to_stop(60, "b");
@@ -203,16 +203,30 @@ START_TEST(a_job_that_was_told_to_stop_node_by_node) {
     raise_in(61, "a", 0, "KeyboardInterrupt", "", false);
     const char *lines = run();
     ck_assert_uint_eq(detector.verdict_count, 1);
-    if (_i == 1) {
-        says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
-        return;
-    }
     says(lines, "The job was told to stop from outside, and the ranks with it");
     says(lines, "a: its launcher was sent SIGTERM");
     says(lines, "b: its launcher was sent SIGTERM");
     says(lines, "\"confidence\":92");
     says_not(lines, "\"kind\":\"node\"");
     says_not(lines, "k8s.node.name");
+}
+END_TEST
+
+// Within half a minute, while nothing ends on the other nodes, it is still the job.
+START_TEST(a_job_whose_nodes_are_told_seconds_apart) {
+    start_job(0, 100);
+    tell_to_stop(60, "b");
+    tell_to_stop(_i == 1 ? 91 : 80, "a");
+    raise_in(_i == 2 ? 70 : 95, "a", 0, "KeyboardInterrupt", "", false);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"kind\":\"preempted\"");
+    if (_i == 0) {
+        says(lines, "The job was told to stop from outside, and the ranks with it");
+        says_not(lines, "\"role\":\"culprit\"");
+    } else {
+        says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
+    }
 }
 END_TEST
 
@@ -438,6 +452,7 @@ int main(void) {
     tcase_add_test(cases, an_end_before_a_node_was_told_to_stop_was_the_first);
     tcase_add_test(cases, nobody_is_to_blame_when_all_nodes_were_told_to_stop);
     tcase_add_loop_test(cases, a_job_that_was_told_to_stop_node_by_node, 0, 2);
+    tcase_add_loop_test(cases, a_job_whose_nodes_are_told_seconds_apart, 0, 3);
     tcase_add_test(cases, nodes_that_were_told_to_stop_are_not_the_job);
     tcase_add_test(cases, a_time_limit_blames_nobody);
     tcase_add_test(cases, a_container_tells_of_its_pod);
