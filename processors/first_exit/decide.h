@@ -34,3 +34,11 @@ struct exit_decision *exits_decide(const struct exit_list *list, struct arena *a
 // verdict.c
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
                         const struct exit_decision *decision, struct verdict_builder *builder);
+// "rank 2", "rank 2 on node-b", "process 4711 on node-b", "pod train/w-3".
+const char *exit_process_spoken(const struct exit_process *process, struct arena *arena);
+
+// xids.c
+// A CUDA error and the Xid of it are two words of one thing. One that programs cause is no fault of
+// the GPU; of another the detectors of GPUs tell, and it stands here as context.
+void exit_tell_xids(const struct first_exit_config *config, const struct exit_list *list,
+                    const struct exit_candidate *candidate, struct verdict_builder *builder);

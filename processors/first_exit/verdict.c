@@ -10,9 +10,6 @@
 
 #define PATTERN "first_exit"
 
-// Clocks of a log and of the kernel may differ by so much.
-#define XID_LATE_NS UINT64_C(5000000000)
-
 enum { WORDS_MAX = 120, EVIDENCE_TEXT_MAX = 110, PEERS_MAX = 16, ENTITIES_MAX = 512 };
 
 static const char *const KINDS[EXIT_KINDS] = {
@@ -68,8 +65,7 @@ static const char *pid_words(const struct exit_process *process, struct arena *a
     return process->pid < 0 ? "a process" : arena_format(arena, "process %" PRId64, process->pid);
 }
 
-// "rank 2", "rank 2 on node-b", "process 4711 on node-b", "pod train/w-3".
-static const char *process_spoken(const struct exit_process *process, struct arena *arena) {
+const char *exit_process_spoken(const struct exit_process *process, struct arena *arena) {
     const char *who = process->rank >= 0 ? arena_format(arena, "rank %" PRId32, process->rank)
                       : process->unit != STRING_NONE
                           ? arena_format(arena, "pod %s", intern_slice(process->unit).data)
@@ -82,7 +78,7 @@ static const char *process_spoken(const struct exit_process *process, struct are
 static const char *candidate_spoken(const struct exit_list *list,
                                     const struct exit_candidate *candidate, struct arena *arena) {
     if (candidate->process != NO_PROCESS)
-        return process_spoken(&list->processes[candidate->process], arena);
+        return exit_process_spoken(&list->processes[candidate->process], arena);
     if (candidate->unit != STRING_NONE)
         return arena_format(arena, "pod %s", intern_slice(candidate->unit).data);
     return candidate->node == STRING_NONE ? "the job" : node_spoken(candidate->node, arena);
@@ -393,7 +389,7 @@ static void tell_launchers_word(struct verdict_builder *builder, const struct ex
             if (note_kind(note) != OBSERVATION_LAUNCHER_SUMMARY ||
                 !note_is(note, NOTE_SUMMARY_FIRST) || is_blamed(list, decision, i))
                 continue;
-            const char *who = process_spoken(process, builder->arena);
+            const char *who = exit_process_spoken(process, builder->arena);
             named = arena_format(builder->arena, "%s%s%s", named, count++ > 0 ? ", " : "", who);
             builder_evidence(builder, EVIDENCE_CONTEXT, note->time_ns,
                              arena_format(builder->arena, "%s:root_cause",
@@ -502,61 +498,7 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
     builder_attribute(builder, "exception.message", text_cut_at(note_text(note), 200));
 }
 
-// -- Xids of the rank's GPU -----------------------------------------------------------------------
-
-// Where the rank's GPU is not known, the driver's pid tells, outside of containers.
-static bool is_of_process(const struct xid_entry *xid, const struct exit_process *process) {
-    if (xid->node != process->node || process->node == STRING_NONE)
-        return false;
-    if (process->gpu != PCI_NONE)
-        return xid->address == pci_device(process->gpu);
-    return process->unit == STRING_NONE && process->pid >= 0 && xid->pid == process->pid;
-}
-
-static bool is_of_program(uint32_t code) {
-    enum { XID_CLEANUP = 45 };
-    const struct xid_row *row = xid_find(code);
-    return row != NULL && (row->class == XID_CLASS_APPLICATION || code == XID_CLEANUP);
-}
-
-// A CUDA error and the Xid of it are two words of one thing. One that programs cause is no fault of
-// the GPU; of another the detectors of GPUs tell, and it stands here as context.
-static void tell_xids(const struct first_exit_config *config, const struct exit_list *list,
-                      const struct exit_candidate *candidate, struct verdict_builder *builder) {
-    const struct exit_note *note = candidate->reason;
-    if (candidate->process == NO_PROCESS || candidate->kind != EXIT_CUDA_ERROR || note == NULL ||
-        note_is(note, NOTE_TIMELESS))
-        return;
-    const struct exit_process *process = &list->processes[candidate->process];
-    const struct xid_entry *named = NULL;
-    for (uint32_t i = 0; i < list->xid_count; i++) {
-        const struct xid_entry *xid = list->xids[i];
-        if (!is_of_process(xid, process) ||
-            xid->time_ns + duration_ns(config->xid_window) < note->time_ns ||
-            xid->time_ns > note->time_ns + note->slack_ns + XID_LATE_NS)
-            continue;
-        bool by_program = is_of_program(xid->code);
-        builder_evidence(builder, by_program ? EVIDENCE_CAUSE : EVIDENCE_CONTEXT, xid->time_ns,
-                         xid_entry_uid(xid, builder->arena), "%s",
-                         xid_entry_description(xid, builder->arena));
-        // What the driver says last only cleans up.
-        named = named == NULL ? xid : named;
-    }
-    if (named == NULL)
-        return;
-    builder_attribute_format(builder, "nvidia.xid.code", "%" PRIu32, named->code);
-    const struct text_field fields[] = {
-        {"who", process_spoken(process, builder->arena)},
-        {"code", arena_number(builder->arena, named->code)},
-        {"meaning", arena_text(builder->arena, xid_meaning(named->code))},
-        {NULL, NULL}};
-    if (is_of_program(named->code))
-        builder->verdict.remediation = slice_of(
-            text_fill(builder->arena,
-                      "Look for the error in the program of {who}: the driver reports Xid {code} "
-                      "({meaning}), which programs cause; run it with CUDA_LAUNCH_BLOCKING=1.",
-                      fields));
-}
+// -- the verdict ---------------------------------------------------------------------------------
 
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
                         const struct exit_decision *decision, struct verdict_builder *builder) {
@@ -587,7 +529,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     tell_launchers_word(builder, list, decision);
     set_attributes(builder, list, decision);
     if (is_certain(decision))
-        tell_xids(config, list, &decision->candidates[0], builder);
+        exit_tell_xids(config, list, &decision->candidates[0], builder);
     builder_finish(
         builder,
         (struct slice[]){round->job == STRING_NONE ? SLICE("") : intern_slice(round->job),
