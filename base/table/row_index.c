@@ -33,7 +33,7 @@ static void grow(struct row_index *index) {
 }
 
 void row_index_put(struct row_index *index, uint32_t hash, uint32_t row) {
-    assert(row != TABLE_NO_ROW);
+    assert(row != TABLE_NO_ROW && index->size <= UINT32_MAX / 2);
     if (((uint64_t)index->count + 1) * 2 > index->size)
         grow(index);
     uint32_t at = hash & (index->size - 1);

@@ -61,7 +61,7 @@ START_TEST(what_was_added_is_found_until_it_is_removed) {
         ck_assert_int_eq(is_there(i), there[i]);
         count += there[i];
     }
-    ck_assert_uint_eq(index_.used, count);
+    ck_assert_uint_eq(index_.rows.count, count);
 }
 END_TEST
 
