@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A verdict as labels and annotations.
+//
+// Labels are what Alertmanager tells alerts apart by, so they hold what says who it is about, and
+// nothing that changes while evidence comes in, but for the severity: routes go by it.
+#include "exporters/alertmanager/alert.h"
+
+#include "base/text/json_write.h"
+
+#include <assert.h>
+
+enum { NAMED_MAX = 8, EVIDENCE_MAX = 3 };
+
+// In the order of the labels' names. `entity`: the kind that it names.
+static const struct {
+    const char *label, *entity;
+} PLACES[] = {{"gpu", "gpu"}, {"nic", "nic"}, {"node", "node"}, {"pod", "pod"}, {"rank", "rank"}};
+
+static const char *const OWN_LABELS[] = {"alertname", "gpu",          "kind",   "nic",
+                                         "node",      "pattern",      "pod",    "rank",
+                                         "severity",  "training_job", "verdict"};
+
+const char *alert_label_problem(const char *label) {
+    assert(label != NULL);
+    size_t size = strcspn(label, "=");
+    if (label[size] != '=' || label[size + 1] == '\0')
+        return "it is not NAME=VALUE";
+    for (size_t i = 0; i < size; i++) {
+        char c = label[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return "a name has letters, digits and underscores, and begins with no digit";
+    }
+    if (size == 0)
+        return "its name is empty";
+    for (size_t i = 0; i < sizeof OWN_LABELS / sizeof OWN_LABELS[0]; i++)
+        if (slice_equal((struct slice){label, size}, slice_of(OWN_LABELS[i])))
+            return "culprit sets this label itself";
+    return NULL;
+}
+
+// The one entity of this kind in the gravest role that the verdict names; NULL when it names none
+// or several: a label that lists some of them would change with the next evidence.
+static const struct entity *only_one(const struct verdict *verdict, const char *kind) {
+    const struct entity *found = NULL;
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        if (entity->role == ROLE_VICTIM || strcmp(entity->kind, kind) != 0)
+            continue;
+        if (found != NULL && found->role == entity->role)
+            return NULL;
+        if (found == NULL)
+            found = entity;
+    }
+    return found;
+}
+
+static void append_labels(const struct alert_config *config, const struct verdict *verdict,
+                          struct buffer *out) {
+    struct json_writer json;
+    json_begin(&json, out, 0);
+    json_object_open(&json);
+    json_field_text(&json, "alertname", "TrainingIncident");
+    for (uint32_t i = 0; i < config->labels.count; i++) {
+        const char *label = config->labels.items[i];
+        size_t size = strcspn(label, "=");
+        json_key_slice(&json, (struct slice){label, size});
+        json_text(&json, label + size + 1);
+    }
+    for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0]; i++) {
+        const struct entity *entity = only_one(verdict, PLACES[i].entity);
+        if (entity != NULL)
+            json_field_slice(&json, PLACES[i].label, entity->name);
+    }
+    json_field_text(&json, "kind", verdict->kind);
+    json_field_text(&json, "pattern", verdict->pattern);
+    json_field_text(&json, "severity", severity_name(verdict->severity));
+    if (verdict->job != STRING_NONE)
+        json_field_slice(&json, "training_job", intern_slice(verdict->job));
+    json_field_text(&json, "verdict", verdict->id);
+    json_object_close(&json);
+}
+
+// "rank 3, gpu node-1/0000:3b:00.0"; those behind the eighth are counted.
+static void append_who(const struct verdict *verdict, struct buffer *text) {
+    uint32_t named = 0, more = 0;
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        if (entity->role != verdict->entities[0].role)
+            break;
+        if (named == NAMED_MAX) {
+            more++;
+            continue;
+        }
+        buffer_append_text(text, named++ == 0 ? "" : ", ");
+        buffer_append_format(text, "%s ", entity->kind);
+        buffer_append(text, entity->name);
+    }
+    if (more > 0)
+        buffer_append_format(text, " and %u more", more);
+}
+
+static void append_evidence(const struct verdict *verdict, struct buffer *text) {
+    for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_MAX; i++) {
+        buffer_append_text(text, i == 0 ? "" : "\n");
+        buffer_append(text, verdict->evidence[i].description);
+    }
+    if (verdict->evidence_count > EVIDENCE_MAX)
+        buffer_append_format(text, "\nand %u more", verdict->evidence_count - EVIDENCE_MAX);
+}
+
+static void append_annotations(const struct verdict *verdict, struct buffer *text,
+                               struct buffer *out) {
+    struct json_writer json;
+    json_begin(&json, out, 0);
+    json_object_open(&json);
+    json_field_text(&json, "action", verdict->action);
+    buffer_append_format(text, "%d %%", verdict->confidence);
+    json_field_slice(&json, "confidence", buffer_slice(text));
+    buffer_reset(text);
+    json_field_slice(&json, "description", verdict->remediation);
+    append_evidence(verdict, text);
+    if (text->size > 0)
+        json_field_slice(&json, "evidence", buffer_slice(text));
+    buffer_reset(text);
+    json_field_slice(&json, "summary", verdict->headline);
+    append_who(verdict, text);
+    if (text->size > 0)
+        json_field_slice(&json, verdict->entities[0].role == ROLE_VICTIM ? "victims" : "who",
+                         buffer_slice(text));
+    buffer_reset(text);
+    json_object_close(&json);
+}
+
+static bool is_root(const struct verdict *verdict) {
+    for (uint32_t i = 0; i < verdict->attribute_count; i++)
+        if (strcmp(verdict->attributes[i].key, "culprit.root") == 0)
+            return slice_equal(verdict->attributes[i].value, SLICE("true"));
+    return true;
+}
+
+void alert_encode(const struct alert_config *config, const struct verdict *verdict,
+                  struct buffer *text, struct buffer *out) {
+    assert(text->size == 0);
+    bool fires = verdict->state != VERDICT_RESOLVED &&
+                 (int)verdict->severity >= config->min_severity &&
+                 (!config->only_roots || is_root(verdict));
+    buffer_append_format(out, "%s\t%s\t", verdict->id, fires ? "firing" : "resolved");
+    buffer_append_uint(out, verdict->start_ns);
+    buffer_append_char(out, '\t');
+    append_labels(config, verdict, out);
+    buffer_append_char(out, '\t');
+    append_annotations(verdict, text, out);
+    buffer_append_char(out, '\n');
+}
