@@ -6,10 +6,11 @@
 #include "exporters/alertmanager/alert.h"
 
 #include "base/text/json_write.h"
+#include "base/text/utf8.h"
 
 #include <assert.h>
 
-enum { NAMED_MAX = 8, EVIDENCE_MAX = 3 };
+enum { NAMED_MAX = 8, EVIDENCE_MAX = 3, PART_MAX = 480 }; // PART_MAX: bytes
 
 // In the order of the labels' names. `entity`: the kind that it names.
 static const struct {
@@ -70,7 +71,7 @@ static void append_labels(const struct alert_config *config, const struct verdic
     for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0]; i++) {
         const struct entity *entity = only_one(verdict, PLACES[i].entity);
         if (entity != NULL)
-            json_field_slice(&json, PLACES[i].label, entity->name);
+            json_field_slice(&json, PLACES[i].label, utf8_cut(entity->name, PART_MAX));
     }
     json_field_text(&json, "kind", verdict->kind);
     json_field_text(&json, "pattern", verdict->pattern);
@@ -94,7 +95,7 @@ static void append_who(const struct verdict *verdict, struct buffer *text) {
         }
         buffer_append_text(text, named++ == 0 ? "" : ", ");
         buffer_append_format(text, "%s ", entity->kind);
-        buffer_append(text, entity->name);
+        buffer_append(text, utf8_cut(entity->name, PART_MAX));
     }
     if (more > 0)
         buffer_append_format(text, " and %u more", more);
@@ -103,7 +104,7 @@ static void append_who(const struct verdict *verdict, struct buffer *text) {
 static void append_evidence(const struct verdict *verdict, struct buffer *text) {
     for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_MAX; i++) {
         buffer_append_text(text, i == 0 ? "" : "\n");
-        buffer_append(text, verdict->evidence[i].description);
+        buffer_append(text, utf8_cut(verdict->evidence[i].description, PART_MAX));
     }
     if (verdict->evidence_count > EVIDENCE_MAX)
         buffer_append_format(text, "\nand %u more", verdict->evidence_count - EVIDENCE_MAX);
@@ -118,12 +119,12 @@ static void append_annotations(const struct verdict *verdict, struct buffer *tex
     buffer_append_format(text, "%d %%", verdict->confidence);
     json_field_slice(&json, "confidence", buffer_slice(text));
     buffer_reset(text);
-    json_field_slice(&json, "description", verdict->remediation);
+    json_field_slice(&json, "description", utf8_cut(verdict->remediation, VERDICT_REMEDIATION_MAX));
     append_evidence(verdict, text);
     if (text->size > 0)
         json_field_slice(&json, "evidence", buffer_slice(text));
     buffer_reset(text);
-    json_field_slice(&json, "summary", verdict->headline);
+    json_field_slice(&json, "summary", utf8_cut(verdict->headline, VERDICT_HEADLINE_MAX));
     append_who(verdict, text);
     if (text->size > 0)
         json_field_slice(&json, verdict->entities[0].role == ROLE_VICTIM ? "victims" : "who",
