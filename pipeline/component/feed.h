@@ -75,6 +75,13 @@ void feed_source_reached(struct source *source, const struct source_position *po
 // Nothing more comes from this source for now (a partition that went to somebody else): it no
 // longer holds evaluations back. It comes back with its next record.
 void feed_source_leave(struct feed *feed, struct source *source);
+// The source was read to its end: nothing more of it is there now (a file at its end, a drained
+// kernel log, a watch or topic that gives nothing, a scrape or request that was taken). Unless a
+// record of it comes, it stops holding evaluations back caught_up_timeout after its last event, or
+// allowed_lateness when that is longer; without this call only after idle_timeout. Not while
+// records of it are held. It takes effect with the next feed_flush: call it before that, after each
+// read. Costs a comparison when the source has given nothing since.
+void feed_source_caught_up(struct feed *feed, struct source *source);
 // It is gone for good (a file that was deleted) and need not be remembered; the pointer dies.
 void feed_source_forget(struct feed *feed, struct source *source);
 // The position up to which every pipeline holds the records safely: in a durable checkpoint when

@@ -74,6 +74,8 @@ static const struct option PIPELINE_ROWS[] = {
            .help = "how long a first finding must persist before it is reported"),
     TIMING(idle_timeout, .default_value = "60s", .min = 0.1,
            .help = "a source silent for this long no longer holds evaluations back"),
+    TIMING(caught_up_timeout, .default_value = "3s",
+           .help = "the same for a source that was read to its end; at least allowed_lateness"),
     TIMING(max_jump, .default_value = "10m",
            .help = "an event that is alone further ahead of all others than this does not move the "
                    "time on; 0 believes every time"),

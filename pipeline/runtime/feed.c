@@ -200,6 +200,7 @@ struct source_position feed_source_restored(const struct source *source) {
 
 static void touch(struct feed *feed, struct source *source) {
     assert(source->feed == feed);
+    source->caught_up = false;
     if (source->batch == feed->batch)
         return;
     if (feed->touched_count == 0)
@@ -228,6 +229,14 @@ void feed_source_leave(struct feed *feed, struct source *source) {
     assert(source->feed == feed);
     source->left = true;
     feed->settings.outlet.leave(feed->settings.outlet.context, source, false);
+}
+
+void feed_source_caught_up(struct feed *feed, struct source *source) {
+    assert(source->magic == SOURCE_MAGIC);
+    if (source->caught_up || feed_source_holds(source))
+        return;
+    touch(feed, source);
+    source->caught_up = true;
 }
 
 // The counts behind a pointer that readers may not write through; made when first needed.

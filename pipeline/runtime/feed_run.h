@@ -32,6 +32,7 @@ struct source {
     uint64_t steady_ns, steady_for_ns;
     bool journal;
     bool left;
+    bool caught_up; // nothing came since it was read to its end
     uint32_t place; // in the feed's list
     // Its row in each runner's table of sources, in the order of the feed's runners;
     // TABLE_NO_ROW: none yet.

@@ -116,8 +116,10 @@ void runner_restored(struct runner *runner, uint64_t monotonic_ns, bool same_clo
         runner->due[i] = *(const uint64_t *)table_row(&runner->due_saved, i);
     for (uint32_t i = 0; i < runner->sources.used; i++) {
         struct runner_source *source = runner_source_at(runner, i);
-        if (!same_clock)
+        if (!same_clock) {
             source->last_seen_ns = monotonic_ns;
+            source->at_end = 0;
+        }
         if (source->in_use)
             row_index_put(&runner->source_index, row_hash(source->receiver, source->path), i);
         source->pending = source->safe = source->position;
@@ -385,6 +387,7 @@ static void note_sources(struct runner *runner, const struct delivery *delivery,
             continue;
         struct runner_source *row = runner_source_at(runner, rows[i]);
         row->position = *source_delivered(source);
+        row->at_end = source->caught_up;
         // Records that are read once more, since others were held, were told before.
         if (source->reached.number > row->told)
             row->told = source->reached.number;
@@ -409,8 +412,8 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
     note_sources(runner, delivery, rows);
     if (delivery->count == 0)
         return;
-    runner->state.idle_judged = false;
-    runner->state.idle_due = false;
+    runner->state.idle_judged = runner->quiet_judged = false;
+    runner->state.rest_due = RUNNER_ACTIVE;
     if (runner->once) {
         pass_events(runner, delivery, 0, delivery->count);
     } else if (first < delivery->count) {
@@ -428,10 +431,10 @@ uint64_t runner_max_jump(const struct runner *runner) {
 }
 
 // Brings state.now_ns up to what the sources say by now.
-static void find_now(struct runner *runner, bool ends, uint64_t unix_ns) {
+static void find_now(struct runner *runner, enum now_end end, uint64_t unix_ns) {
     assert(lock_is_held(&runner->lock));
     arena_reset(&runner->arena);
-    uint64_t now = watch_now(&runner->watch, ends, unix_ns, &runner->arena);
+    uint64_t now = watch_now(&runner->watch, end, unix_ns, &runner->arena);
     if (now > runner->state.now_ns)
         runner->state.now_ns = now;
 }
@@ -441,9 +444,27 @@ static uint64_t silent_at(const struct runner *runner, const struct runner_sourc
     return source->last_seen_ns + (uint64_t)runner->plan->timing.idle_timeout.ns + 1;
 }
 
+// The first moment at which it holds nothing back any more.
+static uint64_t passed_at(const struct runner *runner, const struct runner_source *source) {
+    const struct pipeline_timing *timing = &runner->plan->timing;
+    int64_t rest_ns = timing->idle_timeout.ns;
+    if (source->at_end && timing->allowed_lateness.ns < rest_ns)
+        rest_ns = timing->allowed_lateness.ns;
+    if (source->at_end && timing->caught_up_timeout.ns > rest_ns)
+        rest_ns = timing->caught_up_timeout.ns;
+    if (rest_ns > timing->idle_timeout.ns)
+        rest_ns = timing->idle_timeout.ns;
+    return source->last_seen_ns + (uint64_t)rest_ns + 1;
+}
+
+static bool is_speaking(const struct runner *runner, const struct runner_source *source,
+                        uint64_t monotonic_ns) {
+    return source->in_use && !source->left && silent_at(runner, source) > monotonic_ns;
+}
+
 static bool is_active(const struct runner *runner, const struct runner_source *source,
                       uint64_t monotonic_ns) {
-    return source->in_use && !source->left && silent_at(runner, source) > monotonic_ns;
+    return source->in_use && !source->left && passed_at(runner, source) > monotonic_ns;
 }
 
 // The newest event of the active source that is furthest behind; UINT64_MAX when none is active.
@@ -455,7 +476,7 @@ static uint64_t lowest_active(struct runner *runner, uint64_t monotonic_ns) {
             holder->newest_ns == runner->holder_ns && is_active(runner, holder, monotonic_ns))
             return runner->holder_ns;
     }
-    find_now(runner, false, 0);
+    find_now(runner, NOW_GOES_ON, 0);
     uint64_t lowest = UINT64_MAX;
     runner->holder = TABLE_NO_ROW;
     for (uint32_t i = 0; i < runner->sources.used; i++) {
@@ -476,7 +497,7 @@ static uint64_t lowest_active(struct runner *runner, uint64_t monotonic_ns) {
 static bool is_compared(void *context, uint32_t row) {
     const struct runner *runner = context;
     return row < runner->sources.used &&
-           is_active(runner, runner_source_at(runner, row), runner->looked_ns);
+           is_speaking(runner, runner_source_at(runner, row), runner->looked_ns);
 }
 
 static void compare_sources(struct runner *runner, uint64_t monotonic_ns) {
@@ -499,7 +520,18 @@ static bool holds(const struct runner *runner, uint64_t monotonic_ns) {
     return runner->holds > 0 && monotonic_ns < runner->hold_until_ns;
 }
 
-bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
+// When the last of the sources is silent: 0 when none is there that holds back.
+static uint64_t all_silent_at(const struct runner *runner) {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < runner->sources.used; i++) {
+        const struct runner_source *source = runner_source_at(runner, i);
+        if (source->in_use && !source->left && silent_at(runner, source) > last)
+            last = silent_at(runner, source);
+    }
+    return last;
+}
+
+enum runner_rest runner_advance(struct runner *runner, uint64_t monotonic_ns) {
     assert(runner->magic == RUNNER_MAGIC);
     assert(lock_is_held(&runner->lock));
     // A delivery brings the time when its first event came, which others may have passed meanwhile.
@@ -507,7 +539,7 @@ bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
         runner->looked_ns = monotonic_ns;
     monotonic_ns = runner->looked_ns;
     if (runner->state.idle_judged || runner->state.newest_ns == 0 || holds(runner, monotonic_ns))
-        return true;
+        return RUNNER_ACTIVE;
     if (monotonic_ns - runner->compared_ns >= COMPARE_NS)
         compare_sources(runner, monotonic_ns);
     // As long as no event is newer than the first moment, no watermark has passed it.
@@ -516,24 +548,35 @@ bool runner_advance(struct runner *runner, uint64_t monotonic_ns) {
                     runner->state.newest_ns - lateness >= runner->due[0];
     if (!possible && runner->holder < runner->sources.used &&
         is_active(runner, runner_source_at(runner, runner->holder), monotonic_ns))
-        return true;
+        return RUNNER_ACTIVE;
     uint64_t lowest = lowest_active(runner, monotonic_ns);
-    if (lowest == UINT64_MAX)
-        return false;
-    if (lowest > lateness)
-        judge_due(runner, lowest - lateness);
-    return true;
+    if (lowest != UINT64_MAX) {
+        if (lowest > lateness)
+            judge_due(runner, lowest - lateness);
+        return RUNNER_ACTIVE;
+    }
+    if (all_silent_at(runner) <= monotonic_ns)
+        return RUNNER_SILENT;
+    runner->quiet_judged = runner->quiet_judged || runner->state.due_count == 0;
+    return runner->quiet_judged ? RUNNER_ACTIVE : RUNNER_QUIET;
 }
 
-void runner_idle(struct runner *runner) {
+void runner_judge_rest(struct runner *runner, enum runner_rest rest) {
     assert(runner->magic == RUNNER_MAGIC);
     assert(lock_is_held(&runner->lock));
-    runner->state.idle_due = false;
-    if (runner->state.idle_judged || runner->state.newest_ns == 0)
+    runner->state.rest_due = RUNNER_ACTIVE;
+    if (rest == RUNNER_ACTIVE || runner->state.idle_judged || runner->state.newest_ns == 0)
         return;
-    runner->state.idle_judged = true;
-    find_now(runner, true, runner->state.idle_unix_ns);
-    judge_due(runner, moment_after(runner, runner->state.now_ns));
+    runner->quiet_judged = true;
+    runner->state.idle_judged = rest == RUNNER_SILENT;
+    find_now(runner, rest == RUNNER_SILENT ? NOW_ENDS : NOW_RESTS, runner->state.rest_unix_ns);
+    // What came after its moment had been judged is due with the next one.
+    uint64_t until = runner->state.now_ns;
+    if (runner->state.judged_any && runner->state.judged_ns >= until)
+        until = runner->state.judged_ns + 1;
+    judge_due(runner, moment_after(runner, until));
+    if (rest != RUNNER_SILENT)
+        return;
     uint64_t settle = (uint64_t)runner->plan->timing.settle.ns;
     if (runner->state.judged_any && runner->state.judged_ns < UINT64_MAX - settle - 1)
         judge(runner, moment_after(runner, runner->state.judged_ns + settle + 1), false);
@@ -551,10 +594,18 @@ uint64_t runner_next_look(const struct runner *runner) {
     uint64_t next = UINT64_MAX;
     for (uint32_t i = 0; i < runner->sources.used; i++) {
         const struct runner_source *source = runner_source_at(runner, i);
-        if (is_active(runner, source, runner->looked_ns) && silent_at(runner, source) < next)
-            next = silent_at(runner, source);
+        if (is_active(runner, source, runner->looked_ns) && passed_at(runner, source) < next)
+            next = passed_at(runner, source);
     }
-    return next == UINT64_MAX ? runner->looked_ns : next;
+    if (next == UINT64_MAX)
+        next = runner->quiet_judged ? all_silent_at(runner) : runner->looked_ns;
+    return next > runner->looked_ns ? next : runner->looked_ns;
+}
+
+bool runner_looks_late(const struct runner *runner, uint32_t row) {
+    assert(runner->magic == RUNNER_MAGIC);
+    const struct runner_source *source = runner_source_at(runner, row);
+    return source->at_end && !source->left && passed_at(runner, source) < runner->look_ns;
 }
 
 bool runner_is_full(const struct runner *runner) {
@@ -586,7 +637,7 @@ int32_t runner_settle_zone(struct runner *runner, struct slice path,
 void runner_finish(struct runner *runner) {
     assert(runner->magic == RUNNER_MAGIC);
     assert(lock_is_held(&runner->lock));
-    find_now(runner, true, 0);
+    find_now(runner, NOW_ENDS, 0);
     if (runner->once)
         watch_offsets_at_end(&runner->watch, &runner->arena);
     judge(runner, UINT64_MAX, true);

@@ -5,9 +5,10 @@
 // has passed it and before the event that moved it there, over the samples up to that moment: the
 // result does not depend on how events were batched or raced. The watermark is the newest event of
 // the source that is furthest behind, less allowed_lateness; a source that was silent for
-// idle_timeout does not hold it back. With inputs that end it is judged once, at the end. A time
-// that stands alone far ahead moves neither the watermark nor the moments on (now/now.h). All calls
-// under the runner's lock.
+// idle_timeout does not hold it back, nor one that was read to its end and has been silent for
+// caught_up_timeout. When that is true of all, what came is judged without waiting. With inputs
+// that end it is judged once, at the end. A time that stands alone far ahead moves neither the
+// watermark nor the moments on (now/now.h). All calls under the runner's lock.
 #pragma once
 
 #include "base/table/row_index.h"
@@ -36,8 +37,16 @@ struct runner_source {
     struct source_position safe;     // … and is durable
     uint64_t newest_ns;              // of its events; 0 none yet
     uint64_t last_seen_ns;           // monotonic: means nothing in another process
-    uint64_t told; // number up to which its records were told: `position` may lie before
-    uint32_t left; // does not hold the watermark back
+    uint64_t told;   // number up to which its records were told: `position` may lie before
+    uint32_t left;   // does not hold the watermark back
+    uint32_t at_end; // everything of it that is there has been read; nothing in another process
+};
+
+// Whether more may come of what the sources have to say now.
+enum runner_rest {
+    RUNNER_ACTIVE, // or there is nothing to judge by it
+    RUNNER_QUIET,  // all were read to their end, and that has not been judged yet
+    RUNNER_SILENT, // all are silent, and that has not been judged yet
 };
 
 // What a runner remembers beside its tables.
@@ -45,11 +54,11 @@ struct runner_state {
     uint64_t judged_ns;    // the last moment
     uint64_t newest_ns;    // of all events
     uint64_t now_ns;       // of those that do not stand alone far ahead: never goes back
-    uint64_t idle_unix_ns; // the time of day when all inputs fell silent last
+    uint64_t rest_unix_ns; // the time of day when all inputs fell quiet or silent last
     uint32_t due_count;
     bool judged_any;
     bool idle_judged; // silent inputs have been judged to their end
-    bool idle_due;    // … or were about to be, when this was saved: do it first
+    uint8_t rest_due; // enum runner_rest that was about to be judged when this was saved: first
 };
 
 #define RUNNER_MAGIC UINT32_C(0x52756e72)
@@ -83,6 +92,8 @@ struct runner {
     uint64_t hold_until_ns; // … but not for longer than this (monotonic)
     uint64_t looked_ns;     // its clock, monotonic: as of the last runner_advance
     uint64_t compared_ns;   // … when the sources were compared with one another
+    uint64_t look_ns;       // … when the main thread looks next, unless it is woken
+    bool quiet_judged;      // that all were read to their end
     bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
     atomic_uint_fast64_t evaluations;
@@ -122,14 +133,17 @@ struct runner_source *runner_source_at(const struct runner *runner, uint32_t row
 // the first event that can pass a moment waits until that one is judged: what came to a moment does
 // not depend on where deliveries end, as long as only the last record of each reaches a turn.
 void runner_consume(struct runner *runner, const struct delivery *delivery, const uint32_t *rows);
-// Judges what has become due by the watermark; cheap when nothing has. False when all sources are
-// silent and that has not been judged yet: runner_idle is for that.
-bool runner_advance(struct runner *runner, uint64_t monotonic_ns);
-// All inputs are silent: judges everything that came and gives a first name time to settle.
-void runner_idle(struct runner *runner);
+// Judges what has become due by the watermark; cheap when nothing has. What it returns is for
+// runner_judge_rest.
+enum runner_rest runner_advance(struct runner *runner, uint64_t monotonic_ns);
+// All inputs are quiet or silent, at state.rest_unix_ns: judges everything that came. When they are
+// silent, it also gives a first name time to settle.
+void runner_judge_rest(struct runner *runner, enum runner_rest rest);
 // When runner_advance may have something to do next without any delivery; UINT64_MAX: never. Later
-// than its last look, unless all sources are silent and that has not been judged yet.
+// than its last look, unless that returned something to be judged.
 uint64_t runner_next_look(const struct runner *runner);
+// Whether the main thread has to look at this source earlier than it means to.
+bool runner_looks_late(const struct runner *runner, uint32_t row);
 // feed_settle_zone; with `once`.
 int32_t runner_settle_zone(struct runner *runner, struct slice path,
                            const struct local_times *times);

@@ -65,6 +65,8 @@ static bool deliver_to(struct run_receiver *receiver, uint32_t index,
     // Silence is the main loop's business.
     if (!runner->once)
         (void)runner_advance(runner, delivery->begun_ns);
+    for (uint32_t i = 0; i < delivery->touched_count && !wakes && !runner->once; i++)
+        wakes = runner_looks_late(runner, receiver->rows[i]);
     return wakes;
 }
 

@@ -328,19 +328,20 @@ static enum status join_receivers(struct service *service, uint64_t deadline_ns,
 
 // -- the main loop ------------------------------------------------------------------------------
 
-// All inputs of this pipeline are silent: that is judged too. With a store it is written down
-// before, so that after a crash the same is judged at the same place.
-static void judge_silence(struct service *service, struct run_pipeline *pipeline) {
+// All inputs of this pipeline are quiet or silent: that is judged too. With a store it is written
+// down before, so that after a crash the same is judged at the same place.
+static void judge_rest(struct service *service, struct run_pipeline *pipeline) {
     assert(pipeline->runner.magic == RUNNER_MAGIC);
     enum { WAIT_NS = 1000 * 1000 * 1000 };
     struct runner *runner = &pipeline->runner;
     service_lock_runners(service);
-    if (!runner_advance(runner, clock_monotonic_ns())) {
-        runner->state.idle_due = true;
-        runner->state.idle_unix_ns = clock_unix_ns();
+    enum runner_rest rest = runner_advance(runner, clock_monotonic_ns());
+    if (rest != RUNNER_ACTIVE) {
+        runner->state.rest_due = (uint8_t)rest;
+        runner->state.rest_unix_ns = clock_unix_ns();
         runner->changed = true;
         service_checkpoint_finish(service, clock_monotonic_ns() + WAIT_NS, true);
-        runner_idle(runner);
+        runner_judge_rest(runner, rest);
     }
     service_unlock_runners(service);
 }
@@ -348,10 +349,10 @@ static void judge_silence(struct service *service, struct run_pipeline *pipeline
 static void look_after(struct service *service, struct run_pipeline *pipeline) {
     struct runner *runner = &pipeline->runner;
     lock_take(&runner->lock);
-    bool silent = !runner_advance(runner, clock_monotonic_ns());
+    enum runner_rest rest = runner_advance(runner, clock_monotonic_ns());
     lock_release(&runner->lock);
-    if (silent)
-        judge_silence(service, pipeline);
+    if (rest != RUNNER_ACTIVE)
+        judge_rest(service, pipeline);
 }
 
 static bool anything_unsaved(struct service *service) {
@@ -372,7 +373,7 @@ static uint64_t next_look(struct service *service, uint64_t now) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
         lock_take(&runner->lock);
-        uint64_t own = runner_next_look(runner);
+        uint64_t own = runner->look_ns = runner_next_look(runner);
         lock_release(&runner->lock);
         next = own < next ? own : next;
     }
@@ -417,8 +418,7 @@ static void judge_what_was_due(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++) {
         struct runner *runner = &service->pipelines[i].runner;
         lock_take(&runner->lock);
-        if (runner->state.idle_due)
-            runner_idle(runner);
+        runner_judge_rest(runner, runner->state.rest_due);
         lock_release(&runner->lock);
     }
 }

@@ -77,7 +77,7 @@ static struct agreement agreement_of(struct table *clocks, uint64_t jump, struct
 // Nothing supports it, and nothing more will: is it the end of its source, or wrong?
 static bool is_believed(struct table *clocks, const struct now_rule *rule, const struct lone *lone,
                         struct agreement *agreement, struct arena *scratch) {
-    assert(rule->ends);
+    assert(rule->end != NOW_GOES_ON);
     const struct time_run *run = &clock_at(clocks, lone->clock)->times.runs[lone->run];
     if (rule->unix_ns != 0) {
         if (!within(lone->time_ns, rule->unix_ns, rule->max_jump_ns))
@@ -85,7 +85,7 @@ static bool is_believed(struct table *clocks, const struct now_rule *rule, const
         if (within(rule->unix_ns, lone->time_ns, rule->fresh_ns))
             return true;
     }
-    if (run->behind != 0)
+    if (run->behind != 0 || rule->end != NOW_ENDS)
         return false;
     if (!agreement->known)
         *agreement = agreement_of(clocks, rule->max_jump_ns, scratch);
@@ -96,7 +96,7 @@ static void leave_aside(struct table *clocks, const struct now_rule *rule,
                         const struct lone *lone) {
     struct source_clock *clock = clock_at(clocks, lone->clock);
     struct time_run *run = &clock->times.runs[lone->run];
-    if (run->told != 0 || (run->behind == 0 && !rule->ends))
+    if (run->told != 0 || (run->behind == 0 && rule->end != NOW_ENDS))
         return;
     run->told = 1;
     clock->told++;
@@ -128,7 +128,7 @@ uint64_t now_of(struct table *clocks, const struct now_rule *rule, struct arena 
         const struct lone *first = &list.items[i];
         bool near = now != 0 && within(first->time_ns, now, rule->max_jump_ns);
         if (near || count > 1 ||
-            (rule->ends && is_believed(clocks, rule, first, &agreement, scratch)))
+            (rule->end != NOW_GOES_ON && is_believed(clocks, rule, first, &agreement, scratch)))
             now = list.items[i + count - 1].time_ns;
         else
             leave_aside(clocks, rule, first);

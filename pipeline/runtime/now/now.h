@@ -32,11 +32,18 @@ struct source_clock {
     uint32_t told; // how many of its times were left aside
 };
 
+// Whether anything more can speak for a time that stands alone.
+enum now_end {
+    NOW_GOES_ON,
+    NOW_RESTS, // perhaps not for a while: what was read as it happened counts, the rest waits
+    NOW_ENDS,  // no
+};
+
 struct now_rule {
     uint64_t max_jump_ns; // UINT64_MAX: any time counts
-    bool ends;            // nothing more comes for now
-    // With `ends`, in a live pipeline: the time of day; 0: none. What is after it by more than
-    // max_jump cannot have happened; a time that is at most fresh_ns before it was read as it
+    enum now_end end;
+    // Unless it goes on, in a live pipeline: the time of day; 0: none. What is after it by more
+    // than max_jump cannot have happened; a time that is at most fresh_ns before it was read as it
     // happened, and its clock is right.
     uint64_t unix_ns;
     uint64_t fresh_ns;

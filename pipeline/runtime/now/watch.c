@@ -61,11 +61,12 @@ static void tell_outlier(void *context, const struct source_clock *clock,
          time);
 }
 
-uint64_t watch_now(struct clock_watch *watch, bool ends, uint64_t unix_ns, struct arena *scratch) {
+uint64_t watch_now(struct clock_watch *watch, enum now_end end, uint64_t unix_ns,
+                   struct arena *scratch) {
     uint64_t max_jump_ns = watch_max_jump(watch);
     struct now_rule rule = {
         .max_jump_ns = max_jump_ns,
-        .ends = ends,
+        .end = end,
         .unix_ns = unix_ns,
         .fresh_ns = max_jump_ns + (uint64_t)watch->timing->idle_timeout.ns,
         .tell = tell_outlier,

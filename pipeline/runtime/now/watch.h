@@ -25,9 +25,10 @@ static inline struct source_clock *watch_clock(const struct clock_watch *watch, 
 // The longest way that one event may move the time on by itself; UINT64_MAX: any.
 uint64_t watch_max_jump(const struct clock_watch *watch);
 
-// What time it is by the sources. `ends`: nothing more comes for now; then `unix_ns` is the time of
-// day, 0 when it does not matter.
-uint64_t watch_now(struct clock_watch *watch, bool ends, uint64_t unix_ns, struct arena *scratch);
+// What time it is by the sources. Unless they go on, `unix_ns` is the time of day; 0: it does not
+// matter.
+uint64_t watch_now(struct clock_watch *watch, enum now_end end, uint64_t unix_ns,
+                   struct arena *scratch);
 // Says which sources are in another zone, live (those for which `counts` is true) and at the end.
 void watch_offsets(struct clock_watch *watch, bool (*counts)(void *context, uint32_t row),
                    void *context, struct arena *scratch);

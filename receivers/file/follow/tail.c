@@ -333,6 +333,15 @@ static void leave_complete(struct tail *tail) {
     }
 }
 
+// Nothing more is there now of files that were read to their end.
+static void pass_ends(struct tail *tail) {
+    for (uint32_t i = 0; i < tail->table.count; i++) {
+        const struct tracked_file *file = tail->table.files[i];
+        if (!file->changed && !file->over)
+            feed_source_caught_up(tail->feed, file->stream.source);
+    }
+}
+
 // Whether a file that is followed has this path, or had it when an earlier process read it.
 static bool is_followed(const struct tail *tail, struct slice path) {
     if (track_find_path(&tail->table, path) != NULL)
@@ -470,11 +479,14 @@ enum status file_tail(struct file_receiver *receiver, struct feed *feed, struct 
         bool more = read_round(tail);
         if (more)
             continue;
+        pass_ends(tail);
         follower_clear(&tail->follower);
         tail->follower.ticked = false;
         drop_gone(tail);
         leave_complete(tail);
         finish_quiet(tail);
+        pass_ends(tail); // of those that were finished
+        feed_flush(feed);
         if (!tail->settled)
             leave_absent(tail);
         tail->settled = true;

@@ -153,7 +153,7 @@ START_TEST(unknown_keys) {
         "c.yaml:3:37: service.telemetry.traces: unknown key; valid keys: logs, metrics\n"
         "c.yaml:3:66: service.pipelines.p.receiver: unknown key; did you mean 'receivers'? "
         "Valid keys: receivers, preset, processors, exporters, evaluate_every, "
-        "allowed_lateness, settle, idle_timeout, max_jump\n");
+        "allowed_lateness, settle, idle_timeout, caught_up_timeout, max_jump\n");
 }
 END_TEST
 
@@ -239,17 +239,18 @@ START_TEST(misspelt_parents) {
     refuses(
         "receivers: {tail: {include: a}}\nexporters: {raw: }\n"
         "servce: {batch_size: 0, pipelnes: {p: {recievers: [tail], exporters: [raw]}}}\n",
-        arena_format(&arena,
-                     "c.yaml:3:1: servce: %s"
-                     "c.yaml:3:22: service.batch_size: '0' is out of range; it must be between "
-                     "1 and 65536\n"
-                     "c.yaml:3:25: service.pipelnes: unknown key; did you mean 'pipelines'? "
-                     "Valid keys: extensions, telemetry, batch_size, checkpoint_interval, "
-                     "shutdown_timeout, pipelines\n"
-                     "c.yaml:3:40: service.pipelines.p.recievers: unknown key; did you mean "
-                     "'receivers'? Valid keys: receivers, preset, processors, exporters, "
-                     "evaluate_every, allowed_lateness, settle, idle_timeout, max_jump\n",
-                     service));
+        arena_format(
+            &arena,
+            "c.yaml:3:1: servce: %s"
+            "c.yaml:3:22: service.batch_size: '0' is out of range; it must be between "
+            "1 and 65536\n"
+            "c.yaml:3:25: service.pipelnes: unknown key; did you mean 'pipelines'? "
+            "Valid keys: extensions, telemetry, batch_size, checkpoint_interval, "
+            "shutdown_timeout, pipelines\n"
+            "c.yaml:3:40: service.pipelines.p.recievers: unknown key; did you mean "
+            "'receivers'? Valid keys: receivers, preset, processors, exporters, "
+            "evaluate_every, allowed_lateness, settle, idle_timeout, caught_up_timeout, max_jump\n",
+            service));
     refuses(
         "receivers: {tial: {inclde: a}}\nservice: {pipelines: {p: {receivers: [tial], "
         "exporters: [raw]}}}\nexporters: {raw: }\n",

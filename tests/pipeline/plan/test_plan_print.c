@@ -83,6 +83,7 @@ static const char EXPECTED[] =
     "      allowed_lateness: 10s  # default\n"
     "      settle: 1m30s  # c.yaml:16\n"
     "      idle_timeout: 1m  # default\n"
+    "      caught_up_timeout: 3s  # default\n"
     "      max_jump: 10m  # default\n";
 
 START_TEST(effective) {

@@ -64,9 +64,9 @@ START_TEST(service_and_pipelines) {
     property(property(property(service, "telemetry"), "logs"), "level");
     json_t *pipelines = property(service, "pipelines");
     json_t *pipeline = json_object_get(pipelines, "additionalProperties");
-    static const char *const KEYS[] = {"receivers", "preset",         "processors",
-                                       "exporters", "evaluate_every", "allowed_lateness",
-                                       "settle",    "idle_timeout",   "max_jump"};
+    static const char *const KEYS[] = {
+        "receivers",        "preset", "processors",   "exporters",         "evaluate_every",
+        "allowed_lateness", "settle", "idle_timeout", "caught_up_timeout", "max_jump"};
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
         property(pipeline, KEYS[i]);
     ck_assert_uint_eq(json_array_size(json_object_get(pipeline, "required")), 2);

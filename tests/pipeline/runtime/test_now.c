@@ -140,7 +140,7 @@ START_TEST(the_time_of_a_pipeline) {
         fill(row, shift);
         uint32_t told = 0;
         struct now_rule rule = {.max_jump_ns = JUMP,
-                                .ends = row->ends,
+                                .end = row->ends ? NOW_ENDS : NOW_GOES_ON,
                                 .unix_ns = row->unix_s,
                                 .fresh_ns = JUMP + MINUTE,
                                 .tell = count_told,
@@ -153,7 +153,7 @@ START_TEST(the_time_of_a_pipeline) {
         // With any jump allowed the newest counts.
         if (row->times[0][0] != 0 && !row->ends)
             ck_assert_uint_ge(now_of(&clocks,
-                                     &(struct now_rule){.max_jump_ns = UINT64_MAX, .ends = true},
+                                     &(struct now_rule){.max_jump_ns = UINT64_MAX, .end = NOW_ENDS},
                                      &arena),
                               row->now);
         table_release(&clocks);

@@ -35,7 +35,8 @@ static void setup(void) {
                                   .timing = {.evaluate_every = {10 * (int64_t)SECOND},
                                              .allowed_lateness = {5 * (int64_t)SECOND},
                                              .settle = {10 * (int64_t)SECOND},
-                                             .idle_timeout = {(int64_t)MINUTE}}};
+                                             .idle_timeout = {(int64_t)MINUTE},
+                                             .caught_up_timeout = {3 * (int64_t)SECOND}}};
     runner_init(&runner, &plan, 16, false);
     lock_take(&runner.lock);
     runner.stages = memory_zero(1, sizeof *runner.stages);
@@ -54,9 +55,10 @@ static void teardown(void) {
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
 }
 
-// One event of this source, at a moment of the events' clock; it came at `now`.
-static void come(uint32_t index, uint64_t event_ns, uint64_t now) {
-    struct source source = {0};
+// One event of this source, at a moment of the events' clock; it came at `now`. `is_end`: it was
+// the last that is there.
+static void come_to(uint32_t index, uint64_t event_ns, uint64_t now, bool is_end) {
+    struct source source = {.caught_up = is_end};
     source_times_note(&source.times, event_ns, runner_max_jump(&runner));
     struct source *touched = &source;
     struct event event = {.time_ns = event_ns};
@@ -66,12 +68,15 @@ static void come(uint32_t index, uint64_t event_ns, uint64_t now) {
     (void)runner_advance(&runner, now);
 }
 
+static void come(uint32_t index, uint64_t event_ns, uint64_t now) {
+    come_to(index, event_ns, now, false);
+}
+
 // What the main thread does from one moment to another: it looks, and sleeps until its next look.
 static void live_through(uint64_t from, uint64_t until) {
     for (uint64_t now = from; now < until; looks++) {
         ck_assert_uint_lt(looks, 10000);
-        if (!runner_advance(&runner, now))
-            runner_idle(&runner);
+        runner_judge_rest(&runner, runner_advance(&runner, now));
         uint64_t next = runner_next_look(&runner);
         now = next > now ? next : now;
     }
@@ -110,6 +115,96 @@ START_TEST(a_source_that_falls_silent_is_looked_at_in_time) {
     ck_assert_uint_eq(judged_count, 1);
     ck_assert_uint_eq(judged[0], 10);
     ck_assert_uint_eq(runner_next_look(&runner), START + 10 * SECOND + MINUTE + 1);
+}
+END_TEST
+
+// One that was read to its end is passed allowed_lateness later, or caught_up_timeout, whichever is
+// longer (`_i`), and never later than one that is silent. When it goes on it holds back again.
+START_TEST(a_source_at_its_end_is_passed) {
+    static const uint64_t TIMEOUTS[] = {3, 8, 600}, WANTED[] = {5, 8, 60};
+    plan.timing.caught_up_timeout.ns = (int64_t)(TIMEOUTS[_i] * SECOND);
+    uint64_t passed = START + WANTED[_i] * SECOND + 1;
+    come(1, 1 * SECOND, START);
+    come_to(0, 1 * SECOND, START, true);
+    come(1, 100 * SECOND, START + SECOND);
+    ck_assert_uint_eq(runner_next_look(&runner), passed);
+    runner.look_ns = passed + 1; // it is not to sleep longer than that
+    ck_assert(runner_looks_late(&runner, rows[0]) && !runner_looks_late(&runner, rows[1]));
+    live_through(START + SECOND, passed);
+    ck_assert_uint_eq(judged_count, 0);
+    live_through(passed, passed + 1);
+    ck_assert_uint_eq(judged_count, 1);
+    ck_assert_uint_eq(judged[0], 10);
+    come(0, 95 * SECOND, passed + SECOND);
+    come(1, 200 * SECOND, passed + SECOND);
+    ck_assert_uint_eq(judged_count, 1);
+}
+END_TEST
+
+// When all were read to their ends, what came is judged once, and a silence is one all the same:
+// then a first name gets time to settle. What comes in between is judged in its turn.
+START_TEST(all_at_their_ends_are_judged) {
+    come_to(0, 1 * SECOND, START, true);
+    come_to(1, 14 * SECOND, START + SECOND, true);
+    live_through(START + SECOND, START + 30 * SECOND);
+    ck_assert_uint_eq(judged_count, 2);
+    ck_assert_uint_eq(judged[1], 20);
+    ck_assert_uint_eq(runner_next_look(&runner), START + SECOND + MINUTE + 1);
+    if (_i == 1) {
+        come_to(0, 17 * SECOND, START + 30 * SECOND, true);
+        live_through(START + 30 * SECOND, START + 40 * SECOND);
+        ck_assert_uint_eq(judged_count, 3);
+        ck_assert_uint_eq(judged[2], 30);
+    }
+    looks = 0;
+    live_through(START + 40 * SECOND, START + 10 * MINUTE);
+    ck_assert_uint_le(looks, 3);
+    ck_assert_uint_eq(judged_count, _i == 1 ? 4 : 3);
+    ck_assert_uint_eq(judged[judged_count - 1], _i == 1 ? 50 : 40); // settle, behind the last
+    ck_assert_uint_eq(runner_next_look(&runner), UINT64_MAX);
+}
+END_TEST
+
+// What comes after its moment was judged in a silence is judged in the next silence.
+START_TEST(what_comes_late_to_a_silence_is_judged_in_the_next) {
+    come(0, 1 * SECOND, START);
+    live_through(START, START + 2 * MINUTE);
+    ck_assert_uint_eq(judged[judged_count - 1], 30);
+    come(0, 2 * SECOND, START + 2 * MINUTE);
+    live_through(START + 2 * MINUTE, START + 4 * MINUTE);
+    ck_assert_uint_eq(judged_count, 4);
+    ck_assert_uint_eq(judged[2], 40);
+    come(0, 100 * SECOND, START + 4 * MINUTE);
+    come(0, 200 * SECOND, START + 4 * MINUTE);
+    ck_assert_uint_eq(judged[judged_count - 1], 100);
+}
+END_TEST
+
+// Nothing is at its end for another process before its receiver says so; after a reload it is.
+START_TEST(an_end_is_of_this_process) {
+    come_to(0, 1 * SECOND, START, true);
+    come(1, 2 * SECOND, START);
+    runner_prepare_state(&runner);
+    runner_restored(&runner, START + SECOND, _i == 1);
+    come(1, 100 * SECOND, START + SECOND);
+    live_through(START + 10 * SECOND, START + 11 * SECOND);
+    ck_assert_uint_eq(judged_count, _i == 1 ? 1 : 0);
+}
+END_TEST
+
+// A time that stands alone far ahead, all at their ends: it counts when it was read as it happened,
+// and waits for a silence when the clock does not speak for it.
+START_TEST(a_quiet_moment_believes_what_is_fresh) {
+    plan.timing.max_jump.ns = 10 * (int64_t)MINUTE;
+    runner.state.rest_unix_ns = _i == 1 ? 3601 * SECOND : 7200 * SECOND;
+    come_to(0, 1 * SECOND, START, true);
+    come_to(0, 2 * SECOND, START, true);
+    come_to(1, 3600 * SECOND, START + SECOND, true);
+    live_through(START + SECOND, START + 30 * SECOND);
+    ck_assert_uint_eq(judged[judged_count - 1], _i == 1 ? 3600 : 10);
+    ck_assert_uint_eq(runner.watch.outliers, 0);
+    live_through(START + 30 * SECOND, START + 5 * MINUTE);
+    ck_assert_uint_eq(judged[judged_count - 1], 3620);
 }
 END_TEST
 
@@ -167,7 +262,7 @@ START_TEST(a_line_of_tomorrow_holds_nothing_up) {
         if (s == 50)
             come(_i == 0 ? 0 : 2, (DAY + s) * SECOND, now);
     }
-    runner.state.idle_unix_ns = 100 * SECOND;
+    runner.state.rest_unix_ns = 100 * SECOND;
     live_through(now, now + 5 * MINUTE);
     ck_assert_uint_eq(judged[judged_count - 1], 120); // the settle after 100
     ck_assert_uint_eq(runner.state.now_ns, 100 * SECOND);
@@ -199,6 +294,11 @@ int main(void) {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, a_silent_source_wakes_nobody, 0, 2);
     tcase_add_test(tests, a_source_that_falls_silent_is_looked_at_in_time);
+    tcase_add_loop_test(tests, a_source_at_its_end_is_passed, 0, 3);
+    tcase_add_loop_test(tests, all_at_their_ends_are_judged, 0, 2);
+    tcase_add_test(tests, what_comes_late_to_a_silence_is_judged_in_the_next);
+    tcase_add_loop_test(tests, an_end_is_of_this_process, 0, 2);
+    tcase_add_loop_test(tests, a_quiet_moment_believes_what_is_fresh, 0, 2);
     tcase_add_test(tests, when_the_last_one_leaves_silence_is_due);
     tcase_add_test(tests, a_late_batch_does_not_turn_the_clock_back);
     tcase_add_loop_test(tests, what_was_silent_is_silent_after_a_reload, 0, 2);
