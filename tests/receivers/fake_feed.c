@@ -187,6 +187,12 @@ void feed_source_leave(struct feed *feed, struct source *source) {
     atomic_store(&source->left, true);
 }
 
+void feed_source_caught_up(struct feed *feed, struct source *source) {
+    ck_assert(source->feed == feed);
+    if (!feed_source_holds(source))
+        atomic_store(&source->at_end, true);
+}
+
 void feed_source_forget(struct feed *feed, struct source *source) {
     (void)feed;
     source->forgotten = true;
@@ -315,6 +321,7 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
                                 uint64_t position, struct decode_fault *fault) {
     ck_assert_ptr_nonnull(source->decoder);
     atomic_store(&source->left, false);
+    atomic_store(&source->at_end, false);
     ck_assert(feed->foreseen == NULL || feed->foreseen == record.data);
     feed->event.position = position;
     feed->event.lines = 1;

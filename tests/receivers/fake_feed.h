@@ -31,8 +31,10 @@ struct source {
     struct source_position flushed;  // as of the last flush: counts as safe
     bool forgotten;
     atomic_bool left; // feed_source_leave was called last; nothing of it may wait then
-    bool journal;     // of entries; one pipeline takes them, each after the other
-    uint64_t newest;  // of the numbers that were reached
+    // feed_source_caught_up was called since the last record, and it held none.
+    atomic_bool at_end;
+    bool journal;    // of entries; one pipeline takes them, each after the other
+    uint64_t newest; // of the numbers that were reached
     struct feed *feed;
     struct source *holder; // holds records at this position; NULL: none
     atomic_uint finished;  // how often feed_source_finish found something

@@ -597,6 +597,33 @@ static uint32_t finished(const char *path_end) {
     return atomic_load(&fake_feed_find(rig.feed, path_end)->finished);
 }
 
+static bool is_at_end(const char *path_end) {
+    return atomic_load(&fake_feed_find(rig.feed, path_end)->at_end);
+}
+
+static void await_end(const char *path_end) {
+    while (!is_at_end(path_end))
+        clock_sleep_ns(1000 * 1000);
+}
+
+// What was read to its end is said to be, and not while lines of a report are held.
+START_TEST(the_end_of_a_file_is_told) {
+    write_text("a.log", "w", RECORD);
+    write_text("b.log", "w", RECORD TRACEBACK);
+    follow_logs("*.log", UINT64_C(3600) * 1000 * 1000 * 1000);
+    rig_await(&rig, 2);
+    await_held(TRACEBACK_LINES);
+    await_end("a.log");
+    clock_sleep_ns(60 * 1000 * 1000);
+    ck_assert(!is_at_end("b.log"));
+    write_text("b.log", "a", "[rank3]: step 2\n"); // the same writer goes on
+    rig_await(&rig, 3);
+    await_end("b.log");
+    rig_stop(&rig);
+    rig_free(&rig);
+}
+END_TEST
+
 START_TEST(a_report_at_the_end_of_a_quiet_log) {
     write_text("a.log", "w", RECORD TRACEBACK);
     follow_logs("*.log", 50 * 1000 * 1000);
@@ -813,6 +840,7 @@ int main(void) {
     suite_add_tcase(suite, rest);
     TCase *reports = tcase_create("reports of several lines");
     tcase_add_checked_fixture(reports, fixture_setup, fixture_teardown);
+    tcase_add_test(reports, the_end_of_a_file_is_told);
     tcase_add_test(reports, a_report_at_the_end_of_a_quiet_log);
     tcase_add_test(reports, a_report_is_all_there_is);
     tcase_add_test(reports, a_stop_with_a_store_finishes_no_report);
