@@ -360,7 +360,7 @@ class ApiServer:
         self.ensure("flowschemas", {
             "metadata": {"name": "tests-none"},
             "spec": {"priorityLevelConfiguration": {"name": "tests-none"},
-                     "matchingPrecedence": 1, "distinguisherMethod": {"type": "ByUser"},
+                     "matchingPrecedence": 2, "distinguisherMethod": {"type": "ByUser"},
                      "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {
                          "name": account, "namespace": namespace}}],
                          "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"],
