@@ -6,8 +6,7 @@
 // its beginning.
 #include "base/http/client.h"
 
-#include "base/clock.h"
-#include "base/http/curl_library.h"
+#include "base/http/handle.h"
 #include "base/http/token_file.h"
 #include "base/http/url.h"
 #include "base/memory.h"
@@ -15,7 +14,6 @@
 #include "base/text/redact.h"
 
 #include <errno.h>
-#include <math.h>
 #include <nettle/base64.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +28,6 @@ enum {
     LOGIN_MAX = 64 * 1024,
     EXCERPT_MAX = 200, // of a body, in a message
 };
-static const double WAIT_MAX_S = 3600;
 
 struct http_client {
     uint32_t magic;
@@ -124,66 +121,25 @@ static int seek_body(void *context, curl_off_t offset, int origin) {
 
 // -- setting up -----------------------------------------------------------------------------------
 
-static const char *environment_ca(void) {
-    static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
-    for (unsigned i = 0; i < 2; i++) {
-        const char *path = getenv(names[i]);
-        if (path != NULL && path[0] != '\0')
-            return path;
-    }
-    return NULL;
-}
-
 static enum status options_check(const struct http_client_options *options, struct error *error) {
-    const struct http_client_tls *tls = &options->tls;
-    const char *const files[] = {tls->ca_file, tls->cert_file, tls->key_file};
-    static const char *const names[] = {"ca_file", "cert_file", "key_file"};
     const char *problem = options->url == NULL ? NULL : http_url_problem(options->url);
     if (problem != NULL)
         return error_set(error, STATUS_CONFIG, "the URL cannot be requested: %s", problem);
-    for (unsigned i = 0; i < 3; i++)
-        if (files[i] != NULL && access(files[i], R_OK) != 0)
-            return error_set(error, STATUS_CONFIG, "%s %.300s cannot be read: %s", names[i],
-                             files[i], strerror(errno));
-    return STATUS_OK;
+    return http_tls_check(&options->tls, error);
 }
 
 // False when libcurl has no memory for a text or does not know an option.
 static bool handle_set_up(struct http_client *client) {
     const struct http_client_options *options = &client->options;
-    const char *ca = options->tls.ca_file != NULL ? options->tls.ca_file : environment_ca();
-    const struct {
-        CURLoption option;
-        const char *text;
-    } texts[] = {
-        {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_USERAGENT, "culprit"},
-        {CURLOPT_CAINFO, ca},
-        {CURLOPT_SSLCERT, options->tls.cert_file},
-        {CURLOPT_SSLKEY, options->tls.key_file},
-        {CURLOPT_PROXY, options->proxy},
-        {CURLOPT_USERNAME, options->user},
-        {CURLOPT_PASSWORD, options->password},
-    };
-    bool verify = !options->tls.insecure_skip_verify;
-    bool bearer = options->bearer_token != NULL || options->bearer_token_file != NULL;
-    const struct {
-        CURLoption option;
-        long value;
-    } numbers[] = {
-        {CURLOPT_NOSIGNAL, 1},
-        {CURLOPT_FOLLOWLOCATION, 0},
-        {CURLOPT_SSL_VERIFYPEER, verify ? 1 : 0},
-        {CURLOPT_SSL_VERIFYHOST, verify ? 2 : 0},
-        {CURLOPT_HTTPAUTH, (long)(bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC)},
-    };
     const struct curl_library *curl = client->curl;
-    bool fine = true;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].text != NULL)
-            fine &= curl->easy_setopt(client->handle, texts[i].option, texts[i].text) == CURLE_OK;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        fine &= curl->easy_setopt(client->handle, numbers[i].option, numbers[i].value) == CURLE_OK;
+    bool bearer = options->bearer_token != NULL || options->bearer_token_file != NULL;
+    bool fine = http_handle_set_up(curl, client->handle, &options->tls, options->proxy);
+    if (options->user != NULL)
+        fine &= curl->easy_setopt(client->handle, CURLOPT_USERNAME, options->user) == CURLE_OK;
+    if (options->password != NULL)
+        fine &= curl->easy_setopt(client->handle, CURLOPT_PASSWORD, options->password) == CURLE_OK;
+    fine &= curl->easy_setopt(client->handle, CURLOPT_HTTPAUTH,
+                              (long)(bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC)) == CURLE_OK;
     static const CURLoption contexts[] = {CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA,
                                           CURLOPT_SEEKDATA};
     for (size_t i = 0; i < sizeof contexts / sizeof contexts[0]; i++)
@@ -239,20 +195,6 @@ void http_client_close(struct http_client *client) {
 
 // -- one call -------------------------------------------------------------------------------------
 
-static bool headers_append(const struct http_client *client, struct curl_slist **list,
-                           const char *const *lines, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        // A line end in it would make two headers of one.
-        if (strchr(lines[i], ':') == NULL || strpbrk(lines[i], "\r\n") != NULL)
-            continue;
-        struct curl_slist *longer = client->curl->slist_append(*list, lines[i]);
-        if (longer == NULL)
-            return false;
-        *list = longer;
-    }
-    return true;
-}
-
 static bool call_set_up(struct http_client *client, const struct http_call *call, const char *url,
                         struct curl_slist **headers) {
     static const char *const always[] = {"Expect:"};
@@ -265,9 +207,9 @@ static bool call_set_up(struct http_client *client, const struct http_call *call
     bool has_body = size > 0 || strcmp(call->method, "GET") != 0;
     const char *token =
         options->bearer_token_file != NULL ? client->token.text : options->bearer_token;
-    if (!headers_append(client, headers, always, 1) ||
-        !headers_append(client, headers, options->headers, options->header_count) ||
-        !headers_append(client, headers, call->headers, call->header_count))
+    if (!http_headers_append(curl, headers, always, 1) ||
+        !http_headers_append(curl, headers, options->headers, options->header_count) ||
+        !http_headers_append(curl, headers, call->headers, call->header_count))
         return false;
     curl->easy_setopt(client->handle, has_body ? CURLOPT_UPLOAD : CURLOPT_HTTPGET, 1L);
     curl->easy_setopt(client->handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)size);
@@ -293,30 +235,11 @@ static enum status perform(struct http_client *client, struct slice origin, stru
     // What the server said counts, also when the rest of it got lost on the way.
     if (code == CURLE_OK || reply->status >= 200)
         return STATUS_OK;
-    const char *hint = code == CURLE_PEER_FAILED_VERIFICATION
-                           ? " (a server with a certificate of its own authority needs ca_file)"
-                           : "";
     http_client_redact(client, client->problem, sizeof client->problem);
-    return error_set(
-        error, STATUS_IO, "%.*s: %s%s", (int)origin.size, origin.data,
-        client->problem[0] != '\0' ? client->problem : client->curl->easy_strerror(code), hint);
-}
-
-static uint64_t retry_after_ns(const struct http_client *client) {
-    struct slice value = http_client_header(client, "Retry-After");
-    char text[128], *end;
-    if (value.size == 0 || value.size >= sizeof text)
-        return 0;
-    memcpy(text, value.data, value.size);
-    text[value.size] = '\0';
-    double seconds = strtod(text, &end);
-    if (*end != '\0') {
-        time_t then = client->curl->getdate(text, NULL);
-        seconds = then == -1 ? 0 : difftime(then, (time_t)(clock_unix_ns() / 1000000000));
-    }
-    if (!(seconds > 0) || isinf(seconds))
-        return 0;
-    return (uint64_t)((seconds < WAIT_MAX_S ? seconds : WAIT_MAX_S) * 1e9);
+    return error_set(error, STATUS_IO, "%.*s: %s%s", (int)origin.size, origin.data,
+                     client->problem[0] != '\0' ? client->problem
+                                                : client->curl->easy_strerror(code),
+                     http_code_hint(code));
 }
 
 static enum http_class judge(struct http_client *client, struct slice origin, struct error *error) {
@@ -375,7 +298,7 @@ enum http_class http_client_send(struct http_client *client, const struct http_c
         reply->status = 0;
         return HTTP_RETRY;
     }
-    reply->retry_after_ns = retry_after_ns(client);
+    reply->retry_after_ns = http_retry_after_ns(client->curl, buffer_slice(&client->headers));
     return judge(client, origin, error);
 }
 
@@ -387,15 +310,8 @@ const struct http_reply *http_client_reply(const struct http_client *client) {
 }
 
 struct slice http_client_header(const struct http_client *client, const char *name) {
-    struct slice rest = buffer_slice(&client->headers);
     assert(client->magic == CLIENT_MAGIC && name[0] != '\0');
-    size_t size = strlen(name);
-    while (rest.size > 0) {
-        struct slice line = text_take_line(&rest);
-        if (line.size > size && line.data[size] == ':' && strncasecmp(line.data, name, size) == 0)
-            return text_trim(text_from(line, size + 1));
-    }
-    return (struct slice){NULL, 0};
+    return http_header_find(buffer_slice(&client->headers), name);
 }
 
 // As it is, and as it stands in an Authorization header.

@@ -13,17 +13,11 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/http/tls.h"
 
 #include <stdbool.h>
 
 struct http_client; // opaque
-
-struct http_client_tls {
-    const char *ca_file;   // PEM: authorities to trust instead of the system's
-    const char *cert_file; // PEM: shown to the server
-    const char *key_file;  // PEM: of cert_file
-    bool insecure_skip_verify;
-};
 
 // All texts live as long as the client; NULL where nothing is given.
 struct http_client_options {

@@ -18,6 +18,13 @@
     X(free)                                                                                        \
     X(getdate)                                                                                     \
     X(global_init)                                                                                 \
+    X(multi_add_handle)                                                                            \
+    X(multi_cleanup)                                                                               \
+    X(multi_info_read)                                                                             \
+    X(multi_init)                                                                                  \
+    X(multi_perform)                                                                               \
+    X(multi_poll)                                                                                  \
+    X(multi_remove_handle)                                                                         \
     X(slist_append)                                                                                \
     X(slist_free_all)
 
