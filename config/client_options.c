@@ -2,6 +2,7 @@
 // Rows and rules of the options that HTTP clients share.
 #include "config/client_options.h"
 
+#include "base/http/tls.h"
 #include "base/http/token_file.h"
 #include "base/http/url.h"
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/http/client.h"
+#include "base/http/tls.h"
 #include "config/option.h"
 
 struct auth_client_config {
