@@ -237,17 +237,23 @@ class Culprit(run_prometheus.Culprit):
         self.unused = UNUSED % time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
         self.spoil()
         brokers = ["127.0.0.1:%d" % dead]
+        kubeconfig = os.path.join(folder, "kubeconfig")
+        with open(kubeconfig, "w", encoding="utf-8") as file:
+            json.dump({"current-context": "x", "users": [{"name": "x", "user": {"token": "t"}}],
+                       "clusters": [{"name": "x", "cluster": {"server": "http://" + brokers[0]}}],
+                       "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}, file)
         receivers = {"file/leak": {"include": [LEAK + "/rank*/*.jsonl"],
                                    "start_at": "beginning"},
                      "file/broken": {"include": [self.broken], "start_at": "beginning"},
                      "file/spans": {"include": [SPANS], "start_at": "beginning",
                                     "format": "spans"},
                      "http": {"endpoint": "127.0.0.1:%d" % self.http},
+                     "kubernetes": {"kubeconfig": kubeconfig},
                      "kafka": {"brokers": brokers, "topics": ["events"], "group_id": "culprit"}}
         own = {"preset": "all", "exporters": ["prometheus", "json", "kafka"],
                "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                "idle_timeout": "1s"}
-        pipelines = {"memory": {**own, "receivers": ["file/leak", "kafka"]},
+        pipelines = {"memory": {**own, "receivers": ["file/leak", "kafka", "kubernetes"]},
                      "rest": {**own, "receivers": ["file/broken", "http"]},
                      "spans": {**own, "receivers": ["file/spans"]}}
         for name, events in sorted(self.cases().items()):
