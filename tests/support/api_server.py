@@ -8,6 +8,7 @@ deleted with a grace period of 0. Used from a suite, or by hand: `api_server.py 
 until it is interrupted and prints the path of an administrator's kubeconfig.
 """
 import base64
+import copy
 import http.client
 import json
 import os
@@ -203,6 +204,12 @@ class ApiServer:
                 if last or self.server is None or method == "POST":
                     raise
         raise AssertionError
+
+    def client(self):
+        """The same server for another thread: with a connection of its own."""
+        other = copy.copy(self)
+        other.connection = None
+        return other
 
     def call(self, method, path, body=None, kind="application/json", token=None):
         """The answer's JSON (or text); raises ApiError for a status from 400 on."""
