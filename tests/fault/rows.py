@@ -196,4 +196,12 @@ ROWS = [
     Row("X6", "long runs", "jobs come and go, reloads, rotations, probes",
         "descriptors, threads and held memory stay what they were",
         [], [Suite("run/run_soak", long=("120",))]),
+    Row("X7", "Kubernetes API servers",
+        "rights and tokens that are withdrawn, 404, 429, 5xx, watches that are cut, end at once, "
+        "are silent, send garbage or huge objects, versions that are forgotten or not known yet, "
+        "SIGKILL of culprit",
+        "each version of an object is handed over once; what may be missing is counted; the reason "
+        "is said",
+        [], [Suite("kubernetes/run_kubernetes"),
+             Suite("base/test_http_stream", "silence", "answers", "stopped_while_waiting")]),
 ]
