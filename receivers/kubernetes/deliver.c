@@ -135,8 +135,8 @@ static void end_list(struct watch *watch, struct slice version) {
     feed_flush(watch->receiver->feed);
     arena_reset(&watch->receiver->scratch);
     log_write(watch->listed ? LOG_DEBUG : LOG_INFO, site_of(watch, "C9001"),
-              "%s%s%s: listed, %u objects; watching from there",
-              kubernetes_resource_names[watch->resource], watch->namespace == NULL ? "" : " in ",
+              "%s%s%s: listed, %u objects", kubernetes_resource_names[watch->resource],
+              watch->namespace == NULL ? "" : " in ",
               watch->namespace == NULL ? "" : watch->namespace, watch->objects.live);
     watch->listed = true;
     watch->behind = false;
