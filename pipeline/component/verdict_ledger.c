@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { LEDGER_WAITS = 0xff }; // the state of one that was not put out yet; `content`: since when
+
 struct ledger_entry {
     uint64_t id;      // the 16 hex digits of the verdict's id and its pattern, mixed
     uint64_t matter;  // what a line is written for
@@ -49,14 +51,16 @@ static struct ledger_entry *entry_at(const struct verdict_ledger *ledger, uint32
     return table_row(&ledger->entries, row);
 }
 
-// The entry of this verdict, `*is_new` when it was not known; NULL when there are too many.
+// The entry of this verdict, `*is_new` when it was never put out; NULL when there are too many.
 static struct ledger_entry *find_entry(struct verdict_ledger *ledger, uint64_t id, string_id job,
                                        bool *is_new) {
     uint32_t hash = row_hash(id, 0), row;
     *is_new = false;
     for (uint32_t at = 0; (row = row_index_next(&ledger->index, hash, &at)) != TABLE_NO_ROW;)
-        if (entry_at(ledger, row)->id == id)
+        if (entry_at(ledger, row)->id == id) {
+            *is_new = entry_at(ledger, row)->state == LEDGER_WAITS;
             return entry_at(ledger, row);
+        }
     if (table_live(&ledger->entries) == LEDGER_VERDICTS_MAX) {
         ledger->left_out++;
         return NULL;
@@ -97,6 +101,24 @@ static uint64_t hash_matter(const struct verdict *verdict, uint64_t weight) {
         hash = hash_number(hash, (uint64_t)entity->role);
     }
     return hash;
+}
+
+bool verdict_ledger_waits(struct verdict_ledger *ledger, const struct batch *batch,
+                          const struct verdict *verdict, uint64_t patience_ns) {
+    bool is_new;
+    assert(ledger->magic == VERDICT_LEDGER_MAGIC && verdict->id[0] != '\0');
+    assert(batch->evaluate);
+    if (batch->last)
+        return false;
+    struct ledger_entry *entry =
+        find_entry(ledger, hash_slice(slice_of(verdict->id)), verdict->job, &is_new);
+    if (entry == NULL || !is_new)
+        return false;
+    if (entry->state != LEDGER_WAITS) {
+        entry->state = LEDGER_WAITS;
+        entry->content = batch->as_of_ns;
+    }
+    return batch->as_of_ns - entry->content < patience_ns;
 }
 
 void verdict_ledger_report(struct verdict_ledger *ledger, struct batch *batch,

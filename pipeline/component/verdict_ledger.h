@@ -33,6 +33,12 @@ void verdict_ledger_release(void *part);
 void verdict_ledger_state(void *part, struct state_list *list);
 void verdict_ledger_restored(void *part);
 
+// Whether a finding has to wait, live: one that rests on what has not come (a dump, the lines of a
+// node) is reported once it has been found for `patience_ns` of event time, since what is missing
+// may still be on its way. Asked at each evaluation that finds it, before it is reported. False for
+// one that was put out, and when nothing more comes.
+bool verdict_ledger_waits(struct verdict_ledger *ledger, const struct batch *batch,
+                          const struct verdict *verdict, uint64_t patience_ns);
 // The verdict as it is now; its `state` is set here: open at first, updated when it changed. With
 // `ended` it is resolved, and put out once more only if it stood before or was never put out.
 // `weight`: anything else that makes a difference worth a line, such as a growth in steps of a

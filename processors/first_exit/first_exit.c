@@ -93,6 +93,9 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
         // Of silence alone, among peers of which no time is known, there is nothing to show.
         if (builder.verdict.evidence_count == 0)
             continue;
+        if (self->base.live && !decisions[i].is_over && decisions[i].ground == GROUND_SILENCE &&
+            verdict_ledger_waits(&self->base.ledger, batch, &builder.verdict, DETECTOR_PATIENCE_NS))
+            continue;
         verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, decisions[i].is_over, 0);
     }
 }

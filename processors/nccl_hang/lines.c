@@ -209,7 +209,10 @@ static bool gather_group(const struct hang_judging *judging, struct hang_line **
     bool waits = false;
     for (uint32_t i = 0; i < count && newest_ns > 0; i++) {
         const struct hang_line *row = rows[i];
-        if (row->heard_ns > judging->now_ns || newest_ns > row->heard_ns + judging->lines_apart_ns)
+        // Of a rank that waited by then it does not matter that it was heard of since.
+        bool waited = row->waits_in >= 0 && row->waits_ns <= judging->now_ns;
+        if ((row->heard_ns > judging->now_ns && !waited) ||
+            newest_ns > row->heard_ns + judging->lines_apart_ns)
             continue;
         bool waiting = row->waits_in >= 0 && newest_ns <= row->waits_ns + judging->lines_apart_ns;
         struct hang_open *open = waiting ? open_of(judging, row) : NULL;

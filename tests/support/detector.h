@@ -70,13 +70,17 @@ static inline struct detector detector_open(const struct component_type *type) {
     return detector;
 }
 
-static inline void detector_start(struct detector *detector) {
+static inline void detector_start_as(struct detector *detector, bool once) {
     struct component_context context = {
-        .id = detector->type->name, .site = detector->type->name, .once = true};
+        .id = detector->type->name, .site = detector->type->name, .once = once};
     struct error error = {0};
     ck_assert_int_eq(
         component_start(detector->type, detector->instance, detector->config, &context, &error),
         STATUS_OK);
+}
+
+static inline void detector_start(struct detector *detector) {
+    detector_start_as(detector, true);
 }
 
 static inline void detector_close(struct detector *detector) {

@@ -101,11 +101,13 @@ static void add_signal(int32_t rank, const char *group, int32_t group_rank, int6
     add(rank, EVENT_OBSERVATION, seconds)->observation = said;
 }
 
-static void add_place(int32_t rank, const char *node) {
+static struct event *add_place(int32_t rank, const char *node) {
     struct rank_place *place = arena_zero(&arena, 1, sizeof *place);
     *place = (struct rank_place){
         .rank = rank, .node = intern(slice_of(node)), .address = PCI_NONE, .pid = -1};
-    add(rank, EVENT_RANK_MAP, 0)->place = place;
+    struct event *event = add(rank, EVENT_RANK_MAP, 0);
+    event->place = place;
+    return event;
 }
 
 static void add_dump(int32_t rank, const char *group, int64_t sequence, double created,
@@ -189,6 +191,59 @@ START_TEST(who_never_came_into_the_log_is_a_suspect) {
     assert_role(lines, 3, "suspect");
     assert_has(lines, "no line of the logs is from rank 3");
     assert_lacks(lines, "\"role\":\"culprit\"");
+}
+END_TEST
+
+static void judge_at(double seconds) {
+    detector_judge(&detector, NOON + (uint64_t)(seconds * 1e9), false);
+}
+
+// Live, what is missing may still be on its way: it is told when it was missing for six seconds of
+// event time; what comes in between is told at once. `_i`: whether it comes.
+START_TEST(live_who_is_missing_is_waited_for) {
+    detector_start_as(&detector, false);
+    for (int32_t rank = 0; rank < 4; rank++) {
+        add_place(rank, "node-a");
+        if (rank != 3)
+            add_wait(rank, "default_pg", rank, 7, 700);
+    }
+    add_place(3, "node-a")->time_ns = NOON + 800 * UINT64_C(1000000000); // time goes on
+    detector_feed(&detector, events, event_count);
+    judge_at(701);
+    judge_at(706.9);
+    assert_count(0);
+    event_count = 0;
+    if (_i == 1) {
+        add_signal(3, "default_pg", 3, 6, 700.5);
+        detector_feed(&detector, events, event_count);
+        judge_at(706.95);
+        assert_count(1);
+    }
+    judge_at(707.1);
+    assert_count(1);
+    assert_has(detector_lines(&detector), _i == 1 ? "\"kind\":\"missing_rank\",\"state\":\"open\""
+                                                  : "\"kind\":\"missing_dump\",\"state\":\"open\"");
+}
+END_TEST
+
+// Live, a rank that waited at the moment that is judged may have been heard of since.
+START_TEST(live_later_lines_take_nothing_back) {
+    detector_start_as(&detector, false);
+    for (int32_t rank = 0; rank < 4; rank++)
+        if (rank != 2)
+            add_wait(rank, "default_pg", rank, 1201, 700);
+    add_signal(2, "default_pg", 2, 1200, 700.5);
+    detector_feed(&detector, events, event_count);
+    judge_at(701);
+    assert_count(1);
+    event_count = 0;
+    for (int32_t rank = 0; rank < 4; rank++)
+        if (rank != 2)
+            add_signal(rank, "default_pg", rank, 1203, 705);
+    detector_feed(&detector, events, event_count);
+    judge_at(703);
+    assert_count(1);
+    assert_lacks(detector_lines(&detector), "\"resolved\"");
 }
 END_TEST
 
@@ -373,6 +428,8 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_one_that_called_less_is_behind);
     tcase_add_test(tcase, who_never_came_into_the_log_is_a_suspect);
+    tcase_add_loop_test(tcase, live_who_is_missing_is_waited_for, 0, 2);
+    tcase_add_test(tcase, live_later_lines_take_nothing_back);
     tcase_add_test(tcase, ranks_by_their_places_in_the_group);
     tcase_add_test(tcase, all_came_and_none_came_out);
     tcase_add_test(tcase, who_waits_elsewhere_is_a_victim);
