@@ -94,6 +94,9 @@ static void offer_entries(struct http_receiver *receiver, struct http_work *work
             offer(receiver, work, first);
         // An entry stands by itself: it is taken, and read again, as a whole.
         feed_source_finish(feed, receiver->source);
+        // Nothing of a sender is known to be on its way; what comes late is for allowed_lateness.
+        if (first == work->count)
+            feed_source_caught_up(feed, receiver->source);
         feed_flush(feed);
     } while (first < work->count);
 }

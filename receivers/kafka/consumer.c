@@ -93,6 +93,13 @@ static void see_to_error(struct kafka_receiver *receiver, const rd_kafka_message
     case RD_KAFKA_RESP_ERR__FATAL:
         receiver->fatal = true;
         break;
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF: {
+        struct kafka_partition *partition = kafka_partition_find(
+            receiver, receiver->library->topic_name(message->rkt), message->partition);
+        if (partition != NULL)
+            partition->at_end = true;
+        break;
+    }
     case RD_KAFKA_RESP_ERR__MAX_POLL_EXCEEDED:
         log_write(LOG_WARN, kafka_site(receiver, "C7010"),
                   "its partitions went to others, since handling took longer than "
@@ -220,6 +227,7 @@ static enum status set_up(struct kafka_client *client, rd_kafka_conf_t *conf, st
         {"partition.assignment.strategy", kafka_strategy_choices[config->group_rebalance_strategy]},
         {"isolation.level", kafka_isolation_choices[config->isolation_level]},
         {"enable.auto.commit", "false"},
+        {"enable.partition.eof", "true"},
         {"enable.auto.offset.store", "false"},
         {"auto.offset.reset", "error"},
         {"allow.auto.create.topics", "false"},

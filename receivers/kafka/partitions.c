@@ -107,6 +107,21 @@ void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partiti
         feed_source_leave(receiver->feed, sender->source);
 }
 
+void kafka_partitions_pass_ends(struct kafka_receiver *receiver) {
+    assert(receiver->handled == receiver->held_count);
+    uint32_t at = 0;
+    for (struct kafka_partition *partition;
+         (partition = kafka_partition_next(receiver, &at)) != NULL;) {
+        if (!partition->at_end)
+            continue;
+        partition->at_end = false;
+        feed_source_caught_up(receiver->feed, partition->source);
+        for (struct kafka_sender *sender = partition->first_sender; sender != NULL;
+             sender = sender->next_of_partition)
+            feed_source_caught_up(receiver->feed, sender->source);
+    }
+}
+
 // Of "kafka://TOPIC/PARTITION" with or without "/SENDER".
 static bool path_is_assigned(struct kafka_receiver *receiver, struct slice path) {
     char topic[PATH_MAX_BYTES];

@@ -63,6 +63,7 @@ struct kafka_partition {
     bool assigned;
     bool unresolved;   // librdkafka itself looks for the committed offset
     bool behind;       // has not reached what was there when it was assigned
+    bool at_end;       // what the broker had of it has been fetched; the feed is still to be told
     bool out_of_range; // where it stands is not there; see kafka_mend_range
     struct source *source;
     int64_t next;      // offset of the next record; below it all is done; -1: not known yet
@@ -206,6 +207,9 @@ struct kafka_sender *kafka_sender_of(struct kafka_receiver *receiver,
                                      struct kafka_partition *partition, struct slice name);
 // The partition begins anew: its source forgets how far it was.
 void kafka_partition_restart(struct kafka_receiver *receiver, struct kafka_partition *partition);
+// The feed is told of partitions of which nothing more is there, once all that was fetched has been
+// offered.
+void kafka_partitions_pass_ends(struct kafka_receiver *receiver);
 void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partition *partition);
 // Sources that the checkpoint knew and that are not assigned hold nothing back.
 void kafka_leave_others(struct kafka_receiver *receiver);

@@ -72,6 +72,8 @@ static void turn(struct kafka_receiver *receiver) {
     if (!quiet)
         receiver->renew_wait_ns = 0;
     bool goes_on = handle_held(receiver);
+    if (goes_on)
+        kafka_partitions_pass_ends(receiver);
     kafka_flush(receiver);
     if (!goes_on)
         return;
