@@ -308,6 +308,12 @@ def sum_up(rows):
                             sum(row.get("consequences", 0) for row in broken)),
             "after_s": within([row["after_s"] for row in broken
                                if row.get("after_s") is not None]),
+            "live_s": {key: within([row["live_%s_s" % key] for row in broken
+                                    if row.get("live_%s_s" % key) is not None])
+                       for key in ("first", "last")},
+            "live_cases": sum("live" in row for row in broken),
+            "live_named": sum(row.get("live", False) for row in broken),
+            "taken_back": sum(bool(row.get("taken_back")) for row in rows),
             "healthy_hours": round(sum(row["minutes"] for row in whole) / 60, 1),
             "healthy_cases": len(whole), "false_verdicts": sum(row["false"] for row in whole),
             "failures": sum("failure" in row for row in rows)}
