@@ -249,7 +249,7 @@ class Latency:
             config = {"receivers": receivers,
                       "exporters": {"json": {"path": output, "fsync": fsync}},
                       "service": service([way], evaluate_every="1s", allowed_lateness="0s",
-                                         settle="0s", idle_timeout="1h")}
+                                         settle="0s", idle_timeout="1h", caught_up_timeout="1h")}
             writer = Appender(source) if way == "file" else None
             with Culprit(self.live.binary, folder, config) as culprit:
                 culprit.ready(port if way == "http" else None)

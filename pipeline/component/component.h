@@ -65,12 +65,12 @@ struct evidence_prefix {
 
 // Event-time rules of one pipeline (service.pipelines.NAME).
 struct pipeline_timing {
-    struct duration evaluate_every;   // default 10s
-    struct duration allowed_lateness; // default 10s
-    struct duration settle;           // default 10s: how long a first name stands before it is said
+    struct duration evaluate_every;   // default 1s
+    struct duration allowed_lateness; // default 2s
+    struct duration settle;           // default 30s: how long a first name stands before it is said
     struct duration idle_timeout;     // default 60s: silent sources stop holding the watermark back
     // Those that were read to their end do so after this, or allowed_lateness when that is longer.
-    struct duration caught_up_timeout; // default 3s
+    struct duration caught_up_timeout; // default 2s
     struct duration max_jump; // default 10m: a lone event further ahead is left aside; 0: none
 };
 

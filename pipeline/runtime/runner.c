@@ -447,13 +447,11 @@ static uint64_t silent_at(const struct runner *runner, const struct runner_sourc
 // The first moment at which it holds nothing back any more.
 static uint64_t passed_at(const struct runner *runner, const struct runner_source *source) {
     const struct pipeline_timing *timing = &runner->plan->timing;
-    int64_t rest_ns = timing->idle_timeout.ns;
-    if (source->at_end && timing->allowed_lateness.ns < rest_ns)
+    int64_t rest_ns = timing->caught_up_timeout.ns;
+    if (timing->allowed_lateness.ns > rest_ns)
         rest_ns = timing->allowed_lateness.ns;
-    if (source->at_end && timing->caught_up_timeout.ns > rest_ns)
-        rest_ns = timing->caught_up_timeout.ns;
-    if (rest_ns > timing->idle_timeout.ns)
-        rest_ns = timing->idle_timeout.ns;
+    if (!source->at_end || timing->idle_timeout.ns < rest_ns)
+        return silent_at(runner, source);
     return source->last_seen_ns + (uint64_t)rest_ns + 1;
 }
 

@@ -44,7 +44,7 @@ static const struct option options[] = {
            .max = 3600,
            .help =
                "how often to look for new files, and for changes that the system did not report"),
-    OPTION(struct file_config, finish_after, OPTION_DURATION, .default_value = "30s", .min = 0.01,
+    OPTION(struct file_config, finish_after, OPTION_DURATION, .default_value = "2s", .min = 0.01,
            .max = 86400,
            .help = "lines that wait for the rest of their report (a traceback) are used without it "
                    "once the file has not changed for so long"),

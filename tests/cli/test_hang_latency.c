@@ -119,7 +119,7 @@ START_TEST(a_hang_is_named_within_15_s) {
 END_TEST
 
 START_TEST(later_by_what_the_lateness_is_more) {
-    hang((uint64_t)_i, 10); // the default
+    hang((uint64_t)_i, 10);
 }
 END_TEST
 

@@ -161,9 +161,10 @@ static void make_plan(struct plan *plan, int batch_size) {
     buffer_append_text(&text, "  pipelines: {p: {receivers: [");
     for (uint32_t i = 0; i < receiver_count; i++)
         buffer_append_format(&text, "given/%u, ", i);
-    buffer_append_text(&text,
-                       "], preset: memory, exporters: [json], evaluate_every: 500ms, "
-                       "allowed_lateness: 2s, settle: 500ms, idle_timeout: 1h}}\n");
+    buffer_append_text(
+        &text,
+        "], preset: memory, exporters: [json], evaluate_every: 500ms, "
+        "allowed_lateness: 2s, settle: 500ms, idle_timeout: 1h, caught_up_timeout: 1h}}\n");
     buffer_append_char(&text, '\0');
     struct arena arena;
     arena_init(&arena, 4096);

@@ -71,7 +71,7 @@ class Live:
                 "service": {"pipelines": {"memory": {
                     "receivers": ["http"], "preset": "memory", "exporters": ["json"],
                     "evaluate_every": "1s", "allowed_lateness": "1h", "settle": "1s",
-                    "idle_timeout": "1h"}}},
+                    "idle_timeout": "1h", "caught_up_timeout": "1h"}}},
             }, file)
 
     def start(self):

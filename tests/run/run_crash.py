@@ -80,7 +80,7 @@ class Run:
                         "receivers": sorted(receivers), "preset": "memory",
                         "exporters": ["json", "json/summary"],
                         "evaluate_every": "1s", "allowed_lateness": "5s", "settle": "1s",
-                        "idle_timeout": "1h"}}},
+                        "idle_timeout": "1h", "caught_up_timeout": "1h"}}},
             }, file)
 
     def receivers(self):

@@ -42,7 +42,8 @@ class Run(run_crash.Run):
         config["exporters"] = {"json": {"path": self.output}}
         config["service"]["pipelines"] = {"all": {
             "receivers": sorted(self.receivers()), "preset": "all", "exporters": ["json"],
-            "evaluate_every": "10s", "allowed_lateness": "1s", "idle_timeout": "1h"}}
+            "evaluate_every": "10s", "allowed_lateness": "1s", "idle_timeout": "1h",
+            "caught_up_timeout": "1h"}}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)
 

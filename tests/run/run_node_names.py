@@ -146,7 +146,7 @@ class Suite:
                             "telemetry": {"logs": {"encoding": "json"}},
                             "pipelines": {"p": {
                                 "receivers": ["file"], "preset": "all", "exporters": ["json"],
-                                "idle_timeout": "1h"}}}}, file)
+                                "idle_timeout": "1h", "caught_up_timeout": "1h"}}}}, file)
         for half in halves:
             for name, lines in half.items():
                 with open(os.path.join(folder, "in", name + ".jsonl"), "a",

@@ -70,7 +70,7 @@ class Followed:
                             "pipelines": {"memory": {
                                 "receivers": ["file"], "preset": "memory", "exporters": ["json"],
                                 "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
-                                "idle_timeout": "1h"}}},
+                                "idle_timeout": "1h", "caught_up_timeout": "1h"}}},
             }, file)
 
     def path(self, rank):

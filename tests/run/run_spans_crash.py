@@ -43,7 +43,8 @@ class Stream(run_node_crash.Run):
         config["processors"] = {"spans": {}}
         config["service"]["pipelines"] = {"spans": {
             "receivers": ["file"], "processors": ["spans"], "exporters": ["json"],
-            "evaluate_every": "1s", "allowed_lateness": "1s", "idle_timeout": "1h"}}
+            "evaluate_every": "1s", "allowed_lateness": "1s", "idle_timeout": "1h",
+            "caught_up_timeout": "1h"}}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)
 

@@ -405,9 +405,23 @@ static void count_unread(struct tail *tail) {
         feed_caught_up(tail->feed);
 }
 
+// When lines that are held in a quiet file are used as they are; UINT64_MAX: none are.
+static uint64_t next_finish(const struct tail *tail) {
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < tail->table.count; i++) {
+        const struct tracked_file *file = tail->table.files[i];
+        if (file->stream.place == NULL || !feed_source_holds(file->stream.place))
+            continue;
+        uint64_t own = file->quiet_since_ns + tail->follower.finish_ns;
+        next = own < next ? own : next;
+    }
+    return next;
+}
+
 static void wait_for_more(struct tail *tail) {
     uint64_t now = clock_monotonic_ns();
-    uint64_t until = tail->next_tick_ns;
+    uint64_t until = tail->next_tick_ns, finish = next_finish(tail);
+    until = finish > now && finish < until ? finish : until;
     if (tail->search && tail->searched_ns + SEARCH_GAP_NS < until)
         until = tail->searched_ns + SEARCH_GAP_NS;
     if (until <= now)

@@ -70,7 +70,7 @@ START_TEST(pipelines_and_service) {
     ck_assert_uint_eq(verdicts->exporter_count, 1);
     ck_assert_int_eq(verdicts->timing.evaluate_every.ns, INT64_C(2000000000));
     ck_assert_int_eq(verdicts->timing.settle.ns, 0);
-    ck_assert_int_eq(verdicts->timing.allowed_lateness.ns, INT64_C(10000000000));
+    ck_assert_int_eq(verdicts->timing.allowed_lateness.ns, INT64_C(2000000000));
     ck_assert_int_eq(verdicts->timing.idle_timeout.ns, INT64_C(60000000000));
     ck_assert_str_eq(plan.pipelines[1].name, "forward");
     ck_assert_uint_eq(plan.pipelines[1].processor_count, 0);

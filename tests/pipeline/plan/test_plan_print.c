@@ -79,11 +79,11 @@ static const char EXPECTED[] =
     "      processors: [job_filter, rank_group, align, spike_detect, first_cause, "
     "phase_attribution]\n"
     "      exporters: [sink, raw]\n"
-    "      evaluate_every: 10s  # default\n"
-    "      allowed_lateness: 10s  # default\n"
+    "      evaluate_every: 1s  # default\n"
+    "      allowed_lateness: 2s  # default\n"
     "      settle: 1m30s  # c.yaml:16\n"
     "      idle_timeout: 1m  # default\n"
-    "      caught_up_timeout: 3s  # default\n"
+    "      caught_up_timeout: 2s  # default\n"
     "      max_jump: 10m  # default\n";
 
 START_TEST(effective) {
