@@ -133,7 +133,7 @@ static void take_line(struct reader readers[2], struct slice line, uint64_t posi
         struct frame frame = frame_of((struct slice){copy, line.size}, position);
         frame.truncated = last;
         clear(&readers[i], position);
-        readers[i].category = log_decode_message(readers[i].state, &frame, &readers[i].arena,
+        readers[i].category = log_decode_message(readers[i].state, &frame, false, &readers[i].arena,
                                                  &readers[i].event, &readers[i].fault);
     }
     check(readers);

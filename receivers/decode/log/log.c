@@ -14,6 +14,7 @@
 #include "receivers/decode/line/gather.h"
 #include "receivers/decode/line/reading.h"
 #include "receivers/decode/log/readers.h"
+#include "receivers/decode/tagged/line.h"
 
 #include <assert.h>
 
@@ -33,6 +34,7 @@ struct log_state {
     struct frame frame; // of the line at hand
     struct slice rest;  // of its message, still to be read
     uint32_t rests;     // how often it was read
+    struct slice more;  // of a tagged line: lines behind the one at hand
     uint64_t repeats[REPEATS];
     uint32_t repeat_at;
 };
@@ -178,13 +180,79 @@ static enum decode_category take_line(struct log_state *state, struct arena *are
     return read_rest(state, arena, event, fault);
 }
 
-enum decode_category log_decode_message(void *memory, const struct frame *frame,
+// What is forwarded of a tagged line where it is not the record as it came: a part of it, or a
+// report that several records made up. The record itself otherwise.
+static struct slice tagged_raw(const struct frame *frame, struct slice text, bool lines,
+                               struct arena *arena) {
+    enum { AROUND = 4096, ESCAPED = 6 };
+    struct buffer out;
+    buffer_init(&out, AROUND + ESCAPED * (text.size + frame->host.size + frame->pod.size +
+                                          frame->namespace.size + frame->program.size));
+    struct tagged_line line = {.kernel = frame->origin == ORIGIN_KERNEL,
+                               .time_ns = frame->time_ns,
+                               .rank = frame->rank,
+                               .node = frame->host,
+                               .pod = frame->pod,
+                               .namespace = frame->namespace,
+                               .program = frame->program,
+                               .message = text,
+                               .lines = lines};
+    tagged_line_append(&line, &out);
+    assert(!out.failed);
+    struct slice raw = arena_copy(arena, buffer_slice(&out));
+    buffer_release(&out);
+    return raw;
+}
+
+static struct slice raw_of_block(const struct log_state *state, const struct frame *frame,
+                                 struct slice text, struct arena *arena) {
+    return state->is_tagged && frame->time_ns > 0 && frame->time_ns <= INT64_MAX
+               ? tagged_raw(frame, text, true, arena)
+               : arena_copy(arena, text);
+}
+
+// Takes the first of the lines that are left.
+static enum decode_category take_more(struct log_state *state, struct arena *arena,
+                                      struct event *event, struct decode_fault *fault) {
+    struct frame *frame = &state->frame;
+    frame->message = text_until(state->more, '\n');
+    bool last = frame->message.size == state->more.size;
+    state->more = last ? (struct slice){NULL, 0} : text_from(state->more, frame->message.size + 1);
+    if (frame->time_ns <= INT64_MAX)
+        event->raw = tagged_raw(frame, frame->message, false, arena);
+    enum decode_category category = take_line(state, arena, event, fault);
+    frame->lines = 0;
+    return category;
+}
+
+// Of the kernel's text only lines that begin alike are parted: names of processes may hold
+// anything.
+static bool has_lines(const struct frame *frame) {
+    struct slice first = text_until(frame->message, '\n');
+    if (first.size == frame->message.size)
+        return false;
+    struct slice rest = text_from(frame->message, first.size + 1);
+    struct slice tag = text_until(first, ' ');
+    return frame->origin != ORIGIN_KERNEL ||
+           (tag.size > 0 && tag.data[tag.size - 1] == ':' && text_begins(rest, tag));
+}
+
+enum decode_category log_decode_message(void *memory, const struct frame *frame, bool lines,
                                         struct arena *arena, struct event *event,
                                         struct decode_fault *fault) {
     struct log_state *state = memory;
     state->frame = *frame;
     state->is_tagged = true;
-    return take_line(state, arena, event, fault);
+    state->more = (struct slice){NULL, 0};
+    if (!lines && !has_lines(frame))
+        return take_line(state, arena, event, fault);
+    state->more = frame->message;
+    return take_more(state, arena, event, fault);
+}
+
+void log_new_record(void *memory) {
+    struct log_state *state = memory;
+    state->rest = state->more = (struct slice){NULL, 0};
 }
 
 // What became of a line, or of lines that were held.
@@ -230,9 +298,10 @@ static enum decode_category next_of_block(struct log_state *state, const struct 
         block->reader->next(block->text, block->walk, block->cut, &block->frame, reading);
     assert(block->walk->at > from && block->walk->at <= block->text.size);
     struct slice text = {block->text.data + from, block->walk->at - from};
-    event->raw = arena_copy(arena, text_trim(text));
+    struct slice own = arena_copy(arena, text_trim(text));
+    event->raw = raw_of_block(state, &block->frame, own, arena);
     gather_read(state->gather, &event->position, &event->lines);
-    return give(state, result, reading, &block->frame, event->raw, event, fault);
+    return give(state, result, reading, &block->frame, own, event, fault);
 }
 
 static enum decode_category next_block(struct log_state *state, struct arena *arena,
@@ -246,7 +315,7 @@ static enum decode_category next_block(struct log_state *state, struct arena *ar
     enum read_result result = block.reader->finish(block.text, block.cut, &block.frame, &reading);
     event->position = block.frame.position;
     event->lines = block.lines;
-    event->raw = arena_copy(arena, block.text);
+    event->raw = raw_of_block(state, &block.frame, block.text, arena);
     if (result == READ_EVENT && is_repeat(state, &block.frame, block.text))
         result = READ_OTHER;
     return give(state, result, &reading, &block.frame, block.text, event, fault);
@@ -265,6 +334,8 @@ enum decode_category log_next(void *memory, struct arena *arena, struct event *e
     enum decode_category category = next_block(state, arena, event, fault);
     if (category != DECODE_END)
         return category;
+    if (state->more.size > 0)
+        return take_more(state, arena, event, fault);
     enum frame_step step =
         state->frames == NULL ? FRAME_END : frame_next(state->frames, arena, &state->frame, fault);
     if (step != FRAME_END || !state->finishing)

@@ -21,9 +21,13 @@ enum { LOG_STATE_SIZE = 1152 };
 void log_begin(void *state, const struct decoder_input *input, enum frame_form form);
 enum decode_category log_decode(void *state, struct slice record, struct arena *arena,
                                 struct event *event, struct decode_fault *fault);
-// A message whose circumstances are known (a tagged line).
-enum decode_category log_decode_message(void *state, const struct frame *frame, struct arena *arena,
-                                        struct event *event, struct decode_fault *fault);
+// A message whose circumstances are known (a tagged line). `lines`: it is several lines of one
+// report; else it is parted where the kernel, or a program, wrote several at once.
+enum decode_category log_decode_message(void *state, const struct frame *frame, bool lines,
+                                        struct arena *arena, struct event *event,
+                                        struct decode_fault *fault);
+// Another record comes, which may be no line: nothing of the one before it is to be given any more.
+void log_new_record(void *state);
 enum decode_category log_next(void *state, struct arena *arena, struct event *event,
                               struct decode_fault *fault);
 bool log_holds(const void *state);

@@ -39,40 +39,91 @@ struct tagged_state {
 typedef enum decode_category tagged_decode(void *state, struct slice object, struct arena *arena,
                                            struct event *event, struct decode_fault *fault);
 
-// A line of a log in the key `message`, without the prefix of a transport.
+struct line_keys {
+    struct token message, lines, program;
+};
+
+static void take_line_key(struct line_keys *keys, struct slice key, const struct token *value) {
+    if (slice_equal(key, SLICE("message")))
+        keys->message = *value;
+    else if (slice_equal(key, SLICE("lines")))
+        keys->lines = *value;
+    else if (slice_equal(key, SLICE("program")))
+        keys->program = *value;
+}
+
+static enum decode_category check_line_keys(const struct line_keys *keys,
+                                            struct decode_fault *fault) {
+    if (keys->lines.kind == TOKEN_ARRAY)
+        return DECODE_OK;
+    if (keys->lines.kind != TOKEN_NONE)
+        return fault_type(fault, SLICE("lines"), &keys->lines, "an array of texts");
+    if (keys->message.kind == TOKEN_NONE)
+        return fault_set(fault, DECODE_MISSING_FIELD, SLICE("message"),
+                         "not there; it holds the line that was written");
+    if (keys->message.kind != TOKEN_STRING)
+        return fault_type(fault, SLICE("message"), &keys->message, "a text");
+    return DECODE_OK;
+}
+
+// The texts with a newline between two.
+static enum decode_category join_lines(const struct token *array, struct arena *arena,
+                                       struct slice *text, struct decode_fault *fault) {
+    char *out = arena_take(arena, array->size + 1);
+    size_t size = 0;
+    struct json_items items = json_items_of(array);
+    for (struct token item; json_items_next(&items, &item);) {
+        if (item.kind != TOKEN_STRING)
+            return fault_type(fault, SLICE("lines"), &item, "an array of texts");
+        struct slice line = token_decode(&item, arena);
+        if (line.size > 0)
+            memcpy(out + size, line.data, line.size);
+        size += line.size;
+        out[size++] = '\n';
+    }
+    *text = (struct slice){out, size > 0 ? size - 1 : 0};
+    return DECODE_OK;
+}
+
+// A line of a log in the key `message`, without the prefix of a transport, or several of one report
+// in `lines`.
 static enum decode_category line_tagged(void *state, struct slice object, enum frame_origin origin,
                                         struct arena *arena, struct event *event,
                                         struct decode_fault *fault) {
     struct tagged_keys keys;
-    struct slice key;
-    struct token value, message = {.kind = TOKEN_NONE};
+    struct slice key, text;
+    struct token value;
+    struct line_keys line = {{.kind = TOKEN_NONE}, {.kind = TOKEN_NONE}, {.kind = TOKEN_NONE}};
     tagged_keys_begin(&keys, object, arena);
     while (tagged_keys_next(&keys, &key, &value))
-        if (slice_equal(key, SLICE("message")))
-            message = value;
+        take_line_key(&line, key, &value);
     bool readable = keys.at != NULL && keys.category == DECODE_OK;
-    if (readable && message.kind == TOKEN_NONE)
-        return fault_set(fault, DECODE_MISSING_FIELD, SLICE("message"),
-                         "not there; it holds the line that was written");
-    if (readable && message.kind != TOKEN_STRING)
-        return fault_type(fault, SLICE("message"), &message, "a text");
+    if (readable && check_line_keys(&line, fault) != DECODE_OK)
+        return fault->category;
+    bool lines = line.lines.kind == TOKEN_ARRAY;
+    if (readable && lines && join_lines(&line.lines, arena, &text, fault) != DECODE_OK)
+        return fault->category;
     uint64_t position = event->position;
     enum decode_category category = tagged_keys_end(&keys, event, fault);
     if (category != DECODE_OK)
         return category;
     struct frame frame;
-    frame_clear(&frame, token_decode(&message, arena), position);
+    frame_clear(&frame, lines ? text : token_decode(&line.message, arena), position);
     frame.origin = origin;
     frame.time_ns = event->time_ns;
     frame.rank = event->rank;
     frame.job = event->job;
     frame.pod = keys.pod;
     frame.namespace = keys.namespace;
+    if (line.program.kind == TOKEN_STRING)
+        frame.program = token_decode(&line.program, arena);
     if (event->node != STRING_NONE)
         frame.host = intern_slice(event->node);
     frame.key = hash_slice(frame.pod) ^ event->node ^ (uint64_t)(uint32_t)frame.rank << 32;
+    if (frame.program.size > 0)
+        frame.key = hash_more(frame.key, frame.program.data, frame.program.size);
     frame.has_writer = true;
-    return log_decode_message(state, &frame, arena, event, fault);
+    return log_decode_message(state, &frame, lines, arena, event, fault);
 }
 
 static enum decode_category kernel_line_tagged(void *state, struct slice object,
@@ -145,6 +196,7 @@ static enum decode_category decode(void *memory, struct slice record, struct are
                          "not a JSON object; a tagged line is one, with a key \"source\"");
     }
     struct tagged_state *state = memory;
+    log_new_record(state->log);
     for (size_t i = 0; source.kind == TOKEN_STRING && i < SOURCE_COUNT; i++)
         if (token_equals(&source, SOURCES[i].source)) {
             state->last = i;

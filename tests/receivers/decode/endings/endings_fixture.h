@@ -135,7 +135,7 @@ static inline void take_line(struct reading_log *log, struct slice line, bool tr
         memcpy(copy, line.data, line.size);
     struct frame frame = frame_of((struct slice){copy, line.size}, ++log->position);
     frame.truncated = truncated;
-    keep(log, log_decode_message(log->state, &frame, &log->arena, &event, &fault), &event);
+    keep(log, log_decode_message(log->state, &frame, false, &log->arena, &event, &fault), &event);
     take_rest(log);
     memory_give(copy);
 }

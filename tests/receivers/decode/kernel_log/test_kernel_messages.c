@@ -645,9 +645,9 @@ static void message(struct said_source *source, const char *text, uint64_t key, 
     frame.key = key;
     frame.origin = origin;
     source->event = (struct event){.position = position, .lines = 1, .rank = RANK_NONE};
-    said_take(
-        &said, source,
-        log_decode_message(source->state, &frame, &source->arena, &source->event, &source->fault));
+    said_take(&said, source,
+              log_decode_message(source->state, &frame, false, &source->arena, &source->event,
+                                 &source->fault));
     said_rest(&said, source);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of several sources: each goes to the decoder of its source, wherever `source` stands.
 #include "receivers/decode/tagged/tagged.h"
+
+#include "pipeline/model/observation.h"
 #include "tests/receivers/decode/decode_record.h"
 
 static struct decoded decoded;
@@ -95,6 +97,101 @@ START_TEST(no_object) {
 }
 END_TEST
 
+// Decodes records one after another, and what they hold; gives the last event.
+static struct event told(struct decoded *source, const struct slice *records, size_t count) {
+    struct event last = {0}, event;
+    for (size_t i = 0; i <= count; i++) {
+        event = (struct event){.position = i + 1, .lines = 1, .rank = RANK_NONE};
+        enum decode_category category = DECODE_HELD;
+        if (i < count)
+            category = decoder_tagged.decode(source->state, records[i], &source->arena, &event,
+                                             &source->fault);
+        else
+            decoder_tagged.finish(source->state);
+        for (; category != DECODE_END;
+             category = decoder_tagged.next(source->state, &source->arena, &event, &source->fault))
+            if (category == DECODE_OK)
+                last = event;
+    }
+    ck_assert_uint_ne(last.time_ns, 0);
+    return last;
+}
+
+static const char OFF_THE_BUS[] =
+    "{\"source\":\"kmsg\",\"timestamp_ns\":5,\"host.name\":\"n\",\"message\":\"NVRM: The NVIDIA "
+    "GPU "
+    "0000:1b:00.0\\nNVRM: (PCI ID: 10de:2330) installed in this system has\\nNVRM: fallen off the "
+    "bus and is not responding to commands.\"}";
+
+START_TEST(a_message_of_several_lines_is_parted) {
+    struct event event = told(&decoded, (struct slice[]){slice_of(OFF_THE_BUS)}, 1);
+    ck_assert_int_eq(event.kind, EVENT_KERNEL);
+    ck_assert_int_eq(event.kernel->kind, KERNEL_GPU_LOST);
+    ck_assert_uint_eq(event.lines, 1);
+}
+END_TEST
+
+START_TEST(a_report_is_forwarded_with_time_and_node) {
+    const struct slice lines[] = {
+        SLICE(
+            "{\"source\":\"kmsg\",\"timestamp_ns\":1773453017000000000,\"host.name\":\"n7\","
+            "\"message\":"
+            "\"Memory cgroup out of memory: Kill process 811 (pyth\\\"n3) score 1974 or sacrifice "
+            "child\"}"),
+        SLICE("{\"source\":\"kmsg\",\"timestamp_ns\":1773453017000001000,\"host.name\":\"n7\","
+              "\"message\":"
+              "\"Killed process 811 (pyth\\\"n3) total-vm:90000000kB, anon-rss:66000000kB, "
+              "file-rss:1000kB, "
+              "shmem-rss:0kB\"}")};
+    struct event first = told(&decoded, lines, 2);
+    ck_assert_int_eq(first.kind, EVENT_OBSERVATION);
+    ck_assert_int_eq(first.observation->kind, OBSERVATION_OOM_KILL);
+    ck_assert_int_eq(first.raw.data[0], '{');
+
+    struct decoded other = decoded_open(&decoder_tagged, 0);
+    struct event again = told(&other, &first.raw, 1);
+    ck_assert_int_eq(again.kind, EVENT_OBSERVATION);
+    ck_assert_int_eq(again.observation->kind, OBSERVATION_OOM_KILL);
+    ck_assert_uint_eq(again.time_ns, first.time_ns);
+    ck_assert_uint_eq(again.node, first.node);
+    ck_assert(slice_equal(again.observation->text, first.observation->text));
+    ck_assert_uint_eq(again.observation->fact_count, first.observation->fact_count);
+    decoded_close(&other);
+}
+END_TEST
+
+START_TEST(wrong_lines_are_refused) {
+    decoded_refused(&decoded, "{\"source\":\"kmsg\",\"timestamp_ns\":5,\"lines\":\"x\"}",
+                    DECODE_WRONG_TYPE, "lines", "an array of texts");
+    decoded_refused(&decoded, "{\"source\":\"kmsg\",\"timestamp_ns\":5,\"lines\":[\"x\",7]}",
+                    DECODE_WRONG_TYPE, "lines", "an array of texts");
+    decoded_nothing(&decoded, "{\"source\":\"kmsg\",\"timestamp_ns\":5,\"lines\":[]}");
+}
+END_TEST
+
+// Two programs of a node are two writers.
+START_TEST(programs_are_told_apart) {
+    const struct slice lines[] = {SLICE("{\"source\":\"app_log\",\"timestamp_ns\":5,\"host.name\":"
+                                        "\"n\",\"program\":\"a\",\"message\":"
+                                        "\"Traceback (most recent call last):\"}"),
+                                  SLICE("{\"source\":\"app_log\",\"timestamp_ns\":5,\"host.name\":"
+                                        "\"n\",\"program\":\"b\",\"message\":"
+                                        "\"ValueError: of another\"}"),
+                                  SLICE("{\"source\":\"app_log\",\"timestamp_ns\":5,\"host.name\":"
+                                        "\"n\",\"program\":\"a\",\"message\":"
+                                        "\"  File \\\"x.py\\\", line 1, in f\"}"),
+                                  SLICE("{\"source\":\"app_log\",\"timestamp_ns\":5,\"host.name\":"
+                                        "\"n\",\"program\":\"a\",\"message\":"
+                                        "\"KeyError: mine\"}")};
+    struct event event = told(&decoded, lines, 4);
+    ck_assert_int_eq(event.kind, EVENT_OBSERVATION);
+    ck_assert_ptr_nonnull(
+        memmem(event.observation->text.data, event.observation->text.size, "mine", 4));
+    ck_assert_ptr_null(
+        memmem(event.observation->text.data, event.observation->text.size, "another", 7));
+}
+END_TEST
+
 START_TEST(broken_lines_are_survived) {
     decoded_torture(&decoded, LINES[_i].line);
 }
@@ -108,6 +205,10 @@ int main(void) {
     tcase_add_test(cases, one_after_another_they_do_not_disturb);
     tcase_add_loop_test(cases, refused, 0, sizeof REFUSED / sizeof *REFUSED);
     tcase_add_test(cases, no_object);
+    tcase_add_test(cases, a_message_of_several_lines_is_parted);
+    tcase_add_test(cases, a_report_is_forwarded_with_time_and_node);
+    tcase_add_test(cases, wrong_lines_are_refused);
+    tcase_add_test(cases, programs_are_told_apart);
     tcase_add_loop_test(cases, broken_lines_are_survived, 0, sizeof LINES / sizeof *LINES);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
