@@ -18,14 +18,25 @@ struct record_config {
     struct byte_size quarantine_max_size;
 };
 
-// The rows for a `struct record_config` that is the field `group` of `owner`.
+// The rows for a `struct record_config` that is the field `group` of `owner`; receivers that make
+// their records themselves have only some of them.
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
+#define RECORD_JOB_OPTION(owner, group)                                                            \
+    OPTION_IN(owner, group, job_id, OPTION_TEXT,                                                   \
+              .help = "job of events that name none, or whose job is the text `none`")
+#define QUARANTINE_OPTIONS(owner, group)                                                           \
+    OPTION_IN(owner, group, quarantine, OPTION_TEXT, .claim = CLAIM_APPENDED,                      \
+              .help = "file that refused records are appended to, one JSON object a line"),        \
+        OPTION_IN(owner, group, quarantine_max_size, OPTION_SIZE, .default_value = "256MiB",       \
+                  .min = 4096, .max = 1099511627776.0,                                             \
+                  .help =                                                                          \
+                      "the quarantine file grows no further; what is refused then is only "        \
+                      "counted")
 #define RECORD_OPTIONS(owner, group)                                                               \
     OPTION_IN(owner, group, format, OPTION_CHOICE, .default_value = "auto",                        \
               .choices = format_choices,                                                           \
               .help = "what the records are; `auto` tells it of each by itself"),                  \
-        OPTION_IN(owner, group, job_id, OPTION_TEXT,                                               \
-                  .help = "job of events that name none, or whose job is the text `none`"),        \
+        RECORD_JOB_OPTION(owner, group),                                                           \
         OPTION_IN(owner, group, node, OPTION_TEXT,                                                 \
                   .help = "node of events that name none, such as lines of dmesg"),                \
         OPTION_IN(owner, group, timezone, OPTION_TEXT, .default_value = "auto",                    \
@@ -43,13 +54,7 @@ struct record_config {
                   .help =                                                                          \
                       "how many ranks the job has, to tell labels of `srun -l` from other "        \
                       "numbers; 0: not known"),                                                    \
-        OPTION_IN(owner, group, quarantine, OPTION_TEXT, .claim = CLAIM_APPENDED,                  \
-                  .help = "file that refused records are appended to, one JSON object a line"),    \
-        OPTION_IN(owner, group, quarantine_max_size, OPTION_SIZE, .default_value = "256MiB",       \
-                  .min = 4096, .max = 1099511627776.0,                                             \
-                  .help =                                                                          \
-                      "the quarantine file grows no further; what is refused then is only "        \
-                      "counted")
+        QUARANTINE_OPTIONS(owner, group)
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Adds problems for values that no row can tell.

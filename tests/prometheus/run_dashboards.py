@@ -255,7 +255,11 @@ class Culprit(run_prometheus.Culprit):
                "idle_timeout": "1s"}
         pipelines = {"memory": {**own, "receivers": ["file/leak", "kafka", "kubernetes"]},
                      "rest": {**own, "receivers": ["file/broken", "http"]},
-                     "spans": {**own, "receivers": ["file/spans"]}}
+                     "spans": {**own, "receivers": ["file/spans"]},
+                     "node": {**own, "receivers": ["kmsg", "journald"]}}
+        # Not there: their counters are.
+        receivers["kmsg"] = {"path": "/nonexistent/kmsg"}
+        receivers["journald"] = {"directory": "/nonexistent/journal"}
         for name, events in sorted(self.cases().items()):
             receivers["file/" + name] = {"include": [events], "start_at": "beginning"}
             pipelines[name] = {**own, "receivers": ["file/" + name]}

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The kmsg receiver in a whole culprit.
+
+    run_kmsg.py BINARY [KILLS]
+
+Reads a stand-in for the device (tests/support/kmsg_device.py) once and live; is killed again and
+again while the kernel writes: every fault is told, each once, with one time, also those that were
+told already and are read again. The device is taken
+away and comes back, and it overruns. Where this machine lets its own /dev/kmsg be read, a program
+that crashes is found in it.
+"""
+import ctypes
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "run"))
+import run_crash  # noqa: E402
+from checks import Checks  # noqa: E402
+from kmsg_device import KmsgDevice  # noqa: E402
+
+KILLS = 25
+PATIENCE_S = 60
+XIDS = 30  # a verdict lists up to 32
+SEED = 16
+
+
+def xid(number):
+    return ("NVRM: Xid (PCI:%04x:%02x:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen "
+            "off the bus." % (number // 200, number % 200 + 1))
+
+
+class Run(run_crash.Run):
+    """culprit over a stand-in, with a store."""
+
+    def __init__(self, binary, folder, keep=100000):
+        self.device = KmsgDevice(os.path.join(folder, "kmsg"), keep)
+        super().__init__(binary, folder)
+        with open(self.config, encoding="utf-8") as file:
+            config = json.load(file)
+        config["exporters"] = {"json": {"path": self.output}}
+        config["service"]["pipelines"] = {"all": {
+            "receivers": ["kmsg"], "preset": "all", "exporters": ["json"],
+            "evaluate_every": "1s", "allowed_lateness": "1s", "idle_timeout": "1s",
+            "settle": "1s"}}
+        with open(self.config, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+
+    def receivers(self):
+        return {"kmsg": {"path": self.device.path, "node": "n7"}}
+
+    def write_all(self, kills=0):
+        for number in range(XIDS):
+            while self.kills < kills * number // XIDS:
+                time.sleep(0.002)
+            self.device.write("systemd[1]: something else", priority=30)
+            self.device.write(xid(number))
+
+    def uids(self):
+        """Ids of the evidence of the verdicts so far."""
+        found = set()
+        for line in self.bytes_of(self.output).decode().splitlines():
+            for evidence in json.loads(line)["evidence_trail"]:
+                found.add(evidence["uid"])
+        return found
+
+    def wait_until(self, what, done, checks):
+        limit = time.monotonic() + PATIENCE_S
+        while not done() and time.monotonic() < limit:
+            time.sleep(0.02)
+        checks.check(done(), lambda: what + ": " + self.log_text()[-1500:])
+
+    def end(self, checks, what):
+        checks.equal(self.stop(), 0, what + ": exit code: " + self.log_text()[-1500:])
+        checks.check("Sanitizer" not in self.log_text(), what + ": the sanitizer complains")
+        self.device.close()
+
+
+def by_gpu(uids):
+    """How many ids each GPU has."""
+    counts = {}
+    for uid in uids:
+        match = re.fullmatch(r"xid:n7:([0-9a-f:]+):79:\d+", uid)
+        if match:
+            counts[match.group(1)] = counts.get(match.group(1), 0) + 1
+    return counts
+
+
+def killed(binary, kills, checks):
+    chance = random.Random(SEED)
+    with tempfile.TemporaryDirectory(prefix="culprit-kmsg-") as folder:
+        run = Run(binary, folder)
+        run.start()
+        run.kill_at_random(kills, chance)
+        run.wait_until("all faults are told after %d kills" % kills,
+                       lambda: len(by_gpu(run.uids())) == XIDS, checks)
+        run.end(checks, "killed")
+        checks.equal(set(by_gpu(run.uids()).values()), {1}, "each fault once, with one time")
+        checks.check("C9101" not in run.log_text(), "nothing was lost")
+
+
+def repeated(binary, checks):
+    """What is read again after a crash has the times that it had: no checkpoint saves that."""
+    with tempfile.TemporaryDirectory(prefix="culprit-kmsg-") as folder:
+        run = Run(binary, folder)
+        config = json.loads(run.bytes_of(run.config))
+        config["service"]["checkpoint_interval"] = "1h"
+        config["service"]["pipelines"]["all"]["idle_timeout"] = "1h"
+        with open(run.config, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        now = time.monotonic_ns() // 1000
+        for number in range(10):
+            run.device.write(xid(number), usec=now - (40 - 4 * number) * 1000000)
+        run.start()
+        run.wait_until("the first faults", lambda: len(by_gpu(run.uids())) >= 8, checks)
+        # One that comes while it waits: its time is that of now.
+        run.device.write(xid(10), usec=now + 3600 * 1000000)
+        run.device.write(xid(11), usec=now + 3660 * 1000000)
+        run.wait_until("the fresh fault", lambda: len(by_gpu(run.uids())) >= 11, checks)
+        told = run.uids()
+        for _ in range(3):
+            run.process.kill()
+            run.process.wait()
+            os.unlink(run.output)  # so that what is told now is seen
+            run.start()
+            run.wait_until("the same faults", lambda: len(by_gpu(run.uids())) >= 11, checks)
+            told |= run.uids()
+        checks.equal(set(by_gpu(told).values()), {1}, "read again, with the same times")
+        run.end(checks, "repeated")
+
+
+def once(binary, checks):
+    with tempfile.TemporaryDirectory(prefix="culprit-kmsg-") as folder:
+        run = Run(binary, folder)
+        run.write_all()
+        done = subprocess.run([binary, "run", "--once", "--config", run.config],
+                              capture_output=True, timeout=PATIENCE_S, check=False)
+        checks.equal(done.returncode, 0, "once: exit code: " + done.stderr.decode()[-500:])
+        checks.equal(len(by_gpu(run.uids())), XIDS, "once: all that is there")
+        run.device.close()
+        done = subprocess.run([binary, "run", "--once", "--config", run.config],
+                              capture_output=True, timeout=PATIENCE_S, check=False)
+        checks.check(done.returncode != 0 and b"is not there" in done.stderr,
+                     "once: a missing device is told: " + done.stderr.decode()[-500:])
+
+
+def troubles(binary, checks):
+    """An overrun, and a device that is taken away."""
+    with tempfile.TemporaryDirectory(prefix="culprit-kmsg-") as folder:
+        run = Run(binary, folder, keep=4)
+        run.device.write(xid(0))
+        run.start()
+        run.wait_until("the first fault", lambda: len(by_gpu(run.uids())) == 1, checks)
+        run.device.close()
+        run.wait_until("the missing device is told", lambda: "C1006" in run.log_text(), checks)
+        for number in range(1, 11):
+            run.device.write(xid(number))
+        run.device.open()
+        run.wait_until("what the kernel kept", lambda: len(by_gpu(run.uids())) == 5, checks)
+        log = run.log_text()
+        checks.check("C1007" in log, "that it works again is told")
+        checks.check("6 records of the kernel are lost" in log, "what was overwritten is counted")
+        checks.equal(log.count("C1006"), 1, "the trouble is told once")
+        run.end(checks, "troubles")
+
+
+def crash():
+    """A process that the kernel writes about."""
+    pid = os.fork()
+    if pid == 0:
+        ctypes.string_at(0)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def readable():
+    try:
+        os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK))
+        return None
+    except OSError as error:
+        return str(error)
+
+
+def last_records():
+    """What the real device holds of crashes."""
+    texts = []
+    device = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        while True:
+            try:
+                texts.append(os.read(device, 16384).decode("utf-8", "replace"))
+            except BrokenPipeError:
+                continue
+            except BlockingIOError:
+                return texts
+    finally:
+        os.close(device)
+
+
+def real(binary, checks):
+    reason = readable()
+    if reason:
+        checks.skip("/dev/kmsg of this machine: " + reason)
+        return
+    with tempfile.TemporaryDirectory(prefix="culprit-kmsg-") as folder:
+        run = Run(binary, folder)
+        config = json.loads(run.bytes_of(run.config))
+        config["receivers"] = {"kmsg": {"start_at": "now"}}
+        with open(run.config, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        run.start()
+        run.wait_for_start()
+        time.sleep(1)
+        pid = crash()
+        told = [text for text in last_records() if "[%d]: segfault" % pid in text]
+        checks.equal(run.stop(), 0, "the real device: exit code: " + run.log_text()[-1500:])
+        if not told:
+            checks.skip("the kernel of this machine does not write about crashes of programs")
+        else:
+            match = re.search(r"(\d+) events? accepted", run.log_text())
+            checks.check(match and int(match.group(1)) >= 1, "the crash was read: " + told[0])
+        run.device.close()
+
+
+def main():
+    binary = os.path.abspath(sys.argv[1])
+    kills = int(sys.argv[2]) if len(sys.argv) > 2 else KILLS
+    checks = Checks()
+    once(binary, checks)
+    troubles(binary, checks)
+    killed(binary, kills, checks)
+    repeated(binary, checks)
+    real(binary, checks)
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
