@@ -78,6 +78,7 @@ static enum turn read_burst(struct journald_receiver *receiver, struct error *er
             take_entry(receiver);
         } else if (result == 0) {
             turn = TURN_DRAINED;
+            feed_source_caught_up(receiver->feed, receiver->source);
         } else {
             error_set_os(error, STATUS_IO, -result, "the journal cannot be read on");
             turn = TURN_FAILED;
@@ -169,6 +170,7 @@ static void rest(struct journald_receiver *receiver, uint64_t most_ms) {
     bool holds = feed_source_holds(receiver->source);
     if (holds && clock_monotonic_ns() - receiver->read_ns >= FINISH_NS) {
         feed_source_finish(receiver->feed, receiver->source);
+        feed_source_caught_up(receiver->feed, receiver->source);
         flush(receiver);
         holds = false;
     }

@@ -151,6 +151,7 @@ static enum turn read_burst(struct kmsg_receiver *receiver, struct error *error)
             break;
         case KMSG_DRAINED:
             turn = TURN_DRAINED;
+            feed_source_caught_up(receiver->feed, receiver->source);
             break;
         case KMSG_LOST: // the numbers tell how many
             break;
@@ -210,6 +211,7 @@ static void wait_device(struct kmsg_receiver *receiver, uint64_t most_ns) {
     bool holds = feed_source_holds(receiver->source);
     if (holds && from - receiver->read_ns >= FINISH_NS) {
         feed_source_finish(feed, receiver->source);
+        feed_source_caught_up(feed, receiver->source);
         flush(receiver);
         holds = false;
     }

@@ -309,6 +309,7 @@ START_TEST(entries_become_lines) {
     start();
     EVENTUALLY(atomic_load(&feed->caught_up));
     struct source *source = fake_feed_find(feed, "journald:");
+    EVENTUALLY(atomic_load(&source->at_end));
     ck_assert_uint_eq(source->flushed.number, 3);
     ck_assert_uint_eq(source->flushed.detail[2], 7);
     ck_assert_str_eq(feed->records[0].text,

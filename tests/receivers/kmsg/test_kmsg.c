@@ -286,6 +286,7 @@ START_TEST(only_the_kernel_is_read) {
     give_xid(3);
     EVENTUALLY(accepted() == 2);
     EVENTUALLY(atomic_load(&feed->caught_up));
+    EVENTUALLY(atomic_load(&fake_feed_find(feed, "kmsg")->at_end));
     ck_assert_uint_eq(metric_value(receiver->counters.user_records), 1);
     ck_assert_uint_eq(lost(), 0);
     ck_assert_str_eq(fake_feed_find(feed, "kmsg")->decoder->name, "tagged");
