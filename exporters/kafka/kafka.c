@@ -5,11 +5,9 @@
 #include "base/kafka/library.h"
 #include "base/memory.h"
 #include "config/problem.h"
+#include "exporters/forward/ranks.h"
 #include "exporters/kafka/exporter.h"
-
-#include <limits.h>
-#include <stdio.h>
-#include <unistd.h>
+#include "pipeline/component/record_frame.h"
 
 static const char *const payloads[] = {"verdicts", "events", NULL};
 static const char *const keys[] = {"job_id", "none", NULL};
@@ -48,21 +46,7 @@ static void kafka_validate(const void *given, struct problem_list *problems) {
                     "\"%s\" is not a valid topic name: 1 to 249 letters, digits, dots, dashes and "
                     "underscores",
                     config->topic);
-    size_t size = config->sender == NULL ? 1 : strlen(config->sender);
-    if (size == 0 || size > KAFKA_SENDER_MAX - 17)
-        problem_add(problems, "sender", "it has %zu bytes; write 1 to %d", size,
-                    KAFKA_SENDER_MAX - 17);
-}
-
-static char *default_sender(const char *id) {
-    char host[HOST_NAME_MAX + 1] = "localhost";
-    if (gethostname(host, sizeof host) != 0)
-        snprintf(host, sizeof host, "localhost");
-    host[sizeof host - 1] = '\0';
-    size_t size = strlen(host) + strlen(id) + 2;
-    char *name = memory_take(size);
-    snprintf(name, size, "%s/%s", host, id);
-    return name;
+    forward_sender_check(config->sender, problems);
 }
 
 static const struct metric_family undeliverable = {
@@ -75,10 +59,8 @@ static enum status kafka_start(void *instance, const void *config,
     struct kafka_exporter *self = instance;
     self->config = config;
     self->site = self->client.site = context->site;
-    self->sender = self->config->sender == NULL
-                       ? default_sender(context->id)
-                       : memory_copy_text(self->config->sender, strlen(self->config->sender));
-    buffer_init(&self->value, KAFKA_FRAME_MAX);
+    forward_sender_init(&self->sender, self->config->sender, context->id);
+    buffer_init(&self->value, RECORD_FRAME_MAX);
     self->undeliverable = METRIC(&undeliverable, "exporter", context->id);
     enum status status = kafka_library_load(&self->library, error);
     self->client.library = self->library;
@@ -88,23 +70,23 @@ static enum status kafka_start(void *instance, const void *config,
 static void kafka_stop(void *instance) {
     struct kafka_exporter *self = instance;
     kafka_producer_close(self);
-    row_index_release(&self->ranks.index);
+    forward_ranks_release(&self->ranks);
     buffer_release(&self->value);
     for (uint32_t i = 0; i < KAFKA_BLOCKS_MAX; i++)
         memory_give(self->delivery.blocks[i].fates);
-    memory_give(self->sender);
+    forward_sender_release(&self->sender);
 }
 
 static const struct state_row STATE[] = {
-    STATE_STRUCT(struct kafka_exporter, counter, "kafka.counter"),
-    STATE_ROWS(struct kafka_exporter, ranks.ranks, "kafka.ranks", kafka_rank_rows),
-    STATE_ROWS(struct kafka_exporter, ranks.sessions, "kafka.sessions", kafka_session_rows),
+    STATE_STRUCT(struct kafka_exporter, sender.counter, "kafka.counter"),
+    STATE_ROWS(struct kafka_exporter, ranks.ranks, "kafka.ranks", forward_rank_rows),
+    STATE_ROWS(struct kafka_exporter, ranks.sessions, "kafka.sessions", forward_session_rows),
 };
 
 static void kafka_restored(void *instance) {
     struct kafka_exporter *self = instance;
-    self->sender_name[0] = '\0';
-    kafka_ranks_restored(&self->ranks);
+    forward_sender_restored(&self->sender);
+    forward_ranks_restored(&self->ranks);
 }
 
 static const struct sending_config *kafka_sending(const void *config) {

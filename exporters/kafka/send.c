@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "exporters/kafka/exporter.h"
+#include "pipeline/component/record_frame.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -134,8 +135,8 @@ void kafka_producer_close(struct kafka_exporter *self) {
 // -- the blocks ---------------------------------------------------------------------------------
 
 static uint64_t first_sequence(struct slice bytes) {
-    struct kafka_frame frame;
-    return kafka_frame_read(&bytes, &frame) ? frame.sequence : 0;
+    struct record_frame frame;
+    return record_frame_read(&bytes, &frame) ? frame.sequence : 0;
 }
 
 static void drop_first(struct kafka_delivery *delivery) {
@@ -160,7 +161,7 @@ static bool count_records(struct kafka_block *block, struct slice bytes) {
     if (block->size == bytes.size)
         return true;
     for (struct slice rest = bytes; rest.size > 0; count++) {
-        if (!kafka_frame_skip(&rest))
+        if (!record_frame_skip(&rest))
             return false;
         if (count < block->count)
             continue;
@@ -202,17 +203,17 @@ static bool take_up(struct kafka_delivery *delivery, const struct request *reque
 }
 
 static rd_kafka_headers_t *make_headers(const struct kafka_exporter *self,
-                                        const struct kafka_frame *frame) {
+                                        const struct record_frame *frame) {
     rd_kafka_headers_t *headers = self->library->headers_new(frame->header_count);
     for (uint32_t i = 0; i < frame->header_count; i++) {
-        const struct kafka_header *header = &frame->headers[i];
+        const struct record_header *header = &frame->headers[i];
         self->library->header_add(headers, header->name.data, (ssize_t)header->name.size,
                                   header->value.data, (ssize_t)header->value.size);
     }
     return headers;
 }
 
-static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct kafka_frame *frame,
+static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct record_frame *frame,
                                    struct kafka_block *block, uint32_t index) {
     assert(block->fates[index] == KAFKA_WAITING && block->waiting > 0);
     rd_kafka_headers_t *headers = make_headers(self, frame);
@@ -233,7 +234,7 @@ static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct kaf
     return failure;
 }
 
-static void leave_out(struct kafka_exporter *self, const struct kafka_frame *frame,
+static void leave_out(struct kafka_exporter *self, const struct record_frame *frame,
                       struct kafka_block *block, uint32_t index, rd_kafka_resp_err_t failure) {
     assert(block->fates[index] == KAFKA_WAITING && block->undelivered > 0);
     log_write(LOG_ERROR, (struct log_site){"C7103", self->site},
@@ -257,7 +258,7 @@ static bool wait_a_moment(struct kafka_exporter *self, uint64_t until_ns) {
 }
 
 // Waits until a record that was handed over alone is answered for; false: the attempt is over.
-static bool wait_for_one(struct kafka_exporter *self, const struct kafka_frame *frame,
+static bool wait_for_one(struct kafka_exporter *self, const struct record_frame *frame,
                          struct kafka_block *block, uint32_t index, uint64_t until_ns) {
     const struct kafka_delivery *delivery = &self->delivery;
     while (block->fates[index] == KAFKA_UNDER_WAY)
@@ -270,7 +271,7 @@ static bool wait_for_one(struct kafka_exporter *self, const struct kafka_frame *
 }
 
 // Hands one record over. False: the attempt is over, or there is no room now for what is ahead.
-static bool hand_over(struct kafka_exporter *self, const struct kafka_frame *frame,
+static bool hand_over(struct kafka_exporter *self, const struct record_frame *frame,
                       struct kafka_block *block, uint32_t index, uint64_t until_ns) {
     struct kafka_delivery *delivery = &self->delivery;
     rd_kafka_resp_err_t failure;
@@ -291,9 +292,9 @@ static bool hand_over(struct kafka_exporter *self, const struct kafka_frame *fra
 // Hands over what waits of one block; false: no more may follow it now.
 static bool hand_over_block(struct kafka_exporter *self, struct kafka_block *block,
                             struct slice bytes, uint64_t until_ns) {
-    struct kafka_frame frame;
+    struct record_frame frame;
     for (uint32_t index = 0; block->waiting > 0; index++) {
-        if (!kafka_frame_read(&bytes, &frame)) {
+        if (!record_frame_read(&bytes, &frame)) {
             self->delivery.damaged = true;
             return false;
         }

@@ -47,6 +47,7 @@ struct decoder_type;
 struct carried {
     uint64_t first_sample_ns; // of this rank's current generation; 0: unknown
     uint32_t generation;      // of the rank, from 1; 0: unknown
+    string_id path;           // of the input that it stood in; STRING_NONE: unknown
 };
 
 struct event {

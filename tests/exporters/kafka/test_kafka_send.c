@@ -81,15 +81,15 @@ static void encode_sample(const struct sample_of *sample, const struct carried *
 }
 
 // The last frame that was encoded.
-static struct kafka_frame last_frame(void) {
+static struct record_frame last_frame(void) {
     struct slice rest = buffer_slice(&out);
-    struct kafka_frame frame = {0};
+    struct record_frame frame = {0};
     while (rest.size > 0)
-        ck_assert(kafka_frame_read(&rest, &frame));
+        ck_assert(record_frame_read(&rest, &frame));
     return frame;
 }
 
-static const char *frame_header(const struct kafka_frame *frame, const char *name) {
+static const char *frame_header(const struct record_frame *frame, const char *name) {
     for (uint32_t i = 0; i < frame->header_count; i++)
         if (slice_equal(frame->headers[i].name, slice_of(name)))
             return arena_text(&arena, frame->headers[i].value);
@@ -99,14 +99,14 @@ static const char *frame_header(const struct kafka_frame *frame, const char *nam
 static void check_carried(const struct sample_of *sample, const char *generation,
                           const char *first_sample) {
     encode_sample(sample, NULL);
-    struct kafka_frame frame = last_frame();
+    struct record_frame frame = last_frame();
     ck_assert_str_eq(frame_header(&frame, "culprit-generation"), generation);
     ck_assert_str_eq(frame_header(&frame, "culprit-first-sample"), first_sample);
 }
 
 START_TEST(events_as_they_came) {
     encode_sample(&(struct sample_of){"job", 3, "s", 100}, NULL);
-    struct kafka_frame frame = last_frame();
+    struct record_frame frame = last_frame();
     ck_assert(slice_equal(frame.key, SLICE("job")));
     ck_assert(slice_equal(frame.value, SLICE("record at 100")));
     ck_assert_str_eq(frame_header(&frame, "culprit-schema"), "culprit.event.v1");
@@ -144,8 +144,8 @@ END_TEST
 START_TEST(numbers_go_on_after_a_load) {
     encode_sample(&(struct sample_of){"job", 0, "a", 100}, NULL);
     encode_sample(&(struct sample_of){"job", 0, "a", 200}, NULL);
-    struct kafka_counter counter = self->counter;
-    struct kafka_frame before = last_frame();
+    struct forward_counter counter = self->sender.counter;
+    struct record_frame before = last_frame();
     const char *sender = frame_header(&before, "culprit-sender");
     stop();
     start();
@@ -156,7 +156,7 @@ START_TEST(numbers_go_on_after_a_load) {
     memcpy(list.entries[0].bytes, &counter, sizeof counter);
     component_restored(&exporter_kafka, self);
     encode_sample(&(struct sample_of){"job", 0, "a", 300}, NULL);
-    struct kafka_frame frame = last_frame();
+    struct record_frame frame = last_frame();
     ck_assert_uint_eq(frame.sequence, 3);
     ck_assert_str_eq(frame_header(&frame, "culprit-sender"), sender);
     // Without it the counting is another one.
@@ -180,7 +180,7 @@ START_TEST(verdicts_have_job_and_id_as_key) {
     verdict_set_id(&verdict, "p", NULL, 0);
     struct batch batch = {.arena = &arena, .verdicts = {&verdict, 1, 1}};
     exporter_kafka.exporter.encode(self, &batch, &out);
-    struct kafka_frame frame = last_frame();
+    struct record_frame frame = last_frame();
     char key[128];
     snprintf(key, sizeof key, "job/%s", verdict.id);
     ck_assert(slice_equal(frame.key, slice_of(key)));
@@ -196,16 +196,16 @@ END_TEST
 
 START_TEST(damaged_frames_are_told) {
     encode_sample(&(struct sample_of){"job", 0, "a", 100}, NULL);
-    struct kafka_frame frame;
+    struct record_frame frame;
     for (size_t size = 0; size < out.size; size++) {
         struct slice cut = {out.data, size};
-        ck_assert(!kafka_frame_read(&cut, &frame));
+        ck_assert(!record_frame_read(&cut, &frame));
     }
     for (size_t i = 4; i + 4 < out.size; i++) {
         char kept = out.data[i];
         out.data[i] = (char)0x7f;
         struct slice rest = buffer_slice(&out);
-        (void)kafka_frame_read(&rest, &frame); // reads nothing outside
+        (void)record_frame_read(&rest, &frame); // reads nothing outside
         out.data[i] = kept;
     }
 }

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first sample and the generation of each rank.
-//
-// A gateway that takes over may begin to read long after a rank's first sample, which it needs to
-// align ranks: so each sample carries it. A session of a rank that begins later than the ones
-// before begins a generation, as in the pipeline itself. What is carried names the sample's own
-// session; without sessions there is one generation. At most 65,536 ranks and 64 sessions each;
-// ranks without a sample for a day make room, the further ones carry nothing.
-#include "exporters/kafka/exporter.h"
+#include "exporters/forward/ranks.h"
+
 #include "pipeline/model/telemetry_event.h"
 
 #include <assert.h>
@@ -17,38 +11,38 @@ static const uint64_t HOUR_NS = UINT64_C(3600) * 1000000000;
 static const uint64_t DAY_NS = UINT64_C(86400) * 1000000000;
 
 static bool rank_in_use(const void *row) {
-    return ((const struct kafka_rank *)row)->rank != RANK_NONE;
+    return ((const struct forward_rank *)row)->rank != RANK_NONE;
 }
 
-const struct row_type kafka_rank_rows = {
-    .size = sizeof(struct kafka_rank),
+const struct row_type forward_rank_rows = {
+    .size = sizeof(struct forward_rank),
     .rows_per_chunk = ROWS_PER_CHUNK,
-    .strings = {offsetof(struct kafka_rank, job)},
+    .strings = {offsetof(struct forward_rank, job)},
     .has_strings = rank_in_use,
 };
-const struct row_type kafka_session_rows = {
-    .size = sizeof(struct kafka_session),
+const struct row_type forward_session_rows = {
+    .size = sizeof(struct forward_session),
     .rows_per_chunk = ROWS_PER_CHUNK,
-    .strings = {offsetof(struct kafka_session, session)},
+    .strings = {offsetof(struct forward_session, session)},
 };
 
-static struct kafka_rank *rank_at(const struct kafka_ranks *ranks, uint32_t row) {
+static struct forward_rank *rank_at(const struct forward_ranks *ranks, uint32_t row) {
     return table_row(&ranks->ranks, row);
 }
 
-static struct kafka_session *session_at(const struct kafka_ranks *ranks, uint32_t row) {
+static struct forward_session *session_at(const struct forward_ranks *ranks, uint32_t row) {
     return table_row(&ranks->sessions, row);
 }
 
 // -- finding ------------------------------------------------------------------------------------
 
-static uint32_t hash_of(const struct kafka_rank *rank) {
+static uint32_t hash_of(const struct forward_rank *rank) {
     return row_hash(rank->job, (uint32_t)rank->rank);
 }
 
-static void free_rank(struct kafka_ranks *ranks, uint32_t row) {
+static void free_rank(struct forward_ranks *ranks, uint32_t row) {
     assert(rank_at(ranks, row)->rank != RANK_NONE);
-    struct kafka_rank *rank = rank_at(ranks, row);
+    struct forward_rank *rank = rank_at(ranks, row);
     for (uint32_t at = rank->newest_session; at != TABLE_NO_ROW;) {
         uint32_t next = session_at(ranks, at)->next;
         table_free(&ranks->sessions, at);
@@ -61,28 +55,28 @@ static void free_rank(struct kafka_ranks *ranks, uint32_t row) {
 }
 
 // Looks through all of them, so not for each sample.
-static bool make_room(struct kafka_ranks *ranks) {
+static bool make_room(struct forward_ranks *ranks) {
     if (ranks->looked_ns != 0 && ranks->newest_ns < ranks->looked_ns + HOUR_NS)
         return false;
     ranks->looked_ns = ranks->newest_ns;
     for (uint32_t row = 0; row < ranks->ranks.used; row++) {
-        const struct kafka_rank *rank = rank_at(ranks, row);
+        const struct forward_rank *rank = rank_at(ranks, row);
         if (rank->rank != RANK_NONE && rank->last_ns + DAY_NS < ranks->newest_ns)
             free_rank(ranks, row);
     }
-    return table_live(&ranks->ranks) < KAFKA_RANKS_MAX;
+    return table_live(&ranks->ranks) < FORWARD_RANKS_MAX;
 }
 
 // NULL: there is no room.
-static struct kafka_rank *find_rank(struct kafka_ranks *ranks, string_id job, int32_t number) {
+static struct forward_rank *find_rank(struct forward_ranks *ranks, string_id job, int32_t number) {
     uint32_t hash = row_hash(job, (uint32_t)number), at = 0, row;
     while ((row = row_index_next(&ranks->index, hash, &at)) != TABLE_NO_ROW)
         if (rank_at(ranks, row)->job == job && rank_at(ranks, row)->rank == number)
             return rank_at(ranks, row);
-    if (table_live(&ranks->ranks) >= KAFKA_RANKS_MAX && !make_room(ranks))
+    if (table_live(&ranks->ranks) >= FORWARD_RANKS_MAX && !make_room(ranks))
         return NULL;
     row = table_add(&ranks->ranks);
-    *rank_at(ranks, row) = (struct kafka_rank){
+    *rank_at(ranks, row) = (struct forward_rank){
         .job = job, .rank = number, .newest_session = TABLE_NO_ROW, .first_ns = UINT64_MAX};
     row_index_put(&ranks->index, hash, row);
     assert(ranks->index.count == table_live(&ranks->ranks));
@@ -92,30 +86,31 @@ static struct kafka_rank *find_rank(struct kafka_ranks *ranks, string_id job, in
 // -- sessions -----------------------------------------------------------------------------------
 
 // The sample's session; NULL when it is not known and cannot begin.
-static struct kafka_session *find_session(struct kafka_ranks *ranks, struct kafka_rank *rank,
-                                          string_id session, uint64_t time_ns) {
+static struct forward_session *find_session(struct forward_ranks *ranks, struct forward_rank *rank,
+                                            string_id session, uint64_t time_ns) {
     for (uint32_t row = rank->newest_session; row != TABLE_NO_ROW;
          row = session_at(ranks, row)->next)
         if (session_at(ranks, row)->session == session)
             return session_at(ranks, row);
     uint32_t generation = 1;
     if (rank->newest_session != TABLE_NO_ROW) {
-        const struct kafka_session *newest = session_at(ranks, rank->newest_session);
-        if (time_ns <= newest->first_ns || rank->session_count == KAFKA_SESSIONS_MAX)
+        const struct forward_session *newest = session_at(ranks, rank->newest_session);
+        if (time_ns <= newest->first_ns || rank->session_count == FORWARD_SESSIONS_MAX)
             return NULL;
         generation = newest->generation + 1;
     }
     uint32_t row = table_add(&ranks->sessions);
-    *session_at(ranks, row) = (struct kafka_session){.next = rank->newest_session,
-                                                     .session = session,
-                                                     .first_ns = time_ns,
-                                                     .generation = generation};
+    *session_at(ranks, row) = (struct forward_session){.next = rank->newest_session,
+                                                       .session = session,
+                                                       .first_ns = time_ns,
+                                                       .generation = generation};
     rank->newest_session = row;
     rank->session_count++;
     return session_at(ranks, row);
 }
 
-struct carried kafka_ranks_note(struct kafka_ranks *ranks, const struct event *event, bool *full) {
+struct carried forward_ranks_note(struct forward_ranks *ranks, const struct event *event,
+                                  bool *full) {
     struct carried carried = {0};
     *full = false;
     if (event->carried != NULL)
@@ -126,7 +121,7 @@ struct carried kafka_ranks_note(struct kafka_ranks *ranks, const struct event *e
     uint64_t time_ns = telemetry->timestamp_ns;
     if (time_ns > ranks->newest_ns)
         ranks->newest_ns = time_ns;
-    struct kafka_rank *rank = find_rank(ranks, event->job, telemetry->rank);
+    struct forward_rank *rank = find_rank(ranks, event->job, telemetry->rank);
     *full = rank == NULL;
     if (rank == NULL)
         return carried;
@@ -138,7 +133,7 @@ struct carried kafka_ranks_note(struct kafka_ranks *ranks, const struct event *e
         return rank->newest_session == TABLE_NO_ROW
                    ? (struct carried){.first_sample_ns = rank->first_ns, .generation = 1}
                    : carried;
-    struct kafka_session *session = find_session(ranks, rank, telemetry->session, time_ns);
+    struct forward_session *session = find_session(ranks, rank, telemetry->session, time_ns);
     if (session == NULL)
         return carried;
     if (time_ns < session->first_ns)
@@ -148,11 +143,15 @@ struct carried kafka_ranks_note(struct kafka_ranks *ranks, const struct event *e
                             .generation = session->generation};
 }
 
+void forward_ranks_release(struct forward_ranks *ranks) {
+    row_index_release(&ranks->index);
+}
+
 // -- after a load -------------------------------------------------------------------------------
 
-static bool is_whole(const struct kafka_ranks *ranks) {
+static bool is_whole(const struct forward_ranks *ranks) {
     for (uint32_t i = 0; i < ranks->ranks.used; i++) {
-        const struct kafka_rank *rank = rank_at(ranks, i);
+        const struct forward_rank *rank = rank_at(ranks, i);
         if (rank->rank == RANK_NONE)
             continue;
         uint32_t row = rank->newest_session;
@@ -161,13 +160,13 @@ static bool is_whole(const struct kafka_ranks *ranks) {
                 return false;
             row = session_at(ranks, row)->next;
         }
-        if (row != TABLE_NO_ROW || rank->session_count > KAFKA_SESSIONS_MAX)
+        if (row != TABLE_NO_ROW || rank->session_count > FORWARD_SESSIONS_MAX)
             return false;
     }
     return true;
 }
 
-void kafka_ranks_restored(struct kafka_ranks *ranks) {
+void forward_ranks_restored(struct forward_ranks *ranks) {
     if (!is_whole(ranks)) {
         table_load(&ranks->ranks, 0, TABLE_NO_ROW, 0);
         table_load(&ranks->sessions, 0, TABLE_NO_ROW, 0);
@@ -175,7 +174,7 @@ void kafka_ranks_restored(struct kafka_ranks *ranks) {
     row_index_clear(&ranks->index);
     ranks->newest_ns = 0;
     for (uint32_t row = 0; row < ranks->ranks.used; row++) {
-        const struct kafka_rank *rank = rank_at(ranks, row);
+        const struct forward_rank *rank = rank_at(ranks, row);
         if (rank->rank == RANK_NONE)
             continue;
         row_index_put(&ranks->index, hash_of(rank), row);

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/component/record_frame.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const uint32_t NO_KEY = UINT32_MAX;
+
+static void put_number(struct buffer *out, uint64_t value, unsigned size) {
+    char bytes[8];
+    for (unsigned i = 0; i < size; i++)
+        bytes[i] = (char)(value >> (8 * i));
+    buffer_append(out, (struct slice){bytes, size});
+}
+
+static void put(struct buffer *out, struct slice bytes) {
+    assert(bytes.size < RECORD_FRAME_MAX);
+    put_number(out, bytes.size, 4);
+    if (bytes.size > 0)
+        buffer_append(out, bytes);
+}
+
+void record_frame_add(struct record_frame *frame, const char *name, struct slice value) {
+    assert(frame->header_count < RECORD_HEADERS_MAX);
+    frame->headers[frame->header_count++] = (struct record_header){slice_of(name), value};
+}
+
+void record_frame_write(const struct record_frame *frame, struct buffer *out) {
+    assert(frame->sequence > 0 && frame->header_count <= RECORD_HEADERS_MAX);
+    size_t size = 8 + 4 * 3 + frame->key.size + frame->value.size;
+    for (uint32_t i = 0; i < frame->header_count; i++)
+        size += 4 * 2 + frame->headers[i].name.size + frame->headers[i].value.size;
+    put_number(out, size, 4);
+    put_number(out, frame->sequence, 8);
+    if (frame->key.data == NULL)
+        put_number(out, NO_KEY, 4);
+    else
+        put(out, frame->key);
+    put_number(out, frame->header_count, 4);
+    for (uint32_t i = 0; i < frame->header_count; i++) {
+        put(out, frame->headers[i].name);
+        put(out, frame->headers[i].value);
+    }
+    put(out, frame->value);
+}
+
+static bool take_number(struct slice *bytes, unsigned size, uint64_t *value) {
+    if (bytes->size < size)
+        return false;
+    *value = 0;
+    for (unsigned i = 0; i < size; i++)
+        *value |= (uint64_t)(unsigned char)bytes->data[i] << (8 * i);
+    bytes->data += size;
+    bytes->size -= size;
+    return true;
+}
+
+static bool take(struct slice *bytes, struct slice *out) {
+    uint64_t size;
+    if (!take_number(bytes, 4, &size) || size > bytes->size)
+        return false;
+    *out = (struct slice){bytes->data, (size_t)size};
+    bytes->data += size;
+    bytes->size -= (size_t)size;
+    return true;
+}
+
+static bool take_key(struct slice *bytes, struct slice *key) {
+    struct slice after = *bytes;
+    uint64_t size;
+    if (!take_number(&after, 4, &size) || size != NO_KEY)
+        return take(bytes, key);
+    *key = (struct slice){NULL, 0};
+    *bytes = after;
+    return true;
+}
+
+bool record_frame_skip(struct slice *bytes) {
+    struct slice left = *bytes, body;
+    if (!take(&left, &body))
+        return false;
+    *bytes = left;
+    return true;
+}
+
+bool record_frame_read(struct slice *bytes, struct record_frame *frame) {
+    struct slice left = *bytes, rest;
+    uint64_t header_count;
+    if (!take(&left, &rest) || !take_number(&rest, 8, &frame->sequence) || frame->sequence == 0 ||
+        !take_key(&rest, &frame->key) || !take_number(&rest, 4, &header_count) ||
+        header_count > RECORD_HEADERS_MAX)
+        return false;
+    frame->header_count = (uint32_t)header_count;
+    for (uint32_t i = 0; i < frame->header_count; i++)
+        if (!take(&rest, &frame->headers[i].name) || !take(&rest, &frame->headers[i].value))
+            return false;
+    if (!take(&rest, &frame->value) || rest.size != 0)
+        return false;
+    *bytes = left;
+    return true;
+}
