@@ -84,6 +84,15 @@ static bool is_self_contained(const struct event *event) {
     return event->kind == EVENT_TELEMETRY || event->kind == EVENT_SPAN;
 }
 
+// When its input was read or written, where that counts; 0: it does not, or is not known.
+static uint64_t observed(const struct event *event) {
+    if (event->kind == EVENT_FLIGHT && event->flight->observed_ns != 0)
+        return event->flight->observed_ns;
+    if (event->kind == EVENT_KUBERNETES && event->kubernetes->observed_ns != 0)
+        return event->kubernetes->observed_ns;
+    return event->timeless ? event->time_ns : 0;
+}
+
 static void add_origin(struct record_frame *frame, const struct event *event,
                        struct forward_texts *texts) {
     if (is_self_contained(event)) {
@@ -94,9 +103,11 @@ static void add_origin(struct record_frame *frame, const struct event *event,
     add_name(frame, RECORD_NODE, event->node);
     if (event->rank != RANK_NONE)
         record_frame_add(frame, RECORD_RANK, number_text(event->rank, texts->rank));
-    if (event->time_ns != 0)
-        record_frame_add(frame, event->timeless ? RECORD_OBSERVED : RECORD_TIME,
-                         number_text(event->time_ns, texts->time));
+    uint64_t observed_ns = observed(event);
+    if (event->time_ns != 0 && !event->timeless)
+        record_frame_add(frame, RECORD_TIME, number_text(event->time_ns, texts->time));
+    if (observed_ns != 0)
+        record_frame_add(frame, RECORD_OBSERVED, number_text(observed_ns, texts->observed));
     // What came through another culprit keeps the path that it had there.
     if (event->carried == NULL)
         add_name(frame, RECORD_PATH, event->source);

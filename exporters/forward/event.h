@@ -37,6 +37,7 @@ struct forward_texts {
     char sequence[NUMBER_TEXT_MAX];
     char rank[NUMBER_TEXT_MAX];
     char time[NUMBER_TEXT_MAX];
+    char observed[NUMBER_TEXT_MAX];
     char generation[NUMBER_TEXT_MAX];
     char first_sample[NUMBER_TEXT_MAX];
 };

@@ -50,6 +50,18 @@ struct decode_fault {
 
 struct time_zone;
 
+// What another culprit says of a record that it passed on, beside its bytes: what they were read
+// as, and what its receiver knew and they do not say. Slices live as long as the record.
+struct forwarded {
+    struct slice format;    // name of the decoder that made the event; size 0: not said
+    string_id job, node;    // of the event; STRING_NONE: none
+    int32_t rank;           // of the event, or RANK_NONE
+    uint64_t time_ns;       // of the event; 0: it has none of its own
+    uint64_t observed_ns;   // when its input was read or written; 0: not said
+    bool is_file;           // it was a file of its own
+    struct carried carried; // zeros: nothing
+};
+
 // What is known of an input before its first record.
 struct decoder_input {
     const struct time_zone *zone; // of times that say none; NULL: UTC
@@ -60,6 +72,8 @@ struct decoder_input {
     uint64_t observed_ns;         // when it was read or written, Unix; 0: not known
     bool is_file;                 // a file of its own, not a part of a stream
     struct slice tail; // its last bytes as they are now; only while `begin` runs; may be empty
+    // Its only record was passed on by another culprit; lives as long as the record. NULL: not so.
+    const struct forwarded *forwarded;
 };
 
 struct decoder_type {
@@ -88,6 +102,10 @@ struct decoder_type {
     // The record that comes next has no end: the input ended in it. What is made of it says so, and
     // holds no more than what is there. NULL: such records are not decoded.
     void (*cut)(void *state);
+    // The records up to the next call are parts of one that another culprit passed on, which stands
+    // by itself: they are decoded as what it says, with what it says. NULL: no more of it comes,
+    // and nothing of it is held. `forwarded` lives until then. NULL: it makes no difference.
+    void (*pass_on)(void *state, const struct forwarded *forwarded);
     // What the state owns outside of its own memory. NULL: nothing.
     void (*release)(void *state);
     // Decodes a record that is one of these beyond doubt, by itself or since it is like those

@@ -154,12 +154,11 @@ void feed_note(struct feed *feed, struct slice path, const char *format, ...) PR
 // The same for an input that was named and is not there: it is told in the answer, too.
 void feed_missing(struct feed *feed, struct slice path, struct slice why);
 
-// Like feed_offer, for a record that another culprit passed on: what travelled with it is set on
-// the event. `carried` may be NULL; `job` is used when the record names none.
-enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
-                                        struct slice record, uint64_t position,
-                                        const struct carried *carried, string_id job,
-                                        struct decode_fault *fault);
+// What is offered until the next call is of one record that another culprit passed on: what
+// travelled with it says how it is decoded, and is set on its events where they do not say it.
+// After its last part finish the source and call this with NULL. `forwarded` lives until then.
+void feed_source_passed_on(struct feed *feed, struct source *source,
+                           const struct forwarded *forwarded);
 
 // Hands over what is in the batch. When it is empty, only positions that were reached since.
 void feed_flush(struct feed *feed);

@@ -439,8 +439,6 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
 struct offer {
     struct slice record;
     uint64_t position;
-    const struct carried *carried;
-    string_id job;
     bool repeated; // what becomes of it was told before a restart
 };
 
@@ -529,19 +527,30 @@ static void note_time(struct feed *feed, struct source *source, const struct eve
         pass_time(feed, source, event->time_ns);
 }
 
+// What travelled with the record.
+static void set_forwarded(struct feed *feed, struct event *event,
+                          const struct forwarded *forwarded) {
+    struct carried carried = forwarded->carried;
+    if (event->kind == EVENT_TELEMETRY)
+        carried.path = STRING_NONE; // it is kept with the samples, and nobody asks for it
+    if (carried.generation != 0 || carried.first_sample_ns != 0 || carried.path != STRING_NONE) {
+        struct carried *copy = arena_take(&feed->arena, sizeof *copy);
+        *copy = carried;
+        event->carried = copy;
+    }
+    if (event->node == STRING_NONE)
+        event->node = forwarded->node;
+}
+
 // Takes the event that was decoded into the batch.
-static void take_event(struct feed *feed, struct source *source, const struct offer *offer,
-                       bool counted) {
+static void take_event(struct feed *feed, struct source *source, bool counted) {
     struct event *event = &feed->events[feed->event_count];
     note_time(feed, source, event);
     event->source = source->id;
-    event->carried = offer->carried;
-    if (offer->carried != NULL) {
-        struct carried *copy = arena_take(&feed->arena, sizeof *copy);
-        *copy = *offer->carried;
-        event->carried = copy;
-    }
-    stamp_job(feed, event, offer->job);
+    event->carried = NULL;
+    if (source->forwarded != NULL)
+        set_forwarded(feed, event, source->forwarded);
+    stamp_job(feed, event, source->forwarded == NULL ? STRING_NONE : source->forwarded->job);
     if (event->node == STRING_NONE)
         event->node = feed->stamp.node;
     if (counted)
@@ -582,7 +591,7 @@ static void settle(struct feed *feed, struct source *source, enum decode_categor
         if (!feed->settings.silent)
             atomic_fetch_add_explicit(&feed->other, event->lines, memory_order_relaxed);
     } else {
-        take_event(feed, source, offer, category == DECODE_OK);
+        take_event(feed, source, category == DECODE_OK);
     }
 }
 
@@ -633,10 +642,10 @@ static void take_more(struct feed *feed, struct source *source, const struct off
 // Telemetry, which is most of what comes: a record that is one event beyond doubt, and of which
 // nothing is to be done but to take it. False: nothing has happened.
 static inline bool take_plain(struct feed *feed, struct source *source, struct slice record,
-                              uint64_t position, const struct carried *carried) {
+                              uint64_t position) {
     struct event *event = &feed->events[feed->event_count];
     const struct decoder_type *decoder = source->decoder;
-    if (carried != NULL || decoder->decode_plain == NULL || is_repeated(feed))
+    if (source->forwarded != NULL || decoder->decode_plain == NULL || is_repeated(feed))
         return false;
     if (feed->foreseen != record.data) {
         event->timeless = false;
@@ -671,18 +680,11 @@ static inline bool take_plain(struct feed *feed, struct source *source, struct s
 
 enum decode_category feed_offer(struct feed *feed, struct source *source, struct slice record,
                                 uint64_t position, struct decode_fault *fault) {
-    return feed_offer_carried(feed, source, record, position, NULL, STRING_NONE, fault);
-}
-
-enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
-                                        struct slice record, uint64_t position,
-                                        const struct carried *carried, string_id job,
-                                        struct decode_fault *fault) {
     assert(source->magic == SOURCE_MAGIC && source->decoder != NULL);
     assert(feed->event_count < feed->event_capacity);
-    if (take_plain(feed, source, record, position, carried))
+    if (take_plain(feed, source, record, position))
         return DECODE_OK;
-    struct offer offer = {record, position, carried, job, is_repeated(feed)};
+    struct offer offer = {record, position, is_repeated(feed)};
     enum decode_category category = decode(feed, source, &offer, fault);
     bool plain = category == DECODE_OK && feed->events[feed->event_count].kind == EVENT_TELEMETRY;
     settle(feed, source, category, &offer, fault);
@@ -690,6 +692,17 @@ enum decode_category feed_offer_carried(struct feed *feed, struct source *source
         take_more(feed, source, &offer);
     end_record(feed);
     return decode_refused(category) && !offer.repeated ? category : DECODE_OK;
+}
+
+void feed_source_passed_on(struct feed *feed, struct source *source,
+                           const struct forwarded *forwarded) {
+    assert(source->magic == SOURCE_MAGIC && source->feed == feed && source->decoder != NULL);
+    assert(!source->holds);
+    if (source->forwarded == NULL && forwarded == NULL)
+        return;
+    source->forwarded = forwarded;
+    if (source->decoder->pass_on != NULL)
+        source->decoder->pass_on(source->decoder_state, forwarded);
 }
 
 bool feed_source_holds(const struct source *source) {
@@ -705,8 +718,7 @@ void feed_source_finish(struct feed *feed, struct source *source) {
         return;
     assert(source->decoder->finish != NULL);
     source->decoder->finish(source->decoder_state);
-    take_more(feed, source,
-              &(struct offer){.job = STRING_NONE, .repeated = is_finish_repeated(source)});
+    take_more(feed, source, &(struct offer){.repeated = is_finish_repeated(source)});
     assert(!source->holds);
     end_record(feed);
 }

@@ -30,6 +30,7 @@ struct source {
     struct source_times times; // of its events in this batch
     // Times from here on, for so long, turn no moment (struct feed_outlet).
     uint64_t steady_ns, steady_for_ns;
+    const struct forwarded *forwarded; // of the record at hand; NULL: it was not passed on
     bool journal;
     bool left;
     bool caught_up; // nothing came since it was read to its end

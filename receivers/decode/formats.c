@@ -72,6 +72,14 @@ bool format_is_decoder(struct slice name) {
     return slice_equal(name, slice_of(decoder_any.name));
 }
 
+bool format_is_of_lines(struct slice name) {
+    static const enum format_kind kinds[] = {FORMAT_LOG, FORMAT_KERNEL_LOG, FORMAT_APP_LOG};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (slice_equal(name, slice_of(decoders[kinds[i]]->name)))
+            return true;
+    return false;
+}
+
 const struct decoder_type *format_stream_decoder(int choice) {
     enum format_kind kind = format_chosen(choice);
     return kind == FORMAT_UNKNOWN ? &decoder_any : decoders[kind];
@@ -88,6 +96,11 @@ struct any_state {
     // The states of the other decoders, made when the first record of their kind comes: there may
     // be many sources, and most have one kind.
     void *parts[DECODER_COUNT];
+    // The record at hand was passed on by another culprit as one of this kind. It stands by itself:
+    // its decoder begins with it, in memory that is used again for the next of its kind.
+    const struct forwarded *forwarded; // NULL: it was not
+    enum format_kind forwarded_kind;
+    void *apart[DECODER_COUNT];
 };
 
 static void *part_of(struct any_state *state, enum format_kind kind) {
@@ -95,12 +108,20 @@ static void *part_of(struct any_state *state, enum format_kind kind) {
     const struct decoder_type *decoder = decoders[kind];
     if (kind == FORMAT_STORMLOG)
         return &state->telemetry;
+    if (state->forwarded != NULL && kind == state->forwarded_kind)
+        return state->apart[kind];
     if (state->parts[kind] == NULL) {
         state->parts[kind] = memory_zero(1, decoder->state_size + 1); // some have none
         if (decoder->begin != NULL)
             decoder->begin(state->parts[kind], &state->input);
     }
     return state->parts[kind];
+}
+
+// Whether the decoder of this kind may have something to give.
+static bool has_part(const struct any_state *state, enum format_kind kind) {
+    bool is_apart = state->forwarded != NULL && kind == state->forwarded_kind;
+    return decoders[kind] != NULL && (is_apart || state->parts[kind] != NULL);
 }
 
 static void any_begin(void *memory, const struct decoder_input *input) {
@@ -177,6 +198,8 @@ static enum decode_category any_decode(void *memory, struct slice record, struct
     state->last = FORMAT_STORMLOG;
     bool cut = state->cut;
     state->cut = false;
+    if (state->forwarded != NULL)
+        return decode_as(state, state->forwarded_kind, cut, record, arena, event, fault);
     enum format_kind kind = format_of_path(state->input.path);
     if (kind == FORMAT_UNKNOWN)
         kind = kind_of(record);
@@ -197,7 +220,7 @@ static enum decode_category part_next(struct any_state *state, enum format_kind 
                                       struct arena *arena, struct event *event,
                                       struct decode_fault *fault) {
     const struct decoder_type *decoder = decoders[kind];
-    if (decoder == NULL || decoder->next == NULL || state->parts[kind] == NULL)
+    if (decoder == NULL || decoder->next == NULL || !has_part(state, kind))
         return DECODE_END;
     event->decoder = decoder;
     return decoder->next(part_of(state, kind), arena, event, fault);
@@ -220,7 +243,7 @@ static enum decode_category any_next(void *memory, struct arena *arena, struct e
 static bool any_holds(const void *memory) {
     struct any_state *state = (struct any_state *)(uintptr_t)memory;
     for (int i = 0; i < DECODER_COUNT; i++)
-        if (state->parts[i] != NULL && decoders[i] != NULL && decoders[i]->holds != NULL &&
+        if (has_part(state, (enum format_kind)i) && decoders[i]->holds != NULL &&
             decoders[i]->holds(part_of(state, (enum format_kind)i)))
             return true;
     return false;
@@ -230,7 +253,7 @@ static void any_finish(void *memory) {
     struct any_state *state = memory;
     state->finishing = true;
     for (int i = 0; i < DECODER_COUNT; i++)
-        if (state->parts[i] != NULL && decoders[i] != NULL && decoders[i]->finish != NULL)
+        if (has_part(state, (enum format_kind)i) && decoders[i]->finish != NULL)
             decoders[i]->finish(part_of(state, (enum format_kind)i));
 }
 
@@ -238,9 +261,52 @@ static void any_cut(void *memory) {
     ((struct any_state *)memory)->cut = true;
 }
 
+static void end_apart(struct any_state *state) {
+    const struct decoder_type *decoder = decoders[state->forwarded_kind];
+    if (state->forwarded != NULL && decoder->release != NULL)
+        decoder->release(state->apart[state->forwarded_kind]);
+    state->forwarded = NULL;
+}
+
+static enum format_kind kind_named(struct slice name) {
+    for (int i = 0; i < DECODER_COUNT; i++)
+        if (decoders[i] != NULL && slice_equal(name, slice_of(decoders[i]->name)))
+            return (enum format_kind)i;
+    return FORMAT_UNKNOWN;
+}
+
+// Telemetry says all by itself, and spans are told in the order of their stream.
+static void any_pass_on(void *memory, const struct forwarded *forwarded) {
+    struct any_state *state = memory;
+    end_apart(state);
+    enum format_kind kind = forwarded == NULL ? FORMAT_UNKNOWN : kind_named(forwarded->format);
+    if (kind == FORMAT_UNKNOWN || kind == FORMAT_STORMLOG || kind == FORMAT_SPANS)
+        return;
+    const struct decoder_type *decoder = decoders[kind];
+    if (state->apart[kind] == NULL)
+        state->apart[kind] = memory_take(decoder->state_size + 1);
+    memset(state->apart[kind], 0, decoder->state_size + 1);
+    state->forwarded = forwarded;
+    state->forwarded_kind = kind;
+    uint64_t observed_ns =
+        forwarded->observed_ns != 0 ? forwarded->observed_ns : forwarded->time_ns;
+    struct decoder_input input = {.zone = state->input.zone,
+                                  .node = intern_slice(forwarded->node),
+                                  .world_size = state->input.world_size,
+                                  .path = intern_slice(forwarded->carried.path),
+                                  .observed_ns = observed_ns,
+                                  .is_file = forwarded->is_file,
+                                  .forwarded = forwarded};
+    if (decoder->begin != NULL)
+        decoder->begin(state->apart[kind], &input);
+}
+
 static void any_release(void *memory) {
     struct any_state *state = memory;
+    end_apart(state);
     for (int i = 0; i < DECODER_COUNT; i++) {
+        memory_give(state->apart[i]);
+        state->apart[i] = NULL;
         if (state->parts[i] != NULL && decoders[i] != NULL && decoders[i]->release != NULL)
             decoders[i]->release(state->parts[i]);
         memory_give(state->parts[i]);
@@ -257,6 +323,7 @@ const struct decoder_type decoder_any = {
     .holds = any_holds,
     .finish = any_finish,
     .cut = any_cut,
+    .pass_on = any_pass_on,
     .release = any_release,
     .decode_plain = any_decode_plain,
     .plain = &decoder_stormlog,

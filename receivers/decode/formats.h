@@ -21,3 +21,5 @@ extern const struct decoder_type decoder_any;
 const struct decoder_type *format_stream_decoder(int choice);
 // Whether a decoder has this name: what another culprit passed on says it.
 bool format_is_decoder(struct slice name);
+// Whether that decoder is given lines, of which several may make up one record.
+bool format_is_of_lines(struct slice name);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text/json_write.h"
+#include "pipeline/component/record_frame.h"
 #include "receivers/decode/otlp/otlp.h"
 #include "receivers/http/receiver.h"
 
@@ -74,6 +75,12 @@ static bool says_lines(const struct http_request *request) {
            type[sizeof type_json - 1] == 'l' || type[sizeof type_json - 1] == '-';
 }
 
+static bool says_frames(const struct http_request *request) {
+    const char *type = http_request_header(request, "Content-Type");
+    return type != NULL &&
+           strncasecmp(type, RECORD_FRAMES_TYPE, sizeof RECORD_FRAMES_TYPE - 1) == 0;
+}
+
 // -- /v1/logs -----------------------------------------------------------------------------------
 
 static enum http_form otlp_form(const struct http_request *request) {
@@ -117,7 +124,7 @@ static unsigned status_code(int status) {
 void http_write_fault(enum http_form form, const char *code, const char *message,
                       struct http_response *response) {
     assert(response->status >= 400 && code != NULL && message != NULL);
-    if (form == FORM_EVENTS) {
+    if (form == FORM_EVENTS || form == FORM_FRAMES) {
         http_error(response, response->status, code, message);
         return;
     }
@@ -199,13 +206,16 @@ static void take_log_record(void *context, uint32_t index, struct slice record,
                             const char *refusal) {
     (void)index;
     const struct otlp_taking *taking = context;
-    struct http_item item = {record.data, (uint32_t)record.size, DECODE_OK, NULL};
+    struct http_item item = {.data = record.data, .size = (uint32_t)record.size};
     if (record.data == NULL)
-        item = (struct http_item){"", 0, DECODE_NOT_OBJECT,
-                                  arena_text(&taking->work->arena, slice_of(refusal))};
+        item = (struct http_item){.data = "",
+                                  .refusal = DECODE_NOT_OBJECT,
+                                  .why = arena_text(&taking->work->arena, slice_of(refusal))};
     else if (record.size > taking->config->max_record_size.bytes)
-        item = (struct http_item){record.data, 256, DECODE_TOO_LONG,
-                                  "it is longer than max_record_size"};
+        item = (struct http_item){.data = record.data,
+                                  .size = 256,
+                                  .refusal = DECODE_TOO_LONG,
+                                  .why = "it is longer than max_record_size"};
     // Their number is bounded below HTTP_ITEMS_MAX.
     (void)http_item_add(taking->work, item);
 }
@@ -247,17 +257,19 @@ static void handle(struct http_receiver *receiver, const struct http_request *re
     read_key(request, work, &fault);
     if (fault.status == 0 && form == FORM_EVENTS)
         http_cut(receiver->config, request->body, says_lines(request), work, &fault);
+    else if (fault.status == 0 && form == FORM_FRAMES)
+        http_cut_frames(request->body, work, &fault);
     else if (fault.status == 0)
         cut_logs(receiver, request->body, protobuf, work, &fault);
     // An OTLP request without log records is fine, and nothing to be kept.
-    if (fault.status == 0 && (form == FORM_EVENTS || work->count > 0 || work->key != NULL))
+    if (fault.status == 0 && (work->count > 0 || work->key != NULL || form == FORM_EVENTS))
         http_intake(receiver, work, &fault);
     uint64_t ticket = fault.status == 0 ? work->ticket : 0;
     if (fault.status != 0) {
         response->status = fault.status;
         response->retry_after_s = fault.retry_after_s;
         http_write_fault(form, fault.code, fault.message, response);
-    } else if (form == FORM_EVENTS) {
+    } else if (form == FORM_EVENTS || form == FORM_FRAMES) {
         write_events_answer(work, receiver->config->ack == ACK_STORED, response);
     } else {
         write_otlp_answer(work, protobuf, response);
@@ -268,7 +280,8 @@ static void handle(struct http_receiver *receiver, const struct http_request *re
 
 void http_events(void *context, const struct http_request *request,
                  struct http_response *response) {
-    handle(http_receiver_of(context), request, FORM_EVENTS, response);
+    handle(http_receiver_of(context), request, says_frames(request) ? FORM_FRAMES : FORM_EVENTS,
+           response);
 }
 
 void http_otlp(void *context, const struct http_request *request, struct http_response *response) {

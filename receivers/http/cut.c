@@ -27,7 +27,8 @@ static struct http_item item_of(struct http_work *work, const struct body *body,
     const char *why = record->why;
     if (why == body->text)
         why = arena_text(&work->arena, slice_of(why));
-    return (struct http_item){record->bytes.data, (uint32_t)size, record->refusal, why};
+    return (struct http_item){
+        .data = record->bytes.data, .size = (uint32_t)size, .refusal = record->refusal, .why = why};
 }
 
 void http_cut(const struct http_config *config, struct slice bytes, bool lines,

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "config/problem.h"
+#include "pipeline/component/record_frame.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/http/receiver.h"
 #include "receivers/records/options.h"
@@ -68,6 +69,10 @@ static const struct option options[] = {
            .max = 16777216,
            .help =
                "how many values of Idempotency-Key are remembered; the oldest is forgotten first"),
+    OPTION(struct http_config, max_senders, OPTION_INT, .default_value = "10000", .min = 1,
+           .max = 1000000,
+           .help = "how many culprits are known whose records are told from repeats; the one that "
+                   "sent nothing for longest is forgotten first"),
 };
 
 static void http_validate(const void *config, struct problem_list *problems) {
@@ -97,6 +102,7 @@ struct http_work *http_work_take(struct http_receiver *receiver) {
         arena_init(&work->arena, ARENA_BLOCK);
     }
     work->count = 0;
+    work->frames = false;
     work->key = NULL;
     work->result = (struct repeat_result){.status = 200};
     work->repeated = false;
@@ -144,10 +150,17 @@ static const struct metric_family answers_family = {
     .type = METRIC_COUNTER,
 };
 
+static const struct metric_family repeated_family = {
+    .name = "culprit_http_receiver_repeated_records_total",
+    .help = "Records of other culprits that had been taken before, which were dropped.",
+    .type = METRIC_COUNTER,
+};
+
 static const int codes[HTTP_CODES - 1] = {200, 202, 400, 401, 403, 404, 405,
                                           408, 413, 415, 429, 500, 503};
 
 static void find_counters(struct http_receiver *receiver) {
+    receiver->repeated = METRIC(&repeated_family, "receiver", receiver->context->id);
     for (int i = 0; i < HTTP_CODES; i++) {
         char code[8] = "other";
         if (i < HTTP_CODES - 1)
@@ -177,18 +190,20 @@ static enum status listen_now(struct http_receiver *receiver, struct error *erro
     const struct http_config *config = receiver->config;
     struct http_server_options server = {
         .endpoint = config->endpoint,
-        .paths = {{.path = "/v1/events",
-                   .methods = "POST",
-                   .content_types = "application/json application/x-ndjson application/jsonl "
-                                    "application/json-lines application/x-jsonlines text/plain",
-                   .handler = http_events,
-                   .context = receiver},
-                  {.path = "/v1/logs",
-                   .methods = "POST",
-                   .content_types = "application/json application/x-protobuf",
-                   .handler = http_otlp,
-                   .write_error = http_otlp_error,
-                   .context = receiver}},
+        .paths =
+            {{.path = "/v1/events",
+              .methods = "POST",
+              .content_types =
+                  "application/json application/x-ndjson application/jsonl "
+                  "application/json-lines application/x-jsonlines text/plain " RECORD_FRAMES_TYPE,
+              .handler = http_events,
+              .context = receiver},
+             {.path = "/v1/logs",
+              .methods = "POST",
+              .content_types = "application/json application/x-protobuf",
+              .handler = http_otlp,
+              .write_error = http_otlp_error,
+              .context = receiver}},
         .path_count = 2,
         .tls = {config->tls.cert_file, config->tls.key_file, config->tls.client_ca_file},
         .bearer_token = secret_reveal(config->auth.bearer_token),
@@ -262,6 +277,7 @@ static void http_stop(void *instance) {
     http_completer_stop(receiver);
     record_sink_close(&receiver->sink);
     repeats_release(&receiver->repeats);
+    http_senders_release(&receiver->senders);
     http_shares_release(&receiver->shares);
     buffer_release(&receiver->row);
     while (receiver->spare != NULL) {
@@ -318,7 +334,7 @@ static enum status http_run(void *instance, struct feed *feed, struct error *err
     atomic_store(&receiver->restoring, true);
     atomic_store(&receiver->feed, feed);
     enum status status = http_journal_restore(receiver, error);
-    feed_steps(feed, true);
+    feed_steps(feed, receiver->senders.count == 0);
     feed_caught_up(feed);
     atomic_store(&receiver->restoring, false);
     if (status == STATUS_OK)

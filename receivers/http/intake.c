@@ -64,6 +64,15 @@ static void offer(struct http_receiver *receiver, struct http_work *work, uint32
     assert(index < work->count && lock_is_held(&receiver->lock));
     struct slice record = {item->data, item->size};
     uint64_t position = ++receiver->records;
+    if (item->repeated)
+        return;
+    if (work->frames) {
+        if (http_offer_frame(receiver, record, position))
+            work->result.accepted++;
+        else
+            list_rejection(receiver, work, index);
+        return;
+    }
     if (item->refusal == DECODE_OK &&
         record_sink_offer(&receiver->sink, receiver->source, record, position)) {
         work->result.accepted++;
@@ -121,6 +130,8 @@ static void keep_key(struct http_receiver *receiver, struct http_work *work, uin
 static void take(struct http_receiver *receiver, struct http_work *work) {
     assert(lock_is_held(&receiver->lock));
     bool stored = receiver->journaling;
+    if (work->frames)
+        http_mark_repeats(receiver, work);
     uint64_t number = receiver->sequence + 1;
     if (stored) {
         struct storage_batch *batch = storage_batch_new(receiver->store);
@@ -139,7 +150,9 @@ static void take(struct http_receiver *receiver, struct http_work *work) {
     other = figures->other - other;
     work->result.other = other < work->result.accepted ? other : work->result.accepted;
     work->result.accepted -= work->result.other;
-    if (work->result.accepted == 0 && work->result.other == 0 && work->result.rejected > 0)
+    // What another culprit passed on was right there: it is not to send it again.
+    if (!work->frames && work->result.accepted == 0 && work->result.other == 0 &&
+        work->result.rejected > 0)
         work->result.status = 400;
     if (work->key != NULL)
         keep_key(receiver, work, number, stored);

@@ -3,7 +3,8 @@
 //
 // A row is one entry: a version byte, the position of its first record (8 bytes), how many records
 // (4), then each record's size (4) and bytes; numbers little endian. Records that are known to be
-// refused are rows' records of size 0, so that positions stay what they were. On replay a record is
+// refused are rows' records of size 0, so that positions stay what they were. The records of a row
+// of the second version are frames of another culprit. On replay a record is
 // first decoded apart, so that one that was refused when it came is not told of and counted twice.
 #include "base/log.h"
 #include "base/memory.h"
@@ -13,7 +14,14 @@
 #include <assert.h>
 #include <unistd.h>
 
-enum { ROW_VERSION = 1, ROW_HEAD = 13, REPEAT_VERSION = 2, REPEAT_HEAD = 27, TEND_ENTRIES = 256 };
+enum {
+    ROW_VERSION = 1,
+    ROW_VERSION_FRAMES = 2,
+    ROW_HEAD = 13,
+    REPEAT_VERSION = 2,
+    REPEAT_HEAD = 27,
+    TEND_ENTRIES = 256
+};
 
 static void put_number(struct buffer *out, uint64_t value, unsigned bytes) {
     for (unsigned i = 0; i < bytes; i++)
@@ -38,12 +46,12 @@ void http_journal_put(struct http_receiver *receiver, const struct http_work *wo
     do {
         uint32_t end = http_entry_end(work, first);
         buffer_reset(row);
-        put_number(row, ROW_VERSION, 1);
+        put_number(row, work->frames ? ROW_VERSION_FRAMES : ROW_VERSION, 1);
         put_number(row, receiver->records + first + 1, 8);
         put_number(row, end - first, 4);
         for (; first < end; first++) {
             const struct http_item *item = &work->items[first];
-            uint32_t size = item->refusal == DECODE_OK ? item->size : 0;
+            uint32_t size = item->refusal == DECODE_OK && !item->repeated ? item->size : 0;
             put_number(row, size, 4);
             buffer_append(row, (struct slice){item->data, size});
         }
@@ -79,15 +87,18 @@ struct replay {
     uint64_t next; // number of the entry that comes next
     uint64_t entries;
     uint64_t left; // how many entries may still be offered
+    bool frames;   // the row at hand holds frames
 };
 
 static void offer_again(struct replay *replay, struct slice record, uint64_t position) {
     struct http_receiver *receiver = replay->receiver;
     struct event event = {.position = position};
     arena_reset(&replay->arena);
-    if (record.size > 0 &&
-        !decode_refused(receiver->decoder->decode(replay->state, record, &replay->arena, &event,
-                                                  &receiver->sink.fault)))
+    if (record.size > 0 && replay->frames)
+        http_offer_frame_again(receiver, record, position, replay->state, &replay->arena);
+    else if (record.size > 0 &&
+             !decode_refused(receiver->decoder->decode(replay->state, record, &replay->arena,
+                                                       &event, &receiver->sink.fault)))
         (void)feed_offer(atomic_load(&receiver->feed), receiver->source, record, position,
                          &receiver->sink.fault);
 }
@@ -104,6 +115,19 @@ static void fill_gap(struct http_receiver *receiver, uint64_t *next, uint64_t nu
     }
 }
 
+// The records of a row, one after the other; false at its end.
+static bool next_record(const char **at, const char *end, struct slice *record) {
+    if (end - *at < 4)
+        return false;
+    size_t size = (size_t)get_number(*at, 4);
+    *at += 4;
+    if (size > (size_t)(end - *at))
+        return false;
+    *record = (struct slice){*at, size};
+    *at += size;
+    return true;
+}
+
 static void offer_row(struct replay *replay, uint64_t number, struct slice bytes) {
     assert(bytes.size >= ROW_HEAD && number > 0);
     struct http_receiver *receiver = replay->receiver;
@@ -113,15 +137,14 @@ static void offer_row(struct replay *replay, uint64_t number, struct slice bytes
     struct source_position reached = {.number = number, .detail = {last}};
     const char *at = bytes.data + ROW_HEAD;
     const char *end = bytes.data + bytes.size;
+    struct slice record;
+    replay->frames = bytes.data[0] == ROW_VERSION_FRAMES;
+    // A sender that is new may end others, so before anything is offered.
+    for (const char *ahead = at; replay->frames && next_record(&ahead, end, &record);)
+        http_note_sender(receiver, record);
     feed_source_reached(receiver->source, &reached);
-    for (uint64_t i = 0; i < count && end - at >= 4; i++) {
-        size_t size = (size_t)get_number(at, 4);
-        at += 4;
-        if (size > (size_t)(end - at))
-            break;
-        offer_again(replay, (struct slice){at, size}, position + i);
-        at += size;
-    }
+    for (uint64_t i = 0; i < count && next_record(&at, end, &record); i++)
+        offer_again(replay, record, position + i);
     decoder_drop_held(receiver->decoder, replay->state, &replay->arena);
     feed_source_finish(atomic_load(&receiver->feed), receiver->source);
     feed_source_caught_up(atomic_load(&receiver->feed), receiver->source);
@@ -138,7 +161,8 @@ static bool replay_row(void *context, const char *name, uint64_t number, struct 
     if (replay->left == 0 || feed_pausing(feed))
         return false;
     replay->left--;
-    if (bytes.size < ROW_HEAD || bytes.data[0] != ROW_VERSION) {
+    if (bytes.size < ROW_HEAD ||
+        (bytes.data[0] != ROW_VERSION && bytes.data[0] != ROW_VERSION_FRAMES)) {
         log_write(LOG_WARN, (struct log_site){"C2104", receiver->context->site},
                   "journal entry %llu is not of a kind that is known and was left out",
                   (unsigned long long)number);
@@ -218,6 +242,7 @@ enum status http_journal_restore(struct http_receiver *receiver, struct error *e
     struct source_position restored = feed_source_restored(receiver->source);
     receiver->sequence = restored.number;
     receiver->records = restored.detail[0];
+    http_senders_restore(receiver);
     if (receiver->store == NULL)
         return STATUS_OK;
     const char *id = receiver->context->id;

@@ -6,6 +6,7 @@
 // the journal. What a pipeline takes is whole entries, so nothing is taken twice in part.
 #pragma once
 
+#include "base/hash/hash_index.h"
 #include "base/http/server.h"
 #include "base/metrics/metrics.h"
 #include "base/thread.h"
@@ -41,10 +42,11 @@ struct http_config {
     struct tls_server_config tls;
     struct auth_server_config auth;
     int64_t max_idempotency_keys;
+    int64_t max_senders;
 };
 
 // What is posted and in which form it is answered.
-enum http_form { FORM_EVENTS, FORM_OTLP_JSON, FORM_OTLP_PROTOBUF };
+enum http_form { FORM_EVENTS, FORM_FRAMES, FORM_OTLP_JSON, FORM_OTLP_PROTOBUF };
 
 // -- one request --------------------------------------------------------------------------------
 
@@ -57,6 +59,7 @@ struct http_item {
     uint32_t size;
     enum decode_category refusal; // DECODE_OK: to be decoded
     const char *why;              // of a refusal, a clause; in static memory or the work's arena
+    bool repeated;                // a frame whose number was taken before: nothing is done with it
 };
 
 struct http_rejection {
@@ -72,6 +75,7 @@ struct http_work {
     struct http_item *items;
     uint32_t count;
     uint32_t capacity;
+    bool frames;        // the items are frames of another culprit, whole
     struct arena arena; // records that were made from the body
     const char *key;    // Idempotency-Key, or NULL
     struct repeat_result result;
@@ -91,6 +95,24 @@ struct http_fault {
 
 void http_fault_set(struct http_fault *fault, int status, const char *code, const char *format, ...)
     PRINTF_LIKE(4, 5);
+
+// -- what other culprits send (frames.c) ----------------------------------------------------------
+
+// One that posts frames. Its source has the number of its last frame that was taken.
+struct http_sender {
+    struct source *source;
+    uint64_t sequence; // of the last frame that was taken, also of one that is not offered yet
+    uint64_t reached;  // of the last frame that was offered
+    uint64_t used;     // when, in entries
+    uint32_t size;
+    char name[];
+};
+
+struct http_senders {
+    struct http_sender **items; // in no order
+    uint32_t count, capacity;
+    struct hash_index by_name; // places in `items`
+};
 
 // -- the receiver -------------------------------------------------------------------------------
 
@@ -143,6 +165,8 @@ struct http_receiver {
     uint64_t deleted_to;  // rows up to this one are gone
     struct buffer row;
     struct repeats repeats;
+    struct http_senders senders;
+    struct metric *repeated; // records
     struct http_shares shares;
     atomic_uint_fast64_t blocked_since_ns; // 0: not blocked
 };
@@ -160,6 +184,24 @@ void http_cut(const struct http_config *config, struct slice body, bool lines,
               struct http_work *work, struct http_fault *fault);
 // False when there are too many.
 bool http_item_add(struct http_work *work, struct http_item item);
+
+// frames.c
+// Lists the frames of a body.
+void http_cut_frames(struct slice body, struct http_work *work, struct http_fault *fault);
+// Marks frames that were taken before, so that nothing is done with them, and notes the numbers of
+// the others: they are offered, under the same lock.
+void http_mark_repeats(struct http_receiver *receiver, struct http_work *work);
+// Offers one frame, as one record: whether all of it was taken. A fault is in receiver->sink.
+bool http_offer_frame(struct http_receiver *receiver, struct slice bytes, uint64_t position);
+// Likewise, once more, from the journal; `state` is of a decoder apart, `arena` its memory. What
+// was refused when it came is passed over.
+void http_offer_frame_again(struct http_receiver *receiver, struct slice bytes, uint64_t position,
+                            void *state, struct arena *arena);
+// Notes who sent a frame of the journal, and its number; before anything of its entry is offered.
+void http_note_sender(struct http_receiver *receiver, struct slice bytes);
+// The senders that the checkpoint knew.
+void http_senders_restore(struct http_receiver *receiver);
+void http_senders_release(struct http_senders *senders);
 
 // intake.c: offers the items, each once; fills work->result and the rejections.
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault);

@@ -8,6 +8,7 @@
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
+#include "pipeline/component/record_frame.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/records/options.h"
 
@@ -178,7 +179,7 @@ static void say_full(struct kafka_receiver *receiver) {
 
 struct kafka_sender *kafka_sender_of(struct kafka_receiver *receiver,
                                      struct kafka_partition *partition, struct slice name) {
-    assert(name.size > 0 && name.size <= KAFKA_SENDER_MAX);
+    assert(name.size > 0 && name.size <= RECORD_SENDER_MAX);
     uint64_t hash = sender_hash(partition, name);
     struct kafka_sender *sender = find_sender(&receiver->senders, partition, name, hash);
     if (sender != NULL)

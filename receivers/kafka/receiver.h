@@ -19,7 +19,6 @@ enum {
     KAFKA_BATCH_MESSAGES = 1024, // taken from librdkafka's queue before they are handed over …
     KAFKA_BATCH_BYTES = 4 << 20, // … or this many bytes
     KAFKA_HELD_MAX = KAFKA_BATCH_MESSAGES + 256,
-    KAFKA_SENDER_MAX = 255, // bytes of a sender's name
     KAFKA_POLL_MS = 100,
 };
 

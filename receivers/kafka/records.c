@@ -10,66 +10,28 @@
 #include "base/text/cut.h"
 #include "receivers/decode/formats.h"
 #include "receivers/kafka/receiver.h"
-
-#include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/records/body.h"
 
-#include <assert.h>
+#include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/records/passed_on.h"
 
-// What another culprit says of the record.
-struct headers {
-    struct slice sender; // NULL: none
-    uint64_t sequence;
-    struct carried carried;
-    string_id job;
-    bool has_carried;
-    bool known; // its format is named
-    const char *fault;
-};
+#include <assert.h>
 
 struct handling {
     const rd_kafka_message_t *message;
     struct kafka_partition *partition;
     struct kafka_sender *sender;
     struct source *source;
-    struct headers headers;
+    struct passed_on headers;
     struct slice value;
     bool kept; // in the quarantine
 };
 
 // -- headers ------------------------------------------------------------------------------------
 
-static void read_header(struct headers *headers, struct slice name, struct slice value) {
-    uint64_t number;
-    if (slice_equal(name, SLICE("culprit-sender"))) {
-        if (value.size > 0 && value.size <= KAFKA_SENDER_MAX)
-            headers->sender = value;
-    } else if (slice_equal(name, SLICE("culprit-sequence"))) {
-        if (text_number(value, 20, &number))
-            headers->sequence = number;
-    } else if (slice_equal(name, SLICE("culprit-job"))) {
-        headers->job = intern(value);
-        if (headers->job == STRING_REFUSED)
-            headers->fault = "no more distinct names are taken";
-    } else if (slice_equal(name, SLICE("culprit-generation"))) {
-        if (text_number(value, 20, &number) && number <= UINT32_MAX)
-            headers->carried.generation = (uint32_t)number;
-    } else if (slice_equal(name, SLICE("culprit-first-sample"))) {
-        if (text_number(value, 20, &number))
-            headers->carried.first_sample_ns = number;
-    } else if (slice_equal(name, SLICE("culprit-format"))) {
-        headers->known = format_is_decoder(value);
-        if (!headers->known)
-            headers->fault = "its format (header culprit-format) is not known here";
-    } else if (slice_equal(name, SLICE("culprit-schema"))) {
-        if (!slice_equal(value, SLICE("culprit.event.v1")))
-            headers->fault = "its header culprit-schema is not culprit.event.v1";
-    }
-}
-
 static void read_headers(const struct kafka_receiver *receiver, const rd_kafka_message_t *message,
-                         struct headers *headers) {
-    *headers = (struct headers){0};
+                         struct passed_on *headers) {
+    passed_on_begin(headers);
     rd_kafka_headers_t *list;
     if (receiver->library->message_headers(message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
@@ -80,11 +42,10 @@ static void read_headers(const struct kafka_receiver *receiver, const rd_kafka_m
                        RD_KAFKA_RESP_ERR_NO_ERROR;
          i++)
         if (strncmp(name, "culprit-", 8) == 0)
-            read_header(headers, slice_of(name), (struct slice){value, value == NULL ? 0 : size});
+            passed_on_header(headers, slice_of(name),
+                             (struct slice){value, value == NULL ? 0 : size});
     if (headers->sequence == 0)
         headers->sender = (struct slice){0};
-    headers->has_carried =
-        headers->carried.generation != 0 || headers->carried.first_sample_ns != 0;
 }
 
 // -- positions ----------------------------------------------------------------------------------
@@ -135,28 +96,21 @@ void kafka_held_refused(void *context, const struct source *source, struct slice
 
 static void offer(struct kafka_receiver *receiver, struct handling *handling,
                   const struct body_record *record) {
-    const struct headers *headers = &handling->headers;
     uint64_t position = (uint64_t)handling->message->offset + 1;
     if (record->refusal != DECODE_OK) {
         record_sink_fault(&receiver->sink, record->refusal, "%s", record->why);
         feed_refuse(receiver->feed, handling->source, position, &receiver->sink.fault);
-    } else if (feed_offer_carried(receiver->feed, handling->source, record->bytes, position,
-                                  headers->has_carried ? &headers->carried : NULL, headers->job,
-                                  &receiver->sink.fault) == DECODE_OK) {
+    } else if (feed_offer(receiver->feed, handling->source, record->bytes, position,
+                          &receiver->sink.fault) == DECODE_OK) {
         return;
     }
     keep(receiver, handling);
 }
 
-// The records of the value. What another culprit passed on is one a message.
 static void begin_body(const struct kafka_receiver *receiver, const struct handling *handling,
                        struct body *body) {
-    struct slice value = handling->value;
-    if (handling->headers.known && value.size > 0 && value.data[0] == '{')
-        body_begin_one(body, value, receiver->sink.record_max);
-    else
-        body_begin(body, value, receiver->sink.record_max,
-                   format_chosen(receiver->config->records.format));
+    passed_on_body(&handling->headers, handling->value, receiver->sink.record_max,
+                   format_chosen(receiver->config->records.format), body);
 }
 
 // The value as one record: most are, and need not be searched for several when they show it.
@@ -196,6 +150,11 @@ static bool trial_takes(struct kafka_receiver *receiver, const struct slice *rec
     return !decode_refused(category);
 }
 
+static void pass_on_trial(struct kafka_receiver *receiver, const struct forwarded *forwarded) {
+    if (receiver->decoder->pass_on != NULL)
+        receiver->decoder->pass_on(receiver->trial.state, forwarded);
+}
+
 // Whether the decoder takes every record of the value; if not, the fault is set.
 static bool is_whole(struct kafka_receiver *receiver, const struct handling *handling) {
     struct body body;
@@ -207,6 +166,8 @@ static bool is_whole(struct kafka_receiver *receiver, const struct handling *han
     }
     if (is_plain(receiver, handling->value))
         return true;
+    const struct forwarded *said = passed_on_said(&handling->headers);
+    pass_on_trial(receiver, said);
     begin_body(receiver, handling, &body);
     bool takes = true;
     while (takes && body_next(&body, &record)) {
@@ -217,6 +178,7 @@ static bool is_whole(struct kafka_receiver *receiver, const struct handling *han
     takes = takes && trial_takes(receiver, NULL);
     decoder_drop_held(receiver->decoder, receiver->trial.state, &receiver->trial.arena);
     arena_reset(&receiver->trial.arena);
+    pass_on_trial(receiver, NULL);
     return takes;
 }
 
@@ -231,6 +193,7 @@ static void offer_all(struct kafka_receiver *receiver, struct handling *handling
     bool more = body_next(&body, &record);
     bool several = more && body.kind != BODY_ONE;
     receiver->held_refused = false;
+    feed_source_passed_on(receiver->feed, handling->source, passed_on_said(&handling->headers));
     // What was done before stands by itself, so that a batch which is full in between holds nothing
     // of this message but records, and they are few.
     if (several)
@@ -245,6 +208,7 @@ static void offer_all(struct kafka_receiver *receiver, struct handling *handling
     if (handling->partition->next <= handling->message->offset)
         reach(receiver, handling); // there was nothing in it
     feed_source_finish(receiver->feed, handling->source);
+    feed_source_passed_on(receiver->feed, handling->source, NULL);
     if (receiver->held_refused)
         keep(receiver, handling);
     assert(handling->partition->next > handling->message->offset);

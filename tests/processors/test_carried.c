@@ -18,7 +18,8 @@ struct stream {
 static struct carried carried_of(const struct stream *stream, int32_t rank, int tick) {
     int generation = tick / RESTART < stream->restarts ? tick / RESTART : stream->restarts;
     uint64_t first_ns = 10 * SECOND + (uint64_t)generation * RESTART * 100 * MS;
-    return (struct carried){first_ns + (uint64_t)rank * stream->skew_ns, (uint32_t)generation + 1};
+    return (struct carried){.first_sample_ns = first_ns + (uint64_t)rank * stream->skew_ns,
+                            .generation = (uint32_t)generation + 1};
 }
 
 static int64_t used_bytes(const struct stream *stream, int32_t rank, int tick) {

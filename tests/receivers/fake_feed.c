@@ -266,13 +266,11 @@ void feed_trouble(struct feed *feed, const char *sentence) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-enum decode_category feed_offer_carried(struct feed *feed, struct source *source,
-                                        struct slice record, uint64_t position,
-                                        const struct carried *carried, string_id job,
-                                        struct decode_fault *fault) {
-    (void)carried;
-    (void)job;
-    return feed_offer(feed, source, record, position, fault);
+void feed_source_passed_on(struct feed *feed, struct source *source,
+                           const struct forwarded *forwarded) {
+    (void)feed;
+    if (source->decoder->pass_on != NULL)
+        source->decoder->pass_on(source->state, forwarded);
 }
 
 bool feed_foresee(struct feed *feed, struct source *source, struct slice record) {

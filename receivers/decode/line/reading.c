@@ -180,8 +180,12 @@ static enum decode_category set_time(const struct reading *reading, const struct
                                      uint64_t *slack_ns, struct decode_fault *fault) {
     *slack_ns = 0;
     event->time_ns = reading->time_ns;
+    // Told by whoever passed it on, who knew its zone.
+    bool is_told = input->forwarded != NULL && input->forwarded->time_ns != 0;
     if (event->time_ns != 0) {
-        if (reading->local_time)
+        if (is_told)
+            event->time_ns = input->forwarded->time_ns;
+        else if (reading->local_time)
             event->time_ns = of_zone(event->time_ns, input->zone);
         *slack_ns = reading->slack_ns;
         return DECODE_OK;

@@ -255,6 +255,18 @@ void log_new_record(void *memory) {
     state->rest = state->more = (struct slice){NULL, 0};
 }
 
+// Whoever passed the line on knew when it was written, and by which rank: from its options, its
+// input's name, the lines around it.
+static void complete_frame(struct frame *frame, const struct forwarded *forwarded) {
+    if (forwarded->time_ns != 0) {
+        frame->time_ns = forwarded->time_ns;
+        frame->time_fault = DECODE_OK;
+        frame->local_time = false;
+    }
+    if (frame->rank == RANK_NONE)
+        frame->rank = forwarded->rank;
+}
+
 // What became of a line, or of lines that were held.
 static enum decode_category take_frame(struct log_state *state, enum frame_step step,
                                        struct arena *arena, struct event *event,
@@ -270,6 +282,8 @@ static enum decode_category take_frame(struct log_state *state, enum frame_step 
         event->raw = state->frame.raw;
     if (step == FRAME_REFUSED)
         return fault->category;
+    if (state->input.forwarded != NULL)
+        complete_frame(&state->frame, state->input.forwarded);
     return step == FRAME_LINE ? take_line(state, arena, event, fault) : DECODE_NOTHING;
 }
 

@@ -391,10 +391,14 @@ START_TEST(events_without_a_job_get_the_stamp) {
     offer(source, "j");
     ck_assert_uint_eq(end.last.job, intern(SLICE("own")));
     // A job that came with the record goes before the stamp.
-    struct carried carried = {.first_sample_ns = 3, .generation = 2};
-    string_id other = intern(SLICE("other"));
-    feed_offer_carried(feed, source, SLICE("e"), 5, &carried, other, &fault);
-    ck_assert_uint_eq(end.last.job, other);
+    struct forwarded forwarded = {.carried = {.first_sample_ns = 3, .generation = 2},
+                                  .job = intern(SLICE("other")),
+                                  .node = intern(SLICE("node-2"))};
+    feed_source_passed_on(feed, source, &forwarded);
+    feed_offer(feed, source, SLICE("e"), 5, &fault);
+    feed_source_passed_on(feed, source, NULL);
+    ck_assert_uint_eq(end.last.job, forwarded.job);
+    ck_assert_uint_eq(end.last.node, forwarded.node);
     ck_assert_uint_eq(end.last_carried.generation, 2);
     ck_assert_uint_eq(end.last.position, 5);
 }
