@@ -6,12 +6,12 @@
 // checkpoint, and the watermark waits for the one that is furthest behind. The journal keeps frames
 // whole, so that what is read from it again says whose it is. At most max_senders are known; a
 // further one takes the place of the one that sent nothing for longest.
-#include "receivers/records/body.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "pipeline/component/record_frame.h"
 #include "receivers/decode/formats.h"
 #include "receivers/http/receiver.h"
+#include "receivers/records/body.h"
 #include "receivers/records/passed_on.h"
 
 #include <assert.h>
