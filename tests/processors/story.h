@@ -60,9 +60,8 @@ static inline void who(const struct story *story, struct step *step, uint32_t jo
     step->rank = (int32_t)rank;
     step->pid = 100 + rank + (story->session[job][rank] == 0 ? 0 : 10 * job);
     if (story->carries && story->session[job][rank] > 0)
-        step->carried =
-            (struct carried){.first_sample_ns = story->session_ns[job][rank] - 5 * MS,
-                             .generation = story->session[job][rank]};
+        step->carried = (struct carried){.first_sample_ns = story->session_ns[job][rank] - 5 * MS,
+                                         .generation = story->session[job][rank]};
 }
 
 static inline void tell_sample(struct story *story, uint32_t job, uint32_t rank) {
