@@ -3,6 +3,7 @@
 // ranks are walked, one event a step, without keeping any of them. A document that lacks commas is
 // copied with them put in. O(document).
 #include "receivers/decode/nccl_ras/nccl_ras.h"
+#include "receivers/decode/nccl_ras/report.h"
 
 #include "base/memory.h"
 #include "base/text/cut.h"
@@ -110,7 +111,8 @@ struct ras_state {
     struct token missing;
     bool is_missing;
     struct slice hash;
-    int64_t size; // -1: not said
+    int64_t size;             // -1: not said
+    struct ras_report report; // of a text in the place of a document
 };
 _Static_assert(sizeof(struct ras_state) <= NCCL_RAS_STATE_SIZE, "nccl_ras.h says how much");
 
@@ -120,6 +122,7 @@ static void drop_document(struct ras_state *state) {
     state->owned = state->repaired = NULL;
     state->communicators = state->ranks = (struct json_items){0};
     state->missing.kind = TOKEN_NONE;
+    state->report = (struct ras_report){.rest = {NULL, 0}};
 }
 
 // -- the commas that are left out -----------------------------------------------------------------
@@ -298,10 +301,29 @@ static bool next_ranks(struct ras_state *state, struct arena *arena) {
     return true;
 }
 
+// DECODE_END: it says no more.
+static enum decode_category next_of_report(struct ras_state *state, struct arena *arena,
+                                           struct event *event, struct decode_fault *fault) {
+    struct reading reading = {.arena = arena};
+    struct slice line;
+    enum read_result result = ras_report_next(&state->report, &reading, &line);
+    if (result == READ_NOT)
+        return DECODE_END;
+    if (result == READ_EVENT)
+        return finish(state, &reading, line, event, fault);
+    event->position = state->position;
+    event->lines = state->counted ? 0 : 1;
+    state->counted = true;
+    return fault_set(fault, reading.refusal, SLICE(""), "%s", reading.detail);
+}
+
 enum decode_category nccl_ras_next(void *memory, struct arena *arena, struct event *event,
                                    struct decode_fault *fault) {
     struct ras_state *state = memory;
     struct token item;
+    enum decode_category said = next_of_report(state, arena, event, fault);
+    if (said != DECODE_END)
+        return said;
     do {
         while (state->ranks.at != NULL && json_items_next(&state->ranks, &item)) {
             enum decode_category category = DECODE_END;
@@ -373,6 +395,11 @@ static enum decode_category start(struct ras_state *state, struct slice record, 
     state->counted = state->local_time = false;
     state->position = event->position;
     state->time_ns = time_ns;
+    if (time_ns > 0 && ras_report_is(record)) {
+        ras_report_begin(&state->report, record);
+        category = nccl_ras_next(state, arena, event, fault);
+        return category == DECODE_END ? DECODE_NOTHING : category;
+    }
     if (!read_document(state, record, slots, &json))
         category = refuse_json(fault, record, &json);
     else if (slots[SLOT_COMMUNICATORS].kind != TOKEN_ARRAY &&

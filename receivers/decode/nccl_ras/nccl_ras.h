@@ -17,8 +17,8 @@ extern const struct line_reader READER_RAS_MONITOR; // "[2026-03-14 01:50:17] PE
 extern const struct decoder_type decoder_nccl_ras;
 
 // The tagged line {"source": "nccl_ras", …}: the document under `document`, as an object or as the
-// text of one, or its members in the line itself.
-enum { NCCL_RAS_STATE_SIZE = 448 };
+// text of one, or a whole answer in text, or the members of a document in the line itself.
+enum { NCCL_RAS_STATE_SIZE = 512 };
 enum decode_category nccl_ras_tagged(void *state, struct slice object, struct arena *arena,
                                      struct event *event, struct decode_fault *fault);
 enum decode_category nccl_ras_next(void *state, struct arena *arena, struct event *event,

@@ -251,6 +251,28 @@ static const struct {
     {"{\"source\":\"nccl_ras\",\"timestamp_ns\":1773453018000000000,\"communicators\":[{\"ranks\":["
      "{\"rank\":1}]}]}",
      "1+1 ras_rank " SAID " group_rank=1 missing=no\n"},
+    // A whole answer in text; the second one breaks off.
+    {"{\"source\":\"nccl_ras\",\"timestamp_ns\":1773453018000000000,\"document\":"
+     "\"NCCL version 2.27.3 compiled with CUDA 12.9\\n\\nErrors\\n======\\n\\nDEAD\\n"
+     "  1 job process is considered dead (unreachable via the RAS network)\\n"
+     "  Process 90012 on node 10.20.0.8 managing GPU 5\\n\\n#0-0 (51c0ffee00112233) INCOMPLETE\\n"
+     "  Missing communicator data from 1 rank\\n  The missing rank: 13\\n\\n"
+     "Warnings\\n========\\n\\n#0-0 (51c0ffee00112233) MISMATCH\\n"
+     "  Communicator ranks have different AllReduce operation counts\\n"
+     "  14 ranks have launched up to operation 6650\\n"
+     "  Rank 9 has not launched any operations -- [process information not found]\\n\\n\"}",
+     "1+1 ras_missing " SAID
+     " host=10.20.0.8 pid=90012 cuda_device=5 nvml_device=5 considered_dead=yes\n"
+     "1+0 ras_missing " SAID " group_rank=13" C "\n"
+     "1+0 ras_mismatch " SAID " count=6650" C " op=AllReduce\n"
+     "1+0 ras_rank " SAID " group_rank=9 count=0" C " op=AllReduce\n"},
+    {"{\"source\":\"nccl_ras\",\"timestamp_ns\":1773453018000000000,\"document\":"
+     "\"NCCL version 2.27.3\\n#0-0 (51c0ffee00112233) INCOMPLETE\\n"
+     "  Rank 3 -- GPU 3 managed by pro\"}",
+     "1 refused truncated\n"},
+    {"{\"source\":\"nccl_ras\",\"timestamp_ns\":1773453018000000000,\"document\":"
+     "\"NCCL version 2.27.3\\nJob summary\\n\"}",
+     ""},
     {"{\"source\":\"slurm\",\"timestamp_ns\":1773453018000000000,\"message\":\"srun: error: n1: "
      "task 3: Killed\"}",
      "1+1 slurm_task_exit " SAID " host=n1 task=3 tasks=3 signal=9\n"},
