@@ -249,7 +249,10 @@ class Culprit(run_prometheus.Culprit):
                                     "format": "spans"},
                      "http": {"endpoint": "127.0.0.1:%d" % self.http},
                      "kubernetes": {"kubeconfig": kubeconfig},
-                     "kafka": {"brokers": brokers, "topics": ["events"], "group_id": "culprit"}}
+                     "kafka": {"brokers": brokers, "topics": ["events"], "group_id": "culprit"},
+                     # What is asked need not answer.
+                     "nccl_ras": {"endpoints": ["127.0.0.1:%d" % dead]},
+                     "sysfs": {"root": folder, "node": "node-1"}}
         own = {"preset": "all", "exporters": ["prometheus", "json", "kafka"],
                "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                "idle_timeout": "1s"}
@@ -260,6 +263,7 @@ class Culprit(run_prometheus.Culprit):
         # Not there: their counters are.
         receivers["kmsg"] = {"path": "/nonexistent/kmsg"}
         receivers["journald"] = {"directory": "/nonexistent/journal"}
+                     "asked": {**own, "receivers": ["nccl_ras", "sysfs"]},
         for name, events in sorted(self.cases().items()):
             receivers["file/" + name] = {"include": [events], "start_at": "beginning"}
             pipelines[name] = {**own, "receivers": ["file/" + name]}

@@ -2,6 +2,7 @@
 #include "receivers/decode/nccl_ras/report.h"
 
 #include "base/text/cut.h"
+#include "receivers/decode/line/reading.h"
 #include "receivers/decode/nccl_ras/nccl_ras.h"
 
 #include <assert.h>

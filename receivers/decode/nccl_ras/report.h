@@ -4,6 +4,7 @@
 #pragma once
 
 #include "receivers/decode/line/reader.h"
+#include "receivers/decode/line/reading.h"
 
 struct ras_report {
     struct slice rest;    // behind the section at hand
