@@ -299,13 +299,22 @@ def killed(checks, binary, folder):
 CASES = (who_is_behind, a_dead_rank, silence, the_next_one, wrong, hung, killed)
 
 
+def run_case(checks, case):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            case(checks, sys.argv[1], os.path.join(folder, "run"))
+        except Exception as error:  # whatever it is, it is told as this case's
+            checks.check(False, "%s: %r" % (case.__name__, error))
+
+
 def main():
     checks = Checks()
-    for number, case in enumerate(CASES):
-        if sys.argv[2:] and case.__name__ not in sys.argv[2:]:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            case(checks, sys.argv[1], os.path.join(folder, "run%d" % number))
+    threads = [threading.Thread(target=run_case, args=(checks, case)) for case in CASES
+               if not sys.argv[2:] or case.__name__ in sys.argv[2:]]
+    for thread in threads:  # they mostly wait
+        thread.start()
+    for thread in threads:
+        thread.join()
     sys.exit(checks.finish())
 
 

@@ -2,7 +2,7 @@
 // What is sent when, over a made-up tree: at first everything, then what changed with how it was
 // before; nothing, and no memory, while nothing changes; a card that hangs holds up nobody.
 #include "receivers/sysfs/receiver.h"
-#include "tests/receivers/fake_feed.c"
+#include "tests/receivers/fake_feed.c" // NOLINT(bugprone-suspicious-include)
 #include "tests/support/temporary.h"
 
 #include "base/clock.h"
