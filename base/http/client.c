@@ -36,6 +36,9 @@ struct http_client {
     CURL *handle;
     struct token_file token;
     const struct http_call *call; // under way
+    struct slice origin;          // of its URL
+    struct curl_slist *sent_headers;
+    struct http_client_room room; // for its reply
     uint64_t sent;                // bytes of its body that were handed over
     struct http_reply reply;
     struct buffer headers; // of the reply, as they came
@@ -75,6 +78,8 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     struct slice bytes = {data, size * count};
     if (!client->options.refuses_long_replies && bytes.size > body->max - body->size)
         bytes.size = body->max - body->size;
+    if (client->room.for_more != NULL && !client->room.for_more(client->room.context, bytes.size))
+        body->failed = true;
     buffer_append(body, bytes);
     return body->failed ? 0 : size * count;
 }
@@ -149,6 +154,8 @@ static bool handle_set_up(struct http_client *client) {
     curl->easy_setopt(client->handle, CURLOPT_HEADERFUNCTION, take_header);
     curl->easy_setopt(client->handle, CURLOPT_READFUNCTION, give_body);
     curl->easy_setopt(client->handle, CURLOPT_SEEKFUNCTION, seek_body);
+    if (options->accept_gzip)
+        fine &= curl->easy_setopt(client->handle, CURLOPT_ACCEPT_ENCODING, "gzip") == CURLE_OK;
     return fine;
 }
 
@@ -224,9 +231,9 @@ static bool call_set_up(struct http_client *client, const struct http_call *call
 }
 
 // STATUS_OK when there is a reply, whatever its status.
-static enum status perform(struct http_client *client, struct slice origin, struct error *error) {
+static enum status reply_of(struct http_client *client, CURLcode code, struct slice origin,
+                            struct error *error) {
     struct http_reply *reply = &client->reply;
-    CURLcode code = client->curl->easy_perform(client->handle);
     client->curl->easy_getinfo(client->handle, CURLINFO_RESPONSE_CODE, &reply->status);
     reply->whole = code == CURLE_OK;
     if (reply->body.failed)
@@ -265,16 +272,14 @@ static enum http_class judge(struct http_client *client, struct slice origin, st
     return read_again ? HTTP_RETRY : class;
 }
 
-enum http_class http_client_send(struct http_client *client, const struct http_call *call,
-                                 struct error *error) {
-    assert(client->magic == CLIENT_MAGIC && client->call == NULL);
+bool http_client_begin(struct http_client *client, const struct http_call *call,
+                       struct http_client_room room, enum http_class *class, struct error *error) {
+    assert(client->magic == CLIENT_MAGIC && client->call == NULL && client->sent_headers == NULL);
     assert(call->method != NULL && strcmp(call->method, "HEAD") != 0);
     assert(call->url != NULL || client->options.url != NULL);
     const char *url = call->url != NULL ? call->url : client->options.url;
     const char *wrong = http_url_problem(url);
-    struct slice origin = http_url_origin(url);
     struct http_reply *reply = &client->reply;
-    struct curl_slist *headers = NULL;
     struct error ignored;
     buffer_reset(&reply->body);
     buffer_reset(&client->headers);
@@ -282,24 +287,55 @@ enum http_class http_client_send(struct http_client *client, const struct http_c
     client->problem[0] = '\0';
     if (wrong != NULL) {
         error_set(error, STATUS_CONFIG, "the URL cannot be requested: %s", wrong);
-        return HTTP_DEAD;
+        *class = HTTP_DEAD;
+        return false;
     }
     if (client->options.bearer_token_file != NULL)
         token_file_refresh(&client->token, false, &ignored);
     client->call = call;
+    client->room = room;
+    client->origin = http_url_origin(url);
     client->sent = 0;
-    enum status status = call_set_up(client, call, url, &headers)
-                             ? perform(client, origin, error)
-                             : error_set(error, STATUS_IO, "libcurl is out of memory");
+    if (call_set_up(client, call, url, &client->sent_headers))
+        return true;
+    http_client_let_go(client);
+    error_set(error, STATUS_IO, "libcurl is out of memory");
+    *class = HTTP_RETRY;
+    return false;
+}
+
+void *http_client_handle(const struct http_client *client) {
+    assert(client->magic == CLIENT_MAGIC && client->call != NULL);
+    return client->handle;
+}
+
+void http_client_let_go(struct http_client *client) {
+    assert(client->magic == CLIENT_MAGIC && client->call != NULL);
     client->curl->easy_setopt(client->handle, CURLOPT_HTTPHEADER, NULL);
-    client->curl->slist_free_all(headers);
+    client->curl->slist_free_all(client->sent_headers);
+    client->sent_headers = NULL;
     client->call = NULL;
+}
+
+enum http_class http_client_end(struct http_client *client, int code, struct error *error) {
+    struct http_reply *reply = &client->reply;
+    enum status status = reply_of(client, (CURLcode)code, client->origin, error);
+    http_client_let_go(client);
     if (status != STATUS_OK) {
         reply->status = 0;
         return HTTP_RETRY;
     }
     reply->retry_after_ns = http_retry_after_ns(client->curl, buffer_slice(&client->headers));
-    return judge(client, origin, error);
+    return judge(client, client->origin, error);
+}
+
+enum http_class http_client_send(struct http_client *client, const struct http_call *call,
+                                 struct error *error) {
+    enum http_class class = HTTP_RETRY;
+    if (!http_client_begin(client, call, (struct http_client_room){NULL, NULL}, &class, error))
+        return class;
+    CURLcode code = client->curl->easy_perform(client->handle);
+    return http_client_end(client, (int)code, error);
 }
 
 // -- what came back -------------------------------------------------------------------------------
@@ -307,6 +343,15 @@ enum http_class http_client_send(struct http_client *client, const struct http_c
 const struct http_reply *http_client_reply(const struct http_client *client) {
     assert(client->magic == CLIENT_MAGIC);
     return &client->reply;
+}
+
+void http_client_swap_body(struct http_client *client, struct buffer *other) {
+    assert(client->magic == CLIENT_MAGIC && client->call == NULL);
+    assert(other->max == client->reply.body.max);
+    struct buffer body = client->reply.body;
+    buffer_reset(other);
+    client->reply.body = *other;
+    *other = body;
 }
 
 struct slice http_client_header(const struct http_client *client, const char *name) {

@@ -32,6 +32,7 @@ struct http_client_options {
     uint64_t timeout_ns;           // of a call; a body gets more, a second for each 128 KiB
     size_t reply_max;              // bytes of a reply's body
     bool refuses_long_replies;     // a longer one is a failure; else the rest is passed over
+    bool accept_gzip;              // ask for gzip; `reply_max` is of what comes out of it
 };
 
 struct http_call {
@@ -73,6 +74,9 @@ void http_client_close(struct http_client *client); // NULL is fine
 enum http_class http_client_send(struct http_client *client, const struct http_call *call,
                                  struct error *error) MUST_USE;
 const struct http_reply *http_client_reply(const struct http_client *client);
+// Puts the reply's body into `other`, and the memory of `other`, emptied, in its place: for clients
+// that are many and whose replies come one after the other.
+void http_client_swap_body(struct http_client *client, struct buffer *other);
 // The value of the reply's header, in any case; empty when it is not there.
 struct slice http_client_header(const struct http_client *client, const char *name);
 
@@ -82,3 +86,21 @@ struct slice http_client_header(const struct http_client *client, const char *na
 void http_client_redact(const struct http_client *client, char *text, size_t capacity);
 // Percent-encoded for a part of a path.
 void http_client_escape(const struct http_client *client, struct buffer *out, const char *text);
+
+// -- for client_set.c, which drives the transfers itself ------------------------------------------
+
+// Asked before a reply's body grows; false: the reply fails as one that is too long. NULL: only
+// `reply_max` bounds it.
+struct http_client_room {
+    bool (*for_more)(void *context, size_t bytes);
+    void *context;
+};
+// Sets the client up for the call, which stays until http_client_end or http_client_let_go. False:
+// it cannot be made; `class` and `error` are as of http_client_send.
+bool http_client_begin(struct http_client *client, const struct http_call *call,
+                       struct http_client_room room, enum http_class *class,
+                       struct error *error) MUST_USE;
+void *http_client_handle(const struct http_client *client); // CURL *, of the call that was begun
+// The transfer is over with this CURLcode: what became of the call, as of http_client_send.
+enum http_class http_client_end(struct http_client *client, int code, struct error *error) MUST_USE;
+void http_client_let_go(struct http_client *client); // the call is given up
