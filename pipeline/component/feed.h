@@ -147,6 +147,9 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
 // A record that never got to a decoder (too long, torn): counts it and says it like a refusal.
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault);
+// So many records were right, and are nothing that anybody looks for: counted as other without
+// having been offered one by one.
+void feed_pass_over(struct feed *feed, struct source *source, uint64_t count);
 // A thing about the input as a whole that a person should know ("manifest.json: not read").
 // Kept for the report, bounded; also logged at info level.
 void feed_note(struct feed *feed, struct slice path, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -373,6 +373,13 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
     say_refused(feed, source, position, fault);
 }
 
+void feed_pass_over(struct feed *feed, struct source *source, uint64_t count) {
+    assert(feed->magic == FEED_MAGIC && source->magic == SOURCE_MAGIC);
+    source->figures.other += count;
+    if (!feed->settings.silent)
+        atomic_fetch_add_explicit(&feed->other, count, memory_order_relaxed);
+}
+
 void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
     if (feed->settings.silent)
         return;

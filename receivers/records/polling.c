@@ -16,6 +16,11 @@ static const struct metric_family polls = {
     .help = "Times that a receiver asked a target, by whether it answered.",
     .type = METRIC_COUNTER};
 
+static const struct metric_family target_up = {
+    .name = "culprit_receiver_target_up",
+    .help = "Whether a target that a receiver asks answered when it was asked last.",
+    .type = METRIC_GAUGE};
+
 // Until the time has come or the feed is stopping.
 static void wait_until(const struct feed *feed, uint64_t until_ns) {
     for (;;) {
@@ -30,6 +35,12 @@ static void wait_until(const struct feed *feed, uint64_t until_ns) {
     }
 }
 
+static void set_next(struct polling *polling, uint64_t now_ns) {
+    polling->next_ns += polling->interval_ns;
+    if (polling->next_ns <= now_ns)
+        polling->next_ns = now_ns + polling->interval_ns;
+}
+
 bool polling_wait(struct polling *polling, struct feed *feed) {
     assert(polling->interval_ns > 0);
     wait_until(feed, polling->next_ns);
@@ -37,10 +48,15 @@ bool polling_wait(struct polling *polling, struct feed *feed) {
         (void)feed_wait(feed, WAIT_MAX_NS);
     if (feed_stopping(feed))
         return false;
-    uint64_t now = clock_monotonic_ns();
-    polling->next_ns += polling->interval_ns;
-    if (polling->next_ns <= now)
-        polling->next_ns = now + polling->interval_ns;
+    set_next(polling, clock_monotonic_ns());
+    return true;
+}
+
+bool polling_due(struct polling *polling, uint64_t now_ns) {
+    assert(polling->interval_ns > 0);
+    if (now_ns < polling->next_ns)
+        return false;
+    set_next(polling, now_ns);
     return true;
 }
 
@@ -53,12 +69,15 @@ void polled_begin(struct polled *polled, const char *receiver_id, const char *na
         .answered = answered,
         .answers = METRIC(&polls, "receiver", receiver_id, "target", name, "outcome", "answered"),
         .failures = METRIC(&polls, "receiver", receiver_id, "target", name, "outcome", "failed"),
+        .up = METRIC(&target_up, "receiver", receiver_id, "target", name),
     };
+    metric_set(polled->up, 0);
 }
 
 void polled_failed(struct polled *polled, const char *reason) {
     assert(polled->name != NULL && reason != NULL);
     metric_add(polled->failures, 1);
+    metric_set(polled->up, 0);
     if (polled->failed_in_a_row++ == 0)
         log_write(LOG_WARN, polled->failed, "%s does not answer as it should: %s", polled->name,
                   reason);
@@ -67,6 +86,7 @@ void polled_failed(struct polled *polled, const char *reason) {
 void polled_answered(struct polled *polled) {
     assert(polled->name != NULL);
     metric_add(polled->answers, 1);
+    metric_set(polled->up, 1);
     if (polled->failed_in_a_row > 0)
         log_write(LOG_INFO, polled->answered, "%s answers again", polled->name);
     polled->failed_in_a_row = 0;

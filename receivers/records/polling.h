@@ -19,6 +19,10 @@ struct polling {
 // stopping. The first round is at once.
 bool polling_wait(struct polling *polling, struct feed *feed);
 
+// The same for one that cannot wait here since others are asked meanwhile: whether its round is due
+// at `now_ns`; the next one is then set.
+bool polling_due(struct polling *polling, uint64_t now_ns);
+
 // One that is asked.
 struct polled {
     const char *name;         // for messages: no secret in it; lives as long as this
@@ -26,10 +30,12 @@ struct polled {
     struct log_site answered; // C-code of "answers again"
     struct metric *answers;
     struct metric *failures;
+    struct metric *up;
     uint64_t failed_in_a_row;
 };
 
-// Finds the counters culprit_receiver_polls_total{receiver, target, outcome}.
+// Finds the counters culprit_receiver_polls_total{receiver, target, outcome} and the gauge
+// culprit_receiver_target_up{receiver, target}, which is 0 until the first answer.
 void polled_begin(struct polled *polled, const char *receiver_id, const char *name,
                   struct log_site failed, struct log_site answered);
 // It did not answer, or not with what was asked for: counted; logged when it had answered before,

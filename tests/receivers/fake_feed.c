@@ -366,6 +366,11 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
     keep(feed, source, SLICE(""), position, fault->category);
 }
 
+void feed_pass_over(struct feed *feed, struct source *source, uint64_t count) {
+    (void)feed;
+    source->figures.other += count;
+}
+
 void feed_note(struct feed *feed, struct slice path, const char *format, ...) {
     char text[1024];
     va_list arguments;

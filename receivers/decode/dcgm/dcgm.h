@@ -12,6 +12,7 @@
 // as much as its last scrape.
 #pragma once
 
+#include "base/buffer.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/node_event.h"
 
@@ -21,6 +22,28 @@ extern const struct decoder_type decoder_dcgm_text;
 // The tagged form (`source` "dcgm"). `state` is not used.
 enum decode_category dcgm_tagged(void *state, struct slice object, struct arena *arena,
                                  struct event *event, struct decode_fault *fault);
+
+// Exposition text line by line: the samples that its lines make, one for each GPU and time. To be
+// zeroed but for what stands first; everything it finds lies in `arena`.
+struct dcgm_reading {
+    struct arena *arena;
+    struct decode_fault *fault; // of a line that is refused
+    uint64_t observed_ns;       // time of series that say none; 0: not known
+    struct slice node_label;    // counts before the usual ones; empty: there is none
+    uint32_t samples_max;       // 0: 65,536
+    uint32_t line;              // for messages; the caller's to count
+
+    struct gpu_sample *samples;
+    uint32_t count, capacity;
+    uint32_t *index; // sample + 1, 0: free; twice the capacity
+};
+// One line that is neither blank nor a comment, without its end. DECODE_NOTHING: not of a GPU, or a
+// metric that is not kept.
+enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slice line);
+
+// Appends the tagged line of a sample, without a line end: what dcgm_tagged reads of it is the
+// sample again, with this node.
+void dcgm_sample_write(const struct gpu_sample *sample, struct slice node, struct buffer *out);
 
 // The field with this name ("DCGM_FI_DEV_GPU_TEMP") or number ("150"); GPU_FIELD_COUNT: none that
 // is kept.
