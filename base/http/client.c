@@ -154,6 +154,8 @@ static bool handle_set_up(struct http_client *client) {
     curl->easy_setopt(client->handle, CURLOPT_HEADERFUNCTION, take_header);
     curl->easy_setopt(client->handle, CURLOPT_READFUNCTION, give_body);
     curl->easy_setopt(client->handle, CURLOPT_SEEKFUNCTION, seek_body);
+    if (options->receive_size > 0)
+        curl->easy_setopt(client->handle, CURLOPT_BUFFERSIZE, (long)options->receive_size);
     if (options->accept_gzip)
         fine &= curl->easy_setopt(client->handle, CURLOPT_ACCEPT_ENCODING, "gzip") == CURLE_OK;
     return fine;

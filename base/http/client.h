@@ -32,6 +32,7 @@ struct http_client_options {
     uint64_t timeout_ns;           // of a call; a body gets more, a second for each 128 KiB
     size_t reply_max;              // bytes of a reply's body
     bool refuses_long_replies;     // a longer one is a failure; else the rest is passed over
+    size_t receive_size;           // bytes that are read at once; 0: libcurl's own choice, 16 KiB
     bool accept_gzip;              // ask for gzip; `reply_max` is of what comes out of it
 };
 

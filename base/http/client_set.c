@@ -29,16 +29,18 @@ struct http_client_set {
     struct stillborn *stillborn;
 };
 
-enum status http_client_set_open(struct http_client_set **out, size_t bytes_max,
-                                 struct error *error) {
+enum status http_client_set_open(struct http_client_set **out, uint32_t clients_max,
+                                 size_t bytes_max, struct error *error) {
     const struct curl_library *curl = NULL;
-    assert(bytes_max > 0);
+    assert(clients_max > 0 && bytes_max > 0);
     enum status status = curl_library_load(&curl, error);
     if (status != STATUS_OK)
         return status;
     CURLM *multi = curl->multi_init();
     if (multi == NULL)
         return error_set(error, STATUS_OS, "libcurl cannot be set up");
+    // By itself libcurl keeps four times as many as there are calls under way.
+    (void)curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)clients_max);
     struct http_client_set *set = memory_zero(1, sizeof *set);
     *set = (struct http_client_set){
         .magic = SET_MAGIC, .curl = curl, .multi = multi, .bytes_max = bytes_max};

@@ -9,10 +9,11 @@
 
 struct http_client_set; // opaque
 
-// Loads libcurl. The bodies of all replies under way have `bytes_max` bytes together at most: a
-// reply that goes beyond fails as one that is too long.
-enum status http_client_set_open(struct http_client_set **set, size_t bytes_max,
-                                 struct error *error) MUST_USE;
+// Loads libcurl. A connection is kept for each of `clients_max` clients. The bodies of all replies
+// under way have `bytes_max` bytes together at most: a reply that goes beyond fails as one that is
+// too long.
+enum status http_client_set_open(struct http_client_set **set, uint32_t clients_max,
+                                 size_t bytes_max, struct error *error) MUST_USE;
 // Gives up the calls under way. Before the clients are closed. NULL is fine.
 void http_client_set_close(struct http_client_set *set);
 

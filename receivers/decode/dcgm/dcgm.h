@@ -37,6 +37,8 @@ struct dcgm_reading {
     uint32_t count, capacity;
     uint32_t *index; // sample + 1, 0: free; twice the capacity
 };
+// Whether series of this name are kept, if they are of a GPU.
+bool dcgm_reading_keeps(struct slice metric);
 // One line that is neither blank nor a comment, without its end. DECODE_NOTHING: not of a GPU, or a
 // metric that is not kept.
 enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slice line);

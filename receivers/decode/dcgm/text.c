@@ -187,10 +187,18 @@ static void take_xid_count(struct gpu_sample *sample, const struct labels *label
     (void)dcgm_field_set(sample, GPU_XID, labels->xid);
 }
 
+static bool is_xid_count(struct slice metric) {
+    return slice_equal(metric, SLICE("DCGM_EXP_XID_ERRORS_COUNT"));
+}
+
+bool dcgm_reading_keeps(struct slice metric) {
+    return dcgm_field_find(metric) != GPU_FIELD_COUNT || is_xid_count(metric);
+}
+
 enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slice line) {
     assert(reading->arena != NULL && reading->fault != NULL);
     struct slice metric = series_take_name(&line);
-    bool is_count = slice_equal(metric, SLICE("DCGM_EXP_XID_ERRORS_COUNT"));
+    bool is_count = is_xid_count(metric);
     enum gpu_field field = dcgm_field_find(metric);
     if (field == GPU_FIELD_COUNT && !is_count)
         return DECODE_NOTHING;
@@ -202,10 +210,11 @@ enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slic
         return refuse(reading, metric, wrong);
     if (!series_take_value(&line, &value, &time_ns))
         return refuse(reading, metric, "a timestamp that is not a time after 1970");
-    struct gpu_sample scratch = {0};
+    struct gpu_sample scratch = {.address = PCI_NONE, .index = -1};
     if (!dcgm_field_set(&scratch, is_count ? GPU_XID : field, value))
         return refuse(reading, metric, "a value that is not a number");
-    if (labels.uuid.size == 0 && labels.pci_bus_id.size == 0 && labels.index.size == 0)
+    dcgm_identity_set(&scratch, labels.uuid, labels.pci_bus_id, labels.index);
+    if (scratch.uuid.size == 0 && scratch.address == PCI_NONE && scratch.index < 0)
         return DECODE_NOTHING; // of a switch or a CPU
     if (time_ns == 0)
         return fault_set(reading->fault, DECODE_MISSING_TIMESTAMP, metric,

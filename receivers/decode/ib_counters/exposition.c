@@ -67,6 +67,14 @@ static bool read_whole(struct slice text, uint64_t *whole) {
     return (double)*whole == value;
 }
 
+// As the kernel names devices: letters, digits and marks of ASCII.
+static bool is_device(struct slice name) {
+    for (size_t i = 0; i < name.size; i++)
+        if (name.data[i] <= ' ' || name.data[i] > '~' || strchr("\"\\/", name.data[i]) != NULL)
+            return false;
+    return name.size > 0 && name.size <= DEVICE_MAX;
+}
+
 static uint32_t find_slot(const struct ib_reading *reading, const struct ib_port *key) {
     uint32_t mask = reading->capacity * 2 - 1;
     uint64_t hash = hash_more(HASH_START, &key->time_ns, sizeof key->time_ns);
@@ -127,6 +135,10 @@ static enum decode_category set_value(struct ib_reading *reading, struct ib_port
     return DECODE_OK;
 }
 
+bool ib_reading_keeps(struct slice metric) {
+    return row_of(metric) != IB_EXPOSED_COUNTERS;
+}
+
 enum decode_category ib_reading_take(struct ib_reading *reading, struct slice line) {
     assert(reading->arena != NULL && reading->fault != NULL);
     struct slice metric = series_take_name(&line), name, text, number = {NULL, 0};
@@ -147,8 +159,7 @@ enum decode_category ib_reading_take(struct ib_reading *reading, struct slice li
     uint64_t value = 0, port_number = 0;
     if (labels.wrong != NULL)
         return fault_set(reading->fault, DECODE_WRONG_TYPE, metric, "%s", labels.wrong);
-    if (key.device.size == 0 || key.device.size > DEVICE_MAX ||
-        !text_number(number, 3, &port_number))
+    if (!is_device(key.device) || !text_number(number, 3, &port_number))
         return fault_set(reading->fault, DECODE_MISSING_FIELD, metric,
                          "the labels device and port must name a card (at most %d bytes) and the "
                          "number of its port",

@@ -33,6 +33,8 @@ struct ib_reading {
     uint32_t count, capacity;
     uint32_t *index; // port + 1, 0: free; twice the capacity
 };
+// Whether series of this name are kept.
+bool ib_reading_keeps(struct slice metric);
 // One line that is neither blank nor a comment, without its end. DECODE_NOTHING: a metric that is
 // not kept.
 enum decode_category ib_reading_take(struct ib_reading *reading, struct slice line);
