@@ -253,6 +253,10 @@ class Culprit(run_prometheus.Culprit):
                      # What is asked need not answer.
                      "nccl_ras": {"endpoints": ["127.0.0.1:%d" % dead]},
                      "sysfs": {"root": folder, "node": "node-1"}}
+                     # Its own metrics: they answer, and hold nothing that is looked for.
+                     "prometheus_scrape": {
+                         "endpoints": ["http://127.0.0.1:%d/metrics" % self.own],
+                         "interval": "1s", "timeout": "1s"}}
         own = {"preset": "all", "exporters": ["prometheus", "json", "kafka"],
                "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                "idle_timeout": "1s"}
@@ -264,6 +268,7 @@ class Culprit(run_prometheus.Culprit):
         receivers["kmsg"] = {"path": "/nonexistent/kmsg"}
         receivers["journald"] = {"directory": "/nonexistent/journal"}
                      "asked": {**own, "receivers": ["nccl_ras", "sysfs"]},
+                     "scraped": {**own, "receivers": ["prometheus_scrape"]},
         for name, events in sorted(self.cases().items()):
             receivers["file/" + name] = {"include": [events], "start_at": "beginning"}
             pipelines[name] = {**own, "receivers": ["file/" + name]}
