@@ -131,7 +131,7 @@ FAILING = {
     "a page": (lambda h: send(h, "<html></html>\n", kind="text/html"), "Content-Type"),
     "a page as text": (lambda h: send(h, "<html>\n</html>\n"), "not metrics"),
     "garbage": (lambda h: send(h, bytes(range(256)) * 8), "not text"),
-    "slow": (lambda h: time.sleep(3), "imed out"),
+    "slow": (lambda h: time.sleep(20), "imed out"),
     "cut off": (cut_off, "cut off"),
     "half a line": (lambda h: send(h, gpu_text()[:-1]), "inside a line"),
     "open metrics without an end": (
@@ -150,7 +150,7 @@ class Culprit:
         self.log = os.path.join(folder, "log")
         self.process = None
         document = {
-            "receivers": {"prometheus_scrape": {"interval": "200ms", "timeout": "200ms", **scrape}},
+            "receivers": {"prometheus_scrape": {"interval": "2s", "timeout": "2s", **scrape}},
             "exporters": {"json": {"path": self.verdicts}},
             "service": {
                 "telemetry": {"metrics": {"endpoint": "127.0.0.1:%d" % self.own},
@@ -214,7 +214,7 @@ def check_failures(checks, binary, folder):
     urls = ["gpu-a07=" + good.url, dead + "/metrics"] + [one.url for one in bad.values()]
     with Culprit(binary, folder, endpoints=urls, max_scrape_size="%dB" % MAX_SIZE,
                  compression="gzip", headers=["X-Key: secret-header"]) as culprit:
-        checks.check(culprit.wait(lambda: culprit.polls(good, "answered") >= 10 and all(
+        checks.check(culprit.wait(lambda: culprit.polls(good, "answered") >= 3 and all(
             culprit.polls(one, "failed") >= 2 for one in bad.values())),
             lambda: "all are asked: " + open(culprit.log, encoding="utf-8").read()[-3000:])
         said = culprit.messages("C9301")
@@ -232,7 +232,7 @@ def check_failures(checks, binary, folder):
         checks.equal(culprit.metric("culprit_receiver_target_up", target=good.origin), 1, "up")
         checks.equal(culprit.metric("culprit_receiver_target_up"), 1, "all others are not")
         checks.check(not [line for line in said if good.origin in line], "nothing is said of it")
-        checks.check(culprit.metric("culprit_receiver_other_records_total") >= 20, "other")
+        checks.check(culprit.metric("culprit_receiver_other_records_total") >= 6, "other")
         xid[0] = 79
 
         def verdicts():
