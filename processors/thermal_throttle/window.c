@@ -434,13 +434,15 @@ static uint32_t take_moment(struct thermal_window *window, const struct due_row 
         struct thermal_gpu *gpu;
         uint32_t number;
         uint64_t before_ns;
-    } *moments = arena_take(arena, count * sizeof *moments);
+    } * moments;
     uint64_t time_ns = ((struct thermal_sample *)list[0].row)->time_ns;
-    uint32_t end = 0, taken = 0;
-    for (; end < count; end++) {
+    uint32_t end = 0, taken = 0, same = 1;
+    while (same < count && ((struct thermal_sample *)list[same].row)->time_ns == time_ns)
+        same++;
+    // Only for these: each node may be sampled at moments of its own.
+    moments = arena_take(arena, same * sizeof *moments);
+    for (; end < same; end++) {
         struct thermal_sample *sample = list[end].row;
-        if (sample->time_ns != time_ns)
-            break;
         if (taken > 0 && moments[taken - 1].sample->gpu == sample->gpu) {
             join_samples(moments[taken - 1].sample, sample);
             window->waiting--;

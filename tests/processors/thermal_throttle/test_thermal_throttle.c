@@ -606,6 +606,16 @@ START_TEST(nothing_is_allocated_in_steady_state) {
 }
 END_TEST
 
+// Many nodes that are each sampled at moments of their own, judged at once.
+START_TEST(moments_cost_what_is_in_them) {
+    detector_start(&detector);
+    for (uint64_t at = 0; at < 3000; at++)
+        feed_mask((unsigned)(at % 8), at, 0x4, 1965);
+    detector_judge(&detector, BASE + 3000 * SECOND, false);
+    ck_assert_uint_lt(memory_figures().live_bytes, 8u << 20);
+}
+END_TEST
+
 START_TEST(a_gpu_without_an_address_or_node) {
     detector_start(&detector);
     for (uint64_t at = 0; at <= 300; at += STEP)
@@ -660,6 +670,7 @@ int main(void) {
     tcase_add_test(cases, cool_gpus_make_room);
     tcase_add_test(cases, one_long_file_after_another);
     tcase_add_test(cases, nothing_is_allocated_in_steady_state);
+    tcase_add_test(cases, moments_cost_what_is_in_them);
     tcase_add_test(cases, a_gpu_without_an_address_or_node);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
