@@ -8,6 +8,7 @@
 #include "cli/commands/run_live.h"
 #include "cli/commands/validate.h"
 #include "cli/commands/version.h"
+#include "cli/start_delay.h"
 #include "cli/stop_signals.h"
 #include "pipeline/plan/plan.h"
 
@@ -18,7 +19,8 @@ struct run_options {
     struct word_list sets;
     bool once;
     bool dry_run;
-    int log_level; // 0: as configured, else enum log_level + 1
+    const char *start_delay; // a duration; NULL: none
+    int log_level;           // 0: as configured, else enum log_level + 1
 };
 
 static const char *const log_levels[] = {"configured", "debug", "info", "warn", "error", NULL};
@@ -34,6 +36,10 @@ static const struct argument rows[] = {
             "has no end, exporters that only answer requests, and extensions are left out"),
     ARGUMENT("dry-run", struct run_options, dry_run, ARGUMENT_FLAG,
              .help = "check the configuration and exit, as culprit validate does"),
+    ARGUMENT("start-delay", struct run_options, start_delay, ARGUMENT_TEXT, .value_name = "TIME",
+             .help =
+                 "wait before anything is read, at most 15m. A sidecar of Kubernetes is then seen "
+                 "running, and the pod's other containers start, even when culprit cannot"),
     ARGUMENT("log-level", struct run_options, log_level, ARGUMENT_CHOICE, .choices = log_levels,
              .help = "what is logged at least (default: what service.telemetry.logs.level says)"),
 };
@@ -89,6 +95,15 @@ static int run_plan(struct invocation *invocation, struct plan *plan,
                    : invocation_fail_start(invocation, &error);
 }
 
+// The answer, when there is one before the start.
+static enum status delay_start(const struct run_options *options, struct error *error) {
+    uint64_t delay_ns = 0;
+    if (options->start_delay == NULL)
+        return STATUS_OK;
+    enum status status = start_delay_parse(options->start_delay, &delay_ns, error);
+    return status == STATUS_OK && !options->dry_run ? start_delay_wait(delay_ns) : status;
+}
+
 static int run_run(struct invocation *invocation) {
     const struct run_options *options = invocation->options;
     if (options->configs.count == 0)
@@ -96,6 +111,10 @@ static int run_run(struct invocation *invocation) {
             invocation,
             "no --config FILE given; culprit analyze --print-config prints one to "
             "start from");
+    struct error error = {0};
+    enum status status = delay_start(options, &error);
+    if (status != STATUS_OK)
+        return status == STATUS_STOPPED ? 0 : invocation_misused(invocation, "%s", error.message);
     struct plan_request request = {
         .files = options->configs, .sets = options->sets, .check_places = options->dry_run};
     if (options->dry_run)
@@ -120,6 +139,7 @@ const struct command command_run = {
     .examples =
         "  culprit run --config /etc/culprit/culprit.yaml\n"
         "  culprit run --config culprit.yaml --once\n"
+        "  culprit run --start-delay 5s --config sidecar.yaml\n"
         "  culprit run --config base.yaml --config node7.yaml --set "
         "service.batch_size=256\n",
     .exit_codes =
