@@ -4,7 +4,7 @@
 
     run_configurations.py BINARY
 
-Those of examples/, the one of the package, and the sidecar with the configuration that forwards:
+Those of examples/, the one of the package, and the sidecar and the gateway of the chart:
 `run` starts, is told to stop and exits with 0; `run --once` reads the files there are, or says why
 it reads nothing; `analyze --config` and `replay` take the processors and nothing else, on a machine
 that has neither the variables nor the secrets of the one the configuration is for.
@@ -37,7 +37,11 @@ SETS = {"receivers.http.endpoint": "127.0.0.1:0", "exporters.prometheus.endpoint
         "service.telemetry.metrics.endpoint": "127.0.0.1:0"}
 # What `run --once` does when files are there: 0, or the exit code and why.
 ONCE = {"gateway": (78, r"those of kafka, http have none"),
-        "gateway-statefulset": (78, r"those of kafka, http have none")}
+        "gateway of the chart": (78, r"those of http have none")}
+WIRED = """service:
+  pipelines:
+    jobs: {receivers: [http], exporters: [json, log, prometheus]}
+"""
 # Its broker is away: --once would wait for it until it is told to stop, and a stop leaves what waits
 # in the store.
 BROKER_AWAY = {"sidecar that forwards"}
@@ -68,8 +72,10 @@ class Suite:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
         self.checks = Checks()
-        self.certificate, self.key, self.token = (
-            os.path.join(folder, name) for name in ("ca.crt", "ca.key", "token"))
+        self.certificate, self.key, self.token, self.broker = (
+            os.path.join(folder, name) for name in ("ca.crt", "ca.key", "token", "broker"))
+        with open(self.broker, "w", encoding="ascii") as file:
+            file.write("127.0.0.1:1")
         with open(self.token, "w", encoding="ascii") as file:
             file.write("not-a-secret\n")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -83,7 +89,9 @@ class Suite:
             os.makedirs(os.path.join(place, part))
         for secret, source in (("kafka/password", self.token), ("kafka/ca.crt", self.certificate),
                                ("ingest/token", self.token), ("tls/tls.key", self.key),
-                               ("tls/tls.crt", self.certificate)):
+                               ("tls/tls.crt", self.certificate), ("culprit/brokers", self.broker),
+                               ("culprit/username", self.token), ("culprit/password", self.token),
+                               ("culprit/ca.crt", self.certificate)):
             os.makedirs(os.path.join(place, "secrets", os.path.dirname(secret)), exist_ok=True)
             shutil.copy(source, os.path.join(place, "secrets", secret))
         shutil.copytree(BROKEN, os.path.join(place, "telemetry", "job"))
@@ -191,13 +199,12 @@ class Suite:
                  if name.endswith(".yaml")}
         self.checks.check({"sidecar", "gateway", "nodes", "analyze"} <= set(found),
                           "only %s were found" % ", ".join(found))
-        kubernetes = os.path.join(examples, "kubernetes")
-        for name in ("sidecar-job", "gateway-statefulset"):
-            held = held_in(os.path.join(kubernetes, name + ".yaml"))
-            self.checks.check(held, name + ".yaml holds no configuration")
-            found[name] = list(held.values())
-        found["sidecar that forwards"] = [text_of(examples, "sidecar.yaml"),
-                                          text_of(kubernetes, "forward.yaml")]
+        kubernetes = os.path.join(ROOT, "packaging", "kubernetes")
+        held = held_in(os.path.join(kubernetes, "kustomize", "sidecar", "kafka", "sidecar.yaml"))
+        self.checks.equal(sorted(held), ["sidecar.yaml", "values.yaml"], "the sidecar's configurations")
+        found["sidecar that forwards"] = list(held.values())
+        # Without what watches the API server.
+        found["gateway of the chart"] = [text_of(kubernetes, "chart", "files", "gateway.yaml"), WIRED]
         found["package"] = [text_of(ROOT, "packaging", "culprit.yaml")]
         for name, texts in found.items():
             self.configuration(name, texts)

@@ -27,11 +27,6 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
 
-try:
-    import yaml
-except ImportError:
-    yaml = None
-
 BROKEN = os.path.join(ROOT, "tests", "golden", "real", "sigkill-rank1")
 HEALTHY = os.path.join(ROOT, "tests", "golden", "real", "healthy")
 PATIENCE_S = 60
@@ -52,19 +47,6 @@ def write(path, text, executable=False):
         file.write(text)
     if executable:
         os.chmod(path, 0o755)
-
-
-def block_after(text, key):
-    """The lines of a YAML block scalar `key: |`, without their indent."""
-    lines = text.split("\n")
-    start = next(i for i, line in enumerate(lines) if line.strip() == key + ": |")
-    indent = len(lines[start]) - len(lines[start].lstrip()) + 2
-    taken = []
-    for line in lines[start + 1:]:
-        if line.strip() and len(line) - len(line.lstrip()) < indent:
-            break
-        taken.append(line[indent:])
-    return "\n".join(taken).rstrip("\n") + "\n"
 
 
 class Suite:
@@ -109,67 +91,6 @@ class Suite:
             self.validate(name, self.local(name, text_of(path)))
             self.checks.check(name in text_of(EXAMPLES, "README.md"),
                               "examples/README.md does not name %s" % name)
-
-        forward = self.local("forward.yaml", text_of(EXAMPLES, "kubernetes", "forward.yaml"))
-        sidecar = self.local("sidecar.yaml", text_of(EXAMPLES, "sidecar.yaml"))
-        self.validate("sidecar.yaml with forward.yaml", sidecar, forward)
-
-    # -- Kubernetes -----------------------------------------------------------------------------
-
-    def kubernetes(self):
-        for file, name in (("sidecar-job.yaml", "sidecar.yaml"),
-                           ("gateway-statefulset.yaml", "gateway.yaml")):
-            text = text_of(EXAMPLES, "kubernetes", file)
-            held = block_after(text, name)
-            self.checks.equal(held, text_of(EXAMPLES, name), "%s in %s" % (name, file))
-            self.validate("%s in %s" % (name, file), self.local("held-" + name, held))
-            if yaml is None:
-                print("PyYAML is not installed: %s is not read as YAML" % file)
-                continue
-            documents = list(yaml.safe_load_all(text))
-            self.checks.equal(documents[0]["data"][name], held, "the ConfigMap of %s" % file)
-            for document in documents:
-                self.checks.check({"apiVersion", "kind", "metadata"} <= set(document),
-                                  "%s holds something that is no object" % file)
-            self.pod(file, documents[-1]["spec"]["template"]["spec"],
-                     documents[-1]["spec"].get("volumeClaimTemplates", []),
-                     yaml.safe_load(held))
-
-    def pod(self, file, pod, claims, config):
-        """What must fit together between a pod and the configuration in it."""
-        check = self.checks.check
-        containers = pod.get("initContainers", []) + pod["containers"]
-        culprit = next(one for one in containers if one["name"] == "culprit")
-        volumes = {volume["name"] for volume in pod["volumes"]}
-        volumes |= {claim["metadata"]["name"] for claim in claims}
-        for one in containers:
-            for mount in one.get("volumeMounts", []):
-                check(mount["name"] in volumes, "%s mounts %s, which is no volume"
-                      % (file, mount["name"]))
-        ports = {port["name"]: port["containerPort"] for port in culprit["ports"]}
-        health = int(config["extensions"]["health_check"]["endpoint"].rsplit(":", 1)[1])
-        self.checks.equal(ports["health"], health, "%s: port of the probes" % file)
-        self.checks.equal(ports["metrics"],
-                          int(config["exporters"]["prometheus"]["endpoint"].rsplit(":", 1)[1]),
-                          "%s: port of the metrics" % file)
-        probes = {"startupProbe": "/startupz", "livenessProbe": "/livez",
-                  "readinessProbe": "/readyz"}
-        for probe in probes.keys() & culprit.keys():
-            self.checks.equal(culprit[probe]["httpGet"], {"path": probes[probe], "port": "health"},
-                              "%s: %s" % (file, probe))
-        rights = culprit["securityContext"]
-        check(rights["runAsUser"] == 65532 and rights["runAsNonRoot"]
-              and rights["readOnlyRootFilesystem"] and not rights["allowPrivilegeEscalation"]
-              and rights["capabilities"] == {"drop": ["ALL"]}, "%s: rights %r" % (file, rights))
-        # What it writes lies on a volume that it may write to.
-        writable = [mount["mountPath"] for mount in culprit["volumeMounts"]
-                    if not mount.get("readOnly")]
-        check(writable == ["/var/lib/culprit"], "%s: it may write to %r" % (file, writable))
-        for place in re.findall(r"(?:path|directory): (\S+)", json.dumps(config).replace('"', "")):
-            place = re.sub(r"\$\{env:\w+:-([^}]*)\}", r"\1", place.rstrip(",}") + "}")
-            place = place.rstrip(",}")
-            check(place.startswith("/var/lib/culprit/") or place in ("/dev/termination-log", "-"),
-                  "%s: %s is on no volume" % (file, place))
 
     # -- Prometheus -----------------------------------------------------------------------------
 
@@ -353,7 +274,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(os.path.abspath(sys.argv[1]), folder)
         suite.configurations()
-        suite.kubernetes()
         suite.prometheus()
         suite.torchrun_script()
         suite.slurm()

@@ -14,7 +14,7 @@ import subprocess
 
 KNOWN = {"FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT",
          "CMD", "LABEL", "ENV", "ARG"}
-BASE = "docker.io/library/debian:12-slim"
+BASES = ("docker.io/library/debian:12-slim", "scratch")  # the first to build in, the last to run
 OWN_USER = "65532:65532"
 
 
@@ -54,8 +54,9 @@ class Reader:
         if word == "FROM":
             self.last = {}
             match = re.fullmatch(r"(\S+)(?: AS (\w+))?", rest)
-            if match is None or match.group(1) != BASE:
-                return self.fault(line, "FROM %s: not %s" % (rest, BASE))
+            base = BASES[min(len(self.stages), 1)]
+            if match is None or match.group(1) != base:
+                return self.fault(line, "FROM %s: not %s" % (rest, base))
             self.stages.append(match.group(2))
         elif not self.stages:
             return self.fault(line, word + " stands before FROM")
@@ -72,8 +73,9 @@ class Reader:
         if words[0].startswith("--from="):
             if words[0][len("--from="):] not in self.stages[:-1]:
                 self.fault(line, "no stage before is called " + words[0])
-            for source in words[1:-1]:
-                if os.path.dirname(source) not in self.made:
+            words = [word for word in words[1:] if not word.startswith("--chown=")]
+            for source in words[:-1]:
+                if source.rstrip("/") not in self.made:
                     self.fault(line, "nothing makes " + source)
         else:
             for source in words[:-1]:
@@ -93,6 +95,8 @@ class Reader:
         if words[0].startswith(("tools/", "packaging/")):
             if not os.access(os.path.join(self.root, words[0]), os.X_OK):
                 self.fault(line, "there is no program " + words[0])
+            if words[0] == "packaging/make_image_root":
+                self.made |= set(words[3:])
         elif words[:2] == ["apt-get", "install"]:
             self.packages(line, [word for word in words[2:] if not word.startswith("-")])
         elif words[0] == "cmake":

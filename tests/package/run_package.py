@@ -353,6 +353,18 @@ class Suite:
         self.checks.equal(found, [], "packaging/Containerfile")
         self.checks.check(commands > 5, "only %d commands were looked at" % commands)
 
+    def image_runs(self):
+        """Its files, made of this machine's libraries, are enough to run it. (--clean-root runs every
+        step of the Containerfile.)"""
+        try:
+            clean_root.unable("unshare", "ip", "curl")
+        except Unable as reason:
+            self.checks.skip("the files of the image were not run: %s" % reason)
+            return
+        image = clean_root.local_image(self.deb, os.path.join(self.folder, "image"))
+        clean_root.check_image(self.checks, image)
+        clean_root.check_container(self.checks, image, image.folder)
+
     # -- installed --------------------------------------------------------------------------------
 
     def installed(self):
@@ -393,7 +405,7 @@ def main():
         elif suite.make():
             for part in (suite.control, suite.contents, suite.pages, suite.lintian, suite.manuals,
                          suite.completion, suite.unit, suite.configuration, suite.materials,
-                         suite.image, suite.installed):
+                         suite.image, suite.image_runs, suite.installed):
                 started = time.monotonic()
                 part()
                 print("%s: %.1f s" % (part.__name__, time.monotonic() - started), flush=True)
