@@ -98,6 +98,7 @@ def endpoints(config):
     for section in ("receivers", "extensions"):
         for one in (config.get(section) or {}).values():
             found.add((one or {}).get("endpoint"))
+    found.add(config["service"].get("telemetry", {}).get("metrics", {}).get("endpoint"))
     found.add(((config.get("exporters") or {}).get("prometheus") or {}).get("endpoint"))
     return {int(each.rpartition(":")[2]) for each in found if each and "://" not in each
             and not each.startswith("127.")}

@@ -38,7 +38,8 @@ except ImportError:
 PATIENCE_S = 60
 # What a build may be without, or not have yet.
 OPTIONAL = {"receiver kafka", "exporter kafka", "receiver kmsg", "receiver kubernetes",
-            "receiver sysfs", "receiver prometheus_scrape", "receiver nccl_ras", "exporter http"}
+            "receiver journald", "receiver sysfs", "receiver prometheus_scrape", "receiver nccl_ras",
+            "exporter http"}
 ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.S)
 OPENS = ("if", "range", "with", "define", "block")
 

@@ -49,6 +49,8 @@ CASES = {
     "rights of others": ["rbac.create=false", "serviceAccount.create=false", "serviceAccount.name=theirs"],
     "own secrets": ["ingest.existingSecret=mine", "gateway.tls.existingSecret=mine-tls"],
     "device plugin": ["node.kmsg.deviceResource=devices.example.org/kmsg"],
+    "journal": ["node.kmsg.enabled=false", "node.journald.enabled=true", "node.journald.group=101",
+                "node.journald.directory=/run/log/journal"],
     "monitored": ["podMonitor.enabled=true", "podMonitor.labels.release=prometheus",
                   "podMonitor.interval=30s", "sidecar.namespaces={train,more}"],
     "closed": ["networkPolicy.ingestFrom[0].namespaceSelector.matchLabels.team=train",
@@ -77,6 +79,7 @@ REFUSED = {
     "several gateways that watch": (["kafka.enabled=true", "gateway.replicas=2"], "every event"),
     "nowhere to send to": (["gateway.enabled=false"], "nowhere to send to"),
     "nothing to read": (["node.kmsg.enabled=false", "node.sysfs.enabled=false"], "nothing is read"),
+    "the kernel's log twice": (["node.journald.enabled=true"], "both read"),
     "a mistyped value": (["gateway.replica=2"], "replica"),
     "a broker without a port": (["kafka.enabled=true", "kafka.brokers={kafka}"], "brokers"),
 }

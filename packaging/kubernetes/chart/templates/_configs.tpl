@@ -67,11 +67,14 @@ service:
 {{- if .Values.node.kmsg.enabled }}
 kmsg: {node: "${env:NODE_NAME}"}
 {{- end }}
+{{- if .Values.node.journald.enabled }}
+journald: {directory: /host/journal, node: "${env:NODE_NAME}"}
+{{- end }}
 {{- if .Values.node.sysfs.enabled }}
 sysfs: {root: /host/sys, node: "${env:NODE_NAME}"}
 {{- end }}
 {{- with .Values.node.scrape.endpoints }}
-prometheus_scrape: {endpoints: {{ toJson . }}, interval: {{ $.Values.node.scrape.interval }}, node: "${env:NODE_NAME}"}
+prometheus_scrape: {endpoints: {{ toJson . }}, interval: {{ $.Values.node.scrape.interval }}, timeout: {{ $.Values.node.scrape.interval }}, node: "${env:NODE_NAME}"}
 {{- end }}
 {{- end }}
 

@@ -93,8 +93,11 @@ default
 {{- if and (not .Values.kafka.enabled) (not .Values.gateway.enabled) (or .Values.node.enabled .Values.sidecar.enabled) -}}
 {{- fail "gateway.enabled is false, so node and sidecar have nowhere to send to: set kafka.enabled, or turn them off" -}}
 {{- end -}}
+{{- if and .Values.node.enabled .Values.node.kmsg.enabled .Values.node.journald.enabled -}}
+{{- fail "node.kmsg and node.journald both read the kernel's messages: turn one of them off" -}}
+{{- end -}}
 {{- if and .Values.node.enabled (not (trim (include "culprit.node.receivers" .))) -}}
-{{- fail "node.enabled, but nothing is read on nodes: turn on node.kmsg or node.sysfs, or name node.scrape.endpoints" -}}
+{{- fail "node.enabled, but nothing is read on nodes: turn on node.kmsg, node.journald or node.sysfs, or name node.scrape.endpoints" -}}
 {{- end -}}
 {{- if and .Values.gateway.enabled .Values.gateway.kubernetes.enabled (gt (int .Values.gateway.replicas) 1) -}}
 {{- fail "gateway.kubernetes.enabled with several gateways: each would read every event of the cluster; set it to false, or gateway.replicas to 1" -}}
