@@ -48,6 +48,13 @@ static bool is_of_hang(const struct event *event) {
     }
 }
 
+// Whether it is a line of a kernel: the kinds of those stand first in the list.
+static bool is_of_kernel(const struct event *event) {
+    return event->kind == EVENT_KERNEL ||
+           (event->kind == EVENT_OBSERVATION && event->observation->kind >= OBSERVATION_OOM_KILL &&
+            event->observation->kind <= OBSERVATION_GPU_HARDWARE_ERROR);
+}
+
 static bool is_taken(const struct batch *batch, const struct event *event) {
     return batch->taken != NULL && batch->taken[event_class(event)];
 }
@@ -65,6 +72,8 @@ void seen_note(struct seen *seen, const struct batch *batch) {
         seen->unread |= seen_is_unread(batch, event);
         if (is_of_hang(event) && is_taken(batch, event))
             seen->evidence |= 1u << SEEN_HANG;
+        if (is_of_kernel(event))
+            seen->evidence |= 1u << SEEN_KERNEL_LOG;
         seen->failed |= is_failure(event);
         if (event->kind == EVENT_KUBERNETES)
             seen->kubernetes |= KIND(event->kubernetes->kind);
@@ -105,16 +114,17 @@ static const struct rule rules[SEEN_ABSENT_MAX] = {
       "TORCH_FR_DUMP_ON_TIMEOUT=1 and TORCH_FR_DUMP_TEMP_FILE to a path that is kept; in older "
       "PyTorch TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT and "
       "TORCH_NCCL_DEBUG_INFO_TEMP_FILE."}},
-    {OF_KINDS,
+    {OF_EVIDENCE,
      0,
-     KIND(EVENT_KERNEL),
+     KIND(SEEN_KERNEL_LOG),
      {"Xid and PCIe errors (no kernel log)",
-      "No kernel log, so Xid and PCIe errors are known by counters at best: add /dev/kmsg of the "
-      "node, or the output of `journalctl -k -o json`."}},
+      "No kernel log, so Xid and PCIe errors are known by counters at best: use the receiver "
+      "kmsg or journald, or add the output of `journalctl -k -o json`."}},
     {OF_KINDS,
      0,
      KIND(EVENT_GPU_SAMPLE),
-     {"GPU health (no GPU counters)", "No GPU counters: scrape dcgm-exporter, and add its text."}},
+     {"GPU health (no GPU counters)",
+      "No GPU counters: use the receiver prometheus_scrape, or add the text of dcgm-exporter."}},
     {OF_GPU_FIELDS,
      UINT64_MAX,
      FIELD(GPU_CLOCK_REASONS) | FIELD(GPU_THERMAL_VIOLATION_NS),
@@ -132,7 +142,8 @@ static const struct rule rules[SEEN_ABSENT_MAX] = {
      0,
      KIND(EVENT_KUBERNETES),
      {"evicted pods (no Kubernetes events)",
-      "No Kubernetes events, so evicted pods are not seen: watch events, pods and nodes."}},
+      "No Kubernetes events, so evicted pods are not seen: use the receiver kubernetes, or add "
+      "the output of `kubectl get events,pods,nodes -A -o json`."}},
     {OF_KUBERNETES,
      KIND(KUBERNETES_EVENT),
      KIND(KUBERNETES_POD),
@@ -153,9 +164,10 @@ static const struct rule rules[SEEN_ABSENT_MAX] = {
 };
 
 uint32_t seen_absent(const struct seen *seen, const struct absence *absent[SEEN_ABSENT_MAX]) {
-    uint64_t dumps = (seen->kinds & KIND(EVENT_FLIGHT)) != 0 ? KIND(SEEN_HANG) : 0;
-    const uint64_t sets[] = {seen->kinds, seen->kubernetes, seen->gpu_fields,
-                             seen->evidence | dumps};
+    uint64_t evidence = seen->evidence;
+    evidence |= (seen->kinds & KIND(EVENT_FLIGHT)) != 0 ? KIND(SEEN_HANG) : 0;
+    evidence |= (seen->kinds & KIND(EVENT_KERNEL)) != 0 ? KIND(SEEN_KERNEL_LOG) : 0;
+    const uint64_t sets[] = {seen->kinds, seen->kubernetes, seen->gpu_fields, evidence};
     uint32_t count = 0;
     for (size_t i = 0; i < SEEN_ABSENT_MAX; i++)
         if ((rules[i].with == 0 || (sets[rules[i].of] & rules[i].with) != 0) &&

@@ -7,7 +7,7 @@
 #include "pipeline/model/batch.h"
 
 // What else tells of something than the kind of event that is asked for.
-enum seen_evidence { SEEN_HANG };
+enum seen_evidence { SEEN_HANG, SEEN_KERNEL_LOG };
 
 // Zeroed before the first batch.
 struct seen {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole reports, compared byte for byte with tests/exporters/expected/NAME.txt.
 #include "exporters/report/text/report.h"
+#include "pipeline/model/observation.h"
 #include "tests/exporters/sample_evaluation.h"
 
 #include <check.h>
@@ -218,6 +219,21 @@ START_TEST(healthy_in_one_line) {
     check_is(&batch,
              "Healthy: nothing was found in 2 jobs, 6 of 6 ranks, 120 events over 2 min 0 s.\n"
              "More with --verbose.\n");
+}
+END_TEST
+
+// A kernel's log without an Xid is one all the same.
+START_TEST(a_kernel_log_was_there) {
+    healthy_job(SLICE("j"), 2);
+    struct observation killed = {.kind = OBSERVATION_OOM_KILL};
+    struct event event = {.kind = EVENT_OBSERVATION, .observation = &killed, .timeless = true};
+    struct batch line = {.events = &event, .event_count = 1};
+    seen = (struct seen){.kinds = 1u << EVENT_TELEMETRY};
+    seen_note(&seen, &line);
+    struct batch batch = sample_batch(&sample);
+    report(&batch);
+    check_says("\nNot checked: hangs (no Flight Recorder dumps), GPU health (no GPU counters),\n");
+    check_does_not_say("no kernel log");
 }
 END_TEST
 
@@ -711,6 +727,7 @@ int main(void) {
     tcase_add_test(cases, healthy);
     tcase_add_test(cases, healthy_in_one_line);
     tcase_add_test(cases, healthy_says_what_was_not_checked);
+    tcase_add_test(cases, a_kernel_log_was_there);
     tcase_add_test(cases, what_is_not_whole_is_not_called_healthy);
     tcase_add_test(cases, a_swing_is_no_finding_and_common_growth_is);
     tcase_add_test(cases, noise_is_drawn_flat);
