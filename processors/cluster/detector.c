@@ -8,6 +8,14 @@ static const struct metric_family EVICTED = {
     .type = METRIC_COUNTER,
 };
 
+// Longer than collectors commonly gather before they send (OpenTelemetry's SDKs 1 s to 5 s). When
+// inputs fall silent the time goes on by `settle`, and no further.
+static uint64_t patience_of(const struct pipeline_timing *timing) {
+    static const uint64_t PATIENCE_NS = UINT64_C(6000000000);
+    uint64_t settle_ns = timing == NULL ? PATIENCE_NS : duration_ns(timing->settle);
+    return settle_ns < PATIENCE_NS ? settle_ns : PATIENCE_NS;
+}
+
 enum status detector_begin(struct detector_base *base, const char *name,
                            const struct component_context *context,
                            void (*take)(void *, const struct event *, struct arena *),
@@ -15,6 +23,7 @@ enum status detector_begin(struct detector_base *base, const char *name,
     assert(take != NULL && judge != NULL && base->ledger.magic == VERDICT_LEDGER_MAGIC);
     base->magic = DETECTOR_MAGIC;
     base->live = !context->once;
+    base->patience_ns = patience_of(context->timing);
     base->take = take;
     base->judge = judge;
     base->evicted = METRIC(&EVICTED, "detector", name);

@@ -12,14 +12,12 @@
 
 enum { DETECTOR_MAGIC = 0xde7ec704 };
 
-// How long a finding that rests on what has not come waits for it, live (verdict_ledger_waits):
-// longer than collectors commonly gather before they send (OpenTelemetry's SDKs 1 s to 5 s).
-static const uint64_t DETECTOR_PATIENCE_NS = UINT64_C(6000000000);
-
 struct detector_base {
     uint32_t magic;
     bool live; // the input has no end: what is old is forgotten
     struct verdict_ledger ledger;
+    // How long a finding that rests on what has not come waits for it, live (verdict_ledger_waits).
+    uint64_t patience_ns;
     // Each event that is selected, of any kind. `scratch` is gone with the batch.
     void (*take)(void *instance, const struct event *event, struct arena *scratch);
     // Reports to the ledger what holds at `now_ns`: the time of the newest event, and not after

@@ -94,7 +94,8 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
         if (builder.verdict.evidence_count == 0)
             continue;
         if (self->base.live && !decisions[i].is_over && decisions[i].ground == GROUND_SILENCE &&
-            verdict_ledger_waits(&self->base.ledger, batch, &builder.verdict, DETECTOR_PATIENCE_NS))
+            verdict_ledger_waits(&self->base.ledger, batch, &builder.verdict,
+                                 self->base.patience_ns))
             continue;
         verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, decisions[i].is_over, 0);
     }

@@ -107,7 +107,7 @@ static void report(struct nccl_hang *self, struct batch *batch, const struct han
     struct hang_said *said = keyed_rows_find(&self->said, verdict->id);
     // Where nobody is to blame, what would tell who is may be missing.
     if (said == NULL && finding->culprit_count == 0 && self->base.live &&
-        verdict_ledger_waits(&self->base.ledger, batch, verdict, DETECTOR_PATIENCE_NS))
+        verdict_ledger_waits(&self->base.ledger, batch, verdict, self->base.patience_ns))
         return;
     if (said == NULL && keyed_rows_count(&self->said) < MAX_SAID)
         said = keyed_rows_add(&self->said, verdict->id);
