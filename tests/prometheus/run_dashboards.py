@@ -252,23 +252,23 @@ class Culprit(run_prometheus.Culprit):
                      "kafka": {"brokers": brokers, "topics": ["events"], "group_id": "culprit"},
                      # What is asked need not answer.
                      "nccl_ras": {"endpoints": ["127.0.0.1:%d" % dead]},
-                     "sysfs": {"root": folder, "node": "node-1"}}
+                     "sysfs": {"root": folder, "node": "node-1"},
+                     # Not there: their counters are.
+                     "kmsg": {"path": "/nonexistent/kmsg"},
+                     "journald": {"directory": "/nonexistent/journal"},
                      # Its own metrics: they answer, and hold nothing that is looked for.
                      "prometheus_scrape": {
                          "endpoints": ["http://127.0.0.1:%d/metrics" % self.own],
                          "interval": "1s", "timeout": "1s"}}
-        own = {"preset": "all", "exporters": ["prometheus", "json", "kafka"],
+        own = {"preset": "all", "exporters": ["prometheus", "json", "kafka", "alertmanager"],
                "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                "idle_timeout": "1s"}
         pipelines = {"memory": {**own, "receivers": ["file/leak", "kafka", "kubernetes"]},
                      "rest": {**own, "receivers": ["file/broken", "http"]},
                      "spans": {**own, "receivers": ["file/spans"]},
-                     "node": {**own, "receivers": ["kmsg", "journald"]}}
-        # Not there: their counters are.
-        receivers["kmsg"] = {"path": "/nonexistent/kmsg"}
-        receivers["journald"] = {"directory": "/nonexistent/journal"}
+                     "node": {**own, "receivers": ["kmsg", "journald"]},
                      "asked": {**own, "receivers": ["nccl_ras", "sysfs"]},
-                     "scraped": {**own, "receivers": ["prometheus_scrape"]},
+                     "scraped": {**own, "receivers": ["prometheus_scrape"]}}
         for name, events in sorted(self.cases().items()):
             receivers["file/" + name] = {"include": [events], "start_at": "beginning"}
             pipelines[name] = {**own, "receivers": ["file/" + name]}
@@ -277,6 +277,7 @@ class Culprit(run_prometheus.Culprit):
                 "receivers": receivers,
                 "exporters": {"prometheus": {"endpoint": "127.0.0.1:%d" % self.shown},
                               "json": {"path": os.path.join(folder, "verdicts.jsonl")},
+                              "alertmanager": {"endpoint": "http://" + brokers[0]},
                               "kafka": {"brokers": brokers, "topic": "verdicts",
                                         "timeout": "500ms",
                                         "retry_on_failure": {"initial_interval": "500ms",
