@@ -13,7 +13,7 @@
 #include "config/client_options.h"
 #include "exporters/forward/event.h"
 #include "exporters/forward/ranks.h"
-#include "exporters/http/gzip.h"
+#include "base/gzip.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/record_frame.h"
 

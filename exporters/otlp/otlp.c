@@ -8,6 +8,7 @@
 #include "exporters/otlp/otlp.h"
 
 #include "base/clock.h"
+#include "base/gzip.h"
 #include "base/http/client.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -18,7 +19,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <zlib.h>
 
 enum { REPLY_MAX = 64 << 10, URL_MAX = 4096, LINES_A_POST = 512, MESSAGE_MAX = 300 };
 enum otlp_encoding { ENCODING_PROTOBUF, ENCODING_JSON };
@@ -41,7 +41,8 @@ struct otlp_exporter {
     const struct component_context *context;
     struct http_client *client;
     char logs_url[URL_MAX], metrics_url[URL_MAX];
-    struct buffer body, packed;
+    struct buffer body;
+    struct gzip *gzip; // NULL: requests are not compressed
     struct otlp_counts counts;
     uint64_t metrics_ns; // monotonic: when they are due
     bool metrics_fail;
@@ -83,7 +84,8 @@ static enum status otlp_start(void *instance, const void *given,
     self->config = given;
     self->context = context;
     buffer_init(&self->body, OTLP_BODY_MAX);
-    buffer_init(&self->packed, OTLP_BODY_MAX);
+    if (self->config->compression == COMPRESSION_GZIP)
+        self->gzip = gzip_make();
     otlp_counts_begin(&self->counts, clock_unix_ns());
     self->metrics_ns = clock_monotonic_ns() + (uint64_t)self->config->metrics_interval.ns;
     const char *endpoint = self->config->client.endpoint;
@@ -100,7 +102,7 @@ static void otlp_stop(void *instance) {
     struct otlp_exporter *self = instance;
     http_client_close(self->client);
     buffer_release(&self->body);
-    buffer_release(&self->packed);
+    gzip_free(self->gzip);
     otlp_counts_release(&self->counts);
 }
 
@@ -111,37 +113,6 @@ static void otlp_encode(void *instance, const struct batch *batch, struct buffer
 }
 
 // -- one request ----------------------------------------------------------------------------------
-
-// zlib's memory is culprit's.
-static void *zlib_take(void *context, unsigned count, unsigned size) {
-    (void)context;
-    return memory_zero(count, size);
-}
-
-static void zlib_give(void *context, void *block) {
-    (void)context;
-    memory_give(block);
-}
-
-static void pack(struct otlp_exporter *self) {
-    enum { GZIP_WINDOW = 15 + 16, MEMORY_LEVEL = 8 };
-    z_stream stream = {.zalloc = zlib_take, .zfree = zlib_give};
-    int result = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, MEMORY_LEVEL,
-                              Z_DEFAULT_STRATEGY);
-    assert(result == Z_OK);
-    char piece[16384];
-    buffer_reset(&self->packed);
-    stream.next_in = (unsigned char *)self->body.data;
-    stream.avail_in = (unsigned)self->body.size;
-    do {
-        stream.next_out = (unsigned char *)piece;
-        stream.avail_out = sizeof piece;
-        result = deflate(&stream, Z_FINISH);
-        assert(result == Z_OK || result == Z_STREAM_END);
-        buffer_append(&self->packed, (struct slice){piece, sizeof piece - stream.avail_out});
-    } while (result != Z_STREAM_END);
-    deflateEnd(&stream);
-}
 
 // Fills the body with the document in the form that is configured, and takes the document.
 static void write_body(struct otlp_exporter *self, json_t *document, bool logs) {
@@ -173,18 +144,17 @@ static enum http_class post(struct otlp_exporter *self, const char *url, struct 
         error_set(error, STATUS_IO, "the request would be larger than %d MiB", OTLP_BODY_MAX >> 20);
         return HTTP_REFUSED;
     }
-    bool gzip = self->config->compression == COMPRESSION_GZIP;
     const char *headers[] = {self->config->encoding == ENCODING_JSON
                                  ? "Content-Type: application/json"
                                  : "Content-Type: application/x-protobuf",
                              "Content-Encoding: gzip"};
-    if (gzip)
-        pack(self);
     struct http_call call = {.method = "POST",
                              .url = url,
                              .headers = headers,
-                             .header_count = gzip ? 2 : 1,
-                             .body = buffer_slice(gzip ? &self->packed : &self->body)};
+                             .header_count = self->gzip != NULL ? 2 : 1,
+                             .body = buffer_slice(&self->body)};
+    if (self->gzip != NULL)
+        call.body = gzip_compress(self->gzip, call.body);
     enum http_class class = http_client_send(self->client, &call, error);
     return class_by_otlp(http_client_reply(self->client)->status, class);
 }
@@ -213,7 +183,7 @@ static enum http_class post_lines(struct otlp_exporter *self, struct slice lines
     uint64_t unix_ns = clock_unix_ns();
     for (struct slice rest = lines; rest.size > 0;) {
         struct slice line = text_take_line(&rest);
-        json_t *one = json_loadb(line.data, line.size, 0, NULL);
+        json_t *one = json_loadb(line.data, line.size, JSON_ALLOW_NUL, NULL);
         assert(one != NULL); // encode wrote it
         verdict_record_observe(one, unix_ns);
         json_array_append_new(list, one);

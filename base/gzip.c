@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporters/http/gzip.h"
+#include "base/gzip.h"
 
 #include "base/memory.h"
 
@@ -46,7 +46,8 @@ void gzip_free(struct gzip *gzip) {
 struct slice gzip_compress(struct gzip *gzip, struct slice body) {
     assert(body.size <= UINT32_MAX);
     z_stream *stream = &gzip->stream;
-    deflateReset(stream);
+    int result = deflateReset(stream);
+    assert(result == Z_OK);
     size_t needed = deflateBound(stream, (unsigned long)body.size);
     if (needed > gzip->capacity) {
         gzip->out = memory_resize(gzip->out, needed);
@@ -56,7 +57,7 @@ struct slice gzip_compress(struct gzip *gzip, struct slice body) {
     stream->avail_in = (unsigned)body.size;
     stream->next_out = (unsigned char *)gzip->out;
     stream->avail_out = (unsigned)gzip->capacity;
-    int result = deflate(stream, Z_FINISH);
+    result = deflate(stream, Z_FINISH);
     assert(result == Z_STREAM_END); // there is room for the worst case
     (void)result;
     return (struct slice){gzip->out, gzip->capacity - stream->avail_out};
