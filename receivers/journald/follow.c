@@ -49,7 +49,10 @@ static bool take_cursor(struct journald_receiver *receiver) {
 static void take_entry(struct journald_receiver *receiver) {
     struct slice line;
     receiver->read_ns = clock_monotonic_ns();
-    bool told = take_cursor(receiver) && journald_line(receiver, &line);
+    bool placed = take_cursor(receiver);
+    if (!placed && receiver->context->copy == 0)
+        metric_add(receiver->counters.unreadable, 1);
+    bool told = placed && journald_line(receiver, &line);
     struct source_position position = {.number = ++receiver->count};
     memcpy(position.detail, receiver->cursor.words, sizeof position.detail);
     feed_source_reached(receiver->source, &position);

@@ -222,10 +222,8 @@ static void wait_device(struct kmsg_receiver *receiver, uint64_t most_ns) {
 
 static void open_again(struct kmsg_receiver *receiver) {
     struct error error;
-    if (kmsg_device_open(&receiver->device, receiver->config->path, &error) == STATUS_OK) {
-        feed_trouble(receiver->feed, NULL);
+    if (kmsg_device_open(&receiver->device, receiver->config->path, &error) == STATUS_OK)
         return;
-    }
     feed_trouble(receiver->feed, error.message);
     caught_up(receiver); // others need not wait for it
     wait_device(receiver, RETRY_NS);
@@ -241,6 +239,7 @@ static void turn(struct kmsg_receiver *receiver) {
         return;
     switch (read_burst(receiver, &error)) {
     case TURN_DRAINED:
+        feed_trouble(receiver->feed, NULL);
         caught_up(receiver);
         wait_device(receiver, (uint64_t)WAIT_MS * 1000000);
         break;
@@ -251,7 +250,10 @@ static void turn(struct kmsg_receiver *receiver) {
         wait_device(receiver, RETRY_NS);
         break;
     case TURN_MORE:
-    case TURN_STOPS:
+        feed_trouble(receiver->feed, NULL);
+        break;
+    case TURN_STOPS: // the record was not taken: those behind it would be told without it
+        kmsg_device_close(&receiver->device);
         break;
     }
 }

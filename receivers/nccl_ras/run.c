@@ -26,6 +26,10 @@ static struct log_site site(const struct ras_receiver *receiver, const char *cod
     return (struct log_site){code, receiver->context->site};
 }
 
+static bool is_stopping(const struct ras_receiver *receiver) {
+    return feed_stopping(receiver->sink.feed);
+}
+
 // -- records --------------------------------------------------------------------------------------
 
 static void offer(struct ras_receiver *receiver, struct ras_target *target, struct slice document) {
@@ -102,7 +106,8 @@ static void ask(struct ras_receiver *receiver, struct ras_target *target, uint64
 // The next one is asked when this one had no answer and all are of one job.
 static void ask_next(struct ras_receiver *receiver, uint64_t now_ns) {
     while (receiver->in_round && receiver->config->ask == RAS_ASK_FIRST &&
-           receiver->under_way == 0 && receiver->candidate < receiver->target_count)
+           receiver->under_way == 0 && receiver->candidate < receiver->target_count &&
+           !is_stopping(receiver))
         ask(receiver, &receiver->targets[receiver->candidate++], now_ns);
 }
 
@@ -118,6 +123,7 @@ static void take_outcome(struct ras_receiver *receiver, struct ras_target *targe
         start_following(receiver, target, now_ns);
         receiver->candidate = receiver->target_count;
     } else if (outcome == RAS_ABSENT) {
+        polled_absent(&target->polled);
         set_presence(receiver, target, RAS_NOBODY);
     } else {
         polled_failed(&target->polled, target->asking.reason);
@@ -205,7 +211,8 @@ static void begin_round(struct ras_receiver *receiver, uint64_t now_ns) {
     receiver->in_round = true;
     receiver->candidate = 0;
     if (receiver->config->ask == RAS_ASK_ALL)
-        for (uint32_t i = 0; i < receiver->target_count; i++)
+        // Looking up a name may take long.
+        for (uint32_t i = 0; i < receiver->target_count && !is_stopping(receiver); i++)
             ask(receiver, &receiver->targets[i], now_ns);
 }
 

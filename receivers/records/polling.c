@@ -83,6 +83,11 @@ void polled_failed(struct polled *polled, const char *reason) {
                   reason);
 }
 
+void polled_absent(struct polled *polled) {
+    assert(polled->name != NULL);
+    metric_set(polled->up, 0);
+}
+
 void polled_answered(struct polled *polled) {
     assert(polled->name != NULL);
     metric_add(polled->answers, 1);

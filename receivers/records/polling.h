@@ -41,5 +41,7 @@ void polled_begin(struct polled *polled, const char *receiver_id, const char *na
 // It did not answer, or not with what was asked for: counted; logged when it had answered before,
 // or at first, with `reason` (a clause without secrets).
 void polled_failed(struct polled *polled, const char *reason);
+// It is not there, which is no trouble: it does not count as asked, and is not up.
+void polled_absent(struct polled *polled);
 // It did: counted; logged when it had not.
 void polled_answered(struct polled *polled);

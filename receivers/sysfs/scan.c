@@ -27,25 +27,31 @@ static int compare_names(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int open_folder(const struct sysfs_receiver *receiver, const char *below) {
+static void say_denied(struct sysfs_receiver *receiver, const char *why) {
+    if (!receiver->said_denied)
+        log_write(LOG_WARN, site(receiver, "C9504"), "not all files can be read: %s", why);
+    receiver->said_denied = true;
+}
+
+static int open_folder(struct sysfs_receiver *receiver, const char *below) {
     char path[PATH_MAX];
     int size = snprintf(path, sizeof path, "%s/%s", receiver->config->root, below);
     if (size < 0 || (size_t)size >= sizeof path) {
-        errno = ENAMETOOLONG;
+        say_denied(receiver, "the path of root is too long");
         return -1;
     }
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 && errno != ENOENT) {
+        char text[96];
+        snprintf(text, sizeof text, "%s: %s", below, strerror(errno));
+        say_denied(receiver, text);
+    }
+    return folder;
 }
 
 static uint64_t inode_of(int folder, const char *name) {
     struct stat status;
     return fstatat(folder, name, &status, 0) == 0 ? status.st_ino : 0;
-}
-
-static void say_denied(struct sysfs_receiver *receiver, const char *why) {
-    if (!receiver->said_denied)
-        log_write(LOG_WARN, site(receiver, "C9504"), "not all files can be read: %s", why);
-    receiver->said_denied = true;
 }
 
 static void say_full(struct sysfs_receiver *receiver, const char *what, int max) {
@@ -96,8 +102,10 @@ static void drop_unseen_cards(struct sysfs_receiver *receiver) {
     for (uint32_t i = 0; i < receiver->card_count; i++) {
         if (receiver->cards[i]->seen)
             receiver->cards[kept++] = receiver->cards[i];
-        else
+        else {
+            polled_absent(&receiver->cards[i]->polled);
             sysfs_card_close(receiver->cards[i], until_ns);
+        }
     }
     receiver->card_count = kept;
 }
@@ -119,8 +127,6 @@ static void walk_cards(struct sysfs_receiver *receiver, bool open) {
         free(entries);
     if (folder >= 0)
         close(folder);
-    else if (errno != ENOENT)
-        say_denied(receiver, "class/infiniband cannot be opened");
 }
 
 static void scan_cards(struct sysfs_receiver *receiver) {

@@ -10,10 +10,12 @@ is built once (Go), gets them and writes what it has understood.
 """
 import base64
 import collections
+import glob
 import gzip
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,7 @@ from ports import free_ports  # noqa: E402
 from process import environment  # noqa: E402
 
 PROTO = ("opentelemetry-proto", "1.38.0")
+LEAK = os.path.join(HERE, "..", "golden", "real", "leak-rank2")
 INPUT = os.path.join(HERE, "..", "golden", "detectors", "incident", "*", "events.jsonl")
 PATIENCE_S = 60
 LOST = 74
@@ -285,6 +288,24 @@ def garbage(checks, binary, folder):
             os.remove(run.lines)
 
 
+def strange_names(checks, binary, folder):
+    """A job whose name holds a NUL is sent as it is called."""
+    path = os.path.join(folder, "events.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        for name in sorted(glob.glob(os.path.join(LEAK, "rank*", "*.jsonl"))):
+            with open(name, encoding="utf-8") as segment:
+                file.write(re.sub('"job_id": ?"[^"]*"', r'"job_id":"a\\u0000b"', segment.read()))
+    for form in ("json", "protobuf"):
+        with Sink(fine) as sink:
+            run = Run(binary, folder, sink.url, encoding=form)
+            run.document["receivers"]["file"]["include"] = [path]
+            code, log = run.once()
+            checks.equal(code, 0, form + ": " + log[-1000:])
+            wanted = b'a\\u0000b' if form == "json" else b"a\0b"
+            checks.check(any(wanted in post.body for post in sink.posts), form + ": the job")
+        os.remove(run.lines)
+
+
 def collector(checks, binary, folder):
     if os.environ.get("CULPRIT_LONG") != "yes":
         checks.skip("no OpenTelemetry Collector gets anything (.ci/run --long)")
@@ -334,7 +355,7 @@ def collector(checks, binary, folder):
 
 def main(binary):
     checks = Checks()
-    for case in (read, over_failures, refused, partial, garbage, collector):
+    for case in (read, over_failures, refused, partial, garbage, strange_names, collector):
         with tempfile.TemporaryDirectory() as folder:
             case(checks, binary, folder)
     return checks.finish()
