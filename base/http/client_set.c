@@ -3,10 +3,9 @@
 // of all. A call that could not begin waits in a list of its own until it is asked for.
 #include "base/http/client_set.h"
 
-#include "base/http/curl_library.h"
+#include "base/http/handle.h"
 #include "base/memory.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum { SET_MAGIC = 0x48435331 };
@@ -33,12 +32,10 @@ enum status http_client_set_open(struct http_client_set **out, uint32_t clients_
                                  size_t bytes_max, struct error *error) {
     const struct curl_library *curl = NULL;
     assert(clients_max > 0 && bytes_max > 0);
-    enum status status = curl_library_load(&curl, error);
+    CURLM *multi = NULL;
+    enum status status = http_multi_open(&curl, &multi, error);
     if (status != STATUS_OK)
         return status;
-    CURLM *multi = curl->multi_init();
-    if (multi == NULL)
-        return error_set(error, STATUS_OS, "libcurl cannot be set up");
     // By itself libcurl keeps four times as many as there are calls under way.
     (void)curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)clients_max);
     struct http_client_set *set = memory_zero(1, sizeof *set);
@@ -120,14 +117,11 @@ void http_client_set_begin(struct http_client_set *set, struct http_client *clie
 void http_client_set_wait(struct http_client_set *set, int descriptor, uint64_t timeout_ns) {
     assert(set->magic == SET_MAGIC);
     int running = 0;
-    struct curl_waitfd other = {.fd = descriptor, .events = CURL_WAIT_POLLIN};
-    uint64_t wait_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 > 0);
     // What was begun is sent before it waits.
     (void)set->curl->multi_perform(set->multi, &running);
     if (set->stillborn != NULL || (uint32_t)running < set->count)
-        wait_ms = 0;
-    (void)set->curl->multi_poll(set->multi, descriptor < 0 ? NULL : &other, descriptor < 0 ? 0 : 1,
-                                wait_ms > INT_MAX ? INT_MAX : (int)wait_ms, NULL);
+        timeout_ns = 0;
+    http_multi_wait(set->curl, set->multi, descriptor, timeout_ns);
     if (set->count > 0)
         (void)set->curl->multi_perform(set->multi, &running);
 }

@@ -5,12 +5,33 @@
 #include "base/text/cut.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
 
 static const double WAIT_MAX_S = 3600;
+
+enum status http_multi_open(const struct curl_library **curl, CURLM **multi, struct error *error) {
+    assert(curl != NULL && multi != NULL);
+    enum status status = curl_library_load(curl, error);
+    if (status != STATUS_OK)
+        return status;
+    *multi = (*curl)->multi_init();
+    if (*multi == NULL)
+        return error_set(error, STATUS_OS, "libcurl cannot be set up");
+    return STATUS_OK;
+}
+
+void http_multi_wait(const struct curl_library *curl, CURLM *multi, int descriptor,
+                     uint64_t timeout_ns) {
+    assert(multi != NULL);
+    struct curl_waitfd other = {.fd = descriptor, .events = CURL_WAIT_POLLIN};
+    uint64_t wait_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 > 0);
+    (void)curl->multi_poll(multi, descriptor < 0 ? NULL : &other, descriptor < 0 ? 0 : 1,
+                           wait_ms > INT_MAX ? INT_MAX : (int)wait_ms, NULL);
+}
 
 static const char *environment_ca(void) {
     static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};

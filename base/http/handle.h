@@ -10,6 +10,14 @@
 
 #include <stdint.h>
 
+// Loads libcurl, and makes a handle for several requests at once; multi_cleanup of the library is
+// the caller's to call.
+enum status http_multi_open(const struct curl_library **curl, CURLM **multi,
+                            struct error *error) MUST_USE;
+// Waits until there is something to do, `descriptor` can be read (-1: none), or the time, rounded
+// up to milliseconds, is over.
+void http_multi_wait(const struct curl_library *curl, CURLM *multi, int descriptor,
+                     uint64_t timeout_ns);
 // STATUS_CONFIG when a file of it cannot be read.
 enum status http_tls_check(const struct http_client_tls *tls, struct error *error) MUST_USE;
 // False when libcurl has no memory for a text or does not know an option. `proxy` NULL: that of the

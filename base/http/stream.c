@@ -75,12 +75,10 @@ static size_t take_header(char *data, size_t size, size_t count, void *context) 
 
 enum status http_streams_open(struct http_streams **out, struct error *error) {
     const struct curl_library *curl = NULL;
-    enum status status = curl_library_load(&curl, error);
+    CURLM *multi = NULL;
+    enum status status = http_multi_open(&curl, &multi, error);
     if (status != STATUS_OK)
         return status;
-    CURLM *multi = curl->multi_init();
-    if (multi == NULL)
-        return error_set(error, STATUS_OS, "libcurl cannot be set up");
     struct http_streams *streams = memory_zero(1, sizeof *streams);
     *streams = (struct http_streams){.magic = STREAMS_MAGIC, .curl = curl, .multi = multi};
     *out = streams;
@@ -190,12 +188,8 @@ void http_stream_free(struct http_stream *stream) {
 
 void http_streams_wait(struct http_streams *streams, int descriptor, uint64_t timeout_ns) {
     assert(streams->magic == STREAMS_MAGIC);
-    struct curl_waitfd extra = {.fd = descriptor, .events = CURL_WAIT_POLLIN};
-    uint64_t wait_ms = timeout_ns / 1000000;
-    int ignored, running;
-    streams->curl->multi_poll(streams->multi, descriptor < 0 ? NULL : &extra,
-                              descriptor < 0 ? 0 : 1,
-                              wait_ms > INT32_MAX ? INT32_MAX : (int)wait_ms, &ignored);
+    int running;
+    http_multi_wait(streams->curl, streams->multi, descriptor, timeout_ns);
     streams->curl->multi_perform(streams->multi, &running);
 }
 

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static const char *const start_choices[] = {"beginning", "boot", "now", NULL};
 
@@ -33,8 +32,7 @@ static const struct option options[] = {
                    "on"),
     OPTION(struct journald_config, max_message_size, OPTION_SIZE, .default_value = "64KiB",
            .min = 1024, .max = 1024.0 * 1024, .help = "of a longer message the beginning is read"),
-    OPTION_IN(struct journald_config, records, node, OPTION_TEXT,
-              .help = "node that all entries are of; otherwise what each says (`_HOSTNAME`)"),
+    RECORD_NODE_OPTION(struct journald_config, records, "what each entry says (`_HOSTNAME`)"),
     RECORD_JOB_OPTION(struct journald_config, records),
     QUARANTINE_OPTIONS(struct journald_config, records),
 };
@@ -96,8 +94,7 @@ static enum status journald_start(void *instance, const void *config,
     if (size >= (int)sizeof receiver->path)
         return error_set(error, STATUS_CONFIG, "directory is longer than %d bytes",
                          JOURNALD_PATH_MAX - 16);
-    if (gethostname(receiver->host, sizeof receiver->host - 1) != 0)
-        receiver->host[0] = '\0';
+    record_host_name(receiver->host);
     enum status status = record_sink_open(&receiver->sink, &receiver->config->records,
                                           receiver->config->max_message_size, context, error);
     return status == STATUS_OK ? journal_library_load(&receiver->library, error) : status;

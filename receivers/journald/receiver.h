@@ -45,7 +45,7 @@ struct journald_receiver {
     struct record_sink sink;
     struct source *source;
     char path[JOURNALD_PATH_MAX]; // of the source: "journald:", "journald:/var/log/journal"
-    char host[JOURNALD_NAME_MAX];
+    char host[RECORD_NODE_MAX + 1];
     struct journald_counters counters;
 
     sd_journal *journal; // NULL: closed

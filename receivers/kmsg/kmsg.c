@@ -7,8 +7,6 @@
 #include "receivers/kmsg/receiver.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <unistd.h>
 
 static const char *const start_choices[] = {"boot", "now", NULL};
 
@@ -21,9 +19,7 @@ static const struct option options[] = {
            .help = "where to begin when the store keeps no record of this receiver: with what the "
                    "kernel still has since boot, or with what comes from now on; after a reboot it "
                    "is always the boot"),
-    OPTION_IN(struct kmsg_config, records, node, OPTION_TEXT,
-              .help = "node that the records are of; otherwise the machine's host name, which in "
-                      "a container is that of the pod: `${env:NODE_NAME}`"),
+    RECORD_OWN_NODE_OPTION(struct kmsg_config, records),
     RECORD_JOB_OPTION(struct kmsg_config, records),
     QUARANTINE_OPTIONS(struct kmsg_config, records),
 };
@@ -55,13 +51,11 @@ static enum status kmsg_start(void *instance, const void *config,
     receiver->counters =
         (struct kmsg_counters){.lost = METRIC(&lost, "receiver", context->id),
                                .user_records = METRIC(&user_records, "receiver", context->id)};
-    if (receiver->config->records.node != NULL)
-        snprintf(receiver->node, sizeof receiver->node, "%s", receiver->config->records.node);
-    else if (gethostname(receiver->node, sizeof receiver->node - 1) != 0)
-        receiver->node[0] = '\0';
     receiver->boot = boot_id_now();
-    enum status status = record_sink_open(&receiver->sink, &receiver->config->records,
-                                          (struct byte_size){KMSG_RECORD_MAX}, context, error);
+    enum status status = record_own_node(&receiver->config->records, receiver->node, error);
+    if (status == STATUS_OK)
+        status = record_sink_open(&receiver->sink, &receiver->config->records,
+                                  (struct byte_size){KMSG_RECORD_MAX}, context, error);
     if (status != STATUS_OK)
         return status;
     return wall_clock_init(&receiver->wall, context->store, context->id, context->copy,

@@ -23,7 +23,6 @@ enum {
     KMSG_BLOCK_SIZE = 256 << 10, // bytes of lines that wait for a flush
     // Of one: each byte of a record as \u0001, and what is around it.
     KMSG_LINE_MAX = 6 * KMSG_RECORD_MAX + 4096,
-    KMSG_NODE_MAX = 256,
 };
 #define KMSG_RECEIVER_MAGIC UINT32_C(0x6b6d7367)
 
@@ -42,7 +41,7 @@ struct kmsg_receiver {
     struct boot_id boot;
     struct wall_clock wall;
     struct kmsg_counters counters;
-    char node[KMSG_NODE_MAX];
+    char node[RECORD_NODE_MAX + 1];
 
     uint64_t next;    // sequence number that is expected; what is below it was read
     bool next_known;  // false: no record was read yet, and none is kept of this boot

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { PER_PLACE = 2, PREFIX_MAX = 2048 };
+enum { PER_PLACE = 2, PREFIX_MAX = 2048, IDENTITY_MAX = 1024 };
 
 // 0 stands for "none".
 static uint64_t hash_of(struct slice text) {
@@ -107,6 +107,8 @@ static void note_identity(const struct known_objects *objects, struct known_obje
     if (!objects->keeps_identity || item->identity != NULL)
         return;
     size_t size = meta->namespace.size + meta->name.size + meta->uid.size + 3;
+    if (size > IDENTITY_MAX)
+        return; // no API server takes such names
     item->identity = memory_take(size);
     snprintf(item->identity, size, "%.*s\n%.*s\n%.*s", (int)meta->namespace.size,
              meta->namespace.data == NULL ? "" : meta->namespace.data, (int)meta->name.size,

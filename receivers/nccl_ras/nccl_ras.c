@@ -32,13 +32,8 @@ static const struct option options[] = {
     OPTION(struct ras_config, max_reply_size, OPTION_SIZE, .default_value = "64MiB",
            .min = 64.0 * 1024, .max = 1024.0 * 1024 * 1024,
            .help = "a longer answer is refused; a rank takes about 600 bytes in each communicator"),
-    OPTION_IN(struct ras_config, records, job_id, OPTION_TEXT,
-              .help = "job of what is read; RAS does not say it"),
-    OPTION_IN(struct ras_config, records, quarantine, OPTION_TEXT, .claim = CLAIM_APPENDED,
-              .help = "file that refused answers are appended to, one JSON object a line"),
-    OPTION_IN(struct ras_config, records, quarantine_max_size, OPTION_SIZE,
-              .default_value = "256MiB", .min = 4096, .max = 1099511627776.0,
-              .help = "the quarantine file grows no further; what is refused then is only counted"),
+    RECORD_JOB_OPTION(struct ras_config, records),
+    QUARANTINE_OPTIONS(struct ras_config, records),
 };
 
 static const struct metric_family running = {.name = "culprit_nccl_ras_receiver_job_running",
@@ -75,8 +70,7 @@ static void ras_validate(const void *given, struct problem_list *problems) {
                 problem_add(problems, "endpoints", "\"%s\" is there twice",
                             config->endpoints.items[i]);
     }
-    if (config->records.job_id != NULL && config->records.job_id[0] == '\0')
-        problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");
+    record_options_check(&config->records, problems);
 }
 
 static void begin_target(struct ras_receiver *receiver, struct ras_target *target,

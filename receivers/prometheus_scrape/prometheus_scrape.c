@@ -17,8 +17,8 @@ static const struct option options[] = {
            .max = 86400, .help = "how often each endpoint is asked"),
     OPTION(struct scrape_config, timeout, OPTION_DURATION, .default_value = "10s", .min = 0.01,
            .max = 3600, .help = "how long an answer may take, to its end; at most the interval"),
-    OPTION_IN(struct scrape_config, records, node, OPTION_TEXT,
-              .help = "node of all that is answered, whatever labels say"),
+    RECORD_NODE_OPTION(struct scrape_config, records,
+                       "what the labels say, and without a label the host in the URL"),
     OPTION(struct scrape_config, node_label, OPTION_TEXT,
            .help = "label that names the node; otherwise `Hostname`, `hostname`, `node` and "
                    "`kubernetes_node` of GPUs and `node` of network cards do"),
@@ -39,13 +39,8 @@ static const struct option options[] = {
               .help = "whom to trust, and what to show"),
     OPTION_IN(struct scrape_config, client, auth, OPTION_GROUP, .rows = auth_client_rows,
               .row_count = OPTION_COUNT(auth_client_rows), .help = "what to show the endpoints"),
-    OPTION_IN(struct scrape_config, records, job_id, OPTION_TEXT,
-              .help = "job of what is answered"),
-    OPTION_IN(struct scrape_config, records, quarantine, OPTION_TEXT, .claim = CLAIM_APPENDED,
-              .help = "file that refused series are appended to, one JSON object a line"),
-    OPTION_IN(struct scrape_config, records, quarantine_max_size, OPTION_SIZE,
-              .default_value = "256MiB", .min = 4096, .max = 1099511627776.0,
-              .help = "the quarantine file grows no further; what is refused then is only counted"),
+    RECORD_JOB_OPTION(struct scrape_config, records),
+    QUARANTINE_OPTIONS(struct scrape_config, records),
 };
 
 // -- rules between options ----------------------------------------------------------------------
@@ -58,10 +53,10 @@ static void check_endpoint(const struct text_list *endpoints, uint32_t index,
         problem_add(problems, "endpoints", "URL %u of the list cannot be requested: %s",
                     (unsigned)index + 1, wrong);
     if (endpoint.node.data != NULL &&
-        (endpoint.node.size == 0 || endpoint.node.size > SCRAPE_NODE_MAX))
+        (endpoint.node.size == 0 || endpoint.node.size > RECORD_NODE_MAX))
         problem_add(problems, "endpoints",
                     "entry %u of the list: the name of a node has 1 to %d bytes",
-                    (unsigned)index + 1, SCRAPE_NODE_MAX);
+                    (unsigned)index + 1, RECORD_NODE_MAX);
     for (uint32_t i = 0; i < index; i++)
         if (strcmp(scrape_endpoint_of(endpoints->items[i]).url, endpoint.url) == 0) {
             problem_add(problems, "endpoints", "entries %u and %u of the list have the same URL",
@@ -84,8 +79,6 @@ static void scrape_validate(const void *given, struct problem_list *problems) {
         problem_add(problems, "timeout", "it is longer than the interval");
     if (config->node_label != NULL && config->node_label[0] == '\0')
         problem_add(problems, "node_label", "the text is empty; leave the key out");
-    if (config->records.node != NULL && strlen(config->records.node) > SCRAPE_NODE_MAX)
-        problem_add(problems, "node", "the name of a node has at most %d bytes", SCRAPE_NODE_MAX);
     record_options_check(&config->records, problems);
     http_client_check(&config->client, problems);
 }

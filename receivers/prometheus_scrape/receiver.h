@@ -16,7 +16,6 @@
 enum {
     SCRAPE_MAGIC = 0x53637270,
     SCRAPE_TARGETS_MAX = 1024,
-    SCRAPE_NODE_MAX = 253,
     SCRAPE_BODIES_KEPT = 4, // memory for answers that is kept for the next ones
 };
 
@@ -39,7 +38,7 @@ struct scrape_endpoint {
 };
 struct scrape_endpoint scrape_endpoint_of(const char *entry);
 // The name of the machine that a URL names: its host, and of a loopback address this machine's own
-// name. A copy of at most SCRAPE_NODE_MAX bytes, the caller's to give back (memory_give).
+// name. A copy of at most RECORD_NODE_MAX bytes, the caller's to give back (memory_give).
 char *scrape_host_of(const char *url);
 
 // One that is asked.

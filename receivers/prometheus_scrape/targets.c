@@ -9,7 +9,6 @@
 #include "receivers/prometheus_scrape/receiver.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 enum { RECEIVE_SIZE = 64 * 1024 };
 
@@ -47,10 +46,11 @@ char *scrape_host_of(const char *url) {
         host = text_until(host, ']');
     else
         host = text_until(host, ':');
-    char own[SCRAPE_NODE_MAX + 1] = "";
-    if (is_loopback(host) && gethostname(own, sizeof own - 1) == 0 && own[0] != '\0')
+    char own[RECORD_NODE_MAX + 1];
+    record_host_name(own);
+    if (is_loopback(host) && own[0] != '\0')
         host = slice_of(own);
-    return memory_copy_text(host.data, host.size < SCRAPE_NODE_MAX ? host.size : SCRAPE_NODE_MAX);
+    return memory_copy_text(host.data, host.size < RECORD_NODE_MAX ? host.size : RECORD_NODE_MAX);
 }
 
 // The origin; of several with the same one the second is called "http://host:9100#2".

@@ -6,6 +6,26 @@
 #include "base/text/time_zone.h"
 #include "config/problem.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
+void record_host_name(char name[RECORD_NODE_MAX + 1]) {
+    if (gethostname(name, RECORD_NODE_MAX) != 0)
+        name[0] = '\0';
+    name[RECORD_NODE_MAX] = '\0';
+}
+
+enum status record_own_node(const struct record_config *config, char node[RECORD_NODE_MAX + 1],
+                            struct error *error) {
+    if (config->node == NULL)
+        record_host_name(node);
+    else
+        snprintf(node, RECORD_NODE_MAX + 1, "%s", config->node);
+    if (node[0] == '\0')
+        return error_set(error, STATUS_OS, "this machine has no host name; set the option node");
+    return STATUS_OK;
+}
+
 bool record_options_input(const struct record_config *config, struct decoder_input *input,
                           struct problem_list *problems) {
     bool right = true;
@@ -40,6 +60,8 @@ void record_options_check(const struct record_config *config, struct problem_lis
         problem_add(problems, "job_id", "the text is empty; leave the key out or name the job");
     if (config->node != NULL && config->node[0] == '\0')
         problem_add(problems, "node", "the text is empty; leave the key out or name the node");
+    if (config->node != NULL && strlen(config->node) > RECORD_NODE_MAX)
+        problem_add(problems, "node", "the name of a node has at most %d bytes", RECORD_NODE_MAX);
     record_options_input(config, &input, problems);
     time_zone_close((struct time_zone *)(uintptr_t)input.zone);
 }

@@ -18,12 +18,23 @@ struct record_config {
     struct byte_size quarantine_max_size;
 };
 
+enum { RECORD_NODE_MAX = 253 }; // bytes of the name of a node, as in Kubernetes
+
 // The rows for a `struct record_config` that is the field `group` of `owner`; receivers that make
 // their records themselves have only some of them.
 // NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
 #define RECORD_JOB_OPTION(owner, group)                                                            \
     OPTION_IN(owner, group, job_id, OPTION_TEXT,                                                   \
               .help = "job of events that name none, or whose job is the text `none`")
+// `otherwise`: a clause that says what the node is without the option.
+#define RECORD_NODE_OPTION(owner, group, otherwise)                                                \
+    OPTION_IN(owner, group, node, OPTION_TEXT,                                                     \
+              .help = "node that the records are of; otherwise " otherwise)
+// Of receivers that read what is of the machine they run on.
+#define RECORD_OWN_NODE_OPTION(owner, group)                                                       \
+    RECORD_NODE_OPTION(owner, group,                                                               \
+                       "the machine's host name, which in a container is that of the pod: "        \
+                       "`${env:NODE_NAME}`")
 #define QUARANTINE_OPTIONS(owner, group)                                                           \
     OPTION_IN(owner, group, quarantine, OPTION_TEXT, .claim = CLAIM_APPENDED,                      \
               .help = "file that refused records are appended to, one JSON object a line"),        \
@@ -56,6 +67,13 @@ struct record_config {
                       "numbers; 0: not known"),                                                    \
         QUARANTINE_OPTIONS(owner, group)
 // NOLINTEND(bugprone-macro-parentheses)
+
+// The host name of this machine; empty when it has none.
+void record_host_name(char name[RECORD_NODE_MAX + 1]);
+// What RECORD_OWN_NODE_OPTION promises: the node that is given, else the host name. STATUS_OS when
+// there is neither.
+enum status record_own_node(const struct record_config *config, char node[RECORD_NODE_MAX + 1],
+                            struct error *error) MUST_USE;
 
 // Adds problems for values that no row can tell.
 void record_options_check(const struct record_config *config, struct problem_list *problems);

@@ -144,7 +144,7 @@ struct sysfs_receiver {
     const struct sysfs_config *config;
     const struct component_context *context;
     bool started;
-    char *node;
+    char node[RECORD_NODE_MAX + 1];
     struct record_sink sink;
     struct source *source;
     struct source_position position;

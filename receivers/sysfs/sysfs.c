@@ -4,7 +4,6 @@
 // A round asks all cards at once, reads the PCI devices meanwhile, and then takes what the cards
 // read. A card that is not done in time is told of and taken up when it is.
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/metrics/metrics.h"
 #include "config/option.h"
 #include "config/problem.h"
@@ -17,13 +16,11 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static const struct option options[] = {
     OPTION(struct sysfs_config, root, OPTION_TEXT, .default_value = "/sys",
            .help = "where the files are; where a container has the node's own elsewhere, that"),
-    OPTION_IN(struct sysfs_config, records, node, OPTION_TEXT,
-              .help = "name of this node in events; otherwise the host name"),
+    RECORD_OWN_NODE_OPTION(struct sysfs_config, records),
     OPTION(struct sysfs_config, interval, OPTION_DURATION, .default_value = "1s", .min = 0.1,
            .max = 3600, .help = "how often all is read"),
     OPTION(struct sysfs_config, read_timeout, OPTION_DURATION, .default_value = "2s", .min = 0.01,
@@ -57,17 +54,7 @@ static void sysfs_validate(const void *given, struct problem_list *problems) {
     const struct sysfs_config *config = given;
     if (config->root != NULL && config->root[0] != '/')
         problem_add(problems, "root", "not an absolute path, such as /sys or /host/sys");
-    if (config->records.node != NULL && config->records.node[0] == '\0')
-        problem_add(problems, "node", "the text is empty; leave the key out or name the node");
-}
-
-static char *find_node(const struct sysfs_config *config) {
-    char name[HOST_NAME_MAX + 1] = "";
-    if (config->records.node != NULL)
-        return memory_copy_text(config->records.node, strlen(config->records.node));
-    if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0')
-        return NULL;
-    return memory_copy_text(name, strlen(name));
+    record_options_check(&config->records, problems);
 }
 
 static enum status sysfs_start(void *instance, const void *config,
@@ -81,9 +68,9 @@ static enum status sysfs_start(void *instance, const void *config,
     receiver->card_gauge = METRIC(&cards, "receiver", context->id);
     receiver->device_gauge = METRIC(&devices, "receiver", context->id);
     buffer_init(&receiver->record, RECORD_MAX);
-    receiver->node = find_node(receiver->config);
-    if (receiver->node == NULL)
-        return error_set(error, STATUS_OS, "this machine has no host name; set the option node");
+    enum status status = record_own_node(&receiver->config->records, receiver->node, error);
+    if (status != STATUS_OK)
+        return status;
     return record_sink_open(&receiver->sink, &receiver->config->records,
                             (struct byte_size){RECORD_MAX}, context, error);
 }
@@ -96,8 +83,6 @@ static void sysfs_stop(void *instance) {
     sysfs_drop_all(receiver);
     record_sink_close(&receiver->sink);
     buffer_release(&receiver->record);
-    memory_give(receiver->node);
-    receiver->node = NULL;
 }
 
 // -- rounds ---------------------------------------------------------------------------------------
