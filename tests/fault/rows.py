@@ -204,4 +204,21 @@ ROWS = [
         "is said",
         [], [Suite("kubernetes/run_kubernetes"),
              Suite("base/test_http_stream", "silence", "answers", "stopped_while_waiting")]),
+    Row("X8", "sources of evidence",
+        "exporters of metrics and NCCL's RAS that are dead, slow, silent, cut off, send garbage, "
+        "huge answers or pages of something else; network cards that hang or are taken away, files "
+        "that are no numbers or may not be read; kernel logs that overrun, journals that are "
+        "damaged, rotated away or not there; SIGKILL of culprit",
+        "the bad one is told of once and harms nobody beside it; nothing half is taken; what is "
+        "lost is counted; a stop waits for nobody",
+        [], [Suite("receivers/run_scrape"), Suite("base/test_http_client_set"),
+             Suite("nccl_ras/run_nccl_ras"), Suite("sysfs/run_sysfs"), Suite("kmsg/run_kmsg"),
+             Suite("journald/run_journald")]),
+    Row("X9", "receivers of verdicts and events",
+        "gateways, Alertmanagers and OpenTelemetry Collectors that are away, refuse one record or "
+        "all, take a part, answer garbage; SIGKILL on both sides of a gateway's connection",
+        "what may pass is tried again, in order; one bad record takes no other along; nothing "
+        "counts twice",
+        [], [Suite("forward/run_forward"), Suite("alertmanager/run_alertmanager"),
+             Suite("otlp/run_otlp")]),
 ]
