@@ -11,10 +11,8 @@ waited for, up to a limit.
 """
 import json
 import os
-import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,29 +23,17 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import ras_server  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
-from process import environment  # noqa: E402
 from ras_server import RasServer, document, event  # noqa: E402
+from running import Running, wait_for  # noqa: E402
 
 PATIENCE_S = 60
 BEHIND = document([7, 7, 7, 6])
 DEAD = document([7, 7, 7, 0], dead=[3])
 
 
-def wait_for(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
-
-
-class Run:
+class Run(Running):
     def __init__(self, binary, folder, endpoints, store=False, rank_map=False, **options):
         os.makedirs(folder, exist_ok=True)
-        self.binary, self.folder = binary, folder
-        self.verdicts = os.path.join(folder, "verdicts.jsonl")
-        self.log_path = os.path.join(folder, "log")
-        self.config = os.path.join(folder, "culprit.yaml")
-        self.process = None
         self.quarantine = os.path.join(folder, "quarantine.jsonl")
         # Who runs where: the text says neither how many ranks there are nor which they are.
         ranks = os.path.join(folder, "ranks.jsonl")
@@ -62,7 +48,7 @@ class Run:
                                        "pause": "1s", "job_id": "job-1",
                                        "quarantine": self.quarantine, **options}},
             "processors": {"nccl_hang": {"stuck_after": "1s"}, "incident": {}},
-            "exporters": {"json": {"path": self.verdicts}},
+            "exporters": {"json": {"path": self.verdicts_in(folder)}},
             "service": {"pipelines": {"all": {
                 "receivers": ["nccl_ras"] + ["file"] * rank_map, "processors": ["nccl_hang", "incident"],
                 "exporters": ["json"], "evaluate_every": "1s", "allowed_lateness": "0s",
@@ -72,53 +58,7 @@ class Run:
         if store:
             document_["extensions"] = {"file_storage": {"directory": os.path.join(folder, "s")}}
             document_["service"]["extensions"] = ["file_storage"]
-        with open(self.config, "w", encoding="utf-8") as file:
-            json.dump(document_, file)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def start(self):
-        before = self.log().count("C1001")
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([self.binary, "run", "--config", self.config],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=environment())
-        started = wait_for(lambda: self.log().count("C1001") > before
-                           or self.process.poll() is not None)
-        if not started or self.process.poll() is not None:
-            raise RuntimeError("culprit did not start: " + self.log())
-        return True
-
-    def stop(self, checks, name):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        checks.equal(code, 0, name + ": it stops: " + self.log()[-1500:])
-        checks.check("ERROR: " not in self.log() and "runtime error" not in self.log(),
-                     name + ": no sanitizer complains: " + self.log()[-3000:])
-
-    def log(self):
-        try:
-            with open(self.log_path, encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except FileNotFoundError:
-            return ""
-
-    def found(self):
-        try:
-            with open(self.verdicts, encoding="utf-8") as file:
-                return [json.loads(line) for line in file if line.endswith("\n")]
-        except FileNotFoundError:
-            return []
+        super().__init__(binary, folder, document_)
 
     def refused(self):
         try:

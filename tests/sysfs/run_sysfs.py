@@ -11,96 +11,37 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
-from process import environment  # noqa: E402
+from running import Running, wait_for  # noqa: E402
 from sysfs_tree import SysfsTree  # noqa: E402
 
-PATIENCE_S = 60
 CARD, ADDRESS = "mlx5_0", "0000:5c:00.0"
 GPU = "0000:9b:00.0"
 
 
-def wait_for(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
-
-
-class Run:
+class Run(Running):
     def __init__(self, binary, folder, root, **options):
-        self.binary, self.port = binary, free_port()
-        self.verdicts = os.path.join(folder, "verdicts.jsonl")
-        self.log_path, self.config = os.path.join(folder, "log"), os.path.join(folder, "c.yaml")
-        self.process = None
-        document = {
+        self.port = free_port()
+        super().__init__(binary, folder, {
             "extensions": {"file_storage": {"directory": os.path.join(folder, "store")}},
             "receivers": {"sysfs": {"root": root, "node": "gpu-7", "interval": "100ms",
                                     "rescan": "500ms", **options}},
             "processors": {"fabric_link": {"settle": "1s"}, "pcie_aer": {}, "incident": {}},
-            "exporters": {"json": {"path": self.verdicts}},
+            "exporters": {"json": {"path": self.verdicts_in(folder)}},
             "service": {"extensions": ["file_storage"],
                         "telemetry": {"metrics": {"endpoint": "127.0.0.1:%d" % self.port}},
                         "pipelines": {"all": {
                 "receivers": ["sysfs"], "processors": ["fabric_link", "pcie_aer", "incident"],
                 "exporters": ["json"], "evaluate_every": "1s",
-                "allowed_lateness": "0s", "settle": "0s", "idle_timeout": "1s"}}}}
-        with open(self.config, "w", encoding="utf-8") as file:
-            json.dump(document, file)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def start(self):
-        before = self.log().count("C1001")
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([self.binary, "run", "--config", self.config],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=environment())
-        wait_for(lambda: self.log().count("C1001") > before or self.process.poll() is not None)
-        if self.process.poll() is not None:
-            raise RuntimeError("culprit did not start: " + self.log())
-
-    def stop(self, checks, name):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        checks.equal(code, 0, name + ": it stops: " + self.log()[-1500:])
-        checks.check("runtime error" not in self.log(), name + ": " + self.log()[-3000:])
-
-    def log(self):
-        try:
-            with open(self.log_path, encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except FileNotFoundError:
-            return ""
-
-    def found(self, pattern):
-        try:
-            with open(self.verdicts, encoding="utf-8") as file:
-                lines = [json.loads(line) for line in file if line.endswith("\n")]
-        except FileNotFoundError:
-            return []
-        return [verdict for verdict in lines if verdict["pattern"] == pattern]
+                "allowed_lateness": "0s", "settle": "0s", "idle_timeout": "1s"}}}})
 
     def metric(self, name):
         """The sum over its series; None: it is not shown (yet)."""
