@@ -52,10 +52,40 @@ START_TEST(zones_and_boots) {
 }
 END_TEST
 
+// A node has a name that a record has room for; without one the machine's own is taken.
+START_TEST(nodes) {
+    char longest[RECORD_NODE_MAX + 1], too_long[RECORD_NODE_MAX + 2], node[RECORD_NODE_MAX + 1];
+    const char *const names[] = {longest, too_long, ""};
+    struct error error;
+    struct arena arena;
+    struct problem_list problems;
+    memset(longest, 'n', sizeof longest - 1);
+    memset(too_long, 'n', sizeof too_long - 1);
+    longest[sizeof longest - 1] = too_long[sizeof too_long - 1] = '\0';
+    arena_init(&arena, 4096);
+    for (unsigned i = 0; i < 3; i++) {
+        struct record_config config = {.node = names[i]};
+        problem_list_init(&problems, &arena);
+        record_options_check(&config, &problems);
+        ck_assert_uint_eq(problems.count, i > 0);
+        ck_assert(i == 0 || problem_list_names(&problems, "node"));
+    }
+    ck_assert_int_eq(record_own_node(&(struct record_config){.node = longest}, node, &error),
+                     STATUS_OK);
+    ck_assert_str_eq(node, longest);
+    record_host_name(too_long);
+    enum status status = record_own_node(&(struct record_config){.node = NULL}, node, &error);
+    ck_assert_int_eq(status, too_long[0] == '\0' ? STATUS_OS : STATUS_OK);
+    ck_assert_str_eq(node, too_long);
+    arena_release(&arena);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("record_options");
     TCase *cases = tcase_create("record_options");
     tcase_add_loop_test(cases, zones_and_boots, 0, sizeof ROWS / sizeof *ROWS);
+    tcase_add_test(cases, nodes);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
