@@ -6,6 +6,7 @@
 // receiver tells what comes again after a crash on either side. What the gateway refuses for good
 // is looked for by halving the request, dropped and counted, record by record; all other failures,
 // also wrong tokens and paths, are tried again for as long as the options say.
+#include "base/gzip.h"
 #include "base/http/client.h"
 #include "base/http/url.h"
 #include "base/log.h"
@@ -13,7 +14,6 @@
 #include "config/client_options.h"
 #include "exporters/forward/event.h"
 #include "exporters/forward/ranks.h"
-#include "base/gzip.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/record_frame.h"
 

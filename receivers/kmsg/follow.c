@@ -146,6 +146,7 @@ static enum turn read_burst(struct kmsg_receiver *receiver, struct error *error)
         switch (kmsg_device_read(&receiver->device, &record, error)) {
         case KMSG_RECORD:
             receiver->read_ns = clock_monotonic_ns();
+            receiver->works = true;
             if (!take_record(receiver, record))
                 turn = TURN_STOPS;
             break;
@@ -222,6 +223,7 @@ static void wait_device(struct kmsg_receiver *receiver, uint64_t most_ns) {
 
 static void open_again(struct kmsg_receiver *receiver) {
     struct error error;
+    receiver->works = false;
     if (kmsg_device_open(&receiver->device, receiver->config->path, &error) == STATUS_OK)
         return;
     feed_trouble(receiver->feed, error.message);
@@ -239,9 +241,11 @@ static void turn(struct kmsg_receiver *receiver) {
         return;
     switch (read_burst(receiver, &error)) {
     case TURN_DRAINED:
-        feed_trouble(receiver->feed, NULL);
+        if (receiver->works)
+            feed_trouble(receiver->feed, NULL);
         caught_up(receiver);
         wait_device(receiver, (uint64_t)WAIT_MS * 1000000);
+        receiver->works = true;
         break;
     case TURN_FAILED:
         feed_trouble(receiver->feed, error.message);

@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -165,11 +166,36 @@ def troubles(binary, checks):
             run.device.write(xid(number))
         run.device.open()
         run.wait_until("what the kernel kept", lambda: len(by_gpu(run.uids())) == 5, checks)
+        run.wait_until("that it works again is told", lambda: "C1007" in run.log_text(), checks)
         log = run.log_text()
-        checks.check("C1007" in log, "that it works again is told")
         checks.check("6 records of the kernel are lost" in log, "what was overwritten is counted")
         checks.equal(log.count("C1006"), 1, "the trouble is told once")
         run.end(checks, "troubles")
+
+
+def hangs_up(binary, checks):
+    """A peer that takes each connection and ends it: it does not work again by being reached."""
+    with tempfile.TemporaryDirectory(prefix="culprit-kmsg-") as folder:
+        run = Run(binary, folder)
+        run.device.close()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(run.device.path)
+        listener.listen(8)
+        run.start()
+        for _ in range(3):
+            listener.settimeout(PATIENCE_S)
+            listener.accept()[0].close()
+        listener.close()
+        run.wait_until("the trouble is told", lambda: "C1006" in run.log_text(), checks)
+        log = run.log_text()
+        checks.check("C1007" not in log, "it does not work again: " + log)
+        os.unlink(run.device.path)
+        run.device.open()
+        run.device.write(xid(0))
+        run.wait_until("the fault", lambda: len(by_gpu(run.uids())) == 1, checks)
+        run.wait_until("it works again", lambda: "C1007" in run.log_text(), checks)
+        checks.equal(run.log_text().count("C1007"), 1, "that is told once")
+        run.end(checks, "hangs up")
 
 
 def crash():
@@ -237,6 +263,7 @@ def main():
     checks = Checks()
     once(binary, checks)
     troubles(binary, checks)
+    hangs_up(binary, checks)
     killed(binary, kills, checks)
     repeated(binary, checks)
     real(binary, checks)
