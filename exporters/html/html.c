@@ -6,8 +6,8 @@
 // verdicts, the newest alerts and the size of each rank's device; the page leaves as it is made.
 #include "pipeline/component/component.h"
 
-#include "exporters/html/verdicts.h"
 #include "exporters/output/output.h"
+#include "exporters/report/kept_verdicts.h"
 #include "exporters/report/page/page.h"
 
 #include <assert.h>

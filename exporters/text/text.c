@@ -9,6 +9,7 @@
 #include "config/problem.h"
 #include "exporters/output/output.h"
 #include "exporters/report/event_places.h"
+#include "exporters/report/kept_verdicts.h"
 #include "exporters/report/seen.h"
 #include "exporters/report/text/layout.h"
 #include "exporters/report/text/parts.h"
@@ -37,6 +38,8 @@ struct text_exporter {
     struct seen seen;
     const char *verdict; // NULL: the report
     struct event_places places;
+    struct kept_verdicts verdicts; // live: the last batch holds only what changed with it
+    bool once;
 };
 OUTPUT_COMES_FIRST(struct text_exporter);
 
@@ -110,6 +113,7 @@ static enum status text_start(void *instance, const void *config,
         .site = context->site,
     };
     self->verdict = given->verdict;
+    self->once = context->once;
     if (context->components != NULL)
         self->places.components = *context->components;
     enum status status = output_open(&self->output, &options, error);
@@ -132,14 +136,30 @@ static void text_stop(void *instance) {
     event_places_release(&self->places);
 }
 
+// The batch with all verdicts as they stand.
+static struct batch whole_batch(const struct text_exporter *self, const struct batch *batch) {
+    struct batch whole = *batch;
+    uint32_t count = 0;
+    const struct verdict *all = kept_verdicts_all(&self->verdicts, batch->arena, &count);
+    whole.verdicts.items = arena_zero(batch->arena, count, sizeof *all);
+    whole.verdicts.count = whole.verdicts.capacity = count;
+    if (count > 0)
+        memcpy(whole.verdicts.items, all, count * sizeof *all);
+    return whole;
+}
+
 static void text_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct text_exporter *self = instance;
     assert(self->style.width >= WIDTH_MIN); // it was started
     seen_note(&self->seen, batch);
     if (self->verdict != NULL)
         event_places_note(&self->places, batch);
+    for (uint32_t i = 0; !self->once && i < batch->verdicts.count; i++)
+        kept_verdicts_put(&self->verdicts, &batch->verdicts.items[i]);
     if (!batch->evaluate || !batch->last)
         return;
+    struct batch whole = self->once ? *batch : whole_batch(self, batch);
+    batch = &whole;
     output_begin_document(&self->output, out);
     struct text_page page = {.style = &self->style, .arena = batch->arena, .out = out};
     if (self->verdict == NULL)
@@ -149,6 +169,9 @@ static void text_encode(void *instance, const struct batch *batch, struct buffer
                   "there is no verdict %.100s, or several begin so; nothing is written",
                   self->verdict);
 }
+
+static const struct state_row STATE[] = {
+    STATE_PART(struct text_exporter, verdicts, "text.verdicts", kept_verdicts_part)};
 
 const struct component_type exporter_text = {
     .name = "text",
@@ -163,5 +186,7 @@ const struct component_type exporter_text = {
     .validate = text_validate,
     .start = text_start,
     .stop = text_stop,
+    .state_rows = STATE,
+    .state_row_count = OPTION_COUNT(STATE),
     .exporter = {.encode = text_encode, .send = output_send},
 };

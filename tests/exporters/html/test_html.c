@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The html exporter: when it writes, what it remembers of the stream, and that a crash loses none.
 #include "cli/component_list.h"
-#include "exporters/html/verdicts.h"
+#include "exporters/report/kept_verdicts.h"
 #include "exporters/report/page/parts.h"
 #include "pipeline/model/observation.h"
 #include "tests/exporters/report/page_fixture.h"

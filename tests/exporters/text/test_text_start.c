@@ -92,6 +92,26 @@ static size_t row_columns(void) {
     return columns;
 }
 
+// Live, the last batch holds only what changed with it: what was found before is in the report.
+START_TEST(found_before_the_end) {
+    start("-", NEVER, 80);
+    struct verdict lost = {.id = "gpu_fault:0123456789abcdef",
+                           .pattern = "gpu_fault",
+                           .kind = "gpu_lost",
+                           .severity = SEVERITY_CRITICAL,
+                           .confidence = 90,
+                           .headline = SLICE("GPU 3b was lost"),
+                           .remediation = SLICE("Drain it."),
+                           .action = "drain_node"};
+    struct batch found = sample_batch(&sample), last = found;
+    found.last = false;
+    found.verdicts.items = &lost;
+    found.verdicts.count = 1;
+    ck_assert_str_eq(encode(&found), "");
+    ck_assert_ptr_nonnull(strstr(encode(&last), "GPU 3b was lost"));
+}
+END_TEST
+
 START_TEST(colors) {
     int pipes[2];
     ck_assert_int_eq(pipe(pipes), 0);
@@ -236,6 +256,7 @@ int main(void) {
     Suite *suite = suite_create("text_start");
     TCase *cases = tcase_create("text_start");
     tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, found_before_the_end);
     tcase_add_test(cases, colors);
     tcase_add_test(cases, widths);
     tcase_add_loop_test(cases, locales, 0, 8);

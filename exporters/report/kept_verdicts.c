@@ -4,7 +4,7 @@
 // Each is written as one run of bytes, numbers as they are and texts behind their sizes, and cut
 // into chunks that are rows of a table. Reading it back checks every size: what does not fit is
 // left out. Putting one costs a search over those that are kept, which are few and change seldom.
-#include "exporters/html/verdicts.h"
+#include "exporters/report/kept_verdicts.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdicts as they stand, kept when their batch is gone: what a page that is made again shows
+// The verdicts as they stand, kept when their batch is gone: what a report that is made again shows
 // of those that did not change since.
 //
 // At most KEPT_VERDICTS_MAX; of more, those that are over go first, then those that changed longest
