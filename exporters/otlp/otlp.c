@@ -130,11 +130,13 @@ static void write_body(struct otlp_exporter *self, json_t *document, bool logs) 
     json_decref(document);
 }
 
-// What the status says by OTLP: only these are tried again.
+// What the status says by OTLP: only these are tried again, and what a token that was replaced
+// meanwhile kept out.
 static enum http_class class_by_otlp(long status, enum http_class class) {
     if (status == 0 || class == HTTP_OK)
         return class;
     bool again = status == 429 || status == 502 || status == 503 || status == 504;
+    again |= status == 401 && class == HTTP_RETRY; // with the token that is in the file by now
     return again ? HTTP_RETRY : HTTP_REFUSED;
 }
 

@@ -260,6 +260,29 @@ def refused(checks, binary, folder):
         os.remove(run.lines)
 
 
+def token_replaced(checks, binary, folder):
+    """A token that was replaced while verdicts waited: they are sent with the new one."""
+    token = os.path.join(folder, "token")
+
+    def answer(number, path):
+        if number == 0:
+            with open(token + ".new", "w", encoding="ascii") as file:
+                file.write("second\n")
+            os.rename(token + ".new", token)
+            return 401, {}, b""
+        return 200, {}, b""
+    with open(token, "w", encoding="ascii") as file:
+        file.write("first\n")
+    with Sink(answer) as sink:
+        run = Run(binary, folder, sink.url, encoding="json", metrics_interval="0s",
+                  auth={"bearer_token_file": token})
+        code, log = run.once()
+        checks.equal(code, 0, "a token that was replaced: " + log[-1000:])
+        checks.equal([post.headers.get("Authorization") for post in sink.posts[:2]],
+                     ["Bearer first", "Bearer second"], "the tokens")
+    os.remove(run.lines)
+
+
 def partial(checks, binary, folder):
     """What is rejected while the rest is taken is logged, and not sent again."""
     answers = {"json": json.dumps({"partialSuccess": {"rejectedLogRecords": "2",
@@ -355,7 +378,7 @@ def collector(checks, binary, folder):
 
 def main(binary):
     checks = Checks()
-    for case in (read, over_failures, refused, partial, garbage, strange_names, collector):
+    for case in (read, over_failures, refused, token_replaced, partial, garbage, strange_names, collector):
         with tempfile.TemporaryDirectory() as folder:
             case(checks, binary, folder)
     return checks.finish()
