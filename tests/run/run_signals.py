@@ -94,6 +94,14 @@ def events():
         return [json.loads(line) for line in file.read().splitlines()[:3]]
 
 
+def contains(path, text):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return text in file.read()
+    except FileNotFoundError:
+        return False
+
+
 def dumped(checks, run):
     """SIGUSR2: every component with its figures, every pipeline with what it judged."""
     run.process.send_signal(signal.SIGUSR2)
@@ -133,8 +141,8 @@ def main(binary):
             run.post(port, events())
             end = time.monotonic() + PATIENCE_S
             verdicts = os.path.join(folder, "verdicts.jsonl")
-            while not (os.path.exists(verdicts) and os.path.getsize(verdicts)) and (
-                    time.monotonic() < end):
+            # A first line may come while the job is still read.
+            while not contains(verdicts, '"severity":"error"') and time.monotonic() < end:
                 time.sleep(0.05)
             dumped(checks, run)
             # What was taken before a reload counts at the end.
