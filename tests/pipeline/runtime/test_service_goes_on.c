@@ -261,6 +261,29 @@ START_TEST(other_options_begin_anew_behind_what_was_read) {
 }
 END_TEST
 
+// As the page on delivery says: what a stage keeps does not depend on when it is evaluated.
+START_TEST(other_times_of_a_pipeline_go_on) {
+    struct pipeline_timing *timing = &f.pipeline.timing;
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&judgements) == 1);
+    AWAIT(safe_number() == 2);
+    end_live();
+    timing->evaluate_every.ns *= 10;
+    timing->settle.ns += (int64_t)SECOND;
+    timing->idle_timeout.ns += (int64_t)SECOND;
+    timing->max_jump.ns = 3600 * (int64_t)SECOND;
+    begin_live();
+    tell("350");
+    AWAIT(atomic_load(&total_seconds) == 451);
+    ck_assert_uint_eq(atomic_load(&row_count), 3);
+    end_live();
+    check_text(&seen, "1 100 @10 end350 @100 end");
+}
+END_TEST
+
 START_TEST(a_reload_goes_on_from_memory) {
     struct snapshot *snapshot;
     metrics_at();
@@ -305,6 +328,7 @@ int main(void) {
     tcase_add_test(tests, a_checkpoint_is_made_for_what_waits_for_it);
     tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);
     tcase_add_test(tests, other_options_begin_anew_behind_what_was_read);
+    tcase_add_test(tests, other_times_of_a_pipeline_go_on);
     tcase_add_test(tests, a_reload_goes_on_from_memory);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
