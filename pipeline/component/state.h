@@ -24,7 +24,7 @@
 
 // Raised when the rows of any component change their meaning but not their size: state that was
 // written with another number is left aside and built anew from the inputs.
-enum { STATE_LAYOUT = 1 };
+enum { STATE_LAYOUT = 2 };
 
 enum { STATE_ENTRIES_MAX = 24, STATE_STRINGS_MAX = ROW_STRINGS_MAX };
 

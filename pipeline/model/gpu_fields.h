@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counters of GPUs, one a line: what it means, DCGM's name as evidence ids use it (behind
-// DCGM_FI_DEV_), and its number and other names. Included where GPU_FIELD says what to make of a
-// line. Source: NVIDIA DCGM, dcgm_fields.h.
+// DCGM_FI_DEV_), and its other spellings: its number, other names, and a series of another kind
+// that holds it, whole. At most three. Included where GPU_FIELD says what to make of a line.
+// Source: NVIDIA DCGM, dcgm_fields.h.
 // clang-format off
-GPU_FIELD(XID, "XID_ERRORS", "230 XID_ERROR") // last code
+GPU_FIELD(XID, "XID_ERRORS", "230 XID_ERROR DCGM_EXP_XID_ERRORS_COUNT{xid}") // last code
 GPU_FIELD(CLOCK_REASONS, "CLOCKS_EVENT_REASONS", "112 CLOCK_THROTTLE_REASONS") // bit mask, throttle_bits.tsv
 GPU_FIELD(TEMPERATURE_C, "GPU_TEMP", "150 GPU_TEMP_CELSIUS")
 GPU_FIELD(MEMORY_TEMPERATURE_C, "MEMORY_TEMP", "140 MEMORY_TEMP_CELSIUS")

@@ -73,6 +73,26 @@ const char *gpu_field_name(enum gpu_field field) {
     return NAMES[field];
 }
 
+void gpu_field_spelling(enum gpu_field field, uint32_t spelling, char out[GPU_SPELLING_MAX]) {
+    static const char *const OTHERS[] = {
+#define GPU_FIELD(field, name, others) others,
+#include "pipeline/model/gpu_fields.h"
+#undef GPU_FIELD
+    };
+    assert(field < GPU_FIELD_COUNT && spelling < GPU_SPELLINGS);
+    const char *at = OTHERS[field];
+    for (uint32_t i = 1; i < spelling; i++) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    size_t size = strcspn(at, " ");
+    bool is_whole = (*at >= '0' && *at <= '9') || strncmp(at, "DCGM_", 5) == 0;
+    if (spelling == 0 || size == 0)
+        snprintf(out, GPU_SPELLING_MAX, "%s", gpu_field_name(field));
+    else
+        snprintf(out, GPU_SPELLING_MAX, "%s%.*s", is_whole ? "" : "DCGM_FI_DEV_", (int)size, at);
+}
+
 // "Successfully assigned NAMESPACE/NAME to NODE", as schedulers write it.
 static struct slice assigned_node(struct slice message) {
     struct slice start = SLICE("Successfully assigned "), phrase = SLICE(" to ");

@@ -145,6 +145,11 @@ enum gpu_field {
 };
 // DCGM's name as evidence ids use it, one for each field whichever was read.
 const char *gpu_field_name(enum gpu_field field);
+// How the input wrote a field: 0 is the name above, others are those of gpu_fields.h in their
+// order.
+enum { GPU_SPELLINGS = 4, GPU_SPELLING_MAX = 64 };
+// "DCGM_FI_DEV_XID_ERROR", "230"; the name above where the field has no such spelling.
+void gpu_field_spelling(enum gpu_field field, uint32_t spelling, char out[GPU_SPELLING_MAX]);
 
 struct gpu_sample {
     uint64_t time_ns;
@@ -154,12 +159,25 @@ struct gpu_sample {
     int32_t index;      // "gpu", -1: not said
     struct slice model; // or data NULL
     struct slice pod, namespace;
-    uint64_t present; // bit f: field f is there; DCGM's blank values are missing ones
+    uint64_t present;    // bit f: field f is there; DCGM's blank values are missing ones
+    uint64_t spelled[2]; // bit f: the low and the high bit of how field f was spelled
     double value[GPU_FIELD_COUNT];
     // Integers above 2^53 are not lost: the same as a whole number, where it is one.
     int64_t whole[GPU_FIELD_COUNT];
 };
 _Static_assert(GPU_FIELD_COUNT <= 64, "one bit each");
+_Static_assert(GPU_SPELLINGS == 4, "two bits each");
+
+static inline uint32_t gpu_sample_spelling(const struct gpu_sample *sample, enum gpu_field field) {
+    return (uint32_t)((sample->spelled[0] >> field & 1) | (sample->spelled[1] >> field & 1) << 1);
+}
+static inline void gpu_sample_spell(struct gpu_sample *sample, enum gpu_field field,
+                                    uint32_t spelling) {
+    for (int i = 0; i < 2; i++) {
+        sample->spelled[i] &= ~(UINT64_C(1) << field);
+        sample->spelled[i] |= (uint64_t)(spelling >> i & 1) << field;
+    }
+}
 
 struct gpu_scrape {
     const struct gpu_sample *samples;

@@ -27,8 +27,12 @@ static void add(struct sample_queue *queue, const struct event *event,
     row->address = pci_device(sample->address);
     row->time_ns = sample->time_ns != 0 ? sample->time_ns : event->time_ns;
     row->present = present;
-    for (uint32_t i = 0; i < queue->field_count; i++)
+    row->spelled = row->unused = 0;
+    for (uint32_t i = 0; i < queue->field_count; i++) {
         row->value[i] = sample_has(row, i) ? sample->whole[queue->fields[i]] : 0;
+        if (sample_has(row, i))
+            row->spelled |= gpu_sample_spelling(sample, queue->fields[i]) << 2 * i;
+    }
 }
 
 void sample_queue_take(struct sample_queue *queue, const struct event *event,
@@ -63,7 +67,7 @@ static int compare_samples(const void *left, const void *right) {
     for (uint32_t bits = a->present, i = 0; order == 0 && bits != 0; i++, bits >>= 1)
         if ((bits & 1) != 0)
             order = COMPARE((uint64_t)a->value[i], (uint64_t)b->value[i]);
-    return order;
+    return order != 0 ? order : COMPARE(a->spelled, b->spelled);
 }
 
 void sample_queue_read(struct sample_queue *queue, uint64_t until_ns, struct arena *scratch) {

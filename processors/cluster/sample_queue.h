@@ -21,7 +21,9 @@ struct queued_sample {
     uint64_t time_ns;
     uint32_t present; // bit i: field i of the queue is there
     uint32_t number;  // of its row
-    int64_t value[];  // one a field
+    uint32_t spelled; // bits 2 i and 2 i + 1: how field i was spelled, where it is there
+    uint32_t unused;
+    int64_t value[]; // one a field
 };
 
 struct sample_queue {
@@ -42,6 +44,11 @@ struct sample_queue {
 
 static inline bool sample_has(const struct queued_sample *sample, uint32_t field) {
     return (sample->present >> field & 1) != 0;
+}
+
+// How a field that is there was spelled (gpu_field_spelling).
+static inline uint8_t sample_spelling(const struct queued_sample *sample, uint32_t field) {
+    return (uint8_t)(sample->spelled >> 2 * field & 3);
 }
 
 // Takes the samples of an EVENT_GPU_SAMPLE that name a node and a GPU and hold one of the fields as

@@ -44,7 +44,8 @@ static void take_gauge(void *owner, const struct queued_sample *sample, struct a
                            &(struct xid_change){.previous = (uint32_t)gauge->value,
                                                 .code = (uint32_t)value,
                                                 .since_ns = gauge->time_ns,
-                                                .time_ns = sample->time_ns},
+                                                .time_ns = sample->time_ns,
+                                                .spelling = sample_spelling(sample, FIELD_XID)},
                            arena);
     gauge->time_ns = sample->time_ns;
     gauge->value = value;

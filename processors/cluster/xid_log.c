@@ -96,6 +96,7 @@ void xid_log_take_gauge(struct xid_log *log, string_id node, string_id uuid, pci
     entry->uuid = uuid;
     entry->previous = change->previous;
     entry->since_ns = change->since_ns;
+    entry->spelling = change->spelling;
 }
 
 void xid_log_expire(struct xid_log *log, uint64_t before_ns) {
@@ -135,9 +136,8 @@ const char *xid_entry_description(const struct xid_entry *entry, struct arena *a
     struct slice process = {entry->process, entry->process_size};
     struct slice detail = xid_entry_detail(entry);
     if (entry->source == XID_FROM_GAUGE)
-        detail = slice_of(arena_format(arena,
-                                       "the metric of the last Xid went from %" PRIu32
-                                       " to %" PRIu32 " since the sample before",
-                                       entry->previous, entry->code));
+        detail = slice_of(arena_format(
+            arena, "%s went from %" PRIu32 " to %" PRIu32 " since the sample before",
+            field_text(GPU_XID, entry->spelling, arena), entry->previous, entry->code));
     return xid_description(entry->address, entry->code, process, entry->pid, detail, arena);
 }

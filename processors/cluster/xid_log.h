@@ -38,6 +38,7 @@ struct xid_entry {
     uint16_t process_size, detail_size;
     uint8_t fatal;    // the line holds the word Fatal
     uint8_t recovery; // Xid 154: enum recovery
+    uint8_t spelling; // XID_FROM_GAUGE: of the field in the sample; else 0
     char process[XID_PROCESS_MAX];
     char detail[XID_DETAIL_MAX];
 };
@@ -59,6 +60,7 @@ void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)
 struct xid_change {
     uint32_t previous, code;
     uint64_t since_ns, time_ns; // of the two samples
+    uint8_t spelling;           // of the field in the second
 };
 void xid_log_take_gauge(struct xid_log *log, string_id node, string_id uuid, pci_address address,
                         const struct xid_change *change, struct arena *scratch);

@@ -121,6 +121,13 @@ const char *dcgm_uid(string_id node, const char *gpu, enum gpu_field field, uint
                         gpu_field_name(field), time_ns);
 }
 
+const char *field_text(enum gpu_field field, uint32_t spelling, struct arena *arena) {
+    char text[GPU_SPELLING_MAX];
+    gpu_field_spelling(field, spelling, text);
+    bool is_number = text[0] >= '0' && text[0] <= '9';
+    return arena_format(arena, "%s%s", is_number ? "DCGM field " : "", text);
+}
+
 const char *gpu_field_uid(string_id node, string_id uuid, pci_address address, enum gpu_field field,
                           uint64_t time_ns, struct arena *arena) {
     const char *gpu =

@@ -28,6 +28,8 @@ const char *xid_description(pci_address address, uint32_t code, struct slice pro
 // What the table says of a code, up to its first semicolon or bracket; "" for an unknown one.
 struct slice xid_meaning(uint32_t code);
 
+// A field as the input spelled it (gpu_field_spelling): "DCGM_FI_DEV_XID_ERROR", "DCGM field 230".
+const char *field_text(enum gpu_field field, uint32_t spelling, struct arena *arena);
 // "dcgm:NODE:GPU-UUID:DCGM_FI_DEV_XID_ERRORS:NANOSECONDS"; without a UUID the PCI address.
 const char *gpu_field_uid(string_id node, string_id uuid, pci_address address, enum gpu_field field,
                           uint64_t time_ns, struct arena *arena);

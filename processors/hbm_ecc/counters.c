@@ -136,6 +136,7 @@ static void read_sample(void *owner, const struct queued_sample *sample, struct 
                                 .time_ns = sample->time_ns,
                                 .field = field,
                                 .is_limit = is_limit(counters->config, sample, gpu, field),
+                                .spelling = sample_spelling(sample, field),
                                 .since_ns = gpu->seen_ns[field],
                                 .from = gpu->value[field],
                                 .to = sample->value[field]};

@@ -48,7 +48,8 @@ struct ecc_step {
     uint64_t time_ns;
     string_id uuid; // or STRING_NONE
     uint32_t field;
-    uint32_t is_limit; // a limit was passed with it
+    uint16_t is_limit; // a limit was passed with it
+    uint16_t spelling; // of the field in the sample
     uint64_t since_ns; // of the sample before
     int64_t from, to;
 };

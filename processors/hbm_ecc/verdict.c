@@ -88,12 +88,17 @@ static const char *step_uid(const struct ecc_step *step, struct arena *arena) {
                          step->time_ns, arena);
 }
 
+static const char *step_field(const struct ecc_step *step, struct arena *arena) {
+    return field_text(ECC_FIELDS[step->field], step->spelling, arena);
+}
+
 static void add_rise(struct verdict_builder *builder, const struct ecc_item *item,
                      enum evidence_role role) {
     const struct ecc_step *step = item->step;
     builder_evidence(builder, role, item->time_ns, step_uid(step, builder->arena),
-                     "%s rose from %" PRId64 " to %" PRId64 " since the sample before",
-                     FIELD_WORDS[step->field], step->from, step->to);
+                     "%s (%s) rose from %" PRId64 " to %" PRId64 " since the sample before",
+                     FIELD_WORDS[step->field], step_field(step, builder->arena), step->from,
+                     step->to);
 }
 
 static void add_step(struct verdict_builder *builder, const struct ecc_item *item,
@@ -103,9 +108,9 @@ static void add_step(struct verdict_builder *builder, const struct ecc_item *ite
     if (item->storm != 0)
         builder_evidence(builder, role, item->time_ns, step_uid(step, builder->arena),
                          "%" PRId64
-                         " corrected memory errors within the window; the counter rose "
-                         "from %" PRId64 " to %" PRId64,
-                         item->storm, step->from, step->to);
+                         " corrected memory errors within the window; %s rose from %" PRId64
+                         " to %" PRId64,
+                         item->storm, step_field(step, builder->arena), step->from, step->to);
     else
         add_rise(builder, item, role);
 }

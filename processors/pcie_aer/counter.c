@@ -33,6 +33,14 @@ static void set_mark(struct aer_tracker *tracker, uint64_t time_ns, uint64_t val
     tracker->report_bits = 0;
 }
 
+// How the counter's field was spelled; 0 where it is none of DCGM's.
+static uint8_t spelling_of(const struct aer_fact *fact, enum aer_source source) {
+    if (fact == NULL || fact->kind != AER_FACT_GPU)
+        return 0;
+    assert(source == SOURCE_REPLAYS || source == SOURCE_CORRECTABLE);
+    return aer_spelling(fact, source == SOURCE_REPLAYS ? LINK_VALUES : LINK_VALUES + 1);
+}
+
 static void begin_storm(struct aer_facts *facts, struct aer_device *device, enum aer_source source,
                         uint32_t limit) {
     assert(aer_incident_of(facts, device, INCIDENT_STORM) == NULL);
@@ -41,15 +49,17 @@ static void begin_storm(struct aer_facts *facts, struct aer_device *device, enum
     incident->source = (uint8_t)source;
     incident->first_ns = tracker->over_ns;
     incident->since_ns = tracker->over_since_ns;
+    incident->first_spelled[0] = (uint8_t)tracker->over_spelled;
     incident->report_ns = tracker->over_report_ns;
     incident->limit = limit;
     incident->port = device->port;
 }
 
 static void go_on(struct aer_incident *incident, const struct aer_tracker *tracker,
-                  uint64_t time_ns, uint64_t value) {
+                  uint64_t time_ns, uint64_t value, uint8_t spelling) {
     assert(incident->live != 0);
     incident->last_ns = time_ns;
+    incident->last_spelled[0] = spelling;
     incident->rate = tracker->rate;
     incident->top_rate = tracker->top_rate;
     incident->bits |= tracker->over_bits | tracker->report_bits;
@@ -69,8 +79,9 @@ static bool has_counter(const struct aer_device *device) {
            device->trackers[SOURCE_REPLAYS].last_ns != 0;
 }
 
+// `fact`: what the value stood in; NULL: a line of the log.
 static void take_minute(struct aer_facts *facts, struct aer_device *device, enum aer_source source,
-                        uint64_t time_ns, uint64_t value) {
+                        uint64_t time_ns, uint64_t value, const struct aer_fact *fact) {
     assert(time_ns > device->trackers[source].mark_ns);
     struct aer_tracker *tracker = &device->trackers[source];
     struct aer_incident *incident = aer_incident_of(facts, device, INCIDENT_STORM);
@@ -88,6 +99,7 @@ static void take_minute(struct aer_facts *facts, struct aer_device *device, enum
     tracker->under = 0;
     if (tracker->over++ == 0 && !is_mine) {
         tracker->over_ns = time_ns;
+        tracker->over_spelled = spelling_of(fact, source);
         // The line at the mark of the log is the first of the storm.
         tracker->over_from = tracker->mark_value - (source == SOURCE_LOG);
         tracker->over_since_ns = tracker->mark_ns;
@@ -103,11 +115,11 @@ static void take_minute(struct aer_facts *facts, struct aer_device *device, enum
         is_mine = true;
     }
     if (is_mine)
-        go_on(incident, tracker, time_ns, value);
+        go_on(incident, tracker, time_ns, value, spelling_of(fact, source));
 }
 
 static void take_value(struct aer_facts *facts, struct aer_device *device, enum aer_source source,
-                       uint64_t time_ns, uint64_t value) {
+                       uint64_t time_ns, uint64_t value, const struct aer_fact *fact) {
     assert(source < SOURCE_COUNT);
     struct aer_tracker *tracker = &device->trackers[source];
     if (tracker->last_ns != 0 && time_ns <= tracker->last_ns)
@@ -124,7 +136,7 @@ static void take_value(struct aer_facts *facts, struct aer_device *device, enum 
     uint64_t minute_ns = duration_ns(facts->config->minute);
     if (time_ns - tracker->mark_ns < minute_ns - MINUTE_SLACK(minute_ns))
         return;
-    take_minute(facts, device, source, time_ns, value);
+    take_minute(facts, device, source, time_ns, value, fact);
     set_mark(tracker, time_ns, value);
 }
 
@@ -137,7 +149,7 @@ void aer_corrected_take(struct aer_facts *facts, struct aer_device *device, uint
             tracker->report_ns = time_ns;
         tracker->report_bits |= bits;
     }
-    take_value(facts, device, SOURCE_LOG, time_ns, ++device->reports);
+    take_value(facts, device, SOURCE_LOG, time_ns, ++device->reports, NULL);
     struct aer_tracker *log = &device->trackers[SOURCE_LOG];
     if (log->mark_ns == time_ns) {
         log->report_ns = time_ns;
@@ -154,7 +166,7 @@ void aer_counters_take(struct aer_facts *facts, struct aer_device *device,
     assert(fact->kind == AER_FACT_COUNTERS);
     if ((fact->counters.has & 1u << COUNT_CORRECTABLE) != 0)
         take_value(facts, device, SOURCE_SYSFS, fact->time_ns,
-                   fact->counters.count[COUNT_CORRECTABLE]);
+                   fact->counters.count[COUNT_CORRECTABLE], fact);
     for (unsigned kind = COUNT_NONFATAL; kind < COUNT_KINDS; kind++) {
         uint64_t count = fact->counters.count[kind], since_ns = device->count_ns[kind];
         if ((fact->counters.has & 1u << kind) == 0 || fact->time_ns <= since_ns)
@@ -207,6 +219,8 @@ static void take_link(struct aer_facts *facts, struct aer_device *device,
     if (device->bad_links++ == 0 && incident == NULL) {
         device->bad_ns = fact->time_ns;
         device->bad_since_ns = before_ns;
+        device->bad_spelled[0] = aer_spelling(fact, LINK_WIDTH);
+        device->bad_spelled[1] = aer_spelling(fact, LINK_GENERATION);
     }
     if (incident == NULL && device->bad_links >= facts->config->link_samples) {
         incident = aer_incident_open(facts, device, INCIDENT_DEGRADED);
@@ -214,9 +228,13 @@ static void take_link(struct aer_facts *facts, struct aer_device *device,
         incident->since_ns = device->bad_since_ns;
         incident->port = device->port;
         memcpy(incident->link, device->link, sizeof incident->link);
+        memcpy(incident->first_spelled, device->bad_spelled, sizeof incident->first_spelled);
     }
-    if (incident != NULL)
-        incident->last_ns = fact->time_ns;
+    if (incident == NULL)
+        return;
+    incident->last_ns = fact->time_ns;
+    incident->last_spelled[0] = aer_spelling(fact, LINK_WIDTH);
+    incident->last_spelled[1] = aer_spelling(fact, LINK_GENERATION);
 }
 
 void aer_gpu_take(struct aer_facts *facts, struct aer_device *device, const struct aer_fact *fact) {
@@ -227,11 +245,11 @@ void aer_gpu_take(struct aer_facts *facts, struct aer_device *device, const stru
             device->link[i] = fact->gpu.link[i];
     take_link(facts, device, fact);
     if ((fact->gpu.has & GPU_HAS_CORRECTABLE) != 0)
-        take_value(facts, device, SOURCE_CORRECTABLE, fact->time_ns, fact->gpu.correctable);
+        take_value(facts, device, SOURCE_CORRECTABLE, fact->time_ns, fact->gpu.correctable, fact);
     if ((fact->gpu.has & GPU_HAS_REPLAYS) != 0)
-        take_value(facts, device, SOURCE_REPLAYS, fact->time_ns, fact->gpu.replays);
+        take_value(facts, device, SOURCE_REPLAYS, fact->time_ns, fact->gpu.replays, fact);
     // The gauge holds the last code for ever: only a change says anything.
     int16_t now = device->link[LINK_XID];
     if (xid >= 0 && now != xid && (now == 79 || now == 167))
-        aer_xid_take(facts, device, fact->time_ns, (uint16_t)now, true);
+        aer_xid_take(facts, device, fact->time_ns, (uint16_t)now, fact);
 }

@@ -127,10 +127,15 @@ static bool read_whole(const struct gpu_sample *sample, enum gpu_field field, ui
 }
 
 static bool read_gpu(const struct gpu_sample *sample, struct aer_fact *fact) {
-    static const enum gpu_field FIELDS[LINK_VALUES] = {
-        [LINK_GENERATION] = GPU_PCIE_LINK_GENERATION,    [LINK_WIDTH] = GPU_PCIE_LINK_WIDTH,
-        [LINK_MAX_GENERATION] = GPU_PCIE_MAX_GENERATION, [LINK_MAX_WIDTH] = GPU_PCIE_MAX_WIDTH,
-        [LINK_UTILIZATION] = GPU_UTILIZATION_PERCENT,    [LINK_XID] = GPU_XID};
+    static const enum gpu_field FIELDS[LINK_VALUES + 2] = {
+        [LINK_GENERATION] = GPU_PCIE_LINK_GENERATION,
+        [LINK_WIDTH] = GPU_PCIE_LINK_WIDTH,
+        [LINK_MAX_GENERATION] = GPU_PCIE_MAX_GENERATION,
+        [LINK_MAX_WIDTH] = GPU_PCIE_MAX_WIDTH,
+        [LINK_UTILIZATION] = GPU_UTILIZATION_PERCENT,
+        [LINK_XID] = GPU_XID,
+        [LINK_VALUES] = GPU_PCIE_REPLAYS,
+        [LINK_VALUES + 1] = GPU_PCIE_CORRECTABLE};
     uint64_t value;
     fact->kind = AER_FACT_GPU;
     fact->address = sample->address;
@@ -146,6 +151,9 @@ static bool read_gpu(const struct gpu_sample *sample, struct aer_fact *fact) {
         fact->gpu.has |= GPU_HAS_REPLAYS;
     if (read_whole(sample, GPU_PCIE_CORRECTABLE, &fact->gpu.correctable))
         fact->gpu.has |= GPU_HAS_CORRECTABLE;
+    for (unsigned i = 0; i < LINK_VALUES + 2; i++)
+        if ((fact->gpu.has >> i & 1) != 0)
+            fact->gpu.spelled |= (uint16_t)(gpu_sample_spelling(sample, FIELDS[i]) << 2 * i);
     if (sample->uuid.size > 0)
         fact->uuid = intern(sample->uuid);
     if (fact->uuid == STRING_REFUSED)
@@ -380,7 +388,7 @@ static void take(struct aer_facts *facts, const struct aer_fact *fact, struct ar
         break;
     case AER_FACT_XID:
         device->is_gpu = true;
-        aer_xid_take(facts, device, fact->time_ns, fact->line_values.code, false);
+        aer_xid_take(facts, device, fact->time_ns, fact->line_values.code, NULL);
         break;
     case AER_FACT_VENDOR:
         device->vendor = fact->line_values.vendor;

@@ -75,7 +75,8 @@ struct aer_fact {
         struct {
             uint64_t replays, correctable;
             int16_t link[LINK_VALUES];
-            uint16_t has; // bits of enum aer_link_value, then of the two counters
+            uint16_t has;     // bits of enum aer_link_value, then of the two counters
+            uint16_t spelled; // two bits each: how their fields were spelled
         } gpu;
     };
 };
@@ -85,6 +86,10 @@ enum {
     FACT_OF_GPU = 4, // by the name of its driver
     FACT_OF_NIC = 8,
 };
+// How the field of the i-th bit of `has` was spelled.
+static inline uint8_t aer_spelling(const struct aer_fact *fact, unsigned i) {
+    return (uint8_t)(fact->gpu.spelled >> 2 * i & 3);
+}
 enum { GPU_HAS_REPLAYS = 1 << LINK_VALUES, GPU_HAS_CORRECTABLE = 1 << (LINK_VALUES + 1) };
 
 // -- Devices --------------------------------------------------------------------------------------
@@ -117,9 +122,11 @@ struct aer_tracker {
     uint64_t over_report_ns; // the same of the first minute over the limit
     uint64_t over_since_ns;  // when that minute began
     uint32_t report_bits, over_bits;
-    uint32_t over, under; // minutes in a row
-    uint32_t rate;        // of the last minute
-    uint32_t top_rate;    // of those in a row over the limit
+    uint32_t over, under;  // minutes in a row
+    uint32_t rate;         // of the last minute
+    uint32_t top_rate;     // of those in a row over the limit
+    uint32_t over_spelled; // how the field of the first of these was spelled
+    uint32_t unused;
 };
 
 enum aer_incident_kind {
@@ -150,6 +157,7 @@ struct aer_device {
     uint64_t bad_ns;                                    // the first of the bad ones
     uint64_t bad_since_ns;                              // the sample before it; 0: none
     uint64_t link_ns;                                   // the last that told of the link
+    uint8_t bad_spelled[2]; // how width and generation were spelled in the first of the bad ones
 };
 
 // -- Incidents ------------------------------------------------------------------------------------
@@ -178,6 +186,7 @@ struct aer_incident {
     uint8_t severity; // the worst
     bool has_device_line, has_lines, xid_by_gauge;
     uint16_t xid;
+    uint8_t xid_spelled; // xid_by_gauge: how the field was spelled
     uint32_t bits;
     uint32_t report_count;
     uint32_t evidence_count;
@@ -189,6 +198,9 @@ struct aer_incident {
     uint8_t source; // enum aer_source
     uint32_t limit, rate, top_rate;
     uint64_t report_ns, count;
+    // Storm by a counter of DCGM: how its field was spelled in the first and the last sample.
+    // Degraded link: the same of width, then of generation.
+    uint8_t first_spelled[2], last_spelled[2];
     // Degraded link, as it was at first:
     int16_t link[LINK_VALUES];
 };
@@ -250,8 +262,9 @@ void aer_report_link(struct aer_facts *facts, struct aer_device *device);
 // Closes reports whose lines have all come by `now_ns`.
 void aer_reports_close(struct aer_facts *facts, uint64_t now_ns);
 void aer_outcome_take(struct aer_facts *facts, const struct aer_fact *fact);
+// `gauge`: the sample that told of it; NULL: a line did.
 void aer_xid_take(struct aer_facts *facts, struct aer_device *device, uint64_t time_ns,
-                  uint16_t code, bool by_gauge);
+                  uint16_t code, const struct aer_fact *gauge);
 // A counter of uncorrectable errors grew by `count`; `since_ns`: when it was read before.
 void aer_report_count(struct aer_facts *facts, struct aer_device *device,
                       enum aer_severity severity, uint64_t count, uint64_t since_ns,

@@ -232,7 +232,8 @@ void aer_outcome_take(struct aer_facts *facts, const struct aer_fact *fact) {
 }
 
 void aer_xid_take(struct aer_facts *facts, struct aer_device *device, uint64_t time_ns,
-                  uint16_t code, bool by_gauge) {
+                  uint16_t code, const struct aer_fact *gauge) {
+    bool by_gauge = gauge != NULL;
     if (device->report.first_ns != 0)
         close_report(facts, device);
     struct aer_incident *incident = aer_incident_of(facts, device, INCIDENT_UNCORRECTABLE);
@@ -244,6 +245,7 @@ void aer_xid_take(struct aer_facts *facts, struct aer_device *device, uint64_t t
     incident->xid_ns = time_ns;
     incident->xid = code;
     incident->xid_by_gauge = by_gauge;
+    incident->xid_spelled = by_gauge ? aer_spelling(gauge, LINK_XID) : 0;
 }
 
 void aer_report_count(struct aer_facts *facts, struct aer_device *device,

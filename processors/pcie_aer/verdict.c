@@ -103,6 +103,11 @@ static const char *sample_uid(const struct telling *telling, enum gpu_field fiel
                     telling->arena);
 }
 
+// " (DCGM_FI_DEV_XID_ERRORS)"
+static const char *in_field(enum gpu_field field, uint8_t spelling, struct arena *arena) {
+    return arena_format(arena, " (%s)", field_text(field, spelling, arena));
+}
+
 static void begin(const struct telling *telling, const char *kind, enum severity severity,
                   const char *action, int64_t confidence) {
     builder_begin(telling->builder, telling->arena, PATTERN, kind);
@@ -139,12 +144,13 @@ static void add_report(const struct telling *telling, const struct aer_evidence 
 static void add_xid(const struct telling *telling) {
     const struct aer_incident *incident = telling->incident;
     const struct aer_device *device = telling->device;
-    builder_evidence(telling->builder, EVIDENCE_EFFECT, incident->xid_ns,
-                     incident->xid_by_gauge
-                         ? sample_uid(telling, GPU_XID, incident->xid_ns)
-                         : xid_uid(device->key.node, device->key.function, incident->xid,
-                                   incident->xid_ns, telling->arena),
-                     "Xid %u: the GPU is gone", incident->xid);
+    builder_evidence(
+        telling->builder, EVIDENCE_EFFECT, incident->xid_ns,
+        incident->xid_by_gauge ? sample_uid(telling, GPU_XID, incident->xid_ns)
+                               : xid_uid(device->key.node, device->key.function, incident->xid,
+                                         incident->xid_ns, telling->arena),
+        "Xid %u%s: the GPU is gone", incident->xid,
+        incident->xid_by_gauge ? in_field(GPU_XID, incident->xid_spelled, telling->arena) : "");
     builder_attribute_format(telling->builder, "nvidia.xid.code", "%u", incident->xid);
 }
 
@@ -231,6 +237,15 @@ static const char *counted(const struct aer_incident *incident) {
     return incident->source == SOURCE_REPLAYS ? "replays" : "corrected errors";
 }
 
+// The counter that was read, where it is one of DCGM's.
+static const char *storm_field(const struct telling *telling, uint8_t spelling) {
+    enum aer_source source = (enum aer_source)telling->incident->source;
+    if (source != SOURCE_CORRECTABLE && source != SOURCE_REPLAYS)
+        return "";
+    return in_field(source == SOURCE_REPLAYS ? GPU_PCIE_REPLAYS : GPU_PCIE_CORRECTABLE, spelling,
+                    telling->arena);
+}
+
 static void add_storm(const struct telling *telling, enum evidence_role role) {
     const struct aer_incident *incident = telling->incident;
     const char *bits = bits_text(AER_CORRECTABLE, incident->bits, telling->arena);
@@ -238,13 +253,15 @@ static void add_storm(const struct telling *telling, enum evidence_role role) {
         builder_evidence(telling->builder, role, incident->report_ns,
                          report_uid(telling, AER_CORRECTABLE, incident->report_ns),
                          "first report in the log: %s", or_no_details(bits));
-    builder_evidence(
-        telling->builder, role, incident->first_ns, reading_uid(telling, incident->first_ns),
-        "first minute with more than %" PRIu32 " %s", incident->limit, counted(incident));
-    builder_evidence(
-        telling->builder, role, incident->last_ns, reading_uid(telling, incident->last_ns),
-        "%s%" PRIu32 " %s a minute, %" PRIu64 " in all", is_by_log(incident) ? "at least " : "",
-        incident->rate, counted(incident), incident->count);
+    builder_evidence(telling->builder, role, incident->first_ns,
+                     reading_uid(telling, incident->first_ns),
+                     "first minute with more than %" PRIu32 " %s%s", incident->limit,
+                     counted(incident), storm_field(telling, incident->first_spelled[0]));
+    builder_evidence(telling->builder, role, incident->last_ns,
+                     reading_uid(telling, incident->last_ns),
+                     "%s%" PRIu32 " %s a minute, %" PRIu64 " in all%s",
+                     is_by_log(incident) ? "at least " : "", incident->rate, counted(incident),
+                     incident->count, storm_field(telling, incident->last_spelled[0]));
 }
 
 static void tell_storm(const struct telling *telling) {
@@ -289,10 +306,12 @@ static bool is_narrow(const struct aer_incident *incident) {
     return incident->link[LINK_WIDTH] < incident->link[LINK_MAX_WIDTH];
 }
 
+static enum gpu_field link_field(const struct telling *telling) {
+    return is_narrow(telling->incident) ? GPU_PCIE_LINK_WIDTH : GPU_PCIE_LINK_GENERATION;
+}
+
 static const char *link_uid(const struct telling *telling, uint64_t time_ns) {
-    return sample_uid(telling,
-                      is_narrow(telling->incident) ? GPU_PCIE_LINK_WIDTH : GPU_PCIE_LINK_GENERATION,
-                      time_ns);
+    return sample_uid(telling, link_field(telling), time_ns);
 }
 
 static const char *link_state_text(const struct aer_incident *incident, struct arena *arena) {
@@ -305,11 +324,14 @@ static const char *link_state_text(const struct aer_incident *incident, struct a
 
 static void add_degraded(const struct telling *telling, enum evidence_role role) {
     const struct aer_incident *incident = telling->incident;
+    unsigned which = is_narrow(incident) ? 0 : 1;
     builder_evidence(telling->builder, role, incident->first_ns,
-                     link_uid(telling, incident->first_ns), "the link runs with %s",
-                     link_state_text(incident, telling->arena));
+                     link_uid(telling, incident->first_ns), "the link runs with %s%s",
+                     link_state_text(incident, telling->arena),
+                     in_field(link_field(telling), incident->first_spelled[which], telling->arena));
     builder_evidence(telling->builder, role, incident->last_ns,
-                     link_uid(telling, incident->last_ns), "still so");
+                     link_uid(telling, incident->last_ns), "still so%s",
+                     in_field(link_field(telling), incident->last_spelled[which], telling->arena));
 }
 
 static void tell_degraded(const struct telling *telling) {

@@ -85,6 +85,12 @@ static enum gpu_field field_of(const struct thermal_incident *incident, unsigned
     return path < PATH_COUNT ? PATH_FIELDS[path] : (enum gpu_field)incident->lost_field;
 }
 
+// The field as the first or the last sample of the path spelled it.
+static const char *path_field(const struct thermal_incident *incident, unsigned path,
+                              const uint8_t spelled[PATH_COUNT + 1], struct arena *arena) {
+    return field_text(field_of(incident, path), spelled[path], arena);
+}
+
 static const char *start_uid(const struct thermal_gpu *gpu, const struct thermal_incident *incident,
                              struct arena *arena) {
     return sample_uid(gpu, field_of(incident, incident->start_path), incident->start_ns, arena);
@@ -114,30 +120,35 @@ static const char *reasons_text(uint64_t reasons, struct arena *arena) {
 static void add_paths(struct verdict_builder *builder, const struct thermal_gpu *gpu,
                       const struct thermal_incident *incident) {
     struct arena *arena = builder->arena;
+    const uint8_t *first = incident->first_spelled;
     uint64_t memory_ns = incident->first_ns[PATH_MEMORY],
              margin_ns = incident->first_ns[PATH_MARGIN];
     if (incident->reasons_ns != 0)
         builder_evidence(
             builder, EVIDENCE_CAUSE, incident->reasons_ns,
             sample_uid(gpu, GPU_CLOCK_REASONS, incident->reasons_ns, arena),
-            "clock reasons %s; thermal ones in %" PRIu32 " of %" PRIu32 " samples since",
-            reasons_text(incident->reasons, arena), incident->count[PATH_BITS], incident->samples);
+            "clock reasons (%s) %s; thermal ones in %" PRIu32 " of %" PRIu32 " samples since",
+            path_field(incident, PATH_BITS, first, arena), reasons_text(incident->reasons, arena),
+            incident->count[PATH_BITS], incident->samples);
     if (incident->count[PATH_MEMORY] > 0)
         builder_evidence(builder, EVIDENCE_CAUSE, memory_ns,
                          sample_uid(gpu, GPU_MEMORY_TEMPERATURE_C, memory_ns, arena),
-                         "memory at its limit of %.0f C (up to %.0f C) while the core had room, in "
-                         "%" PRIu32 " samples",
+                         "memory (%s) at its limit of %.0f C (up to %.0f C) while the core had "
+                         "room, in %" PRIu32 " samples",
+                         path_field(incident, PATH_MEMORY, first, arena),
                          (double)incident->memory_limit_c, (double)incident->memory_max_c,
                          incident->count[PATH_MEMORY]);
     if (incident->count[PATH_MARGIN] > 0)
         builder_evidence(builder, EVIDENCE_CAUSE, margin_ns,
                          sample_uid(gpu, GPU_TEMPERATURE_MARGIN_C, margin_ns, arena),
-                         "margin to slowdown used up (down to %.0f C) in %" PRIu32 " samples",
+                         "margin to slowdown (%s) used up (down to %.0f C) in %" PRIu32 " samples",
+                         path_field(incident, PATH_MARGIN, first, arena),
                          (double)incident->margin_min_c, incident->count[PATH_MARGIN]);
     if (incident->clock_ns != 0)
         builder_evidence(builder, EVIDENCE_EFFECT, incident->clock_ns,
                          sample_uid(gpu, GPU_SM_CLOCK_MHZ, incident->clock_ns, arena),
-                         "SM clock %.0f MHz, the median of the node's other GPUs is %.0f MHz",
+                         "SM clock (%s) %.0f MHz, the median of the node's other GPUs is %.0f MHz",
+                         field_text(GPU_SM_CLOCK_MHZ, incident->clock_spelled, arena),
                          (double)incident->clock_mhz, (double)incident->others_mhz);
 }
 
@@ -151,7 +162,8 @@ static void add_counter(struct verdict_builder *builder, const struct thermal_gp
     if (began_it)
         builder_evidence(builder, EVIDENCE_CAUSE, incident->lost_first_ns,
                          sample_uid(gpu, field, incident->lost_first_ns, arena),
-                         "the counter of time lost to heat began to grow");
+                         "the counter of time lost to heat (%s) began to grow",
+                         path_field(incident, PATH_COUNTER, incident->first_spelled, arena));
     uint64_t since = incident->lost_from_ns != 0 ? incident->lost_from_ns : incident->lost_first_ns;
     uint64_t over = incident->lost_last_ns - since;
     const char *share = over == 0 ? ""
@@ -159,7 +171,8 @@ static void add_counter(struct verdict_builder *builder, const struct thermal_gp
                                                  100 * (double)incident->lost_ns / (double)over);
     builder_evidence(builder, began_it ? EVIDENCE_CAUSE : EVIDENCE_EFFECT, incident->lost_last_ns,
                      sample_uid(gpu, field, incident->lost_last_ns, arena),
-                     "%s lost to heat in %s%s", duration_text(incident->lost_ns, arena),
+                     "%s lost to heat (%s) in %s%s", duration_text(incident->lost_ns, arena),
+                     path_field(incident, PATH_COUNTER, incident->last_spelled, arena),
                      duration_text(over, arena), share);
 }
 
@@ -175,7 +188,8 @@ static void add_last_hot(struct verdict_builder *builder, const struct thermal_g
             return;
     builder_evidence(builder, EVIDENCE_CONTEXT, incident->last_ns,
                      sample_uid(gpu, field_of(incident, path), incident->last_ns, builder->arena),
-                     "GPU %s: the last sample slowed by heat", gpu_name(gpu, builder->arena));
+                     "GPU %s: the last sample slowed by heat (%s)", gpu_name(gpu, builder->arena),
+                     path_field(incident, path, incident->last_spelled, builder->arena));
 }
 
 // -- One GPU --------------------------------------------------------------------------------------
@@ -338,9 +352,10 @@ void thermal_verdict_node(const struct thermal_window *window, const uint32_t *m
         const char *name = gpu_name(gpu, arena);
         verdict->partial = verdict->partial && !incident->has_reasons;
         builder_entity(builder, "gpu", ROLE_SUSPECT, on_node(node, name, arena));
-        builder_evidence(builder, EVIDENCE_CAUSE, incident->start_ns,
-                         start_uid(gpu, incident, arena), "GPU %s: %s", name,
-                         cause_text(find_kind(window, incident), incident, arena));
+        builder_evidence(
+            builder, EVIDENCE_CAUSE, incident->start_ns, start_uid(gpu, incident, arena),
+            "GPU %s: %s (%s)", name, cause_text(find_kind(window, incident), incident, arena),
+            path_field(incident, incident->start_path, incident->first_spelled, arena));
         last = incident->last_ns >= last->last_ns ? incident : last;
     }
     add_last_hot(builder, thermal_gpu_at(window, last->gpu), last);

@@ -40,29 +40,37 @@ static const struct {
 enum { VALUE_COUNT = sizeof VALUES / sizeof *VALUES };
 _Static_assert(THERMAL_CORE + VALUE_COUNT == THERMAL_VALUE_COUNT, "a row for each value");
 
+static const enum gpu_field LOST_FIELDS[3] = {GPU_THERMAL_VIOLATION_NS, GPU_SW_THERMAL_NS,
+                                              GPU_HW_THERMAL_NS};
+
 static float *value_of(struct thermal_sample *sample, unsigned value) {
     assert(value < VALUE_COUNT);
     return (float *)(void *)((char *)sample + VALUES[value].offset);
 }
 
+static void note_value(const struct gpu_sample *from, enum gpu_field field, unsigned value,
+                       struct thermal_sample *to) {
+    assert(value < THERMAL_VALUE_COUNT);
+    to->present |= BIT(value) | gpu_sample_spelling(from, field)
+                                    << (THERMAL_VALUE_COUNT + 2 * value);
+}
+
 static bool take_values(const struct gpu_sample *from, struct thermal_sample *to) {
-    static const enum gpu_field LOST[3] = {GPU_THERMAL_VIOLATION_NS, GPU_SW_THERMAL_NS,
-                                           GPU_HW_THERMAL_NS};
     if ((from->present >> GPU_CLOCK_REASONS & 1) != 0 && from->whole[GPU_CLOCK_REASONS] >= 0) {
-        to->present |= BIT(THERMAL_REASONS);
+        note_value(from, GPU_CLOCK_REASONS, THERMAL_REASONS, to);
         to->reasons = (uint64_t)from->whole[GPU_CLOCK_REASONS];
     }
     for (unsigned i = 0; i < 3; i++)
-        if ((from->present >> LOST[i] & 1) != 0) {
-            to->present |= BIT(THERMAL_LOST + i);
-            to->lost_total[i] = from->whole[LOST[i]];
+        if ((from->present >> LOST_FIELDS[i] & 1) != 0) {
+            note_value(from, LOST_FIELDS[i], THERMAL_LOST + i, to);
+            to->lost_total[i] = from->whole[LOST_FIELDS[i]];
         }
     for (unsigned i = 0; i < VALUE_COUNT; i++) {
         double value = from->value[VALUES[i].field];
         // Beyond this it is no temperature and no clock.
         if ((from->present >> VALUES[i].field & 1) == 0 || !(fabs(value) < 1e6))
             continue;
-        to->present |= BIT(THERMAL_CORE + i);
+        note_value(from, VALUES[i].field, THERMAL_CORE + i, to);
         *value_of(to, i) = (float)value;
     }
     return to->present != 0;
@@ -182,19 +190,34 @@ static bool find_rule(const struct thermal_window *window, const struct thermal_
                                                            (double)window->config->window.ns;
 }
 
+// How the field was spelled that makes a sample hot by this path.
+static uint8_t path_spelling(const struct thermal_sample *sample, unsigned path) {
+    static const unsigned VALUES_OF[PATH_COUNT] = {
+        [PATH_BITS] = THERMAL_REASONS,
+        [PATH_HARDWARE] = THERMAL_REASONS,
+        [PATH_MEMORY] = THERMAL_MEMORY,
+        [PATH_MARGIN] = THERMAL_MARGIN,
+    };
+    assert(path < PATH_COUNT);
+    return thermal_spelling(sample, VALUES_OF[path]);
+}
+
 static void count_lost(struct thermal_incident *incident, const struct thermal_sample *sample,
                        uint64_t before_ns) {
     if (sample->lost_ns == 0)
         return;
+    unsigned lost = (sample->present & BIT(THERMAL_LOST)) != 0 ? THERMAL_LOST
+                    : (sample->reasons & REASON_HARDWARE) != 0 ? THERMAL_LOST + 2
+                                                               : THERMAL_LOST + 1;
+    incident->last_spelled[PATH_COUNTER] = thermal_spelling(sample, lost);
     if (incident->lost_first_ns == 0) {
+        incident->first_spelled[PATH_COUNTER] = incident->last_spelled[PATH_COUNTER];
         incident->lost_first_ns = sample->time_ns;
         incident->lost_from_ns = before_ns;
     }
     incident->lost_last_ns = sample->time_ns;
     incident->lost_ns += sample->lost_ns;
-    incident->lost_field = (sample->present & BIT(THERMAL_LOST)) != 0 ? GPU_THERMAL_VIOLATION_NS
-                           : (sample->reasons & REASON_HARDWARE) != 0 ? GPU_HW_THERMAL_NS
-                                                                      : GPU_SW_THERMAL_NS;
+    incident->lost_field = LOST_FIELDS[lost - THERMAL_LOST];
 }
 
 static void count_in(struct thermal_incident *incident, const struct thermal_sample *sample,
@@ -210,8 +233,11 @@ static void count_in(struct thermal_incident *incident, const struct thermal_sam
     for (unsigned path = 0; path < PATH_COUNT; path++) {
         if ((sample->paths & BIT(path)) == 0)
             continue;
-        if (incident->count[path]++ == 0)
+        incident->last_spelled[path] = path_spelling(sample, path);
+        if (incident->count[path]++ == 0) {
             incident->first_ns[path] = sample->time_ns;
+            incident->first_spelled[path] = incident->last_spelled[path];
+        }
         incident->last_path_ns[path] = sample->time_ns;
     }
     if ((sample->paths & BIT(PATH_BITS)) != 0) {
@@ -335,7 +361,7 @@ static uint64_t middle_of_waiting(const struct thermal_window *window, struct ar
 
 // Takes over what `from` says and `to` does not.
 static void join_samples(struct thermal_sample *to, struct thermal_sample *from) {
-    unsigned more = from->present & ~to->present;
+    unsigned more = from->present & ~to->present & (BIT(THERMAL_VALUE_COUNT) - 1);
     if ((more & BIT(THERMAL_REASONS)) != 0)
         to->reasons = from->reasons;
     for (unsigned i = 0; i < 3; i++)
@@ -344,6 +370,9 @@ static void join_samples(struct thermal_sample *to, struct thermal_sample *from)
     for (unsigned i = 0; i < VALUE_COUNT; i++)
         if ((more & BIT(THERMAL_CORE + i)) != 0)
             *value_of(to, i) = *value_of(from, i);
+    for (unsigned i = 0; i < THERMAL_VALUE_COUNT; i++)
+        if ((more & BIT(i)) != 0)
+            to->present |= from->present & 3u << (THERMAL_VALUE_COUNT + 2 * i);
     to->present |= more;
 }
 
@@ -419,6 +448,7 @@ static void compare_clock(struct thermal_window *window, const struct thermal_sa
     incident->clock_ns = sample->time_ns;
     incident->clock_mhz = sample->clock_mhz;
     incident->others_mhz = others;
+    incident->clock_spelled = thermal_spelling(sample, THERMAL_CLOCK);
 }
 
 static uint64_t before_of(const struct thermal_window *window, const struct thermal_gpu *gpu) {

@@ -86,7 +86,7 @@ struct thermal_sample {
     uint64_t reasons;
     int64_t lost_total[3]; // thermal violation, software, hardware slowdown
     float core_c, memory_c, margin_c, slowdown_c, memory_max_c, clock_mhz;
-    uint32_t present; // bit i: the i-th of enum thermal_value
+    uint32_t present; // bit i: the i-th of enum thermal_value; then how they were spelled
     uint16_t state;   // 0: freed
     uint16_t paths;   // bits of enum thermal_path
 };
@@ -102,6 +102,11 @@ enum thermal_value {
     THERMAL_CLOCK,
     THERMAL_VALUE_COUNT
 };
+// In `present`, behind the bits of what is there: two for how each was spelled.
+_Static_assert(THERMAL_VALUE_COUNT * 3 <= 32, "three bits each");
+static inline uint8_t thermal_spelling(const struct thermal_sample *sample, unsigned value) {
+    return (uint8_t)(sample->present >> (THERMAL_VALUE_COUNT + 2 * value) & 3);
+}
 
 struct thermal_incident {
     uint32_t chain; // of freed rows
@@ -128,6 +133,9 @@ struct thermal_incident {
     uint64_t clock_ns; // last time that the clock was below the others'; 0: never
     float clock_mhz, others_mhz;
     float core_max_c, memory_max_c, memory_limit_c, margin_min_c;
+    // How the field of each path was spelled in the first and the last of its samples, and that of
+    // the clock at clock_ns.
+    uint8_t first_spelled[PATH_COUNT + 1], last_spelled[PATH_COUNT + 1], clock_spelled;
 };
 
 extern const struct row_type THERMAL_GPU_ROWS, THERMAL_NODE_ROWS, THERMAL_SAMPLE_ROWS,

@@ -32,13 +32,16 @@ static void refuse(struct gpu_keys *keys, struct slice field, const struct token
 static void take_field(struct gpu_keys *keys, struct gpu_sample *sample, struct slice name,
                        const struct token *value) {
     keys->fields++;
-    enum gpu_field field = dcgm_field_find(name);
+    uint32_t spelling;
+    enum gpu_field field = dcgm_field_find(name, &spelling);
     if (field == GPU_FIELD_COUNT)
         return;
     if (value->kind == TOKEN_ARRAY || value->kind == TOKEN_OBJECT)
         refuse(keys, slice_of(gpu_field_name(field)), value, "a number");
     else if (!dcgm_field_set(sample, field, token_slice(value)))
         sample->present &= ~(UINT64_C(1) << field);
+    else
+        gpu_sample_spell(sample, field, spelling);
 }
 
 // The object `fields`, which was scanned before.

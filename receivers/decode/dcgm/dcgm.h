@@ -48,8 +48,8 @@ enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slic
 void dcgm_sample_write(const struct gpu_sample *sample, struct slice node, struct buffer *out);
 
 // The field with this name ("DCGM_FI_DEV_GPU_TEMP") or number ("150"); GPU_FIELD_COUNT: none that
-// is kept.
-enum gpu_field dcgm_field_find(struct slice name);
+// is kept. `spelling`, which may be NULL: which of the field's spellings it is.
+enum gpu_field dcgm_field_find(struct slice name, uint32_t *spelling);
 // Puts a value, as a decimal number is written, into the sample. Blank values and those that are
 // not finite make the field absent. False when the text is no number.
 bool dcgm_field_set(struct gpu_sample *sample, enum gpu_field field, struct slice number);

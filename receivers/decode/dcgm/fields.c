@@ -14,6 +14,7 @@
 struct field_name {
     struct slice name; // without "DCGM_FI_DEV_"
     enum gpu_field field;
+    uint32_t spelling; // as gpu_field_spelling counts
 };
 
 // All names of all fields, sorted; made once from gpu_fields.h.
@@ -33,35 +34,42 @@ static void make_names(void) {
 #include "pipeline/model/gpu_fields.h"
 #undef GPU_FIELD
     };
-    for (enum gpu_field field = 0; field < GPU_FIELD_COUNT; field++)
+    for (enum gpu_field field = 0; field < GPU_FIELD_COUNT; field++) {
+        uint32_t spelling = 0;
         for (const char *at = ALL[field]; *at != '\0'; at += strspn(at, " ")) {
-            assert(name_count < NAMES_MAX);
+            assert(name_count < NAMES_MAX && spelling < GPU_SPELLINGS);
             size_t size = strcspn(at, " ");
-            names[name_count++] = (struct field_name){{at, size}, field};
+            names[name_count++] = (struct field_name){{at, size}, field, spelling++};
             at += size;
         }
+    }
     qsort(names, name_count, sizeof names[0], compare_names);
 }
 
-// What stands behind "DCGM_FI_DEV_".
+// What stands behind "DCGM_FI_DEV_"; numbers and names of another kind stay whole. Empty: none.
 static struct slice plain_name(struct slice name) {
     static const char before[] = "DCGM_FI_DEV_";
     size_t skip = sizeof before - 1;
     if (name.size > skip && memcmp(name.data, before, skip) == 0)
         return (struct slice){name.data + skip, name.size - skip};
-    return name;
+    bool is_number = name.size > 0 && name.data[0] >= '0' && name.data[0] <= '9';
+    bool is_whole = name.size > 9 && memcmp(name.data, "DCGM_EXP_", 9) == 0;
+    return is_number || is_whole ? name : (struct slice){name.data, 0};
 }
 
-enum gpu_field dcgm_field_find(struct slice name) {
+enum gpu_field dcgm_field_find(struct slice name, uint32_t *spelling) {
     struct slice wanted = plain_name(name);
-    bool is_number = name.size > 0 && name.data[0] >= '0' && name.data[0] <= '9';
-    if (wanted.data == name.data && !is_number)
+    if (wanted.size == 0)
         return GPU_FIELD_COUNT;
     pthread_once(&names_once, make_names);
     const struct field_name key = {.name = wanted};
     const struct field_name *found =
         bsearch(&key, names, name_count, sizeof names[0], compare_names);
-    return found == NULL ? GPU_FIELD_COUNT : found->field;
+    if (found == NULL)
+        return GPU_FIELD_COUNT;
+    if (spelling != NULL)
+        *spelling = found->spelling;
+    return found->field;
 }
 
 static bool is_duration(enum gpu_field field) {

@@ -17,6 +17,8 @@
 #include <stddef.h>
 
 enum { SCRAPE_SAMPLES_MAX = 65536, FIRST_CAPACITY = 16 };
+// DCGM_EXP_XID_ERRORS_COUNT{xid}, of gpu_fields.h.
+enum { SPELLED_AS_LABEL = 3 };
 
 struct text_state {
     uint64_t observed_ns;
@@ -184,7 +186,8 @@ static void take_xid_count(struct gpu_sample *sample, const struct labels *label
     if (!dcgm_field_set(&count, GPU_XID, value) || (count.present & xid) == 0 ||
         count.value[GPU_XID] <= 0 || (sample->present & xid) != 0)
         return;
-    (void)dcgm_field_set(sample, GPU_XID, labels->xid);
+    if (dcgm_field_set(sample, GPU_XID, labels->xid))
+        gpu_sample_spell(sample, GPU_XID, SPELLED_AS_LABEL);
 }
 
 static bool is_xid_count(struct slice metric) {
@@ -192,14 +195,15 @@ static bool is_xid_count(struct slice metric) {
 }
 
 bool dcgm_reading_keeps(struct slice metric) {
-    return dcgm_field_find(metric) != GPU_FIELD_COUNT || is_xid_count(metric);
+    return dcgm_field_find(metric, NULL) != GPU_FIELD_COUNT || is_xid_count(metric);
 }
 
 enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slice line) {
     assert(reading->arena != NULL && reading->fault != NULL);
     struct slice metric = series_take_name(&line);
     bool is_count = is_xid_count(metric);
-    enum gpu_field field = dcgm_field_find(metric);
+    uint32_t spelling = 0;
+    enum gpu_field field = dcgm_field_find(metric, &spelling);
     if (field == GPU_FIELD_COUNT && !is_count)
         return DECODE_NOTHING;
     struct labels labels = {0};
@@ -225,10 +229,12 @@ enum decode_category dcgm_reading_take(struct dcgm_reading *reading, struct slic
         return fault_set(reading->fault, DECODE_LIMIT, metric,
                          "line %u: more than %u GPUs, or the bound on distinct names is reached",
                          reading->line, samples_max(reading));
-    if (is_count)
+    if (is_count) {
         take_xid_count(sample, &labels, value);
-    else
+    } else {
         dcgm_field_set(sample, field, value);
+        gpu_sample_spell(sample, field, spelling);
+    }
     return DECODE_OK;
 }
 

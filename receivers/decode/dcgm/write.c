@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a sample of a GPU as a tagged line. Numbers come back as they were: whole ones digit by
-// digit, others as the shortest text of the same double.
+// digit, others as the shortest text of the same double. Fields keep their spelling.
 #include "base/text/json_write.h"
 #include "receivers/decode/dcgm/dcgm.h"
 
@@ -26,7 +26,8 @@ static void write_identity(struct json_writer *json, const struct gpu_sample *sa
 
 static void write_field(struct json_writer *json, const struct gpu_sample *sample,
                         enum gpu_field field) {
-    const char *name = gpu_field_name(field);
+    char name[GPU_SPELLING_MAX];
+    gpu_field_spelling(field, gpu_sample_spelling(sample, field), name);
     double value = sample->value[field];
     int64_t whole = sample->whole[field];
     if ((double)whole == value)

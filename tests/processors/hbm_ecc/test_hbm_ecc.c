@@ -334,7 +334,31 @@ START_TEST(a_storm_begins_with_its_first_error) {
     ck_assert_uint_eq(detector.verdict_count, 1);
     // The 60 of an hour before are outside the window.
     says(lines, "\"start_time_unix_nano\":\"1794996400000000000\"");
-    says(lines, "since the driver was loaded rose from 60 to 100 since the sample before");
+    says(lines,
+         "since the driver was loaded (DCGM_FI_DEV_ECC_SBE_VOL_TOTAL) rose from 60 to 100 since "
+         "the sample before");
+}
+END_TEST
+
+// The id has one name for a field; the words have the name that was read, whichever came first.
+START_TEST(a_field_as_it_was_spelled) {
+    const struct {
+        double seconds;
+        int64_t errors;
+        uint32_t spelling;
+    } told[] = {{0, 0, 0}, {30, 2, 1}, {30, 2, 0}, {60, 5, 1}};
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned at = _i == 0 ? i : 3 - i;
+        struct gpu_sample *read = sample(told[at].seconds);
+        node_value(read, GPU_ECC_UNCORRECTED_VOLATILE, told[at].errors);
+        gpu_sample_spell(read, GPU_ECC_UNCORRECTED_VOLATILE, told[at].spelling);
+    }
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL:1794992430000000000");
+    says(lines, "(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL) rose from 0 to 2 since");
+    says(lines, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL:1794992460000000000");
+    says(lines, "(DCGM field 311) rose from 2 to 5 since");
 }
 END_TEST
 
@@ -673,6 +697,7 @@ int main(void) {
     tcase_add_test(cases, storm_that_passed_is_resolved);
     tcase_add_loop_test(cases, page_retirement_is_called_so, 0, 2);
     tcase_add_test(cases, a_storm_begins_with_its_first_error);
+    tcase_add_loop_test(cases, a_field_as_it_was_spelled, 0, 2);
     tcase_add_loop_test(cases, a_storm_beside_something_graver_is_one, 0,
                         sizeof BESIDE_A_STORM / sizeof *BESIDE_A_STORM);
     tcase_add_test(cases, a_storm_goes_with_the_first_only);

@@ -18,7 +18,10 @@ static pci_address address_of(const char *text) {
     return address;
 }
 
+static uint32_t spelling; // of every field that comes
+
 static void setup(void) {
+    spelling = 0;
     detector = detector_open(&processor_pcie_aer);
     gpu = address_of("0000:9b:00.0");
     port = address_of("0000:9a:01.0");
@@ -170,6 +173,8 @@ static void feed_gpu(uint64_t seconds, const struct link *link) {
     put(&sample, GPU_UTILIZATION_PERCENT, link->utilization);
     put(&sample, GPU_PCIE_REPLAYS, link->replays);
     put(&sample, GPU_XID, link->xid);
+    for (enum gpu_field field = 0; field < GPU_FIELD_COUNT; field++)
+        gpu_sample_spell(&sample, field, spelling);
     struct gpu_scrape scrape = {&sample, 1};
     struct event event = {.time_ns = sample.time_ns,
                           .node = sample.node,
@@ -234,11 +239,14 @@ START_TEST(xid_by_the_gauge) {
     feed_counters(0, gpu, 0, 0, 0);
     feed_counters(30, gpu, 0, 0, 1);
     link.xid = 79;
+    spelling = 1;
     feed_gpu(40, &link);
+    spelling = 0;
     feed_gpu(70, &link);
     detector_finish(&detector);
     expect(1);
     says("dcgm:node-a:GPU-1:DCGM_FI_DEV_XID_ERRORS:1794992440000000000");
+    says("Xid 79 (DCGM field 230): the GPU is gone");
     says("\"action\":\"drain_node\"");
 }
 END_TEST
@@ -330,12 +338,14 @@ START_TEST(storm_by_replays_and_dense_scrapes) {
     for (uint64_t at = 0; at <= 300; at += 5) {
         struct link link = GOOD;
         link.replays = (int64_t)at * 2; // 120 a minute
+        spelling = at < 100 ? 2 : 1;
         feed_gpu(at, &link);
     }
     detector_finish(&detector);
     expect(1);
     says("DCGM_FI_DEV_PCIE_REPLAY_COUNTER:1794992460000000000");
-    says("120 replays a minute");
+    says("replays (DCGM_FI_DEV_PCIE_REPLAY_TOTAL)");
+    says("120 replays a minute, 600 in all (DCGM field 202)");
 }
 END_TEST
 
@@ -488,11 +498,13 @@ START_TEST(degraded_link) {
     detector_finish(&detector);
     expect(0);
     feed_gpu(180, &narrow);
+    spelling = 1;
     feed_gpu(210, &narrow);
     detector_finish(&detector);
     expect(1);
     says("\"kind\":\"link_degraded\"");
-    says("8 of 16 lanes");
+    says("8 of 16 lanes (DCGM_FI_DEV_PCIE_LINK_WIDTH)");
+    says("still so (DCGM field 238)");
     says("dcgm:node-a:GPU-1:DCGM_FI_DEV_PCIE_LINK_WIDTH:1794992580000000000");
     says("\"confidence\":75");
     detector_lines_reset(&detector);

@@ -89,12 +89,37 @@ START_TEST(one_of_four) {
     says("\"kind\":\"hw_thermal\"");
     says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:12:00\",\"role\":\"culprit\"}");
     says("DCGM_FI_DEV_CLOCKS_EVENT_REASONS:1794992400000000000");
-    says("SM clock 1155 MHz, the median of the node's other GPUs is 1965 MHz");
+    says(
+        "SM clock (DCGM_FI_DEV_SM_CLOCK) 1155 MHz, the median of the node's other GPUs is 1965 "
+        "MHz");
     says("0x48: HW_SLOWDOWN, HW_THERMAL");
     says("\"severity\":\"error\"");
     says("\"completeness\":\"full\"");
     says("\"confidence\":88");
     says_not("node-a/0000:10:00");
+}
+END_TEST
+
+// The id has one name for a field; the words have the one that was read first, and last.
+START_TEST(fields_as_they_were_spelled) {
+    detector_start(&detector);
+    for (uint64_t at = 0; at <= 300; at += STEP)
+        for (unsigned gpu = 0; gpu < 4; gpu++) {
+            struct gpu_sample sample = sample_of(gpu, at);
+            put(&sample, GPU_CLOCK_REASONS, gpu == 2 ? 0x48 : 0x4);
+            put(&sample, GPU_THERMAL_VIOLATION_NS, gpu == 2 ? (int64_t)at * 500000000 : 0);
+            put(&sample, GPU_SM_CLOCK_MHZ, gpu == 2 ? 1155 : 1965);
+            gpu_sample_spell(&sample, GPU_CLOCK_REASONS, 2);
+            gpu_sample_spell(&sample, GPU_SM_CLOCK_MHZ, at < 300 ? 2 : 1);
+            gpu_sample_spell(&sample, GPU_THERMAL_VIOLATION_NS, at < 300 ? 0 : 1);
+            feed(&sample);
+        }
+    detector_finish(&detector);
+    expect(1);
+    says("DCGM_FI_DEV_CLOCKS_EVENT_REASONS:1794992400000000000");
+    says("clock reasons (DCGM_FI_DEV_CLOCK_THROTTLE_REASONS) 0x48");
+    says("SM clock (DCGM field 100) 1155 MHz");
+    says("lost to heat (DCGM field 241) in");
 }
 END_TEST
 
@@ -122,7 +147,7 @@ START_TEST(counter_only) {
     says("\"completeness\":\"partial\"");
     says("\"confidence\":60");
     says("dcgm:node-a:GPU-0:DCGM_FI_DEV_THERMAL_VIOLATION:1794993000000000000");
-    says("3 min 0 s lost to heat in 7 min 30 s, 40 % of it");
+    says("3 min 0 s lost to heat (DCGM_FI_DEV_THERMAL_VIOLATION) in 7 min 30 s, 40 % of it");
     says_not("GPU-1");
     says_not("GPU-2");
 }
@@ -641,6 +666,7 @@ int main(void) {
     TCase *cases = tcase_create("rules");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, one_of_four);
+    tcase_add_test(cases, fields_as_they_were_spelled);
     tcase_add_test(cases, power_and_idle);
     tcase_add_test(cases, counter_only);
     tcase_add_test(cases, counters_of_reasons_count_where_the_violation_is_absent);

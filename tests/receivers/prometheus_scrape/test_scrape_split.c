@@ -215,7 +215,7 @@ END_TEST
 // The tagged lines decode to what the text itself decodes to.
 START_TEST(a_line_says_what_the_text_said) {
     static const char text[] =
-        "DCGM_FI_DEV_GPU_TEMP{" GPU0
+        "DCGM_FI_DEV_GPU_TEMP_CELSIUS{" GPU0
         ",Hostname=\"n1\",namespace=\"t\",pod=\"p\\\"\\\\\"} 61.25\n"
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS{" GPU0
         ",Hostname=\"n1\"} 72\n"
@@ -247,6 +247,10 @@ START_TEST(a_line_says_what_the_text_said) {
     ck_assert(slice_equal(a->model, b->model) && slice_equal(a->pod, SLICE("p\"\\")));
     for (enum gpu_field field = 0; field < GPU_FIELD_COUNT; field++)
         ck_assert(a->whole[field] == b->whole[field] && a->value[field] == b->value[field]);
+    for (int i = 0; i < 2; i++)
+        ck_assert_uint_eq(a->spelled[i] & a->present, b->spelled[i] & b->present);
+    ck_assert_ptr_nonnull(strstr(all.data, "\"DCGM_EXP_XID_ERRORS_COUNT{xid}\":79"));
+    ck_assert_ptr_nonnull(strstr(all.data, "\"DCGM_FI_DEV_GPU_TEMP_CELSIUS\":61.25"));
     ck_assert_int_eq(b->whole[GPU_POWER_VIOLATION_NS], 9007199254740993);
     arena_release(&arena);
 }

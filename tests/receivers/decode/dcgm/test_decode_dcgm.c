@@ -106,16 +106,20 @@ START_TEST(every_field_by_its_names_and_number) {
             char name[128];
             bool number = rows[i].names[j][0] <= '9';
             snprintf(name, sizeof name, "%s%s", number ? "" : "DCGM_FI_DEV_", rows[i].names[j]);
-            ck_assert_msg(dcgm_field_find(slice_of(name)) == rows[i].field, "%s", name);
+            uint32_t spelling = GPU_SPELLINGS;
+            ck_assert_msg(dcgm_field_find(slice_of(name), &spelling) == rows[i].field, "%s", name);
+            char spelled[GPU_SPELLING_MAX];
+            gpu_field_spelling(rows[i].field, spelling, spelled);
+            ck_assert_str_eq(spelled, name);
         }
     // Each field by the name that evidence has.
     for (enum gpu_field field = 0; field < GPU_FIELD_COUNT; field++)
-        ck_assert_int_eq(dcgm_field_find(slice_of(gpu_field_name(field))), field);
+        ck_assert_int_eq(dcgm_field_find(slice_of(gpu_field_name(field)), NULL), field);
     static const char *const unknown[] = {
         "",  "GPU_TEMP", "DCGM_FI_DEV_",   "DCGM_FI_DEV_GPU_TEM", "DCGM_FI_DEV_GPU_TEMPS",
         "1", "99999",    "DCGM_FI_DEV_zzz"};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-        ck_assert_int_eq(dcgm_field_find(slice_of(unknown[i])), GPU_FIELD_COUNT);
+        ck_assert_int_eq(dcgm_field_find(slice_of(unknown[i]), NULL), GPU_FIELD_COUNT);
 }
 END_TEST
 
@@ -368,6 +372,11 @@ START_TEST(counts_of_xids) {
         DECODE_OK);
     is_value(sample_at(0), GPU_XID, 79);
     is_value(sample_at(1), GPU_XID, 48);
+    char name[GPU_SPELLING_MAX];
+    gpu_field_spelling(GPU_XID, gpu_sample_spelling(sample_at(0), GPU_XID), name);
+    ck_assert_str_eq(name, "DCGM_EXP_XID_ERRORS_COUNT{xid}");
+    gpu_field_spelling(GPU_XID, gpu_sample_spelling(sample_at(1), GPU_XID), name);
+    ck_assert_str_eq(name, "DCGM_FI_DEV_XID_ERRORS");
 }
 END_TEST
 
