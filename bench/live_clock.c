@@ -154,14 +154,16 @@ static struct feed *make_feed(struct service *service) {
     });
 }
 
-static struct stream *find_stream(struct feed *feed, struct slice path) {
+// As for a file that is found at this arrival: lines without a time have that of what they are in.
+static struct stream *find_stream(struct feed *feed, struct slice path, uint64_t arrival_ns) {
     struct source *source = feed_source(feed, path);
     for (uint32_t i = 0; i < stream_count; i++)
         if (streams[i].source == source)
             return &streams[i];
     if (stream_count == SOURCES_MAX)
         give_up("too many sources");
-    feed_source_format(source, format_stream_decoder(0), &(struct decoder_input){.path = path});
+    feed_source_format(source, format_stream_decoder(0),
+                       &(struct decoder_input){.path = path, .observed_ns = arrival_ns});
     streams[stream_count] = (struct stream){.source = source};
     return &streams[stream_count++];
 }
@@ -229,7 +231,8 @@ int main(int argc, char **argv) {
         if (*path != '\t' || (tab = strchr(path + 1, '\t')) == NULL)
             give_up("a line is ARRIVAL_NS, source and record, separated by tabs");
         struct slice record = {tab + 1, (size_t)(line + size - tab - 1)};
-        struct stream *next = find_stream(feed, (struct slice){path + 1, (size_t)(tab - path - 1)});
+        struct stream *next =
+            find_stream(feed, (struct slice){path + 1, (size_t)(tab - path - 1)}, arrival_ns);
         if (stream != NULL && (next != stream || arrival_ns > now_ns))
             end_read(feed, stream);
         live_until(feed, arrival_ns);
