@@ -24,7 +24,7 @@ struct pod_row {
     uint64_t seen_ns;   // of anything that was told
     uint64_t place_ns;  // of what told `node`
     uint64_t object_ns; // of the Pod object that told `job` and `gpu`
-    uint64_t name;      // hash of "NAMESPACE/NAME"; a uid has one
+    uint64_t name;      // hash of "NAMESPACE/NAME"; a uid has one, and of two the greater counts
 };
 _Static_assert(sizeof(struct pod_key) == KEY_WORDS * sizeof(uint32_t), "the key of a row");
 
@@ -103,7 +103,9 @@ static void tell(struct pod_row *row, const struct telling *telling) {
     row->has_uid |= telling->uid.size > 0;
     if (telling->name.size > 0) {
         uint64_t hash = hash_more(hash_slice(telling->namespace), "/", 1);
-        row->name = hash_more(hash, telling->name.data, telling->name.size);
+        hash = hash_more(hash, telling->name.data, telling->name.size);
+        if (hash > row->name)
+            row->name = hash;
     }
     if (telling->node != STRING_NONE &&
         (row->node == STRING_NONE || is_newer(time_ns, telling->node, row->place_ns, row->node))) {

@@ -160,16 +160,26 @@ static struct removal_key key_of(const struct told *told) {
     return key;
 }
 
+// One uid, one name; should two be named, the lesser one, whoever came first.
+static void take_name(struct pod_removal *row, const struct told *told) {
+    char namespace[REMOVAL_NAMESPACE_MAX], name[REMOVAL_NAME_MAX];
+    row_text_put(namespace, sizeof namespace, told->namespace);
+    row_text_put(name, sizeof name, told->name);
+    int order = strcmp(namespace, row->namespace);
+    if (row->newest_ns != 0 && (order > 0 || (order == 0 && strcmp(name, row->name) >= 0)))
+        return;
+    memcpy(row->namespace, namespace, sizeof namespace);
+    memcpy(row->name, name, sizeof name);
+}
+
 static struct pod_removal *row_of(struct removal_table *table, const struct told *told,
                                   struct arena *scratch) {
     struct removal_key key = key_of(told);
     struct pod_removal *row = row_bound_take(&table->rows, &table->bound, &key,
                                              offsetof(struct pod_removal, newest_ns), scratch);
-    if (row->newest_ns != 0)
-        return row;
-    row_text_put(row->uid, sizeof row->uid, told->pod_uid);
-    row_text_put(row->namespace, sizeof row->namespace, told->namespace);
-    row_text_put(row->name, sizeof row->name, told->name);
+    if (row->newest_ns == 0)
+        row_text_put(row->uid, sizeof row->uid, told->pod_uid);
+    take_name(row, told);
     return row;
 }
 

@@ -46,12 +46,33 @@ static uint64_t hash_telling(const struct telling *telling) {
     return mix(mix(hash, (uint64_t)telling->unit << 32 | telling->uuid), telling->gpu);
 }
 
-// The earliest time counts, and what any of the tellers says.
+// The newest word on a fact counts; of two of one time the greater, whichever came first. `order`:
+// of what is said and what is known, 0 where nothing is.
+static bool is_news(struct exit_place *place, enum place_fact fact, uint64_t time_ns, int order) {
+    assert(fact < PLACE_FACTS);
+    if (time_ns < place->said_ns[fact] || (time_ns == place->said_ns[fact] && order <= 0))
+        return false;
+    place->said_ns[fact] = time_ns;
+    return true;
+}
+
+static void take_name(struct exit_place *place, enum place_fact fact, uint64_t time_ns,
+                      string_id said, string_id *known) {
+    if (said != STRING_NONE &&
+        is_news(place, fact, time_ns,
+                *known == STRING_NONE ? 1
+                                      : slice_compare(intern_slice(said), intern_slice(*known))))
+        *known = said;
+}
+
+// The earliest time counts. Most telemetry says what is known, so its word is of the time at which
+// it first said so.
 static void keep_place(struct exit_notes *notes, const struct telling *telling,
                        struct arena *scratch) {
     uint64_t hash = hash_telling(telling), time_ns = telling->event->time_ns;
     struct recent_place *recent = &notes->recent[hash % RECENT_PLACES];
-    if (recent->hash == hash && recent->time_ns <= time_ns)
+    if (telling->event->kind == EVENT_TELEMETRY && recent->hash == hash &&
+        recent->time_ns <= time_ns)
         return;
     bool is_new = keyed_rows_find(&notes->places, &telling->key) == NULL;
     struct exit_place *place = row_bound_take(&notes->places, &notes->place_bound, &telling->key,
@@ -62,16 +83,16 @@ static void keep_place(struct exit_notes *notes, const struct telling *telling,
     }
     if (is_new || time_ns < place->time_ns)
         place->time_ns = time_ns;
-    *recent = (struct recent_place){hash, place->time_ns};
-    if (telling->local_rank >= 0)
+    if (telling->event->kind == EVENT_TELEMETRY)
+        *recent = (struct recent_place){hash, place->time_ns};
+    if (telling->local_rank >= 0 &&
+        is_news(place, PLACE_LOCAL_RANK, time_ns, telling->local_rank - place->local_rank))
         place->local_rank = telling->local_rank;
-    if (telling->job != STRING_NONE)
-        place->job = telling->job;
-    if (telling->unit != STRING_NONE)
-        place->unit = telling->unit;
-    if (telling->uuid != STRING_NONE)
-        place->uuid = telling->uuid;
-    if (telling->gpu != PCI_NONE)
+    take_name(place, PLACE_JOB, time_ns, telling->job, &place->job);
+    take_name(place, PLACE_UNIT, time_ns, telling->unit, &place->unit);
+    take_name(place, PLACE_UUID, time_ns, telling->uuid, &place->uuid);
+    bool is_greater = place->gpu == PCI_NONE || telling->gpu > place->gpu;
+    if (telling->gpu != PCI_NONE && is_news(place, PLACE_GPU, time_ns, is_greater))
         place->gpu = telling->gpu;
 }
 

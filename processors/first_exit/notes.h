@@ -63,6 +63,8 @@ struct exit_place_key {
     int32_t rank;
 };
 
+enum place_fact { PLACE_LOCAL_RANK, PLACE_JOB, PLACE_UNIT, PLACE_UUID, PLACE_GPU, PLACE_FACTS };
+
 struct exit_place {
     struct row_head head;
     struct exit_place_key key;
@@ -70,6 +72,7 @@ struct exit_place {
     uint64_t gpu;     // PCI_NONE: not known, it is `uuid`'s
     string_id job, unit, uuid;
     int32_t local_rank;
+    uint64_t said_ns[PLACE_FACTS]; // of the words that these are from
 };
 
 enum { RECENT_PLACES = 1024 };

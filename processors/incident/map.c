@@ -27,6 +27,8 @@ struct rank_row {
     uint64_t seen_ns;
     uint64_t pod; // hash of "NAMESPACE/NAME"; 0: not known
     struct place_at at;
+    struct place_at gpu;              // the newest GPU that was said, with its node
+    uint64_t node_ns, gpu_ns, pod_ns; // of the words that they are from
 };
 KEYED_ROW_CHECK(struct rank_row, key);
 
@@ -49,7 +51,19 @@ static uint64_t hash_gpu(pci_address address) {
     return address == PCI_NONE ? 0 : (hash_more(HASH_START, &device, sizeof device) | 2) & ~1u;
 }
 
-// The newest word counts; what it does not say stays.
+// The newest word on each counts; of two of one time the greater, whichever came first.
+static bool is_news(uint64_t time_ns, uint64_t *known_ns, bool is_greater) {
+    if (time_ns < *known_ns || (time_ns == *known_ns && !is_greater))
+        return false;
+    *known_ns = time_ns;
+    return true;
+}
+
+static bool is_greater_gpu(struct place_at said, struct place_at known) {
+    return said.gpu != known.gpu ? said.gpu > known.gpu : said.node > known.node;
+}
+
+// A GPU is of the rank while the rank is on the GPU's node.
 static void take_rank(struct incident_map *map, const struct event *event, int32_t rank,
                       struct place_at at, uint64_t pod) {
     assert(map->pods.bound.max > 0);
@@ -63,15 +77,16 @@ static void take_rank(struct incident_map *map, const struct event *event, int32
                               rows_oldest(&map->ranks, offsetof(struct rank_row, seen_ns)));
         row = keyed_rows_add(&map->ranks, &key);
     }
-    bool newer = event->time_ns >= row->seen_ns;
-    if (row->at.node != at.node && (newer || row->at.node == 0))
-        row->at = (struct place_at){at.node, 0};
-    if (row->at.node == at.node && at.gpu != 0 && (newer || row->at.gpu == 0))
-        row->at.gpu = at.gpu;
-    if (pod != 0 && (newer || row->pod == 0))
+    uint64_t time_ns = event->time_ns;
+    if (is_news(time_ns, &row->node_ns, at.node > row->at.node))
+        row->at.node = at.node;
+    if (at.gpu != 0 && is_news(time_ns, &row->gpu_ns, is_greater_gpu(at, row->gpu)))
+        row->gpu = at;
+    row->at.gpu = row->gpu.node == row->at.node ? row->gpu.gpu : 0;
+    if (pod != 0 && is_news(time_ns, &row->pod_ns, pod > row->pod))
         row->pod = pod;
-    if (newer)
-        row->seen_ns = event->time_ns;
+    if (time_ns > row->seen_ns)
+        row->seen_ns = time_ns;
 }
 
 static uint64_t hash_pod(struct slice namespace, struct slice name) {

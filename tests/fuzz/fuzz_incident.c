@@ -4,9 +4,9 @@
 //
 // The input is a stream of records, a line each, told one by one as in a request. Each lies in a
 // block of its own, so that a read past its end is seen. The detectors that look at logs take the
-// events in one batch, then in small ones, the observations backwards behind all others: of where a
-// process runs the last word counts. Both must come to the same bytes. Verdicts are whole, their
-// evidence in its order, each line JSON.
+// events in one batch, then in small ones, backwards behind all telemetry, whose ranks speak one
+// after the other. Both must come to the same bytes. Verdicts are whole, their evidence in its
+// order, each line JSON.
 #include "base/intern.h"
 #include "base/metrics/metrics.h"
 #include "cli/component_list.h"
@@ -159,7 +159,7 @@ static void chain_pass(struct chain *chain, struct batch *batch) {
 static void order(const struct stream *stream, bool backwards, struct event *events) {
     uint32_t first = 0, behind = stream->count;
     for (uint32_t i = 0; i < stream->count; i++) {
-        bool is_turned = backwards && stream->events[i].kind == EVENT_OBSERVATION;
+        bool is_turned = backwards && stream->events[i].kind != EVENT_TELEMETRY;
         events[is_turned ? --behind : first++] = stream->events[i];
     }
 }

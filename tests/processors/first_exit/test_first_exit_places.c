@@ -74,6 +74,27 @@ static struct event *ends_in_pod(double seconds, const char *pod, const char *co
 }
 
 // Docker's control groups say the container only, and its end says whose it was.
+// The pod that was said last in event time counts, of two at one moment the greater name.
+START_TEST(where_a_process_runs_does_not_depend_on_order) {
+    static const struct {
+        double seconds;
+        const char *pod;
+    } told[] = {{3, "w-0"}, {1, "w-9"}, {3, "w-00"}};
+    for (int i = 0; i < 3; i++) {
+        int at = (i * (_i < 3 ? 1 : 2) + _i) % 3; // each order
+        in_pod(told[at].seconds, "a", 0, 7, told[at].pod);
+    }
+    in_pod(0, "a", 1, 40110, "w-1");
+    cluster_pod(&cluster, 1, "w-00", "a");
+    ends_in_pod(60, "train/w-00", "c0", 137, "OOMKilled");
+    lose_peer(61, "a", 1);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "{\"kind\":\"rank\",\"name\":\"0\",\"role\":\"culprit\"}");
+    says(lines, "{\"kind\":\"pod\",\"name\":\"train/w-00\",\"role\":\"suspect\"}");
+}
+END_TEST
+
 START_TEST(a_kill_is_joined_by_the_container_alone) {
     in_pod(0, "a", 0, 7, "w-0");
     in_pod(0, "a", 1, 7, "w-1");
@@ -627,6 +648,7 @@ int main(void) {
     TCase *cases = tcase_create("cases");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, a_kill_in_a_container_names_pod_and_rank);
+    tcase_add_loop_test(cases, where_a_process_runs_does_not_depend_on_order, 0, 6);
     tcase_add_test(cases, a_kill_in_another_pod_is_none_of_the_job);
     tcase_add_test(cases, a_kill_is_joined_by_the_container_alone);
     tcase_add_loop_test(cases, a_pid_of_the_host_is_no_pid_of_a_pod, 0, 2);
