@@ -30,6 +30,9 @@
 #define RECORD_FILE         "culprit-file"         // "1": it was a file of its own
 #define RECORD_GENERATION   "culprit-generation"   // of the rank
 #define RECORD_FIRST_SAMPLE "culprit-first-sample" // of that generation
+// Kafka: how many partitions of the topic, from 0 on, hold this record. In a frame that waits the
+// value is empty: it is known when the record is handed over.
+#define RECORD_COPIES "culprit-copies"
 
 #define RECORD_EVENT_SCHEMA "culprit.event.v1" // the value of RECORD_SCHEMA for events
 

@@ -234,7 +234,7 @@ static void take_partitions(struct kafka_receiver *receiver, bool cooperative,
         receiver->library->pause_partitions(receiver->consumer, partitions);
     if (!receiver->others_left) {
         receiver->others_left = true;
-        kafka_leave_others(receiver);
+        kafka_take_up_restored(receiver);
     }
     kafka_end_trouble(receiver, KAFKA_REFUSED);
 }
@@ -383,6 +383,7 @@ static void mend(struct kafka_receiver *receiver, struct kafka_partition *partit
                   " to %" PRId64 ")",
                   low - next, next, low - 1);
     }
+    kafka_partition_has_gap(partition);
     partition->out_of_range = false;
     assign_anew(receiver, partition, low);
 }

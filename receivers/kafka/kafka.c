@@ -135,7 +135,7 @@ static void kafka_validate(const void *given, struct problem_list *problems) {
 
 static const struct metric_family repeated = {
     .name = "culprit_kafka_receiver_repeated_messages_total",
-    .help = "Messages that a sender had sent before, which were dropped.",
+    .help = "Messages that came before, also by another partition, which were dropped.",
     .type = METRIC_COUNTER};
 static const struct metric_family empty = {.name = "culprit_kafka_receiver_empty_messages_total",
                                            .help = "Messages without a value, which were skipped.",

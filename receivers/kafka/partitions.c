@@ -99,6 +99,13 @@ void kafka_partition_restart(struct kafka_receiver *receiver, struct kafka_parti
     partition->source = open_source(receiver, partition, SLICE(""));
     partition->next = -1;
     partition->asked = partition->accepted = 0;
+    kafka_partition_has_gap(partition);
+}
+
+void kafka_partition_has_gap(struct kafka_partition *partition) {
+    for (struct kafka_sender *sender = partition->first_sender; sender != NULL;
+         sender = sender->next_of_partition)
+        sender->begin = 0;
 }
 
 void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partition *partition) {
@@ -123,30 +130,6 @@ void kafka_partitions_pass_ends(struct kafka_receiver *receiver) {
     }
 }
 
-// Of "kafka://TOPIC/PARTITION" with or without "/SENDER".
-static bool path_is_assigned(struct kafka_receiver *receiver, struct slice path) {
-    char topic[PATH_MAX_BYTES];
-    uint64_t number;
-    if (!text_skip(&path, SLICE("kafka://")))
-        return false;
-    struct slice name = text_until(path, '/'); // no topic has one
-    path = text_from(path, name.size);
-    if (name.size >= sizeof topic || !text_skip_char(&path, '/') ||
-        !text_take_number(&path, 1, 10, &number))
-        return false;
-    snprintf(topic, sizeof topic, "%.*s", (int)name.size, name.data);
-    const struct kafka_partition *partition =
-        kafka_partition_find(receiver, topic, (int32_t)number);
-    return partition != NULL && partition->assigned;
-}
-
-void kafka_leave_others(struct kafka_receiver *receiver) {
-    struct source *source;
-    for (uint32_t i = 0; (source = feed_restored_source(receiver->feed, i)) != NULL; i++)
-        if (!path_is_assigned(receiver, feed_source_path(source)))
-            feed_source_leave(receiver->feed, source);
-}
-
 // -- senders ------------------------------------------------------------------------------------
 
 static uint64_t sender_hash(const struct kafka_partition *partition, struct slice name) {
@@ -165,6 +148,38 @@ static struct kafka_sender *find_sender(const struct kafka_index *index,
             return sender;
     }
     return NULL;
+}
+
+// Into the ring of its name.
+static void join_others(struct kafka_receiver *receiver, struct kafka_sender *sender) {
+    struct slice name = {sender->name, sender->size};
+    uint32_t at = 0;
+    sender->next_of_name = sender;
+    for (struct kafka_partition *partition;
+         (partition = kafka_partition_next(receiver, &at)) != NULL;) {
+        if (partition == sender->partition ||
+            strcmp(partition->topic, sender->partition->topic) != 0)
+            continue;
+        struct kafka_sender *other =
+            find_sender(&receiver->senders, partition, name, sender_hash(partition, name));
+        if (other == NULL)
+            continue;
+        sender->next_of_name = other->next_of_name;
+        other->next_of_name = sender;
+        return;
+    }
+}
+
+// A partition with copies has all of them, in order: what it gave without a gap holds each copy
+// with a number in between.
+bool kafka_sender_has_copy(const struct kafka_sender *sender, uint64_t sequence, uint32_t copies) {
+    assert(sequence > 0);
+    for (const struct kafka_sender *other = sender->next_of_name; other != sender;
+         other = other->next_of_name)
+        if ((uint32_t)other->partition->number < copies && other->begin != 0 &&
+            other->begin <= sequence && sequence <= other->sequence)
+            return true;
+    return false;
 }
 
 static void say_full(struct kafka_receiver *receiver) {
@@ -191,13 +206,62 @@ struct kafka_sender *kafka_sender_of(struct kafka_receiver *receiver,
     sender = memory_zero(1, sizeof *sender + name.size);
     sender->partition = partition;
     sender->source = open_source(receiver, partition, name);
-    sender->sequence = feed_source_restored(sender->source).number;
+    struct source_position restored = feed_source_restored(sender->source);
+    sender->sequence = restored.number;
+    sender->begin = restored.detail[KAFKA_DETAIL_BEGIN];
     sender->size = (uint32_t)name.size;
     memcpy(sender->name, name.data, name.size);
     sender->next_of_partition = partition->first_sender;
     partition->first_sender = sender;
+    join_others(receiver, sender);
     index_add(&receiver->senders, hash, sender);
     return sender;
+}
+
+// -- what the checkpoint knew
+// -------------------------------------------------------------------------
+
+// "kafka://TOPIC/PARTITION", with or without "/SENDER": size 0.
+static bool read_path(struct slice path, char topic[PATH_MAX_BYTES], int32_t *number,
+                      struct slice *sender) {
+    uint64_t read;
+    if (!text_skip(&path, SLICE("kafka://")))
+        return false;
+    struct slice name = text_until(path, '/'); // no topic has one
+    path = text_from(path, name.size);
+    if (name.size == 0 || name.size >= PATH_MAX_BYTES || !text_skip_char(&path, '/') ||
+        !text_take_number(&path, 1, 10, &read) || read > INT32_MAX)
+        return false;
+    snprintf(topic, PATH_MAX_BYTES, "%.*s", (int)name.size, name.data);
+    *number = (int32_t)read;
+    *sender = text_skip_char(&path, '/') ? path : (struct slice){NULL, 0};
+    return true;
+}
+
+// Its sender is known from now on: a partition that comes first may bring what another one brought
+// before. NULL: the path is none of Kafka's.
+static struct kafka_partition *take_up(struct kafka_receiver *receiver, struct slice path) {
+    char topic[PATH_MAX_BYTES];
+    int32_t number;
+    struct slice sender;
+    if (!read_path(path, topic, &number, &sender))
+        return NULL;
+    struct kafka_partition *partition = kafka_partition_of(receiver, topic, number);
+    if (sender.size > 0 && sender.size <= RECORD_SENDER_MAX)
+        (void)kafka_sender_of(receiver, partition, sender);
+    return partition;
+}
+
+void kafka_take_up_restored(struct kafka_receiver *receiver) {
+    struct source *source;
+    assert(receiver->feed != NULL);
+    for (uint32_t i = 0; (source = feed_restored_source(receiver->feed, i)) != NULL; i++) {
+        struct kafka_partition *partition = take_up(receiver, feed_source_path(source));
+        if (partition != NULL && !partition->assigned)
+            kafka_partition_leave(receiver, partition);
+        else if (partition == NULL)
+            feed_source_leave(receiver->feed, source);
+    }
 }
 
 void kafka_partitions_release(struct kafka_receiver *receiver) {

@@ -73,12 +73,18 @@ struct kafka_partition {
     struct kafka_sender *first_sender;
 };
 
+// Where the position of a sender's source has `begin`; before it stand those of its partition.
+enum { KAFKA_DETAIL_BEGIN = 2 };
+
 // One sender within one partition.
 struct kafka_sender {
     const struct kafka_partition *partition;
     struct source *source;
     uint64_t sequence; // the highest that was handed over
+    uint64_t begin;    // all that the partition has of it from this number to `sequence` was read;
+                       // 0: not known
     struct kafka_sender *next_of_partition;
+    struct kafka_sender *next_of_name; // a ring: the same sender in other partitions
     uint32_t size;
     char name[];
 };
@@ -204,14 +210,19 @@ struct kafka_partition *kafka_partition_find(struct kafka_receiver *receiver, co
 // NULL beyond max_senders.
 struct kafka_sender *kafka_sender_of(struct kafka_receiver *receiver,
                                      struct kafka_partition *partition, struct slice name);
+// Whether a record that lies in `copies` partitions, from 0 on, came by another one of them.
+bool kafka_sender_has_copy(const struct kafka_sender *sender, uint64_t sequence, uint32_t copies);
+// Records of the partition are gone that were not read.
+void kafka_partition_has_gap(struct kafka_partition *partition);
 // The partition begins anew: its source forgets how far it was.
 void kafka_partition_restart(struct kafka_receiver *receiver, struct kafka_partition *partition);
 // The feed is told of partitions of which nothing more is there, once all that was fetched has been
 // offered.
 void kafka_partitions_pass_ends(struct kafka_receiver *receiver);
 void kafka_partition_leave(struct kafka_receiver *receiver, struct kafka_partition *partition);
-// Sources that the checkpoint knew and that are not assigned hold nothing back.
-void kafka_leave_others(struct kafka_receiver *receiver);
+// Senders that the checkpoint knew are known; those of partitions that are not assigned hold
+// nothing back.
+void kafka_take_up_restored(struct kafka_receiver *receiver);
 struct kafka_partition *kafka_partition_next(const struct kafka_receiver *receiver,
                                              uint32_t *at); // NULL at the end
 void kafka_partitions_release(struct kafka_receiver *receiver);

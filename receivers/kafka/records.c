@@ -68,9 +68,14 @@ static void reach(struct kafka_receiver *receiver, const struct handling *handli
     feed_source_reached(partition->source, &position);
     if (handling->sender == NULL)
         return;
-    handling->sender->sequence = handling->headers.sequence;
-    position.number = handling->headers.sequence;
-    feed_source_reached(handling->sender->source, &position);
+    struct kafka_sender *sender = handling->sender;
+    sender->sequence = handling->headers.sequence;
+    if (sender->begin == 0)
+        sender->begin = sender->sequence;
+    assert(sender->begin <= sender->sequence);
+    position.number = sender->sequence;
+    position.detail[KAFKA_DETAIL_BEGIN] = sender->begin;
+    feed_source_reached(sender->source, &position);
 }
 
 // -- records ------------------------------------------------------------------------------------
@@ -224,10 +229,10 @@ static void refuse_all(struct kafka_receiver *receiver, struct handling *handlin
 
 // -- the message --------------------------------------------------------------------------------
 
-static bool drop(struct kafka_receiver *receiver, struct handling *handling,
+// `handling->sender` goes on with what is dropped, unless it is NULL.
+static bool drop(struct kafka_receiver *receiver, const struct handling *handling,
                  struct metric *counter) {
     assert(handling->partition != NULL && handling->partition->assigned);
-    handling->sender = NULL;
     reach(receiver, handling);
     if (receiver->first)
         metric_add(counter, 1);
@@ -250,7 +255,12 @@ bool kafka_handle(struct kafka_receiver *receiver, const rd_kafka_message_t *mes
     if (handling.headers.sender.data != NULL)
         handling.sender = kafka_sender_of(receiver, partition, handling.headers.sender);
     handling.source = handling.sender == NULL ? partition->source : handling.sender->source;
-    if (handling.sender != NULL && handling.headers.sequence <= handling.sender->sequence)
+    if (handling.sender != NULL && handling.headers.sequence <= handling.sender->sequence) {
+        handling.sender = NULL;
+        return drop(receiver, &handling, receiver->counters.repeated);
+    }
+    if (handling.sender != NULL &&
+        kafka_sender_has_copy(handling.sender, handling.headers.sequence, handling.headers.copies))
         return drop(receiver, &handling, receiver->counters.repeated);
     if (receiver->first && receiver->config->dead_letter.topic != NULL &&
         !is_whole(receiver, &handling) && !kafka_dead_letter_send(receiver, message, partition))

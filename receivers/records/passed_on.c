@@ -40,6 +40,9 @@ void passed_on_header(struct passed_on *passed_on, struct slice name, struct sli
             passed_on->sender = value;
     } else if (slice_equal(name, SLICE(RECORD_SEQUENCE))) {
         set_number(value, UINT64_MAX, &passed_on->sequence);
+    } else if (slice_equal(name, SLICE(RECORD_COPIES))) {
+        set_number(value, UINT32_MAX, &number);
+        passed_on->copies = (uint32_t)number;
     } else if (slice_equal(name, SLICE(RECORD_FORMAT))) {
         set_format(passed_on, value);
     } else if (slice_equal(name, SLICE(RECORD_SCHEMA))) {

@@ -7,6 +7,7 @@
 struct passed_on {
     struct slice sender; // size 0: not said, or not usable
     uint64_t sequence;   // its number there; 0: not said
+    uint32_t copies;     // partitions of the topic, from 0 on, that hold it; 0: only this one
     bool known;          // its format is named, and there is a decoder of that name
     const char *fault;   // NULL: none; else why it is to be refused, a clause
     struct forwarded forwarded;

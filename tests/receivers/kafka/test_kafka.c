@@ -112,6 +112,78 @@ START_TEST(repeats_are_dropped) {
 }
 END_TEST
 
+static void produce_copy(int32_t partition, const char *sequence, const char *copies) {
+    const char *const headers[] = {"culprit-sender",
+                                   "node/a",
+                                   "culprit-sequence",
+                                   sequence,
+                                   "culprit-format",
+                                   "stormlog",
+                                   "culprit-schema",
+                                   "culprit.event.v1",
+                                   "culprit-copies",
+                                   copies,
+                                   NULL};
+    produce("t", partition, record_text(atoi(sequence)), headers);
+}
+
+// Both partitions hold each of them; who reads both takes each once.
+START_TEST(a_record_of_all_partitions_is_taken_once) {
+    static const char *const numbers[] = {"2", "3", "5", "9"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        produce_copy(0, numbers[i], "2");
+        produce_copy(1, numbers[i], "2");
+    }
+    produce_copy(0, "9", "2"); // and once more after a crash
+    running_start(&one);
+    EVENTUALLY(committed(0) == 5 && committed(1) == 4);
+    ck_assert_uint_eq(accepted(&one), 4);
+    ck_assert_uint_eq(metric_value(one.receiver->counters.repeated), 5);
+    // What one partition alone holds is no copy, also where the other has passed its number.
+    produce_copy(0, "20", "2");
+    EVENTUALLY(accepted(&one) == 5);
+    produce_copy(1, "12", "0");
+    EVENTUALLY(accepted(&one) == 6);
+    running_stop(&one);
+}
+END_TEST
+
+// A partition speaks only for the numbers that were read of it.
+START_TEST(copies_from_before_a_partition_came_are_taken) {
+    produce_copy(0, "50", "2");
+    produce_copy(0, "60", "2");
+    running_start(&one);
+    EVENTUALLY(accepted(&one) == 2);
+    produce_copy(1, "40", "2"); // before what was read of the other one
+    produce_copy(1, "50", "2");
+    produce_copy(1, "60", "2");
+    produce_copy(1, "70", "2"); // behind it
+    EVENTUALLY(committed(1) == 4);
+    ck_assert_uint_eq(accepted(&one), 4);
+    produce_copy(0, "70", "2");
+    EVENTUALLY(committed(0) == 3);
+    ck_assert_uint_eq(accepted(&one), 4);
+    const struct source *sender = fake_feed_find(one.feed, "kafka://t/1/node/a");
+    ck_assert_uint_eq(sender->reached.detail[KAFKA_DETAIL_BEGIN], 40);
+    ck_assert_uint_eq(sender->reached.number, 70);
+    running_stop(&one);
+}
+END_TEST
+
+START_TEST(copies_are_told_across_a_restart) {
+    struct source *source = feed_source(one.feed, SLICE("kafka://t/0/node/a"));
+    source->restored.number = source->reached.number = 60;
+    source->restored.detail[KAFKA_DETAIL_BEGIN] = 50;
+    produce_copy(1, "49", "2");
+    produce_copy(1, "55", "2");
+    produce_copy(1, "61", "2");
+    running_start(&one);
+    EVENTUALLY(committed(1) == 3);
+    ck_assert_uint_eq(accepted(&one), 2);
+    running_stop(&one);
+}
+END_TEST
+
 START_TEST(repeats_are_told_across_a_restart) {
     struct source *source = feed_source(one.feed, SLICE("kafka://t/0/node/a"));
     source->restored.number = source->reached.number = 5;
@@ -425,6 +497,9 @@ int main(void) {
     TCase *records = add_case(suite, "records");
     tcase_add_test(records, repeats_are_dropped);
     tcase_add_test(records, repeats_are_told_across_a_restart);
+    tcase_add_test(records, a_record_of_all_partitions_is_taken_once);
+    tcase_add_test(records, copies_from_before_a_partition_came_are_taken);
+    tcase_add_test(records, copies_are_told_across_a_restart);
     tcase_add_test(records, senders_are_bounded);
     tcase_add_test(records, values_of_all_layouts);
     tcase_add_test(records, kinds_may_change_from_message_to_message);
