@@ -8,6 +8,7 @@
 #include "config/kafka_options.h"
 #include "exporters/forward/event.h"
 #include "exporters/forward/ranks.h"
+#include "exporters/kafka/nodes.h"
 #include "pipeline/component/component.h"
 
 enum kafka_payload { KAFKA_VERDICTS, KAFKA_EVENTS };
@@ -36,17 +37,24 @@ struct kafka_exporter_config {
 
 enum kafka_fate { KAFKA_WAITING, KAFKA_UNDER_WAY, KAFKA_DELIVERED };
 
+// What has become of a record. It is under way once all of its messages were handed over.
+struct kafka_record {
+    enum kafka_fate fate;
+    uint32_t handed_over; // messages: one, or one for each partition
+    uint32_t under_way;   // of them
+};
+
 // A request, or one that will be.
 struct kafka_block {
     uint32_t number;         // in what order they came; answers name it
     uint64_t first_sequence; // of its records
     size_t size;             // bytes that were looked at
-    unsigned char *fates;    // enum kafka_fate, one a record
+    struct kafka_record *records;
     uint32_t count;
     uint32_t capacity;
-    uint32_t waiting;
-    uint32_t under_way;
-    uint32_t undelivered; // waiting or under way
+    uint32_t waiting;     // records
+    uint32_t under_way;   // messages
+    uint32_t undelivered; // records: waiting or under way
     bool alone;           // one record at a time, to find the one that is not taken
 };
 
@@ -54,7 +62,7 @@ struct kafka_delivery {
     struct kafka_block blocks[KAFKA_BLOCKS_MAX]; // a ring: the request, and those behind it
     uint32_t first, block_count;
     uint32_t next_number;
-    uint32_t under_way;          // records of all
+    uint32_t under_way;          // messages of all
     rd_kafka_resp_err_t failure; // the first one since the attempt began
     bool fatal;
     bool damaged; // one of the frames
@@ -67,9 +75,12 @@ struct kafka_exporter {
     const char *site;
     struct forward_sender sender;
     struct forward_ranks ranks;
-    struct buffer value;     // a verdict line
-    rd_kafka_t *producer;    // NULL: to be made
-    rd_kafka_topic_t *topic; // of the producer
+    struct kafka_nodes nodes;
+    struct buffer value;      // a verdict line
+    rd_kafka_t *producer;     // NULL: to be made
+    rd_kafka_topic_t *topic;  // of the producer
+    uint32_t partition_count; // of the topic; 0: not known yet
+    uint64_t counted_ns;      // when it was asked for, on the monotonic clock
     struct kafka_delivery delivery;
     char broker_error[256]; // what was said last
     struct metric *undeliverable;

@@ -24,7 +24,8 @@ static const struct option options[] = {
                "another culprit"),
     OPTION(struct kafka_exporter_config, key, OPTION_CHOICE, .default_value = "job_id",
            .choices = keys,
-           .help = "job_id: all events of a job are in one partition; verdicts have JOB/ID"),
+           .help = "job_id: all events of a job are in one partition, events of a node without a "
+                   "job in all of them; verdicts have JOB/ID"),
     OPTION(struct kafka_exporter_config, compression, OPTION_CHOICE, .default_value = "lz4",
            .choices = kafka_compressions, .help = "how records are compressed"),
     OPTION(struct kafka_exporter_config, linger, OPTION_DURATION, .default_value = "10ms", .min = 0,
@@ -71,9 +72,10 @@ static void kafka_stop(void *instance) {
     struct kafka_exporter *self = instance;
     kafka_producer_close(self);
     forward_ranks_release(&self->ranks);
+    kafka_nodes_release(&self->nodes);
     buffer_release(&self->value);
     for (uint32_t i = 0; i < KAFKA_BLOCKS_MAX; i++)
-        memory_give(self->delivery.blocks[i].fates);
+        memory_give(self->delivery.blocks[i].records);
     forward_sender_release(&self->sender);
 }
 
@@ -81,12 +83,14 @@ static const struct state_row STATE[] = {
     STATE_STRUCT(struct kafka_exporter, sender.counter, "kafka.counter"),
     STATE_ROWS(struct kafka_exporter, ranks.ranks, "kafka.ranks", forward_rank_rows),
     STATE_ROWS(struct kafka_exporter, ranks.sessions, "kafka.sessions", forward_session_rows),
+    STATE_ROWS(struct kafka_exporter, nodes.pairs, "kafka.nodes", kafka_pair_rows),
 };
 
 static void kafka_restored(void *instance) {
     struct kafka_exporter *self = instance;
     forward_sender_restored(&self->sender);
     forward_ranks_restored(&self->ranks);
+    kafka_nodes_restored(&self->nodes);
 }
 
 static const struct sending_config *kafka_sending(const void *config) {

@@ -4,13 +4,15 @@
 // An idempotent producer that never gives a record up by itself: what is under way when an attempt
 // times out stays under way, and the next attempt waits for it. Requests that will follow are
 // handed over as soon as the first one is, and only that one is waited for, so that no answer keeps
-// the next from leaving. `fates` says of each record of each block what has become of it, so that
+// the next from leaving. `records` says of each record of each block what has become of it, so that
 // none is handed over twice. When brokers refuse a batch the producer ends (gapless), so that no
 // later record overtakes an earlier one; it is made anew and goes on with the first record that was
-// not delivered. A record that the brokers will never take is looked for one by one, said, counted
-// and left out; the rest goes on.
+// not delivered. A record for all partitions is one message in each of them, with one number, and
+// delivered once all have it; after a failure all of them come again. A record that the brokers
+// will never take is looked for one by one, said, counted and left out; the rest goes on.
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text/number.h"
 #include "exporters/kafka/exporter.h"
 #include "pipeline/component/record_frame.h"
 
@@ -18,7 +20,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { WAIT_MS = 20, BUFFERED_KBYTES = 65536 };
+enum { WAIT_MS = 20, BUFFERED_KBYTES = 65536, METADATA_MS = 1000 };
+
+static const uint64_t COUNTED_FOR_NS = 60 * UINT64_C(1000000000);
 
 // -- the producer -------------------------------------------------------------------------------
 
@@ -51,17 +55,22 @@ static void note_answer(rd_kafka_t *producer, const rd_kafka_message_t *message,
     if (place >= delivery->block_count || index >= block_at(delivery, place)->count)
         return;
     struct kafka_block *block = block_at(delivery, place);
-    assert(block->fates[index] == KAFKA_UNDER_WAY && block->under_way > 0 &&
-           delivery->under_way > 0);
+    struct kafka_record *record = &block->records[index];
+    assert(record->under_way > 0 && block->under_way > 0 && delivery->under_way > 0);
+    record->under_way--;
     block->under_way--;
     delivery->under_way--;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        block->fates[index] = KAFKA_DELIVERED;
-        block->undelivered--;
+        if (record->fate == KAFKA_UNDER_WAY && record->under_way == 0) {
+            record->fate = KAFKA_DELIVERED;
+            block->undelivered--;
+        }
         return;
     }
-    block->fates[index] = KAFKA_WAITING;
-    block->waiting++;
+    if (record->fate == KAFKA_UNDER_WAY) {
+        record->fate = KAFKA_WAITING;
+        block->waiting++;
+    }
     // What follows the first failure is only its consequence.
     if (delivery->failure != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
@@ -151,7 +160,7 @@ static void add_block(struct kafka_delivery *delivery, uint64_t sequence) {
     struct kafka_block *block = block_at(delivery, delivery->block_count++);
     *block = (struct kafka_block){.number = delivery->next_number++,
                                   .first_sequence = sequence,
-                                  .fates = block->fates,
+                                  .records = block->records,
                                   .capacity = block->capacity};
 }
 
@@ -165,8 +174,9 @@ static bool count_records(struct kafka_block *block, struct slice bytes) {
             return false;
         if (count < block->count)
             continue;
-        block->fates = memory_room(block->fates, &block->capacity, block->count, 1);
-        block->fates[block->count++] = KAFKA_WAITING;
+        block->records =
+            memory_room(block->records, &block->capacity, block->count, sizeof *block->records);
+        block->records[block->count++] = (struct kafka_record){KAFKA_WAITING, 0, 0};
         block->waiting++;
         block->undelivered++;
     }
@@ -202,46 +212,122 @@ static bool take_up(struct kafka_delivery *delivery, const struct request *reque
     return true;
 }
 
+// -- partitions -----------------------------------------------------------------------------------
+
+static bool is_denied(rd_kafka_resp_err_t failure) {
+    return failure == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+           failure == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+}
+
+static void take_count(struct kafka_exporter *self, const rd_kafka_metadata_topic_t *topic) {
+    if (topic->err == RD_KAFKA_RESP_ERR_NO_ERROR && topic->partition_cnt > 0) {
+        self->partition_count = (uint32_t)topic->partition_cnt;
+        self->counted_ns = clock_monotonic_ns();
+    } else if (is_denied(topic->err)) {
+        self->delivery.failure = topic->err;
+    } else {
+        snprintf(self->broker_error, sizeof self->broker_error, "%s",
+                 self->library->err2str(topic->err));
+    }
+}
+
+// How many partitions the topic has; asked for when that was long ago, since some may have been
+// added. False: not known, and the attempt is over.
+static bool count_partitions(struct kafka_exporter *self, uint64_t until_ns) {
+    const struct rd_kafka_metadata *metadata;
+    uint64_t now_ns = clock_monotonic_ns();
+    if (self->partition_count > 0 && now_ns < self->counted_ns + COUNTED_FOR_NS)
+        return true;
+    uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns) / 1000000 : 0;
+    int timeout_ms = left_ms < METADATA_MS ? (int)left_ms + 1 : METADATA_MS;
+    rd_kafka_resp_err_t failure =
+        self->library->metadata(self->producer, 0, self->topic, &metadata, timeout_ms);
+    if (failure != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        snprintf(self->broker_error, sizeof self->broker_error, "%s",
+                 self->library->err2str(failure));
+        return self->partition_count > 0;
+    }
+    if (metadata->topic_cnt > 0)
+        take_count(self, &metadata->topics[0]);
+    self->library->metadata_destroy(metadata);
+    return self->partition_count > 0 && self->delivery.failure == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+// -- handing over ---------------------------------------------------------------------------------
+
+static bool is_for_all(const struct record_frame *frame) {
+    return frame->key.data == NULL && frame->header_count > 0 &&
+           slice_equal(frame->headers[frame->header_count - 1].name, SLICE(RECORD_COPIES));
+}
+
+// `copies` 0: it goes to one partition.
 static rd_kafka_headers_t *make_headers(const struct kafka_exporter *self,
-                                        const struct record_frame *frame) {
+                                        const struct record_frame *frame, uint32_t copies) {
     rd_kafka_headers_t *headers = self->library->headers_new(frame->header_count);
+    char text[NUMBER_TEXT_MAX];
     for (uint32_t i = 0; i < frame->header_count; i++) {
-        const struct record_header *header = &frame->headers[i];
-        self->library->header_add(headers, header->name.data, (ssize_t)header->name.size,
-                                  header->value.data, (ssize_t)header->value.size);
+        struct record_header header = frame->headers[i];
+        if (copies > 0 && i + 1 == frame->header_count)
+            header.value = number_text(copies, text);
+        self->library->header_add(headers, header.name.data, (ssize_t)header.name.size,
+                                  header.value.data, (ssize_t)header.value.size);
     }
     return headers;
 }
 
-static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct record_frame *frame,
-                                   struct kafka_block *block, uint32_t index) {
-    assert(block->fates[index] == KAFKA_WAITING && block->waiting > 0);
-    rd_kafka_headers_t *headers = make_headers(self, frame);
+// One message, to the next partition of those that it is for, or to that of its key.
+static rd_kafka_resp_err_t produce_one(struct kafka_exporter *self,
+                                       const struct record_frame *frame, struct kafka_block *block,
+                                       uint32_t index, uint32_t copies) {
+    struct kafka_record *record = &block->records[index];
+    int32_t partition = copies == 0 ? RD_KAFKA_PARTITION_UA : (int32_t)record->handed_over;
+    rd_kafka_headers_t *headers = make_headers(self, frame, copies);
     // The bytes are the sender's; a record may be under way longer than this attempt.
     rd_kafka_resp_err_t failure = self->library->producev(
-        self->producer, RD_KAFKA_V_RKT(self->topic), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_KEY(frame->key.data, frame->key.size),
+        self->producer, RD_KAFKA_V_RKT(self->topic), RD_KAFKA_V_PARTITION(partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(frame->key.data, frame->key.size),
         RD_KAFKA_V_VALUE((void *)(uintptr_t)frame->value.data, frame->value.size),
         RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(message_mark(block, index)), RD_KAFKA_V_END);
     if (failure != RD_KAFKA_RESP_ERR_NO_ERROR) {
         self->library->headers_destroy(headers);
         return failure;
     }
-    block->fates[index] = KAFKA_UNDER_WAY;
-    block->waiting--;
+    record->handed_over++;
+    record->under_way++;
     block->under_way++;
     self->delivery.under_way++;
     return failure;
 }
 
+// What was not handed over of the record yet.
+static rd_kafka_resp_err_t produce(struct kafka_exporter *self, const struct record_frame *frame,
+                                   struct kafka_block *block, uint32_t index, uint32_t copies) {
+    struct kafka_record *record = &block->records[index];
+    assert(record->fate == KAFKA_WAITING && block->waiting > 0);
+    uint32_t wanted = copies == 0 ? 1 : copies;
+    while (record->handed_over < wanted) {
+        rd_kafka_resp_err_t failure = produce_one(self, frame, block, index, copies);
+        if (failure != RD_KAFKA_RESP_ERR_NO_ERROR)
+            return failure;
+    }
+    block->waiting--;
+    record->fate = KAFKA_UNDER_WAY;
+    // Those that were handed over before there was room for all may have been answered.
+    if (record->under_way == 0) {
+        record->fate = KAFKA_DELIVERED;
+        block->undelivered--;
+    }
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 static void leave_out(struct kafka_exporter *self, const struct record_frame *frame,
                       struct kafka_block *block, uint32_t index, rd_kafka_resp_err_t failure) {
-    assert(block->fates[index] == KAFKA_WAITING && block->undelivered > 0);
+    assert(block->records[index].fate == KAFKA_WAITING && block->undelivered > 0);
     log_write(LOG_ERROR, (struct log_site){"C7103", self->site},
               "record %" PRIu64 " (%zu bytes) can never be delivered and is dropped: %s",
               frame->sequence, frame->value.size, self->library->err2str(failure));
     metric_add(self->undeliverable, 1);
-    block->fates[index] = KAFKA_DELIVERED;
+    block->records[index].fate = KAFKA_DELIVERED;
     block->waiting--;
     block->undelivered--;
 }
@@ -261,13 +347,13 @@ static bool wait_a_moment(struct kafka_exporter *self, uint64_t until_ns) {
 static bool wait_for_one(struct kafka_exporter *self, const struct record_frame *frame,
                          struct kafka_block *block, uint32_t index, uint64_t until_ns) {
     const struct kafka_delivery *delivery = &self->delivery;
-    while (block->fates[index] == KAFKA_UNDER_WAY)
+    const struct kafka_record *record = &block->records[index];
+    while (record->fate == KAFKA_UNDER_WAY)
         if (!wait_a_moment(self, until_ns))
             break;
-    if (block->fates[index] == KAFKA_WAITING && is_the_records_fault(delivery->failure))
+    if (record->fate == KAFKA_WAITING && is_the_records_fault(delivery->failure))
         leave_out(self, frame, block, index, delivery->failure);
-    return block->fates[index] == KAFKA_DELIVERED &&
-           delivery->failure == RD_KAFKA_RESP_ERR_NO_ERROR;
+    return record->fate == KAFKA_DELIVERED && delivery->failure == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 // Hands one record over. False: the attempt is over, or there is no room now for what is ahead.
@@ -275,7 +361,11 @@ static bool hand_over(struct kafka_exporter *self, const struct record_frame *fr
                       struct kafka_block *block, uint32_t index, uint64_t until_ns) {
     struct kafka_delivery *delivery = &self->delivery;
     rd_kafka_resp_err_t failure;
-    while ((failure = produce(self, frame, block, index)) == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+    bool is_begun = block->records[index].handed_over > 0;
+    if (is_for_all(frame) && !is_begun && !count_partitions(self, until_ns))
+        return false;
+    uint32_t copies = is_for_all(frame) ? self->partition_count : 0;
+    while ((failure = produce(self, frame, block, index, copies)) == RD_KAFKA_RESP_ERR__QUEUE_FULL)
         if (block != block_at(delivery, 0) || !wait_a_moment(self, until_ns))
             return false;
     if (is_the_records_fault(failure)) {
@@ -298,7 +388,7 @@ static bool hand_over_block(struct kafka_exporter *self, struct kafka_block *blo
             self->delivery.damaged = true;
             return false;
         }
-        if (block->fates[index] == KAFKA_WAITING &&
+        if (block->records[index].fate == KAFKA_WAITING &&
             !hand_over(self, &frame, block, index, until_ns))
             return false;
         // Answers are taken in as they come; a failure ends the attempt.
@@ -333,10 +423,13 @@ static void start_over(struct kafka_exporter *self) {
     kafka_producer_close(self);
     for (uint32_t i = 0; i < delivery->block_count; i++) {
         struct kafka_block *block = block_at(delivery, i);
-        for (uint32_t j = 0; j < block->count; j++)
-            if (block->fates[j] == KAFKA_UNDER_WAY)
-                block->fates[j] = KAFKA_WAITING;
-        block->waiting += block->under_way;
+        for (uint32_t j = 0; j < block->count; j++) {
+            struct kafka_record *record = &block->records[j];
+            if (record->fate == KAFKA_DELIVERED)
+                continue;
+            block->waiting += record->fate == KAFKA_UNDER_WAY;
+            *record = (struct kafka_record){KAFKA_WAITING, 0, 0};
+        }
         block->under_way = 0;
     }
     delivery->under_way = 0;
@@ -351,9 +444,7 @@ static enum status say_failed(const struct kafka_exporter *self, struct error *e
                          "the brokers did not acknowledge %u of %u records for %s in time%s%s",
                          block->undelivered, block->count, topic,
                          self->broker_error[0] == '\0' ? "" : "; last error: ", self->broker_error);
-    bool denied = delivery->failure == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
-                  delivery->failure == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
-    return error_set(error, denied ? STATUS_DENIED : STATUS_IO,
+    return error_set(error, is_denied(delivery->failure) ? STATUS_DENIED : STATUS_IO,
                      "%u of %u records for %s were not delivered: %s", block->undelivered,
                      block->count, topic, self->library->err2str(delivery->failure));
 }

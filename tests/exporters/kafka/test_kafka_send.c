@@ -4,6 +4,8 @@
 #include "cli/component_list.h"
 #include "exporters/kafka/exporter.h"
 #include "pipeline/component/decoder.h"
+#include "pipeline/model/node_event.h"
+#include "pipeline/model/observation.h"
 #include "pipeline/model/telemetry_event.h"
 #include "tests/support/kafka_mock.h"
 
@@ -80,6 +82,24 @@ static void encode_sample(const struct sample_of *sample, const struct carried *
     exporter_kafka.exporter.encode(self, &batch, &out);
 }
 
+static void encode_event(struct event event) {
+    event.decoder = &some_decoder;
+    if (event.raw.size == 0)
+        event.raw = SLICE("raw");
+    struct batch batch = {.events = &event, .event_count = 1, .arena = &arena};
+    exporter_kafka.exporter.encode(self, &batch, &out);
+}
+
+// Evidence that has no job.
+static void encode_evidence(const char *raw) {
+    static const struct kernel_line line = {.kind = KERNEL_XID};
+    encode_event((struct event){.node = intern(SLICE("n1")),
+                                .rank = RANK_NONE,
+                                .kind = EVENT_KERNEL,
+                                .kernel = &line,
+                                .raw = slice_of(raw)});
+}
+
 // The last frame that was encoded.
 static struct record_frame last_frame(void) {
     struct slice rest = buffer_slice(&out);
@@ -123,6 +143,166 @@ START_TEST(events_as_they_came) {
     ck_assert_str_eq(frame_header(&frame, "culprit-sequence"), "2");
     ck_assert_str_eq(frame_header(&frame, "culprit-generation"), "7");
     ck_assert_str_eq(frame_header(&frame, "culprit-first-sample"), "50");
+}
+END_TEST
+
+static bool is_for_all(void) {
+    struct record_frame frame = last_frame();
+    return frame.key.data == NULL &&
+           slice_equal(frame.headers[frame.header_count - 1].name, SLICE(RECORD_COPIES));
+}
+
+START_TEST(evidence_without_a_job_is_for_all) {
+    string_id node = intern(SLICE("n1")), job = intern(SLICE("job"));
+    encode_evidence("xid");
+    ck_assert(is_for_all());
+    struct event kernel = {.rank = RANK_NONE, .kind = EVENT_KERNEL, .job = job};
+    encode_event(kernel);
+    ck_assert(slice_equal(last_frame().key, SLICE("job")));
+    static const struct observation link = {.kind = OBSERVATION_IB_STATE};
+    static const struct observation counter = {.kind = OBSERVATION_IB_COUNTER};
+    struct event event = {.node = node, .rank = RANK_NONE, .kind = EVENT_OBSERVATION};
+    event.observation = &link;
+    encode_event(event);
+    ck_assert(is_for_all());
+    // What there is too much of goes by the node.
+    event.observation = &counter;
+    encode_event(event);
+    ck_assert(slice_equal(last_frame().key, SLICE("n1")));
+    event.node = STRING_NONE;
+    encode_event(event);
+    ck_assert_ptr_null(last_frame().key.data);
+    ck_assert(!is_for_all());
+    encode_event((struct event){.node = node, .rank = RANK_NONE, .kind = EVENT_GPU_SAMPLE});
+    ck_assert(slice_equal(last_frame().key, SLICE("n1")));
+    static const struct flight_dump entry = {.whole = false}, dump = {.whole = true};
+    encode_event((struct event){.node = node, .kind = EVENT_FLIGHT, .flight = &entry});
+    ck_assert(slice_equal(last_frame().key, SLICE("n1")));
+    encode_event((struct event){.node = node, .kind = EVENT_FLIGHT, .flight = &dump});
+    ck_assert(is_for_all());
+    config.key = KAFKA_KEY_NONE;
+    encode_evidence("xid");
+    ck_assert(!is_for_all());
+    ck_assert_ptr_null(last_frame().key.data);
+}
+END_TEST
+
+static void see(const char *node, const char *job, uint64_t hour) {
+    static const struct rank_place place = {.rank = 0};
+    encode_event((struct event){.node = intern(slice_of(node)),
+                                .job = intern(slice_of(job)),
+                                .time_ns = hour * 3600 * UINT64_C(1000000000),
+                                .kind = EVENT_RANK_MAP,
+                                .place = &place});
+}
+
+// The keys of the records that a sample of the node makes, "a,b".
+static const char *keys_of_sample(const char *node) {
+    static char keys[256];
+    size_t begin = out.size, used = 0;
+    uint64_t sequence = self->sender.counter.sequence;
+    encode_event((struct event){
+        .node = intern(slice_of(node)), .rank = RANK_NONE, .kind = EVENT_GPU_SAMPLE});
+    struct slice rest = {out.data + begin, out.size - begin};
+    struct record_frame frame;
+    keys[0] = '\0';
+    while (rest.size > 0) {
+        ck_assert(record_frame_read(&rest, &frame));
+        ck_assert_uint_eq(frame.sequence, ++sequence);
+        ck_assert_str_eq(frame_header(&frame, "culprit-job"), "");
+        used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%.*s", used == 0 ? "" : ",",
+                                 (int)frame.key.size, frame.key.data);
+    }
+    return keys;
+}
+
+START_TEST(samples_go_to_the_jobs_of_their_node) {
+    ck_assert_str_eq(keys_of_sample("n1"), "n1");
+    see("n1", "a", 100);
+    see("n2", "z", 100);
+    ck_assert_str_eq(keys_of_sample("n1"), "a");
+    ck_assert_str_eq(keys_of_sample("n2"), "z");
+    ck_assert_str_eq(keys_of_sample("n3"), "n3");
+    // Two jobs share it, or it goes over to the other one.
+    see("n1", "b", 101);
+    ck_assert_str_eq(keys_of_sample("n1"), "a,b");
+    see("n1", "b", 102);
+    ck_assert_str_eq(keys_of_sample("n1"), "b");
+    ck_assert_str_eq(keys_of_sample("n2"), "z"); // nothing newer is known of it
+    see("n1", "a", 102);
+    ck_assert_str_eq(keys_of_sample("n1"), "a,b");
+    see("n1", "a", 50); // late
+    ck_assert_str_eq(keys_of_sample("n1"), "a,b");
+    see("n1", "c", 0); // a map that says no time
+    ck_assert_str_eq(keys_of_sample("n1"), "a,b,c");
+    // Evidence goes to all the same: a third job may be starting there.
+    encode_evidence("xid");
+    ck_assert(is_for_all());
+}
+END_TEST
+
+START_TEST(jobs_of_a_node_are_bounded) {
+    for (char job[] = "a"; job[0] <= 'z'; job[0]++)
+        see("n1", job, 100);
+    ck_assert_uint_eq(table_live(&self->nodes.pairs), KAFKA_NODE_JOBS_MAX);
+    char node[16];
+    for (int i = 0; i < KAFKA_PAIRS_MAX; i++) {
+        snprintf(node, sizeof node, "m%d", i);
+        see(node, "job", 100);
+        buffer_reset(&out);
+    }
+    ck_assert_uint_eq(table_live(&self->nodes.pairs), KAFKA_PAIRS_MAX);
+    see("late", "job", 100);
+    ck_assert_str_eq(keys_of_sample("late"), "late");
+    see("later", "job", 102); // the others were not seen for an hour
+    ck_assert_str_eq(keys_of_sample("later"), "job");
+    ck_assert_str_eq(keys_of_sample("m7"), "m7");
+    ck_assert_uint_eq(table_live(&self->nodes.pairs), 1);
+}
+END_TEST
+
+START_TEST(jobs_of_nodes_are_known_after_a_load) {
+    see("n1", "b", 100);
+    see("n1", "a", 100);
+    see("n2", "z", 100);
+    component_restored(&exporter_kafka, self); // the rows as they are, the rest made anew
+    ck_assert_str_eq(keys_of_sample("n1"), "b,a");
+    ck_assert_str_eq(keys_of_sample("n2"), "z");
+    struct state_list list = {0};
+    component_list_state(&exporter_kafka, self, &list);
+    ck_assert_str_eq(list.entries[list.count - 1].name, "kafka.nodes");
+    // Rows that make no sense are left aside.
+    for (int i = 0; i < KAFKA_NODE_JOBS_MAX; i++) {
+        struct kafka_pair *pair = table_row(&self->nodes.pairs, table_add(&self->nodes.pairs));
+        *pair = (struct kafka_pair){.node = intern(SLICE("n1")), .job = intern(SLICE("c"))};
+    }
+    component_restored(&exporter_kafka, self);
+    ck_assert_str_eq(keys_of_sample("n1"), "n1");
+    see("n1", "d", 100);
+    ck_assert_str_eq(keys_of_sample("n1"), "d");
+}
+END_TEST
+
+// One record, several events: the job of any counts, and so does what is rare.
+START_TEST(a_record_goes_where_any_of_its_events_has_to) {
+    static const struct observation counter = {.kind = OBSERVATION_IB_COUNTER};
+    static const struct observation link = {.kind = OBSERVATION_IB_STATE};
+    struct slice raw = SLICE("one record");
+    struct event events[] = {
+        {.kind = EVENT_OBSERVATION, .observation = &counter, .raw = raw, .decoder = &some_decoder},
+        {.kind = EVENT_OBSERVATION, .observation = &link, .raw = raw, .decoder = &some_decoder}};
+    struct batch batch = {.events = events, .event_count = 2, .arena = &arena};
+    exporter_kafka.exporter.encode(self, &batch, &out);
+    ck_assert(is_for_all());
+    ck_assert_uint_eq(last_frame().sequence, 1);
+    events[1].job = intern(SLICE("job"));
+    exporter_kafka.exporter.encode(self, &batch, &out);
+    ck_assert(slice_equal(last_frame().key, SLICE("job")));
+    ck_assert_uint_eq(last_frame().sequence, 2);
+    // The next record, with the same text, is another one.
+    events[1].raw = SLICE("another one");
+    exporter_kafka.exporter.encode(self, &batch, &out);
+    ck_assert_uint_eq(last_frame().sequence, 4);
 }
 END_TEST
 
@@ -346,6 +526,104 @@ START_TEST(a_record_that_brokers_refuse_is_found_and_left_out) {
 }
 END_TEST
 
+// What one partition holds, in order.
+static uint32_t read_partition(int32_t partition, uint64_t *sequences, uint32_t max) {
+    rd_kafka_t *reader = make_reader("t", partition);
+    rd_kafka_message_t *message;
+    uint32_t count = 0;
+    while ((message = kafka->consumer_poll(reader, count == 0 ? 5000 : 1500)) != NULL) {
+        ck_assert_int_eq((int)message->err, (int)RD_KAFKA_RESP_ERR_NO_ERROR);
+        ck_assert_uint_lt(count, max);
+        bool copy = slice_equal((struct slice){message->payload, message->len}, SLICE("xid"));
+        ck_assert_str_eq(header_of(message, "culprit-copies"), copy ? "2" : "");
+        sequences[count++] = strtoull(header_of(message, "culprit-sequence"), NULL, 10);
+        kafka->message_destroy(message);
+    }
+    kafka->destroy_flags(reader, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    return count;
+}
+
+// In each partition the numbers rise, but for what comes again; evidence (every fifth record) is in
+// both, each other record in one. `repeats`: some may have come again.
+static void check_copies(uint32_t last, bool repeats) {
+    static unsigned char seen[2][512];
+    uint64_t sequences[1024];
+    memset(seen, 0, sizeof seen);
+    for (int32_t partition = 0; partition < 2; partition++) {
+        uint64_t highest = 0;
+        uint32_t count = read_partition(partition, sequences, 1024);
+        for (uint32_t i = 0; i < count; i++) {
+            ck_assert(sequences[i] > 0 && sequences[i] <= last);
+            ck_assert(repeats || sequences[i] > highest);
+            // As a receiver takes them: none behind a later one for the first time.
+            ck_assert(sequences[i] > highest || seen[partition][sequences[i]]);
+            highest = sequences[i] > highest ? sequences[i] : highest;
+            seen[partition][sequences[i]] = 1;
+        }
+    }
+    for (uint32_t i = 1; i <= last; i++)
+        ck_assert_int_eq(seen[0][i] + seen[1][i], i % 5 == 0 ? 2 : 1);
+}
+
+static void encode_mixed(uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; i++)
+        if (i % 5 == 0)
+            encode_evidence("xid");
+        else
+            encode_sample(&(struct sample_of){"job", 0, "a", i}, NULL);
+}
+
+START_TEST(evidence_is_in_every_partition) {
+    struct error error = {0};
+    encode_mixed(1, 101);
+    ck_assert_msg(send_out(&error) == STATUS_OK, "%s", error.message);
+    ck_assert_int_eq(send_out(&error), STATUS_OK);
+    ck_assert_uint_eq(self->delivery.under_way, 0);
+    check_copies(100, false);
+}
+END_TEST
+
+START_TEST(evidence_survives_failures) {
+    enum { PRODUCE = 0 };
+    struct error error = {0};
+    const rd_kafka_resp_err_t denied[] = {RD_KAFKA_RESP_ERR_NO_ERROR,
+                                          RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED};
+    config.linger.ns = 100 * INT64_C(1000000);
+    config.sending.timeout.ns = 1000 * INT64_C(1000000);
+    stop();
+    start();
+    // One of two partitions takes its messages, the other one does not.
+    mock.mock_push_request_errors_array(cluster, PRODUCE, 2, denied);
+    encode_mixed(1, 51);
+    ck_assert_int_eq(send_out(&error), STATUS_DENIED);
+    EVENTUALLY(send_out(&error) == STATUS_OK);
+    // No broker: also the number of partitions is not to be had.
+    ck_assert_int_eq((int)mock.mock_broker_set_down(cluster, 1), 0);
+    self->partition_count = 0;
+    buffer_reset(&out);
+    encode_mixed(51, 101);
+    ck_assert_int_eq(send_out(&error), STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(error.message, "of 50 records"));
+    ck_assert_int_eq((int)mock.mock_broker_set_up(cluster, 1), 0);
+    EVENTUALLY(send_out(&error) == STATUS_OK);
+    ck_assert_uint_eq(self->delivery.under_way, 0);
+    check_copies(100, true);
+}
+END_TEST
+
+// The queue of librdkafka is full between the copies of a record: the others follow later.
+START_TEST(evidence_waits_for_room) {
+    static const char *const settings[] = {"queue.buffering.max.messages=3"};
+    struct error error = {0};
+    config.connection.librdkafka = (struct text_list){settings, 1};
+    stop();
+    start();
+    encode_mixed(1, 51);
+    EVENTUALLY(send_out(&error) == STATUS_OK);
+    check_copies(50, false);
+}
+END_TEST
+
 START_TEST(a_fatal_error_makes_a_new_producer) {
     struct error error = {0};
     encode_many(0, 5);
@@ -494,6 +772,11 @@ int main(void) {
     TCase *encoding = tcase_create("encoding");
     tcase_add_checked_fixture(encoding, setup, teardown);
     tcase_add_test(encoding, events_as_they_came);
+    tcase_add_test(encoding, evidence_without_a_job_is_for_all);
+    tcase_add_test(encoding, samples_go_to_the_jobs_of_their_node);
+    tcase_add_test(encoding, jobs_of_a_node_are_bounded);
+    tcase_add_test(encoding, jobs_of_nodes_are_known_after_a_load);
+    tcase_add_test(encoding, a_record_goes_where_any_of_its_events_has_to);
     tcase_add_test(encoding, generations_and_first_samples);
     tcase_add_test(encoding, numbers_go_on_after_a_load);
     tcase_add_test(encoding, verdicts_have_job_and_id_as_key);
@@ -506,6 +789,9 @@ int main(void) {
     tcase_add_test(sending, answers_that_are_errors);
     tcase_add_test(sending, a_record_that_is_too_large_is_left_out);
     tcase_add_test(sending, a_record_that_brokers_refuse_is_found_and_left_out);
+    tcase_add_test(sending, evidence_is_in_every_partition);
+    tcase_add_test(sending, evidence_survives_failures);
+    tcase_add_test(sending, evidence_waits_for_room);
     tcase_add_test(sending, a_fatal_error_makes_a_new_producer);
     suite_add_tcase(suite, sending);
     TCase *ahead = tcase_create("ahead");
