@@ -6,9 +6,10 @@
 
 A gateway reads what kcat produced, and what a sidecar passed on, and must find what `culprit
 analyze` finds in the files; also when another gateway takes its partitions over after SIGKILL, and
-when the broker is away for a while. Records that are refused must be in the dead-letter topic.
-Needs java, mvn and kcat; without them it says so and passes, unless CI is set. What must happen is
-waited for, up to a limit.
+when the broker is away for a while. A fault of a node and the hang of its job must meet in
+whichever gateway has the job. Records that are refused must be in the dead-letter topic. Needs
+java, mvn and kcat; without them it says so and passes, unless CI is set. What must happen is waited
+for, up to a limit.
 """
 import json
 import os
@@ -30,6 +31,7 @@ from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
 
 PATIENCE_S = 40
+INCIDENTS = os.path.join(HERE, "..", "..", "bench", "diagnosis", "run")
 
 
 def job_lines(name, seed):
@@ -43,6 +45,21 @@ def interleaved(lines):
     """Round by round, as ranks that run at the same time write them."""
     longest = max(len(own) for own in lines)
     return [own[i] for i in range(longest) for own in lines if i < len(own)]
+
+
+def murmur2(data):
+    """As Kafka's clients hash keys (the hash of Java's DefaultPartitioner), without the sign."""
+    mask, mixer = 0xffffffff, 0x5bd1e995
+    value = 0x9747b28c ^ len(data)
+    whole = len(data) // 4 * 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at:at + 4], "little") * mixer & mask
+        word = (word ^ word >> 24) * mixer & mask
+        value = value * mixer & mask ^ word
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * mixer & mask
+    value = (value ^ value >> 13) * mixer & mask
+    return (value ^ value >> 15) & 0x7fffffff
 
 
 def essence(found):
@@ -452,6 +469,168 @@ class Suite:
                           % (len(kept), total))
         print("killed_with_blocks_under_way: %d repeats" % (len(records) - len(kept)))
 
+    # -- evidence of nodes ------------------------------------------------------------------------
+
+    def make_incident(self):
+        """A GPU that is lost, and the hang of its job."""
+        kept = os.path.join(self.folder, "made")
+        done = subprocess.run(
+            [sys.executable, "-B", INCIDENTS, self.binary, "--classes", "gpu", "--cases", "1",
+             "--keep", kept, "--jobs", "1"], capture_output=True, timeout=60, check=False,
+            env=environment())
+        self.checks.equal(done.returncode, 0, "an incident is made: " + done.stderr.decode())
+        return os.path.join(kept, "none", "gpu-000", "input")
+
+    def copy_incident(self, incident, number, job):
+        """The same with other names for the job, its pods, nodes and GPUs."""
+        target = os.path.join(self.folder, job)
+        with open(os.path.join(incident, "rank_map.jsonl"), "rb") as file:
+            pod = json.loads(file.readline())["k8s.pod.name"]
+        own = pod.rsplit("-worker-", 1)[0].encode()
+        digit = b"%d" % number
+        for folder, _, names in os.walk(incident):
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    data = file.read()
+                if "dumps" not in folder:   # a dump may be pickled: nothing in it is of one job
+                    data = data.replace(own, job.encode())
+                    data = data.replace(b"nid0", b"nid" + digit)
+                    data = re.sub(rb"GPU-[0-9a-f]", b"GPU-" + digit, data)
+                    data = re.sub(rb'"uid":"[0-9a-f]', b'"uid":"' + digit, data)
+                    data = data.replace(b"10.40.", b"10.4%d." % number)
+                place = os.path.join(target, os.path.relpath(path, incident))
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                with open(place, "wb") as file:
+                    file.write(data)
+        return target
+
+    def passes_on(self, name, topic, receivers):
+        return Culprit(self, name, lambda folder, _: {
+            "receivers": receivers,
+            "exporters": {"kafka": {"brokers": [self.broker.address], "topic": topic,
+                                    "payload": "events", "sender": name, "timeout": "5s"}},
+            "service": {"pipelines": {"forward": {"receivers": list(receivers),
+                                                  "exporters": ["kafka"]}}}})
+
+    def judges(self, name, topic):
+        def config(folder, output):
+            # A static member keeps its partitions when it stops: nobody takes them over meanwhile.
+            made = self.gateway(topic, topic, group_instance_id=name, session_timeout="30s")(
+                folder, output)
+            made["exporters"].pop("kafka")
+            made["processors"] = {"job_filter": {"job_id": "each"}}
+            # What the nodes say comes long before the rest: all is judged at the end.
+            made["service"]["pipelines"] = {"jobs": dict(TIMING, **{
+                "receivers": ["kafka"], "preset": "all", "exporters": ["json"],
+                "allowed_lateness": "2h", "idle_timeout": "1h"})}
+            return made
+        return Culprit(self, name, config)
+
+    def fault_and_hang_meet(self):
+        """Four jobs in four partitions that two gateways share. What their nodes say has no job and
+        comes first, before any rank map; each gateway must find the lost GPU of its jobs, and the
+        hang as what follows from it, as analyze does."""
+        topic = "meets"
+        self.broker.create_topic_of(topic, 4)
+        incident = self.make_incident()
+        jobs = [next(name for name in ("job-%d-%d" % (number, i) for i in range(1000))
+                     if murmur2(name.encode()) % 4 == number) for number in range(4)]
+        folders = [self.copy_incident(incident, number, job) for number, job in enumerate(jobs)]
+        node = ["*/kern*", "*/journal*", "*/dcgm*", "kubernetes/*"]
+        of_job = ["*/telemetry/*", "*/dumps/*", "rank_map.jsonl"]
+        nodes = self.passes_on("nodes", topic, {"file": {"include": [
+            os.path.join(folder, pattern) for folder in folders for pattern in node]}})
+        trainers = self.passes_on("trainers", topic, {
+            "file/%d" % number: {"job_id": job, "include": [
+                os.path.join(folders[number], pattern) for pattern in of_job]}
+            for number, job in enumerate(jobs)})
+        gateways = [self.judges("meets-%d" % i, topic).start() for i in range(2)]
+        self.wait_for("two gateways share the partitions", lambda: sorted(
+            len(one.partitions()) for one in gateways) == [2, 2], *gateways)
+        has = [one.partitions() for one in gateways]
+        for sender in (nodes, trainers):
+            sender.start()
+            self.wait_for(sender.config + " runs", sender.runs, *gateways)
+            self.checks.equal(sender.stop(), 0, "exit code of " + sender.config)
+            ends = self.ends_of(topic, 4)
+            self.wait_for("what was sent has been read", lambda ends=ends: {
+                number: offset for number, (offset, _) in
+                self.broker.committed(topic, topic, 4).items()} == ends, *gateways)
+        self.checks.check(all(ends.get(number, 0) > 0 for number in range(4)),
+                          "each partition has records: %r" % ends)
+        for one in gateways:
+            code = one.stop()
+            self.checks.equal(code, 0, "exit code of a gateway" + (
+                "" if code == 0 else "\n" + one.last_words()))
+        self.check_copies(topic)
+        for number, folder in enumerate(folders):
+            done = run(self.binary, "analyze", "--output", "verdicts", folder)
+            wanted = self.fault_and_hangs(verdicts.read_lines(done.text()), number)
+            self.checks.check(wanted is not None and len(wanted[3]) > 1,
+                              "analyze finds the root of the hang of %s: %r"
+                              % (jobs[number], wanted))
+            for own, one in zip(has, gateways):
+                found = self.fault_and_hangs(one.found(), number)
+                if str(number) not in own:  # knows of the GPU, and of no job there
+                    wanted_here = [*wanted[:3], []]
+                else:
+                    wanted_here = wanted
+                self.checks.equal(found, wanted_here, "the gateway with partitions %s about %s"
+                                  % (own, jobs[number]))
+
+    @staticmethod
+    def fault_and_hangs(found, number):
+        """The root on a node of that incident, and the hangs that it causes. None: no root."""
+        def told(one):
+            return [one["headline"], one["entities"]]
+        by_id = {one["id"]: one for one in found}
+        for fault in found:
+            if fault["pattern"] == "gpu_fault" and fault["attributes"]["culprit.root"] and any(
+                    one["kind"] == "node" and one["name"].startswith("nid%d" % number)
+                    for one in fault["entities"]):
+                hangs = [told(by_id[one["id"]]) for one in fault.get("related", [])
+                         if one["relation"] == "causes"]
+                return [fault["id"], *told(fault), sorted(hangs, key=str)]
+        return None
+
+    def check_copies(self, topic):
+        """What has no job is in each partition with one number, or there is too much of it."""
+        places = {}
+        done = subprocess.run(["kcat", "-C", "-b", self.broker.address, "-t", topic, "-e", "-q",
+                               "-J"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                              check=False)
+        for line in done.stdout.decode("utf-8", "replace").splitlines():
+            record = json.loads(line)
+            headers = dict(zip(record["headers"][::2], record["headers"][1::2]))
+            mark = headers["culprit-sender"], headers["culprit-sequence"]
+            own = places.setdefault(mark, (headers, record["key"], []))
+            own[2].append(record["partition"])
+        copied, wrong = 0, []
+        for headers, key, partitions in places.values():
+            if "culprit-job" in headers:
+                right = key == headers["culprit-job"] and len(partitions) == 1
+            elif headers["culprit-format"] == "dcgm_json":
+                right = key == headers["culprit-node"] and len(partitions) == 1
+            else:
+                copied += 1
+                right = (headers.get("culprit-copies") == "4" and key is None
+                         and sorted(partitions) == [0, 1, 2, 3])
+            if not right:
+                wrong.append((headers, key, partitions))
+        self.checks.equal(wrong[:3], [], "where records of jobs, samples and evidence are")
+        self.checks.check(copied > 8, "%d records were for all" % copied)
+
+    def ends_of(self, topic, partitions):
+        """{partition: how many records it has had}, of those with any."""
+        asked = [word for number in range(partitions)
+                 for word in ("-t", "%s:%d:-1" % (topic, number))]
+        done = subprocess.run(["kcat", "-Q", "-b", self.broker.address, *asked],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                              check=False)
+        found = re.findall(rb"\[(\d+)\] offset (\d+)", done.stdout)
+        return {int(number): int(offset) for number, offset in found if int(offset) > 0}
+
     def all(self):
         for topic in ("events", "events.verdicts", "passed", "passed.verdicts", "taken",
                       "taken.verdicts", "interrupted", "interrupted.verdicts", "poisoned",
@@ -461,7 +640,7 @@ class Suite:
         for case in (self.gateway_finds_what_analyze_finds, self.sidecar_feeds_gateway,
                      self.poison_goes_to_the_dead_letters, self.another_gateway_takes_over,
                      self.takes_up_where_it_was, self.killed_with_blocks_under_way,
-                     self.broker_goes_and_comes):
+                     self.fault_and_hang_meet, self.broker_goes_and_comes):
             if len(sys.argv) > 2 and case.__name__ not in sys.argv[2:]:
                 continue
             begun = time.monotonic()

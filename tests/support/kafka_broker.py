@@ -88,6 +88,10 @@ def fill(folder):
                 raise RuntimeError("Maven could not fetch Kafka: " + file.read()[-500:])
 
 
+def text(value):
+    return struct.pack(">h", len(value)) + value.encode()
+
+
 class Broker:
     """Started by start(), again after stop(); its data stay until the folder is removed."""
 
@@ -156,19 +160,29 @@ class Broker:
             time.sleep(0.1)
         raise RuntimeError("the topic %s was not made" % topic)
 
-    def committed(self, group, topic):
-        """{partition: (offset, metadata)} of what the group has committed, by OffsetFetch v1."""
-        def text(value):
-            return struct.pack(">h", len(value)) + value.encode()
-        body = struct.pack(">hhi", 9, 1, 7) + text("tests") + text(group) + struct.pack(">i", 1)
-        body += text(topic) + struct.pack(">i%di" % PARTITIONS, PARTITIONS, *range(PARTITIONS))
+    def ask(self, key, version, body):
+        """The answer to a request, from its correlation id on."""
+        body = struct.pack(">hhi", key, version, 7) + text("tests") + body
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as wire:
             wire.sendall(struct.pack(">i", len(body)) + body)
             reader = wire.makefile("rb")
-            answer = reader.read(struct.unpack(">i", reader.read(4))[0])
+            return reader.read(struct.unpack(">i", reader.read(4))[0])
+
+    def create_topic_of(self, topic, partitions):
+        """With so many partitions, by CreateTopics v2."""
+        answer = self.ask(19, 2, struct.pack(">i", 1) + text(topic) + struct.pack(
+            ">ihii", partitions, 1, 0, 0) + struct.pack(">ib", PATIENCE_S * 1000, 0))
+        error, = struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len(topic))
+        if error != 0:
+            raise RuntimeError("the topic %s was not made: error %d" % (topic, error))
+
+    def committed(self, group, topic, partitions=PARTITIONS):
+        """{partition: (offset, metadata)} of what the group has committed, by OffsetFetch v1."""
+        answer = self.ask(9, 1, text(group) + struct.pack(">i", 1) + text(topic) + struct.pack(
+            ">i%di" % partitions, partitions, *range(partitions)))
         at = 4 + 4 + 2 + len(topic) + 4         # correlation, topics, name, partitions
         found = {}
-        for _ in range(PARTITIONS):
+        for _ in range(partitions):
             number, offset, size = struct.unpack_from(">iqh", answer, at)
             at += 14
             metadata = answer[at:at + max(size, 0)].decode()
