@@ -85,6 +85,13 @@ static struct http_sender *add_sender(struct http_receiver *receiver, struct sli
     return sender;
 }
 
+void http_pass_ends(struct http_receiver *receiver) {
+    struct feed *feed = atomic_load(&receiver->feed);
+    feed_source_caught_up(feed, receiver->source);
+    for (uint32_t i = 0; i < receiver->senders.count; i++)
+        feed_source_caught_up(feed, receiver->senders.items[i]->source);
+}
+
 void http_senders_restore(struct http_receiver *receiver) {
     struct feed *feed = atomic_load(&receiver->feed);
     const char *id = receiver->context->id;

@@ -105,7 +105,7 @@ static void offer_entries(struct http_receiver *receiver, struct http_work *work
         feed_source_finish(feed, receiver->source);
         // Nothing of a sender is known to be on its way; what comes late is for allowed_lateness.
         if (first == work->count)
-            feed_source_caught_up(feed, receiver->source);
+            http_pass_ends(receiver);
         feed_flush(feed);
     } while (first < work->count);
 }

@@ -147,7 +147,7 @@ static void offer_row(struct replay *replay, uint64_t number, struct slice bytes
         offer_again(replay, record, position + i);
     decoder_drop_held(receiver->decoder, replay->state, &replay->arena);
     feed_source_finish(atomic_load(&receiver->feed), receiver->source);
-    feed_source_caught_up(atomic_load(&receiver->feed), receiver->source);
+    http_pass_ends(receiver);
     feed_flush(atomic_load(&receiver->feed));
     if (last > receiver->records)
         receiver->records = last;

@@ -199,6 +199,8 @@ void http_offer_frame_again(struct http_receiver *receiver, struct slice bytes, 
                             void *state, struct arena *arena);
 // Notes who sent a frame of the journal, and its number; before anything of its entry is offered.
 void http_note_sender(struct http_receiver *receiver, struct slice bytes);
+// Nothing more comes for now, of no sender: the request that was offered is over. O(senders).
+void http_pass_ends(struct http_receiver *receiver);
 // The senders that the checkpoint knew.
 void http_senders_restore(struct http_receiver *receiver);
 void http_senders_release(struct http_senders *senders);
