@@ -108,9 +108,11 @@ static void turn(struct kubernetes_receiver *receiver, struct watch *watches, ui
     http_streams_wait(receiver->streams, feed_stop_descriptor(receiver->feed), wait);
     while ((stream = http_streams_ended(receiver->streams)) != NULL)
         watch_ended(http_stream_context(stream), clock_monotonic_ns());
-    // What there was has been read; nothing that an open watch has not sent is waited for.
+    // What there was has been read; nothing that an open watch has not sent is waited for. A
+    // streamed list goes on as a watch.
     for (uint32_t i = 0; i < count; i++)
-        if (watches[i].phase == PHASE_WATCH && !watches[i].behind && answers(&watches[i]))
+        if ((watches[i].phase == PHASE_WATCH || watches[i].phase == PHASE_STREAMED_LIST) &&
+            !watches[i].listing && !watches[i].behind && answers(&watches[i]))
             feed_source_caught_up(receiver->feed, watches[i].source);
     feed_flush(receiver->feed);
 }
