@@ -322,6 +322,12 @@ static struct format_guess guess_array(struct slice head, size_t at, bool final,
     return guess_records(head, final);
 }
 
+// Kinds of which an input is one record, however it looks.
+static bool is_one_record(enum format_kind kind) {
+    return kind == FORMAT_FLIGHT_RECORDER || kind == FORMAT_PICKLE || kind == FORMAT_METRICS_TEXT ||
+           kind == FORMAT_AER_COUNTERS;
+}
+
 // `at` is the opening brace: a line, a record over several lines, or a wrapper of either kind.
 static struct format_guess guess_object(struct slice head, size_t at, bool final,
                                         enum format_kind forced) {
@@ -343,6 +349,9 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
                                      .layout = LAYOUT_WRAPPER};
     if (wrapper)
         return decided(kind, LAYOUT_WRAPPER);
+    // Whoever writes it in one line need not end that with a newline.
+    if (look.end == JSON_KEYS_WHOLE && is_one_record(kind))
+        return decided(kind, LAYOUT_WHOLE);
     if (!several_lines)
         return guess_lines(head, final, forced);
     // A first line that broke off can look like the beginning of an object over several lines.
@@ -372,12 +381,6 @@ static struct format_guess guess_kind(struct slice head, bool final, enum format
     if (head.data[at] == '{')
         return guess_object(head, at, final, forced);
     return guess_lines(head, final, forced);
-}
-
-// Kinds of which an input is one record, however it looks.
-static bool is_one_record(enum format_kind kind) {
-    return kind == FORMAT_FLIGHT_RECORDER || kind == FORMAT_PICKLE || kind == FORMAT_METRICS_TEXT ||
-           kind == FORMAT_AER_COUNTERS;
 }
 
 struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced) {

@@ -191,6 +191,21 @@ START_TEST(a_long_first_line) {
 }
 END_TEST
 
+// Whoever dumps an object need not end the line: it is whole when its bracket closes.
+START_TEST(a_dump_in_one_line_without_an_end) {
+    static const char dump[] =
+        "{\"version\": \"2.10\", \"pg_config\": {}, \"pg_status\": {}, \"entries\": []}";
+    for (size_t size = 1; size < sizeof dump - 1; size++)
+        ck_assert_msg(!format_guess((struct slice){dump, size}, false, FORMAT_UNKNOWN).decided,
+                      "decided after %zu bytes", size);
+    struct format_guess found =
+        format_guess((struct slice){dump, sizeof dump - 1}, false, FORMAT_UNKNOWN);
+    ck_assert(found.decided);
+    ck_assert_int_eq(found.kind, FORMAT_FLIGHT_RECORDER);
+    ck_assert_int_eq(found.layout, LAYOUT_WHOLE);
+}
+END_TEST
+
 START_TEST(whole_objects) {
     static const char *const whole[] = {"{}", " {\"a\":[1,-2.5e3,true,null,\"x\\\"\"]} \r",
                                         "{\"a\":{\"b\":NaN,\"c\":-Infinity}}"};
@@ -266,6 +281,7 @@ int main(void) {
     tcase_add_test(tcase, more_input_never_changes_an_answer);
     tcase_add_test(tcase, a_bounded_look);
     tcase_add_test(tcase, a_long_first_line);
+    tcase_add_test(tcase, a_dump_in_one_line_without_an_end);
     tcase_add_test(tcase, whole_objects);
     tcase_add_test(tcase, depth_of_keys_is_bounded);
     tcase_add_test(tcase, random_bytes_do_no_harm);
