@@ -357,8 +357,11 @@ static bool swap_gpus(struct node_names *names, struct event *event, struct aren
     return copy != NULL;
 }
 
+// The host name of a pod is its name, unless the pod says another.
 static bool swap_place(struct node_names *names, struct event *event, struct arena *arena) {
     struct rank_place place = *event->place;
+    if (place.node != STRING_NONE && place.pod.size > 0)
+        node_names_alias(names, intern_name(place.pod), place.node);
     spell_by(names, place.node != STRING_NONE ? place.node : event->node, BY_RANK_MAP);
     if (!swap_name(names, &place.node))
         return false;

@@ -233,6 +233,17 @@ static void tell(const struct spelled *row, uint32_t which) {
     node_names_apply(&names, &batch);
 }
 
+// In a pod the host name is the pod's.
+START_TEST(a_pod_is_no_node) {
+    struct rank_place place = {.node = of("gpu-node-7"), .pod = SLICE("train-0")};
+    struct event events[] = {{.kind = EVENT_RANK_MAP, .place = &place},
+                             {.kind = EVENT_KERNEL, .node = of("train-0")}};
+    struct batch batch = batch_of(events, 2);
+    node_names_apply(&names, &batch);
+    ck_assert_uint_eq(batch.events[1].node, of("gpu-node-7"));
+}
+END_TEST
+
 START_TEST(people_are_shown_what_kubernetes_calls_it) {
     const struct spelled *row = &SPELLED[_i];
     for (uint32_t first = 0; first < SPELLINGS_MAX; first++) {
@@ -280,6 +291,7 @@ int main(void) {
     tcase_add_test(tests, many_domains_of_one_label);
     tcase_add_test(tests, events_have_keys_and_others_keep_theirs);
     tcase_add_test(tests, nothing_is_copied_where_nothing_changes);
+    tcase_add_test(tests, a_pod_is_no_node);
     tcase_add_loop_test(tests, people_are_shown_what_kubernetes_calls_it, 0,
                         sizeof SPELLED / sizeof SPELLED[0]);
     suite_add_tcase(suite, tests);
