@@ -453,6 +453,8 @@ static int compare_places(const void *left, const void *right) {
     int order = COMPARE_KEYS(COMPARE(a->time_ns, b->time_ns), COMPARE(a->key.rank, b->key.rank));
     if (order == 0)
         order = compare_strings(a->key.node, b->key.node);
+    if (order == 0)
+        order = compare_strings(a->key.job, b->key.job);
     return order != 0 ? order : COMPARE(place_pid(a), place_pid(b));
 }
 
@@ -480,6 +482,10 @@ static void add_places(struct gathering *gathering, const struct exit_notes *fro
                                       .rank = places[i]->key.rank,
                                       .local_rank = places[i]->local_rank};
         uint32_t at = first_match(gathering, BY_RANK, STRING_NONE, said.rank, &said);
+        while (at != NO_PROCESS &&
+               !exit_agrees(gathering->list->processes[at].job, places[i]->key.job))
+            at = next_match(gathering, BY_RANK, *next_of(&gathering->list->processes[at], BY_RANK),
+                            &said);
         if (at == NO_PROCESS) {
             at = add_process(gathering, &said);
             gathering->list->processes[at].start_ns = places[i]->time_ns;
@@ -487,7 +493,7 @@ static void add_places(struct gathering *gathering, const struct exit_notes *fro
             learn(gathering, at, &said);
         }
         struct exit_process *process = &gathering->list->processes[at];
-        process->job = process->job == STRING_NONE ? places[i]->job : process->job;
+        process->job = process->job == STRING_NONE ? places[i]->key.job : process->job;
         process->placed = true;
         if (process->gpu == PCI_NONE)
             process->gpu = places[i]->gpu;

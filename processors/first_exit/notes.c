@@ -20,7 +20,7 @@ const struct row_type EXIT_NOTE_ROWS =
                    offsetof(struct exit_note, unit));
 const struct row_type EXIT_PLACE_ROWS =
     KEYED_ROW_TYPE(struct exit_place, key, 64, offsetof(struct exit_place, key.node),
-                   offsetof(struct exit_place, job), offsetof(struct exit_place, unit),
+                   offsetof(struct exit_place, key.job), offsetof(struct exit_place, unit),
                    offsetof(struct exit_place, uuid));
 
 // -- places ---------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ struct telling {
     const struct event *event;
     struct exit_place_key key;
     int32_t local_rank;
-    string_id job, unit, uuid;
+    string_id unit, uuid;
     uint64_t gpu; // or PCI_NONE
 };
 
@@ -40,7 +40,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
 
 static uint64_t hash_telling(const struct telling *telling) {
     const struct exit_place_key *key = &telling->key;
-    uint64_t hash = mix(1, (uint64_t)key->node << 32 | telling->job);
+    uint64_t hash = mix(1, (uint64_t)key->node << 32 | key->job);
     hash = mix(hash, (uint64_t)key->pid_high << 32 | key->pid_low);
     hash = mix(hash, (uint64_t)(uint32_t)key->rank << 32 | (uint32_t)telling->local_rank);
     return mix(mix(hash, (uint64_t)telling->unit << 32 | telling->uuid), telling->gpu);
@@ -88,7 +88,6 @@ static void keep_place(struct exit_notes *notes, const struct telling *telling,
     if (telling->local_rank >= 0 &&
         is_news(place, PLACE_LOCAL_RANK, time_ns, telling->local_rank - place->local_rank))
         place->local_rank = telling->local_rank;
-    take_name(place, PLACE_JOB, time_ns, telling->job, &place->job);
     take_name(place, PLACE_UNIT, time_ns, telling->unit, &place->unit);
     take_name(place, PLACE_UUID, time_ns, telling->uuid, &place->uuid);
     bool is_greater = place->gpu == PCI_NONE || telling->gpu > place->gpu;
@@ -96,8 +95,8 @@ static void keep_place(struct exit_notes *notes, const struct telling *telling,
         place->gpu = telling->gpu;
 }
 
-static struct exit_place_key place_key(string_id node, int64_t pid, int32_t rank) {
-    return (struct exit_place_key){node, (uint32_t)((uint64_t)pid >> 32), (uint32_t)pid, rank};
+static struct exit_place_key place_key(string_id node, string_id job, int64_t pid, int32_t rank) {
+    return (struct exit_place_key){node, job, (uint32_t)((uint64_t)pid >> 32), (uint32_t)pid, rank};
 }
 
 static string_id unit_of(struct slice namespace, struct slice name, struct arena *scratch) {
@@ -116,9 +115,8 @@ static void take_place(struct exit_notes *notes, const struct event *event, stru
     const struct rank_place *said = event->place;
     struct telling telling = {.event = event,
                               .key = place_key(said->node != STRING_NONE ? said->node : event->node,
-                                               said->pid, said->rank),
+                                               event->job, said->pid, said->rank),
                               .local_rank = said->local_rank,
-                              .job = event->job,
                               .unit = unit_of(said->namespace, said->pod, scratch),
                               .gpu = pci_device(said->address)};
     if (said->uuid.size > 0)
@@ -134,9 +132,8 @@ static void take_telemetry(struct exit_notes *notes, const struct event *event,
     if (said->rank < 0 || event->node == STRING_NONE || said->pid <= 0)
         return;
     struct telling telling = {.event = event,
-                              .key = place_key(event->node, said->pid, said->rank),
+                              .key = place_key(event->node, event->job, said->pid, said->rank),
                               .local_rank = said->local_rank,
-                              .job = event->job,
                               .gpu = PCI_NONE};
     keep_place(notes, &telling, scratch);
 }

@@ -58,20 +58,20 @@ struct exit_note {
 };
 
 struct exit_place_key {
-    string_id node;
+    string_id node, job; // jobs follow one another on a node, and not all say pids
     uint32_t pid_high, pid_low;
     int32_t rank;
 };
 
-enum place_fact { PLACE_LOCAL_RANK, PLACE_JOB, PLACE_UNIT, PLACE_UUID, PLACE_GPU, PLACE_FACTS };
+enum place_fact { PLACE_LOCAL_RANK, PLACE_UNIT, PLACE_UUID, PLACE_GPU, PLACE_FACTS };
 
 struct exit_place {
     struct row_head head;
     struct exit_place_key key;
+    int32_t local_rank;
     uint64_t time_ns; // when it was first told of
     uint64_t gpu;     // PCI_NONE: not known, it is `uuid`'s
-    string_id job, unit, uuid;
-    int32_t local_rank;
+    string_id unit, uuid;
     uint64_t said_ns[PLACE_FACTS]; // of the words that these are from
 };
 

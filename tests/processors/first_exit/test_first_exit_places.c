@@ -145,6 +145,27 @@ START_TEST(of_several_ranks_it_is_the_one_that_was_killed) {
 }
 END_TEST
 
+// Two jobs follow one another on a node; what says pods says no pids, and the other way round.
+START_TEST(pods_of_an_earlier_job_are_not_mixed_up) {
+    for (int job = 0; job < 2; job++)
+        for (int32_t rank = 0; rank < 2; rank++) {
+            struct event *pod = in_pod(30 * job, "a", rank, -1, job == 0 ? "w-0" : "x-0");
+            struct event *pid = place_of(30 * job, "a", rank, 101 + 100 * job + rank);
+            pod->job = pid->job = intern(job == 0 ? SLICE("first") : SLICE("second"));
+        }
+    cluster_pod(&cluster, 1, "w-0", "a");
+    cluster_pod(&cluster, 31, "x-0", "a");
+    kernel_kill(60, 40110, "c0", "uid-x-0");
+    leaves(60.2, "a", 202, FACT_SIGNAL, 9);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"job_id\":\"second\"");
+    says(lines, "\"kind\":\"host_oom\"");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"1\",\"role\":\"culprit\"}");
+    says(lines, "{\"kind\":\"pod\",\"name\":\"train/x-0\",\"role\":\"suspect\"}");
+}
+END_TEST
+
 START_TEST(of_several_ranks_none_is_guessed) {
     pod_of_two();
     const char *lines = run();
@@ -653,6 +674,7 @@ int main(void) {
     tcase_add_test(cases, a_kill_is_joined_by_the_container_alone);
     tcase_add_loop_test(cases, a_pid_of_the_host_is_no_pid_of_a_pod, 0, 2);
     tcase_add_test(cases, of_several_ranks_it_is_the_one_that_was_killed);
+    tcase_add_test(cases, pods_of_an_earlier_job_are_not_mixed_up);
     tcase_add_test(cases, of_several_ranks_none_is_guessed);
     tcase_add_loop_test(cases, an_xid_goes_with_the_cuda_error_of_its_rank, 0,
                         sizeof XIDS / sizeof *XIDS);
