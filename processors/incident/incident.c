@@ -15,6 +15,7 @@
 #include "processors/cluster/row_bound.h"
 #include "processors/incident/graph.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { INCIDENT_VERDICTS_MAX = 2048, PATTERNS_MAX = 64 };
@@ -42,6 +43,8 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct incident, map.ranks, "incident.ranks", INCIDENT_RANK_ROWS),
     STATE_ROWS(struct incident, map.pods.by_uid, "incident.pods", POD_ROWS),
     STATE_ROWS(struct incident, map.pods.by_name, "incident.pod_names", POD_ROWS),
+    STATE_ROWS(struct incident, map.gpus.by_address, "incident.gpus", GPU_ADDRESS_ROWS),
+    STATE_ROWS(struct incident, map.gpus.by_uuid, "incident.gpu_uuids", GPU_UUID_ROWS),
     STATE_ROWS(struct incident, standing, "incident.standing", STANDING),
 };
 
@@ -90,6 +93,7 @@ static enum status incident_start(void *instance, const void *config,
     (void)error;
     self->config = *(const struct incident_config *)config;
     self->map.pods.bound.max = POD_MAP_MAX_DEFAULT;
+    self->map.gpus.bound.max = GPU_NAMES_MAX;
     list_patterns(self, context->components);
     return STATUS_OK;
 }
@@ -289,8 +293,61 @@ static void add_attribute(struct verdict *verdict, const char *key, struct slice
     verdict->attribute_count++;
 }
 
-static uint64_t hash_relations(const struct verdict *verdict, bool is_root) {
+// -- who used a GPU -----------------------------------------------------------------------------
+
+static bool names_user(const struct verdict *verdict) {
+    for (uint32_t i = 0; i < verdict->entity_count; i++)
+        if (strcmp(verdict->entities[i].kind, "rank") == 0 ||
+            strcmp(verdict->entities[i].kind, "pod") == 0)
+            return true;
+    return false;
+}
+
+static uint64_t add_victim(struct verdict *verdict, const char *kind, struct slice name) {
+    for (uint32_t i = 0; i < verdict->entity_count; i++)
+        if (strcmp(verdict->entities[i].kind, kind) == 0 &&
+            slice_equal(verdict->entities[i].name, name))
+            return 0;
+    verdict->entities[verdict->entity_count++] =
+        (struct entity){.kind = kind, .name = name, .role = ROLE_VICTIM};
+    return hash_more(hash_slice(name), kind, strlen(kind));
+}
+
+// A fault of GPUs that names no rank gets those that used them, with their pods, and their job
+// where it is one. -> a hash of what was added; 0: nothing.
+static uint64_t add_users(const struct incident *self, struct verdict *verdict,
+                          struct arena *arena) {
+    uint64_t hash = 0, latest_ns = verdict->start_ns + duration_ns(self->config.skew);
+    uint32_t count = verdict->entity_count, users = 0;
+    string_id job = STRING_NONE;
+    if (names_user(verdict))
+        return 0;
+    struct entity *entities = arena_take(arena, (3 * (size_t)count + 1) * sizeof *entities);
+    for (uint32_t i = 0; i < count; i++)
+        entities[i] = verdict->entities[i];
+    verdict->entities = entities;
+    for (uint32_t i = 0; i < count; i++) {
+        struct gpu_user user;
+        if (strcmp(entities[i].kind, "gpu") != 0 || entities[i].role == ROLE_VICTIM ||
+            verdict->entity_count + 2 > VERDICT_ENTITIES_MAX ||
+            !incident_map_user(&self->map, entities[i].name, latest_ns, &user))
+            continue;
+        job = users == 0 || job == user.job ? user.job : STRING_NONE;
+        users++;
+        hash ^= add_victim(verdict, "rank", slice_of(arena_format(arena, "%" PRId32, user.rank)));
+        if (user.pod != STRING_NONE)
+            hash ^= add_victim(verdict, "pod", intern_slice(user.pod));
+    }
+    if (verdict->job == STRING_NONE)
+        verdict->job = job;
+    verdict_sort_entities(verdict);
+    return hash;
+}
+
+static uint64_t hash_relations(const struct verdict *verdict, bool is_root, uint64_t users) {
     uint64_t hash = hash_more(HASH_START, &is_root, sizeof is_root);
+    if (users != 0)
+        hash = hash_more(hash, &users, sizeof users);
     for (uint32_t i = 0; i < verdict->related_count; i++) {
         const struct related *related = &verdict->related[i];
         hash = hash_more(hash, related->id, strlen(related->id));
@@ -310,7 +367,8 @@ static void tell(struct incident *self, struct incident_graph *graph, struct bat
         relate(graph, index, verdict, batch->arena);
         add_attribute(verdict, "culprit.root", is_root ? SLICE("true") : SLICE("false"),
                       batch->arena);
-        uint64_t told = hash_relations(verdict, is_root);
+        uint64_t users = add_users(self, verdict, batch->arena);
+        uint64_t told = hash_relations(verdict, is_root, users);
         if (verdict->unchanged && row->told != told) {
             verdict->unchanged = false;
             verdict->state = VERDICT_UPDATED;
@@ -365,7 +423,8 @@ const struct component_type processor_incident = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct incident_config),
     .instance_size = sizeof(struct incident),
-    .takes = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES,
+    .takes = 1u << EVENT_RANK_MAP | 1u << EVENT_FLIGHT | 1u << EVENT_KUBERNETES |
+             1u << EVENT_KERNEL | 1u << EVENT_GPU_SAMPLE,
     .needs = FACT_VERDICTS,
     .start = incident_start,
     .state_rows = STATE,

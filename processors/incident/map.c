@@ -25,10 +25,15 @@ struct rank_row {
     struct row_head head;
     struct rank_key key;
     uint64_t seen_ns;
-    uint64_t pod; // hash of "NAMESPACE/NAME"; 0: not known
+    uint64_t known_ns; // when it was first told of
+    uint64_t pod;      // hash of "NAMESPACE/NAME"; 0: not known
     struct place_at at;
-    struct place_at gpu;              // the newest GPU that was said, with its node
-    uint64_t node_ns, gpu_ns, pod_ns; // of the words that they are from
+    struct place_at gpu;                       // the newest GPU that was said, with its node
+    uint64_t uuid_node;                        // hash of the node of `uuid`
+    uint64_t node_ns, gpu_ns, uuid_ns, pod_ns; // of the words that they are from
+    string_id node;                            // of `at`
+    string_id uuid;                            // the newest that was said; STRING_NONE: none
+    string_id pod_name;                        // as it is shown
 };
 KEYED_ROW_CHECK(struct rank_row, key);
 
@@ -36,7 +41,8 @@ const struct row_type INCIDENT_RANK_ROWS = {
     .size = sizeof(struct rank_row),
     .key_size = sizeof(struct rank_key),
     .rows_per_chunk = 64,
-    .strings = {offsetof(struct rank_row, key.job)},
+    .strings = {offsetof(struct rank_row, key.job), offsetof(struct rank_row, node),
+                offsetof(struct rank_row, uuid), offsetof(struct rank_row, pod_name)},
 };
 
 // -- taking events ------------------------------------------------------------------------------
@@ -63,32 +69,6 @@ static bool is_greater_gpu(struct place_at said, struct place_at known) {
     return said.gpu != known.gpu ? said.gpu > known.gpu : said.node > known.node;
 }
 
-// A GPU is of the rank while the rank is on the GPU's node.
-static void take_rank(struct incident_map *map, const struct event *event, int32_t rank,
-                      struct place_at at, uint64_t pod) {
-    assert(map->pods.bound.max > 0);
-    if (rank == RANK_NONE || at.node == 0)
-        return;
-    struct rank_key key = {event->job, rank};
-    struct rank_row *row = keyed_rows_find(&map->ranks, &key);
-    if (row == NULL) {
-        if (keyed_rows_count(&map->ranks) >= INCIDENT_RANKS_MAX)
-            keyed_rows_remove(&map->ranks,
-                              rows_oldest(&map->ranks, offsetof(struct rank_row, seen_ns)));
-        row = keyed_rows_add(&map->ranks, &key);
-    }
-    uint64_t time_ns = event->time_ns;
-    if (is_news(time_ns, &row->node_ns, at.node > row->at.node))
-        row->at.node = at.node;
-    if (at.gpu != 0 && is_news(time_ns, &row->gpu_ns, is_greater_gpu(at, row->gpu)))
-        row->gpu = at;
-    row->at.gpu = row->gpu.node == row->at.node ? row->gpu.gpu : 0;
-    if (pod != 0 && is_news(time_ns, &row->pod_ns, pod > row->pod))
-        row->pod = pod;
-    if (time_ns > row->seen_ns)
-        row->seen_ns = time_ns;
-}
-
 static uint64_t hash_pod(struct slice namespace, struct slice name) {
     return name.size == 0 ? 0 : hash_joined(namespace, name);
 }
@@ -97,17 +77,94 @@ static uint64_t hash_name(string_id id) {
     return id == STRING_NONE ? 0 : hash_slice(intern_slice(id));
 }
 
+static string_id intern_or_none(struct slice text) {
+    string_id id = text.size == 0 ? STRING_NONE : intern(text);
+    return id == STRING_REFUSED ? STRING_NONE : id;
+}
+
+static string_id intern_pod(struct slice namespace, struct slice name) {
+    char text[320];
+    int size = snprintf(text, sizeof text, "%.*s/%.*s", (int)namespace.size, namespace.data,
+                        (int)name.size, name.data);
+    if (namespace.size == 0 || name.size == 0 || size >= (int)sizeof text)
+        return intern_or_none(name);
+    return intern_or_none((struct slice){text, (size_t)size});
+}
+
+// What one event says of a rank.
+struct telling {
+    int32_t rank;
+    string_id node, uuid;
+    pci_address address;
+    struct slice namespace, pod;
+};
+
+// A GPU is of the rank while the rank is on the GPU's node.
+static void take_gpu(struct rank_row *row, const struct telling *telling, uint64_t time_ns) {
+    struct place_at said = {hash_name(telling->node), hash_gpu(telling->address)};
+    if (said.gpu != 0 && is_news(time_ns, &row->gpu_ns, is_greater_gpu(said, row->gpu)))
+        row->gpu = said;
+    row->at.gpu = row->gpu.node == row->at.node ? row->gpu.gpu : 0;
+    struct place_at uuid = {said.node, hash_name(telling->uuid)};
+    struct place_at known = {row->uuid_node, hash_name(row->uuid)};
+    if (uuid.gpu != 0 && is_news(time_ns, &row->uuid_ns, is_greater_gpu(uuid, known))) {
+        row->uuid_node = uuid.node;
+        row->uuid = telling->uuid;
+    }
+}
+
+static void take_rank(struct incident_map *map, const struct event *event,
+                      const struct telling *telling) {
+    assert(map->pods.bound.max > 0);
+    if (telling->rank == RANK_NONE || telling->node == STRING_NONE)
+        return;
+    struct rank_key key = {event->job, telling->rank};
+    struct rank_row *row = keyed_rows_find(&map->ranks, &key);
+    uint64_t time_ns = event->time_ns;
+    if (row == NULL) {
+        if (keyed_rows_count(&map->ranks) >= INCIDENT_RANKS_MAX)
+            keyed_rows_remove(&map->ranks,
+                              rows_oldest(&map->ranks, offsetof(struct rank_row, seen_ns)));
+        row = keyed_rows_add(&map->ranks, &key);
+        row->known_ns = time_ns;
+    }
+    uint64_t node = hash_name(telling->node);
+    uint64_t pod = hash_pod(telling->namespace, telling->pod);
+    if (is_news(time_ns, &row->node_ns, node > row->at.node)) {
+        row->at.node = node;
+        row->node = telling->node;
+    }
+    take_gpu(row, telling, time_ns);
+    if (pod != 0 && is_news(time_ns, &row->pod_ns, pod > row->pod)) {
+        row->pod = pod;
+        row->pod_name = intern_pod(telling->namespace, telling->pod);
+    }
+    if (time_ns > row->seen_ns)
+        row->seen_ns = time_ns;
+    if (time_ns < row->known_ns)
+        row->known_ns = time_ns;
+}
+
 static void take_place(struct incident_map *map, const struct event *event) {
     const struct rank_place *place = event->place;
-    string_id node = place->node != STRING_NONE ? place->node : event->node;
-    struct place_at at = {hash_name(node), hash_gpu(place->address)};
-    take_rank(map, event, place->rank, at, hash_pod(place->namespace, place->pod));
+    take_rank(map, event,
+              &(struct telling){.rank = place->rank,
+                                .node = place->node != STRING_NONE ? place->node : event->node,
+                                .uuid = intern_or_none(place->uuid),
+                                .address = place->address,
+                                .namespace = place->namespace,
+                                .pod = place->pod});
 }
 
 static void take_flight(struct incident_map *map, const struct event *event) {
     const struct flight_dump *dump = event->flight;
-    struct place_at at = {hash_name(event->node), 0};
-    take_rank(map, event, dump->rank, at, hash_pod(dump->namespace, dump->pod));
+    take_rank(map, event,
+              &(struct telling){.rank = dump->rank,
+                                .node = event->node,
+                                .uuid = STRING_NONE,
+                                .address = PCI_NONE,
+                                .namespace = dump->namespace,
+                                .pod = dump->pod});
 }
 
 void incident_map_take(struct incident_map *map, const struct batch *batch) {
@@ -115,6 +172,7 @@ void incident_map_take(struct incident_map *map, const struct batch *batch) {
         const struct event *event = &batch->events[i];
         if (!batch_selects(batch, i))
             continue;
+        gpu_names_take(&map->gpus, event, batch->arena);
         if (event->kind == EVENT_RANK_MAP)
             take_place(map, event);
         else if (event->kind == EVENT_FLIGHT)
@@ -137,19 +195,32 @@ static void add_place(struct places *places, struct place_at at) {
 }
 
 // "NODE/0000:45:00", "NODE/GPU-UUID"; of other devices of a node only the node counts, since any
-// rank of it may use them.
-static void add_device(struct places *places, struct slice name, bool is_gpu) {
+// rank of it may use them. `node` 0: no such name.
+static struct place_at device_at(struct slice name, bool is_gpu) {
     const char *slash = memrchr(name.data, '/', name.size);
     pci_address address;
     if (slash == NULL)
-        return;
+        return (struct place_at){0, 0};
     struct place_at at = {hash_slice((struct slice){name.data, (size_t)(slash - name.data)}), 0};
     struct slice device = {slash + 1, name.size - (size_t)(slash - name.data) - 1};
     if (is_gpu && pci_parse(device, &address))
         at.gpu = hash_gpu(address);
     else if (is_gpu)
         at.gpu = hash_slice(device) | 1;
-    add_place(places, at);
+    return at;
+}
+
+static string_id uuid_of(const struct rank_row *row) {
+    return row->uuid_node == row->at.node ? row->uuid : STRING_NONE;
+}
+
+// With the address that the node's GPU of that UUID has, where only the UUID was said.
+static struct place_at place_of(const struct incident_map *map, const struct rank_row *row) {
+    struct place_at at = row->at;
+    string_id uuid = uuid_of(row);
+    if (at.gpu == 0 && uuid != STRING_NONE)
+        at.gpu = hash_gpu(gpu_names_address(&map->gpus, row->node, uuid));
+    return at;
 }
 
 static uint64_t view_node(const struct batch *batch, const struct evaluation *evaluation,
@@ -277,7 +348,7 @@ static void add_rank(const struct incident_map *map, const struct batch *batch,
         return;
     const struct rank_row *row = find_rank(map, job, rank);
     if (row != NULL)
-        add_place(places, row->at);
+        add_place(places, place_of(map, row));
     else
         add_place(places, (struct place_at){sample_node(batch, job, rank), 0});
 }
@@ -289,7 +360,7 @@ static void add_pod(const struct incident_map *map, struct places *places, struc
     const struct rank_row *row;
     while ((row = keyed_rows_next(&map->ranks, &at)) != NULL)
         if (row->pod == pod)
-            add_place(places, row->at);
+            add_place(places, place_of(map, row));
     const char *slash = memchr(name.data, '/', name.size);
     struct pod_place place;
     if (places->count > before || slash == NULL)
@@ -324,7 +395,7 @@ void incident_map_places(const struct incident_map *map, const struct batch *bat
         if (entity->role == ROLE_VICTIM && !(is_rank ? waiting : struck))
             continue;
         if (is_device(entity))
-            add_device(places, entity->name, is_kind(entity, "gpu"));
+            add_place(places, device_at(entity->name, is_kind(entity, "gpu")));
         else if (is_rank)
             add_rank(map, batch, places, job, entity->name);
         else if (is_kind(entity, "pod"))
@@ -342,6 +413,34 @@ void incident_map_places(const struct incident_map *map, const struct batch *bat
         if (!finer)
             add_place(places, (struct place_at){node, 0});
     }
+}
+
+// A rank that was told of later is a better guess: jobs follow one another on a GPU.
+// Of the same moment the greater job, then the lower rank.
+static bool is_later(const struct rank_row *a, const struct rank_row *b) {
+    if (a->known_ns != b->known_ns)
+        return a->known_ns > b->known_ns;
+    int order = slice_compare(intern_slice(a->key.job), intern_slice(b->key.job));
+    return order != 0 ? order > 0 : a->key.rank < b->key.rank;
+}
+
+bool incident_map_user(const struct incident_map *map, struct slice gpu, uint64_t time_ns,
+                       struct gpu_user *user) {
+    assert(map->gpus.bound.max > 0);
+    struct place_at wanted = device_at(gpu, true);
+    const struct rank_row *row, *found = NULL;
+    for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;) {
+        if (row->at.node != wanted.node || row->known_ns > time_ns)
+            continue;
+        string_id uuid = uuid_of(row);
+        bool by_uuid = uuid != STRING_NONE && (hash_name(uuid) | 1) == wanted.gpu;
+        bool by_address = wanted.gpu != 0 && place_of(map, row).gpu == wanted.gpu;
+        if ((by_uuid || by_address) && (found == NULL || is_later(row, found)))
+            found = row;
+    }
+    if (found != NULL)
+        *user = (struct gpu_user){found->key.job, found->pod_name, found->key.rank};
+    return found != NULL;
 }
 
 bool places_meet(const struct places *a, const struct places *b) {

@@ -9,6 +9,7 @@
 #include "base/table/table.h"
 #include "pipeline/model/batch.h"
 #include "pipeline/model/node_event.h"
+#include "processors/cluster/gpu_names.h"
 #include "processors/cluster/pod_map.h"
 
 enum { INCIDENT_PLACES_MAX = 128, INCIDENT_RANKS_MAX = 65536 };
@@ -27,10 +28,18 @@ struct places {
 
 extern const struct row_type INCIDENT_RANK_ROWS;
 
-// Its tables are the owner's state rows; `pods.bound.max` is the owner's to set.
+// Its tables are the owner's state rows; the two `bound.max` are the owner's to set.
 struct incident_map {
     struct keyed_rows ranks; // INCIDENT_RANK_ROWS
     struct pod_map pods;
+    struct gpu_names gpus;
+};
+
+// Who used a GPU. Texts are interned.
+struct gpu_user {
+    string_id job; // STRING_NONE: not known
+    string_id pod; // "NAMESPACE/NAME", or NAME alone; STRING_NONE: not known
+    int32_t rank;
 };
 
 // Looks at the events of a batch.
@@ -40,5 +49,9 @@ void incident_map_take(struct incident_map *map, const struct batch *batch);
 // for.
 void incident_map_places(const struct incident_map *map, const struct batch *batch,
                          const struct verdict *verdict, bool struck, struct places *places);
+// Of the ranks on the GPU that an entity (kind "gpu") names, the one that was first told of last,
+// no later than `time_ns`; false: none, or the GPU is not known. O(ranks).
+bool incident_map_user(const struct incident_map *map, struct slice gpu, uint64_t time_ns,
+                       struct gpu_user *user);
 // Whether something of both can be at one place.
 bool places_meet(const struct places *a, const struct places *b);

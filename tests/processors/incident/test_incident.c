@@ -522,6 +522,83 @@ START_TEST(said_again_when_what_is_related_changed) {
 }
 END_TEST
 
+static void map_user(int rank, const char *job, double at, struct rank_place place) {
+    ranks[0] = place;
+    ranks[0].rank = rank;
+    ranks[0].node = intern(SLICE("node-b"));
+    events[0] = (struct event){.time_ns = BEGIN + (uint64_t)(int64_t)(at * 1e9),
+                               .job = job == NULL ? STRING_NONE : intern(slice_of(job)),
+                               .rank = rank,
+                               .kind = EVENT_RANK_MAP,
+                               .place = &ranks[0]};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    processor_incident.processor.consume(incident, &told);
+}
+
+static bool names(int as, const char *kind, const char *name) {
+    const struct verdict *verdict = out(as);
+    for (uint32_t i = 0; i < verdict->entity_count; i++)
+        if (strcmp(verdict->entities[i].kind, kind) == 0 &&
+            slice_equal(verdict->entities[i].name, slice_of(name)))
+            return verdict->entities[i].role == ROLE_VICTIM;
+    return false;
+}
+
+// The rank map says only a UUID, whose address a sample of the GPU tells.
+static struct rank_place used(const char *uuid, const char *pod) {
+    return (struct rank_place){.address = PCI_NONE,
+                               .uuid = slice_of(uuid),
+                               .namespace = SLICE("train"),
+                               .pod = slice_of(pod)};
+}
+
+static void sample_gpu(const char *uuid, const char *address) {
+    struct gpu_sample sample = {.node = intern(SLICE("node-b")), .uuid = slice_of(uuid)};
+    struct gpu_scrape scrape = {.samples = &sample, .count = 1};
+    ck_assert(pci_parse(slice_of(address), &sample.address));
+    events[0] = (struct event){.time_ns = BEGIN, .kind = EVENT_GPU_SAMPLE, .gpus = &scrape};
+    struct batch told = {.arena = &arena, .events = events, .event_count = 1};
+    processor_incident.processor.consume(incident, &told);
+}
+
+// Of the jobs that were placed on a GPU before its fault the last one used it.
+START_TEST(a_fault_of_a_gpu_names_who_used_it) {
+    map_user(6, "before", 1, used("GPU-45", "old-0"));
+    map_user(2, "now", 2, used("GPU-45", "new-0"));
+    map_user(3, "now", 2, used("GPU-1b", "new-0"));
+    map_user(5, "later", 60, used("GPU-45", "newer-0"));
+    say(0, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0}, 1);
+    ck_assert_uint_eq(out(0)->entity_count, 1); // which GPU has that UUID is not known
+    found[0].unchanged = true;
+    sample_gpu("GPU-45", "0000:45:00.0");
+    for (int round = 0; round < 2; round++) {
+        evaluate((int[]){0}, 1);
+        ck_assert(out(0)->unchanged == (round == 1)); // said again once
+        ck_assert_uint_eq(out(0)->entity_count, 3);
+        ck_assert(names(0, "rank", "2") && names(0, "pod", "train/new-0"));
+        ck_assert_uint_eq(out(0)->job, intern(SLICE("now")));
+        restart();
+    }
+    // What names a pod or rank knows more.
+    say(1, "xid_correlation", "gpu_hardware_fault", 3, "gpu", "node-b/0000:45:00");
+    entities[1][1] = (struct entity){"pod", SLICE("train/other"), ROLE_VICTIM};
+    found[1].entity_count = 2;
+    evaluate((int[]){1}, 1);
+    ck_assert_uint_eq(out(1)->entity_count, 2);
+}
+END_TEST
+
+START_TEST(a_uuid_is_enough_to_tell_gpus_of_a_node_apart) {
+    map_user(6, NULL, 0, used("GPU-1b", "a"));
+    sample_gpu("GPU-1b", "0000:1b:00.0");
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert_int_eq(relation(0, 1), -1);
+}
+END_TEST
+
 START_TEST(what_is_known_of_places_and_verdicts_outlives_a_restart) {
     map_rank(6, "node-b", "00000000:45:00.0");
     say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
@@ -614,6 +691,8 @@ int main(void) {
     tcase_add_test(cases, where_ranks_only_wait_says_nothing);
     tcase_add_test(cases, what_a_detector_says_of_its_own_counts);
     tcase_add_test(cases, said_again_when_what_is_related_changed);
+    tcase_add_test(cases, a_fault_of_a_gpu_names_who_used_it);
+    tcase_add_test(cases, a_uuid_is_enough_to_tell_gpus_of_a_node_apart);
     tcase_add_test(cases, what_is_known_of_places_and_verdicts_outlives_a_restart);
     tcase_add_test(cases, the_oldest_make_room);
     tcase_add_test(cases, the_oldest_ranks_make_room);
