@@ -119,7 +119,8 @@ class ApiServer:
             "etcd", "--name", "t", "--data-dir", self.path("etcd"), "--listen-client-urls", url,
             "--advertise-client-urls", url, "--listen-peer-urls", peer,
             "--initial-advertise-peer-urls", peer, "--initial-cluster", "t=" + peer,
-            "--unsafe-no-fsync", "--log-level", "warn")
+            "--unsafe-no-fsync", "--log-level", "warn",
+            "--watch-progress-notify-interval=5s")  # as kubeadm has it
         self.until(lambda: self.etcd_answers(), self.etcd, "etcd")
 
     def start_server(self):
