@@ -205,7 +205,7 @@ class Job:
         port = free_port()
         for node in self.nodes:
             place = os.path.join(self.folder, node)
-            os.makedirs(place)
+            os.makedirs(place, exist_ok=True)
             with open(os.path.join(place, "agent.stdout"), "wb") as out, \
                     open(os.path.join(place, "agent.stderr"), "wb") as err:
                 self.agents[node] = subprocess.Popen(
