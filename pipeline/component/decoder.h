@@ -106,6 +106,9 @@ struct decoder_type {
     // by itself: they are decoded as what it says, with what it says. NULL: no more of it comes,
     // and nothing of it is held. `forwarded` lives until then. NULL: it makes no difference.
     void (*pass_on)(void *state, const struct forwarded *forwarded);
+    // The input was written again, at this time (Unix, later than any before): what comes may be as
+    // new as that. NULL: it does not matter.
+    void (*written)(void *state, uint64_t written_ns);
     // What the state owns outside of its own memory. NULL: nothing.
     void (*release)(void *state);
     // Decodes a record that is one of these beyond doubt, by itself or since it is like those

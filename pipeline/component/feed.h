@@ -126,6 +126,8 @@ void feed_source_finish(struct feed *feed, struct source *source);
 // The record that is offered next has no end (decoder_type.cut). False, and nothing has happened,
 // when the decoder takes no such records.
 bool feed_source_cut(struct source *source);
+// Its input was written again, at this time (Unix). Needs a decoder.
+void feed_source_written(struct source *source, uint64_t written_ns);
 // Who is to be told of records that were refused after they had been held: the lines of a report,
 // as the decoder has them, and the position of the first. `record` and `fault` are the feed's.
 void feed_on_refusal(struct feed *feed,

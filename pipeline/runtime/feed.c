@@ -738,6 +738,12 @@ bool feed_source_cut(struct source *source) {
     return true;
 }
 
+void feed_source_written(struct source *source, uint64_t written_ns) {
+    assert(source->magic == SOURCE_MAGIC && source->decoder != NULL);
+    if (source->decoder->written != NULL)
+        source->decoder->written(source->decoder_state, written_ns);
+}
+
 void feed_on_refusal(struct feed *feed,
                      void (*refused)(void *context, const struct source *source,
                                      struct slice record, uint64_t position,

@@ -261,6 +261,15 @@ static void any_cut(void *memory) {
     ((struct any_state *)memory)->cut = true;
 }
 
+static void any_written(void *memory, uint64_t written_ns) {
+    struct any_state *state = memory;
+    if (written_ns > state->input.observed_ns)
+        state->input.observed_ns = written_ns;
+    for (size_t kind = 0; kind < DECODER_COUNT; kind++)
+        if (state->parts[kind] != NULL && decoders[kind]->written != NULL)
+            decoders[kind]->written(state->parts[kind], written_ns);
+}
+
 static void end_apart(struct any_state *state) {
     const struct decoder_type *decoder = decoders[state->forwarded_kind];
     if (state->forwarded != NULL && decoder->release != NULL)
@@ -323,6 +332,7 @@ const struct decoder_type decoder_any = {
     .holds = any_holds,
     .finish = any_finish,
     .cut = any_cut,
+    .written = any_written,
     .pass_on = any_pass_on,
     .release = any_release,
     .decode_plain = any_decode_plain,

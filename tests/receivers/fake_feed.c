@@ -435,3 +435,8 @@ bool feed_source_cut(struct source *source) {
     source->decoder->cut(source->state);
     return true;
 }
+
+void feed_source_written(struct source *source, uint64_t written_ns) {
+    if (source->decoder->written != NULL)
+        source->decoder->written(source->state, written_ns);
+}

@@ -604,6 +604,11 @@ void frame_cut(struct frame_reader *reader) {
     reader->next_cut = true;
 }
 
+void frame_reader_written(struct frame_reader *reader, uint64_t written_ns) {
+    assert(written_ns >= reader->clock.observed_ns);
+    reader->clock.observed_ns = written_ns;
+}
+
 enum frame_step frame_read(struct frame_reader *reader, struct slice line, uint64_t position,
                            struct arena *arena, struct frame *frame, struct decode_fault *fault) {
     reader->line_cut = reader->next_cut;

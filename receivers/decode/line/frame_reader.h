@@ -22,6 +22,8 @@ enum frame_step frame_read(struct frame_reader *reader, struct slice line, uint6
                            struct arena *arena, struct frame *frame, struct decode_fault *fault);
 // The line that is read next breaks off: the input ended in it. What it is part of is `truncated`.
 void frame_cut(struct frame_reader *reader);
+// Lines that say no year may be as new as this, Unix.
+void frame_reader_written(struct frame_reader *reader, uint64_t written_ns);
 // What frame_read did not give: frames of lines that were held, further lines of one record, the
 // line itself when it ended what was held. To be called after each frame_read until FRAME_END, with
 // its arena. `frame` tells position and lines (0 for further lines of a record) of FRAME_NOTHING

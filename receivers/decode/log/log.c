@@ -380,6 +380,15 @@ void log_cut(void *memory) {
     frame_cut(state->frames);
 }
 
+void log_written(void *memory, uint64_t written_ns) {
+    struct log_state *state = memory;
+    if (written_ns <= state->input.observed_ns)
+        return;
+    state->input.observed_ns = written_ns;
+    if (state->frames != NULL)
+        frame_reader_written(state->frames, written_ns);
+}
+
 // -- hosts --------------------------------------------------------------------------------------
 
 // Whose address that is others may say.
@@ -433,7 +442,7 @@ static void begin_program(void *state, const struct decoder_input *input) {
     {                                                                                              \
         .name = (word), .state_size = sizeof(struct log_state), .begin = (begins),                 \
         .decode = log_decode, .next = log_next, .holds = log_holds, .finish = log_finish,          \
-        .cut = log_cut, .release = log_release                                                     \
+        .cut = log_cut, .written = log_written, .release = log_release                             \
     }
 
 const struct decoder_type decoder_log = LOG_DECODER("log", begin_any);

@@ -33,4 +33,5 @@ enum decode_category log_next(void *state, struct arena *arena, struct event *ev
 bool log_holds(const void *state);
 void log_finish(void *state);
 void log_cut(void *state);
+void log_written(void *state, uint64_t written_ns);
 void log_release(void *state);

@@ -153,6 +153,11 @@ bool lines_step(struct follower *follower, struct tracked_file *file) {
         return false;
     uint64_t known_bytes = file->seen.bytes;
     track_notice(file, &about, follower->now_ns);
+    // Else what is written later than it was opened at first would be taken for as old as that.
+    if (about.st_mtim.tv_sec > 0)
+        feed_source_written(file->stream.source,
+                            (uint64_t)about.st_mtim.tv_sec * UINT64_C(1000000000) +
+                                (uint64_t)about.st_mtim.tv_nsec);
     if ((uint64_t)about.st_size >= file->stream.done.offset)
         return read_block(follower, file, known_bytes);
     restart(follower, file, known_bytes);

@@ -152,6 +152,37 @@ START_TEST(what_is_wrong_in_a_span_stream_is_told) {
 }
 END_TEST
 
+// The time of what a line alone tells, which may be held.
+static uint64_t time_told(const char *line) {
+    enum decode_category category = decode(line);
+    for (int i = 0; category != DECODE_OK && i < 4; i++) {
+        decoder_any.finish(state);
+        category = decoder_any.next(state, &arena, &event, &fault);
+    }
+    ck_assert_int_eq(category, DECODE_OK);
+    return event.time_ns;
+}
+
+// Lines without a year are no newer than their input was when it was written last: not when it was
+// first looked at.
+START_TEST(an_input_grows_older_lines_do_not) {
+    const uint64_t second = UINT64_C(1000000000);
+    const uint64_t opened = UINT64_C(1795431600) * second; // 2026-11-23 11:00
+#define SENT(minute)                                                                               \
+    "W1123 12:" minute ":00.000000 7 torch/distributed/elastic/multiprocessing/api.py:1028] "      \
+    "Sending process 12652 closing signal SIGTERM"
+    const struct decoder_input input = {.observed_ns = opened, .is_file = true};
+    decoder_any.release(state);
+    memset(state, 0, decoder_any.state_size);
+    decoder_any.begin(state, &input);
+    ck_assert_uint_eq(time_told(SENT("00")), opened);
+    decoder_any.written(state, opened + 7200 * second);
+    ck_assert_uint_eq(time_told(SENT("01")), opened + 3660 * second);
+    decoder_any.written(state, opened); // a clock that went back
+    ck_assert_uint_eq(time_told(SENT("02")), opened + 3720 * second);
+}
+END_TEST
+
 START_TEST(choices_have_decoders) {
     ck_assert_int_eq(format_chosen(0), FORMAT_UNKNOWN);
     ck_assert_ptr_eq(format_stream_decoder(0), &decoder_any);
@@ -173,6 +204,7 @@ int main(void) {
     tcase_add_test(cases, what_is_nothing_is_refused_as_telemetry);
     tcase_add_test(cases, an_indented_line_of_source_is_of_a_log);
     tcase_add_test(cases, what_is_wrong_in_a_span_stream_is_told);
+    tcase_add_test(cases, an_input_grows_older_lines_do_not);
     tcase_add_test(cases, choices_have_decoders);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
