@@ -440,13 +440,14 @@ class Suite:
     # -- all --------------------------------------------------------------------------------------
 
     def same_as_kept(self):
-        """What the gateway said last, over two kills, is what analyze says of what was written."""
+        """What the gateway said last, over two kills, is what `run --once` says of what was written."""
         self.checks.equal(self.gateway.stop(), 0, "the gateway stops")
         self.running.remove(self.gateway)
         pods = [dict(one, apiVersion="v1", kind="Pod") for one in self.server.list("pods", NAMESPACE)[0]]
         with open(self.path("kept", "pods.json"), "w", encoding="utf-8") as file:
             json.dump({"apiVersion": "v1", "kind": "PodList", "items": pods}, file)
-        for job in ("train-hang", "train-oom"):
+        for job, patterns in (("train-hang", ("gpu_fault", "nccl_hang")),
+                              ("train-oom", ("nccl_hang", "first_exit"))):
             culprit = Culprit(self.binary, self.path("again-" + job), {"again.yaml": json.dumps(self.again(job))})
             done = subprocess.run([self.binary, "run", "--once", *culprit.args], stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, env=environment(), check=False)
@@ -454,7 +455,7 @@ class Suite:
                 continue
             with open(self.path("again-" + job, "verdicts.jsonl"), encoding="utf-8") as file:
                 again = [json.loads(line) for line in file]
-            for pattern in ("gpu_fault", "nccl_hang", "first_exit"):
+            for pattern in patterns:
                 live = [one for one in self.open_of(job) if one["pattern"] == pattern]
                 self.checks.equal([blamed(one) for one in live], [blamed(one) for one in again
                                   if one["pattern"] == pattern and one.get("job_id") == job],

@@ -169,7 +169,8 @@ START_TEST(an_input_grows_older_lines_do_not) {
     const uint64_t second = UINT64_C(1000000000);
     const uint64_t opened = UINT64_C(1795431600) * second; // 2026-11-23 11:00
 #define SENT(minute)                                                                               \
-    "W1123 12:" minute ":00.000000 7 torch/distributed/elastic/multiprocessing/api.py:1028] "      \
+    "W1123 12:" minute                                                                             \
+    ":00.000000 7 torch/distributed/elastic/multiprocessing/api.py:1028] "                         \
     "Sending process 12652 closing signal SIGTERM"
     const struct decoder_input input = {.observed_ns = opened, .is_file = true};
     decoder_any.release(state);
