@@ -573,7 +573,8 @@ class Suite:
             for own, one in zip(has, gateways):
                 found = self.fault_and_hangs(one.found(), number)
                 if str(number) not in own:  # knows of the GPU, and of no job there
-                    wanted_here = [*wanted[:3], []]
+                    wanted_here = [*wanted[:2], [one for one in wanted[2]
+                                                 if one["role"] != "victim"], []]
                 else:
                     wanted_here = wanted
                 self.checks.equal(found, wanted_here, "the gateway with partitions %s about %s"

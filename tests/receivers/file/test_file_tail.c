@@ -682,6 +682,7 @@ START_TEST(a_stop_without_a_store_finishes_reports) {
                "    load (data.py:88)\n");
     follow_logs("*.log", UINT64_C(3600000000000));
     await_held(TRACEBACK_LINES + 3 + 4);
+    rig_await(&rig, 3); // the records in front of them
     ck_assert_uint_eq(fake_feed_accepted(rig.feed, NULL), 3);
     rig_stop(&rig);
     ck_assert_uint_eq(fake_feed_accepted(rig.feed, "a.log"), 2);
