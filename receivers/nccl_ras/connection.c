@@ -213,7 +213,7 @@ static enum ras_outcome on_line(struct ras_connection *connection, struct slice 
         connection->deadline_ns = UINT64_MAX;
         return RAS_GOING;
     default:
-        assert(!"no line is awaited");
+        assert(false && "no line is awaited");
         return RAS_FAILED;
     }
 }

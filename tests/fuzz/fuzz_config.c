@@ -50,6 +50,8 @@ static void attempt_end(struct attempt *attempt) {
 }
 
 // Prints the plan and reads it again. Texts that were not looked up are printed as plain texts.
+// What may hold secrets is not printed, and what stands for it need not be right in its place (a
+// URL).
 static void print_again(const struct plan *plan) {
     struct buffer out;
     buffer_init(&out, PRINT_MAX);
@@ -58,7 +60,7 @@ static void print_again(const struct plan *plan) {
     if (!out.failed && out.size < (1 << 20)) {
         struct attempt again;
         attempt_begin(&again, out.data, &(struct word_list){NULL, 0});
-        require(again.status == STATUS_OK);
+        require(again.status == STATUS_OK || strstr(out.data, "[REDACTED]") != NULL);
         attempt_end(&again);
     }
     buffer_release(&out);
