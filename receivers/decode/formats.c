@@ -265,9 +265,9 @@ static void any_written(void *memory, uint64_t written_ns) {
     struct any_state *state = memory;
     if (written_ns > state->input.observed_ns)
         state->input.observed_ns = written_ns;
-    for (size_t kind = 0; kind < DECODER_COUNT; kind++)
-        if (state->parts[kind] != NULL && decoders[kind]->written != NULL)
-            decoders[kind]->written(state->parts[kind], written_ns);
+    for (int i = 0; i < DECODER_COUNT; i++)
+        if (has_part(state, (enum format_kind)i) && decoders[i]->written != NULL)
+            decoders[i]->written(part_of(state, (enum format_kind)i), written_ns);
 }
 
 static void end_apart(struct any_state *state) {
