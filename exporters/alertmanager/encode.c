@@ -7,6 +7,7 @@
 
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
+#include "exporters/report/story.h"
 
 #include <assert.h>
 
@@ -133,19 +134,12 @@ static void append_annotations(const struct verdict *verdict, struct buffer *tex
     json_object_close(&json);
 }
 
-static bool is_root(const struct verdict *verdict) {
-    for (uint32_t i = 0; i < verdict->attribute_count; i++)
-        if (strcmp(verdict->attributes[i].key, "culprit.root") == 0)
-            return slice_equal(verdict->attributes[i].value, SLICE("true"));
-    return true;
-}
-
 void alert_encode(const struct alert_config *config, const struct verdict *verdict,
                   struct buffer *text, struct buffer *out) {
     assert(text->size == 0);
     bool fires = verdict->state != VERDICT_RESOLVED &&
                  (int)verdict->severity >= config->min_severity &&
-                 (!config->only_roots || is_root(verdict));
+                 (!config->only_roots || story_is_root(verdict));
     buffer_append_format(out, "%s\t%s\t", verdict->id, fires ? "firing" : "resolved");
     buffer_append_uint(out, verdict->start_ns);
     buffer_append_char(out, '\t');

@@ -178,7 +178,7 @@ static void tell_rejected(struct otlp_exporter *self) {
 
 // -- logs -----------------------------------------------------------------------------------------
 
-// The lines as one request. With `count` their verdicts are counted when they were taken.
+// The lines as one request. Their verdicts are counted when they were taken.
 static enum http_class post_lines(struct otlp_exporter *self, struct slice lines,
                                   struct error *error) {
     json_t *list = json_array();
