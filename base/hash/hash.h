@@ -23,13 +23,14 @@ static inline uint64_t hash_slice(struct slice bytes) {
 }
 
 // The same for keys of numbers: eight bytes at a time, and another hash than that of hash_more.
+// Both halves of each product are used: the lower one alone knows nothing of a word's upper bits.
 static inline uint64_t hash_words(const void *key, size_t size) {
     const char *at = key;
     uint64_t hash = HASH_START, word;
     for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
+        unsigned __int128 product = (unsigned __int128)(hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash = (uint64_t)product ^ (uint64_t)(product >> 64);
     }
     return hash_more(hash, at, size);
 }

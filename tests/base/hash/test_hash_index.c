@@ -65,10 +65,32 @@ START_TEST(what_was_added_is_found_until_it_is_removed) {
 }
 END_TEST
 
+// Keys of numbers, of which any two may differ in one place only, are dealt out over the places of
+// a table of as many.
+START_TEST(numbers_are_dealt_out) {
+    enum { NUMBERS = 4096, WORDS = 9, LONGEST = 12 };
+    for (size_t words = 1; words <= WORDS; words++) {
+        for (size_t place = 0; place < words; place++) {
+            for (unsigned shift = 0; shift <= 20; shift += 10) {
+                uint32_t key[WORDS] = {7, 1, 0, 3, 0, 0, 12, 5, 9};
+                uint8_t counts[NUMBERS] = {0};
+                for (uint32_t i = 0; i < NUMBERS; i++) {
+                    key[place] = i << shift;
+                    uint32_t hash = hash_folded(hash_words(key, words * sizeof *key));
+                    ck_assert_msg(++counts[hash % NUMBERS] <= LONGEST, "%zu words, %zu, %u", words,
+                                  place, shift);
+                }
+            }
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("hash_index");
     TCase *test = tcase_create("index");
     tcase_add_checked_fixture(test, setup, teardown);
+    tcase_add_test(test, numbers_are_dealt_out);
     tcase_add_test(test, an_empty_one_finds_nothing);
     tcase_add_test(test, what_was_added_is_found_until_it_is_removed);
     suite_add_tcase(suite, test);
