@@ -161,11 +161,19 @@ static string_id insert_locked(struct slice text) {
     return entry->id;
 }
 
+static _Thread_local bool known_only;
+
+void intern_known_only(bool only) {
+    known_only = only;
+}
+
 string_id intern(struct slice text) {
     assert(text.data != NULL || text.size == 0);
     string_id id = intern_find(text);
     if (id != STRING_NONE)
         return id;
+    if (known_only)
+        return STRING_REFUSED;
     pthread_mutex_lock(&interned.mutex);
     id = insert_locked(text);
     pthread_mutex_unlock(&interned.mutex);

@@ -8,6 +8,7 @@
 
 #include "base/slice.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef uint32_t string_id;
@@ -24,6 +25,10 @@ void intern_set_max_bytes(uint64_t max_bytes);
 // The id of `text` (the empty string has an id of its own, not STRING_NONE); STRING_REFUSED when
 // the bound would be passed. Any thread.
 string_id intern(struct slice text);
+// While it is set on the calling thread, `intern` there refuses what is not known yet, as if the
+// bound were reached: a thread that decodes ahead hands out no ids, so that they come in the order
+// of the input.
+void intern_known_only(bool only);
 // The id if it is known already, else STRING_NONE.
 string_id intern_find(struct slice text);
 // Valid for the life of the process and ends with a zero byte. Any thread.

@@ -83,6 +83,7 @@ struct component_context {
     const struct component_set *components;
     const struct pipeline_timing *timing; // processors: that pipeline's; else NULL
     bool once;                            // finite inputs, evaluated at their end
+    uint32_t threads; // receivers that read to an end: how many may decode; 1: only the caller's
     // Receivers and exporters: the store of the file_storage extension; NULL: there is none.
     struct storage *store;
     // A receiver that reads separately for each pipeline that lists it (`each_pipeline`): how many

@@ -146,6 +146,9 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
 // need not be found out what it is: offered next, it is taken without being decoded again. False:
 // nothing has happened.
 bool feed_foresee(struct feed *feed, struct source *source, struct slice record);
+// The same with an event that decode_plain of the source's decoder made of these bytes elsewhere;
+// what it points to lives until the batch is flushed.
+void feed_foresee_event(struct feed *feed, struct slice record, const struct event *event);
 // A record that never got to a decoder (too long, torn): counts it and says it like a refusal.
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault);

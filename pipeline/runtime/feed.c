@@ -442,6 +442,12 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     return true;
 }
 
+void feed_foresee_event(struct feed *feed, struct slice record, const struct event *event) {
+    assert(feed->magic == FEED_MAGIC && event->kind == EVENT_TELEMETRY);
+    feed->events[feed->event_count] = *event;
+    feed->foreseen = record.data;
+}
+
 // A record on its way through: what belongs to it beside its bytes.
 struct offer {
     struct slice record;

@@ -2,6 +2,7 @@
 // Wires a plan's components together: extensions are started first, then exporters, and receivers
 // last, so that nothing on its way finds a closed door. Running them is in service_run.c.
 #include "pipeline/runtime/service.h"
+#include "base/cores.h"
 #include "base/memory.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/runtime/service_state.h"
@@ -33,6 +34,14 @@ static void instance_saver(struct instance *instance, uint64_t before) {
     component_list_state(type, instance->memory, &instance->saver.list);
 }
 
+// Live each receiver has a thread of its own.
+static uint32_t decoding_threads(const struct service *service) {
+    int64_t wanted = service->plan->settings.threads;
+    if (!service->once)
+        return 1;
+    return wanted > 0 ? (uint32_t)wanted : cores_usable();
+}
+
 // `pipeline` and `before` (the fingerprint of the stages in front of it): of a processor.
 static enum status instance_start(struct service *service, struct instance *instance,
                                   const struct plan_component *component,
@@ -53,6 +62,7 @@ static enum status instance_start(struct service *service, struct instance *inst
                                    .timing = pipeline == NULL ? NULL : &pipeline->timing,
                                    .components = &service->plan->components_known,
                                    .once = service->once,
+                                   .threads = decoding_threads(service),
                                    .store = service->store,
                                    .copy = instance->copy,
                                    .status = &service->status};

@@ -14,6 +14,7 @@
 #include "receivers/decode/log/local_log.h"
 #include "receivers/decode/log/log.h"
 #include "receivers/decode/split.h"
+#include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/records/body.h"
 
 #include <assert.h>
@@ -60,6 +61,8 @@ void file_reader_begin(struct file_reader *reader) {
 void file_reader_release(struct file_reader *reader) {
     file_reader_begin(reader);
     file_input_release(&reader->input);
+    ahead_free(reader->ahead);
+    reader->ahead = NULL;
     memory_give(reader->window.data);
     reader->window = (struct file_window){.data = NULL};
 }
@@ -265,21 +268,77 @@ static bool skip_bytes(struct file_reader *reader, struct source *source, uint64
     }
 }
 
-static void read_lines(struct file_reader *reader, struct record_stream *stream) {
+// Whether what comes of the input is worth other threads: a file of more than some blocks (of which
+// the first was read) whose telemetry they know.
+static bool is_for_ahead(const struct file_reader *reader, const struct source *source) {
+    enum { BLOCKS_MIN = 4 };
+    struct stat about;
+    const struct decoder_type *decoder = feed_source_decoder(source);
+    return reader->ahead != NULL && !reader->input.waits &&
+           (decoder == &decoder_stormlog || decoder->plain == &decoder_stormlog) &&
+           fstat(reader->input.descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
+           about.st_size > (off_t)reader->input.raw_done + BLOCKS_MIN * FILE_BLOCK;
+}
+
+static bool fill_ahead(struct file_reader *reader, struct record_stream *stream) {
     struct file_window *window = &reader->window;
+    struct ahead_block block;
+    feed_flush(reader->sink.feed);
+    ahead_next(reader->ahead, window_rest(window), &block);
+    *window = (struct file_window){block.data, block.size, 0, block.size};
+    stream->foreseen = block.foreseen;
+    stream->foreseen_end = block.foreseen + block.foreseen_count;
+    if (block.status != STATUS_OK)
+        feed_note(reader->sink.feed, feed_source_path(stream->source), "%s", block.error->message);
+    feed_source_figures(stream->source)->bytes += block.read;
+    if (reader->total_bytes > 0)
+        feed_progress(reader->sink.feed, reader->done_bytes + block.raw_done, reader->total_bytes);
+    return block.read > 0;
+}
+
+// Takes the whole lines of the window. False when the input is cut short.
+static bool take_window(struct file_reader *reader, struct record_stream *stream) {
+    struct file_window *window = &reader->window;
+    size_t before = window->start;
+    window->start += records_take_lines(&reader->sink, stream, window_rest(window));
+    if (records_drop_long(&reader->sink, stream, window_rest(window)))
+        window->start = window->end;
+    stream->done.offset += window->start - before;
+    return !is_cut_short(reader);
+}
+
+// Like the loop of read_lines, with blocks that others read. What no newline ends is left in the
+// reader's own window.
+static bool read_ahead(struct file_reader *reader, struct record_stream *stream) {
+    struct file_window own = reader->window;
+    bool more = true;
+    while (more && take_window(reader, stream))
+        more = fill_ahead(reader, stream);
+    feed_flush(reader->sink.feed);
+    ahead_end(reader->ahead);
+    stream->foreseen = stream->foreseen_end = NULL;
+    struct slice rest = window_rest(&reader->window);
+    own.start = own.end = 0;
+    reader->window = own;
+    window_reserve(&reader->window, rest.size);
+    memmove(reader->window.data, rest.data, rest.size);
+    reader->window.end = rest.size;
+    return !more;
+}
+
+static void read_lines(struct file_reader *reader, struct record_stream *stream) {
     struct record_sink *sink = &reader->sink;
-    do {
-        size_t before = window->start;
-        window->start += records_take_lines(sink, stream, window_rest(window));
-        if (records_drop_long(sink, stream, window_rest(window)))
-            window->start = window->end;
-        stream->done.offset += window->start - before;
-        if (is_cut_short(reader))
-            return;
-    } while (fill(reader, stream->source));
-    if (is_cut_short(reader))
+    bool right;
+    if (is_for_ahead(reader, stream->source) &&
+        ahead_begin(reader->ahead, &reader->input, sink->record_max)) {
+        right = read_ahead(reader, stream);
+    } else {
+        while ((right = take_window(reader, stream)) && fill(reader, stream->source))
+            continue;
+    }
+    if (!right || is_cut_short(reader))
         return;
-    records_take_last(sink, stream, window_rest(window), false);
+    records_take_last(sink, stream, window_rest(&reader->window), false);
     feed_source_finish(sink->feed, stream->source);
 }
 

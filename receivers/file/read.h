@@ -4,6 +4,7 @@
 #pragma once
 
 #include "receivers/decode/format.h"
+#include "receivers/file/ahead.h"
 #include "receivers/file/input.h"
 #include "receivers/file/records.h"
 
@@ -42,8 +43,10 @@ struct file_reader {
     char **local_paths;
     uint32_t local_count, local_capacity;
     const struct time_zone *zone; // of these, once it is settled; NULL: UTC
-    uint64_t done_bytes;          // of the inputs before this one, for progress
-    uint64_t total_bytes;         // 0: no progress is told
+    // Reads long inputs of lines; NULL: one thread does all.
+    struct ahead *ahead;
+    uint64_t done_bytes;  // of the inputs before this one, for progress
+    uint64_t total_bytes; // 0: no progress is told
 };
 
 // Where in an input to begin: nothing before it is offered, positions go on counting.

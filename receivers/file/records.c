@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "receivers/decode/json/keys.h"
+#include "receivers/file/ahead.h"
 #include "receivers/records/body.h"
 
 #include <assert.h>
@@ -41,6 +42,15 @@ void records_refuse_empty(struct record_sink *sink, struct record_stream *stream
     record_sink_refuse(sink, stream->source, SLICE(""), position);
 }
 
+// Gives the feed the event that the line is, if it was decoded ahead.
+static inline void foresee(struct record_sink *sink, struct record_stream *stream,
+                           struct slice line) {
+    while (stream->foreseen < stream->foreseen_end && stream->foreseen->line.data < line.data)
+        stream->foreseen++;
+    if (stream->foreseen < stream->foreseen_end && stream->foreseen->line.data == line.data)
+        feed_foresee_event(sink->feed, line, &stream->foreseen->event);
+}
+
 // `end`: where the line ends, in the bytes that were handed over.
 static void take_line(struct record_sink *sink, struct record_stream *stream, struct slice line,
                       size_t end) {
@@ -53,10 +63,13 @@ static void take_line(struct record_sink *sink, struct record_stream *stream, st
         feed_source_figures(stream->source)->blank++;
         return;
     }
-    if (line.size > sink->record_max)
+    if (line.size > sink->record_max) {
         records_refuse_long(sink, stream, line, position);
-    else
-        (void)record_sink_offer(sink, stream->source, line, position);
+        return;
+    }
+    if (stream->foreseen < stream->foreseen_end)
+        foresee(sink, stream, line);
+    (void)record_sink_offer(sink, stream->source, line, position);
 }
 
 size_t records_take_lines(struct record_sink *sink, struct record_stream *stream,

@@ -9,6 +9,8 @@
 #include "base/hash/hash.h"
 #include "pipeline/component/feed.h"
 
+struct foreseen;
+
 enum { FINGERPRINT_MAX = 1024 }; // bytes that one stands for, at most
 
 // A hash of some bytes. Size 0: none.
@@ -51,6 +53,8 @@ struct record_stream {
     struct source *place;
     struct source_position at;
     uint64_t generation; // how often the file began anew
+    // Lines of the bytes at hand that are events already, in their order.
+    const struct foreseen *foreseen, *foreseen_end;
 };
 
 // The fingerprint of the last FINGERPRINT_MAX bytes.

@@ -282,6 +282,12 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     return foreseen;
 }
 
+void feed_foresee_event(struct feed *feed, struct slice record, const struct event *event) {
+    feed->event = *event;
+    feed->foreseen = record.data;
+    feed->foreseen_count++;
+}
+
 static void settle(struct feed *feed, struct source *source, struct slice record, uint64_t position,
                    enum decode_category category) {
     keep(feed, source, record, position, category);

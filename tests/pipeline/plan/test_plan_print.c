@@ -71,6 +71,7 @@ static const char EXPECTED[] =
     "      encoding: \"auto\"  # default\n"
     "    # metrics: not set\n"
     "  batch_size: 1024  # default\n"
+    "  threads: 0  # default\n"
     "  checkpoint_interval: 5s  # default\n"
     "  shutdown_timeout: 20s  # default\n"
     "  pipelines:\n"

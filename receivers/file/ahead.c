@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ring of blocks. One thread at a time reads, the next block of the input into the next place of
+// the ring, and decodes it then while another reads on.
+#include "receivers/file/ahead.h"
+
+#include "base/arena.h"
+#include "base/intern.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "receivers/decode/telemetry/telemetry.h"
+
+#include <assert.h>
+#include <string.h>
+
+// Room in front of a block, for what is left of the one before.
+enum { HEADROOM = 64 << 10, ARENA_BLOCK = 64 << 10, THREADS_MAX = 64 };
+
+enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_READY };
+
+struct place {
+    enum place_state state; // by the lock; the rest belongs to who has taken it
+    char *memory;
+    size_t room; // behind the headroom
+    size_t headroom;
+    size_t read;
+    uint64_t raw_done;
+    enum status status;
+    struct error error;
+    struct foreseen *foreseen;
+    uint32_t foreseen_count, foreseen_capacity;
+    struct arena arena;
+};
+
+// One who decodes: a thread, or the taker.
+struct decoding {
+    struct ahead *ahead;
+    void *state; // of decoder_stormlog
+    pthread_t thread;
+};
+
+struct ahead {
+    size_t block_size;
+    uint32_t place_count;
+    struct place *places;
+    uint32_t thread_max, thread_count;
+    struct decoding *threads; // the first is the taker
+    struct buffer_of_rest {
+        char *data;
+        size_t size, capacity;
+    } rest;
+
+    struct lock lock;
+    pthread_cond_t work;  // something may be read
+    pthread_cond_t ready; // a block is, or nobody is at the input
+    // By the lock:
+    struct file_input *input; // NULL: none
+    size_t line_max;
+    uint64_t next_read; // number of the block that is read next
+    uint64_t taken;     // … that the taker has; the first is 1, 0: none yet
+    uint32_t busy;      // who are at a block
+    uint32_t idle;      // threads that wait for work
+    bool reading;
+    bool ended;
+    bool taker_waits;
+    bool stopping;
+};
+
+struct ahead *ahead_new(uint32_t threads, size_t block_size) {
+    assert(threads >= 2 && block_size > 0);
+    struct ahead *ahead = memory_zero(1, sizeof *ahead);
+    ahead->block_size = block_size;
+    ahead->thread_max = threads > THREADS_MAX ? THREADS_MAX : threads;
+    ahead->threads = memory_zero(ahead->thread_max, sizeof *ahead->threads);
+    ahead->place_count = 2 * ahead->thread_max + 2;
+    ahead->places = memory_zero(ahead->place_count, sizeof *ahead->places);
+    for (uint32_t i = 0; i < ahead->place_count; i++)
+        arena_init(&ahead->places[i].arena, ARENA_BLOCK);
+    lock_init(&ahead->lock);
+    cond_init(&ahead->work);
+    cond_init(&ahead->ready);
+    return ahead;
+}
+
+void ahead_free(struct ahead *ahead) {
+    if (ahead == NULL)
+        return;
+    assert(ahead->input == NULL);
+    lock_take(&ahead->lock);
+    ahead->stopping = true;
+    pthread_cond_broadcast(&ahead->work);
+    lock_release(&ahead->lock);
+    for (uint32_t i = 0; i < ahead->thread_count; i++) {
+        if (i > 0)
+            pthread_join(ahead->threads[i].thread, NULL);
+        memory_give(ahead->threads[i].state);
+    }
+    for (uint32_t i = 0; i < ahead->place_count; i++) {
+        memory_give(ahead->places[i].memory);
+        memory_give(ahead->places[i].foreseen);
+        arena_release(&ahead->places[i].arena);
+    }
+    pthread_cond_destroy(&ahead->work);
+    pthread_cond_destroy(&ahead->ready);
+    lock_destroy(&ahead->lock);
+    memory_give(ahead->rest.data);
+    memory_give(ahead->threads);
+    memory_give(ahead->places);
+    memory_give(ahead);
+}
+
+// -- a block ------------------------------------------------------------------------------------
+
+static struct place *place_of(struct ahead *ahead, uint64_t number) {
+    return &ahead->places[number % ahead->place_count];
+}
+
+// With the lock held.
+static bool may_read(const struct ahead *ahead) {
+    assert(lock_is_held(&ahead->lock));
+    return ahead->input != NULL && !ahead->ended && !ahead->reading &&
+           ahead->next_read + 1 < ahead->taken + ahead->place_count;
+}
+
+static void read_block(struct ahead *ahead, struct place *place) {
+    if (place->memory == NULL) {
+        place->headroom = HEADROOM;
+        place->room = ahead->block_size;
+        place->memory = memory_take(place->headroom + place->room);
+    }
+    place->read = 0;
+    place->status = file_input_read(ahead->input, place->memory + place->headroom,
+                                    ahead->block_size, &place->read, &place->error);
+    place->raw_done = ahead->input->raw_done;
+    if (place->status != STATUS_OK)
+        place->read = 0;
+}
+
+static struct foreseen *next_foreseen(struct place *place) {
+    place->foreseen = memory_room(place->foreseen, &place->foreseen_capacity, place->foreseen_count,
+                                  sizeof *place->foreseen);
+    return &place->foreseen[place->foreseen_count];
+}
+
+// The lines that begin and end in the block, but for its first: where that begins is not known.
+static void decode_block(struct decoding *decoding, struct place *place, size_t line_max) {
+    const char *at = place->memory + place->headroom, *end = at + place->read;
+    place->foreseen_count = 0;
+    arena_reset(&place->arena);
+    intern_known_only(true);
+    const char *newline = place->read == 0 ? NULL : memchr(at, '\n', place->read);
+    while (newline != NULL && newline + 1 < end) {
+        at = newline + 1;
+        newline = memchr(at, '\n', (size_t)(end - at));
+        if (newline == NULL)
+            break;
+        struct slice line = {at, (size_t)(newline - at)};
+        if (line.size > 0 && line.data[line.size - 1] == '\r')
+            line.size--;
+        if (line.size == 0 || line.data[0] != '{' || line.size > line_max)
+            continue;
+        struct foreseen *next = next_foreseen(place);
+        next->line = line;
+        next->event.timeless = false;
+        place->foreseen_count +=
+            decoder_stormlog.decode_plain(decoding->state, line, &place->arena, &next->event);
+    }
+    intern_known_only(false);
+}
+
+// Reads the next block and decodes it; with the lock held, which is given up meanwhile.
+static void work(struct decoding *decoding) {
+    struct ahead *ahead = decoding->ahead;
+    assert(may_read(ahead));
+    struct place *place = place_of(ahead, ahead->next_read + 1);
+    assert(place->state == PLACE_FREE);
+    place->state = PLACE_TAKEN;
+    ahead->reading = true;
+    ahead->busy++;
+    size_t line_max = ahead->line_max;
+    lock_release(&ahead->lock);
+    read_block(ahead, place);
+    lock_take(&ahead->lock);
+    ahead->reading = false;
+    ahead->next_read++;
+    ahead->ended = place->read == 0;
+    if (may_read(ahead) && ahead->idle > 0)
+        pthread_cond_signal(&ahead->work);
+    lock_release(&ahead->lock);
+    decode_block(decoding, place, line_max);
+    lock_take(&ahead->lock);
+    place->state = PLACE_READY;
+    ahead->busy--;
+    if (ahead->taker_waits)
+        pthread_cond_signal(&ahead->ready);
+}
+
+static void *ahead_thread(void *argument) {
+    struct decoding *decoding = argument;
+    struct ahead *ahead = decoding->ahead;
+    thread_name("read", "ahead");
+    lock_take(&ahead->lock);
+    while (!ahead->stopping) {
+        if (may_read(ahead)) {
+            work(decoding);
+            continue;
+        }
+        ahead->idle++;
+        cond_wait(&ahead->work, &ahead->lock);
+        ahead->idle--;
+    }
+    lock_release(&ahead->lock);
+    return NULL;
+}
+
+// -- the taker ----------------------------------------------------------------------------------
+
+static bool start_threads(struct ahead *ahead) {
+    while (ahead->thread_count < ahead->thread_max) {
+        struct decoding *decoding = &ahead->threads[ahead->thread_count];
+        *decoding = (struct decoding){.ahead = ahead,
+                                      .state = memory_zero(1, decoder_stormlog.state_size + 1)};
+        bool is_taker = ahead->thread_count == 0;
+        if (!is_taker && pthread_create(&decoding->thread, NULL, ahead_thread, decoding) != 0) {
+            memory_give(decoding->state);
+            ahead->thread_max = ahead->thread_count; // it is not tried again
+            break;
+        }
+        ahead->thread_count++;
+    }
+    return ahead->thread_count > 1;
+}
+
+bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max) {
+    assert(ahead->input == NULL && input->descriptor >= 0);
+    if (!start_threads(ahead))
+        return false;
+    for (uint32_t i = 0; i < ahead->place_count; i++)
+        ahead->places[i].state = PLACE_FREE;
+    lock_take(&ahead->lock);
+    ahead->input = input;
+    ahead->line_max = line_max;
+    ahead->next_read = ahead->taken = 0;
+    ahead->ended = ahead->reading = false;
+    pthread_cond_signal(&ahead->work);
+    lock_release(&ahead->lock);
+    return true;
+}
+
+static void keep_rest(struct ahead *ahead, struct slice rest) {
+    if (rest.size > ahead->rest.capacity) {
+        memory_give(ahead->rest.data);
+        ahead->rest.capacity = rest.size;
+        ahead->rest.data = memory_take(rest.size);
+    }
+    ahead->rest.size = rest.size;
+    if (rest.size > 0)
+        memcpy(ahead->rest.data, rest.data, rest.size);
+}
+
+// Puts the rest before the block. Where it is too long for that, both get memory of their own size,
+// and what was foreseen is nothing any more.
+static void put_rest(struct ahead *ahead, struct place *place) {
+    if (ahead->rest.size > place->headroom) {
+        char *memory = memory_take(ahead->rest.size + place->room);
+        memcpy(memory + ahead->rest.size, place->memory + place->headroom, place->read);
+        memory_give(place->memory);
+        place->memory = memory;
+        place->headroom = ahead->rest.size;
+        place->foreseen_count = 0;
+    }
+    if (ahead->rest.size > 0)
+        memcpy(place->memory + place->headroom - ahead->rest.size, ahead->rest.data,
+               ahead->rest.size);
+}
+
+static struct place *take_place(struct ahead *ahead) {
+    lock_take(&ahead->lock);
+    if (ahead->taken > 0)
+        place_of(ahead, ahead->taken)->state = PLACE_FREE;
+    struct place *place = place_of(ahead, ++ahead->taken);
+    if (may_read(ahead) && ahead->idle > 0)
+        pthread_cond_signal(&ahead->work);
+    while (place->state != PLACE_READY) {
+        if (may_read(ahead)) {
+            work(&ahead->threads[0]);
+            continue;
+        }
+        ahead->taker_waits = true;
+        cond_wait(&ahead->ready, &ahead->lock);
+        ahead->taker_waits = false;
+    }
+    lock_release(&ahead->lock);
+    return place;
+}
+
+void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *block) {
+    assert(ahead->input != NULL);
+    assert(ahead->taken == 0 || place_of(ahead, ahead->taken)->read > 0);
+    keep_rest(ahead, rest);
+    struct place *place = take_place(ahead);
+    put_rest(ahead, place);
+    *block = (struct ahead_block){.data = place->memory + place->headroom - rest.size,
+                                  .size = rest.size + place->read,
+                                  .read = place->read,
+                                  .raw_done = place->raw_done,
+                                  .foreseen = place->foreseen,
+                                  .foreseen_count = place->foreseen_count,
+                                  .status = place->status,
+                                  .error = &place->error};
+}
+
+void ahead_end(struct ahead *ahead) {
+    lock_take(&ahead->lock);
+    ahead->ended = true;
+    while (ahead->busy > 0) {
+        ahead->taker_waits = true;
+        cond_wait(&ahead->ready, &ahead->lock);
+        ahead->taker_waits = false;
+    }
+    ahead->input = NULL;
+    lock_release(&ahead->lock);
+}

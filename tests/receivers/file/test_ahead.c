@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that are read and decoded ahead: the same bytes in the same order with any number of
+// threads, lines of any length, and events only of lines that decode to them.
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "pipeline/model/telemetry_event.h"
+#include "receivers/decode/telemetry/telemetry.h"
+#include "receivers/file/ahead.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BLOCK = 4096, LONGEST = 1 << 20 };
+
+static int descriptor;
+static struct buffer text;
+
+static void setup(void) {
+    char path[] = "/tmp/test_ahead.XXXXXX";
+    descriptor = mkstemp(path);
+    ck_assert_int_ge(descriptor, 0);
+    unlink(path);
+    buffer_init(&text, 64 << 20);
+}
+
+static void teardown(void) {
+    close(descriptor);
+    buffer_release(&text);
+    intern_release();
+}
+
+static void append_sample(uint64_t number, const char *host) {
+    buffer_append_format(
+        &text,
+        "{\"schema_version\": 2, \"timestamp_ns\": %llu, \"event_type\": \"sample\", "
+        "\"collector\": \"stormlog.cuda_tracker\", \"sampling_interval_ms\": 100, \"pid\": 7, "
+        "\"host\": \"%s\", \"device_id\": 0, \"allocator_allocated_bytes\": %llu, "
+        "\"allocator_reserved_bytes\": 9000000, \"allocator_active_bytes\": null, "
+        "\"allocator_inactive_bytes\": null, \"allocator_change_bytes\": 0, "
+        "\"device_used_bytes\": 9000000, \"device_free_bytes\": null, "
+        "\"device_total_bytes\": null, \"context\": null, \"job_id\": \"j\", \"rank\": 3, "
+        "\"local_rank\": 3, \"world_size\": 8, \"metadata\": {}}\n",
+        (unsigned long long)(UINT64_C(1700000000000000000) + number), host,
+        (unsigned long long)(number % 9000000));
+}
+
+static void append_long_line(size_t size) {
+    for (size_t i = 0; i < size; i++)
+        buffer_append_char(&text, (char)('a' + i % 26));
+    buffer_append_char(&text, '\n');
+}
+
+// What a taker sees.
+struct taken {
+    uint64_t bytes_hash;
+    size_t bytes;
+    uint64_t foreseen;
+    uint64_t wrong; // events that are not those of their lines
+};
+
+static bool is_event_of(const struct event *event, struct slice line) {
+    struct arena arena;
+    arena_init(&arena, 4096);
+    void *state = memory_zero(1, decoder_stormlog.state_size + 1);
+    struct event own = {0};
+    struct decode_fault fault;
+    bool same = decoder_stormlog.decode(state, line, &arena, &own, &fault) == DECODE_OK &&
+                own.time_ns == event->time_ns && own.job == event->job && own.node == event->node &&
+                own.rank == event->rank && own.telemetry->session == event->telemetry->session &&
+                own.telemetry->allocated_bytes == event->telemetry->allocated_bytes;
+    arena_release(&arena);
+    memory_give(state);
+    return same;
+}
+
+static struct taken take_all(struct ahead *ahead, bool check) {
+    struct taken taken = {.bytes_hash = HASH_START};
+    struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
+    struct error error;
+    ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
+    ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
+    ck_assert(ahead_begin(ahead, &input, LONGEST));
+    struct slice rest = {NULL, 0};
+    struct ahead_block block;
+    for (ahead_next(ahead, rest, &block); block.read > 0; ahead_next(ahead, rest, &block)) {
+        size_t used = block.size;
+        while (used > 0 && block.data[used - 1] != '\n')
+            used--;
+        ck_assert_mem_eq(block.data, text.data + taken.bytes, block.size);
+        taken.bytes_hash = hash_more(taken.bytes_hash, block.data, used);
+        taken.bytes += used;
+        const char *before = block.data;
+        for (uint32_t i = 0; i < block.foreseen_count; i++) {
+            struct slice line = block.foreseen[i].line;
+            ck_assert(line.data >= before && line.data + line.size <= block.data + used);
+            ck_assert(line.data == block.data || line.data[-1] == '\n');
+            before = line.data + line.size;
+            taken.wrong += check && !is_event_of(&block.foreseen[i].event, line);
+        }
+        taken.foreseen += block.foreseen_count;
+        rest = (struct slice){block.data + used, block.size - used};
+    }
+    ck_assert_int_eq(block.status, STATUS_OK);
+    ck_assert_uint_eq(block.size, rest.size); // the line that no newline ends
+    taken.bytes_hash = hash_more(taken.bytes_hash, block.data, block.size);
+    taken.bytes += block.size;
+    ahead_end(ahead);
+    file_input_release(&input);
+    return taken;
+}
+
+// The names of the samples, as if lines before had brought them.
+static void know_names(const char *host) {
+    static const char *const names[] = {"sample", "stormlog.cuda_tracker", "j"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        (void)intern(slice_of(names[i]));
+    (void)intern(slice_of(host));
+}
+
+static void put_text(void) {
+    ck_assert(!text.failed);
+    ck_assert_int_eq(pwrite(descriptor, text.data, text.size, 0), (ssize_t)text.size);
+}
+
+START_TEST(same_bytes_with_any_number_of_threads) {
+    for (uint64_t i = 0; i < 20000; i++) {
+        append_sample(i, i < 10000 ? "alpha" : "beta");
+        if (i % 97 == 0)
+            append_long_line(i % 7 == 0 ? 80000 : i); // also beyond the room before a block
+        if (i % 31 == 0)
+            buffer_append_text(&text, "\r\n\n  \n{\"torn\": \n");
+    }
+    buffer_append_text(&text, "no newline");
+    put_text();
+    know_names("alpha");
+    know_names("beta");
+    static const uint32_t threads[] = {2, 3, 7};
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        struct ahead *ahead = ahead_new(threads[i], BLOCK);
+        for (int round = 0; round < 3; round++) {
+            struct taken taken = take_all(ahead, round == 0);
+            ck_assert_uint_eq(taken.bytes, text.size);
+            ck_assert(taken.bytes_hash == hash_more(HASH_START, text.data, text.size));
+            ck_assert_uint_eq(taken.wrong, 0);
+            ck_assert_uint_gt(taken.foreseen, 10000);
+        }
+        ahead_free(ahead);
+    }
+}
+END_TEST
+
+START_TEST(names_are_left_to_the_taker) {
+    for (uint64_t i = 0; i < 2000; i++)
+        append_sample(i, "never-seen");
+    put_text();
+    string_id before = intern_count();
+    struct ahead *ahead = ahead_new(3, BLOCK);
+    ck_assert_uint_eq(take_all(ahead, false).foreseen, 0);
+    ck_assert_uint_eq(intern_count(), before);
+    ck_assert_uint_eq(intern_find(SLICE("never-seen")), STRING_NONE);
+    know_names("never-seen");
+    ck_assert_uint_gt(take_all(ahead, true).foreseen, 1000);
+    ahead_free(ahead);
+}
+END_TEST
+
+// A taker that stops in the middle, as when the run is stopped.
+START_TEST(ends_early) {
+    for (uint64_t i = 0; i < 20000; i++)
+        append_sample(i, "alpha");
+    put_text();
+    struct ahead *ahead = ahead_new(4, BLOCK);
+    for (int blocks = 0; blocks < 40; blocks++) {
+        struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
+        struct error error;
+        ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
+        ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
+        ck_assert(ahead_begin(ahead, &input, LONGEST));
+        struct ahead_block block;
+        for (int i = 0; i < blocks; i++)
+            ahead_next(ahead, (struct slice){NULL, 0}, &block);
+        ahead_end(ahead);
+        file_input_release(&input);
+    }
+    ahead_free(ahead);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("ahead");
+    TCase *all = tcase_create("ahead");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_test(all, same_bytes_with_any_number_of_threads);
+    tcase_add_test(all, names_are_left_to_the_taker);
+    tcase_add_test(all, ends_early);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

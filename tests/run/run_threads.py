@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that decode change no byte: the same answers with one thread, two and seven.
+
+    run_threads.py BINARY
+
+Files of some megabytes: telemetry of several ranks with lines that are broken, blank, too long, of
+other kinds and in other key orders between, tracebacks of several lines, compressed and not, with
+and without a newline at the end.
+"""
+import gzip
+import json
+import os
+import random
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from checks import Checks  # noqa: E402
+from process import run  # noqa: E402
+
+THREADS = (1, 2, 7)
+START_NS = 1_800_000_000_000_000_000
+TRACEBACK = ("[rank%d]: Traceback (most recent call last):\n"
+             "[rank%d]:   File \"/app/train.py\", line 12, in step\n"
+             "[rank%d]:     loss.backward()\n"
+             "[rank%d]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+XID = "[%d.123456] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
+
+
+def sample(random_, rank, step, host):
+    used = 1_000_000_000 + rank * 1000 + (step * 40_000_000 if rank == 5 and step > 400 else 0)
+    record = {
+        "schema_version": 3, "timestamp_ns": START_NS + step * 100_000_000 + rank * 1000,
+        "event_type": "sample", "collector": "stormlog.cuda_tracker",
+        "sampling_interval_ms": 100, "pid": 100 + rank, "host": host, "device_id": rank % 8,
+        "allocator_allocated_bytes": used, "allocator_reserved_bytes": used + 1000,
+        "allocator_active_bytes": None, "allocator_inactive_bytes": None,
+        "allocator_change_bytes": 0, "device_used_bytes": used + 5000,
+        "device_free_bytes": None, "device_total_bytes": 80_000_000_000, "context": "step é",
+        "job_id": "train-%d" % (rank % 2), "rank": rank, "local_rank": rank % 8,
+        "world_size": 8, "session_id": "s-%d-%d" % (rank, step // 500),
+        "metadata": {"step": step}}
+    if random_.random() < 0.01:
+        items = list(record.items())
+        random_.shuffle(items)
+        record = dict(items)
+    return json.dumps(record) + ("\r\n" if random_.random() < 0.05 else "\n")
+
+
+def text(seed, steps, newline):
+    random_ = random.Random(seed)
+    lines = []
+    for step in range(steps):
+        for rank in range(8):
+            lines.append(sample(random_, rank, step, "node-%d" % (rank // 4)))
+        chance = random_.random()
+        if chance < 0.02:
+            lines.append("{\"schema_version\": 3, \"torn\n")
+        elif chance < 0.04:
+            lines.append("   \n\n")
+        elif chance < 0.05:
+            lines.append("x" * random_.choice((10, 70_000, 300_000)) + "\n")
+        elif chance < 0.06:
+            lines.append(TRACEBACK % ((step % 8,) * 4))
+        elif chance < 0.065:
+            lines.append(XID % step)
+        elif chance < 0.08:
+            lines.append(json.dumps({"schema_version": 3, "rank": -7}) + "\n")
+    whole = "".join(lines)
+    return whole if newline else whole.rstrip("\r\n")
+
+
+def outputs(binary, folder, threads, *inputs):
+    """What each form of the answer says, the closing words, and the figures of the inputs."""
+    answers = []
+    for form in ("text", "summary", "timeline", "verdicts"):
+        done = run(binary, "analyze", "--set", "service.threads=%d" % threads, "--output", form,
+                   "--stats", "stats.json", *inputs, folder=folder)
+        with open(os.path.join(folder, "stats.json"), "rb") as file:
+            answers.append((form, done.code, done.out, done.err, file.read()))
+    return answers
+
+
+def main(binary):
+    checks = Checks()
+    with tempfile.TemporaryDirectory() as folder:
+        plain = text(1, 1500, True).encode()
+        with open(os.path.join(folder, "plain.jsonl"), "wb") as file:
+            file.write(plain)
+        with open(os.path.join(folder, "open.jsonl"), "wb") as file:
+            file.write(text(2, 1200, False).encode())
+        with open(os.path.join(folder, "packed.jsonl.gz"), "wb") as file:
+            file.write(gzip.compress(text(3, 1000, True).encode(), 1))
+        with open(os.path.join(folder, "random.jsonl.gz"), "wb") as file:
+            file.write(gzip.compress(plain, 0)[:-3000])  # large, and it breaks off
+        for inputs in (["plain.jsonl"], ["open.jsonl"], ["packed.jsonl.gz"], ["random.jsonl.gz"],
+                       ["plain.jsonl", "open.jsonl", "packed.jsonl.gz"]):
+            one = outputs(binary, folder, 1, *inputs)
+            checks.check(all(code == 0 for _, code, _, _, _ in one),
+                         "%s: %r" % (inputs, one[0][3][-300:]))
+            checks.check(len(one[2][2]) > 10_000, "%s: the timeline is short" % inputs)
+            for threads in THREADS[1:]:
+                for alone, together in zip(one, outputs(binary, folder, threads, *inputs)):
+                    checks.equal(together, alone, "%s, %s with %d threads"
+                                 % (inputs, alone[0], threads))
+        done = run(binary, "analyze", "--set", "service.threads=65", "plain.jsonl", folder=folder)
+        checks.check(done.code != 0 and "service.threads" in done.errors(), done.errors())
+        done = run(binary, "analyze", "--set", "service.threads=0", "-q", "-", folder=folder,
+                   data=plain)
+        checks.check(done.code == 0 and done.out, done.errors())
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
