@@ -11,6 +11,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // A decimal of fewer bytes and no exponent cannot be beyond a double, which has up to 309 digits.
 enum { SHORT_DECIMAL = 300 };
@@ -87,7 +88,6 @@ struct decimal {
 };
 
 enum { DIGITS_MAX = 18, EXACT_POWER = 22 };
-static const uint64_t EXACT_DIGITS = UINT64_C(1) << 53;
 
 // False when there is an exponent, or too many digits.
 static bool read_plain(const char *at, const char *end, struct decimal *out) {
@@ -105,22 +105,44 @@ static bool read_plain(const char *at, const char *end, struct decimal *out) {
         if (digit > 9 || out->count > DIGITS_MAX || out->behind > EXACT_POWER)
             return false;
     }
-    return out->digits <= EXACT_DIGITS;
+    return true;
+}
+
+// Both operands are exact, so that one division rounds as it should: into 64 bits, and from there
+// into 53, which is wrong only where the first result lies right between two doubles; or, without
+// such a format, at once.
+bool json_decimal_double(uint64_t digits, unsigned behind, double *out) {
+    static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (behind > EXACT_POWER)
+        return false;
+#if FLT_EVAL_METHOD == 0
+    if (digits <= UINT64_C(1) << 53) {
+        *out = (double)digits / powers[behind];
+        return true;
+    }
+#if LDBL_MANT_DIG == 64
+    long double quotient = (long double)digits / (long double)powers[behind];
+    uint64_t significand;
+    memcpy(&significand, &quotient, sizeof significand);
+    *out = (double)quotient;
+    return (significand & 0x7ff) != 0x400;
+#endif
+#endif
+    return false;
 }
 
 double json_number_double(const struct token *token) {
     assert(token->kind == TOKEN_INTEGER || token->kind == TOKEN_UNSIGNED ||
            token->kind == TOKEN_HUGE || token->kind == TOKEN_DECIMAL);
-    static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     struct decimal decimal;
     bool negative = token->text[0] == '-';
     if (token->kind == TOKEN_INTEGER)
         return (double)token->integer;
-    if (FLT_EVAL_METHOD != 0 ||
-        !read_plain(token->text + negative, token->text + token->size, &decimal))
+    double value;
+    if (!read_plain(token->text + negative, token->text + token->size, &decimal) ||
+        !json_decimal_double(decimal.digits, decimal.behind, &value))
         return strtod(token->text, NULL);
-    double value = (double)decimal.digits / powers[decimal.behind];
     return negative ? -value : value;
 }

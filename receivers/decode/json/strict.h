@@ -41,3 +41,6 @@ static inline const char *json_scan_strict_value(const char *at, const char *end
 // does inside an object): what Python's float() gives, whatever the number of digits. Infinite
 // beyond a double.
 double json_number_double(const struct token *token);
+// The double nearest to `digits` (at most 18) with so many of them behind the point. False: it
+// takes more than a division to know.
+bool json_decimal_double(uint64_t digits, unsigned behind, double *out);

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the lines that a span stream consists of, written as they usually are.
+//
+// Nearly all lines are `transition` and `metrics`, without spaces and escapes, their members in the
+// order of docs/spans.md. These are read in one pass. It can only accept: whatever is not like that
+// is left to the general way, which knows the order of faults and gives the same event.
+#pragma once
+
+#include "base/arena.h"
+#include "pipeline/model/span_event.h"
+
+// True: the line is right and `event`, which was zeroed, holds it; its texts stand in the line or
+// the arena. False: nothing is said about the line, and what `event` holds is of no use.
+bool span_read_usual(struct slice line, struct arena *arena, struct span_event *event);
