@@ -7,7 +7,6 @@
 
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
-#include "exporters/report/story.h"
 
 #include <assert.h>
 
@@ -139,7 +138,7 @@ void alert_encode(const struct alert_config *config, const struct verdict *verdi
     assert(text->size == 0);
     bool fires = verdict->state != VERDICT_RESOLVED &&
                  (int)verdict->severity >= config->min_severity &&
-                 (!config->only_roots || story_is_root(verdict));
+                 (!config->only_roots || verdict_is_root(verdict));
     buffer_append_format(out, "%s\t%s\t", verdict->id, fires ? "firing" : "resolved");
     buffer_append_uint(out, verdict->start_ns);
     buffer_append_char(out, '\t');

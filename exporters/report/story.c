@@ -28,18 +28,6 @@ struct board {
     uint32_t *root; // of each verdict; NOBODY: not known yet
 };
 
-static const struct attribute *find_attribute(const struct verdict *verdict, const char *key) {
-    for (uint32_t i = 0; i < verdict->attribute_count; i++)
-        if (strcmp(verdict->attributes[i].key, key) == 0)
-            return &verdict->attributes[i];
-    return NULL;
-}
-
-bool story_is_root(const struct verdict *verdict) {
-    const struct attribute *root = find_attribute(verdict, "culprit.root");
-    return root == NULL || slice_equal(root->value, SLICE("true"));
-}
-
 bool story_relates(const struct verdict *verdict, const struct verdict *other,
                    enum relation relation) {
     for (uint32_t i = 0; i < verdict->related_count; i++)
@@ -89,13 +77,13 @@ static int compare_stories(const void *left, const void *right) {
 static void roots_take(struct board *board) {
     for (uint32_t i = 0; i < board->count; i++) {
         const struct verdict *verdict = board->verdicts[i];
-        if (!story_is_root(verdict))
+        if (!verdict_is_root(verdict))
             continue;
         board->root[i] = i;
         for (uint32_t j = 0; j < verdict->related_count; j++) {
             uint32_t other = find_id(board, verdict->related[j].id);
             if (other != NOBODY && board->root[other] == NOBODY &&
-                !story_is_root(board->verdicts[other]))
+                !verdict_is_root(board->verdicts[other]))
                 board->root[other] = i;
         }
     }
@@ -107,7 +95,7 @@ static void others_join(struct board *board) {
         const struct verdict *verdict = board->verdicts[i];
         for (uint32_t j = 0; board->root[i] == NOBODY && j < verdict->related_count; j++) {
             uint32_t other = find_id(board, verdict->related[j].id);
-            if (other != NOBODY && story_is_root(board->verdicts[other]))
+            if (other != NOBODY && verdict_is_root(board->verdicts[other]))
                 board->root[i] = other;
         }
         if (board->root[i] == NOBODY)
@@ -326,7 +314,7 @@ static bool rank_in(struct slice text, int32_t *rank) {
 }
 
 static const struct attribute *launcher_of(const struct verdict *verdict) {
-    const struct attribute *said = find_attribute(verdict, "launcher.root_cause");
+    const struct attribute *said = verdict_attribute(verdict, "launcher.root_cause");
     return said != NULL && said->value.size > 0 ? said : NULL;
 }
 

@@ -21,7 +21,6 @@ struct story_list {
 // O(verdicts · related · log verdicts), and of steps that begin at the same moment O(steps²).
 struct story_list stories_make(const struct verdict *verdicts, uint32_t count, struct arena *arena);
 
-bool story_is_root(const struct verdict *verdict);
 bool story_relates(const struct verdict *verdict, const struct verdict *other,
                    enum relation relation);
 // The number of the step that this one follows from most directly: the last of its causes that is

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "config/option.h"
+#include "pipeline/component/route.h"
 #include "pipeline/component/sending.h"
 #include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
@@ -193,6 +194,8 @@ struct exporter_calls {
     enum status (*resume)(void *instance, struct slice delivered, struct error *error);
     // Queue, retry and timeout options: their place in the config. NULL: the defaults.
     const struct sending_config *(*sending)(const void *config);
+    // Which verdicts it is given: their place in the config. `encode` sees no others. NULL: all.
+    const struct route_config *(*route)(const void *config);
     // What it encodes depends on the order in which receivers raced, so with a store nothing leaves
     // before the checkpoint that holds it: after a crash the same bytes with the same numbers go
     // out. NULL or false: what comes again after a crash comes in the same bytes anyway.

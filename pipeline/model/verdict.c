@@ -105,6 +105,19 @@ void verdict_sort_evidence(struct verdict *verdict, struct arena *arena) {
                 compare_evidence);
 }
 
+const struct attribute *verdict_attribute(const struct verdict *verdict, const char *key) {
+    assert(verdict->attribute_count == 0 || verdict->attributes != NULL);
+    for (uint32_t i = 0; i < verdict->attribute_count; i++)
+        if (strcmp(verdict->attributes[i].key, key) == 0)
+            return &verdict->attributes[i];
+    return NULL;
+}
+
+bool verdict_is_root(const struct verdict *verdict) {
+    const struct attribute *root = verdict_attribute(verdict, "culprit.root");
+    return root == NULL || slice_equal(root->value, SLICE("true"));
+}
+
 const char *severity_name(enum severity severity) {
     assert((size_t)severity < sizeof severity_names / sizeof severity_names[0]);
     return severity_names[severity];

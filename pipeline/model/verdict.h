@@ -107,6 +107,10 @@ void verdict_sort_entities(struct verdict *verdict);
 // The usual order of evidence: by time, what has none last; of the same moment causes, effects,
 // context; then by uid. Scratch from the arena.
 void verdict_sort_evidence(struct verdict *verdict, struct arena *arena);
+// The attribute with this key; NULL: it has none.
+const struct attribute *verdict_attribute(const struct verdict *verdict, const char *key);
+// Whether it is the root of its incident, which holds at least itself (processors/incident).
+bool verdict_is_root(const struct verdict *verdict);
 const char *severity_name(enum severity severity);
 const char *verdict_state_name(enum verdict_state state); // "open"
 // One line of JSON with its newline, fields in the schema's order.

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { TYPES_MAX = 256 };
+enum { TYPES_MAX = 256, PATTERNS_MAX = 1024 };
 
 static const char *component_key(const struct plan_builder *builder, enum component_kind kind,
                                  const char *id) {
@@ -104,16 +104,31 @@ static void unknown_problems_drop(struct plan_builder *builder, uint32_t from) {
     problems->count = kept;
 }
 
+// The patterns that a route names are those of the processors of this build.
+static void route_validate(struct plan_builder *builder, const struct component_type *type,
+                           const void *config, struct problem_list *problems) {
+    assert(type->exporter.route != NULL);
+    const char *names[PATTERNS_MAX];
+    size_t count = 0;
+    struct component_set set = builder->input->components;
+    for (size_t i = 0; i < set.count; i++)
+        for (size_t j = 0; j < set.types[i]->pattern_count && count < PATTERNS_MAX; j++)
+            names[count++] = set.types[i]->patterns[j].name;
+    route_check(type->exporter.route(config), names, count, problems);
+}
+
 static void type_validate(struct plan_builder *builder, const struct component_type *type,
                           const void *config, const char *key) {
-    assert(type->validate != NULL);
     assert(builder->binder.problems->prefix == NULL);
     struct problem_list *problems = builder->binder.problems;
     uint32_t before = problems->count;
     problems->prefix = arena_format(&builder->plan->arena, "%s.", key);
     problems->locate = builder_locate;
     problems->locate_context = builder;
-    type->validate(config, problems);
+    if (type->validate != NULL)
+        type->validate(config, problems);
+    if (type->exporter.route != NULL)
+        route_validate(builder, type, config, problems);
     problems->prefix = NULL;
     problems->locate = NULL;
     problems->locate_context = NULL;
@@ -126,7 +141,7 @@ static uint32_t component_add(struct plan_builder *builder, const struct compone
     struct plan *plan = builder->plan;
     void *config = arena_zero(&plan->arena, 1, type->config_size + 1);
     bool good = bind_options(&builder->binder, type->options, type->option_count, source, config);
-    if (good && type->validate != NULL)
+    if (good)
         type_validate(builder, type, config, source->key);
     plan->components[plan->component_count] = (struct plan_component){
         .type = type, .id = id, .config = config, .where = source->where, .node = source->node};

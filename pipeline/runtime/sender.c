@@ -17,6 +17,7 @@ void sender_init(struct sender *sender) {
     sender->magic = SENDER_MAGIC;
     sender->calls = calls;
     sender->config = calls->sending == NULL ? &sending_defaults : calls->sending(config);
+    sender->route = calls->route == NULL ? NULL : calls->route(config);
     sender->waits = sender->with_store && !sender->once && calls->waits_for_checkpoint != NULL &&
                     calls->waits_for_checkpoint(config);
     lock_init(&sender->lock);
@@ -241,10 +242,24 @@ static void consume_for_nothing(struct sender *sender, uint64_t records) {
     atomic_fetch_add(&sender->dropped_records, records);
 }
 
-void sender_consume(struct sender *sender, const struct batch *batch) {
+// The batch with those of its verdicts that the exporter is given; the list is in its arena.
+static struct batch routed_batch(const struct sender *sender, const struct batch *batch) {
+    struct batch routed = *batch;
+    if (sender->route == NULL || batch->verdicts.count == 0)
+        return routed;
+    routed.verdicts = (struct verdict_list){0};
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        if (route_matches(sender->route, &batch->verdicts.items[i]))
+            batch_append_verdict(&routed, &batch->verdicts.items[i]);
+    return routed;
+}
+
+void sender_consume(struct sender *sender, const struct batch *whole) {
     assert(sender->magic == SENDER_MAGIC);
     const struct exporter_calls *calls = sender->calls;
     lock_take(&sender->lock);
+    struct batch routed = routed_batch(sender, whole);
+    const struct batch *batch = &routed;
     if (sender->dead) {
         consume_for_nothing(sender, batch_records(sender, batch));
     } else if (sender->once && calls->pace == NULL && calls->ahead_bytes == 0 && !calls->lines) {

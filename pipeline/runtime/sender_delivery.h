@@ -26,8 +26,9 @@ struct sender {
 
     const struct exporter_calls *calls; // of its type
     const struct sending_config *config;
-    bool waits;       // nothing leaves before the checkpoint that holds it
-    struct lock lock; // guards what follows
+    const struct route_config *route; // NULL: everything passes
+    bool waits;                       // nothing leaves before the checkpoint that holds it
+    struct lock lock;                 // guards what follows
     pthread_cond_t wake;
     pthread_t thread;
     bool running;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which verdicts an exporter is given: the options that exporters share for which a verdict is a
+// message, and the rules that need nothing but the verdict.
+//
+// The sender filters before `encode`, so an exporter names its struct route_config
+// (exporter_calls.route) and does nothing else. Those that pass on what passed before, so that the
+// sink hears of its end: pipeline/runtime/sender.h.
+#pragma once
+
+#include "config/option.h"
+#include "config/problem.h"
+#include "pipeline/model/verdict.h"
+
+struct route_match {
+    struct text_list patterns; // names, or beginnings of names with '*' behind; none: all
+    int min_severity;          // enum severity
+    struct text_list jobs;     // likewise
+    bool only_roots;
+};
+
+struct route_config {
+    struct route_match match;
+};
+
+extern const struct option route_match_rows[4];
+extern const struct option route_root_rows[4];
+
+// The rows for a `struct route_config` that is the field `field` of `owner`. By default everything
+// passes.
+// NOLINTBEGIN(bugprone-macro-parentheses): names of types and members take none
+#define ROUTE_OPTIONS_WITH(owner, field, match_rows)                                               \
+    {                                                                                              \
+        .name = "match", .type = OPTION_GROUP, .offset = offsetof(owner, field.match),             \
+        .rows = match_rows, .row_count = OPTION_COUNT(match_rows),                                 \
+        .help = "which verdicts this exporter is given"                                            \
+    }
+#define ROUTE_OPTIONS(owner, field) ROUTE_OPTIONS_WITH(owner, field, route_match_rows)
+// By default one verdict an incident, its root, from a warning on: for sinks that wake somebody.
+#define ROUTE_OPTIONS_ROOTS(owner, field) ROUTE_OPTIONS_WITH(owner, field, route_root_rows)
+// NOLINTEND(bugprone-macro-parentheses)
+
+// Whether the verdict, as it is now, passes `match`. No lock, no memory.
+bool route_matches(const struct route_config *config, const struct verdict *verdict);
+// Adds a problem for each item of `match.patterns` that is no pattern of this build (`names`), with
+// the one that was probably meant.
+void route_check(const struct route_config *config, const char *const *names, size_t count,
+                 struct problem_list *problems);
