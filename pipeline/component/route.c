@@ -42,6 +42,14 @@ static bool list_matches(const struct text_list *list, struct slice text) {
     return list->count == 0;
 }
 
+bool route_is_default(const struct route_config *config) {
+    const struct route_match *match = &config->match;
+    assert(match->min_severity >= SEVERITY_INFO);
+    return match->patterns.count == 0 && match->jobs.count == 0 && !match->only_roots &&
+           match->min_severity == SEVERITY_INFO && config->update_interval.ns == 0 &&
+           config->max_per_minute == 0;
+}
+
 bool route_matches(const struct route_config *config, const struct verdict *verdict) {
     const struct route_match *match = &config->match;
     assert(verdict->pattern != NULL && match->min_severity <= SEVERITY_CRITICAL);

@@ -58,7 +58,7 @@ void evaluation_note_ranks(struct evaluation *evaluation, struct arena *arena, c
 void batch_drop_unchanged(struct batch *batch) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
-        if (!batch->verdicts.items[i].unchanged)
+        if (!batch->verdicts.items[i].unchanged || batch->verdicts.items[i].recalled)
             batch->verdicts.items[kept++] = batch->verdicts.items[i];
     batch->verdicts.count = kept;
 }

@@ -68,6 +68,7 @@ struct batch {
     uint64_t newest_ns;
     uint64_t as_of_ns; // UINT64_MAX with `last`
     bool last;
+    bool rests; // live: all inputs are silent, so for now no other evaluation follows
     // With `last` over inputs that end: paths that were named and where nothing could be read.
     const struct slice *missing_inputs;
     uint32_t missing_count;
@@ -87,6 +88,7 @@ struct batch {
     uint32_t evaluation_count;
     const struct forgotten *forgotten; // rank_group; NULL: none
     struct verdict_list verdicts;
+    bool recalled;                 // of the verdicts, some that did not change (verdict.recalled)
     struct span_report_list spans; // spans: at an evaluation
 };
 
@@ -99,7 +101,8 @@ static inline bool batch_selects(const struct batch *batch, uint32_t index) {
 void batch_append_verdict(struct batch *batch, const struct verdict *verdict);
 // Writes into the verdict which inputs it does without: the attribute culprit.missing_inputs.
 void batch_mark_incomplete(struct batch *batch, struct verdict *verdict);
-// Takes out the verdicts that are as they were put out last: behind the last stage.
+// Takes out the verdicts that are as they were put out last, but for those that are recalled:
+// behind the last stage.
 void batch_drop_unchanged(struct batch *batch);
 // Appends a note, written as printf does, to the evaluation; in the batch's arena.
 void evaluation_note(struct evaluation *evaluation, struct arena *arena, const char *format, ...)

@@ -86,6 +86,8 @@ struct verdict {
     uint32_t related_count;
     // As it was put out last: told to later stages, which may change it, and not put out again.
     bool unchanged;
+    // … but an exporter was not told of it yet (pipeline/runtime/sender_route.h).
+    bool recalled;
 };
 
 // One in a list of what was found.

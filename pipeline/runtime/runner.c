@@ -254,11 +254,14 @@ static void pass(struct runner *runner, struct batch *batch) {
         atomic_fetch_add_explicit(&stage->filtered, selected - left, memory_order_relaxed);
         selected = left;
     }
+    for (uint32_t i = 0; i < runner->sender_count; i++)
+        sender_recall(runner->senders[i], batch);
     batch_drop_unchanged(batch);
     node_names_show(&runner->names, batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
         batch_mark_incomplete(batch, &batch->verdicts.items[i]);
-        count_verdict(runner, &batch->verdicts.items[i]);
+        if (!batch->verdicts.items[i].unchanged)
+            count_verdict(runner, &batch->verdicts.items[i]);
     }
     if (runner->once && batch->last)
         keep_titles(runner, batch);
@@ -266,10 +269,10 @@ static void pass(struct runner *runner, struct batch *batch) {
         sender_consume(runner->senders[i], batch);
 }
 
-static void judge(struct runner *runner, uint64_t as_of_ns, bool last) {
+static void judge(struct runner *runner, uint64_t as_of_ns, bool last, bool rests) {
     assert(lock_is_held(&runner->lock));
     assert(last || !runner->state.judged_any || as_of_ns >= runner->state.judged_ns);
-    struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last};
+    struct batch batch = {.evaluate = true, .as_of_ns = as_of_ns, .last = last, .rests = rests};
     if (last) {
         batch.missing_inputs = runner->missing_inputs;
         batch.missing_count = runner->missing_count;
@@ -508,7 +511,7 @@ static void judge_due(struct runner *runner, uint64_t watermark_ns) {
     assert(lock_is_held(&runner->lock));
     uint32_t done = 0;
     while (done < runner->state.due_count && runner->due[done] <= watermark_ns)
-        judge(runner, runner->due[done++], false);
+        judge(runner, runner->due[done++], false, false);
     runner->state.due_count -= done;
     if (done > 0)
         memmove(runner->due, runner->due + done, runner->state.due_count * sizeof *runner->due);
@@ -577,7 +580,7 @@ void runner_judge_rest(struct runner *runner, enum runner_rest rest) {
         return;
     uint64_t settle = (uint64_t)runner->plan->timing.settle.ns;
     if (runner->state.judged_any && runner->state.judged_ns < UINT64_MAX - settle - 1)
-        judge(runner, moment_after(runner, runner->state.judged_ns + settle + 1), false);
+        judge(runner, moment_after(runner, runner->state.judged_ns + settle + 1), false, true);
 }
 
 uint64_t runner_next_look(const struct runner *runner) {
@@ -638,5 +641,5 @@ void runner_finish(struct runner *runner) {
     find_now(runner, NOW_ENDS, 0);
     if (runner->once)
         watch_offsets_at_end(&runner->watch, &runner->arena);
-    judge(runner, UINT64_MAX, true);
+    judge(runner, UINT64_MAX, true, false);
 }

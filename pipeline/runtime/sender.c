@@ -17,9 +17,12 @@ void sender_init(struct sender *sender) {
     sender->magic = SENDER_MAGIC;
     sender->calls = calls;
     sender->config = calls->sending == NULL ? &sending_defaults : calls->sending(config);
-    sender->route = calls->route == NULL ? NULL : calls->route(config);
-    sender->waits = sender->with_store && !sender->once && calls->waits_for_checkpoint != NULL &&
-                    calls->waits_for_checkpoint(config);
+    sender_route_init(&sender->route, calls->route == NULL ? NULL : calls->route(config),
+                      sender->component->id, sender->site);
+    // What several pipelines' verdicts hold back of one another depends on who came first.
+    bool races = (sender->shared && sender->route.remembers) ||
+                 (calls->waits_for_checkpoint != NULL && calls->waits_for_checkpoint(config));
+    sender->waits = sender->with_store && !sender->once && races;
     lock_init(&sender->lock);
     cond_init(&sender->wake);
     cond_init(&sender->ended_wake);
@@ -31,6 +34,7 @@ void sender_init(struct sender *sender) {
 void sender_release(struct sender *sender) {
     assert(sender->magic == SENDER_MAGIC);
     assert(!sender->running);
+    sender_route_release(&sender->route);
     block_queue_release(&sender->queue);
     buffer_release(&sender->delivered);
     pthread_cond_destroy(&sender->wake);
@@ -242,23 +246,20 @@ static void consume_for_nothing(struct sender *sender, uint64_t records) {
     atomic_fetch_add(&sender->dropped_records, records);
 }
 
-// The batch with those of its verdicts that the exporter is given; the list is in its arena.
-static struct batch routed_batch(const struct sender *sender, const struct batch *batch) {
-    struct batch routed = *batch;
-    if (sender->route == NULL || batch->verdicts.count == 0)
-        return routed;
-    routed.verdicts = (struct verdict_list){0};
-    for (uint32_t i = 0; i < batch->verdicts.count; i++)
-        if (route_matches(sender->route, &batch->verdicts.items[i]))
-            batch_append_verdict(&routed, &batch->verdicts.items[i]);
-    return routed;
+void sender_recall(struct sender *sender, struct batch *batch) {
+    assert(sender->magic == SENDER_MAGIC);
+    if (!batch->evaluate || !sender->route.remembers) // fixed since the start
+        return;
+    lock_take(&sender->lock);
+    sender_route_recall(&sender->route, batch);
+    lock_release(&sender->lock);
 }
 
 void sender_consume(struct sender *sender, const struct batch *whole) {
     assert(sender->magic == SENDER_MAGIC);
     const struct exporter_calls *calls = sender->calls;
     lock_take(&sender->lock);
-    struct batch routed = routed_batch(sender, whole);
+    struct batch routed = sender_route_batch(&sender->route, whole);
     const struct batch *batch = &routed;
     if (sender->dead) {
         consume_for_nothing(sender, batch_records(sender, batch));

@@ -27,6 +27,9 @@ enum status sender_start(struct sender *sender, struct error *error) MUST_USE;
 void sender_halt(struct sender *sender);
 void sender_release(struct sender *sender);
 
+// Marks the unchanged verdicts that it is still to be told of (sender_route.h). Before the batch is
+// given to any sender.
+void sender_recall(struct sender *sender, struct batch *batch);
 // Encodes the batch and sees to its delivery. One pipeline at a time, by its own lock.
 void sender_consume(struct sender *sender, const struct batch *batch);
 // Any thread, no lock.

@@ -7,6 +7,7 @@
 #include "pipeline/plan/plan.h"
 #include "pipeline/runtime/block_queue.h"
 #include "pipeline/runtime/retry.h"
+#include "pipeline/runtime/sender_route.h"
 
 enum { SENDER_AHEAD_MAX = 64, SENDER_DELIVERED_MAX = 1 << 20 }; // blocks; bytes
 
@@ -20,15 +21,15 @@ struct sender {
     const char *site; // "exporter/json"
     bool once;
     bool with_store;
+    bool shared; // several pipelines feed it
     const atomic_bool *stopping;
     void (*wake_checkpoint)(void *context); // a block waits for one
     void *wake_context;
 
     const struct exporter_calls *calls; // of its type
     const struct sending_config *config;
-    const struct route_config *route; // NULL: everything passes
-    bool waits;                       // nothing leaves before the checkpoint that holds it
-    struct lock lock;                 // guards what follows
+    bool waits;       // nothing leaves before the checkpoint that holds it
+    struct lock lock; // guards what follows
     pthread_cond_t wake;
     pthread_t thread;
     bool running;
@@ -40,6 +41,7 @@ struct sender {
     uint64_t finish_ns; // … or at this moment
     bool last_sent;
     uint32_t begun; // blocks behind the delivered ones that the exporter was shown
+    struct sender_route route;
     struct block_queue queue;
     struct buffer delivered; // what the exporter said after its last delivery
     uint64_t persisted_from; // lowest sequence that the store may hold

@@ -122,6 +122,23 @@ static void ask_checkpoint(void *context) {
         service_wake(service);
 }
 
+// What the sink was told holds also under other options.
+static void make_route_saver(struct run_exporter *exporter) {
+    char owner[SITE_MAX * 2];
+    snprintf(owner, sizeof owner, "route:%s", exporter->instance.component->id);
+    saver_init(&exporter->route_saver, owner, 0);
+    sender_route_state(&exporter->sender.route, &exporter->route_saver.list);
+}
+
+// How many pipelines list this exporter.
+static uint32_t feeders_of(const struct plan *plan, uint32_t component) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->pipeline_count; i++)
+        for (uint32_t j = 0; j < plan->pipelines[i].exporter_count; j++)
+            count += plan->pipelines[i].exporters[j] == component;
+    return count;
+}
+
 static enum status start_exporters(struct service *service, struct error *error) {
     const struct plan *plan = service->plan;
     service->exporters =
@@ -138,10 +155,12 @@ static enum status start_exporters(struct service *service, struct error *error)
                                            .site = exporter->instance.site,
                                            .once = service->once,
                                            .with_store = service->store != NULL,
+                                           .shared = feeders_of(plan, i) > 1,
                                            .stopping = &service->stopping,
                                            .wake_checkpoint = ask_checkpoint,
                                            .wake_context = service};
         sender_init(&exporter->sender);
+        make_route_saver(exporter);
         if (status != STATUS_OK)
             return status;
     }
@@ -392,6 +411,7 @@ void service_free(struct service *service) {
     for (uint32_t i = 0; i < service->pipeline_count; i++)
         stop_pipeline(&service->pipelines[i]);
     for (uint32_t i = 0; i < service->exporter_count; i++) {
+        saver_release(&service->exporters[i].route_saver);
         sender_release(&service->exporters[i].sender);
         instance_stop(&service->exporters[i].instance);
     }

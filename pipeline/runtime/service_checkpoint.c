@@ -49,8 +49,10 @@ static void write_states(struct service *service, const struct blob_sink *sink, 
         for (uint32_t j = 0; j < pipeline->stage_count; j++)
             write_saver(&pipeline->stages[j].saver, sink, all);
     }
-    for (uint32_t i = 0; i < service->exporter_count; i++)
+    for (uint32_t i = 0; i < service->exporter_count; i++) {
         write_saver(&service->exporters[i].instance.saver, sink, all);
+        write_saver(&service->exporters[i].route_saver, sink, all);
+    }
 }
 
 // Strings that are new since the last time.
@@ -283,8 +285,10 @@ bool service_checkpoint_senders(struct service *service, uint64_t deadline_ns) {
     struct storage_batch *batch = storage_batch_new(service->store);
     struct blob_sink sink = batch_sink(batch);
     lock_senders(service);
-    for (uint32_t i = 0; i < service->exporter_count; i++)
+    for (uint32_t i = 0; i < service->exporter_count; i++) {
         saver_save(&service->exporters[i].instance.saver, &sink);
+        saver_save(&service->exporters[i].route_saver, &sink);
+    }
     write_senders(service, &sink, false);
     write_strings(service, &sink);
     unlock_senders(service);
@@ -438,6 +442,20 @@ static enum status restore_sender(struct run_exporter *exporter, const struct sn
     return STATUS_OK;
 }
 
+// Without it the sink is told again what stands.
+static void restore_route(struct run_exporter *exporter, struct snapshot *snapshot) {
+    struct saver *saver = &exporter->route_saver;
+    enum saver_answer answer = saver_check(saver, snapshot);
+    if (answer == SAVER_WHOLE && saver->list.count > 0) {
+        saver_load(saver, snapshot);
+        sender_route_restored(&exporter->sender.route);
+    } else if (answer == SAVER_DAMAGED) {
+        log_write(
+            LOG_WARN, (struct log_site){"C5006", exporter->instance.site},
+            "what was kept of the verdicts that it was told is damaged: it may be told again");
+    }
+}
+
 static bool has_exporter(const struct service *service, const char *id) {
     for (uint32_t i = 0; i < service->exporter_count; i++)
         if (strcmp(service->exporters[i].instance.component->id, id) == 0)
@@ -469,6 +487,7 @@ enum status service_restore(struct service *service, struct snapshot *snapshot,
         if (answer == SAVER_WHOLE)
             load_component(saver, exporter->instance.component->type, exporter->instance.memory,
                            snapshot);
+        restore_route(exporter, snapshot);
         enum status status = restore_sender(exporter, snapshot, error);
         if (status != STATUS_OK)
             return status;

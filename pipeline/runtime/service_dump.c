@@ -69,6 +69,11 @@ static void append_exporter(struct buffer *out, struct run_exporter *exporter) {
                          COUNT(atomic_load(&sender->sent_records), "record"),
                          (unsigned long long)atomic_load(&sender->failed_records),
                          (unsigned long long)atomic_load(&sender->dropped_records));
+    uint64_t held_back = 0;
+    for (int i = 0; i < ROUTE_REASONS; i++)
+        held_back += atomic_load(&sender->route.held_back[i]);
+    if (held_back > 0)
+        buffer_append_format(out, "; %s held back", COUNT(held_back, "verdict"));
 }
 
 static void append_store(struct buffer *out, struct service *service) {

@@ -47,6 +47,12 @@ static const struct metric_family SENT =
     COUNTER("culprit_exporter_sent_records_total", "Records the destination has taken.");
 static const struct metric_family SEND_FAILED =
     COUNTER("culprit_exporter_send_failed_records_total", "Records in failed attempts.");
+static const struct metric_family HELD_BACK =
+    COUNTER("culprit_exporter_held_back_verdicts_total",
+            "Verdicts and changes of them that an exporter was not given, by the option.");
+static const struct metric_family FORGOTTEN =
+    COUNTER("culprit_exporter_forgotten_verdicts_total",
+            "Open verdicts that were told and are not kept in mind, since there are too many.");
 static const struct metric_family QUEUE_SIZE =
     GAUGE("culprit_exporter_queue_size_bytes", "Bytes waiting.");
 static const struct metric_family QUEUE_CAPACITY =
@@ -123,6 +129,17 @@ static void collect_pipeline(struct run_pipeline *pipeline) {
     lock_release(&runner->lock);
 }
 
+static void collect_route(struct run_exporter *exporter, struct carried_count *counts) {
+    const char *id = exporter->instance.component->id;
+    const struct sender_route *route = &exporter->sender.route;
+    if (route->config == NULL)
+        return;
+    for (int i = 0; i < ROUTE_REASONS; i++)
+        CARRY(&counts[i], atomic_load(&route->held_back[i]), &HELD_BACK, "exporter", id, "reason",
+              ROUTE_REASON_NAMES[i]);
+    CARRY(&counts[ROUTE_REASONS], atomic_load(&route->forgotten), &FORGOTTEN, "exporter", id);
+}
+
 static void collect_exporter(struct run_exporter *exporter) {
     const char *id = exporter->instance.component->id;
     struct sender *sender = &exporter->sender;
@@ -133,6 +150,7 @@ static void collect_exporter(struct run_exporter *exporter) {
           "intentional", "false", "reason", "undeliverable");
     CARRY(&counts[3], atomic_load(&sender->refused_records), &DISCARDED, "component", id,
           "intentional", "false", "reason", "refused");
+    collect_route(exporter, &counts[4]);
     metric_set(METRIC(&QUEUE_SIZE, "exporter", id), atomic_load(&sender->queue.bytes));
     metric_set(METRIC(&QUEUE_CAPACITY, "exporter", id), sender->config->queue.queue_size.bytes);
     metric_set(METRIC(&IN_FLIGHT, "exporter", id), atomic_load(&sender->in_flight));

@@ -76,6 +76,7 @@ struct sender_progress {
 struct run_exporter {
     struct instance instance;
     struct sender sender;
+    struct saver route_saver;     // of what the sink was told (sender_route.h)
     struct sender_progress saved; // as of the last checkpoint
 };
 
