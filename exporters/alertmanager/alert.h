@@ -15,8 +15,7 @@ enum { ALERT_LINE_MAX = 64 << 10 };
 
 struct alert_config {
     struct http_client_config client;
-    int min_severity; // enum severity
-    bool only_roots;
+    struct route_config route; // `match` alone: alerts are repeated and gathered by Alertmanager
     struct text_list labels;
     const char *link;
     struct duration resend_interval;
@@ -30,8 +29,8 @@ struct alert_config {
 // Why an item of `labels` is none, or NULL: "NAME=VALUE" with a name that Prometheus allows and
 // that the exporter does not set itself.
 const char *alert_label_problem(const char *label);
-// Appends the line. A verdict that is no alert by the configuration is written as resolved: it may
-// have been one before. `text` is empty, for parts of it, and is left so.
+// Appends the line. A verdict that does not match is written as resolved: it was an alert before.
+// `text` is empty, for parts of it, and is left so.
 void alert_encode(const struct alert_config *config, const struct verdict *verdict,
                   struct buffer *text, struct buffer *out);
 

@@ -18,8 +18,6 @@
 
 enum { ALERTS_A_POST = 64, BODY_MAX = 32 << 20, REPLY_MAX = 4096, URL_MAX = 4096 };
 
-static const char *const SEVERITIES[] = {"info", "warning", "error", "critical", NULL};
-
 static const struct metric_family unrepeated = {
     .name = "culprit_alertmanager_exporter_forgotten_alerts_total",
     .help = "Firing alerts that are not repeated any more, since there were more than max_alerts.",
@@ -38,10 +36,7 @@ struct alertmanager {
 
 static const struct option OPTIONS[] = {
     HTTP_CLIENT_OPTIONS(struct alert_config, client),
-    OPTION(struct alert_config, min_severity, OPTION_CHOICE, .default_value = "warning",
-           .choices = SEVERITIES, .help = "verdicts below this severity are no alerts"),
-    OPTION(struct alert_config, only_roots, OPTION_BOOL, .default_value = "true",
-           .help = "one alert an incident, for its root; false: one a verdict"),
+    ROUTE_MATCH_OPTION(struct alert_config, route, route_root_rows),
     OPTION(struct alert_config, labels, OPTION_TEXT_LIST,
            .help = "further labels of each alert, NAME=VALUE"),
     OPTION(struct alert_config, link, OPTION_TEXT,
@@ -283,6 +278,10 @@ static const struct sending_config *am_sending(const void *config) {
     return &((const struct alert_config *)config)->sending;
 }
 
+static const struct route_config *am_route(const void *config) {
+    return &((const struct alert_config *)config)->route;
+}
+
 const struct component_type exporter_alertmanager = {
     .name = "alertmanager",
     .summary = "Posts the root of each incident to a Prometheus Alertmanager as one alert.",
@@ -302,5 +301,6 @@ const struct component_type exporter_alertmanager = {
                  .pace = am_pace,
                  .delivered = am_delivered,
                  .resume = am_resume,
-                 .sending = am_sending},
+                 .sending = am_sending,
+                 .route = am_route},
 };

@@ -136,9 +136,7 @@ static void append_annotations(const struct verdict *verdict, struct buffer *tex
 void alert_encode(const struct alert_config *config, const struct verdict *verdict,
                   struct buffer *text, struct buffer *out) {
     assert(text->size == 0);
-    bool fires = verdict->state != VERDICT_RESOLVED &&
-                 (int)verdict->severity >= config->min_severity &&
-                 (!config->only_roots || verdict_is_root(verdict));
+    bool fires = verdict->state != VERDICT_RESOLVED && route_matches(&config->route, verdict);
     buffer_append_format(out, "%s\t%s\t", verdict->id, fires ? "firing" : "resolved");
     buffer_append_uint(out, verdict->start_ns);
     buffer_append_char(out, '\t');

@@ -9,6 +9,7 @@
 #include "exporters/json/json.h"
 
 #include "base/sort.h"
+#include "config/problem.h"
 #include "exporters/json/span_document.h"
 #include "exporters/output/output.h"
 #include "exporters/report/story.h"
@@ -35,6 +36,7 @@ struct json_config {
     struct duration interval;
     struct rotation_config rotation;
     bool fsync;
+    struct route_config route; // `match` alone: what is kept in a file disturbs nobody
     struct sending_config sending;
 };
 
@@ -96,8 +98,17 @@ static const struct option OPTIONS[] = {
            .help = "how a file of verdicts is kept from growing without end"),
     OPTION(struct json_config, fsync, OPTION_BOOL, .default_value = "true",
            .help = "wait until what was written to a file is safe on the disk"),
+    ROUTE_MATCH_OPTION(struct json_config, route, route_match_rows),
     SENDING_OPTIONS(struct json_config, sending, "5s"),
 };
+
+static void json_validate(const void *given, struct problem_list *problems) {
+    const struct json_config *config = given;
+    bool verdicts = config->content == CONTENT_VERDICTS || config->content == CONTENT_LAST_VERDICT;
+    if (!verdicts && !route_is_default(&config->route))
+        problem_add(problems, "match", "only verdicts and last_verdict can be chosen from, not %s",
+                    CONTENTS[config->content]);
+}
 
 static enum status json_start(void *instance, const void *config,
                               const struct component_context *context, struct error *error) {
@@ -264,6 +275,10 @@ static const struct sending_config *json_sending(const void *config) {
     return &((const struct json_config *)config)->sending;
 }
 
+static const struct route_config *json_route(const void *config) {
+    return &((const struct json_config *)config)->route;
+}
+
 static const struct state_row STATE[] = {
     STATE_STRUCT(struct json_exporter, last, "last_verdict"),
     STATE_STRUCT(struct json_exporter, told, "told_spans"),
@@ -279,6 +294,7 @@ const struct component_type exporter_json = {
     .config_size = sizeof(struct json_config),
     .instance_size = sizeof(struct json_exporter),
     .needs = FACT_VERDICTS,
+    .validate = json_validate,
     .start = json_start,
     .stop = json_stop,
     .state_rows = STATE,
@@ -288,5 +304,6 @@ const struct component_type exporter_json = {
                  .send = output_send,
                  .delivered = output_delivered,
                  .resume = output_resume,
-                 .sending = json_sending},
+                 .sending = json_sending,
+                 .route = json_route},
 };

@@ -30,6 +30,7 @@ struct kafka_exporter_config {
     struct duration linger;
     struct byte_size max_message_size;
     const char *sender;
+    struct route_config route;
     struct sending_config sending;
 };
 

@@ -36,6 +36,7 @@ static const struct option options[] = {
     OPTION(struct kafka_exporter_config, sender, OPTION_TEXT,
            .help = "name under which records are numbered, so that receivers drop repeats; default "
                    "HOST/EXPORTER"),
+    ROUTE_OPTIONS(struct kafka_exporter_config, route),
     SENDING_OPTIONS(struct kafka_exporter_config, sending, "5s"),
 };
 
@@ -48,6 +49,10 @@ static void kafka_validate(const void *given, struct problem_list *problems) {
                     "underscores",
                     config->topic);
     forward_sender_check(config->sender, problems);
+    if (config->payload == KAFKA_EVENTS && !route_is_default(&config->route))
+        problem_add(problems, "payload",
+                    "events are not chosen by match, update_interval and max_per_minute: these are "
+                    "for payload: verdicts");
 }
 
 static const struct metric_family undeliverable = {
@@ -97,6 +102,10 @@ static const struct sending_config *kafka_sending(const void *config) {
     return &((const struct kafka_exporter_config *)config)->sending;
 }
 
+static const struct route_config *kafka_route(const void *config) {
+    return &((const struct kafka_exporter_config *)config)->route;
+}
+
 // Events, not verdicts: their numbers depend on the order in which receivers raced.
 static bool kafka_takes_events(const void *config) {
     return ((const struct kafka_exporter_config *)config)->payload == KAFKA_EVENTS;
@@ -123,5 +132,6 @@ const struct component_type exporter_kafka = {
                  .send = kafka_send,
                  .ahead_bytes = KAFKA_AHEAD_BYTES,
                  .sending = kafka_sending,
+                 .route = kafka_route,
                  .waits_for_checkpoint = kafka_takes_events},
 };

@@ -11,11 +11,10 @@
 #include <string.h>
 
 struct log_config {
-    int min_severity; // enum severity
+    struct route_config route;
 };
 
 struct log_exporter {
-    enum severity min_severity;
     const char *site;
 };
 
@@ -25,19 +24,16 @@ enum { SEPARATOR = '\x1f' }; // display_append never lets one through
 
 static const char *const KEYS[FIELD_MESSAGE] = {"verdict_id", "pattern", "state", "severity",
                                                 "job_id"};
-static const char *const SEVERITIES[] = {"info", "warning", "error", "critical", NULL};
 static const enum log_level LEVELS[] = {LOG_INFO, LOG_WARN, LOG_ERROR, LOG_ERROR};
 
 static const struct option OPTIONS[] = {
-    OPTION(struct log_config, min_severity, OPTION_CHOICE, .default_value = "info",
-           .choices = SEVERITIES, .help = "verdicts below this severity are not logged"),
+    ROUTE_OPTIONS(struct log_config, route),
 };
 
 static enum status log_start(void *instance, const void *config,
                              const struct component_context *context, struct error *error) {
     struct log_exporter *self = instance;
-    (void)error;
-    self->min_severity = (enum severity)((const struct log_config *)config)->min_severity;
+    (void)config, (void)error;
     self->site = context->site;
     return STATUS_OK;
 }
@@ -48,11 +44,9 @@ static void append_field(struct buffer *out, struct slice text) {
 }
 
 static void log_encode(void *instance, const struct batch *batch, struct buffer *out) {
-    const struct log_exporter *self = instance;
+    (void)instance;
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
         const struct verdict *verdict = &batch->verdicts.items[i];
-        if (verdict->severity < self->min_severity)
-            continue;
         bool over = verdict->state == VERDICT_RESOLVED;
         buffer_append_char(out, (char)('0' + (over ? LOG_INFO : LEVELS[verdict->severity])));
         append_field(out, slice_of(verdict->id));
@@ -96,6 +90,10 @@ static enum status log_send(void *instance, const struct request *request,
     return STATUS_OK;
 }
 
+static const struct route_config *log_route(const void *config) {
+    return &((const struct log_config *)config)->route;
+}
+
 const struct component_type exporter_log = {
     .name = "log",
     .summary = "Writes verdicts as lines of culprit's own log, for kubectl logs.",
@@ -107,5 +105,5 @@ const struct component_type exporter_log = {
     .instance_size = sizeof(struct log_exporter),
     .needs = FACT_VERDICTS,
     .start = log_start,
-    .exporter = {.encode = log_encode, .send = log_send},
+    .exporter = {.encode = log_encode, .send = log_send, .route = log_route},
 };

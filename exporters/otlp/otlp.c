@@ -33,6 +33,7 @@ struct otlp_config {
     int compression; // enum otlp_compression
     const char *service_name;
     struct duration metrics_interval; // 0: none
+    struct route_config route;
     struct sending_config sending;
 };
 
@@ -58,6 +59,7 @@ static const struct option OPTIONS[] = {
            .help = "the resource attribute service.name"),
     OPTION(struct otlp_config, metrics_interval, OPTION_DURATION, .default_value = "1m", .min = 0,
            .max = 86400, .help = "how often the number of verdicts is sent as a metric; 0s: never"),
+    ROUTE_OPTIONS(struct otlp_config, route),
     SENDING_OPTIONS(struct otlp_config, sending, "10s"),
 };
 
@@ -285,6 +287,10 @@ static const struct sending_config *otlp_sending(const void *config) {
     return &((const struct otlp_config *)config)->sending;
 }
 
+static const struct route_config *otlp_route(const void *config) {
+    return &((const struct otlp_config *)config)->route;
+}
+
 const struct component_type exporter_otlp = {
     .name = "otlp",
     .summary =
@@ -303,5 +309,6 @@ const struct component_type exporter_otlp = {
                  .send = otlp_send,
                  .lines = true,
                  .pace = otlp_pace,
-                 .sending = otlp_sending},
+                 .sending = otlp_sending,
+                 .route = otlp_route},
 };

@@ -17,6 +17,7 @@ enum { LINE_MAX_BYTES = 32 << 20, REPLY_MAX = 4096 };
 struct webhook_config {
     struct http_client_config client;
     int template;
+    struct route_config route;
     struct sending_config sending;
 };
 
@@ -98,6 +99,7 @@ static const struct option OPTIONS[] = {
            .help =
                "the body of a request; verdict: the JSON of docs/verdict.schema.json; "
                "cloudevents: the same as a CloudEvent; slack: a message for an incoming webhook"),
+    ROUTE_OPTIONS(struct webhook_config, route),
     SENDING_OPTIONS(struct webhook_config, sending, "10s"),
 };
 
@@ -159,6 +161,10 @@ static const struct sending_config *webhook_sending(const void *config) {
     return &((const struct webhook_config *)config)->sending;
 }
 
+static const struct route_config *webhook_route(const void *config) {
+    return &((const struct webhook_config *)config)->route;
+}
+
 const struct component_type exporter_webhook = {
     .name = "webhook",
     .summary = "Posts each new or changed verdict to a URL: as JSON, CloudEvent or Slack message.",
@@ -175,5 +181,6 @@ const struct component_type exporter_webhook = {
     .exporter = {.encode = webhook_encode,
                  .send = webhook_send,
                  .lines = true,
-                 .sending = webhook_sending},
+                 .sending = webhook_sending,
+                 .route = webhook_route},
 };

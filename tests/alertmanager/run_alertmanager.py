@@ -137,7 +137,7 @@ def one_alert_an_incident(checks, binary, folder):
                 if len(blamed) == 1:
                     checks.equal(labels.get(kind), blamed[0], "the label " + kind)
             checks.equal(alert["generatorURL"], "https://culprit.example/#" + name, "the link")
-        every = Run(binary, folder, manager.url, only_roots=False, min_severity="info")
+        every = Run(binary, folder, manager.url, match={"only_roots": False, "min_severity": "info"})
         checks.equal(every.once().returncode, 0, "every verdict")
         checks.equal(sorted(manager.alerts()), sorted(every.verdicts()), "an alert a verdict")
 
@@ -181,7 +181,7 @@ def validate(checks, binary, folder):
     for more, said in (({"endpoint": "ftp://x/"}, "endpoint"),
                        ({"labels": ["rank=3"]}, "sets this label itself"),
                        ({"labels": ["no value"]}, "NAME=VALUE"),
-                       ({"min_severity": "fatal"}, "info, warning, error"),
+                       ({"match": {"min_severity": "fatal"}}, "info, warning, error"),
                        ({"resend_interval": "0s"}, "resend_interval")):
         run = Run(binary, folder, "http://127.0.0.1:9093", **more)
         run.write()

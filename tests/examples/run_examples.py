@@ -31,7 +31,8 @@ BROKEN = os.path.join(ROOT, "tests", "golden", "real", "sigkill-rank1")
 HEALTHY = os.path.join(ROOT, "tests", "golden", "real", "healthy")
 PATIENCE_S = 60
 VARIABLES = {"JOB_ID": "llama-70b", "POD_NAME": "culprit-gateway-0", "KAFKA_BROKERS": "kafka:9093",
-             "KAFKA_USER": "culprit", "WANDB_API_KEY": "0" * 40}
+             "KAFKA_USER": "culprit", "WANDB_API_KEY": "0" * 40,
+             "PAGER_URL": "https://pager.example/", "CHAT_URL": "https://chat.example/"}
 # What the examples use and a build may be without: a configuration with one of these cannot be
 # validated by it.
 OPTIONAL = {"receiver kafka", "exporter kafka"}

@@ -37,11 +37,11 @@ static void start(void) {
 }
 
 static void setup(void) {
-    config = (struct alert_config){.min_severity = SEVERITY_WARNING,
-                                   .only_roots = true,
-                                   .resend_interval = {INT64_C(60000000000)},
-                                   .max_alerts = 8,
-                                   .sending.timeout = {INT64_C(5000000000)}};
+    config =
+        (struct alert_config){.route.match = {.min_severity = SEVERITY_WARNING, .only_roots = true},
+                              .resend_interval = {INT64_C(60000000000)},
+                              .max_alerts = 8,
+                              .sending.timeout = {INT64_C(5000000000)}};
     arena_init(&arena, 4096);
     buffer_init(&out, 1 << 24);
     batch = (struct batch){.arena = &arena, .verdicts = {.items = items}};
