@@ -13,13 +13,13 @@ static const char *const SEVERITIES[] = {"info", "warning", "error", "critical",
                .help =                                                                             \
                    "only verdicts of these patterns; * at the end stands for any rest; none: "     \
                    "all"),                                                                         \
-            OPTION(struct route_match, min_severity, OPTION_CHOICE, .default_value = severity,     \
+            OPTION(struct route_match, min_severity, OPTION_CHOICE, .default_value = (severity),   \
                    .choices = SEVERITIES, .help = "only verdicts of this severity or above"),      \
             OPTION(struct route_match, jobs, OPTION_TEXT_LIST,                                     \
                    .help =                                                                         \
                        "only verdicts about these jobs; * at the end stands for any rest; "        \
                        "none: all, also those about no job"),                                      \
-            OPTION(struct route_match, only_roots, OPTION_BOOL, .default_value = roots,            \
+            OPTION(struct route_match, only_roots, OPTION_BOOL, .default_value = (roots),          \
                    .help = "only the root of each incident, not what followed from it"),           \
     }
 

@@ -148,6 +148,7 @@ static bool stands_as_told(const struct route_row *row, const struct verdict *ve
 
 static bool may_update(const struct sender_route *route, const struct route_row *row,
                        const struct batch *batch) {
+    assert(route->config != NULL && row->told);
     uint64_t interval_ns = (uint64_t)route->config->update_interval.ns;
     return is_rest(batch) || route->now.now_ns >= row->told_ns + interval_ns;
 }

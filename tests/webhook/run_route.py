@@ -27,7 +27,7 @@ from run_webhook import PATIENCE_S, Sink, wait_for  # noqa: E402
 EXAMPLE = os.path.join(HERE, "..", "..", "examples", "routing.yaml")
 SCHEMA = os.path.join(HERE, "..", "..", "docs", "verdict.schema.json")
 BEGIN_S = 1794992400
-FAILED, FOR_GOOD, RANKS = 990, 10, 48
+FAILED, FOR_GOOD, RANKS = 990, 10, 24
 BOUND, INTERVAL_S = 20, 30
 # The chat of the example hears of GPUs, too, and of a hang twice a minute.
 CHAT = {"match": {"patterns": ["nccl_hang", "gpu_fault", "hbm_ecc"]}, "template": "verdict",
@@ -46,10 +46,10 @@ def xid(second, node, code, text):
     return line(second, node, "NVRM: Xid (PCI:0000:45:00): %d, pid=7, %s" % (code, text))
 
 
-def time_passes(first, last):
-    """Something that is an event and no finding, every two seconds."""
+def time_passes(first, last, step=5):
+    """Something that is an event and no finding."""
     return [xid(second, "node-x", 31, "name=python3, Ch 00000008, MMU Fault")
-            for second in range(first, last, 2)]
+            for second in range(first, last, step)]
 
 
 def flood():
@@ -82,7 +82,7 @@ def hang():
         lines += time_passes(second, second + 1)
         lines += [line(second, "node-h%d" % (rank // 8), text.format(rank), rank=rank)
                   for text in WAITS]
-    return lines + time_passes(20 + RANKS, 220)
+    return lines + time_passes(20 + RANKS, 220, 10)
 
 
 class Run:
@@ -200,7 +200,8 @@ def whole(checks, binary, folder):
 
 
 def killed(checks, binary, folder, wanted):
-    """The chat is away when culprit is killed: what waited, and what was held back, is there."""
+    """The chat is away when culprit is killed: what waited, and what was held back, is there. So it
+    is when culprit is told to reload."""
     down = [False]
     with Sink(lambda *_: (200, {})) as pager, \
             Sink(lambda number, _: (503, {}) if down[0] and number >= 5 else (200, {})) as chat:
@@ -220,9 +221,11 @@ def killed(checks, binary, folder, wanted):
         down[0] = False
         process = run.start()
         wait_for(lambda: len(bodies(chat)) >= FOR_GOOD + BOUND + 1)
+        process.send_signal(signal.SIGHUP)
         run.append(hang())
         checks.check(wait_for(lambda: is_over(chat)), "the flood is over: " + run.said()[-2000:])
         stop(checks, run, process, "killed")
+        checks.check("C1012" in run.said(), "it was reloaded")
         check_flood(checks, run, pager, chat)
         checks.equal(bodies(pager), wanted[0], "the same pages")
         checks.equal(bodies(chat), wanted[1], "the same messages")
@@ -253,7 +256,7 @@ def wrong(checks, binary, folder):
                    path + ":7:29: exporters.webhook.match.patterns[1]: 'ncll_hang' is not a "
                    "pattern; did you mean 'nccl_hang'?",
                    "exporters.kafka.payload: events are not chosen by match",
-                   path + ":10:29: exporters.json.match: only verdicts and last_verdict"):
+                   path + ":10:28: exporters.json.match: only verdicts and last_verdict"):
         checks.check(any(wanted in each for each in found), "%s in %s" % (wanted, found))
 
 

@@ -140,6 +140,30 @@ START_TEST(what_waits_for_a_checkpoint_leaves_behind_it) {
 }
 END_TEST
 
+static struct route_config box_route_config;
+static const struct route_config *box_route(const void *config) {
+    (void)config;
+    return &box_route_config;
+}
+
+// What several pipelines hold back of one another depends on who came first.
+START_TEST(what_was_held_back_in_a_race_waits_for_a_checkpoint) {
+    type.exporter.route = box_route;
+    component = (struct plan_component){.type = &type, .id = "box", .used = true};
+    for (int i = 0; i < 4; i++) {
+        box_route_config.max_per_minute = i & 1;
+        sender = (struct sender){.component = &component,
+                                 .site = "exporter/box",
+                                 .with_store = true,
+                                 .shared = (i & 2) != 0};
+        sender_init(&sender);
+        ck_assert_int_eq(sender.waits, i == 3);
+        if (i < 3)
+            sender_release(&sender);
+    }
+}
+END_TEST
+
 // -- failing --------------------------------------------------------------------------------------
 
 START_TEST(a_failed_request_is_tried_again_as_it_was) {
@@ -504,6 +528,7 @@ int main(void) {
     tcase_add_test(tests, a_paced_sink_gets_all_that_waits_at_once);
     tcase_add_test(tests, a_paced_sink_is_called_with_nothing_when_it_wants);
     tcase_add_test(tests, what_waits_for_a_checkpoint_leaves_behind_it);
+    tcase_add_test(tests, what_was_held_back_in_a_race_waits_for_a_checkpoint);
     tcase_add_test(tests, a_failed_request_is_tried_again_as_it_was);
     tcase_add_loop_test(tests, what_is_over_is_dropped_and_the_next_goes_on, 0, 2);
     tcase_add_loop_test(tests, a_sink_may_ask_for_a_longer_wait_within_bounds, 0, 2);
