@@ -7,6 +7,7 @@
 
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
+#include "exporters/report/story.h"
 
 #include <assert.h>
 
@@ -40,22 +41,6 @@ const char *alert_label_problem(const char *label) {
     return NULL;
 }
 
-// The one entity of this kind in the gravest role that the verdict names; NULL when it names none
-// or several: a label that lists some of them would change with the next evidence.
-static const struct entity *only_one(const struct verdict *verdict, const char *kind) {
-    const struct entity *found = NULL;
-    for (uint32_t i = 0; i < verdict->entity_count; i++) {
-        const struct entity *entity = &verdict->entities[i];
-        if (entity->role == ROLE_VICTIM || strcmp(entity->kind, kind) != 0)
-            continue;
-        if (found != NULL && found->role == entity->role)
-            return NULL;
-        if (found == NULL)
-            found = entity;
-    }
-    return found;
-}
-
 static void append_labels(const struct alert_config *config, const struct verdict *verdict,
                           struct buffer *out) {
     struct json_writer json;
@@ -69,7 +54,7 @@ static void append_labels(const struct alert_config *config, const struct verdic
         json_text(&json, label + size + 1);
     }
     for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0]; i++) {
-        const struct entity *entity = only_one(verdict, PLACES[i].entity);
+        const struct entity *entity = story_only_blamed(verdict, PLACES[i].entity);
         if (entity != NULL)
             json_field_slice(&json, PLACES[i].label, utf8_cut(entity->name, PART_MAX));
     }

@@ -28,6 +28,20 @@ struct board {
     uint32_t *root; // of each verdict; NOBODY: not known yet
 };
 
+const struct entity *story_only_blamed(const struct verdict *verdict, const char *kind) {
+    const struct entity *found = NULL;
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        if (entity->role == ROLE_VICTIM || strcmp(entity->kind, kind) != 0)
+            continue;
+        if (found != NULL && found->role == entity->role)
+            return NULL;
+        if (found == NULL)
+            found = entity;
+    }
+    return found;
+}
+
 bool story_relates(const struct verdict *verdict, const struct verdict *other,
                    enum relation relation) {
     for (uint32_t i = 0; i < verdict->related_count; i++)

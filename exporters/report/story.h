@@ -21,6 +21,9 @@ struct story_list {
 // O(verdicts · related · log verdicts), and of steps that begin at the same moment O(steps²).
 struct story_list stories_make(const struct verdict *verdicts, uint32_t count, struct arena *arena);
 
+// The one entity of this kind in the gravest role in which the verdict names any, victims left out;
+// NULL when it names none or several: one of several would change with the next evidence.
+const struct entity *story_only_blamed(const struct verdict *verdict, const char *kind);
 bool story_relates(const struct verdict *verdict, const struct verdict *other,
                    enum relation relation);
 // The number of the step that this one follows from most directly: the last of its causes that is
