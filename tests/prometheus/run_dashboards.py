@@ -87,9 +87,13 @@ class Dashboard:
         for name, variable in self.variables.items():
             if variable["type"] == "query":
                 yield "%s, variable %s" % (self.name, name), variable["query"]["query"], ""
-        for one in self.content["annotations"]["list"]:
+        for one in self.annotations("prometheus"):
             yield ("%s, annotation %s" % (self.name, one["name"]), one["expr"],
                    one["titleFormat"] + one["textFormat"])
+
+    def annotations(self, source):
+        return [one for one in self.content["annotations"]["list"]
+                if one["datasource"]["type"] == source]
 
     def filled(self, expression, chosen=".*"):
         """The expression as Grafana sends it, with `chosen` in place of each variable."""
@@ -134,12 +138,29 @@ class Files:
         text = json.dumps(content)
         uids = set(re.findall(r'"datasource": {"type": "prometheus", "uid": "([^"]*)"}', text))
         self.checks.equal(uids, {"${datasource}"}, board.name + ": uids of data sources")
-        self.checks.equal(text.count('"datasource":'), text.count("${datasource}"),
+        self.checks.equal(text.count('"datasource":'),
+                          text.count("${datasource}") + text.count("-- Grafana --"),
                           board.name + ": each data source is the variable")
+        self.own_annotations(board)
         known = set(board.variables) | set(BUILT_IN) | {"__all"}
         used = {a or b for a, b in VARIABLE.findall(text)}
         check(used <= known, "%s: there is no variable %s" % (board.name, sorted(used - known)))
         check(set(board.variables) <= used, "%s: variables that nobody uses" % board.name)
+
+    def own_annotations(self, board):
+        """Those that the exporter grafana creates, by the tag that all of them have."""
+        found = board.annotations("grafana")
+        self.checks.equal([one["target"]["tags"] for one in found], [["culprit"]],
+                          board.name + ": annotations of the exporter")
+        for one in found:
+            self.checks.equal((one["datasource"], one["target"]["type"], one["target"]["matchAny"]),
+                              ({"type": "grafana", "uid": "-- Grafana --"}, "tags", False),
+                              board.name + ": " + one["name"])
+            self.checks.check(one["enable"] and 0 < one["target"]["limit"] <= 100,
+                              board.name + ": " + one["name"] + " shows nothing, or too much")
+        every = len(found) + len(board.annotations("prometheus"))
+        self.checks.equal(every, len(board.content["annotations"]["list"]),
+                          board.name + ": annotations of other sources")
 
     def panel(self, where, panel):
         check = self.checks.check
