@@ -215,7 +215,7 @@ static enum status webhook_send(void *instance, const struct request *request,
         size_t size = (size_t)(newline - rest.data) + 1;
         enum http_class class = post(self, (struct slice){rest.data, size - 1}, error);
         outcome->retry_after_ns = http_client_reply(self->client)->retry_after_ns;
-        outcome->refused = class == HTTP_REFUSED || class == HTTP_DEAD ? size : 0;
+        outcome->refused = class == HTTP_REFUSED ? size : 0;
         if (class != HTTP_OK)
             return STATUS_IO;
         outcome->taken += size;
