@@ -148,7 +148,9 @@ static enum http_class look_up(struct grafana *self, const char *id, uint64_t *n
     const struct http_reply *reply = http_client_reply(self->client);
     if (reply->whole && read_list(buffer_slice(&reply->body), number))
         return HTTP_OK;
-    error_set(error, STATUS_IO, "the answer is not a list of annotations: is this Grafana?");
+    error_set(error, STATUS_IO, "%s",
+              reply->whole ? "the answer is not a list of annotations: is this Grafana?"
+                           : "the answer did not come whole, or is longer than 256 KiB");
     return HTTP_RETRY;
 }
 
