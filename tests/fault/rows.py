@@ -221,4 +221,12 @@ ROWS = [
         "counts twice",
         [], [Suite("forward/run_forward"), Suite("alertmanager/run_alertmanager"),
              Suite("otlp/run_otlp")]),
+    Row("X10", "bad sinks, for each exporter that posts",
+        "sinks that are away, silent, close, speak no HTTP, cut their answers off or never end them, "
+        "say 429, 503 and Retry-After, 500, 401, 404, 422, lead elsewhere, have an expired "
+        "certificate, change their token; SIGKILL between a delivery and its checkpoint",
+        "what may pass is tried again and arrives, what is refused is counted, the log says why; "
+        "nothing goes where a redirect leads; what comes twice is told by its id",
+        [], [Suite("sinks/run_bad_sinks"), Suite("grafana/run_grafana"),
+             Suite("webhook/run_templates")]),
 ]

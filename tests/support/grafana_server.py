@@ -95,9 +95,10 @@ def checked(body, fields):
 
 
 class Grafana:
-    """`answer(method, path)`: (status, headers, body) in place of Grafana's own answer, or None."""
+    """`answer(method, path)`: (status, headers, body) in place of Grafana's own answer, or None.
+    Without `serve` it listens nowhere: whoever has a request asks respond()."""
 
-    def __init__(self, token=None, answer=None):
+    def __init__(self, token=None, answer=None, serve=True):
         self.token, self.answer = token, answer
         self.annotations = {}   # by number
         self.requests = []      # (method, path with query, status)
@@ -124,6 +125,8 @@ class Grafana:
             def log_message(self, *_):
                 pass
 
+        if not serve:
+            return
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
