@@ -182,20 +182,33 @@ void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, ui
     chain->line_count = count;
 }
 
+static void part(const struct bench_chain *chain, enum bench_part which, bool begins) {
+    if (chain->part != NULL)
+        chain->part(which, begins);
+}
+
+static int64_t held_bytes(const struct bench_chain *chain) {
+    return chain->counts_bytes ? (int64_t)memory_figures().live_bytes : 0;
+}
+
 static void pass_stages(struct bench_chain *chain, struct batch *batch, double *seconds) {
     arena_reset(&chain->batch_arena);
     batch->arena = &chain->batch_arena;
     batch->ordered = chain->once;
     batch->newest_ns = chain->newest_ns;
+    part(chain, BENCH_STAGES_PART, true);
     double before = cpu_s();
     for (uint32_t i = 0; i < chain->stage_count; i++) {
         uint32_t takes = chain->types[i]->takes;
+        chain->stage_bytes[i] -= held_bytes(chain);
         if (takes == 0 || batch->evaluate || (takes & batch->kinds) != 0)
             chain->types[i]->processor.consume(chain->instances[i], batch);
         double after = cpu_s();
         seconds[i] += after - before;
         before = after;
+        chain->stage_bytes[i] += held_bytes(chain);
     }
+    part(chain, BENCH_STAGES_PART, false);
 }
 
 // Counts it when it is one.
@@ -237,10 +250,14 @@ static void decode_lines(struct bench_chain *chain) {
 }
 
 uint64_t bench_chain_pass(struct bench_chain *chain) {
+    chain->decode_bytes -= held_bytes(chain);
+    part(chain, BENCH_DECODE_PART, true);
     double before = cpu_s();
     arena_reset(&chain->event_arena);
     decode_lines(chain);
     chain->decode_s += cpu_s() - before;
+    part(chain, BENCH_DECODE_PART, false);
+    chain->decode_bytes += held_bytes(chain);
     chain->event_total += chain->event_count;
     struct batch batch = {.events = chain->events, .event_count = chain->event_count};
     for (uint32_t i = 0; i < chain->event_count; i++) {

@@ -31,8 +31,13 @@ struct bench_job {
     uint64_t step_ns; // of kinds
 };
 
+// The two parts of the work on a block, for whoever counts it.
+enum bench_part { BENCH_DECODE_PART, BENCH_STAGES_PART };
+
 struct bench_chain {
     enum bench_kind kind;
+    void (*part)(enum bench_part part, bool begins); // called around each; NULL: nobody counts
+    bool counts_bytes;
     struct plan plan;
     uint32_t stage_count;
     const struct component_type *types[BENCH_STAGES_MAX];
@@ -58,6 +63,9 @@ struct bench_chain {
     // Since the start:
     uint64_t event_total, byte_total;
     uint64_t refused; // lines; of kinds only, else the program ends
+    // With counts_bytes, since the start: what is held more than before.
+    int64_t decode_bytes;
+    int64_t stage_bytes[BENCH_STAGES_MAX];
 };
 
 // Ends the program with a message when anything fails. `once`: all samples are kept and judged at

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an event costs, in figures that do not move with the machine's load: for tools/gate_cost.
+//
+//   bench_cost instructions [--slow N] [NAME...]   under valgrind --tool=callgrind
+//   bench_cost bytes [--leak N] [NAME...]
+//
+// Inputs are the made-up streams of the other programs: memory, spans, phases, and each kind of
+// made_kinds.c. A live pipeline is warmed up, then as many records are passed twice: callgrind
+// counts the decoder's instructions of the first, the stages' (with evaluations) of the second,
+// and writes each down under "NAME PART EVENTS". `bytes` says how many bytes more are held after
+// the measured records than before, by each stage and the decoder where nothing is forgotten
+// (inputs that end), and in all in a live pipeline; one JSON array.
+//
+// --slow N spins N times an event in the first stage, --leak N loses N bytes an event there: so
+// that a test can see both noticed.
+#include "base/intern.h"
+#include "base/memory.h"
+#include "bench/bench_chain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_TOGGLE_COLLECT      (void)0
+#define CALLGRIND_ZERO_STATS          (void)0
+#define CALLGRIND_DUMP_STATS_AT(name) (void)(name)
+#define RUNNING_ON_VALGRIND           0
+#endif
+
+enum {
+    MEMORY_RECORDS = 8 * BENCH_BATCH,
+    KIND_RECORDS = 8 * BENCH_KIND_BATCH,
+    RANKS = 64,
+    SPAN_RANKS = 8,
+    SPANS = 1000,
+    LABEL_MAX = 128,
+};
+static const uint64_t EVALUATE_EVERY_NS = UINT64_C(10000000000);
+static const uint64_t KIND_STEP_NS = 10000000;
+
+// -- what is put in on purpose ------------------------------------------------------------------
+
+static uint32_t slow_by, leak_by;
+static const struct component_type *burdened_type;
+
+static void burdened_consume(void *instance, struct batch *batch) {
+    burdened_type->processor.consume(instance, batch);
+    for (uint32_t i = 0; i < batch->event_count; i++) {
+        for (volatile uint32_t spin = 0; spin < slow_by; spin++)
+            ;
+        if (leak_by > 0)
+            (void)memory_take(leak_by);
+    }
+}
+
+static void burden(struct bench_chain *chain) {
+    static struct component_type type;
+    if (slow_by == 0 && leak_by == 0)
+        return;
+    burdened_type = chain->types[0];
+    type = *burdened_type;
+    type.processor.consume = burdened_consume;
+    chain->types[0] = &type;
+}
+
+// -- one stream ---------------------------------------------------------------------------------
+
+struct stream {
+    const char *name;
+    struct bench_job job;
+    const char *live, *all; // setting of a live pipeline, and of one that keeps everything
+    uint32_t records, batch;
+};
+
+static uint64_t stream_time_ns(const struct stream *stream, const struct bench_chain *chain,
+                               uint64_t done) {
+    return stream->job.kind == BENCH_KINDS ? made_kind_time_ns(done, stream->job.step_ns)
+                                           : chain->newest_ns;
+}
+
+static void pass(struct bench_chain *chain, const struct stream *stream, uint64_t *done) {
+    for (uint64_t end = *done + stream->records; *done < end; *done += stream->batch) {
+        uint64_t before_ns = stream_time_ns(stream, chain, *done);
+        bench_chain_make(chain, &stream->job, *done, stream->batch);
+        bench_chain_pass(chain);
+        uint64_t due = stream_time_ns(stream, chain, *done + stream->batch) / EVALUATE_EVERY_NS;
+        if (!chain->once && due > before_ns / EVALUATE_EVERY_NS)
+            bench_chain_evaluate(chain, due * EVALUATE_EVERY_NS, false);
+    }
+    if (chain->once && stream->job.kind == BENCH_SPANS)
+        bench_chain_evaluate(chain, UINT64_MAX, false);
+}
+
+static void start(struct bench_chain *chain, const struct stream *stream, bool once) {
+    bench_chain_start(chain, stream->job.kind, once, once ? stream->all : stream->live);
+    burden(chain);
+}
+
+static void stop(struct bench_chain *chain) {
+    bench_chain_stop(chain);
+    intern_release();
+}
+
+// -- instructions -------------------------------------------------------------------------------
+
+static enum bench_part counted_part;
+
+static void count_part(enum bench_part part, bool begins) {
+    (void)begins;
+    if (part == counted_part)
+        CALLGRIND_TOGGLE_COLLECT;
+}
+
+static void count_instructions(const struct stream *stream) {
+    static const char *const PARTS[] = {"decode", "stages"};
+    struct bench_chain chain;
+    uint64_t done = 0;
+    start(&chain, stream, false);
+    pass(&chain, stream, &done);
+    chain.part = count_part;
+    for (int part = BENCH_DECODE_PART; part <= BENCH_STAGES_PART; part++) {
+        uint64_t events = chain.event_total;
+        char label[LABEL_MAX];
+        counted_part = (enum bench_part)part;
+        CALLGRIND_ZERO_STATS;
+        pass(&chain, stream, &done);
+        snprintf(label, sizeof label, "%s %s %" PRIu64, stream->name, PARTS[part],
+                 chain.event_total - events);
+        CALLGRIND_DUMP_STATS_AT(label);
+    }
+    stop(&chain);
+}
+
+// -- bytes --------------------------------------------------------------------------------------
+
+static uint64_t live_bytes_of(const struct stream *stream, uint64_t *events) {
+    struct bench_chain chain;
+    uint64_t done = 0;
+    start(&chain, stream, false);
+    pass(&chain, stream, &done);
+    pass(&chain, stream, &done);
+    uint64_t before = memory_figures().live_bytes;
+    *events = chain.event_total;
+    pass(&chain, stream, &done);
+    *events = chain.event_total - *events;
+    uint64_t after = memory_figures().live_bytes;
+    stop(&chain);
+    return after > before ? after - before : 0;
+}
+
+static void count_bytes(const struct stream *stream) {
+    struct bench_chain chain;
+    uint64_t done = 0, live_events;
+    start(&chain, stream, true);
+    pass(&chain, stream, &done);
+    uint64_t events = chain.event_total;
+    chain.counts_bytes = true;
+    pass(&chain, stream, &done);
+    double count = (double)(chain.event_total - events);
+    printf("{\"name\":\"%s\",\"held\":{\"decoder\":%.3f", stream->name,
+           (double)chain.decode_bytes / count);
+    for (uint32_t i = 0; i < chain.stage_count; i++)
+        if (chain.stage_bytes[i] > 0)
+            printf(",\"%s\":%.3f", chain.types[i]->name, (double)chain.stage_bytes[i] / count);
+    stop(&chain);
+    uint64_t live = live_bytes_of(stream, &live_events);
+    printf(",\"live\":%.3f}}", (double)live / (double)live_events);
+    fflush(stdout);
+}
+
+// -- the program --------------------------------------------------------------------------------
+
+static bool is_asked(const char *name, int argc, char **argv) {
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return true;
+    return argc == 0;
+}
+
+static struct stream stream_of(uint32_t number) {
+    switch (number) {
+    case 0:
+        return (struct stream){"memory", {.memory = {RANKS, 3}}, "10s",
+                               "all",    MEMORY_RECORDS,         BENCH_BATCH};
+    case 1:
+        return (struct stream){"spans",
+                               {BENCH_SPANS, .spans = made_spans_of(SPAN_RANKS, SPANS)},
+                               "max_spans: 2000, max_tasks: 2000",
+                               "max_spans: 2000, max_tasks: 2000",
+                               MEMORY_RECORDS,
+                               BENCH_BATCH};
+    case 2:
+        return (struct stream){"phases",   {BENCH_SLOW, .phases = {RANKS}}, "", "", MEMORY_RECORDS,
+                               BENCH_BATCH};
+    default:
+        return (struct stream){
+            MADE_KINDS[number - 3].name,
+            {.kind = BENCH_KINDS, .made = &MADE_KINDS[number - 3], .step_ns = KIND_STEP_NS},
+            "",
+            "",
+            KIND_RECORDS,
+            BENCH_KIND_BATCH};
+    }
+}
+
+static int usage(const char *program) {
+    fprintf(stderr, "usage: %s instructions|bytes [--slow N] [--leak N] [NAME...]\n", program);
+    return 64;
+}
+
+int main(int argc, char **argv) {
+    int at = 2;
+    bool instructions = argc > 1 && strcmp(argv[1], "instructions") == 0, any = false;
+    if (!instructions && (argc < 2 || strcmp(argv[1], "bytes") != 0))
+        return usage(argv[0]);
+    if (instructions && !RUNNING_ON_VALGRIND) {
+        fprintf(stderr,
+                "%s: run it under valgrind --tool=callgrind, and build it where "
+                "valgrind/callgrind.h is\n",
+                argv[0]);
+        return 69;
+    }
+    for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+        uint32_t *to = strcmp(argv[at], "--slow") == 0   ? &slow_by
+                       : strcmp(argv[at], "--leak") == 0 ? &leak_by
+                                                         : NULL;
+        if (to == NULL)
+            return usage(argv[0]);
+        *to = (uint32_t)strtoul(argv[at + 1], NULL, 10);
+    }
+    if (!instructions)
+        printf("[");
+    for (uint32_t i = 0; i < 3 + MADE_KIND_COUNT; i++) {
+        struct stream stream = stream_of(i);
+        if (!is_asked(stream.name, argc - at, argv + at))
+            continue;
+        if (instructions) {
+            count_instructions(&stream);
+            continue;
+        }
+        printf(any ? ",\n " : "");
+        any = true;
+        count_bytes(&stream);
+    }
+    if (!instructions)
+        printf("]\n");
+    return 0;
+}
