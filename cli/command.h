@@ -55,6 +55,7 @@ bool command_is_group(const char *word);
 extern const struct command command_analyze;
 extern const struct command command_run;
 extern const struct command command_validate;
+extern const struct command command_test;
 extern const struct command command_replay;
 extern const struct command command_components;
 extern const struct command command_config_print;

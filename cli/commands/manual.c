@@ -9,6 +9,7 @@
 #include "config/describe.h"
 #include "pipeline/component/component.h"
 #include "pipeline/plan/rows.h"
+#include "pipeline/plan/tests.h"
 
 #include <assert.h>
 #include <string.h>
@@ -221,6 +222,22 @@ static void kind_section(struct buffer *out, enum component_kind kind) {
             component_section(out, set.types[i]);
 }
 
+static void tests_section(struct buffer *out) {
+    struct option rows[PLAN_TEST_INPUT_ROWS_MAX];
+    const struct option_rows test = PLAN_TEST_ROWS, expected = PLAN_EXPECT_ROWS;
+    size_t count = plan_test_input_rows(component_list(), rows);
+    roff_macro(out, "SH", "TESTS");
+    buffer_append_text(out,
+                       "Each test, in the list under \\fBtests\\fP; \\fBculprit test\\fP runs "
+                       "them. Nothing in them is\nexpanded.\n");
+    describe_options_roff(test.rows, test.count, out);
+    buffer_append_text(out, ".PP\nEach of its \\fBinputs\\fP:\n");
+    describe_options_roff(rows, count, out);
+    buffer_append_text(out,
+                       ".PP\nEach verdict that it must \\fBexpect\\fP; an empty list: none.\n");
+    describe_options_roff(expected.rows, expected.count, out);
+}
+
 static void manual_yaml(struct buffer *out) {
     page_begin(out, "CULPRIT.YAML", "5", "culprit.yaml - configuration of culprit");
     roff_macro(out, "SH", "DESCRIPTION");
@@ -234,6 +251,7 @@ static void manual_yaml(struct buffer *out) {
     describe_options_roff(pipeline.rows, pipeline.count, out);
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         kind_section(out, (enum component_kind)kind);
+    tests_section(out);
     buffer_append_text(out,
                        ".SH SEE ALSO\n.BR culprit (1)\n.PP\n"
                        "Pages about each component, with examples:\n"

@@ -77,9 +77,11 @@ struct node *document_set(struct arena *arena, struct node *base, const char *as
 // filled in is never read as YAML. With `no_environment` nothing is looked up: such texts are
 // marked `unknown` and stay as written, but for those with a default; nor is anything below those
 // top-level keys that are in `unused` (NULL-terminated; NULL: none), for parts that something else
-// takes the place of. A value that an alias shares with another part is looked up.
+// takes the place of. Below those in `literal` (likewise) a `$` stands for itself. A value that an
+// alias shares with another part is looked up.
 void document_expand(struct node *root, struct arena *arena, const char *const *unused,
-                     bool no_environment, struct problem_list *problems);
+                     const char *const *literal, bool no_environment,
+                     struct problem_list *problems);
 
 // The value at a key path ("exporters.json.rotation.max_size", "brokers[1]"), or NULL. A key that
 // holds dots is found too.

@@ -233,17 +233,23 @@ static bool node_concerned(const struct node *node) {
            (node->type == NODE_TEXT && strchr(node->written, '$') != NULL);
 }
 
-// Walks everything below the root's entries that are in `keys`, or below all others.
+// Walks everything below the root's entries that are in `keys`, or below all others; never below
+// those in `literal`.
 struct walk {
-    const char *const *keys; // NULL-terminated
+    const char *const *keys; // NULL-terminated, both
+    const char *const *literal;
     bool within;
 };
 
+static bool names_key(const char *const *keys, const char *key) {
+    for (const char *const *at = keys; key != NULL && *at != NULL; at++)
+        if (strcmp(*at, key) == 0)
+            return true;
+    return false;
+}
+
 static bool walk_enters(const struct walk *walk, const char *key) {
-    for (const char *const *at = walk->keys; *at != NULL; at++)
-        if (key != NULL && strcmp(*at, key) == 0)
-            return walk->within;
-    return !walk->within;
+    return names_key(walk->keys, key) == walk->within && !names_key(walk->literal, key);
 }
 
 static void walk_expand(struct expansion *expansion, struct node *root, const struct walk *walk) {
@@ -271,11 +277,13 @@ static void walk_expand(struct expansion *expansion, struct node *root, const st
 }
 
 void document_expand(struct node *root, struct arena *arena, const char *const *unused,
-                     bool no_environment, struct problem_list *problems) {
+                     const char *const *literal, bool no_environment,
+                     struct problem_list *problems) {
     static const char *const NO_KEYS[] = {NULL};
     struct expansion expansion = {
         .arena = arena, .problems = problems, .no_environment = no_environment};
-    struct walk walk = {.keys = unused == NULL ? NO_KEYS : unused};
+    struct walk walk = {.keys = unused == NULL ? NO_KEYS : unused,
+                        .literal = literal == NULL ? NO_KEYS : literal};
     walk_expand(&expansion, root, &walk);
     // A text that was seen already is left alone.
     expansion.no_environment = walk.within = true;

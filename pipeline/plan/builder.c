@@ -67,8 +67,9 @@ static enum status files_read(struct plan_builder *builder, struct node **root, 
 static void references_expand(struct plan_builder *builder, struct node *root) {
     assert(root != NULL);
     static const char *const ENDS[] = {"receivers", "exporters", "extensions", NULL};
+    static const char *const LITERAL[] = {"tests", NULL};
     const struct plan_input *input = builder->input;
-    document_expand(root, &builder->plan->arena, input->ends_unused ? ENDS : NULL,
+    document_expand(root, &builder->plan->arena, input->ends_unused ? ENDS : NULL, LITERAL,
                     input->no_environment, builder->binder.problems);
 }
 
@@ -99,12 +100,14 @@ enum status plan_read(struct plan_builder *builder, struct node **root, struct e
 
 static void sections_check(struct plan_builder *builder) {
     assert(builder->root != NULL);
-    const char *names[PLAN_SECTION_COUNT + 1];
+    enum { NAME_COUNT = PLAN_SECTION_COUNT + 2 };
+    const char *names[NAME_COUNT];
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         names[kind] = plan_section((enum component_kind)kind);
     names[PLAN_SECTION_COUNT] = "service";
+    names[PLAN_SECTION_COUNT + 1] = "tests";
     struct bind_source source = {.node = builder->root, .key = "", .where = builder->root->where};
-    bind_check_keys(&builder->binder, names, PLAN_SECTION_COUNT + 1, &source);
+    bind_check_keys(&builder->binder, names, NAME_COUNT, &source);
 }
 
 static void unused_check(struct plan_builder *builder) {
@@ -171,6 +174,7 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
         plan_define_service(&builder);
         unused_check(&builder);
         stores_check(&builder);
+        plan_define_tests(&builder);
         if (!input->ends_unused)
             plan_check_claims(&builder);
     }

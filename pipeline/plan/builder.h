@@ -42,6 +42,12 @@ uint32_t plan_add_default(struct plan_builder *builder, const struct component_t
 // Binds `service`, its pipelines, and checks that they fit together.
 void plan_define_service(struct plan_builder *builder);
 
+// Binds `tests`.
+void plan_define_tests(struct plan_builder *builder);
+// Asks the type's own rules about a component that was bound, whose options stand under `key`.
+void plan_validate_component(struct plan_builder *builder, const struct component_type *type,
+                             const void *config, const char *key);
+
 // Ids that a list under `key` names, as rows of plan->components; false when one is not defined.
 bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const struct node *list,
                   const char *key, uint32_t *rows, uint32_t *count);

@@ -117,8 +117,8 @@ static void route_validate(struct plan_builder *builder, const struct component_
     route_check(type->exporter.route(config), names, count, problems);
 }
 
-static void type_validate(struct plan_builder *builder, const struct component_type *type,
-                          const void *config, const char *key) {
+void plan_validate_component(struct plan_builder *builder, const struct component_type *type,
+                             const void *config, const char *key) {
     assert(builder->binder.problems->prefix == NULL);
     struct problem_list *problems = builder->binder.problems;
     uint32_t before = problems->count;
@@ -142,7 +142,7 @@ static uint32_t component_add(struct plan_builder *builder, const struct compone
     void *config = arena_zero(&plan->arena, 1, type->config_size + 1);
     bool good = bind_options(&builder->binder, type->options, type->option_count, source, config);
     if (good)
-        type_validate(builder, type, config, source->key);
+        plan_validate_component(builder, type, config, source->key);
     plan->components[plan->component_count] = (struct plan_component){
         .type = type, .id = id, .config = config, .where = source->where, .node = source->node};
     return plan->component_count++;

@@ -11,6 +11,7 @@
 #include "pipeline/component/component.h"
 
 struct node;
+struct plan_test; // pipeline/plan/tests.h
 
 struct plan_component {
     const struct component_type *type;
@@ -66,6 +67,8 @@ struct plan {
     uint32_t component_count;
     struct plan_pipeline *pipelines;
     uint32_t pipeline_count;
+    const struct plan_test *tests; // in order of appearance
+    uint32_t test_count;
     struct service_settings settings;
     const struct node *service; // as it was written
 };

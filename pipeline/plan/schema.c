@@ -7,6 +7,7 @@
 #include "base/text/json_write.h"
 #include "config/describe.h"
 #include "pipeline/plan/rows.h"
+#include "pipeline/plan/tests.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -85,6 +86,46 @@ static void service_schema(struct json_writer *json) {
     json_object_close(json);
 }
 
+// A list under `key` of maps with these rows.
+static void list_schema(struct json_writer *json, const char *key, const char *description,
+                        uint32_t max, const struct option *rows, size_t count) {
+    json_field_object_open(json, key);
+    json_field_text(json, "description", description);
+    json_field_text(json, "type", "array");
+    json_field_uint(json, "maxItems", max);
+    json_key(json, "items");
+    describe_options_schema(json, description, rows, count);
+    json_object_close(json);
+}
+
+static void tests_schema(struct json_writer *json, struct component_set components) {
+    struct option rows[PLAN_TEST_INPUT_ROWS_MAX];
+    size_t count = plan_test_input_rows(components, rows);
+    json_field_object_open(json, "tests");
+    json_field_text(json, "description", "inputs, and the verdicts that culprit test expects");
+    json_field_array_open(json, "type");
+    json_text(json, "array");
+    json_text(json, "null");
+    json_array_close(json);
+    json_field_uint(json, "maxItems", PLAN_TESTS_MAX);
+    json_field_object_open(json, "items");
+    describe_options_schema_open(json, "one test", PLAN_TEST_ROWS.rows, PLAN_TEST_ROWS.count);
+    list_schema(json, "inputs", "what is read", PLAN_TEST_INPUTS_MAX, rows, count);
+    list_schema(json, "expect", "the verdicts that must be found; [] for none",
+                PLAN_TEST_EXPECTED_MAX, PLAN_EXPECT_ROWS.rows, PLAN_EXPECT_ROWS.count);
+    json_object_close(json);
+    json_field_array_open(json, "allOf"); // beside what the rows require
+    json_object_open(json);
+    json_field_array_open(json, "required");
+    json_text(json, "inputs");
+    json_text(json, "expect");
+    json_array_close(json);
+    json_object_close(json);
+    json_array_close(json);
+    json_object_close(json);
+    json_object_close(json);
+}
+
 void schema_write(struct component_set components, struct buffer *out) {
     struct json_writer json;
     json_begin(&json, out, SCHEMA_INDENT);
@@ -100,6 +141,7 @@ void schema_write(struct component_set components, struct buffer *out) {
     for (int kind = 0; kind < PLAN_SECTION_COUNT; kind++)
         section_schema(&json, components, (enum component_kind)kind);
     service_schema(&json);
+    tests_schema(&json, components);
     json_object_close(&json);
     json_key(&json, "$defs");
     describe_schema_definitions(&json);

@@ -29,7 +29,7 @@ KILLED = GOLDEN + "/real/sigkill-rank1"
 HEALTHY = GOLDEN + "/real/healthy"
 FIELD = GOLDEN + "/field"
 EXITS = GOLDEN + "/real_exits"
-COMMANDS = ["analyze", "run", "validate", "components", "replay", "version", "help"]
+COMMANDS = ["analyze", "run", "validate", "test", "components", "replay", "version", "help"]
 ESCAPE = b"\x1b"
 
 

@@ -91,7 +91,7 @@ static bool bind_node(const struct node *node) {
 static bool bind(const char *text) {
     problem_list_init(&problems, &arena);
     struct node *root = parse(text);
-    document_expand(root, &arena, NULL, false, &problems);
+    document_expand(root, &arena, NULL, NULL, false, &problems);
     return bind_node(root);
 }
 
@@ -294,7 +294,7 @@ START_TEST(not_looked_up) {
     struct node *root = parse(
         "include: [\"${env:A}\"]\ncount: ${env:A}\npath: ${env:A}\nmode: "
         "${env:A}\nkey: ${file:/a}\nlogin: {user: \"${env:A}\"}\n");
-    document_expand(root, &arena, NULL, true, &problems);
+    document_expand(root, &arena, NULL, NULL, true, &problems);
     ck_assert(bind_node(root));
     ck_assert_str_eq(problems_text(), "");
     ck_assert_uint_eq(warnings.count, 0);

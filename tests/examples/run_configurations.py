@@ -210,6 +210,21 @@ class Suite:
         for name, texts in found.items():
             self.configuration(name, texts)
         self.nothing()
+        self.tests()
+
+    def tests(self):
+        """Those that have tests pass them, where they are and without variables or secrets."""
+        examples = os.path.join(ROOT, "examples")
+        tested = 0
+        for name in sorted(os.listdir(examples)):
+            if not name.endswith(".yaml") or "\ntests:" not in text_of(examples, name):
+                continue
+            done = run(self.binary, "test", os.path.join(examples, name), folder=self.folder)
+            self.checks.check(done.code == 0 and re.search(r"^\d+ tests?, 0 failed$", done.text(), re.M)
+                              and not done.err,
+                              lambda: "%s: test: %d: %s" % (name, done.code, done.text() + done.errors()))
+            tested += 1
+        self.checks.check(tested >= 2, "%d examples have tests" % tested)
 
     def nothing(self):
         """A node without any input says so, receiver by receiver."""

@@ -21,7 +21,7 @@ static struct node *expanded(const char *text, bool no_environment) {
     problem_list_init(&problems, &arena);
     struct node *root = parse(text);
     ck_assert_ptr_nonnull(root);
-    document_expand(root, &arena, NULL, no_environment, &problems);
+    document_expand(root, &arena, NULL, NULL, no_environment, &problems);
     return root;
 }
 
@@ -167,7 +167,7 @@ START_TEST(unused_parts_are_not_looked_up) {
         "e: \"${env:CULPRIT_TEST_NONE}\"}\n"
         "exporters: \"${file:/nowhere/at/all}\"\n");
     setenv("CULPRIT_TEST_A", "one", 1);
-    document_expand(root, &arena, UNUSED, false, &problems);
+    document_expand(root, &arena, UNUSED, NULL, false, &problems);
     ck_assert(document_find(root, "receivers.r.a")->unknown);
     ck_assert_str_eq(document_find(root, "receivers.r.b")->text, "one");
     ck_assert_str_eq(document_find(root, "receivers.r.c")->text, "d");
@@ -177,6 +177,23 @@ START_TEST(unused_parts_are_not_looked_up) {
     ck_assert_uint_eq(problems.count, 1);
     ck_assert_str_eq(problems.items[0].key, "processors.e");
     unsetenv("CULPRIT_TEST_A");
+}
+END_TEST
+
+// Below a literal key a dollar sign is one, also where nothing is looked up.
+START_TEST(literal_parts_stay_as_they_are) {
+    static const char *const LITERAL[] = {"tests", NULL}, *const UNUSED[] = {"exporters", NULL};
+    problem_list_init(&problems, &arena);
+    struct node *root = parse(
+        "tests: [{text: \"$ ${x} $$ ${env:CULPRIT_TEST_NONE}\"}]\n"
+        "processors: {tests: $$}\nexporters: $$\n");
+    document_expand(root, &arena, UNUSED, LITERAL, false, &problems);
+    ck_assert_str_eq(document_find(root, "tests[0].text")->text,
+                     "$ ${x} $$ ${env:CULPRIT_TEST_NONE}");
+    ck_assert(!document_find(root, "tests[0].text")->expanded);
+    ck_assert_str_eq(document_find(root, "processors.tests")->text, "$");
+    ck_assert_str_eq(document_find(root, "exporters")->text, "$");
+    ck_assert_uint_eq(problems.count, 0);
 }
 END_TEST
 
@@ -212,6 +229,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, files);
     tcase_add_test(cases, nothing_looked_up);
     tcase_add_test(cases, unused_parts_are_not_looked_up);
+    tcase_add_test(cases, literal_parts_stay_as_they_are);
     tcase_add_test(cases, aliased_texts);
     tcase_add_test(cases, bounded_together);
 }
