@@ -5,7 +5,7 @@
 
 #include "base/http/url.h"
 #include "base/memory.h"
-#include "config/problem.h"
+#include "base/text/cut.h"
 #include "config/yaml/document.h"
 
 #include <errno.h>
@@ -23,6 +23,33 @@ struct kubeconfig {
     const struct node *root;
     struct error *error;
 };
+
+// -- options ------------------------------------------------------------------------------------
+
+void api_access_check(const struct api_access_config *config, struct problem_list *problems) {
+    if (config->context != NULL && config->kubeconfig == NULL)
+        problem_add(problems, "context", "it is one of a kubeconfig, which is not named");
+}
+
+// Letters, digits, and between them what `inner` holds.
+static bool is_name(struct slice name, size_t most, const char *inner) {
+    for (size_t i = 0; i < name.size; i++) {
+        char c = name.data[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        bool between = i > 0 && i + 1 < name.size && c != '\0' && strchr(inner, c) != NULL;
+        if (!plain && !between)
+            return false;
+    }
+    return name.size > 0 && name.size <= most;
+}
+
+bool kubernetes_is_label(struct slice name) {
+    return is_name(name, KUBERNETES_LABEL_MAX, "-");
+}
+
+bool kubernetes_is_subdomain(struct slice name) {
+    return is_name(name, KUBERNETES_SUBDOMAIN_MAX, "-.");
+}
 
 // -- reading ------------------------------------------------------------------------------------
 
@@ -195,6 +222,11 @@ static enum status read_user(struct kubeconfig *config, const struct node *user)
     return status;
 }
 
+static void set_namespace(struct api_access *access, struct slice name) {
+    if (kubernetes_is_label(name))
+        snprintf(access->namespace, sizeof access->namespace, "%.*s", (int)name.size, name.data);
+}
+
 static enum status read_kubeconfig(struct api_access *access, const char *path, const char *context,
                                    struct error *error) {
     struct kubeconfig config = {.access = access, .path = path, .error = error};
@@ -212,6 +244,9 @@ static enum status read_kubeconfig(struct api_access *access, const char *path, 
         status = read_cluster(&config, cluster);
     if (status == STATUS_OK)
         status = read_user(&config, user);
+    const char *namespace = status == STATUS_OK ? text_at(chosen, "namespace") : NULL;
+    if (namespace != NULL)
+        set_namespace(access, slice_of(namespace));
     return status;
 }
 
@@ -221,6 +256,16 @@ static const char *join(struct api_access *access, const char *directory, const 
     char path[PATH_BYTES_MAX];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     return arena_copy(&access->arena, (struct slice){path, strlen(path) + 1}).data;
+}
+
+// Not every mount has it, and few need it.
+static void read_namespace(struct api_access *access, const char *directory) {
+    struct buffer text;
+    struct error ignored;
+    buffer_init(&text, PATH_BYTES_MAX);
+    if (read_file(join(access, directory, "namespace"), &text, &ignored) == STATUS_OK)
+        set_namespace(access, text_trim(buffer_slice(&text)));
+    buffer_release(&text);
 }
 
 static enum status read_cluster_environment(struct api_access *access, const char *directory,
@@ -237,22 +282,24 @@ static enum status read_cluster_environment(struct api_access *access, const cha
     access->server = arena_copy(&access->arena, (struct slice){server, strlen(server) + 1}).data;
     access->tls.ca_file = join(access, directory, "ca.crt");
     access->has_token_file = true;
+    read_namespace(access, directory);
     return token_file_open(&access->token_file, join(access, directory, "token"), error);
 }
 
 // -- life -----------------------------------------------------------------------------------------
 
-enum status api_access_open(struct api_access *access, const char *kubeconfig, const char *context,
-                            const char *account_directory, struct error *error) {
-    assert(account_directory != NULL);
+enum status api_access_open(struct api_access *access, const struct api_access_config *config,
+                            struct error *error) {
+    assert(config->service_account_directory != NULL);
     *access = (struct api_access){.server = NULL};
     arena_init(&access->arena, 4096);
     buffer_init(&access->ca, PEM_MAX);
     buffer_init(&access->cert, PEM_MAX);
     buffer_init(&access->key, PEM_MAX);
-    enum status status = kubeconfig != NULL
-                             ? read_kubeconfig(access, kubeconfig, context, error)
-                             : read_cluster_environment(access, account_directory, error);
+    enum status status =
+        config->kubeconfig != NULL
+            ? read_kubeconfig(access, config->kubeconfig, config->context, error)
+            : read_cluster_environment(access, config->service_account_directory, error);
     if (status == STATUS_OK && http_url_is_exposed(access->server))
         status = error_set(error, STATUS_CONFIG,
                            "the API server is http:// on another machine, where everybody could "

@@ -4,8 +4,6 @@
 #include "config/problem.h"
 #include "receivers/kubernetes/receiver.h"
 
-#define ACCOUNT_DIRECTORY "/var/run/secrets/kubernetes.io/serviceaccount"
-
 #define SELECTOR_ROWS(what, example)                                                               \
     OPTION(struct selector_config, events, OPTION_TEXT, .help = what " of events" example),        \
         OPTION(struct selector_config, pods, OPTION_TEXT, .help = what " of pods"),                \
@@ -16,15 +14,7 @@ static const struct option field_rows[] = {
 static const struct option label_rows[] = {SELECTOR_ROWS("label selector", "")};
 
 static const struct option options[] = {
-    OPTION(struct kubernetes_config, kubeconfig, OPTION_TEXT,
-           .help =
-               "kubeconfig to take server, certificates and token from; without it culprit must "
-               "be a pod of the cluster and uses its service account"),
-    OPTION(struct kubernetes_config, context, OPTION_TEXT,
-           .help = "context of the kubeconfig, instead of its `current-context`"),
-    OPTION(struct kubernetes_config, service_account_directory, OPTION_TEXT,
-           .default_value = ACCOUNT_DIRECTORY,
-           .help = "directory with the service account's `token` and `ca.crt`"),
+    API_ACCESS_OPTIONS(struct kubernetes_config, access),
     OPTION(struct kubernetes_config, resources, OPTION_TEXT_LIST,
            .help = "what to read, of `events`, `pods` and `nodes`; default: all of them"),
     OPTION(struct kubernetes_config, namespaces, OPTION_TEXT_LIST,
@@ -54,19 +44,6 @@ static const struct option options[] = {
 
 // -- rules between options ----------------------------------------------------------------------
 
-// RFC 1123, as names of namespaces (labels, 63) and nodes (subdomains, 253) are.
-static bool is_name(const char *text, size_t most, bool dots) {
-    size_t size = strlen(text);
-    for (size_t i = 0; i < size; i++) {
-        char c = text[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        bool inner = i > 0 && i + 1 < size && (c == '-' || (dots && c == '.'));
-        if (!plain && !inner)
-            return false;
-    }
-    return size > 0 && size <= most;
-}
-
 static void check_resources(const struct kubernetes_config *config, struct problem_list *problems) {
     for (uint32_t i = 0; i < config->resources.count; i++) {
         bool known = false;
@@ -94,13 +71,12 @@ static void kubernetes_validate(const void *given, struct problem_list *problems
         problem_add(problems, "namespaces", "more than %d are named; leave the key out to read all",
                     KUBERNETES_NAMESPACES_MAX);
     for (uint32_t i = 0; i < config->namespaces.count; i++)
-        if (!is_name(config->namespaces.items[i], 63, false))
+        if (!kubernetes_is_label(slice_of(config->namespaces.items[i])))
             problem_add(problems, "namespaces", "\"%s\" is not a valid name of a namespace",
                         config->namespaces.items[i]);
-    if (config->node != NULL && !is_name(config->node, 253, true))
+    if (config->node != NULL && !kubernetes_is_subdomain(slice_of(config->node)))
         problem_add(problems, "node", "\"%s\" is not a valid name of a node", config->node);
-    if (config->context != NULL && config->kubeconfig == NULL)
-        problem_add(problems, "context", "it is one of a kubeconfig, which is not named");
+    api_access_check(&config->access, problems);
     check_selectors(&config->field_selectors, "field_selectors", problems);
     check_selectors(&config->label_selectors, "label_selectors", problems);
 }
@@ -116,8 +92,7 @@ static enum status kubernetes_start(void *instance, const void *given,
     receiver->context = context;
     receiver->started = true;
     arena_init(&receiver->scratch, 64 * 1024);
-    enum status status = api_access_open(&receiver->access, config->kubeconfig, config->context,
-                                         config->service_account_directory, error);
+    enum status status = api_access_open(&receiver->access, &config->access, error);
     if (status == STATUS_OK)
         status = http_tls_check(&receiver->access.tls, error);
     if (status == STATUS_OK)

@@ -32,9 +32,7 @@ struct selector_config {
 };
 
 struct kubernetes_config {
-    const char *kubeconfig; // NULL: as a pod
-    const char *context;
-    const char *service_account_directory;
+    struct api_access_config access;
     struct text_list resources;  // empty: all
     struct text_list namespaces; // empty: all
     const char *node;

@@ -18,7 +18,7 @@ static const char config_start[] =
     "apiVersion: v1\nkind: Config\ncurrent-context: one\n"
     "contexts:\n"
     "- {name: one, context: {cluster: c, user: u}}\n"
-    "- {name: two, context: {cluster: c, user: other}}\n"
+    "- {name: two, context: {cluster: c, user: other, namespace: train}}\n"
     "- {name: three, context: {cluster: absent, user: u}}\n";
 
 static void path_in(char *path, const char *name) {
@@ -44,9 +44,9 @@ static void begin(void) {
 }
 
 static void end(void) {
-    static const char *const names[] = {"token", "ca.crt", "config"};
+    static const char *const names[] = {"token", "ca.crt", "config", "namespace"};
     char path[512];
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         path_in(path, names[i]);
         unlink(path);
     }
@@ -56,11 +56,16 @@ static void end(void) {
     ck_assert_uint_eq(memory_figures().live_bytes, live_before);
 }
 
+static enum status open_access(const char *kubeconfig, const char *context, const char *directory) {
+    struct api_access_config config = {kubeconfig, context, directory};
+    return api_access_open(&access_, &config, &error);
+}
+
 static enum status open_config(const char *context, const char *rest) {
     char path[512];
     write_file("config", config_start, rest);
     path_in(path, "config");
-    return api_access_open(&access_, path, context, "/nowhere", &error);
+    return open_access(path, context, "/nowhere");
 }
 
 START_TEST(kubeconfig) {
@@ -72,6 +77,7 @@ START_TEST(kubeconfig) {
         "    client-key: key.pem\n    token: written\n";
     ck_assert_msg(open_config(NULL, rest) == STATUS_OK, "%s", error.message);
     ck_assert_str_eq(access_.server, "https://10.0.0.1:6443");
+    ck_assert_str_eq(access_.namespace, "");
     ck_assert(slice_equal(access_.tls.ca, SLICE("PEM")));
     ck_assert_str_eq(api_access_token(&access_, true, NULL), "token-of-the-file");
     bool changed = false;
@@ -84,6 +90,7 @@ START_TEST(kubeconfig) {
     ck_assert(slice_equal(access_.tls.cert, SLICE("CERT")));
     ck_assert_ptr_nonnull(strstr(access_.tls.key_file, folder));
     ck_assert_ptr_nonnull(strstr(access_.tls.key_file, "/key.pem"));
+    ck_assert_str_eq(access_.namespace, "train");
     api_access_release(&access_);
 }
 END_TEST
@@ -116,7 +123,7 @@ START_TEST(what_cannot_be_used) {
         ck_assert_msg(strstr(error.message, cases[i].words) != NULL, "%s", error.message);
         api_access_release(&access_);
     }
-    ck_assert_int_ne(api_access_open(&access_, "/nowhere/config", NULL, "/", &error), STATUS_OK);
+    ck_assert_int_ne(open_access("/nowhere/config", NULL, "/"), STATUS_OK);
     api_access_release(&access_);
 }
 END_TEST
@@ -132,17 +139,51 @@ START_TEST(explicit_false_is_fine) {
 END_TEST
 
 START_TEST(pod) {
-    ck_assert_int_eq(api_access_open(&access_, NULL, NULL, folder, &error), STATUS_CONFIG);
+    ck_assert_int_eq(open_access(NULL, NULL, folder), STATUS_CONFIG);
     ck_assert_ptr_nonnull(strstr(error.message, "not a pod of a cluster"));
     api_access_release(&access_);
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
-    ck_assert_msg(api_access_open(&access_, NULL, NULL, folder, &error) == STATUS_OK, "%s",
-                  error.message);
+    ck_assert_msg(open_access(NULL, NULL, folder) == STATUS_OK, "%s", error.message);
     ck_assert_str_eq(access_.server, "https://[fd00::1]:443");
     ck_assert_ptr_nonnull(strstr(access_.tls.ca_file, "/ca.crt"));
     ck_assert_str_eq(api_access_token(&access_, false, NULL), "token-of-the-file");
+    ck_assert_str_eq(access_.namespace, "");
     api_access_release(&access_);
+    write_file("namespace", "train", "\n");
+    ck_assert_int_eq(open_access(NULL, NULL, folder), STATUS_OK);
+    ck_assert_str_eq(access_.namespace, "train");
+    api_access_release(&access_);
+    write_file("namespace", "../kube-system", "");
+    ck_assert_int_eq(open_access(NULL, NULL, folder), STATUS_OK);
+    ck_assert_str_eq(access_.namespace, "");
+    api_access_release(&access_);
+}
+END_TEST
+
+START_TEST(names) {
+    static const struct {
+        const char *name;
+        bool label, subdomain;
+    } cases[] = {{"a", true, true},       {"a-1", true, true},   {"a.b", false, true},
+                 {"", false, false},      {"-a", false, false},  {"a-", false, false},
+                 {"A", false, false},     {"a/b", false, false}, {"a b", false, false},
+                 {"a\n", false, false},   {".a", false, false},  {"\xc3\xa4", false, false},
+                 {"a%2fb", false, false}, {"a..b", false, true}, // the server's to refuse
+                 {"7", true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_msg(kubernetes_is_label(slice_of(cases[i].name)) == cases[i].label, "%s",
+                      cases[i].name);
+        ck_assert_msg(kubernetes_is_subdomain(slice_of(cases[i].name)) == cases[i].subdomain, "%s",
+                      cases[i].name);
+    }
+    char text[KUBERNETES_SUBDOMAIN_MAX + 1];
+    memset(text, 'a', sizeof text);
+    ck_assert(kubernetes_is_label((struct slice){text, 63}));
+    ck_assert(!kubernetes_is_label((struct slice){text, 64}));
+    ck_assert(kubernetes_is_subdomain((struct slice){text, 253}));
+    ck_assert(!kubernetes_is_subdomain((struct slice){text, 254}));
+    ck_assert(!kubernetes_is_label((struct slice){"a\0b", 3}));
 }
 END_TEST
 
@@ -154,6 +195,7 @@ int main(void) {
     tcase_add_test(cases, what_cannot_be_used);
     tcase_add_test(cases, explicit_false_is_fine);
     tcase_add_test(cases, pod);
+    tcase_add_test(cases, names);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
