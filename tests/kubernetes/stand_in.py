@@ -4,6 +4,7 @@
 It lists and watches events, pods and nodes as the real one was recorded to (tests/golden,
 kubernetes_api), over HTTP/1.1, and answers 400 to any query that it does not know. Faults are put
 into a queue for each resource; each is used by the next request that it fits. What is asked is kept.
+What it takes: stand_in_writes.py.
 """
 import collections
 import http.server
@@ -11,6 +12,8 @@ import json
 import threading
 import time
 import urllib.parse
+
+from stand_in_writes import Writes
 
 KINDS = {"events": "Event", "pods": "Pod", "nodes": "Node"}
 WATCH_KEYS = {"watch", "allowWatchBookmarks", "timeoutSeconds", "resourceVersion",
@@ -36,7 +39,12 @@ class StandIn:
         self.known_from = 0  # watches from before it are 410
         self.objects = {resource: {} for resource in KINDS}
         self.history = {resource: [] for resource in KINDS}
-        self.faults = {resource: collections.deque() for resource in KINDS}
+        self.faults = {resource: collections.deque() for resource in (*KINDS, "nodes/status")}
+        self.events = {}  # (namespace, name): as they were created, with their series
+        self.conditions = {}  # of nodes, by name
+        self.condition_writes = []
+        self.rights = None  # all
+        self.namespaces = None  # any
         self.requests = []
         self.token = token
         self.streams = streams
@@ -119,7 +127,7 @@ class Server(http.server.ThreadingHTTPServer):
         pass  # culprit was killed in the middle of a request
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Writes, http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     world = None
 
@@ -133,6 +141,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                                             strict_parsing=bool(url.query)))
         parts = url.path.strip("/").split("/")
         self.namespace = None
+        if len(parts) == 6:
+            return self.answered("get")
         if parts[:3] == ["api", "v1", "namespaces"] and len(parts) == 5:
             self.namespace = parts[3]
             del parts[2:4]
@@ -171,11 +181,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                                                getattr(self, "kind", None),
                                                getattr(self, "query", None), token, status))
 
-    def status(self, code, message, headers=(), reason=None):
+    def status(self, code, message, headers=(), cause=None, reason=None):
         self.note(code)
-        details = {"causes": [{"reason": reason}]} if reason else {}
+        details = {"causes": [{"reason": cause}]} if cause else {}
         body = json.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {},
                            "status": "Failure", "message": message, "details": details,
+                           **({"reason": reason} if reason else {}),
                            "code": code}, separators=(",", ":")).encode()
         self.send_response(code)
         for name, value in dict(headers).items():

@@ -281,7 +281,8 @@ class Culprit(run_prometheus.Culprit):
                      "prometheus_scrape": {
                          "endpoints": ["http://127.0.0.1:%d/metrics" % self.own],
                          "interval": "1s", "timeout": "1s"}}
-        own = {"preset": "all", "exporters": ["prometheus", "json", "kafka", "alertmanager"],
+        own = {"preset": "all",
+               "exporters": ["prometheus", "json", "kafka", "alertmanager", "kubernetes"],
                "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                "idle_timeout": "1s"}
         pipelines = {"memory": {**own, "receivers": ["file/leak", "kafka", "kubernetes"]},
@@ -299,6 +300,7 @@ class Culprit(run_prometheus.Culprit):
                 "exporters": {"prometheus": {"endpoint": "127.0.0.1:%d" % self.shown},
                               "json": {"path": os.path.join(folder, "verdicts.jsonl")},
                               "alertmanager": {"endpoint": "http://" + brokers[0]},
+                              "kubernetes": {"kubeconfig": kubeconfig},
                               "kafka": {"brokers": brokers, "topic": "verdicts",
                                         "timeout": "500ms",
                                         "retry_on_failure": {"initial_interval": "500ms",
