@@ -44,6 +44,11 @@ CASES = {
     "gateway alone": ["node.enabled=false", "sidecar.enabled=false"],
     "no rights": ["gateway.kubernetes.enabled=false", "node.kmsg.enabled=false",
                   "node.sysfs.enabled=false", "node.scrape.endpoints[0]=http://${env:HOST_IP}:9400/metrics"],
+    "events": ["gateway.kubernetesEvents.enabled=true"],
+    "events of several": ["gateway.kubernetesEvents.enabled=true", "gateway.kubernetes.enabled=false",
+                          "kafka.enabled=true", "gateway.replicas=2"],
+    "a condition": ["gateway.kubernetesEvents.enabled=true", "gateway.kubernetes.enabled=false",
+                    "gateway.kubernetesEvents.nodeCondition=true"],
     "more inputs": ["sidecar.ncclRas.enabled=true", "node.scrape.interval=1s",
                     "node.scrape.endpoints={http://dcgm.gpu.svc:9400/metrics,http://ib.gpu.svc:9100/metrics}"],
     "rights of others": ["rbac.create=false", "serviceAccount.create=false", "serviceAccount.name=theirs"],
@@ -77,6 +82,11 @@ CASES = {
 REFUSED = {
     "several gateways without Kafka": (["gateway.replicas=2"], "same gateway"),
     "several gateways that watch": (["kafka.enabled=true", "gateway.replicas=2"], "every event"),
+    "a condition of several gateways": (["kafka.enabled=true", "gateway.replicas=2",
+                                         "gateway.kubernetes.enabled=false",
+                                         "gateway.kubernetesEvents.enabled=true",
+                                         "gateway.kubernetesEvents.nodeCondition=true"], "set back"),
+    "a condition without Events": (["gateway.kubernetesEvents.nodeCondition=true"], "does nothing"),
     "nowhere to send to": (["gateway.enabled=false"], "nowhere to send to"),
     "nothing to read": (["node.kmsg.enabled=false", "node.sysfs.enabled=false"], "nothing is read"),
     "the kernel's log twice": (["node.journald.enabled=true"], "both read"),
@@ -85,6 +95,9 @@ REFUSED = {
 }
 # What the gateway's account may do beyond any other account.
 GRANTED = {("", resource, verb) for resource in ("events", "pods", "nodes") for verb in ("list", "watch")}
+GRANTED_EVENTS = {("events.k8s.io", "events", "create"), ("events.k8s.io", "events", "patch"),
+                  ("", "pods", "get")}
+GRANTED_CONDITION = {("", "nodes/status", "patch")}
 # Kinds of others, with a field or two of theirs: {plural: (group, version, kind, schema of spec)}.
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 MONITORS = ("podmonitors", "monitoring.coreos.com", "v1", "PodMonitor", {
@@ -305,6 +318,13 @@ class Suite:
         self.checks.check(len(base64.b64decode(sidecar["token"])) >= 32, "the token is short")
         self.certificate(tls)
         self.rights("fresh")
+        for more, wanted in (("gateway.kubernetes.enabled=false", GRANTED_EVENTS),
+                             ("gateway.kubernetesEvents.nodeCondition=true",
+                              GRANTED | GRANTED_EVENTS | GRANTED_CONDITION)):
+            done = self.helm("upgrade", "culprit", m.CHART, "-n", "fresh", *sets, "--set",
+                             "gateway.kubernetesEvents.enabled=true", "--set", more)
+            self.checks.equal(done.returncode, 0, "helm upgrade: " + done.stderr)
+            self.granted("fresh", wanted, "rights with " + more)
         done = self.helm("upgrade", "culprit", m.CHART, "-n", "fresh", "--set", "sidecar.namespaces={train,more}",
                          "--set", "gateway.store.size=10Gi", "--set", "gateway.resources.limits.memory=4Gi")
         self.checks.equal(done.returncode, 0, "helm upgrade: " + done.stderr)
@@ -337,13 +357,15 @@ class Suite:
                                   cwd=place, capture_output=True, text=True, check=False)
             self.checks.equal(done.returncode, wanted, "the certificate for %s: %s" % (host, done.stderr))
 
-    def rights(self, namespace):
+    def granted(self, namespace, wanted, what):
         """What the gateway's account may do that no other account may is what it needs."""
-        self.server.create_account("nobody", namespace)
         allowed = {name: self.allowed(self.server.token(name, namespace))
                    for name in ("culprit-gateway", "nobody")}
-        self.checks.equal(allowed["culprit-gateway"] - allowed["nobody"], GRANTED,
-                          "rights of the gateway's account")
+        self.checks.equal(allowed["culprit-gateway"] - allowed["nobody"], wanted, what)
+
+    def rights(self, namespace):
+        self.server.create_account("nobody", namespace)
+        self.granted(namespace, GRANTED, "rights of the gateway's account")
         token = self.server.token("culprit-gateway", namespace)
         for resource in ("events", "pods", "nodes"):
             listed = json.loads(self.server.request("GET", "/api/v1/%s?limit=1" % resource, token=token)[2])

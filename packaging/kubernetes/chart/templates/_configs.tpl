@@ -98,6 +98,13 @@ service:
 {{- toJson $names -}}
 {{- end }}
 
+{{- define "culprit.gateway.exporters" -}}
+{{- $names := list "json" "log" "prometheus" -}}
+{{- if .Values.gateway.kubernetesEvents.enabled }}{{ $names = append $names "kubernetes" }}{{ end -}}
+{{- if .Values.kafka.enabled }}{{ $names = append $names "kafka/verdicts" }}{{ end -}}
+{{- toJson $names -}}
+{{- end }}
+
 {{- define "culprit.gateway.values" -}}
 {{- if or .Values.gateway.kubernetes.enabled .Values.kafka.enabled }}
 receivers:
@@ -114,8 +121,15 @@ receivers:
     initial_offset: earliest
     dead_letter: {topic: {{ .Values.kafka.deadLetterTopic }}}
   {{- end }}
-{{- if .Values.kafka.enabled }}
+{{- if or .Values.kafka.enabled .Values.gateway.kubernetesEvents.enabled }}
 exporters:
+{{- end }}
+  {{- if .Values.gateway.kubernetesEvents.enabled }}
+  kubernetes:
+    instance: "${env:POD_NAME}"
+    node_condition: {enabled: {{ .Values.gateway.kubernetesEvents.nodeCondition }}}
+  {{- end }}
+{{- if .Values.kafka.enabled }}
   kafka/verdicts:
     {{- include "culprit.kafkaClient" . | nindent 4 }}
     topic: {{ .Values.kafka.verdictsTopic }}
@@ -126,7 +140,7 @@ service:
   pipelines:
     jobs:
       receivers: {{ include "culprit.gateway.receivers" . }}
-      exporters: {{ ternary "[json, log, prometheus, kafka/verdicts]" "[json, log, prometheus]" .Values.kafka.enabled }}
+      exporters: {{ include "culprit.gateway.exporters" . }}
 {{- end }}
 
 {{/* (list CONTEXT PART): what values say, with the user's own part joined to it. */}}

@@ -85,6 +85,13 @@ default
 {{- end -}}
 {{- end }}
 
+{{/* Whether the gateway asks the API server, and so needs an account and a token. */}}
+{{- define "culprit.asksApiServer" -}}
+{{- if and .Values.gateway.enabled (or .Values.gateway.kubernetes.enabled .Values.gateway.kubernetesEvents.enabled) -}}
+true
+{{- end -}}
+{{- end }}
+
 {{/* Values that contradict each other are an error, not a guess. */}}
 {{- define "culprit.check" -}}
 {{- if and .Values.gateway.enabled (not .Values.kafka.enabled) (gt (int .Values.gateway.replicas) 1) -}}
@@ -98,6 +105,12 @@ default
 {{- end -}}
 {{- if and .Values.node.enabled (not (trim (include "culprit.node.receivers" .))) -}}
 {{- fail "node.enabled, but nothing is read on nodes: turn on node.kmsg, node.journald or node.sysfs, or name node.scrape.endpoints" -}}
+{{- end -}}
+{{- if and .Values.gateway.kubernetesEvents.nodeCondition (not .Values.gateway.kubernetesEvents.enabled) -}}
+{{- fail "gateway.kubernetesEvents.nodeCondition does nothing without gateway.kubernetesEvents.enabled" -}}
+{{- end -}}
+{{- if and .Values.gateway.enabled .Values.gateway.kubernetesEvents.nodeCondition (gt (int .Values.gateway.replicas) 1) -}}
+{{- fail "gateway.kubernetesEvents.nodeCondition with several gateways: each would set back what another has found; set it to false, or gateway.replicas to 1" -}}
 {{- end -}}
 {{- if and .Values.gateway.enabled .Values.gateway.kubernetes.enabled (gt (int .Values.gateway.replicas) 1) -}}
 {{- fail "gateway.kubernetes.enabled with several gateways: each would read every event of the cluster; set it to false, or gateway.replicas to 1" -}}
