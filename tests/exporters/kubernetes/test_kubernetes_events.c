@@ -505,6 +505,28 @@ START_TEST(a_right_is_missing) {
 }
 END_TEST
 
+// It is waited for, but not for ever: then what needs it is dropped, and the rest is written.
+START_TEST(a_right_is_waited_for) {
+    const struct sink_answer script[] = {{403, .body = FORBIDDEN}, {403, .body = FORBIDDEN},
+                                         {403, .body = FORBIDDEN}, {201, .body = FINE},
+                                         {403, .body = FORBIDDEN}, {201, .body = FINE}};
+    serve(script, 6);
+    uint64_t before = metric_value(instance.counters.refused[0]);
+    found("1");
+    struct request request = encoded();
+    ck_assert_int_eq(deliver(request), STATUS_IO);
+    ck_assert_int_eq(deliver(request), STATUS_IO);
+    ck_assert_uint_eq(metric_value(instance.counters.refused[0]) - before, 0);
+    instance.missing[0].since_ns -= 61 * SECOND_NS;
+    ck_assert_int_eq(deliver(request), STATUS_OK);
+    ck_assert_uint_eq(metric_value(instance.counters.refused[0]) - before, 1);
+    ck_assert_str_eq(about(3), "w-0");
+    found("2"); // nothing waits again
+    ck_assert_int_eq(deliver(encoded()), STATUS_OK);
+    ck_assert_uint_eq(sink.count, 6);
+}
+END_TEST
+
 // -- uids -----------------------------------------------------------------------------------------
 
 #define POD(uid, created)                                                                          \
@@ -741,6 +763,7 @@ int main(void) {
     tcase_add_test(cases, what_is_tried_again);
     tcase_add_test(cases, what_is_refused);
     tcase_add_test(cases, a_right_is_missing);
+    tcase_add_test(cases, a_right_is_waited_for);
     tcase_add_test(cases, uids_of_pods);
     tcase_add_test(cases, the_condition);
     tcase_add_test(cases, what_sets_no_condition);
