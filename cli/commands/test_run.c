@@ -75,7 +75,7 @@ static struct found_verdict verdict_copy(struct arena *arena, const struct verdi
                                   .severity = verdict->severity,
                                   .state = verdict->state,
                                   .confidence = verdict->confidence,
-                                  .root = story_is_root(verdict),
+                                  .root = verdict_is_root(verdict),
                                   .entities = entities_copy(arena, verdict),
                                   .entity_count = verdict->entity_count};
 }
