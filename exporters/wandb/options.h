@@ -28,7 +28,8 @@ struct wandb_config {
     // Run
     const char *entity;
     const char *project;
-    const char *run_id; // NULL: live culprit-JOB, tracking 8 random characters
+    const char *run_id; // NULL: live culprit-JOB-START, tracking 8 random characters
+    bool join_run;      // live: also when others began it
     const char *run_name;
     const char *group;
     const char *job_type;

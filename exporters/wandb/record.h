@@ -38,7 +38,8 @@ struct wandb_record {
     int32_t exit_code; // FINISH
     uint16_t kind;     // enum wandb_record_kind
     // RUN, 0 or 1. With an incarnation that the server does not know: rows whose time is not after
-    // the last row of the server are left out, since they come from inputs that are read again.
+    // the last row of the server are left out, since they come from inputs that are read again. Of
+    // a RUN with a key only when the server's rows are of the same start.
     uint16_t skips_known;
     union {
         struct {
@@ -46,7 +47,9 @@ struct wandb_record {
             // ROW, SUMMARY: `"key":value,…`, JSON members without braces; NaN and infinities stand
             // bare. RUN: the members of config._wandb.visualize, or empty.
             struct slice members;
-            struct slice key; // TABLE, HTML: under which key; ARTIFACT: its name
+            // TABLE, HTML: under which key; ARTIFACT: its name; RUN: which start of a job it stands
+            // for, as plain text. With that it does not write into runs that others began.
+            struct slice key;
             // TABLE, HTML: bytes of the run file; ARTIFACT: path of the file or directory, or those
             // of several with a zero byte between them.
             struct slice file;

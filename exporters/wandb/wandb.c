@@ -87,8 +87,11 @@ static const struct option OPTIONS[] = {
     OPTION(struct wandb_config, project, OPTION_TEXT, .default_value = "stormlog",
            .help = "project that the run belongs to"),
     OPTION(struct wandb_config, run_id, OPTION_TEXT,
-           .help = "id of the run; an existing run is continued. Default: culprit-JOB; tracking: a "
-                   "random id"),
+           .help = "id of the run; an existing run is continued. Default: culprit-JOB-START; "
+                   "tracking: a random id"),
+    OPTION(struct wandb_config, join_run, OPTION_BOOL, .default_value = "false",
+           .help = "live: write into the run `run_id` although culprit did not begin it; its names "
+                   "stay, and it is not finished. Nothing else may write to it at the same time"),
     OPTION(struct wandb_config, run_name, OPTION_TEXT,
            .help = "name of the run; default: the job; tracking: command and session"),
     OPTION(struct wandb_config, group, OPTION_TEXT, .help = "group of the run; default: the job"),
@@ -170,6 +173,10 @@ static void wandb_validate(const void *given, struct problem_list *problems) {
     check_name(config->entity, "entity", problems);
     check_name(config->project, "project", problems);
     check_run_id(config->run_id, problems);
+    if (config->join_run &&
+        (config->run_id == NULL || config->content != WANDB_LIVE || config->mode == WANDB_OFFLINE))
+        problem_add(problems, "join_run",
+                    "it needs the `run_id` of the run to join, content: live, and mode: online");
     for (uint32_t i = 0; i < config->tags.count; i++) {
         size_t size = strlen(config->tags.items[i]);
         if (size < 1 || size > 64)

@@ -18,6 +18,9 @@ A test uses these (no key needed):
   GET  /__requests              one small object for each request received, in order
   POST /__fault   body: SPEC    add a fault while running;  DELETE /__fault  drops them all
   POST /__reset                 forget runs, artifacts, faults, violations
+  POST /__run     body: {"name", "project", "config", "history", "summary", "complete", ...} as
+                  somebody else's client would have left the run
+  POST /__delete  body: PROJECT/NAME    as the user deletes a run: its id cannot be used again
 
 Every rule a client breaks is answered with a 4xx whose body says which rule, and is kept
 in "violations".  "warnings" are differences from what the official client sends that a
@@ -176,6 +179,10 @@ TYPES["Project"]["bucket"] = ("Run", _fields("name:String! missingOk:Boolean"))
 TYPES["Project"]["run"] = ("Run", _fields("name:String!"))
 TYPES["Project"]["artifact"] = ("Artifact", _fields("name:String!"))
 TYPES["Run"]["wandbConfig"] = ("JSONString", _fields("keys:[String!]"))
+
+
+GONE = 409      # what a server says of the id of a deleted run
+DELETED = 404   # and of what is sent to the run; neither breaks a rule
 
 
 class Refused(Exception):
@@ -518,7 +525,7 @@ class Server:
         self.faults = [Fault(s) for s in opts.fault]
 
     def reset(self):
-        self.runs, self.artifacts, self.urls = {}, [], {}
+        self.runs, self.artifacts, self.urls, self.deleted = {}, [], {}, set()
         self.violations, self.warnings, self.requests, self.faults = [], [], [], []
         self.counts, self.not_before = {}, {}
         self.base = ""
@@ -546,6 +553,8 @@ class Server:
 
     def find_run(self, entity, project, name, what):
         run = self.runs.get((entity, project, name))
+        need((entity, project, name) not in self.deleted, "%s: run %s not found" % (what, name),
+             DELETED)
         need(run, "%s: run %s/%s/%s was never created by upsertBucket" % (
             what, entity, project, name), 404)
         return run
@@ -751,6 +760,17 @@ class Server:
                 "wandbConfig": lambda a: json.dumps(
                     {k: wb[k] for k in (a["keys"] or wb) if k in wb})}
 
+    # ---- runs of others
+    def put_run(self, given):
+        entity = self.opts.entity
+        run = Run(entity, given["project"], given["name"], len(self.runs) + 1)
+        run.meta = given.get("meta", {})
+        run.config = given.get("config", {})
+        run.history = given.get("history", [])
+        run.summary_text = json.dumps(given.get("summary", {}))
+        run.complete = given.get("complete", False)
+        self.runs[(entity, run.project, run.name)] = run
+
     # ---- mutations about runs
     def do_upsertBucket(self, v, _fault):
         need(v["name"], "upsertBucket: name (the run id) is missing")
@@ -774,6 +794,8 @@ class Server:
             need(isinstance(loads(v["summaryMetrics"], "summaryMetrics"), dict),
                  "summaryMetrics must hold an object")
         key = (entity, project, v["name"])
+        need(key not in self.deleted, "run %s/%s/%s was previously created and deleted; try a new "
+             "run name" % key, GONE)
         run = self.runs.get(key)
         inserted = run is None
         if inserted:
@@ -1330,8 +1352,10 @@ class Handler(BaseHTTPRequestHandler):
                 return self.route(srv, place, url, body, chunked, fault)
         except Refused as e:
             message, status = str(e), e.status
-        with srv.lock:
-            srv.violation(n, what, message)
+        if "was previously created and deleted" not in message and not (
+                status == DELETED and re.search(r": run \S+ not found$", message)):
+            with srv.lock:
+                srv.violation(n, what, message)
         if place == "graphql":
             return status, {"errors": [{"message": message}], "data": None}, ()
         return status, {"error": message}, ()
@@ -1376,6 +1400,15 @@ class Handler(BaseHTTPRequestHandler):
                 return self.reply(200, srv.requests)
             if url.path == "/__reset" and self.command == "POST":
                 srv.reset()
+                return self.reply(200, {})
+            if url.path == "/__run" and self.command == "POST":
+                srv.put_run(json.loads(body))
+                return self.reply(200, {})
+            if url.path == "/__delete" and self.command == "POST":
+                project, _, name = body.decode().partition("/")
+                key = (srv.opts.entity, project, name)
+                srv.deleted.add(key)
+                del srv.runs[key]
                 return self.reply(200, {})
             if url.path == "/__fault" and self.command in ("POST", "DELETE"):
                 if self.command == "DELETE":

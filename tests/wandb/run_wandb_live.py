@@ -58,8 +58,8 @@ def check_history(checks, run, name):
 def only_run(checks, mock, name):
     decoded = mock.decoded()
     checks.equal(decoded["violations"], [], name + ": rules of the server that were broken")
-    checks.equal([run["name"] for run in decoded["runs"]], ["culprit-" + run_crash.JOB.name],
-                 name + ": runs")
+    checks.equal([run["name"].rpartition("-")[0] for run in decoded["runs"]],
+                 ["culprit-" + run_crash.JOB.name], name + ": runs")
     return decoded["runs"][0]
 
 
@@ -79,6 +79,7 @@ def check_ending(checks, run, expected, name):
     got, wanted = set(rank_rows(run)), set(rank_rows(expected))
     checks.equal(sorted(got - wanted), [], name + ": rows that should not be there")
     checks.equal(sorted(wanted - got), [], name + ": rows that are missing")
+    checks.equal(run["name"], expected["name"], name + ": id of the run")
     for key in ("culprit_headline", "culprit_verdict_id", "culprit_severity", "culprit_who",
                 "culprit_verdict_count", "culprit_job_id"):
         checks.equal(run["summary"].get(key), expected["summary"].get(key), name + ": " + key)

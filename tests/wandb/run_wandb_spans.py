@@ -20,7 +20,7 @@ STREAM = os.path.join(HERE, "..", "golden", "spans", "038-training-8-ranks", "ev
 
 
 def exported(binary, checks, include, folder):
-    """-> the documents of spans by source or job, the runs of W&B by their name."""
+    """-> the documents of spans by source or job, the runs of W&B by their name without the start."""
     documents = os.path.join(folder, "spans.json")
     config = os.path.join(folder, "culprit.yaml")
     with Mock() as mock:
@@ -39,7 +39,7 @@ def exported(binary, checks, include, folder):
     checks.equal(decoded["violations"], [], "rules of the server that were broken")
     with open(documents, encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
-    return found, {one["name"]: one for one in decoded["runs"]}
+    return found, {one["name"].rpartition("-")[0]: one for one in decoded["runs"]}
 
 
 def table(checks, one, key):

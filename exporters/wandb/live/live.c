@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Begins, feeds and finishes the run of each job.
+// Begins, feeds and finishes the run of each start of a job.
 //
-// A job's run begins with its first evaluation and is finished when the job is forgotten or nothing
-// follows. One look-up an evaluation.
+// It begins with the job's first evaluation and is finished when the job starts anew (the next
+// generation of its ranks), is forgotten or nothing follows. One look-up an evaluation.
 #include "exporters/wandb/live/live.h"
 
 #include "base/hash/digest.h"
@@ -71,10 +71,14 @@ static void append_plain(char *id, size_t size, struct slice job) {
 void live_run_id(const struct live *live, const struct live_run *run, char id[LIVE_RUN_ID_MAX]) {
     const char *given = live->config->run_id;
     snprintf(id, LIVE_RUN_ID_MAX, "%s", given != NULL ? given : "culprit");
-    if (run->job == STRING_NONE || run->has_given_id)
+    assert(run->start[0] != '\0');
+    if (run->has_given_id)
         return;
-    snprintf(id + strlen(id), LIVE_RUN_ID_MAX - strlen(id), "-");
-    append_plain(id, LIVE_RUN_ID_MAX, intern_slice(run->job));
+    if (run->job != STRING_NONE) {
+        snprintf(id + strlen(id), LIVE_RUN_ID_MAX - strlen(id), "-");
+        append_plain(id, LIVE_RUN_ID_MAX - DIGEST_ID_SIZE, intern_slice(run->job));
+    }
+    snprintf(id + strlen(id), LIVE_RUN_ID_MAX - strlen(id), "-%s", run->start);
 }
 
 // -- runs ---------------------------------------------------------------------------------------
@@ -90,9 +94,9 @@ struct live_run *live_find_run(struct live *live, string_id job) {
                       (long long)live->config->max_runs);
         return NULL;
     }
-    bool is_only = keyed_rows_count(&live->runs) == 0;
     run = keyed_rows_add(&live->runs, &job);
-    run->has_given_id = is_only && live->config->run_id != NULL;
+    run->has_given_id = live->config->run_id != NULL && live->counter.given_used == 0;
+    live->counter.given_used += run->has_given_id;
     assert(keyed_rows_count(&live->runs) <= (uint64_t)live->config->max_runs);
     return run;
 }
@@ -105,29 +109,22 @@ static uint64_t random_number(void) {
     return number;
 }
 
-static uint64_t first_sample_ns(const struct evaluation *evaluation) {
-    uint64_t first = UINT64_MAX;
-    for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        if (evaluation->ranks[i].first_ns < first)
-            first = evaluation->ranks[i].first_ns;
-    return first;
-}
-
-static void begin_run(struct live *live, struct live_run *run, uint64_t started_ns,
-                      struct wandb_writer *writer) {
-    assert(writer->row == &run->row);
+static void begin_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+    assert(writer->row == &run->row && run->start[0] != '\0');
     if (run->begun)
         return;
     run->begun = 1;
-    run->incarnation = live->once ? 0 : random_number();
-    run->started_ns = started_ns;
+    run->ended = 0;
+    if (run->incarnation == 0 && !live->once)
+        run->incarnation = random_number();
     const struct wandb_config *config = live->config;
     struct slice job = intern_slice(run->job);
     struct wandb_record record = {
         .kind = WANDB_RUN,
         .time_ns = run->started_ns,
         .incarnation = run->incarnation,
-        .skips_known = !live->once,
+        .skips_known = true,
+        .key = slice_of(run->start),
         .display_name = config->run_name != NULL ? slice_of(config->run_name) : job,
         .group = config->group != NULL ? slice_of(config->group) : job,
         .job_type = slice_of(config->job_type != NULL ? config->job_type : "culprit"),
@@ -135,10 +132,16 @@ static void begin_run(struct live *live, struct live_run *run, uint64_t started_
     wandb_say(writer, &record);
 }
 
-static void finish_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+// What is known of a run that goes on after a restart stays.
+static void finish_run(struct live *live, struct live_run *run, bool goes_on,
+                       struct wandb_writer *writer) {
     assert(run->head.live);
     struct wandb_record record = {.kind = WANDB_FINISH};
     wandb_say(writer, &record);
+    run->begun = 0;
+    run->ended = 1;
+    if (goes_on)
+        return;
     live_forget_verdicts(live, run->job);
     keyed_rows_remove(&live->runs, run);
 }
@@ -179,10 +182,13 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
     struct live_run *run = live_find_run(live, evaluation->job);
     if (run == NULL)
         return;
+    (void)live_name_start(live, run, batch, evaluation);
+    if (run->generation == LIVE_GENERATION_NONE)
+        run->generation = evaluation->generation;
     struct teller teller;
     struct wandb_writer *writer = teller_init(&teller, live, run, seen_ns(evaluation), out);
-    begin_run(live, run, first_sample_ns(evaluation), writer);
-    live_say_rows(live, run, evaluation, batch->arena, writer);
+    begin_run(live, run, writer);
+    live_say_rows(live, run, evaluation, UINT64_MAX, batch->arena, writer);
     live_say_findings(live, run, batch, evaluation, batch->last, writer);
 }
 
@@ -190,12 +196,12 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
 static void tell_spans(struct live *live, const struct batch *batch, string_id job,
                        struct buffer *out) {
     struct live_run *run = live_find_run(live, job);
-    if (run == NULL)
+    if (run == NULL || !live_name_start(live, run, batch, NULL))
         return;
     struct teller teller;
     struct wandb_writer *writer =
         teller_init(&teller, live, run, live_spans_until(batch, job), out);
-    begin_run(live, run, live_spans_begin(batch, job), writer);
+    begin_run(live, run, writer);
     live_say_spans(live, run, batch, writer);
 }
 
@@ -213,12 +219,23 @@ static void tell_all_spans(struct live *live, const struct batch *batch, struct 
 
 // A run whose job has no evaluation any more, or that has had its last one.
 static void end_run(struct live *live, struct live_run *run, const struct batch *batch,
-                    struct buffer *out) {
+                    bool goes_on, struct buffer *out) {
     uint64_t until = run->said_until_ns > run->spans_ns ? run->said_until_ns : run->spans_ns;
     struct teller teller;
+    bool is_quiet = run->ended && run->changed == 0; // nothing came since it ended
+    if (is_quiet && goes_on)
+        return;
+    if (is_quiet || !live_name_start(live, run, batch, NULL)) {
+        live_forget_verdicts(live, run->job);
+        keyed_rows_remove(&live->runs, run);
+        return;
+    }
+    if (until < run->started_ns)
+        until = run->started_ns;
     struct wandb_writer *writer = teller_init(&teller, live, run, until, out);
+    begin_run(live, run, writer);
     live_say_findings(live, run, batch, NULL, true, writer);
-    finish_run(live, run, writer);
+    finish_run(live, run, goes_on, writer);
 }
 
 static void end_runs(struct live *live, const struct batch *batch, struct buffer *out) {
@@ -226,17 +243,45 @@ static void end_runs(struct live *live, const struct batch *batch, struct buffer
     for (uint32_t i = 0; forgotten != NULL && i < forgotten->job_count; i++) {
         struct live_run *run = keyed_rows_find(&live->runs, &forgotten->jobs[i].job);
         if (run != NULL)
-            end_run(live, run, batch, out);
+            end_run(live, run, batch, false, out);
     }
     if (!batch->last && (forgotten == NULL || !forgotten->everything))
         return;
     struct live_run *run;
     uint32_t at = 0;
     while ((run = keyed_rows_next(&live->runs, &at)) != NULL)
-        end_run(live, run, batch, out);
+        end_run(live, run, batch, batch->last && !live->once, out);
+}
+
+// The job has started anew: what is left of its run is said, and another one takes its place.
+static void end_start(struct live *live, struct live_run *run, const struct batch *batch,
+                      const struct evaluation *evaluation, struct buffer *out) {
+    uint64_t start_ns = live_generation_ns(evaluation);
+    uint64_t last_ns = start_ns > run->started_ns ? start_ns - 1 : run->started_ns;
+    struct teller teller;
+    struct wandb_writer *writer = teller_init(&teller, live, run, last_ns, out);
+    live_note_verdicts_before(live, run, batch, start_ns);
+    begin_run(live, run, writer); // it may have ended with the process before
+    live_say_rows(live, run, evaluation, start_ns, batch->arena, writer);
+    live_say_findings(live, run, batch, NULL, true, writer);
+    finish_run(live, run, false, writer);
+    run = live_find_run(live, evaluation->job);
+    assert(run != NULL);
+    (void)live_name_start(live, run, batch, evaluation);
+}
+
+static void end_starts(struct live *live, const struct batch *batch, struct buffer *out) {
+    for (uint32_t i = 0; !live->once && i < batch->evaluation_count; i++) {
+        const struct evaluation *evaluation = &batch->evaluations[i];
+        struct live_run *run = keyed_rows_find(&live->runs, &evaluation->job);
+        if (run != NULL && (run->begun || run->ended) && run->generation != LIVE_GENERATION_NONE &&
+            evaluation->rank_count > 0 && evaluation->generation > run->generation)
+            end_start(live, run, batch, evaluation, out);
+    }
 }
 
 void live_encode(struct live *live, const struct batch *batch, struct buffer *out) {
+    end_starts(live, batch, out);
     live_note_verdicts(live, batch);
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
         tell_evaluation(live, batch, &batch->evaluations[i], out);

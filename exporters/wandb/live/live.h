@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running culprit says to W&B: each job is a run, with rows of its ranks at a bounded rate,
-// its verdicts as a table and in the summary, its spans and phases as tables, and the page. Streams
-// of spans that name no job are a run of their own.
+// What a running culprit says to W&B: each start of a job is a run, with rows of its ranks at a
+// bounded rate, its verdicts as a table and in the summary, its spans and phases as tables, and the
+// page. Streams of spans that name no job are a run of their own.
 //
 // Everything is told by event time, so the same input says the same records. Memory: a row for each
 // run and for each verdict, both bounded; nothing for each rank. Runs under the sender's lock.
 #pragma once
 
+#include "base/hash/digest.h"
 #include "base/table/keyed_rows.h"
 #include "base/table/table.h"
 #include "exporters/report/page/page.h"
@@ -22,14 +23,19 @@ enum {
     LIVE_NAME_MAX = 64,      // bytes of a pattern, kind or action
     LIVE_RUN_ID_MAX = 1 + WANDB_RUN_ID_MAX,
 };
+// A run that began with spans: the first evaluation says of which generation its job is.
+#define LIVE_GENERATION_NONE UINT32_MAX
 
 struct live_run {
     struct row_head head;
     string_id job; // the key
     uint32_t begun;
-    uint32_t has_given_id; // its id is run_id as it was given; others have their job behind it
-    uint64_t row;          // of the next history row
-    uint64_t incarnation;  // see record.h
+    uint32_t has_given_id; // its id is run_id as it was given; others have job and start behind it
+    char start[DIGEST_ID_SIZE]; // names the start of the job; "" until that is known
+    uint32_t generation;        // of the job
+    uint32_t ended; // it was finished when culprit stopped, and goes on when the job is seen again
+    uint64_t row;   // of the next history row
+    uint64_t incarnation; // see record.h
     uint64_t started_ns;
     uint64_t said_until_ns; // samples before this have been looked at
     uint64_t shown_ns;      // as_of of the last table
@@ -57,6 +63,7 @@ struct live_counter {
     uint64_t sequence;
     uint64_t verdict_order;
     uint64_t runs_refused;
+    uint64_t given_used; // runs that got run_id as it was given: one
 };
 
 struct live {
@@ -84,13 +91,23 @@ void live_encode(struct live *live, const struct batch *batch, struct buffer *ou
 
 // The run of a job, made when there is room; NULL: there is none.
 struct live_run *live_find_run(struct live *live, string_id job);
-// The id under which W&B knows the run.
+// The id under which W&B knows the run, once its start is known.
 void live_run_id(const struct live *live, const struct live_run *run, char id[LIVE_RUN_ID_MAX]);
-// rows.c: rows of the samples that came since the last evaluation.
+// starts.c: gives the run the name of the job's start that the evaluation, the spans or else the
+// verdicts of the batch show, and when that was. False when nothing does.
+bool live_name_start(struct live *live, struct live_run *run, const struct batch *batch,
+                     const struct evaluation *evaluation);
+// When the generation of the evaluation began.
+uint64_t live_generation_ns(const struct evaluation *evaluation);
+// rows.c: rows of the samples that came since the last evaluation, or up to `until_ns`, exclusive,
+// which is that of the next start of the job; UINT64_MAX: none is known.
 void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,
-                   struct arena *arena, struct wandb_writer *writer);
-// verdicts.c
+                   uint64_t until_ns, struct arena *arena, struct wandb_writer *writer);
+// verdicts.c: those of a batch, each with the run of its job that it belongs to.
 void live_note_verdicts(struct live *live, const struct batch *batch);
+// Those of this run's job that ended before the job's next start.
+void live_note_verdicts_before(struct live *live, struct live_run *run, const struct batch *batch,
+                               uint64_t start_ns);
 // The summary, the table and the page, when something changed and the last ones are old enough.
 // `evaluation` NULL: the job is being forgotten.
 void live_say_findings(struct live *live, struct live_run *run, const struct batch *batch,

@@ -31,12 +31,18 @@ struct grid {
 };
 
 static struct grid make_grid(const struct live *live, const struct live_run *run,
-                             const struct evaluation *evaluation, uint64_t seen_ns) {
+                             const struct evaluation *evaluation, uint64_t seen_ns,
+                             uint64_t until_ns) {
     assert(live->config->row_interval.ns > 0);
     struct grid grid = {.step_ns = (uint64_t)live->config->row_interval.ns};
     grid.from_ns = run->said_until_ns > 0 ? run->said_until_ns
                                           : run->started_ns - run->started_ns % grid.step_ns;
+    // What is before a later start of the job belongs to another run.
+    if (!live->once && run->generation > 0 && grid.from_ns < run->started_ns)
+        grid.from_ns = run->started_ns;
     grid.until_ns = evaluation->last ? seen_ns + 1 : seen_ns - seen_ns % grid.step_ns;
+    if (until_ns != UINT64_MAX)
+        grid.until_ns = until_ns;
     if (grid.until_ns <= grid.from_ns)
         return (struct grid){0};
     uint64_t stretches = (grid.until_ns - grid.from_ns) / grid.step_ns;
@@ -83,7 +89,7 @@ static void choose(struct choice *choice, const struct evaluation *evaluation, u
         for (uint32_t i = 0; i < count; i++) {
             if (rows[i].time_ns < grid->from_ns)
                 continue;
-            uint64_t stretch = (rows[i].time_ns - grid->from_ns) / grid->step_ns;
+            uint64_t stretch = rows[i].time_ns / grid->step_ns;
             if (last.sample != NULL && stretch != last.stretch)
                 add(choice, last);
             last = (struct chosen){stretch, series->rank, &rows[i]};
@@ -121,8 +127,8 @@ static void say(struct live *live, const struct evaluation *evaluation, const st
 }
 
 void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,
-                   struct arena *arena, struct wandb_writer *writer) {
-    struct grid grid = make_grid(live, run, evaluation, writer->time_ns);
+                   uint64_t until_ns, struct arena *arena, struct wandb_writer *writer) {
+    struct grid grid = make_grid(live, run, evaluation, writer->time_ns, until_ns);
     if (grid.step_ns == 0)
         return;
     struct choice choice = {.arena = arena};

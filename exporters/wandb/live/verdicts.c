@@ -92,11 +92,29 @@ static void note(struct live *live, struct live_run *run, const struct verdict *
     run->changed++;
 }
 
+static bool ended_before(const struct verdict *verdict, uint64_t start_ns) {
+    return verdict->end_ns > 0 && verdict->end_ns < start_ns;
+}
+
 void live_note_verdicts(struct live *live, const struct batch *batch) {
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
         const struct verdict *verdict = &batch->verdicts.items[i];
         struct live_run *run = live_find_run(live, verdict->job);
-        if (run != NULL)
+        // What ended before a later start of the job is the run's before.
+        bool is_older = run != NULL && run->start[0] != '\0' && run->generation > 0 &&
+                        run->generation != LIVE_GENERATION_NONE &&
+                        ended_before(verdict, run->started_ns);
+        if (run != NULL && (live->once || !is_older))
+            note(live, run, verdict);
+    }
+}
+
+void live_note_verdicts_before(struct live *live, struct live_run *run, const struct batch *batch,
+                               uint64_t start_ns) {
+    assert(run->head.live && start_ns > 0);
+    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        const struct verdict *verdict = &batch->verdicts.items[i];
+        if (verdict->job == run->job && ended_before(verdict, start_ns))
             note(live, run, verdict);
     }
 }

@@ -70,6 +70,21 @@ static void number_append(struct buffer *out, const char *before, double number)
     wandb_append_number(out, number);
 }
 
+// The start as it is known now or was when the run began.
+static void start_append(const struct wandb_run *run, struct buffer *out) {
+    struct slice old = wandb_object_inside(wandb_member_find(
+        wandb_object_inside(wandb_member_find(buffer_slice(&run->old_config), "culprit")),
+        "value"));
+    struct slice start = wandb_member_find(old, "start");
+    if (run->start == NULL && start.size == 0)
+        return;
+    buffer_append_text(out, ",\"start\":");
+    if (run->start != NULL)
+        json_append_string(out, slice_of(run->start));
+    else
+        buffer_append(out, start);
+}
+
 static void culprit_part_append(const struct wandb_run *run, struct buffer *out) {
     buffer_append_format(out,
                          "{\"value\":{\"incarnation\":\"%" PRIu64 "\",\"history_base\":%" PRId64
@@ -77,6 +92,9 @@ static void culprit_part_append(const struct wandb_run *run, struct buffer *out)
                          run->incarnation, run->line_base, run->step_base);
     number_append(out, ",\"runtime_base\":", run->runtime_base);
     number_append(out, ",\"known_until\":", run->known_until);
+    start_append(run, out);
+    if (run->joined)
+        buffer_append_text(out, ",\"joined\":true");
     buffer_append_text(out, "}}");
 }
 
@@ -88,7 +106,7 @@ void wandb_config_append(const struct wandb_run *run, struct buffer *out) {
     wandb_values_apply(&values, old, false);
     wandb_part_append(run, wandb_object_inside(wandb_member_find(old, "_wandb")), &part);
     wandb_values_set(&values, SLICE("\"_wandb\""), buffer_slice(&part));
-    if (run->incarnation != 0) {
+    if (run->incarnation != 0 || run->start != NULL) {
         buffer_reset(&part);
         culprit_part_append(run, &part);
         wandb_values_set(&values, SLICE("\"culprit\""), buffer_slice(&part));

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 enum { RUNS_SPARE = 8, BODY_MAX = 64 << 20, LINE_BUFFER_MAX = 32 << 20 };
 
@@ -129,18 +130,38 @@ struct wandb_run *wandb_online_add_run(struct wandb_online *online, struct slice
     return run;
 }
 
+// What comes for a run that nothing is sent to any more.
+static void segment_drop(struct wandb_online *online, struct wandb_run *run,
+                         const struct wandb_segment *segment) {
+    assert(run->refused);
+    struct wandb_record record;
+    for (struct slice at = segment->records; wandb_record_read(&at, &record);)
+        run->refused_records += record.sequence > run->done && record.sequence <= segment->last &&
+                                belongs_to(run, &record);
+    run->done = segment->last;
+    run->finished = segment->finishes;
+    if (run->finished)
+        log_write(LOG_ERROR, (struct log_site){"C3409", online->site},
+                  "%" PRIu64 " records of run %s were dropped", run->refused_records, run->id);
+}
+
 static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_run *run,
                                     const struct wandb_segment *segment, struct error *error) {
     assert(segment->first > run->done && segment->first <= segment->last);
     enum wandb_answer answer = WANDB_DONE;
     bool begins = segment->begins && run->begun_sequence != segment->first;
     if (run->finished) {
+        run->refused = false;
         run->begun = run->finished = false;
         run->incarnation = run->start_ns = 0;
         run->place = (struct wandb_place_in_run){0};
     }
-    if (!run->begun || begins)
+    if (!run->refused && (!run->begun || begins))
         answer = wandb_run_begin(online, run, segment, error);
+    if (answer == WANDB_DONE && run->refused) {
+        segment_drop(online, run, segment);
+        return WANDB_DONE;
+    }
     if (answer == WANDB_DONE)
         answer = wandb_run_artifacts(online, run, segment, error);
     if (answer == WANDB_DONE)
@@ -192,6 +213,32 @@ static void all_done(struct wandb_online *online, struct slice records) {
     if (at.size > 0)
         log_write(LOG_ERROR, (struct log_site){"C3408", online->site},
                   "%zu bytes of queued records are damaged and left out", at.size);
+}
+
+// The first records at hand that were refused and not reported yet: what is before them was taken.
+// False when there are none.
+static bool find_refused(struct wandb_online *online, struct slice records,
+                         struct send_outcome *outcome) {
+    struct wandb_record record;
+    struct slice at = records, before = records;
+    assert(outcome->refused == 0);
+    for (; wandb_record_read(&at, &record); before = at) {
+        const struct wandb_run *run = run_find(online, record.run);
+        bool is_refused = run != NULL && run->refused && record.sequence <= run->refused_until &&
+                          record.sequence > online->reported;
+        if (!is_refused && outcome->refused > 0)
+            break;
+        if (!is_refused)
+            continue;
+        if (outcome->refused == 0)
+            outcome->taken = (size_t)(before.data - records.data);
+        outcome->refused += (size_t)(at.data - before.data);
+        online->reported = record.sequence;
+    }
+    return outcome->refused > 0;
+}
+
+static void runs_forget(struct wandb_online *online) {
     for (uint32_t i = online->run_count; i-- > 0;)
         if (online->runs[i]->finished)
             run_remove(online, i);
@@ -204,6 +251,8 @@ static enum wandb_answer heartbeats_do(struct wandb_online *online, struct error
         if (clock_monotonic_ns() - run->posted_ns < interval)
             continue;
         enum wandb_answer answer = WANDB_DONE;
+        if (run->refused)
+            continue;
         if (!run->begun)
             answer = wandb_run_begin(online, run, NULL, error);
         if (answer == WANDB_DONE)
@@ -265,6 +314,9 @@ enum status wandb_online_send(struct wandb_online *online, struct slice records,
     enum wandb_answer answer = records_do(online, records, error);
     if (answer == WANDB_DONE) {
         all_done(online, records);
+        if (find_refused(online, records, outcome))
+            return error_set(error, STATUS_IO, "%s", online->refusal.message);
+        runs_forget(online);
         if (!last)
             answer = heartbeats_do(online, error);
     }
@@ -282,6 +334,8 @@ struct send_pace wandb_online_pace(const struct wandb_online *online) {
     uint64_t heartbeat = (uint64_t)online->config->heartbeat_interval.ns;
     for (uint32_t i = 0; i < online->run_count; i++) {
         const struct wandb_run *run = online->runs[i];
+        if (run->refused)
+            continue;
         if (run->posted_ns + heartbeat < pace.again_ns)
             pace.again_ns = run->posted_ns + heartbeat;
         if (run->posted && run->posted_ns + run->interval_ns > pace.not_before_ns)

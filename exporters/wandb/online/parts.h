@@ -31,8 +31,13 @@ struct wandb_run {
     int64_t line_base, step_base; // of row 0
     double runtime_base;          // seconds that it had run before
     double known_until;           // Unix seconds: older rows are the server's already; 0: none are
-    bool moved;                   // the configuration leads to another place than before
-    bool begun;                   // the server was told in this process
+    char *start;                  // of a job, that it stands for; NULL: unknown
+    bool joined;                  // others began it: it is neither renamed nor finished
+    bool refused;                 // nothing more is sent to it
+    uint64_t refused_until;       // records up to there are reported as refused
+    uint64_t refused_records;
+    bool moved; // the configuration leads to another place than before
+    bool begun; // the server was told in this process
     bool finished;
     uint64_t begun_sequence; // RUN record that was carried out
     // All records up to there are: done; uploaded artifacts; uploaded files; posted.
@@ -61,6 +66,8 @@ struct wandb_online {
     struct wandb_run **runs;
     uint32_t run_count, run_max;
     uint64_t done;                  // records up to this sequence, of all runs
+    uint64_t reported;              // of those that were refused
+    struct error refusal;           // why the last one was
     struct wandb_artifact artifact; // under way
     // Files that fail: how often the one at hand did.
     uint64_t file_sequence;
@@ -101,7 +108,12 @@ void wandb_place_id(const struct wandb_config *config, char id[DIGEST_ID_SIZE]);
 // -- run.c
 struct wandb_run *wandb_run_new(struct slice id);
 void wandb_run_free(struct wandb_run *run);
-// Asks the server for the run and tells it that it begins or goes on.
+// Nothing more is sent to this run: says why, and that its records are dropped. `last`: of the
+// records that are at hand.
+void wandb_run_refuse(struct wandb_online *online, struct wandb_run *run, uint64_t last,
+                      const struct error *why);
+// Asks the server for the run and tells it that it begins or goes on. DONE with `refused` set: it
+// is not ours to write to.
 enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run *run,
                                   const struct wandb_segment *segment, struct error *error);
 // -- config.c

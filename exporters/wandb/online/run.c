@@ -35,6 +35,7 @@ void wandb_run_free(struct wandb_run *run) {
     memory_give(run->project);
     memory_give(run->name);
     memory_give(run->server_id);
+    memory_give(run->start);
     wandb_values_release(&run->summary);
     buffer_release(&run->old_config);
     buffer_release(&run->visualize);
@@ -52,6 +53,7 @@ struct known_run {
     const char *id;
     int64_t lines;
     struct slice last_row, summary, config, ours; // insides of objects; `ours`: config.culprit
+    bool is_ours, is_running;
     json_t *tail;
 };
 
@@ -68,7 +70,7 @@ static enum wandb_answer ask_for_run(struct wandb_online *online, const struct w
                                      json_t **data, struct error *error) {
     static const char document[] =
         "query($p:String,$e:String,$n:String!){model(name:$p,entityName:$e){"
-        "bucket(name:$n,missingOk:true){id name historyLineCount historyTail summaryMetrics "
+        "bucket(name:$n,missingOk:true){id name state historyLineCount historyTail summaryMetrics "
         "config}}}";
     struct wandb_query query;
     wandb_query_begin(&query, "looking for the run", document);
@@ -87,8 +89,11 @@ static void known_read(struct known_run *known) {
     known->lines = json_integer_value(json_object_get(bucket, "historyLineCount"));
     known->summary = inside_of(wandb_json_text(bucket, "summaryMetrics", NULL));
     known->config = inside_of(wandb_json_text(bucket, "config", NULL));
-    known->ours = wandb_object_inside(wandb_member_find(
-        wandb_object_inside(wandb_member_find(known->config, "culprit")), "value"));
+    struct slice ours = wandb_member_find(known->config, "culprit");
+    const char *state = wandb_json_text(bucket, "state", NULL);
+    known->is_ours = ours.size > 0;
+    known->is_running = state != NULL && strcmp(state, "running") == 0;
+    known->ours = wandb_object_inside(wandb_member_find(wandb_object_inside(ours), "value"));
     const char *tail = wandb_json_text(bucket, "historyTail", NULL);
     if (tail != NULL)
         known->tail = json_loads(tail, 0, NULL);
@@ -126,6 +131,13 @@ static void base_set_behind(struct wandb_run *run, const struct known_run *known
     run->known_until = skips_known ? wandb_member_number_or(known->last_row, "_timestamp", 0) : 0;
 }
 
+// Whether the server's rows are of the start that the RUN names, or it names none.
+static bool is_same_start(const struct known_run *known, struct slice start) {
+    struct slice theirs = wandb_member_find(known->ours, "start");
+    return start.size == 0 || (theirs.size == start.size + 2 &&
+                               slice_equal((struct slice){theirs.data + 1, start.size}, start));
+}
+
 // False when the server does not know our incarnation.
 static bool base_set_same(struct wandb_run *run, const struct known_run *known) {
     char text[24];
@@ -148,7 +160,7 @@ static void run_place(struct wandb_run *run, const struct wandb_record *begin,
     run->place = (struct wandb_place_in_run){.rows = begin->row};
     run->dropped = 0;
     if (!base_set_same(run, known))
-        base_set_behind(run, known, begin->skips_known);
+        base_set_behind(run, known, begin->skips_known && is_same_start(known, begin->key));
     run->line_base -= (int64_t)begin->row;
     run->step_base -= (int64_t)begin->row;
     assert(run->place.skipped == 0 && run->dropped == 0);
@@ -222,10 +234,12 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
     query.conflict_passes = true;
     wandb_query_text(&query, "id", run->server_id);
     put_names(&query, online, run, (const char *const[]){"modelName", "entityName", "name"});
+    if (run->joined)
+        begin = said = &nothing;
     wandb_query_slice(&query, "groupName", said->group);
     wandb_query_slice(&query, "displayName", said->display_name);
     wandb_query_slice(&query, "jobType", said->job_type);
-    if (begin != NULL) {
+    if (begin != NULL && begin != &nothing) {
         wandb_query_text(&query, "notes", online->config->notes);
         wandb_query_text(&query, "host", host);
         tags_append(&query, &online->config->tags);
@@ -244,6 +258,35 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
     return answer;
 }
 
+void wandb_run_refuse(struct wandb_online *online, struct wandb_run *run, uint64_t last,
+                      const struct error *why) {
+    assert(!run->refused);
+    run->refused = true;
+    run->refused_until = last;
+    online->refusal = *why;
+    log_write(LOG_ERROR, (struct log_site){"C3409", online->site},
+              "nothing more is written to run %s: %s", run->id, why->message);
+}
+
+// A run of that id that others began is left alone, unless it is to be joined.
+static bool may_write(struct wandb_online *online, struct wandb_run *run,
+                      const struct known_run *known, struct error *error) {
+    if (!known->there || known->is_ours)
+        return true;
+    if (!online->config->join_run) {
+        error_set(error, STATUS_IO,
+                  "it exists and was not begun by culprit; give another run_id, or set join_run");
+        return false;
+    }
+    if (known->is_running) {
+        error_set(error, STATUS_IO,
+                  "join_run: it is running, and W&B takes rows of a run from one writer only");
+        return false;
+    }
+    run->joined = true;
+    return true;
+}
+
 static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_run *run,
                                     const struct wandb_segment *segment,
                                     const struct known_run *known, struct error *error) {
@@ -255,6 +298,18 @@ static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_ru
     struct wandb_record none = {.skips_known = true,
                                 .time_ns = segment != NULL ? segment->first_time_ns : 0,
                                 .row = segment != NULL ? segment->first_row : 0};
+    bool is_live =
+        begins ? segment->begin.key.size > 0 : !was_placed && online->config->content == WANDB_LIVE;
+    if (is_live && !may_write(online, run, known, error)) {
+        wandb_run_refuse(online, run, segment != NULL ? segment->last : 0, error);
+        return WANDB_DONE;
+    }
+    run->joined =
+        run->joined || slice_equal(wandb_member_find(known->ours, "joined"), SLICE("true"));
+    if (begins && segment->begin.key.size > 0) {
+        memory_give(run->start);
+        run->start = memory_copy_text(segment->begin.key.data, segment->begin.key.size);
+    }
     replace_text(&run->server_id, known->there ? known->id : NULL);
     buffer_reset(&run->old_config);
     buffer_append(&run->old_config, known->config);
@@ -287,7 +342,7 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
         }
         known_release(&known);
     }
-    if (answer != WANDB_DONE)
+    if (answer != WANDB_DONE || run->refused)
         return answer;
     assert(run->name != NULL && run->project != NULL && run->entity != NULL);
     if (begin != NULL)

@@ -205,13 +205,18 @@ static struct post post_build(struct wandb_online *online, struct wandb_run *run
     rows_add(online, run, segment, &post);
     if (post.rows > 0)
         buffer_append_text(body, "]}");
+    uint64_t known = post.place.skipped - run->place.skipped;
+    if (known > 0)
+        log_write(LOG_INFO, (struct log_site){"C3410", online->site},
+                  "the server has %" PRIu64 " rows of run %s already; they are not sent again",
+                  known, run->id);
     size_t before = body->size;
     if (post.whole && (post.has_summary || segment->finishes || run->tail_is_due))
         summary_add(online, run, &post);
     if (post.rows > 0 || body->size > before)
         buffer_append_char(body, '}');
     uploaded_add(online, run, segment, &post);
-    if (post.whole && segment->finishes && !post.tail_is_left)
+    if (post.whole && segment->finishes && !post.tail_is_left && !run->joined)
         buffer_append_format(body, "%s\"complete\":true,\"exitcode\":%" PRId32,
                              body->size > 0 ? "," : "{", segment->end.exit_code);
     if (body->size > 0)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which runs of a server are written to: ours, those of another start of the job, those of others.
+#include "tests/exporters/wandb/wandb_world.h"
+
+static void say_start(struct world *world, const char *run, const char *start) {
+    say(world, run, 0,
+        (struct wandb_record){.kind = WANDB_RUN,
+                              .display_name = SLICE("the run"),
+                              .group = SLICE("jobs"),
+                              .key = slice_of(start),
+                              .skips_known = true});
+}
+
+static void put_run(struct world *world, const char *run) {
+    json_decref(wandb_mock_call(&world->mock, "POST", "/__run", run));
+}
+
+static json_t *decoded_of(const struct world *world) {
+    return wandb_mock_decoded(&world->mock);
+}
+
+static const char TRAINING[] =
+    "{\"name\":\"train\",\"project\":\"proj\",\"complete\":true,"
+    "\"meta\":{\"displayName\":\"my training\",\"groupName\":\"mine\"},"
+    "\"config\":{\"_wandb\":{\"value\":{\"t\":{}}},\"lr\":{\"value\":3}},"
+    "\"history\":[{\"_step\":0,\"_timestamp\":1700000500.0,\"_runtime\":1,\"loss\":2}]}";
+
+// Rows of an older start are not taken for rows that the server has.
+START_TEST(rows_of_an_older_start_are_not_dropped) {
+    struct world world;
+    world_open(&world);
+    say_start(&world, "r1", "second");
+    say_row(&world, "r1", 100, "\"a\":1");
+    say_finish(&world, "r1", 101);
+    send_all(&world);
+    forget(&world);
+    world.sequence = world.row = 0;
+    say_start(&world, "r1", "first");
+    say_row(&world, "r1", 50, "\"a\":2");
+    say_finish(&world, "r1", 51);
+    send_all(&world);
+    // The same start again: its rows are there.
+    forget(&world);
+    world.sequence = world.row = 0;
+    say_start(&world, "r1", "first");
+    say_row(&world, "r1", 50, "\"a\":2");
+    say_row(&world, "r1", 60, "\"a\":3");
+    say_finish(&world, "r1", 61);
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs.0.history"), 3);
+    ck_assert(number_at(decoded, "runs.0.history.1.a") == 2);
+    ck_assert(number_at(decoded, "runs.0.history.2.a") == 3);
+    ck_assert_str_eq(text_at(decoded, "runs.0.config.culprit.start"), "first");
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(a_run_of_others_is_refused_and_blocks_nobody) {
+    struct world world;
+    world_open(&world);
+    put_run(&world, TRAINING);
+    say_start(&world, "good", "x");
+    say_start(&world, "train", "y");
+    size_t before = world.records.size;
+    say_row(&world, "train", 1, "\"a\":1");
+    world.row = 0;
+    say_row(&world, "good", 1, "\"a\":1");
+    say_finish(&world, "train", 2);
+    say_finish(&world, "good", 2);
+    ck_assert_int_eq(send_once(&world), STATUS_IO);
+    ck_assert(!world.outcome.sink_dead);
+    ck_assert_uint_gt(world.outcome.taken, 0);
+    ck_assert_uint_gt(world.outcome.refused, 0);
+    ck_assert_uint_lt(world.outcome.taken, before);
+    ck_assert_ptr_nonnull(strstr(world.error.message, "not begun by culprit"));
+    // The rest, as the sender gives it: refused are FINISH and nothing else.
+    struct slice rest = buffer_slice(&world.records);
+    size_t refused = 0;
+    for (int calls = 0;; calls++) {
+        size_t passed = world.outcome.taken + world.outcome.refused;
+        ck_assert_int_lt(calls, 4);
+        refused += world.outcome.refused;
+        rest = (struct slice){rest.data + passed, rest.size - passed};
+        world.error = (struct error){0};
+        if (wandb_online_send(world.online, rest, true, &world.outcome, &world.error) == STATUS_OK)
+            break;
+    }
+    ck_assert_uint_lt(refused, world.records.size);
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs"), 2);
+    ck_assert_str_eq(text_at(decoded, "runs.0.display_name"), "my training");
+    ck_assert_uint_eq(size_at(decoded, "runs.0.history"), 1);
+    ck_assert(number_at(decoded, "runs.0.finishes") == 0);
+    ck_assert(json_is_true(at(decoded, "runs.1.complete")));
+    ck_assert_uint_eq(size_at(decoded, "runs.1.history"), 1);
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(a_run_of_others_is_joined_and_left_as_it_is) {
+    struct world world;
+    world_open(&world);
+    world.config.join_run = true;
+    world.config.notes = "ours";
+    put_run(&world, TRAINING);
+    say_start(&world, "train", "y");
+    say_row(&world, "train", 1, "\"a\":1");
+    send_all(&world);
+    restart(&world);
+    say_row(&world, "train", 2, "\"a\":2");
+    say_finish(&world, "train", 3);
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    const json_t *run = at(decoded, "runs.0");
+    ck_assert_str_eq(text_at(run, "display_name"), "my training");
+    ck_assert_str_eq(text_at(run, "group"), "mine");
+    ck_assert(json_is_null(at(run, "notes")) && json_is_null(at(run, "host")));
+    ck_assert(number_at(run, "config.lr") == 3);
+    ck_assert(json_is_true(at(run, "config.culprit.joined")));
+    ck_assert_uint_eq(size_at(run, "history"), 3);
+    ck_assert(number_at(run, "history.2.a") == 2);
+    ck_assert(number_at(run, "finishes") == 0);
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(a_run_that_still_runs_is_not_joined) {
+    struct world world;
+    world_open(&world);
+    world.config.join_run = true;
+    put_run(&world, "{\"name\":\"train\",\"project\":\"proj\"}");
+    say_start(&world, "train", "y");
+    say_row(&world, "train", 1, "\"a\":1");
+    ck_assert_int_eq(send_once(&world), STATUS_IO);
+    ck_assert_uint_eq(world.outcome.refused, world.records.size);
+    ck_assert_ptr_nonnull(strstr(world.error.message, "it is running"));
+    // What comes later is dropped, told at the end; no heartbeat goes there.
+    buffer_reset(&world.records);
+    world.config.heartbeat_interval.ns = 0;
+    say_row(&world, "train", 2, "\"a\":1");
+    ck_assert_int_eq(send_once(&world), STATUS_OK);
+    ck_assert_uint_eq(wandb_online_pace(world.online).again_ns, UINT64_MAX);
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs.0.history"), 0);
+    ck_assert(number_at(decoded, "runs.0.stats.stream_posts") == 0);
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+int main(void) {
+    setenv("no_proxy", "127.0.0.1", 1);
+    Suite *suite = suite_create("wandb_runs");
+    TCase *cases = tcase_create("runs");
+    tcase_add_test(cases, rows_of_an_older_start_are_not_dropped);
+    tcase_add_test(cases, a_run_of_others_is_refused_and_blocks_nobody);
+    tcase_add_test(cases, a_run_of_others_is_joined_and_left_as_it_is);
+    tcase_add_test(cases, a_run_that_still_runs_is_not_joined);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
