@@ -146,6 +146,9 @@ def passing_cases(suite):
     yield suite.same, "slow", ["at=%s,kind=slow,secs=0.3" % place for place in PLACES]
     yield (suite.same, "stalled", ["at=%s,kind=stall,secs=6" % place for place in
                                    ("graphql:upsertBucket", "storage", "file_stream")], "2s")
+    for status in (404, 409, 410):  # it asks what became of the run, and that is there
+        yield suite.same, "%d once at file_stream" % status, [
+            "at=file_stream,kind=%d" % status]
     yield suite.same, "conflict", ["at=graphql:upsertBucket,kind=409,count=3"]
     yield suite.same, "expired addresses", ["at=storage,kind=403", "at=storage,kind=403,skip=2",
                                             "at=storage,kind=403,skip=6"]
@@ -165,7 +168,7 @@ def other_cases(suite):
     for status in REFUSALS:
         word = "%d.*%s" % (status, hints.get(status, ""))
         yield suite.stops, "%d at file_stream" % status, [
-            "at=file_stream,kind=%d" % status], word
+            "at=file_stream,kind=%d,count=0" % status], word
         yield suite.stops, "%d at the query" % status, [
             "at=graphql:model,kind=%d" % status], word
         if status != 409:

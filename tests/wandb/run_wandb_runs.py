@@ -72,6 +72,7 @@ class World:
             "evaluate_every": "1s", "allowed_lateness": "5s", "settle": "1s",
             "idle_timeout": "1h", "caught_up_timeout": "1h"}}}
         config = {"receivers": {"file": {"include": [path], "poll_interval": "20ms"}},
+                  "processors": {"job_filter": {"job_id": "each"}},
                   "exporters": {"wandb": exporter}, "service": service}
         if store:
             config["extensions"] = {"file_storage": {
@@ -178,11 +179,39 @@ def runs_of_others(world, checks):
                  "join_run without run_id: " + done.errors())
 
 
+def a_deleted_run(world, checks):
+    """Deleted while its job runs, with another job beside it."""
+    path = world.write("a.jsonl", lines("a", 0, last_s=8))
+    other = lines("o", 0).replace('"none"', '"other"')
+    world.write("other.jsonl", other)
+    done = []
+
+    def until(runs):
+        found = [one["name"] for one in runs
+                 if one["name"].startswith("culprit-none") and one["history"]]
+        if not done and found:
+            world.mock.call("POST", "/__delete", "proj/" + found[0])
+            done.append(found[0])
+            rest = lines("a", 0)[len(lines("a", 0, last_s=8)):]
+            world.write("a.jsonl", rest, "a")
+        return done and any(one["name"] == done[0] + "-2" for one in runs)
+
+    said = world.live(os.path.join(world.folder, "*.jsonl"), until)
+    runs = world.runs()
+    checks.equal(sorted(one["name"].startswith("culprit-other") for one in runs), [False, True],
+                 "deleted: runs: %r" % [one["name"] for one in runs])
+    checks.equal([one["complete"] for one in runs], [True, True], "deleted: complete")
+    checks.check("C3411" in said, "deleted: it says so: " + said[-800:])
+    whole = [one for one in runs if "other" in one["name"]][0]
+    checks.equal(len(times(whole)), len({int(one) for one in times(whole)}) * RANKS,
+                 "deleted: the other one is whole")
+
+
 def main():
     binary = os.path.abspath(sys.argv[1])
     checks = Checks()
     for part in (two_jobs_of_one_name, a_job_that_starts_again, a_restart_between,
-                 runs_of_others):
+                 runs_of_others, a_deleted_run):
         with World(binary, checks) as world:
             part(world, checks)
     return checks.finish()

@@ -5,9 +5,9 @@
 // the time of its first sample and the session that wrote it: whoever reads the same input again
 // finds the same run, and another start of the job is another one. Inputs that end are one run,
 // named by the first start in them. Costs a pass over the ranks and a look into one's series.
-#include "pipeline/model/series.h"
 #include "exporters/wandb/live/live.h"
 #include "pipeline/model/batch.h"
+#include "pipeline/model/series.h"
 
 #include <inttypes.h>
 #include <stdio.h>

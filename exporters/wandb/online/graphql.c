@@ -154,6 +154,19 @@ static enum wandb_answer data_of(struct wandb_client *client, const struct wandb
     return WANDB_DONE;
 }
 
+// W&B's words for the id of a deleted run, with status 409 (400 of old servers), as users of its
+// client report them. Without them a conflict passes.
+static enum wandb_answer conflict_of(const struct wandb_client *client, enum wandb_answer answer) {
+    static const char words[] = "previously created and deleted";
+    const struct http_reply *reply = client->http.reply;
+    if (answer != WANDB_REFUSED)
+        return answer;
+    if (reply->body.size > 0 &&
+        memmem(reply->body.data, reply->body.size, words, sizeof words - 1) != NULL)
+        return WANDB_GONE;
+    return reply->status == 409 ? WANDB_LATER : answer;
+}
+
 enum wandb_answer wandb_query_send(struct wandb_client *client, struct wandb_query *query,
                                    json_t **data, struct error *error) {
     assert(query->name != NULL && data != NULL);
@@ -170,10 +183,10 @@ enum wandb_answer wandb_query_send(struct wandb_client *client, struct wandb_que
         enum http_class class =
             wandb_http_post(&client->http, "/graphql", buffer_slice(&query->body), error);
         answer = wandb_client_judge(client, query->name, class, error);
-        if (answer == WANDB_REFUSED && query->conflict_passes && client->http.reply->status == 409)
-            answer = WANDB_LATER;
         if (answer == WANDB_DONE)
             answer = data_of(client, query, data, error);
+        if (query->conflict_passes)
+            answer = conflict_of(client, answer);
     }
     buffer_release(&query->body);
     return answer;

@@ -11,6 +11,7 @@ enum wandb_answer {
     WANDB_DONE,
     WANDB_LATER,   // may pass later
     WANDB_REFUSED, // the same request will always fail
+    WANDB_GONE,    // of upsertBucket: the run was deleted, and its id cannot be used again
 };
 
 struct wandb_client {
@@ -28,7 +29,7 @@ enum wandb_answer wandb_client_judge(struct wandb_client *client, const char *wh
 
 struct wandb_query {
     const char *name;     // of the operation, for messages
-    bool conflict_passes; // 409 is tried again
+    bool conflict_passes; // 409 is tried again, unless it says that the run was deleted
     bool has_input;
     struct json_writer json;
     struct buffer body;

@@ -145,8 +145,8 @@ static void segment_drop(struct wandb_online *online, struct wandb_run *run,
                   "%" PRIu64 " records of run %s were dropped", run->refused_records, run->id);
 }
 
-static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_run *run,
-                                    const struct wandb_segment *segment, struct error *error) {
+static enum wandb_answer segment_try(struct wandb_online *online, struct wandb_run *run,
+                                     const struct wandb_segment *segment, struct error *error) {
     assert(segment->first > run->done && segment->first <= segment->last);
     enum wandb_answer answer = WANDB_DONE;
     bool begins = segment->begins && run->begun_sequence != segment->first;
@@ -158,10 +158,8 @@ static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_ru
     }
     if (!run->refused && (!run->begun || begins))
         answer = wandb_run_begin(online, run, segment, error);
-    if (answer == WANDB_DONE && run->refused) {
-        segment_drop(online, run, segment);
-        return WANDB_DONE;
-    }
+    if (answer != WANDB_DONE || run->refused)
+        return answer;
     if (answer == WANDB_DONE)
         answer = wandb_run_artifacts(online, run, segment, error);
     if (answer == WANDB_DONE)
@@ -171,8 +169,41 @@ static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_ru
         answer = wandb_run_begin(online, run, NULL, error);
     if (answer == WANDB_DONE)
         answer = wandb_run_stream(online, run, segment, error);
+    return answer;
+}
+
+// Whether the last answer blames the run, and not the key or the server.
+static bool blames_run(const struct wandb_online *online, const struct wandb_run *run,
+                       enum wandb_answer answer) {
+    static const short statuses[] = {400, 404, 409, 410, 413, 422, 501};
+    if (answer != WANDB_REFUSED || !run->begun)
+        return false;
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (online->client.http.reply->status == statuses[i])
+            return true;
+    return false;
+}
+
+static enum wandb_answer segment_do(struct wandb_online *online, struct wandb_run *run,
+                                    const struct wandb_segment *segment, struct error *error) {
+    enum wandb_answer answer = segment_try(online, run, segment, error);
+    // It may have been deleted: then asking shows it.
+    if (blames_run(online, run, answer) && !run->asked_again) {
+        run->asked_again = true;
+        run->begun = false;
+        answer = segment_try(online, run, segment, error);
+    }
+    if (blames_run(online, run, answer)) {
+        wandb_run_refuse(online, run, segment->last, error);
+        answer = WANDB_DONE;
+    }
     if (answer != WANDB_DONE)
         return answer;
+    run->asked_again = false;
+    if (run->refused) {
+        segment_drop(online, run, segment);
+        return WANDB_DONE;
+    }
     run->done = segment->last;
     assert(run->stream_done >= run->done && !run->tail_is_due);
     run->finished = segment->finishes;
@@ -255,8 +286,14 @@ static enum wandb_answer heartbeats_do(struct wandb_online *online, struct error
             continue;
         if (!run->begun)
             answer = wandb_run_begin(online, run, NULL, error);
-        if (answer == WANDB_DONE)
+        if (answer == WANDB_DONE && !run->refused)
             answer = wandb_run_heartbeat(online, run, error);
+        // It is asked for when something of it comes, or with the next one.
+        if (blames_run(online, run, answer)) {
+            run->begun = false;
+            run->posted_ns = clock_monotonic_ns();
+            answer = WANDB_DONE;
+        }
         if (answer != WANDB_DONE)
             return answer;
     }

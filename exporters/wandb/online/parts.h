@@ -36,8 +36,9 @@ struct wandb_run {
     bool refused;                 // nothing more is sent to it
     uint64_t refused_until;       // records up to there are reported as refused
     uint64_t refused_records;
-    bool moved; // the configuration leads to another place than before
-    bool begun; // the server was told in this process
+    bool asked_again; // since it refused a post
+    bool moved;       // the configuration leads to another place than before
+    bool begun;       // the server was told in this process
     bool finished;
     uint64_t begun_sequence; // RUN record that was carried out
     // All records up to there are: done; uploaded artifacts; uploaded files; posted.

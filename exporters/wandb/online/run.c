@@ -178,7 +178,6 @@ static void run_place_again(struct wandb_online *online, struct wandb_run *run,
         base_set_behind(run, known, false);
         run->line_base -= lines;
         run->step_base -= (int64_t)(run->place.rows - run->place.skipped);
-        run->moved = false;
         return;
     }
     if (run->line_base + lines <= known->lines)
@@ -268,6 +267,30 @@ void wandb_run_refuse(struct wandb_online *online, struct wandb_run *run, uint64
               "nothing more is written to run %s: %s", run->id, why->message);
 }
 
+enum { RENAMES_MAX = 64, NAME_MAX_BYTES = 128 };
+
+// ID-2, ID-3, …: whoever begins the run again finds the first that was not deleted.
+static bool run_rename(struct wandb_online *online, struct wandb_run *run, unsigned tries) {
+    char name[WANDB_RUN_ID_MAX + 16];
+    unsigned long number = 2;
+    size_t size = strlen(run->id);
+    const char *old = run->name != NULL ? run->name : run->id;
+    if (strncmp(old, run->id, size) == 0 && old[size] == '-')
+        number = strtoul(old + size + 1, NULL, 10) + 1;
+    snprintf(name, sizeof name, "%s-%lu", run->id, number);
+    if (tries >= RENAMES_MAX || strlen(name) > NAME_MAX_BYTES)
+        return false;
+    log_write(LOG_WARN, (struct log_site){"C3411", online->site},
+              "run %s was deleted in W&B; the run continues as %s, without what was in it", old,
+              name);
+    replace_text(&run->name, name);
+    replace_text(&run->server_id, NULL);
+    // Rows that it had are gone; files and artifacts of those that follow go to the new one.
+    run->moved = true;
+    run->artifacts_done = run->files_done = run->stream_done;
+    return true;
+}
+
 // A run of that id that others began is left alone, unless it is to be joined.
 static bool may_write(struct wandb_online *online, struct wandb_run *run,
                       const struct known_run *known, struct error *error) {
@@ -291,7 +314,10 @@ static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_ru
                                     const struct wandb_segment *segment,
                                     const struct known_run *known, struct error *error) {
     assert(segment == NULL || !segment->begins || segment->begin.kind == WANDB_RUN);
-    bool begins = segment != NULL && segment->begins;
+    // What was posted of this segment stays posted.
+    bool is_partly_done = segment != NULL && run->stream_done >= segment->first;
+    bool begins = segment != NULL && segment->begins && !is_partly_done;
+    const struct wandb_record *names = segment != NULL && segment->begins ? &segment->begin : NULL;
     bool was_placed = run->incarnation != 0 || run->place.rows > 0 || run->start_ns != 0;
     // Without a RUN record its first row is the first that the server gets. It ended before: what
     // was said then of the last moments may come again.
@@ -319,7 +345,20 @@ static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_ru
         run_place_again(online, run, known);
     else
         run_place(run, &none, known);
-    return tell(online, run, begins ? &segment->begin : NULL, begins || !known->there, error);
+    run->moved = false;
+    return tell(online, run, names, names != NULL || !known->there, error);
+}
+
+static enum wandb_answer ask_and_begin(struct wandb_online *online, struct wandb_run *run,
+                                       const struct wandb_segment *segment, struct error *error) {
+    struct known_run known = {0};
+    enum wandb_answer answer = ask_for_run(online, run, &known.data, error);
+    if (answer == WANDB_DONE) {
+        known_read(&known);
+        answer = begin_with(online, run, segment, &known, error);
+    }
+    known_release(&known);
+    return answer;
 }
 
 enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run *run,
@@ -331,16 +370,17 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
         buffer_append(&run->visualize, begin->members);
     }
     // It only has other names or charts now.
-    if (run->begun && (begin == NULL || begin->incarnation == run->incarnation)) {
+    if (run->begun && (begin == NULL || begin->incarnation == run->incarnation))
         answer = tell(online, run, begin, true, error);
-    } else {
-        struct known_run known = {0};
-        answer = ask_for_run(online, run, &known.data, error);
-        if (answer == WANDB_DONE) {
-            known_read(&known);
-            answer = begin_with(online, run, segment, &known, error);
+    else
+        answer = ask_and_begin(online, run, segment, error);
+    for (unsigned tries = 0; answer == WANDB_GONE; tries++) {
+        if (!run_rename(online, run, tries)) {
+            wandb_run_refuse(online, run, segment != NULL ? segment->last : 0, error);
+            return WANDB_DONE;
         }
-        known_release(&known);
+        run->begun = false;
+        answer = ask_and_begin(online, run, segment, error);
     }
     if (answer != WANDB_DONE || run->refused)
         return answer;

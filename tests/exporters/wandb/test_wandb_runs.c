@@ -152,6 +152,126 @@ START_TEST(a_run_that_still_runs_is_not_joined) {
 }
 END_TEST
 
+static void delete_run(struct world *world, const char *run) {
+    char place[64];
+    snprintf(place, sizeof place, "proj/%s", run);
+    json_decref(wandb_mock_call(&world->mock, "POST", "/__delete", place));
+}
+
+// Two runs; the first is deleted while it is written to, then again with its new id.
+START_TEST(a_deleted_run_goes_on_under_another_id) {
+    struct world world;
+    uint64_t rows[2] = {0};
+    world_open(&world);
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 2; i++) {
+            const char *id = i == 0 ? "lost" : "kept";
+            world.row = rows[i];
+            if (round == 0)
+                say_start(&world, id, "x");
+            say_row(&world, id, round * 10 + 1, "\"a\":1");
+            say_table(&world, id, round * 10 + 2, "tab");
+            if (round == 3)
+                say_finish(&world, id, 99);
+            rows[i] = world.row;
+        }
+        ck_assert_uint_eq(send_all(&world), 1);
+        if (round < 2)
+            delete_run(&world, round == 0 ? "lost" : "lost-2");
+        if (round == 2)
+            restart(&world);
+    }
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs"), 2);
+    ck_assert_str_eq(text_at(decoded, "runs.0.name"), "kept");
+    ck_assert_str_eq(text_at(decoded, "runs.1.name"), "lost-3");
+    ck_assert_uint_eq(size_at(decoded, "runs.0.history"), 8);
+    ck_assert_uint_eq(size_at(decoded, "runs.1.history"), 4);
+    ck_assert_str_eq(text_at(decoded, "runs.1.config.culprit.start"), "x");
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert(json_is_true(at(decoded, "runs.%u.complete", i)));
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+// Its id is not to be had from the beginning on.
+START_TEST(an_id_that_was_deleted_before) {
+    struct world world;
+    world_open(&world);
+    put_run(&world, TRAINING);
+    delete_run(&world, "train");
+    say_start(&world, "train", "x");
+    say_row(&world, "train", 1, "\"a\":1");
+    say_finish(&world, "train", 2);
+    ck_assert_uint_eq(send_all(&world), 1);
+    // Whoever comes again without a memory finds the new one.
+    forget(&world);
+    world.sequence = world.row = 0;
+    say_start(&world, "train", "x");
+    say_row(&world, "train", 1, "\"a\":1");
+    say_row(&world, "train", 5, "\"a\":2");
+    say_finish(&world, "train", 6);
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs"), 1);
+    ck_assert_str_eq(text_at(decoded, "runs.0.name"), "train-2");
+    ck_assert_str_eq(text_at(decoded, "runs.0.display_name"), "the run");
+    ck_assert_uint_eq(size_at(decoded, "runs.0.history"), 2);
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+// A run that is silent, too.
+START_TEST(a_deleted_run_without_news_harms_nobody) {
+    struct world world;
+    world_open(&world);
+    say_start(&world, "lost", "x");
+    say_row(&world, "lost", 1, "\"a\":1");
+    send_all(&world);
+    delete_run(&world, "lost");
+    world.config.heartbeat_interval.ns = 0;
+    ck_assert_int_eq(send_once(&world), STATUS_OK);
+    ck_assert_int_eq(send_once(&world), STATUS_OK);
+    world.config.heartbeat_interval.ns = 30 * (int64_t)SECOND;
+    world.row = 0;
+    say_start(&world, "other", "y");
+    say_row(&world, "other", 1, "\"a\":1");
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs"), 2);
+    ck_assert_str_eq(text_at(decoded, "runs.0.name"), "lost-2");
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
+// What blames a run costs that run; it is told once and the other one goes on.
+START_TEST(a_run_that_is_refused_again_is_given_up) {
+    struct world world;
+    world_open(&world);
+    wandb_mock_fault(&world.mock, "at=file_stream,kind=413,count=2");
+    say_start(&world, "bad", "x");
+    say_row(&world, "bad", 1, "\"a\":1");
+    size_t bad = world.records.size;
+    world.row = 0;
+    say_start(&world, "good", "x");
+    say_row(&world, "good", 1, "\"a\":1");
+    ck_assert_int_eq(send_once(&world), STATUS_IO);
+    ck_assert(!world.outcome.sink_dead);
+    ck_assert_uint_eq(world.outcome.taken, 0);
+    ck_assert_uint_eq(world.outcome.refused, bad);
+    ck_assert_ptr_nonnull(strstr(world.error.message, "too large"));
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    ck_assert_uint_eq(size_at(decoded, "runs.0.history"), 0);
+    ck_assert_uint_eq(size_at(decoded, "runs.1.history"), 1);
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
 int main(void) {
     setenv("no_proxy", "127.0.0.1", 1);
     Suite *suite = suite_create("wandb_runs");
@@ -160,6 +280,10 @@ int main(void) {
     tcase_add_test(cases, a_run_of_others_is_refused_and_blocks_nobody);
     tcase_add_test(cases, a_run_of_others_is_joined_and_left_as_it_is);
     tcase_add_test(cases, a_run_that_still_runs_is_not_joined);
+    tcase_add_test(cases, a_deleted_run_goes_on_under_another_id);
+    tcase_add_test(cases, an_id_that_was_deleted_before);
+    tcase_add_test(cases, a_deleted_run_without_news_harms_nobody);
+    tcase_add_test(cases, a_run_that_is_refused_again_is_given_up);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
