@@ -314,6 +314,13 @@ void wandb_keep_alive(struct wandb_online *online) {
     }
 }
 
+// Such a run has nothing to show: it is not complete.
+static bool all_refused(const struct post *post) {
+    assert(post->place.rows >= post->place.skipped);
+    uint64_t rows = post->place.rows - post->place.skipped;
+    return rows > 0 && post->dropped == rows;
+}
+
 enum wandb_answer wandb_run_stream(struct wandb_online *online, struct wandb_run *run,
                                    const struct wandb_segment *segment, struct error *error) {
     assert(run->begun && segment->first <= segment->last);
@@ -322,6 +329,11 @@ enum wandb_answer wandb_run_stream(struct wandb_online *online, struct wandb_run
         if (online->body.failed) {
             error_set(error, STATUS_LIMIT, "a post for run %s is too large", run->id);
             return WANDB_REFUSED;
+        }
+        if (post.whole && segment->finishes && all_refused(&post)) {
+            error_set(error, STATUS_LIMIT, "every row of it is longer than W&B takes");
+            wandb_run_refuse(online, run, segment->last, error);
+            return WANDB_DONE;
         }
         if (online->body.size > 0) {
             enum wandb_answer answer = post_send(online, run, buffer_slice(&online->body), error);

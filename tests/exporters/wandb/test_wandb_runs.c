@@ -272,6 +272,33 @@ START_TEST(a_run_that_is_refused_again_is_given_up) {
 }
 END_TEST
 
+// No row of it passes: that is an error, and the run is not complete.
+START_TEST(a_run_without_any_row_that_passes) {
+    struct world world;
+    world_open(&world);
+    struct buffer members;
+    buffer_init(&members, 16 << 20);
+    buffer_append_text(&members, "\"text\":\"");
+    while (members.size < 10400000)
+        buffer_append_text(&members, "0123456789012345678901234567890123456789");
+    buffer_append_char(&members, '"');
+    say_start(&world, "r1", "x");
+    for (unsigned i = 1; i < 3; i++)
+        say(&world, "r1", i,
+            (struct wandb_record){.kind = WANDB_ROW, .members = buffer_slice(&members)});
+    say_finish(&world, "r1", 9);
+    ck_assert_int_eq(send_once(&world), STATUS_IO);
+    ck_assert(!world.outcome.sink_dead);
+    ck_assert_uint_eq(world.outcome.refused, world.records.size);
+    ck_assert_ptr_nonnull(strstr(world.error.message, "longer than W&B takes"));
+    json_t *decoded = decoded_of(&world);
+    ck_assert(json_is_false(at(decoded, "runs.0.complete")));
+    json_decref(decoded);
+    buffer_release(&members);
+    world_close(&world);
+}
+END_TEST
+
 int main(void) {
     setenv("no_proxy", "127.0.0.1", 1);
     Suite *suite = suite_create("wandb_runs");
@@ -284,6 +311,7 @@ int main(void) {
     tcase_add_test(cases, an_id_that_was_deleted_before);
     tcase_add_test(cases, a_deleted_run_without_news_harms_nobody);
     tcase_add_test(cases, a_run_that_is_refused_again_is_given_up);
+    tcase_add_test(cases, a_run_without_any_row_that_passes);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
