@@ -64,6 +64,19 @@ void wandb_random_text(char *text, size_t size) {
     }
 }
 
+// The time of a row that comes after the others.
+static uint64_t row_time(struct wandb_writer *writer, const struct wandb_record *record) {
+    uint64_t time_ns = record->time_ns;
+    if (writer->row_time_ns == NULL)
+        return time_ns;
+    if (record->kind != WANDB_ROW && writer->table_time_ns > 0 && time_ns > writer->table_time_ns)
+        time_ns = writer->table_time_ns;
+    if (time_ns < *writer->row_time_ns + WANDB_ROW_STEP_NS)
+        time_ns = *writer->row_time_ns + WANDB_ROW_STEP_NS;
+    *writer->row_time_ns = time_ns;
+    return time_ns;
+}
+
 uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record) {
     assert(record->kind >= WANDB_RUN && writer->run.size > 0);
     char ids[2][WANDB_CLIENT_ID_SIZE];
@@ -73,6 +86,8 @@ uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record) {
     record->run = writer->run;
     if (record->time_ns == 0)
         record->time_ns = writer->time_ns;
+    if (is_row)
+        record->time_ns = row_time(writer, record);
     record->row = is_row ? (*writer->row)++ : 0;
     if (record->kind == WANDB_TABLE || record->kind == WANDB_ARTIFACT) {
         wandb_random_text(ids[0], sizeof ids[0]);

@@ -80,7 +80,12 @@ struct wandb_writer {
     uint64_t *row; // of the run
     struct slice run;
     uint64_t time_ns; // of what is said now
+    // NULL: rows have the time that is given. Else the time of the run's last row: each row is
+    // later than the one before, so that the last one on the server tells which of them it has.
+    uint64_t *row_time_ns;
+    uint64_t table_time_ns; // tables and pages are no later, so that no row before them is missed
 };
+enum { WANDB_ROW_STEP_NS = 1000 }; // a double of Unix seconds tells such times apart
 
 // Fills `sequence`, `run`, `time_ns` (unless it is set), `row` for records that are rows, and the
 // client ids where they are needed; then writes it. Returns the row's number, else 0.

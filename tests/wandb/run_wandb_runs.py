@@ -25,9 +25,9 @@ RANKS = 3
 STOP_S = 60
 
 
-def lines(session, later_s, seed=5, last_s=None):
+def lines(session, later_s, steps=8, last_s=None):
     """A job's lines by time; each start of it has sessions of its own."""
-    job = generate.Job(JOB, seed, RANKS, steps=8, skew_s=0.0)
+    job = generate.Job(JOB, 5, RANKS, steps=steps, skew_s=0.0)
     found = []
     for rank in range(RANKS):
         for line in generate.Rank(job, rank).lines():
@@ -142,6 +142,46 @@ def a_job_that_starts_again(world, checks):
     checks.equal([one["name"] for one in world.runs()], names, "read again: runs")
 
 
+def rows_of(found):
+    return [tuple(sorted((key, value) for key, value in row.items()
+                         if "rank_" in key or key == "_timestamp"))
+            for row in found["history"] if any("rank_" in key for key in row)]
+
+
+def killed_without_a_store(world, checks):
+    """Inputs are read again from their beginning: each row is there once."""
+    path = world.write("none.jsonl", "")
+    text = lines("a", 0, steps=16)
+    world.once(world.write("whole.jsonl", text), project="whole")
+    process = None
+    parts = 5
+    at = 0
+    for part in range(3, parts + 1):
+        end = text.rfind("\n", 0, len(text) * part // parts) + 1
+        world.write("none.jsonl", text[at:end], "a")
+        at = end
+        process = subprocess.Popen([world.binary, "run", "--config", world.config(path)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env=environment())
+        # All but what may still be late, and the last two stretches.
+        due = json.loads(text[:end].rstrip().rpartition("\n")[2])["timestamp_ns"] / 1e9 - 7.5
+
+        def until(due=due):
+            found = [one for one in world.mock.decoded()["runs"] if one["project"] == "proj"]
+            return found and times(found[0]) and times(found[0])[-1] >= due
+        checks.check(world.mock.wait_for(until), "killed: rows came in part %d" % part)
+        if part < parts:
+            process.kill()
+            process.wait()
+    process.send_signal(signal.SIGTERM)
+    checks.equal(process.wait(STOP_S), 0, "killed: exit code")
+    whole, got = sorted(world.runs(), key=lambda one: one["project"] == "proj")
+    checks.equal(got["name"], whole["name"], "killed: one run")
+    checks.equal(rows_of(got), rows_of(whole), "killed: rows")
+    stamps = [row["_timestamp"] for row in got["history"]]
+    checks.equal(stamps, sorted(set(stamps)), "killed: rows in order of time")
+
+
 def a_restart_between(world, checks):
     """It was stopped with a store, and the job started again meanwhile."""
     path = world.write("none.jsonl", lines("a", 0))
@@ -210,7 +250,8 @@ def a_deleted_run(world, checks):
 def main():
     binary = os.path.abspath(sys.argv[1])
     checks = Checks()
-    for part in (two_jobs_of_one_name, a_job_that_starts_again, a_restart_between,
+    for part in (two_jobs_of_one_name, a_job_that_starts_again, killed_without_a_store,
+                 a_restart_between,
                  runs_of_others, a_deleted_run):
         with World(binary, checks) as world:
             part(world, checks)

@@ -162,7 +162,9 @@ static struct wandb_writer *teller_init(struct teller *teller, struct live *live
                                            .sequence = &live->counter.sequence,
                                            .row = &run->row,
                                            .run = slice_of(teller->id),
-                                           .time_ns = time_ns};
+                                           .time_ns = time_ns,
+                                           .row_time_ns = &run->row_time_ns,
+                                           .table_time_ns = run->said_until_ns};
     return &teller->writer;
 }
 
@@ -189,6 +191,7 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
     struct wandb_writer *writer = teller_init(&teller, live, run, seen_ns(evaluation), out);
     begin_run(live, run, writer);
     live_say_rows(live, run, evaluation, UINT64_MAX, batch->arena, writer);
+    writer->table_time_ns = run->said_until_ns > 0 ? run->said_until_ns : run->started_ns;
     live_say_findings(live, run, batch, evaluation, batch->last, writer);
 }
 
@@ -263,6 +266,7 @@ static void end_start(struct live *live, struct live_run *run, const struct batc
     live_note_verdicts_before(live, run, batch, start_ns);
     begin_run(live, run, writer); // it may have ended with the process before
     live_say_rows(live, run, evaluation, start_ns, batch->arena, writer);
+    writer->table_time_ns = run->said_until_ns;
     live_say_findings(live, run, batch, NULL, true, writer);
     finish_run(live, run, false, writer);
     run = live_find_run(live, evaluation->job);

@@ -38,6 +38,7 @@ struct live_run {
     uint64_t incarnation; // see record.h
     uint64_t started_ns;
     uint64_t said_until_ns; // samples before this have been looked at
+    uint64_t row_time_ns;   // of the last row
     uint64_t shown_ns;      // as_of of the last table
     uint64_t spans_ns;      // time of the last tables of spans
     uint64_t verdicts_dropped;

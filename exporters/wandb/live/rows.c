@@ -2,7 +2,8 @@
 // Writes samples as history rows.
 //
 // Event time is cut into stretches of row_interval; the last sample of each rank in each stretch
-// that has passed becomes a row, by time and then by rank. O(new samples), and a sort of the rows.
+// that has passed becomes a row, by its own time and then by rank, so that rows of all evaluations
+// are in order of time. O(new samples), and a sort of the rows.
 #include "base/sort.h"
 #include "exporters/report/page/parts.h"
 #include "exporters/wandb/live/live.h"
@@ -21,7 +22,7 @@ struct chosen {
 static int compare_chosen(const void *left, const void *right) {
     const struct chosen *a = left;
     const struct chosen *b = right;
-    return COMPARE_KEYS(COMPARE(a->stretch, b->stretch), COMPARE(a->rank, b->rank));
+    return COMPARE_KEYS(COMPARE(a->sample->time_ns, b->sample->time_ns), COMPARE(a->rank, b->rank));
 }
 
 // Where time is cut: longer stretches when there would be too many of them at once.
