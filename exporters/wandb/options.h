@@ -6,6 +6,8 @@
 
 enum wandb_mode { WANDB_ONLINE, WANDB_OFFLINE, WANDB_DISABLED };
 enum wandb_content { WANDB_LIVE, WANDB_TRACKING };
+// Least severity of verdicts that alert: none do, or 1 + enum severity.
+enum { WANDB_ALERT_NONE, WANDB_ALERT_INFO, WANDB_ALERT_WARNING, WANDB_ALERT_ERROR };
 
 // content: tracking. Paths; NULL: not given.
 struct wandb_tracking_config {
@@ -48,6 +50,8 @@ struct wandb_config {
     struct duration table_interval; // live: verdict table and page at most so often
     int64_t max_ranks;              // live: ranks of a job that get rows
     int64_t max_runs;               // live: jobs that are runs at the same time
+    int alert_severity;             // WANDB_ALERT_…, or one above
+    struct duration alert_wait;     // live: no alert with the same title within
     struct wandb_tracking_config tracking;
     struct sending_config sending;
 };

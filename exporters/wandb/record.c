@@ -12,7 +12,7 @@
 enum { HEAD = (WANDB_RECORD_TEXTS + 1) * sizeof(uint64_t) }; // sizes of the whole and of each text
 
 void wandb_record_write(const struct wandb_record *record, struct buffer *out) {
-    assert(record->kind >= WANDB_RUN && record->kind <= WANDB_FINISH && record->sequence > 0);
+    assert(record->kind >= WANDB_RUN && record->kind <= WANDB_KIND_MAX && record->sequence > 0);
     uint64_t sizes[WANDB_RECORD_TEXTS + 1] = {HEAD + WANDB_RECORD_NUMBERS};
     for (int i = 0; i < WANDB_RECORD_TEXTS; i++) {
         sizes[i + 1] = record->texts[i].size;
@@ -33,7 +33,7 @@ bool wandb_record_read(struct slice *bytes, struct wandb_record *record) {
     if (sizes[0] < HEAD + WANDB_RECORD_NUMBERS || sizes[0] > bytes->size)
         return false;
     memcpy(record, bytes->data + HEAD, WANDB_RECORD_NUMBERS);
-    if (record->kind < WANDB_RUN || record->kind > WANDB_FINISH || record->sequence == 0)
+    if (record->kind < WANDB_RUN || record->kind > WANDB_KIND_MAX || record->sequence == 0)
         return false;
     const char *at = bytes->data + HEAD + WANDB_RECORD_NUMBERS;
     uint64_t left = sizes[0] - HEAD - WANDB_RECORD_NUMBERS;
@@ -64,7 +64,7 @@ void wandb_random_text(char *text, size_t size) {
     }
 }
 
-// The time of a row that comes after the others.
+// The time of a row, or of an alert among them, that comes after the others.
 static uint64_t row_time(struct wandb_writer *writer, const struct wandb_record *record) {
     uint64_t time_ns = record->time_ns;
     if (writer->row_time_ns == NULL)
@@ -86,7 +86,7 @@ uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record) {
     record->run = writer->run;
     if (record->time_ns == 0)
         record->time_ns = writer->time_ns;
-    if (is_row)
+    if (is_row || record->kind == WANDB_ALERT)
         record->time_ns = row_time(writer, record);
     record->row = is_row ? (*writer->row)++ : 0;
     if (record->kind == WANDB_TABLE || record->kind == WANDB_ARTIFACT) {

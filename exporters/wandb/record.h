@@ -17,6 +17,8 @@ enum wandb_record_kind {
     WANDB_SUMMARY,  // values of the summary; later ones win, also over those of rows
     WANDB_ARTIFACT, // a file or a directory of this machine
     WANDB_FINISH,   // the run is complete; nothing of it follows, unless a RUN begins it again
+    WANDB_ALERT,    // for W&B to send to people
+    WANDB_KIND_MAX = WANDB_ALERT,
 };
 
 enum { WANDB_CLIENT_ID_SIZE = 128, WANDB_RUN_ID_MAX = 128 };
@@ -48,12 +50,13 @@ struct wandb_record {
             // bare. RUN: the members of config._wandb.visualize, or empty.
             struct slice members;
             // TABLE, HTML: under which key; ARTIFACT: its name; RUN: which start of a job it stands
-            // for, as plain text. With that it does not write into runs that others began.
+            // for, as plain text. With that it does not write into runs that others began. ALERT:
+            // its title.
             struct slice key;
             // TABLE, HTML: bytes of the run file; ARTIFACT: path of the file or directory, or those
-            // of several with a zero byte between them.
+            // of several with a zero byte between them. ALERT: its text.
             struct slice file;
-            struct slice type;          // ARTIFACT
+            struct slice type;          // ARTIFACT; ALERT: INFO, WARN or ERROR
             struct slice artifact_file; // TABLE: bytes of the one file of its artifact
             // TABLE, ARTIFACT: random, [a-z0-9], WANDB_CLIENT_ID_SIZE bytes; RUN: empty if not set.
             struct slice client_id, group, sequence_client_id;

@@ -36,6 +36,8 @@ static const struct state_row STATE[] = {
 };
 
 static const char *const MODES[] = {"online", "offline", "disabled", NULL};
+static const char *const ALERT_SEVERITIES[] = {"none",  "info",     "warning",
+                                               "error", "critical", NULL};
 static const char *const CONTENTS[] = {"live", "tracking", NULL};
 
 static const struct option TRACKING_OPTIONS[] = {
@@ -122,6 +124,11 @@ static const struct option OPTIONS[] = {
            .help = "live: ranks of a job that get rows, lowest first; suspects always get them"),
     OPTION(struct wandb_config, max_runs, OPTION_INT, .default_value = "64", .min = 1, .max = 10000,
            .help = "live: jobs shown as runs at the same time"),
+    OPTION(struct wandb_config, alert_severity, OPTION_CHOICE, .default_value = "warning",
+           .choices = ALERT_SEVERITIES,
+           .help = "live: roots of incidents that are at least so severe become alerts of W&B"),
+    OPTION(struct wandb_config, alert_wait, OPTION_DURATION, .default_value = "1m", .min = 0,
+           .max = 86400, .help = "live: W&B drops an alert that has the title of one in this time"),
     OPTION(struct wandb_config, tracking, OPTION_GROUP, .rows = TRACKING_OPTIONS,
            .row_count = OPTION_COUNT(TRACKING_OPTIONS),
            .help = "content: tracking: files of the run"),

@@ -72,8 +72,10 @@ ENUMS = {
     "ArtifactManifestType": {"FULL", "INCREMENTAL", "PATCH"},
     "ArtifactStorageLayout": {"V1", "V2"},
     "ArtifactDigestAlgorithm": {"MANIFEST_MD5"},
+    "AlertSeverity": {"INFO", "WARN", "ERROR"},
 }
-SCALARS = {"String", "ID", "Int", "Int64", "Float", "Boolean", "JSONString", "JSON"}
+SCALARS = {"String", "ID", "Int", "Int64", "Float", "Boolean", "JSONString", "JSON",
+           "Duration"}
 
 
 def _fields(text):
@@ -109,6 +111,8 @@ INPUTS = {name: _fields(text) for name, text in {
         "md5:String! mimetype:String uploadPartsInput:[UploadPartsInput!]",
     "UploadPartsInput": "partNumber:Int64! hexMD5:String!",
     "CommitArtifactInput": "artifactID:ID!",
+    "NotifyScriptableRunAlertInput": "entityName:String! projectName:String! runName:String! "
+        "title:String! text:String! severity:AlertSeverity waitDuration:Duration",
     "UseArtifactInput": "entityName:String! projectName:String! runName:String! "
         "artifactID:ID! usedAs:String clientMutationId:String artifactEntityName:String "
         "artifactProjectName:String",
@@ -132,6 +136,7 @@ ROOTS = {
                                    "CreateArtifactManifestPayload"),
         "createArtifactFiles": ({"input": "CreateArtifactFilesInput!"},
                                 "CreateArtifactFilesPayload"),
+        "notifyScriptableRunAlert": ({"input": "NotifyScriptableRunAlertInput!"}, "SuccessPayload"),
         "commitArtifact": ({"input": "CommitArtifactInput!"}, "ArtifactPayload"),
         "useArtifact": ({"input": "UseArtifactInput!"}, "ArtifactPayload"),
     },
@@ -390,7 +395,7 @@ def check_value(value, typ, path):
         need(value in ENUMS[typ], "%s: %r is not one of %s" % (path, value, sorted(ENUMS[typ])))
     elif typ in ("String", "ID"):
         need(isinstance(value, str), "%s must be a string" % path)
-    elif typ in ("Int", "Int64"):
+    elif typ in ("Int", "Int64", "Duration"):
         need(is_int(value), "%s must be an integer" % path)
         lim = 31 if typ == "Int" else 63
         need(-(1 << lim) <= value < (1 << lim), "%s is out of range for %s" % (path, typ))
@@ -498,6 +503,7 @@ class Run:
         self.resends, self.heartbeats, self.stream_posts, self.upserts = 0, 0, 0, 0
         self.last_body = None
         self.post_times = []
+        self.alerts = []
 
     def summary(self):
         return loads(self.summary_text, "summary") if self.summary_text else {}
@@ -843,6 +849,20 @@ class Server:
             run.offered[name] = True
             out.append({"id": name, "name": name, "uploadUrl": self.url_for("run", run, name, headers)})
         return {"runID": run.id, "uploadHeaders": ["X-Mock-Run:" + run.name], "files": out}
+
+    def do_notifyScriptableRunAlert(self, v, _fault):
+        """The wait is in milliseconds, as wandb 0.31.0 counts it; within it a title is dropped."""
+        run = self.find_run(v["entityName"], v["projectName"], v["runName"],
+                            "notifyScriptableRunAlert")
+        need(v["title"] and v["text"], "notifyScriptableRunAlert: title and text are needed")
+        wait = v["waitDuration"] or 0
+        need(wait >= 0, "notifyScriptableRunAlert: waitDuration is negative")
+        now = time.monotonic()
+        before = [a for a in run.alerts if a["title"] == v["title"] and not a["dropped"]]
+        run.alerts.append({"title": v["title"], "text": v["text"], "wait_ms": wait,
+                           "severity": v["severity"] or "INFO", "at": now,
+                           "dropped": any(now - a["at"] < wait / 1000 for a in before)})
+        return {"success": True}
 
     def do_markRunFilesUploaded(self, v, _fault):
         run = self.find_run(v["entityName"], v["projectName"], v["runName"], "markRunFilesUploaded")
@@ -1192,6 +1212,7 @@ class Server:
                 "notes": run.meta.get("notes"), "host": run.meta.get("host"),
                 "config": {k: v["value"] for k, v in run.config.items()},
                 "summary": run.summary(), "history": run.history, "events": run.events,
+                "alerts": [{k: x for k, x in a.items() if k != "at"} for a in run.alerts],
                 "output": run.output, "complete": run.complete, "exitcode": run.exitcode,
                 "finishes": run.finishes, "uploaded": sorted(run.uploaded),
                 "stats": {"upserts": run.upserts, "stream_posts": run.stream_posts,

@@ -62,7 +62,7 @@ class World:
             file.write(text)
         return path
 
-    def config(self, path, store=False, **options):
+    def config(self, path, store=False, verdicts=None, **options):
         exporter = {"base_url": self.mock.url, "api_key": KEY, "project": "proj",
                     "post_interval": "10ms", "row_interval": "1s", "table_interval": "2s",
                     "retry_on_failure": {"initial_interval": "20ms", "max_interval": "100ms"}}
@@ -74,6 +74,9 @@ class World:
         config = {"receivers": {"file": {"include": [path], "poll_interval": "20ms"}},
                   "processors": {"job_filter": {"job_id": "each"}},
                   "exporters": {"wandb": exporter}, "service": service}
+        if verdicts:
+            config["exporters"]["json"] = {"path": verdicts}
+            service["pipelines"]["memory"]["exporters"].append("json")
         if store:
             config["extensions"] = {"file_storage": {
                 "directory": os.path.join(self.folder, "store")}}

@@ -43,6 +43,7 @@ struct live_run {
     uint64_t spans_ns;      // time of the last tables of spans
     uint64_t verdicts_dropped;
     uint32_t changed; // verdicts that no table has shown yet
+    uint32_t noted;   // verdicts since alerts were looked for
     uint32_t verdict_count;
 };
 
@@ -55,6 +56,8 @@ struct live_verdict {
     char headline[VERDICT_HEADLINE_MAX + 1], remediation[VERDICT_REMEDIATION_MAX + 1];
     char who[LIVE_WHO_MAX + 1];
     int32_t state, severity, confidence, partial; // enum verdict_state, enum severity
+    int32_t alerted;                              // 1 + severity of its last alert; 0: none
+    uint32_t alert_is_due;
     uint64_t start_ns, end_ns;
     uint64_t order; // of its first appearance
 };
@@ -115,6 +118,14 @@ void live_say_findings(struct live *live, struct live_run *run, const struct bat
                        const struct evaluation *evaluation, bool at_once,
                        struct wandb_writer *writer);
 void live_forget_verdicts(struct live *live, string_id job);
+// alerts.c: whether the verdict, as it stands now, is to alert; and the alert that is due.
+void live_note_alert(const struct live *live, struct live_verdict *row,
+                     const struct verdict *verdict);
+void live_say_alert(struct live *live, struct live_run *run, struct live_verdict *row,
+                    struct wandb_writer *writer);
+// verdicts.c: those of the run's verdicts, in the order in which they appeared.
+void live_say_alerts(struct live *live, struct live_run *run, struct arena *arena,
+                     struct wandb_writer *writer);
 // spans.c: the tables of a job's spans and phases, when the last ones are old enough.
 void live_say_spans(struct live *live, struct live_run *run, const struct batch *batch,
                     struct wandb_writer *writer);

@@ -89,7 +89,9 @@ static void note(struct live *live, struct live_run *run, const struct verdict *
     row->partial = verdict->partial;
     row->start_ns = verdict->start_ns;
     row->end_ns = verdict->end_ns;
+    live_note_alert(live, row, verdict);
     run->changed++;
+    run->noted++;
 }
 
 static bool ended_before(const struct verdict *verdict, uint64_t start_ns) {
@@ -149,6 +151,17 @@ static struct live_verdict **list_rows(struct live *live, string_id job, struct 
     if (*count > 1)
         qsort(rows, *count, sizeof *rows, compare_rows);
     return rows;
+}
+
+void live_say_alerts(struct live *live, struct live_run *run, struct arena *arena,
+                     struct wandb_writer *writer) {
+    uint32_t count;
+    if (run->noted == 0 || live->config->alert_severity == WANDB_ALERT_NONE)
+        return;
+    struct live_verdict **rows = list_rows(live, run->job, arena, &count);
+    for (uint32_t i = 0; i < count; i++)
+        live_say_alert(live, run, rows[i], writer);
+    run->noted = 0;
 }
 
 static void say_table(struct live_verdict *const *rows, uint32_t count,

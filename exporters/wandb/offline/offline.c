@@ -112,6 +112,10 @@ static enum status say(struct wandb_offline *offline, struct offline_run *run,
     if (record->kind == WANDB_TABLE || record->kind == WANDB_HTML)
         return say_media(offline, run, record, row_step(run, record), error);
     uint64_t step = record->kind == WANDB_ROW ? row_step(run, record) : 0;
+    if (record->kind == WANDB_ALERT) {
+        offline_write_alert(run, record);
+        return STATUS_OK;
+    }
     if (record->kind != WANDB_RUN)
         summary_note(run, record, step, (struct slice){0});
     if (record->kind == WANDB_FINISH)

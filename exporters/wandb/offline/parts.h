@@ -48,6 +48,7 @@ void offline_write_file(struct offline_run *run, struct slice path);
 // `folder`: absolute, where the files of `list` lie under their names. Sorts the list.
 void offline_write_artifact(struct offline_run *run, const struct wandb_record *record,
                             struct media_list *list, const char *folder);
+void offline_write_alert(struct offline_run *run, const struct wandb_record *record);
 void offline_write_exit(struct offline_run *run, const struct wandb_record *record);
 
 // -- run directories ------------------------------------------------------------------

@@ -16,6 +16,7 @@ enum record_field {
     RECORD_CONFIG = 5,
     RECORD_FILES,
     RECORD_ARTIFACT = 8,
+    RECORD_ALERT = 10,
     RECORD_RUN = 17,
     RECORD_EXIT,
     RECORD_HEADER = 21,
@@ -325,6 +326,18 @@ void offline_write_artifact(struct offline_run *run, const struct wandb_record *
     proto_int(out, ARTIFACT_FINALIZE, 1);
     proto_text(out, ARTIFACT_CLIENT_ID, record->client_id);
     proto_text(out, ARTIFACT_SEQUENCE_CLIENT_ID, record->sequence_client_id);
+    record_close(run, opened);
+}
+
+void offline_write_alert(struct offline_run *run, const struct wandb_record *record) {
+    enum { ALERT_TITLE = 1, ALERT_TEXT, ALERT_LEVEL, ALERT_WAIT_MS, NS_PER_MS = 1000000 };
+    assert(record->kind == WANDB_ALERT);
+    size_t opened = record_open(run, RECORD_ALERT);
+    proto_text(&run->offline->scratch, ALERT_TITLE, record->key);
+    proto_text(&run->offline->scratch, ALERT_TEXT, record->file);
+    proto_text(&run->offline->scratch, ALERT_LEVEL, record->type);
+    proto_int(&run->offline->scratch, ALERT_WAIT_MS,
+              run->offline->config->alert_wait.ns / NS_PER_MS);
     record_close(run, opened);
 }
 

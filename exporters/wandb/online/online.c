@@ -46,8 +46,8 @@ bool wandb_cursor_next(const struct wandb_run *run, const struct wandb_segment *
            !belongs_to(run, record));
     cursor->place = cursor->behind;
     cursor->is_row = is_row(record);
-    cursor->is_known =
-        cursor->is_row && run->known_until > 0 && (double)record->time_ns / 1e9 <= run->known_until;
+    cursor->is_known = (cursor->is_row || record->kind == WANDB_ALERT) && run->known_until > 0 &&
+                       (double)record->time_ns / 1e9 <= run->known_until;
     uint64_t rows = cursor->is_row ? record->row : cursor->place.rows;
     int64_t step = run->step_base + (int64_t)(rows - cursor->place.skipped);
     cursor->step = step < 0 ? 0 : (uint64_t)step;
@@ -160,6 +160,7 @@ static enum wandb_answer segment_try(struct wandb_online *online, struct wandb_r
         answer = wandb_run_begin(online, run, segment, error);
     if (answer != WANDB_DONE || run->refused)
         return answer;
+    answer = wandb_run_alerts(online, run, segment, error);
     if (answer == WANDB_DONE)
         answer = wandb_run_artifacts(online, run, segment, error);
     if (answer == WANDB_DONE)

@@ -41,8 +41,9 @@ struct wandb_run {
     bool begun;       // the server was told in this process
     bool finished;
     uint64_t begun_sequence; // RUN record that was carried out
-    // All records up to there are: done; uploaded artifacts; uploaded files; posted.
-    uint64_t done, artifacts_done, files_done, stream_done;
+    // All records up to there are: done; sent alerts; uploaded artifacts; uploaded files; posted.
+    uint64_t done, alerts_done, artifacts_done, files_done, stream_done;
+    uint32_t alert_tries;            // of the one at hand
     struct wandb_place_in_run place; // behind `stream_done`
     uint64_t dropped;                // rows up to there that were too long
     uint64_t told_ns;                // time of the last record up to there
@@ -93,7 +94,7 @@ struct wandb_cursor {
     struct wandb_record record;
     uint64_t step; // of a row; of another record the number of rows before it
     bool is_row;
-    bool is_known;                           // a row that the server has: it is left out
+    bool is_known; // a row that the server has, or an alert of before that: it is left out
     struct wandb_place_in_run place, behind; // of the record
     struct slice at;                         // what follows
 };
@@ -124,7 +125,9 @@ bool wandb_run_leaves_out(const struct wandb_run *run, uint64_t sequence);
 // Remembers that the record's file is not there, and says so.
 void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,
                          const struct wandb_record *record, const struct error *why);
-// -- upload.c, files.c, stream.c: each does its part of a segment
+// -- alerts.c, upload.c, files.c, stream.c: each does its part of a segment
+enum wandb_answer wandb_run_alerts(struct wandb_online *online, struct wandb_run *run,
+                                   const struct wandb_segment *segment, struct error *error);
 enum wandb_answer wandb_run_artifacts(struct wandb_online *online, struct wandb_run *run,
                                       const struct wandb_segment *segment, struct error *error);
 enum wandb_answer wandb_run_files(struct wandb_online *online, struct wandb_run *run,

@@ -112,7 +112,8 @@ static bool run_take(struct wandb_online *online, const json_t *from, bool moved
             *(uint64_t *)member =
                 members[i].kind == UINT_TEXT ? uint_of(value) : (uint64_t)json_integer_value(value);
     }
-    run->done = run->artifacts_done = run->files_done = run->stream_done = online->done;
+    run->done = run->alerts_done = run->artifacts_done = run->files_done = run->stream_done =
+        online->done;
     return true;
 }
 

@@ -299,6 +299,59 @@ START_TEST(a_run_without_any_row_that_passes) {
 }
 END_TEST
 
+static void say_alert(struct world *world, uint64_t seconds, const char *title) {
+    say(world, "r1", seconds,
+        (struct wandb_record){.kind = WANDB_ALERT,
+                              .key = slice_of(title),
+                              .file = SLICE("rank 3 leaks\nWho: rank 3\n"),
+                              .type = SLICE("ERROR")});
+}
+
+START_TEST(alerts_are_sent_once_each) {
+    struct world world;
+    world_open(&world);
+    world.config.alert_wait.ns = 60 * (int64_t)SECOND;
+    wandb_mock_fault(&world.mock, "at=graphql:notifyScriptableRunAlert,kind=500");
+    wandb_mock_fault(&world.mock, "at=graphql:notifyScriptableRunAlert,kind=gqlerror,skip=1");
+    say_start(&world, "r1", "x");
+    say_row(&world, "r1", 1, "\"a\":1");
+    say_alert(&world, 1, "one");
+    say_alert(&world, 1, "refused");
+    say_alert(&world, 2, "two");
+    say_row(&world, "r1", 3, "\"a\":1");
+    ck_assert_uint_eq(send_all(&world), 2);
+    restart(&world);
+    say_alert(&world, 4, "three");
+    send_all(&world);
+    // Read again, without a store: of the alerts only that is sent which no row is behind.
+    forget(&world);
+    world.sequence = world.row = 0;
+    say_start(&world, "r1", "x");
+    say_row(&world, "r1", 1, "\"a\":1");
+    say_alert(&world, 2, "two");
+    say_row(&world, "r1", 3, "\"a\":1");
+    say_alert(&world, 4, "three");
+    say_finish(&world, "r1", 5);
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    const json_t *run = at(decoded, "runs.0");
+    static const char *const titles[] = {"one", "two", "three", "three"};
+    ck_assert_uint_eq(size_at(run, "alerts"), 4);
+    for (unsigned i = 0; i < 4; i++) {
+        const json_t *alert = at(run, "alerts.%u", i);
+        ck_assert_str_eq(text_at(alert, "title"), titles[i]);
+        ck_assert_str_eq(text_at(alert, "severity"), "ERROR");
+        ck_assert(number_at(alert, "wait_ms") == 60000);
+        // What comes twice is dropped by the server within the wait.
+        ck_assert(json_is_true(at(alert, "dropped")) == (i == 3));
+    }
+    ck_assert_uint_eq(size_at(run, "history"), 2);
+    ck_assert(json_is_true(at(run, "complete")));
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
 int main(void) {
     setenv("no_proxy", "127.0.0.1", 1);
     Suite *suite = suite_create("wandb_runs");
@@ -312,6 +365,7 @@ int main(void) {
     tcase_add_test(cases, a_deleted_run_without_news_harms_nobody);
     tcase_add_test(cases, a_run_that_is_refused_again_is_given_up);
     tcase_add_test(cases, a_run_without_any_row_that_passes);
+    tcase_add_test(cases, alerts_are_sent_once_each);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

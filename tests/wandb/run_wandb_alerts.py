@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of a job become alerts of W&B: once each, however often they change.
+
+    run_wandb_alerts.py BINARY
+"""
+import json
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
+import generate  # noqa: E402
+import wandb_log  # noqa: E402
+import wandb_sdk  # noqa: E402
+from checks import Checks  # noqa: E402
+from run_wandb_runs import World  # noqa: E402
+from wandb_server import KEY  # noqa: E402
+
+JOB = generate.Job("leaky", 99, 6, steps=24, swing=0.2, leak_rank=4, leak_step=5,
+                   leak_share=0.12, skew_s=0.0)
+
+
+def leak():
+    found = [line for rank in range(JOB.ranks) for line in generate.Rank(JOB, rank).lines()]
+    found.sort(key=lambda line: json.loads(line)["timestamp_ns"])
+    return "".join(line + "\n" for line in found)
+
+
+def complete(runs):
+    """The verdict has changed since it was opened."""
+    return runs and runs[0]["alerts"] and runs[0]["history"] and \
+        runs[0]["history"][-1]["_timestamp"] > generate.START_NS / 1e9 + 40
+
+
+def live(world, checks):
+    path = world.write("leaky.jsonl", leak())
+    verdicts = os.path.join(world.folder, "verdicts.jsonl")
+    world.live(path, complete, verdicts=verdicts)
+    with open(verdicts, encoding="utf-8") as file:
+        told = [one for one in map(json.loads, file) if one["severity"] != "info"]
+    checks.check(len(told) > 1, "the verdict changed: %d lines" % len(told))
+    one = world.runs()[0]
+    checks.equal(len(one["alerts"]), 1, "alerts of a verdict that changes: %r" % one["alerts"])
+    alert = one["alerts"][0]
+    checks.equal((alert["title"], alert["wait_ms"]), (told[0]["headline"], 60000), "the alert")
+    checks.equal(alert["severity"], {"warning": "WARN", "error": "ERROR", "critical": "ERROR"}[
+        told[0]["severity"]], "severity of the alert")
+    for word in ("Who: rank 4", "Job: leaky", "Verdict: " + told[0]["id"]):
+        checks.check(word in alert["text"], "the alert says %r: %r" % (word, alert["text"]))
+    # Read again without a store: the server has rows that came after it.
+    world.live(path, lambda runs: runs[0]["finishes"] == 1 and not runs[0]["complete"])
+    checks.equal(len(world.runs()[0]["alerts"]), 1, "alerts after reading again")
+
+
+def thresholds(world, checks):
+    path = world.write("leaky.jsonl", leak())
+    for severity, project in (("none", "n"), ("critical", "c"), ("info", "i")):
+        world.once(path, project=project, alert_severity=severity, alert_wait="0s")
+    checks.equal([len(one["alerts"]) for one in world.runs()], [0, 0, 1],
+                 "alerts with none, critical, info")
+
+
+def offline(world, checks):
+    """What the real SDK makes of the record in the log."""
+    path = world.write("leaky.jsonl", leak())
+    world.once(path, mode="offline", entity="ent", directory=os.path.join(world.folder, "wandb"))
+    (name,) = os.listdir(os.path.join(world.folder, "wandb"))
+    folder = os.path.join(world.folder, "wandb", name)
+    log = [each for each in os.listdir(folder) if each.endswith(".wandb")][0]
+    kinds = [kind for kind, _ in wandb_log.read(os.path.join(folder, log))]
+    checks.equal(kinds.count("alert"), 1, "alerts in the log")
+    try:
+        wandb_sdk.fetch()
+    except RuntimeError as error:
+        checks.skip(str(error))
+        return
+    sdk = wandb_sdk.Sdk(tempfile.mkdtemp(dir=world.folder), world.mock.url, KEY)
+    code, said = sdk.run("sync", os.path.join("wandb", name), folder=world.folder)
+    checks.equal(code, 0, "wandb sync: " + said[-800:])
+    (one,) = world.runs()
+    checks.check(one["complete"], "synced: complete")
+    checks.equal([(alert["severity"], alert["wait_ms"]) for alert in one["alerts"]],
+                 [(one["alerts"][0]["severity"], 60000)] if one["alerts"] else [()],
+                 "synced: the alert")
+
+
+def main():
+    binary = os.path.abspath(sys.argv[1])
+    checks = Checks()
+    for part in (live, thresholds, offline):
+        with World(binary, checks) as world:
+            part(world, checks)
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
