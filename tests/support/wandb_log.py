@@ -10,7 +10,7 @@ import zlib
 
 BLOCK, HEAD = 32768, 7
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
-KINDS = {2: "history", 3: "summary", 5: "config", 6: "files", 8: "artifact", 10: "alert",
+KINDS = {2: "history", 3: "summary", 5: "config", 6: "files", 8: "artifact", 10: "alert", 12: "metric",
          17: "run", 18: "exit",
          21: "header"}
 

@@ -4,6 +4,7 @@
 
     run_wandb_alerts.py BINARY
 """
+import fnmatch
 import json
 import os
 import sys
@@ -36,6 +37,28 @@ def complete(runs):
         runs[0]["history"][-1]["_timestamp"] > generate.START_NS / 1e9 + 40
 
 
+def check_metrics(checks, one, name):
+    """Every row of values has the step metric, which the config names for each of its keys."""
+    metrics = one["config"]["_wandb"]["m"]
+    steps = [metric["1"] for metric in metrics if metric.get("5") is None]
+    checks.equal(steps, ["culprit_elapsed_s"], name + ": step metric")
+    place = 1 + [metric.get("1") for metric in metrics].index("culprit_elapsed_s")
+    exact = {metric["1"] for metric in metrics if metric.get("5") == place and "1" in metric}
+    globs = [metric["2"] for metric in metrics if metric.get("5") == place and "2" in metric]
+    before = 0
+    for row in one["history"]:
+        keys = [key for key, value in row.items() if key[0] != "_" and not isinstance(value, dict)]
+        if not keys:
+            continue
+        checks.check("culprit_elapsed_s" in row and row["culprit_elapsed_s"] >= before,
+                     "%s: a row without or before its step: %r" % (name, row))
+        before = row.get("culprit_elapsed_s", before)
+        for key in keys:
+            checks.check(key == "culprit_elapsed_s" or key in exact or
+                         any(fnmatch.fnmatchcase(key, glob) for glob in globs),
+                         "%s: %s has no step metric" % (name, key))
+
+
 def live(world, checks):
     path = world.write("leaky.jsonl", leak())
     verdicts = os.path.join(world.folder, "verdicts.jsonl")
@@ -51,6 +74,14 @@ def live(world, checks):
         told[0]["severity"]], "severity of the alert")
     for word in ("Who: rank 4", "Job: leaky", "Verdict: " + told[0]["id"]):
         checks.check(word in alert["text"], "the alert says %r: %r" % (word, alert["text"]))
+    figures = [row for row in one["history"] if "culprit_severity_level" in row]
+    said = [(row["culprit_verdict_count"], row["culprit_severity_level"]) for row in figures]
+    level = 1 + ["info", "warning", "error", "critical"].index(told[0]["severity"])
+    checks.equal(said[0], (0, 0), "figures before the first verdict")
+    checks.check(said[-1][0] >= 1 and level in [entry[1] for entry in said],
+                 "figures of verdicts: %r" % said)
+    checks.check(all(a != b for a, b in zip(said, said[1:])), "figures that change: %r" % said)
+    check_metrics(checks, one, "live")
     # Read again without a store: the server has rows that came after it.
     world.live(path, lambda runs: runs[0]["finishes"] == 1 and not runs[0]["complete"])
     checks.equal(len(world.runs()[0]["alerts"]), 1, "alerts after reading again")
@@ -83,6 +114,7 @@ def offline(world, checks):
     checks.equal(code, 0, "wandb sync: " + said[-800:])
     (one,) = world.runs()
     checks.check(one["complete"], "synced: complete")
+    check_metrics(checks, one, "synced")
     checks.equal([(alert["severity"], alert["wait_ms"]) for alert in one["alerts"]],
                  [(one["alerts"][0]["severity"], 60000)] if one["alerts"] else [()],
                  "synced: the alert")

@@ -192,7 +192,7 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
     begin_run(live, run, writer);
     live_say_rows(live, run, evaluation, UINT64_MAX, batch->arena, writer);
     writer->table_time_ns = run->said_until_ns > 0 ? run->said_until_ns : run->started_ns;
-    live_say_alerts(live, run, batch->arena, writer);
+    live_say_changes(live, run, batch->arena, writer);
     live_say_findings(live, run, batch, evaluation, batch->last, writer);
 }
 
@@ -238,7 +238,7 @@ static void end_run(struct live *live, struct live_run *run, const struct batch 
         until = run->started_ns;
     struct wandb_writer *writer = teller_init(&teller, live, run, until, out);
     begin_run(live, run, writer);
-    live_say_alerts(live, run, batch->arena, writer);
+    live_say_changes(live, run, batch->arena, writer);
     live_say_findings(live, run, batch, NULL, true, writer);
     finish_run(live, run, goes_on, writer);
 }
@@ -269,7 +269,7 @@ static void end_start(struct live *live, struct live_run *run, const struct batc
     begin_run(live, run, writer); // it may have ended with the process before
     live_say_rows(live, run, evaluation, start_ns, batch->arena, writer);
     writer->table_time_ns = run->said_until_ns;
-    live_say_alerts(live, run, batch->arena, writer);
+    live_say_changes(live, run, batch->arena, writer);
     live_say_findings(live, run, batch, NULL, true, writer);
     finish_run(live, run, false, writer);
     run = live_find_run(live, evaluation->job);

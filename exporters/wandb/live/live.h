@@ -42,8 +42,11 @@ struct live_run {
     uint64_t shown_ns;      // as_of of the last table
     uint64_t spans_ns;      // time of the last tables of spans
     uint64_t verdicts_dropped;
-    uint32_t changed; // verdicts that no table has shown yet
-    uint32_t noted;   // verdicts since alerts were looked for
+    uint32_t changed;                // verdicts that no table has shown yet
+    uint32_t noted;                  // verdicts since their changes were said
+    uint32_t has_figures;            // a row of them was said:
+    uint32_t open_count, told_count; // verdicts
+    uint32_t severity_level;         // of the gravest that is open: 0 none, else 1 + enum severity
     uint32_t verdict_count;
 };
 
@@ -123,9 +126,12 @@ void live_note_alert(const struct live *live, struct live_verdict *row,
                      const struct verdict *verdict);
 void live_say_alert(struct live *live, struct live_run *run, struct live_verdict *row,
                     struct wandb_writer *writer);
-// verdicts.c: those of the run's verdicts, in the order in which they appeared.
-void live_say_alerts(struct live *live, struct live_run *run, struct arena *arena,
-                     struct wandb_writer *writer);
+// verdicts.c: what has changed of the run's verdicts: a row of their figures, and their alerts in
+// the order in which they appeared.
+void live_say_changes(struct live *live, struct live_run *run, struct arena *arena,
+                      struct wandb_writer *writer);
+// rows.c: the value that W&B draws rows over.
+void live_put_elapsed(struct buffer *members, const struct live_run *run, uint64_t time_ns);
 // spans.c: the tables of a job's spans and phases, when the last ones are old enough.
 void live_say_spans(struct live *live, struct live_run *run, const struct batch *batch,
                     struct wandb_writer *writer);

@@ -7,6 +7,7 @@
 #include "base/sort.h"
 #include "exporters/report/page/parts.h"
 #include "exporters/wandb/live/live.h"
+#include "exporters/wandb/metrics.h"
 #include "exporters/wandb/table.h"
 #include "pipeline/model/series.h"
 
@@ -107,12 +108,18 @@ static void member(struct buffer *members, const char *name, int32_t rank,
     wandb_member(members, key, value);
 }
 
-static void say(struct live *live, const struct evaluation *evaluation, const struct chosen *chosen,
-                struct wandb_writer *writer) {
+void live_put_elapsed(struct buffer *members, const struct live_run *run, uint64_t time_ns) {
+    uint64_t since = time_ns > run->started_ns ? time_ns - run->started_ns : 0;
+    wandb_member(members, WANDB_STEP_METRIC, cell_number((double)since / 1e9));
+}
+
+static void say(struct live *live, const struct live_run *run, const struct evaluation *evaluation,
+                const struct chosen *chosen, struct wandb_writer *writer) {
     const struct sample *sample = chosen->sample;
     struct buffer *members = &live->members;
     int32_t rank = chosen->rank;
     buffer_reset(members);
+    live_put_elapsed(members, run, sample->time_ns);
     member(members, "device_used_bytes", rank, cell_int(sample->used_bytes));
     if ((sample->flags & SAMPLE_ALLOCATED_NULL) == 0)
         member(members, "allocated_bytes", rank, cell_int(sample->allocated_bytes));
@@ -139,6 +146,6 @@ void live_say_rows(struct live *live, struct live_run *run, const struct evaluat
     if (choice.count > 1)
         qsort(choice.items, choice.count, sizeof *choice.items, compare_chosen);
     for (size_t i = 0; i < choice.count; i++)
-        say(live, evaluation, &choice.items[i], writer);
+        say(live, run, evaluation, &choice.items[i], writer);
     run->said_until_ns = grid.until_ns;
 }

@@ -153,17 +153,6 @@ static struct live_verdict **list_rows(struct live *live, string_id job, struct 
     return rows;
 }
 
-void live_say_alerts(struct live *live, struct live_run *run, struct arena *arena,
-                     struct wandb_writer *writer) {
-    uint32_t count;
-    if (run->noted == 0 || live->config->alert_severity == WANDB_ALERT_NONE)
-        return;
-    struct live_verdict **rows = list_rows(live, run->job, arena, &count);
-    for (uint32_t i = 0; i < count; i++)
-        live_say_alert(live, run, rows[i], writer);
-    run->noted = 0;
-}
-
 static void say_table(struct live_verdict *const *rows, uint32_t count,
                       struct wandb_writer *writer) {
     assert(count <= LIVE_VERDICTS_MAX);
@@ -191,6 +180,46 @@ static const struct live_verdict *gravest(struct live_verdict *const *rows, uint
             (found == NULL || rows[i]->severity > found->severity))
             found = rows[i];
     return found;
+}
+
+// Automations of W&B watch metrics: how many verdicts there are, and how severe they are, are rows.
+static void say_figures(struct live *live, struct live_run *run, struct live_verdict *const *rows,
+                        uint32_t count, struct wandb_writer *writer) {
+    uint32_t open = 0, told = count + (uint32_t)run->verdicts_dropped;
+    const struct live_verdict *worst = gravest(rows, count);
+    uint32_t level = worst == NULL ? 0 : (uint32_t)worst->severity + 1;
+    for (uint32_t i = 0; i < count; i++)
+        open += rows[i]->state != VERDICT_RESOLVED;
+    if (run->has_figures && run->open_count == open && run->told_count == told &&
+        run->severity_level == level)
+        return;
+    run->has_figures = true;
+    run->open_count = open;
+    run->told_count = told;
+    run->severity_level = level;
+    struct buffer *members = &live->members;
+    uint64_t time_ns = writer->time_ns;
+    if (writer->table_time_ns > 0 && time_ns > writer->table_time_ns)
+        time_ns = writer->table_time_ns;
+    buffer_reset(members);
+    live_put_elapsed(members, run, time_ns);
+    wandb_member(members, "culprit_verdict_count", cell_int(told));
+    wandb_member(members, "culprit_open_verdict_count", cell_int(open));
+    wandb_member(members, "culprit_severity_level", cell_int(level));
+    wandb_say(writer, &(struct wandb_record){
+                          .kind = WANDB_ROW, .time_ns = time_ns, .members = buffer_slice(members)});
+}
+
+void live_say_changes(struct live *live, struct live_run *run, struct arena *arena,
+                      struct wandb_writer *writer) {
+    uint32_t count;
+    if (run->noted == 0 && run->has_figures)
+        return;
+    struct live_verdict **rows = list_rows(live, run->job, arena, &count);
+    say_figures(live, run, rows, count, writer);
+    for (uint32_t i = 0; i < count; i++)
+        live_say_alert(live, run, rows[i], writer);
+    run->noted = 0;
 }
 
 static void say_summary(struct live *live, const struct live_run *run,

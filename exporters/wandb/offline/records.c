@@ -6,6 +6,7 @@
 #include "exporters/wandb/offline/parts.h"
 
 #include "base/log.h"
+#include "exporters/wandb/metrics.h"
 #include "exporters/wandb/record.h"
 #include "exporters/wandb/table.h"
 
@@ -17,6 +18,7 @@ enum record_field {
     RECORD_FILES,
     RECORD_ARTIFACT = 8,
     RECORD_ALERT = 10,
+    RECORD_METRIC = 12,
     RECORD_RUN = 17,
     RECORD_EXIT,
     RECORD_HEADER = 21,
@@ -160,6 +162,24 @@ void offline_write_header(struct offline_run *run) {
     record_close(run, record);
 }
 
+static void write_metrics(struct offline_run *run) {
+    enum { METRIC_NAME = 1, METRIC_GLOB, METRIC_STEP = 4, METRIC_OPTIONS = 6 };
+    enum { OPTION_STEP_SYNC = 1, OPTION_DEFINED = 3 };
+    struct buffer *out = &run->offline->scratch;
+    for (uint32_t i = 0; i < WANDB_METRIC_COUNT; i++) {
+        const struct wandb_metric *metric = &WANDB_METRICS[i];
+        size_t opened = record_open(run, RECORD_METRIC);
+        put_text(out, metric->is_glob ? METRIC_GLOB : METRIC_NAME, metric->name);
+        if (i > 0)
+            put_text(out, METRIC_STEP, WANDB_STEP_METRIC);
+        size_t options = proto_open(out, METRIC_OPTIONS);
+        proto_int(out, OPTION_STEP_SYNC, i > 0);
+        proto_int(out, OPTION_DEFINED, !metric->is_glob);
+        proto_close(out, options);
+        record_close(run, opened);
+    }
+}
+
 void offline_write_run(struct offline_run *run, const struct wandb_record *record, bool resumes) {
     enum {
         RUN_ID = 1,
@@ -195,6 +215,8 @@ void offline_write_run(struct offline_run *run, const struct wandb_record *recor
     record_close(run, opened);
     if (record != NULL)
         offline_write_charts(run, record->members);
+    if (record != NULL && record->key.size > 0)
+        write_metrics(run);
 }
 
 void offline_write_charts(struct offline_run *run, struct slice visualize) {

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "base/text/json_write.h"
+#include "exporters/wandb/metrics.h"
 #include "exporters/wandb/record.h"
 #include "exporters/wandb/table.h"
 
@@ -44,6 +45,28 @@ static void charts_append(const struct wandb_run *run, struct slice old, struct 
     wandb_values_release(&charts);
 }
 
+// The start that the run's config names, with its quotes; empty when it names none.
+static struct slice old_start(const struct wandb_run *run) {
+    struct slice old = wandb_member_find(buffer_slice(&run->old_config), "culprit");
+    return wandb_member_find(
+        wandb_object_inside(wandb_member_find(wandb_object_inside(old), "value")), "start");
+}
+
+// Field numbers and options are those of MetricRecord: 1 name, 2 glob, 5 place of the step metric
+// in the list, from 1, 6 options (1 step_sync, 3 defined), 7 summaries.
+static void metrics_append(struct buffer *out) {
+    buffer_append_char(out, '[');
+    for (uint32_t i = 0; i < WANDB_METRIC_COUNT; i++) {
+        const struct wandb_metric *metric = &WANDB_METRICS[i];
+        buffer_append_format(out, "%s{\"%d\":\"%s\",", i > 0 ? "," : "", metric->is_glob ? 2 : 1,
+                             metric->name);
+        buffer_append_text(out, i == 0            ? "\"6\":[3],\"7\":[]}"
+                                : metric->is_glob ? "\"5\":1,\"6\":[1],\"7\":[]}"
+                                                  : "\"5\":1,\"6\":[1,3],\"7\":[]}");
+    }
+    buffer_append_char(out, ']');
+}
+
 static void wandb_part_append(const struct wandb_run *run, struct slice old, struct buffer *out) {
     struct wandb_values values = {0};
     struct buffer charts;
@@ -52,8 +75,18 @@ static void wandb_part_append(const struct wandb_run *run, struct slice old, str
     wandb_values_apply(&values, inside, false);
     if (wandb_member_find(inside, "t").size == 0)
         wandb_values_set(&values, SLICE("\"t\""), SLICE("{\"13\":\"linux-x86_64\"}"));
-    if (wandb_member_find(inside, "m").size == 0)
-        wandb_values_set(&values, SLICE("\"m\""), SLICE("[]"));
+    // What others defined stays.
+    struct slice metrics = wandb_member_find(inside, "m");
+    if (metrics.size == 0 || slice_equal(metrics, SLICE("[]"))) {
+        struct buffer ours;
+        buffer_init(&ours, 1 << 16);
+        if (run->start != NULL || old_start(run).size > 0)
+            metrics_append(&ours);
+        else
+            buffer_append_text(&ours, "[]");
+        wandb_values_set(&values, SLICE("\"m\""), buffer_slice(&ours));
+        buffer_release(&ours);
+    }
     charts_append(run, wandb_object_inside(wandb_member_find(inside, "visualize")), &charts);
     wandb_values_set(&values, SLICE("\"visualize\""), buffer_slice(&charts));
     buffer_append_text(out, "{\"value\":");
@@ -72,10 +105,7 @@ static void number_append(struct buffer *out, const char *before, double number)
 
 // The start as it is known now or was when the run began.
 static void start_append(const struct wandb_run *run, struct buffer *out) {
-    struct slice old = wandb_object_inside(wandb_member_find(
-        wandb_object_inside(wandb_member_find(buffer_slice(&run->old_config), "culprit")),
-        "value"));
-    struct slice start = wandb_member_find(old, "start");
+    struct slice start = old_start(run);
     if (run->start == NULL && start.size == 0)
         return;
     buffer_append_text(out, ",\"start\":");
