@@ -9,7 +9,8 @@
 
 #define WANDB_STEP_METRIC "culprit_elapsed_s"
 
-// All but the first are drawn over the first. A glob stands for what begins so.
+// All but the first are drawn over the first. A glob stands for what begins so: one key a rank, of
+// which W&B makes no panels when there is a chart of all ranks (log_tables).
 static const struct wandb_metric {
     const char *name;
     bool is_glob;

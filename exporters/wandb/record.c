@@ -88,7 +88,7 @@ uint64_t wandb_say(struct wandb_writer *writer, struct wandb_record *record) {
         record->time_ns = writer->time_ns;
     if (is_row || record->kind == WANDB_ALERT)
         record->time_ns = row_time(writer, record);
-    record->row = is_row ? (*writer->row)++ : 0;
+    record->row = is_row ? (*writer->row)++ : record->kind == WANDB_RUN ? *writer->row : 0;
     if (record->kind == WANDB_TABLE || record->kind == WANDB_ARTIFACT) {
         wandb_random_text(ids[0], sizeof ids[0]);
         wandb_random_text(ids[1], sizeof ids[1]);

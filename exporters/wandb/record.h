@@ -30,7 +30,8 @@ enum { WANDB_RECORD_TEXTS = 11 };
 struct wandb_record {
     uint64_t sequence; // of this exporter, from 1, ascending
     uint64_t time_ns;  // Unix; RUN: when it began, else the time of what is said
-    // ROW, TABLE, HTML: which row of the run, from 0, counted since its incarnation began.
+    // ROW, TABLE, HTML: which row of the run, from 0, counted since its incarnation began. RUN: how
+    // many there were before it.
     uint64_t row;
     uint64_t columns, rows; // TABLE
     // RUN: which counting of rows this is, 0: none. A run of that name which the server knows with

@@ -44,8 +44,8 @@ class Run(run_crash.Run):
 def rank_rows(run):
     """What each row of a rank says, without what the export adds."""
     return [(row["_timestamp"], tuple(sorted(
-                (key, value) for key, value in row.items() if "rank_" in key)))
-            for row in run["history"] if any("rank_" in key for key in row)]
+                (key, value) for key, value in row.items() if "/rank_" in key)))
+            for row in run["history"] if any("/rank_" in key for key in row)]
 
 
 def check_history(checks, run, name):

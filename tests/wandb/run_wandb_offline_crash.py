@@ -23,7 +23,8 @@ import wandb_log  # noqa: E402
 
 # What differs from one run to the next. The sizes of devices, from which utilization comes, are not
 # part of a checkpoint.
-MOVING = ("_runtime", "_wandb", "culprit_report", "culprit_verdicts")
+MOVING = ("_runtime", "_wandb", "culprit_report", "culprit_verdicts",
+          "culprit_memory_by_rank_table")
 
 
 def lasting(values):

@@ -108,7 +108,7 @@ class World:
 
 def times(found):
     return [row["_timestamp"] for row in found["history"]
-            if any("rank_" in key for key in row)]
+            if any("/rank_" in key for key in row)]
 
 
 def two_jobs_of_one_name(world, checks):
@@ -147,8 +147,8 @@ def a_job_that_starts_again(world, checks):
 
 def rows_of(found):
     return [tuple(sorted((key, value) for key, value in row.items()
-                         if "rank_" in key or key == "_timestamp"))
-            for row in found["history"] if any("rank_" in key for key in row)]
+                         if "/rank_" in key or key == "_timestamp"))
+            for row in found["history"] if any("/rank_" in key for key in row)]
 
 
 def killed_without_a_store(world, checks):

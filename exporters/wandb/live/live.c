@@ -117,6 +117,14 @@ static void begin_run(struct live *live, struct live_run *run, struct wandb_writ
     run->ended = 0;
     if (run->incarnation == 0 && !live->once)
         run->incarnation = random_number();
+    live_say_run(live, run, writer);
+}
+
+void live_say_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+    assert(run->begun && run->start[0] != '\0');
+    buffer_reset(&live->members);
+    if (run->has_chart)
+        live_put_chart(&live->members);
     const struct wandb_config *config = live->config;
     struct slice job = intern_slice(run->job);
     struct wandb_record record = {
@@ -125,6 +133,7 @@ static void begin_run(struct live *live, struct live_run *run, struct wandb_writ
         .incarnation = run->incarnation,
         .skips_known = true,
         .key = slice_of(run->start),
+        .members = buffer_slice(&live->members),
         .display_name = config->run_name != NULL ? slice_of(config->run_name) : job,
         .group = config->group != NULL ? slice_of(config->group) : job,
         .job_type = slice_of(config->job_type != NULL ? config->job_type : "culprit"),
@@ -193,7 +202,8 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
     live_say_rows(live, run, evaluation, UINT64_MAX, batch->arena, writer);
     writer->table_time_ns = run->said_until_ns > 0 ? run->said_until_ns : run->started_ns;
     live_say_changes(live, run, batch->arena, writer);
-    live_say_findings(live, run, batch, evaluation, batch->last, writer);
+    bool said = live_say_findings(live, run, batch, evaluation, batch->last, writer);
+    live_say_chart(live, run, evaluation, said, batch->arena, writer);
 }
 
 // Spans come with the run of their job, which begins with them when nothing was sampled.
@@ -239,7 +249,7 @@ static void end_run(struct live *live, struct live_run *run, const struct batch 
     struct wandb_writer *writer = teller_init(&teller, live, run, until, out);
     begin_run(live, run, writer);
     live_say_changes(live, run, batch->arena, writer);
-    live_say_findings(live, run, batch, NULL, true, writer);
+    (void)live_say_findings(live, run, batch, NULL, true, writer);
     finish_run(live, run, goes_on, writer);
 }
 
@@ -270,7 +280,7 @@ static void end_start(struct live *live, struct live_run *run, const struct batc
     live_say_rows(live, run, evaluation, start_ns, batch->arena, writer);
     writer->table_time_ns = run->said_until_ns;
     live_say_changes(live, run, batch->arena, writer);
-    live_say_findings(live, run, batch, NULL, true, writer);
+    (void)live_say_findings(live, run, batch, NULL, true, writer);
     finish_run(live, run, false, writer);
     run = live_find_run(live, evaluation->job);
     assert(run != NULL);

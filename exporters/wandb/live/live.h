@@ -13,6 +13,7 @@
 #include "exporters/report/page/page.h"
 #include "exporters/wandb/options.h"
 #include "exporters/wandb/record.h"
+#include "pipeline/model/series.h"
 #include "pipeline/model/span_report.h"
 #include "pipeline/model/verdict.h"
 
@@ -41,9 +42,11 @@ struct live_run {
     uint64_t row_time_ns;   // of the last row
     uint64_t shown_ns;      // as_of of the last table
     uint64_t spans_ns;      // time of the last tables of spans
+    uint64_t chart_ns;      // of the last table of the chart of all ranks
     uint64_t verdicts_dropped;
     uint32_t changed;                // verdicts that no table has shown yet
     uint32_t noted;                  // verdicts since their changes were said
+    uint32_t has_chart;              // its config names the chart of all ranks
     uint32_t has_figures;            // a row of them was said:
     uint32_t open_count, told_count; // verdicts
     uint32_t severity_level;         // of the gravest that is open: 0 none, else 1 + enum severity
@@ -115,9 +118,9 @@ void live_note_verdicts(struct live *live, const struct batch *batch);
 // Those of this run's job that ended before the job's next start.
 void live_note_verdicts_before(struct live *live, struct live_run *run, const struct batch *batch,
                                uint64_t start_ns);
-// The summary, the table and the page, when something changed and the last ones are old enough.
-// `evaluation` NULL: the job is being forgotten.
-void live_say_findings(struct live *live, struct live_run *run, const struct batch *batch,
+// The summary, the table and the page, when something changed and the last ones are old enough:
+// whether they were said. `evaluation` NULL: the job is being forgotten.
+bool live_say_findings(struct live *live, struct live_run *run, const struct batch *batch,
                        const struct evaluation *evaluation, bool at_once,
                        struct wandb_writer *writer);
 void live_forget_verdicts(struct live *live, string_id job);
@@ -130,6 +133,28 @@ void live_say_alert(struct live *live, struct live_run *run, struct live_verdict
 // the order in which they appeared.
 void live_say_changes(struct live *live, struct live_run *run, struct arena *arena,
                       struct wandb_writer *writer);
+// live.c: RUN, with its config and charts as they are now.
+void live_say_run(struct live *live, struct live_run *run, struct wandb_writer *writer);
+// chart.c: the chart of all ranks for the config, and its table when that is due.
+void live_put_chart(struct buffer *visualize);
+void live_say_chart(struct live *live, struct live_run *run, const struct evaluation *evaluation,
+                    bool with_findings, struct arena *arena, struct wandb_writer *writer);
+// rows.c: samples that stand for the others of their stretch.
+struct live_chosen {
+    uint64_t stretch;
+    int32_t rank;
+    const struct sample *sample;
+};
+struct live_choice {
+    struct live_chosen *items;
+    size_t count, capacity;
+    struct arena *arena;
+};
+// Of the ranks that get rows, over the samples of the run that are held, up to `until_ns`: at most
+// `room` altogether, by rank and then by time; none when there are more than half as many ranks.
+void live_choose_held(const struct live *live, const struct live_run *run,
+                      const struct evaluation *evaluation, uint64_t until_ns, uint32_t room,
+                      struct live_choice *choice);
 // rows.c: the value that W&B draws rows over.
 void live_put_elapsed(struct buffer *members, const struct live_run *run, uint64_t time_ns);
 // spans.c: the tables of a job's spans and phases, when the last ones are old enough.

@@ -14,15 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct chosen {
-    uint64_t stretch;
-    int32_t rank;
-    const struct sample *sample;
-};
-
 static int compare_chosen(const void *left, const void *right) {
-    const struct chosen *a = left;
-    const struct chosen *b = right;
+    const struct live_chosen *a = left;
+    const struct live_chosen *b = right;
     return COMPARE_KEYS(COMPARE(a->sample->time_ns, b->sample->time_ns), COMPARE(a->rank, b->rank));
 }
 
@@ -52,24 +46,24 @@ static struct grid make_grid(const struct live *live, const struct live_run *run
     return grid;
 }
 
-static bool is_suspect(const struct evaluation *evaluation, uint32_t index) {
-    const struct suspect_list *suspects = evaluation->suspects;
+static bool is_among(const struct suspect_list *suspects, uint32_t index) {
     for (uint32_t i = 0; suspects != NULL && i < suspects->count; i++)
         if (suspects->items[i].index == index)
             return true;
     return false;
 }
 
-struct choice {
-    struct chosen *items;
-    size_t count, capacity;
-    struct arena *arena;
-};
+// The summary's, or the verdict's.
+static bool is_suspect(const struct evaluation *evaluation, uint32_t index) {
+    return is_among(evaluation->suspects, index) ||
+           (evaluation->cause != NULL && is_among(&evaluation->cause->suspects, index));
+}
 
-static void add(struct choice *choice, struct chosen item) {
+static void add(struct live_choice *choice, struct live_chosen item) {
     if (choice->count == choice->capacity) {
         choice->capacity = choice->capacity == 0 ? 256 : choice->capacity * 2;
-        struct chosen *items = arena_take(choice->arena, choice->capacity * sizeof *choice->items);
+        struct live_chosen *items =
+            arena_take(choice->arena, choice->capacity * sizeof *choice->items);
         if (choice->count > 0)
             memcpy(items, choice->items, choice->count * sizeof *items);
         choice->items = items;
@@ -78,12 +72,12 @@ static void add(struct choice *choice, struct chosen item) {
     choice->items[choice->count++] = item;
 }
 
-static void choose(struct choice *choice, const struct evaluation *evaluation, uint32_t index,
+static void choose(struct live_choice *choice, const struct evaluation *evaluation, uint32_t index,
                    const struct grid *grid) {
     assert(grid->step_ns > 0 && grid->from_ns < grid->until_ns);
     const struct rank_series *series = evaluation->ranks[index].series;
     struct series_cursor cursor = series_seek(evaluation->store, series, grid->from_ns);
-    struct chosen last = {.sample = NULL};
+    struct live_chosen last = {.sample = NULL};
     const struct sample *rows;
     uint32_t count;
     while ((count = series_next_run(evaluation->store, series, &cursor, grid->until_ns - 1,
@@ -94,7 +88,7 @@ static void choose(struct choice *choice, const struct evaluation *evaluation, u
             uint64_t stretch = rows[i].time_ns / grid->step_ns;
             if (last.sample != NULL && stretch != last.stretch)
                 add(choice, last);
-            last = (struct chosen){stretch, series->rank, &rows[i]};
+            last = (struct live_chosen){stretch, series->rank, &rows[i]};
         }
     }
     if (last.sample != NULL)
@@ -114,7 +108,7 @@ void live_put_elapsed(struct buffer *members, const struct live_run *run, uint64
 }
 
 static void say(struct live *live, const struct live_run *run, const struct evaluation *evaluation,
-                const struct chosen *chosen, struct wandb_writer *writer) {
+                const struct live_chosen *chosen, struct wandb_writer *writer) {
     const struct sample *sample = chosen->sample;
     struct buffer *members = &live->members;
     int32_t rank = chosen->rank;
@@ -134,14 +128,54 @@ static void say(struct live *live, const struct live_run *run, const struct eval
                                              .members = buffer_slice(members)});
 }
 
+static int compare_by_rank(const void *left, const void *right) {
+    const struct live_chosen *a = left;
+    const struct live_chosen *b = right;
+    return COMPARE_KEYS(COMPARE(a->rank, b->rank), COMPARE(a->sample->time_ns, b->sample->time_ns));
+}
+
+static bool gets_rows(const struct live *live, const struct evaluation *evaluation,
+                      uint32_t index) {
+    return index < (uint64_t)live->config->max_ranks || is_suspect(evaluation, index);
+}
+
+void live_choose_held(const struct live *live, const struct live_run *run,
+                      const struct evaluation *evaluation, uint64_t until_ns, uint32_t room,
+                      struct live_choice *choice) {
+    uint64_t first_ns = UINT64_MAX;
+    uint32_t ranks = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        struct series_cursor cursor = series_begin(evaluation->ranks[i].series);
+        const struct sample *first =
+            series_next(evaluation->store, evaluation->ranks[i].series, &cursor, until_ns);
+        if (!gets_rows(live, evaluation, i) || first == NULL)
+            continue;
+        ranks++;
+        if (first->time_ns < first_ns)
+            first_ns = first->time_ns;
+    }
+    if (first_ns < run->started_ns)
+        first_ns = run->started_ns;
+    if (ranks == 0 || ranks * 2 > room || first_ns > until_ns)
+        return;
+    // A rank has at most one in each stretch, of which the range may touch one more.
+    uint32_t points = room / ranks - 1;
+    struct grid grid = {first_ns, until_ns + 1, (until_ns + 1 - first_ns) / points + 1};
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (gets_rows(live, evaluation, i))
+            choose(choice, evaluation, i, &grid);
+    if (choice->count > 1)
+        qsort(choice->items, choice->count, sizeof *choice->items, compare_by_rank);
+}
+
 void live_say_rows(struct live *live, struct live_run *run, const struct evaluation *evaluation,
                    uint64_t until_ns, struct arena *arena, struct wandb_writer *writer) {
     struct grid grid = make_grid(live, run, evaluation, writer->time_ns, until_ns);
     if (grid.step_ns == 0)
         return;
-    struct choice choice = {.arena = arena};
+    struct live_choice choice = {.arena = arena};
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        if (i < (uint64_t)live->config->max_ranks || is_suspect(evaluation, i))
+        if (gets_rows(live, evaluation, i))
             choose(&choice, evaluation, i, &grid);
     if (choice.count > 1)
         qsort(choice.items, choice.count, sizeof *choice.items, compare_chosen);

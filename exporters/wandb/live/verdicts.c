@@ -305,14 +305,14 @@ static void say_page(struct live *live, const struct batch *batch,
     wandb_say(writer, &record);
 }
 
-void live_say_findings(struct live *live, struct live_run *run, const struct batch *batch,
+bool live_say_findings(struct live *live, struct live_run *run, const struct batch *batch,
                        const struct evaluation *evaluation, bool at_once,
                        struct wandb_writer *writer) {
     bool old_enough = run->shown_ns == 0 ||
                       writer->time_ns >= run->shown_ns + (uint64_t)live->config->table_interval.ns;
     bool first = run->shown_ns == 0 && evaluation != NULL;
     if (!first && !(run->changed > 0 && (at_once || old_enough)) && !(at_once && evaluation))
-        return;
+        return false;
     uint32_t count;
     struct live_verdict **rows = list_rows(live, run->job, batch->arena, &count);
     say_summary(live, run, evaluation, rows, count, writer);
@@ -323,4 +323,5 @@ void live_say_findings(struct live *live, struct live_run *run, const struct bat
     run->changed = 0;
     assert(run->verdict_count >= count);
     run->shown_ns = writer->time_ns == 0 ? 1 : writer->time_ns;
+    return true;
 }

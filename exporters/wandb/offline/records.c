@@ -164,7 +164,7 @@ void offline_write_header(struct offline_run *run) {
 
 static void write_metrics(struct offline_run *run) {
     enum { METRIC_NAME = 1, METRIC_GLOB, METRIC_STEP = 4, METRIC_OPTIONS = 6 };
-    enum { OPTION_STEP_SYNC = 1, OPTION_DEFINED = 3 };
+    enum { OPTION_STEP_SYNC = 1, OPTION_HIDDEN, OPTION_DEFINED };
     struct buffer *out = &run->offline->scratch;
     for (uint32_t i = 0; i < WANDB_METRIC_COUNT; i++) {
         const struct wandb_metric *metric = &WANDB_METRICS[i];
@@ -174,6 +174,7 @@ static void write_metrics(struct offline_run *run) {
             put_text(out, METRIC_STEP, WANDB_STEP_METRIC);
         size_t options = proto_open(out, METRIC_OPTIONS);
         proto_int(out, OPTION_STEP_SYNC, i > 0);
+        proto_int(out, OPTION_HIDDEN, metric->is_glob && run->offline->config->log_tables);
         proto_int(out, OPTION_DEFINED, !metric->is_glob);
         proto_close(out, options);
         record_close(run, opened);

@@ -53,21 +53,23 @@ static struct slice old_start(const struct wandb_run *run) {
 }
 
 // Field numbers and options are those of MetricRecord: 1 name, 2 glob, 5 place of the step metric
-// in the list, from 1, 6 options (1 step_sync, 3 defined), 7 summaries.
-static void metrics_append(struct buffer *out) {
+// in the list, from 1, 6 options (1 step_sync, 2 hidden, 3 defined), 7 summaries.
+static void metrics_append(struct buffer *out, bool hides_ranks) {
     buffer_append_char(out, '[');
     for (uint32_t i = 0; i < WANDB_METRIC_COUNT; i++) {
         const struct wandb_metric *metric = &WANDB_METRICS[i];
         buffer_append_format(out, "%s{\"%d\":\"%s\",", i > 0 ? "," : "", metric->is_glob ? 2 : 1,
                              metric->name);
-        buffer_append_text(out, i == 0            ? "\"6\":[3],\"7\":[]}"
-                                : metric->is_glob ? "\"5\":1,\"6\":[1],\"7\":[]}"
-                                                  : "\"5\":1,\"6\":[1,3],\"7\":[]}");
+        buffer_append_text(out, i == 0                           ? "\"6\":[3],\"7\":[]}"
+                                : metric->is_glob && hides_ranks ? "\"5\":1,\"6\":[1,2],\"7\":[]}"
+                                : metric->is_glob                ? "\"5\":1,\"6\":[1],\"7\":[]}"
+                                                                 : "\"5\":1,\"6\":[1,3],\"7\":[]}");
     }
     buffer_append_char(out, ']');
 }
 
-static void wandb_part_append(const struct wandb_run *run, struct slice old, struct buffer *out) {
+static void wandb_part_append(const struct wandb_run *run, struct slice old, bool hides_ranks,
+                              struct buffer *out) {
     struct wandb_values values = {0};
     struct buffer charts;
     struct slice inside = wandb_object_inside(wandb_member_find(old, "value"));
@@ -81,7 +83,7 @@ static void wandb_part_append(const struct wandb_run *run, struct slice old, str
         struct buffer ours;
         buffer_init(&ours, 1 << 16);
         if (run->start != NULL || old_start(run).size > 0)
-            metrics_append(&ours);
+            metrics_append(&ours, hides_ranks);
         else
             buffer_append_text(&ours, "[]");
         wandb_values_set(&values, SLICE("\"m\""), buffer_slice(&ours));
@@ -128,13 +130,15 @@ static void culprit_part_append(const struct wandb_run *run, struct buffer *out)
     buffer_append_text(out, "}}");
 }
 
-void wandb_config_append(const struct wandb_run *run, struct buffer *out) {
+void wandb_config_append(const struct wandb_online *online, const struct wandb_run *run,
+                         struct buffer *out) {
     struct wandb_values values = {0};
     struct slice old = buffer_slice(&run->old_config);
     struct buffer part;
     buffer_init(&part, WANDB_VALUES_BYTES_MAX);
     wandb_values_apply(&values, old, false);
-    wandb_part_append(run, wandb_object_inside(wandb_member_find(old, "_wandb")), &part);
+    wandb_part_append(run, wandb_object_inside(wandb_member_find(old, "_wandb")),
+                      online->config->log_tables, &part);
     wandb_values_set(&values, SLICE("\"_wandb\""), buffer_slice(&part));
     if (run->incarnation != 0 || run->start != NULL) {
         buffer_reset(&part);

@@ -120,7 +120,8 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
                                   const struct wandb_segment *segment, struct error *error);
 // -- config.c
 // The run's config as the server shall have it, into `out`.
-void wandb_config_append(const struct wandb_run *run, struct buffer *out);
+void wandb_config_append(const struct wandb_online *online, const struct wandb_run *run,
+                         struct buffer *out);
 bool wandb_run_leaves_out(const struct wandb_run *run, uint64_t sequence);
 // Remembers that the record's file is not there, and says so.
 void wandb_run_leave_out(struct wandb_online *online, struct wandb_run *run,

@@ -159,10 +159,13 @@ static void run_place(struct wandb_run *run, const struct wandb_record *begin,
     run->start_ns = begin->time_ns;
     run->place = (struct wandb_place_in_run){.rows = begin->row};
     run->dropped = 0;
-    if (!base_set_same(run, known))
+    if (!base_set_same(run, known)) {
         base_set_behind(run, known, begin->skips_known && is_same_start(known, begin->key));
-    run->line_base -= (int64_t)begin->row;
-    run->step_base -= (int64_t)begin->row;
+        run->line_base -= (int64_t)begin->row;
+        run->step_base -= (int64_t)begin->row;
+    } else if (run->line_base + (int64_t)begin->row > known->lines) {
+        run->line_base = known->lines - (int64_t)begin->row; // some were left out before
+    }
     assert(run->place.skipped == 0 && run->dropped == 0);
     wandb_values_release(&run->summary);
     wandb_values_apply(&run->summary, known->summary, false);
@@ -245,7 +248,7 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
     }
     buffer_reset(&online->text);
     if (with_config)
-        wandb_config_append(run, &online->text);
+        wandb_config_append(online, run, &online->text);
     wandb_query_slice(&query, "config", buffer_slice(&online->text));
     json_t *data;
     enum wandb_answer answer = wandb_query_send(&online->client, &query, &data, error);
@@ -318,6 +321,8 @@ static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_ru
     bool is_partly_done = segment != NULL && run->stream_done >= segment->first;
     bool begins = segment != NULL && segment->begins && !is_partly_done;
     const struct wandb_record *names = segment != NULL && segment->begins ? &segment->begin : NULL;
+    bool was_ours = run->incarnation != 0 && begins &&
+                    segment->begin.incarnation == run->incarnation && run->place.rows > 0;
     bool was_placed = run->incarnation != 0 || run->place.rows > 0 || run->start_ns != 0;
     // Without a RUN record its first row is the first that the server gets. It ended before: what
     // was said then of the last moments may come again.
@@ -339,7 +344,7 @@ static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_ru
     replace_text(&run->server_id, known->there ? known->id : NULL);
     buffer_reset(&run->old_config);
     buffer_append(&run->old_config, known->config);
-    if (begins)
+    if (begins && !was_ours)
         run_place(run, &segment->begin, known);
     else if (was_placed)
         run_place_again(online, run, known);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts of a job become alerts of W&B: once each, however often they change.
+"""What W&B shows of a job's verdicts and ranks: alerts, once each however often a verdict changes;
+metrics that automations can watch, with their step; one chart of all ranks.
 
-    run_wandb_alerts.py BINARY
+    run_wandb_metrics.py BINARY
 """
 import fnmatch
 import json
@@ -95,6 +96,49 @@ def thresholds(world, checks):
                  "alerts with none, critical, info")
 
 
+def chart_of(one):
+    """Lines of the chart of all ranks by their name."""
+    value = one["summary"]["culprit_memory_by_rank_table"]
+    table = json.loads(one["files"][value["path"]]["text"])
+    lines = {}
+    for step, rank, used in table["data"]:
+        lines.setdefault(rank, []).append((step, used))
+    return lines
+
+
+def charts(world, checks):
+    path = world.write("leaky.jsonl", leak())
+    world.once(path, project="all")
+    world.once(path, project="some", max_ranks=2)
+    world.once(path, project="none", log_tables=False)
+    every, some, none = world.runs()
+    lines = chart_of(every)
+    checks.equal(sorted(lines), ["rank %d" % rank for rank in range(JOB.ranks)], "lines")
+    checks.check(500 < sum(map(len, lines.values())) <= 4096, "points: %r" % lines.keys())
+    for rank, line in lines.items():
+        checks.equal([step for step, _ in line], sorted({step for step, _ in line}),
+                     rank + ": in order of time")
+    checks.check(lines["rank 4"][-1][1] > 1.2 * lines["rank 0"][-1][1], "the leaking rank's line")
+    lines = chart_of(some)
+    checks.check({"rank 0", "rank 1", "rank 4"} <= set(lines) and "rank 5" not in lines,
+                 "with max_ranks: the lowest and whom the verdict blames: %r" % sorted(lines))
+    panels = every["config"]["_wandb"]["visualize"]
+    checks.equal(list(panels), ["culprit_memory_by_rank"], "charts")
+    hidden = {metric["2"]: 2 in metric["6"] for metric in every["config"]["_wandb"]["m"]
+              if "2" in metric}
+    checks.check(len(hidden) == 4 and all(hidden.values()), "panels of each rank: %r" % hidden)
+    checks.equal(none["config"]["_wandb"].get("visualize"), {}, "without tables: charts")
+    checks.check(not any(2 in metric["6"] for metric in none["config"]["_wandb"]["m"]),
+                 "without tables: panels are shown")
+
+
+def as_set(metrics):
+    """With the name of the step instead of its place: the SDK lists them in any order."""
+    names = [None] + [metric.get("1") for metric in metrics]
+    return sorted(json.dumps(dict(metric, **{"5": names[metric.get("5", 0)]}), sort_keys=True)
+                  for metric in metrics)
+
+
 def offline(world, checks):
     """What the real SDK makes of the record in the log."""
     path = world.write("leaky.jsonl", leak())
@@ -114,6 +158,12 @@ def offline(world, checks):
     checks.equal(code, 0, "wandb sync: " + said[-800:])
     (one,) = world.runs()
     checks.check(one["complete"], "synced: complete")
+    world.once(path, project="online")
+    online = [each for each in world.runs() if each["project"] == "online"][0]
+    checks.equal(as_set(one["config"]["_wandb"]["m"]), as_set(online["config"]["_wandb"]["m"]),
+                 "synced: definitions of metrics")
+    checks.equal(one["config"]["_wandb"]["visualize"], online["config"]["_wandb"]["visualize"],
+                 "synced: charts")
     check_metrics(checks, one, "synced")
     checks.equal([(alert["severity"], alert["wait_ms"]) for alert in one["alerts"]],
                  [(one["alerts"][0]["severity"], 60000)] if one["alerts"] else [()],
@@ -123,7 +173,7 @@ def offline(world, checks):
 def main():
     binary = os.path.abspath(sys.argv[1])
     checks = Checks()
-    for part in (live, thresholds, offline):
+    for part in (live, thresholds, charts, offline):
         with World(binary, checks) as world:
             part(world, checks)
     return checks.finish()
