@@ -37,9 +37,10 @@ struct wandb_config {
     const char *job_type;
     struct text_list tags;
     const char *notes;
-    int mode;              // enum wandb_mode
-    int content;           // enum wandb_content
-    const char *directory; // offline: where run directories are made
+    const char *training_run; // URL of the training's own run; NULL: unknown
+    int mode;                 // enum wandb_mode
+    int content;              // enum wandb_content
+    const char *directory;    // offline: where run directories are made
     bool log_tables;
     bool log_artifacts;
     bool log_attribution;

@@ -55,9 +55,11 @@ struct wandb_record {
             // its title.
             struct slice key;
             // TABLE, HTML: bytes of the run file; ARTIFACT: path of the file or directory, or those
-            // of several with a zero byte between them. ALERT: its text.
+            // of several with a zero byte between them. ALERT: its text. RUN: members of the
+            // config,
+            // `"key":value,…`; empty: as they were.
             struct slice file;
-            struct slice type;          // ARTIFACT; ALERT: INFO, WARN or ERROR
+            struct slice type;          // ARTIFACT; ALERT: INFO, WARN or ERROR; RUN: a tag of it
             struct slice artifact_file; // TABLE: bytes of the one file of its artifact
             // TABLE, ARTIFACT: random, [a-z0-9], WANDB_CLIENT_ID_SIZE bytes; RUN: empty if not set.
             struct slice client_id, group, sequence_client_id;

@@ -102,6 +102,8 @@ static const struct option OPTIONS[] = {
     OPTION(struct wandb_config, tags, OPTION_TEXT_LIST,
            .help = "tags of the run, each 1 to 64 characters"),
     OPTION(struct wandb_config, notes, OPTION_TEXT, .help = "notes of the run"),
+    OPTION(struct wandb_config, training_run, OPTION_TEXT,
+           .help = "live: URL of the run that the training itself logs to, for the config"),
     OPTION(struct wandb_config, directory, OPTION_TEXT, .default_value = "wandb",
            .help = "offline: where the run directories are made"),
     OPTION(struct wandb_config, log_tables, OPTION_BOOL, .default_value = "true",
@@ -190,6 +192,9 @@ static void wandb_validate(const void *given, struct problem_list *problems) {
             problem_add(problems, "tags", "\"%s\" has %zu bytes; 1 to 64 are allowed",
                         config->tags.items[i], size);
     }
+    if (config->training_run != NULL && strncmp(config->training_run, "https://", 8) != 0 &&
+        strncmp(config->training_run, "http://", 7) != 0)
+        problem_add(problems, "training_run", "it is not a URL such as https://wandb.ai/…");
     if (config->heartbeat_interval.ns < config->post_interval.ns)
         problem_add(problems, "heartbeat_interval", "it is shorter than post_interval");
 }

@@ -20,6 +20,7 @@ A test uses these (no key needed):
   POST /__reset                 forget runs, artifacts, faults, violations
   POST /__run     body: {"name", "project", "config", "history", "summary", "complete", ...} as
                   somebody else's client would have left the run
+  POST /__tag     body: PROJECT/NAME/TAG    as the user adds a tag to a run
   POST /__delete  body: PROJECT/NAME    as the user deletes a run: its id cannot be used again
 
 Every rule a client breaks is answered with a 4xx whose body says which rule, and is kept
@@ -1424,6 +1425,11 @@ class Handler(BaseHTTPRequestHandler):
                 return self.reply(200, {})
             if url.path == "/__run" and self.command == "POST":
                 srv.put_run(json.loads(body))
+                return self.reply(200, {})
+            if url.path == "/__tag" and self.command == "POST":
+                project, name, tag = body.decode().split("/")
+                meta = srv.runs[(srv.opts.entity, project, name)].meta
+                meta["tags"] = (meta.get("tags") or []) + [tag]
                 return self.reply(200, {})
             if url.path == "/__delete" and self.command == "POST":
                 project, _, name = body.decode().partition("/")

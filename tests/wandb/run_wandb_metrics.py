@@ -19,6 +19,7 @@ import generate  # noqa: E402
 import wandb_log  # noqa: E402
 import wandb_sdk  # noqa: E402
 from checks import Checks  # noqa: E402
+from process import run  # noqa: E402
 from run_wandb_runs import World  # noqa: E402
 from wandb_server import KEY  # noqa: E402
 
@@ -132,6 +133,37 @@ def charts(world, checks):
                  "without tables: panels are shown")
 
 
+def told_of_the_job(world, checks):
+    path = world.write("leaky.jsonl", leak())
+    url = "https://wandb.ai/ent/models/runs/abc"
+    world.once(path, tags=["mine"], training_run=url)
+    one = world.runs()[0]
+    wanted = {"culprit_job": "leaky", "culprit_world_size": JOB.ranks, "culprit_host_count": 1,
+              "culprit_hosts": ["node0"], "culprit_training_run": url}
+    checks.equal({key: one["config"].get(key) for key in wanted}, wanted, "config")
+    checks.check(one["config"].get("culprit_version", "").count(".") == 2, "version of culprit")
+    severity = one["summary"]["culprit_severity"]
+    checks.equal(one["tags"], ["mine", "culprit-" + severity], "tags")
+    checks.equal(one["exitcode"], 0, "a job that did not die: exit code")
+    done = run(world.binary, "validate", "--config", world.config(path, training_run="nonsense"))
+    checks.check(done.code != 0 and "training_run" in done.errors() + done.text(), "no URL")
+
+
+def a_job_that_died(world, checks):
+    """Recorded: a rank raised an exception, which ended the job."""
+    recorded = os.path.join(HERE, "..", "golden", "real_exits", "exception-2", "**")
+    with open(world.config(recorded), encoding="utf-8") as file:
+        config = json.load(file)
+    config["service"]["pipelines"]["memory"]["preset"] = "all"
+    path = world.write("died.json", json.dumps(config))
+    done = run(world.binary, "run", "--once", "--config", path)
+    checks.equal(done.code, 0, "exit code: " + done.errors()[-800:])
+    one = world.runs()[0]
+    checks.equal((one["complete"], one["exitcode"]), (True, 1), "a job that died")
+    checks.check("culprit-error" in one["tags"] or "culprit-critical" in one["tags"],
+                 "a job that died: tags %r" % one["tags"])
+
+
 def as_set(metrics):
     """With the name of the step instead of its place: the SDK lists them in any order."""
     names = [None] + [metric.get("1") for metric in metrics]
@@ -162,6 +194,9 @@ def offline(world, checks):
     online = [each for each in world.runs() if each["project"] == "online"][0]
     checks.equal(as_set(one["config"]["_wandb"]["m"]), as_set(online["config"]["_wandb"]["m"]),
                  "synced: definitions of metrics")
+    for key in ("culprit_job", "culprit_world_size", "culprit_hosts", "culprit_version"):
+        checks.equal(one["config"].get(key), online["config"][key], "synced: " + key)
+    checks.equal(one["tags"], online["tags"], "synced: tags")
     checks.equal(one["config"]["_wandb"]["visualize"], online["config"]["_wandb"]["visualize"],
                  "synced: charts")
     check_metrics(checks, one, "synced")
@@ -173,7 +208,7 @@ def offline(world, checks):
 def main():
     binary = os.path.abspath(sys.argv[1])
     checks = Checks()
-    for part in (live, thresholds, charts, offline):
+    for part in (live, thresholds, charts, told_of_the_job, a_job_that_died, offline):
         with World(binary, checks) as world:
             part(world, checks)
     return checks.finish()

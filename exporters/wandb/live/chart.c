@@ -56,7 +56,7 @@ void live_say_chart(struct live *live, struct live_run *run, const struct evalua
     assert(choice.count <= CHART_ROWS_MAX);
     if (!run->has_chart) {
         run->has_chart = true;
-        live_say_run(live, run, writer);
+        live_say_run(live, run, (struct slice){"", 0}, writer);
     }
     say_table(run, &choice, writer);
     run->chart_ns = writer->time_ns;

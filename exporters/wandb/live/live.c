@@ -39,11 +39,13 @@ void live_init(struct live *live, const struct wandb_config *config, const char 
     live->notes = notes;
     buffer_init(&live->members, MEMBERS_MAX);
     buffer_init(&live->page, PAGE_MAX);
+    buffer_init(&live->setup, MEMBERS_MAX);
 }
 
 void live_release(struct live *live) {
     buffer_release(&live->members);
     buffer_release(&live->page);
+    buffer_release(&live->setup);
 }
 
 // -- names --------------------------------------------------------------------------------------
@@ -109,7 +111,8 @@ static uint64_t random_number(void) {
     return number;
 }
 
-static void begin_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+static void begin_run(struct live *live, struct live_run *run, struct slice setup,
+                      struct wandb_writer *writer) {
     assert(writer->row == &run->row && run->start[0] != '\0');
     if (run->begun)
         return;
@@ -117,10 +120,13 @@ static void begin_run(struct live *live, struct live_run *run, struct wandb_writ
     run->ended = 0;
     if (run->incarnation == 0 && !live->once)
         run->incarnation = random_number();
-    live_say_run(live, run, writer);
+    live_say_run(live, run, setup, writer);
 }
 
-void live_say_run(struct live *live, struct live_run *run, struct wandb_writer *writer) {
+void live_say_run(struct live *live, struct live_run *run, struct slice setup,
+                  struct wandb_writer *writer) {
+    static const struct slice tags[] = {SLICE(""), SLICE("culprit-info"), SLICE("culprit-warning"),
+                                        SLICE("culprit-error"), SLICE("culprit-critical")};
     assert(run->begun && run->start[0] != '\0');
     buffer_reset(&live->members);
     if (run->has_chart)
@@ -134,18 +140,21 @@ void live_say_run(struct live *live, struct live_run *run, struct wandb_writer *
         .skips_known = true,
         .key = slice_of(run->start),
         .members = buffer_slice(&live->members),
+        .file = setup,
+        .type = tags[run->worst],
         .display_name = config->run_name != NULL ? slice_of(config->run_name) : job,
         .group = config->group != NULL ? slice_of(config->group) : job,
         .job_type = slice_of(config->job_type != NULL ? config->job_type : "culprit"),
     };
     wandb_say(writer, &record);
+    run->worst_told = run->worst;
 }
 
 // What is known of a run that goes on after a restart stays.
 static void finish_run(struct live *live, struct live_run *run, bool goes_on,
                        struct wandb_writer *writer) {
     assert(run->head.live);
-    struct wandb_record record = {.kind = WANDB_FINISH};
+    struct wandb_record record = {.kind = WANDB_FINISH, .exit_code = live_has_died(live, run)};
     wandb_say(writer, &record);
     run->begun = 0;
     run->ended = 1;
@@ -186,6 +195,19 @@ static uint64_t seen_ns(const struct evaluation *evaluation) {
     return latest < evaluation->as_of_ns ? latest : evaluation->as_of_ns;
 }
 
+// Begins the run, or says it again when its config or its tag changed.
+static void tell_setup(struct live *live, struct live_run *run, const struct batch *batch,
+                       const struct evaluation *evaluation, struct wandb_writer *writer) {
+    buffer_reset(&live->setup);
+    live_put_setup(live, run, evaluation, batch->arena, &live->setup);
+    struct slice setup = buffer_slice(&live->setup);
+    bool is_news = live_setup_is_news(live, run, setup, writer->time_ns);
+    if (!run->begun)
+        begin_run(live, run, setup, writer);
+    else if (is_news || run->worst != run->worst_told)
+        live_say_run(live, run, setup, writer);
+}
+
 static void tell_evaluation(struct live *live, const struct batch *batch,
                             const struct evaluation *evaluation, struct buffer *out) {
     if (evaluation->rank_count == 0)
@@ -198,7 +220,7 @@ static void tell_evaluation(struct live *live, const struct batch *batch,
         run->generation = evaluation->generation;
     struct teller teller;
     struct wandb_writer *writer = teller_init(&teller, live, run, seen_ns(evaluation), out);
-    begin_run(live, run, writer);
+    tell_setup(live, run, batch, evaluation, writer);
     live_say_rows(live, run, evaluation, UINT64_MAX, batch->arena, writer);
     writer->table_time_ns = run->said_until_ns > 0 ? run->said_until_ns : run->started_ns;
     live_say_changes(live, run, batch->arena, writer);
@@ -215,7 +237,7 @@ static void tell_spans(struct live *live, const struct batch *batch, string_id j
     struct teller teller;
     struct wandb_writer *writer =
         teller_init(&teller, live, run, live_spans_until(batch, job), out);
-    begin_run(live, run, writer);
+    begin_run(live, run, (struct slice){"", 0}, writer);
     live_say_spans(live, run, batch, writer);
 }
 
@@ -247,7 +269,9 @@ static void end_run(struct live *live, struct live_run *run, const struct batch 
     if (until < run->started_ns)
         until = run->started_ns;
     struct wandb_writer *writer = teller_init(&teller, live, run, until, out);
-    begin_run(live, run, writer);
+    begin_run(live, run, (struct slice){"", 0}, writer);
+    if (run->worst != run->worst_told)
+        live_say_run(live, run, (struct slice){"", 0}, writer);
     live_say_changes(live, run, batch->arena, writer);
     (void)live_say_findings(live, run, batch, NULL, true, writer);
     finish_run(live, run, goes_on, writer);
@@ -276,7 +300,8 @@ static void end_start(struct live *live, struct live_run *run, const struct batc
     struct teller teller;
     struct wandb_writer *writer = teller_init(&teller, live, run, last_ns, out);
     live_note_verdicts_before(live, run, batch, start_ns);
-    begin_run(live, run, writer); // it may have ended with the process before
+    begin_run(live, run, (struct slice){"", 0},
+              writer); // it may have ended with the process before
     live_say_rows(live, run, evaluation, start_ns, batch->arena, writer);
     writer->table_time_ns = run->said_until_ns;
     live_say_changes(live, run, batch->arena, writer);

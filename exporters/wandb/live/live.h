@@ -38,11 +38,13 @@ struct live_run {
     uint64_t row;   // of the next history row
     uint64_t incarnation; // see record.h
     uint64_t started_ns;
-    uint64_t said_until_ns; // samples before this have been looked at
-    uint64_t row_time_ns;   // of the last row
-    uint64_t shown_ns;      // as_of of the last table
-    uint64_t spans_ns;      // time of the last tables of spans
-    uint64_t chart_ns;      // of the last table of the chart of all ranks
+    uint64_t said_until_ns;        // samples before this have been looked at
+    uint64_t row_time_ns;          // of the last row
+    uint64_t shown_ns;             // as_of of the last table
+    uint64_t spans_ns;             // time of the last tables of spans
+    uint64_t chart_ns;             // of the last table of the chart of all ranks
+    uint64_t setup_hash, setup_ns; // of what its config tells of the job, and when that was said
+    uint32_t worst, worst_told;    // of all its verdicts: 0 none, else 1 + enum severity
     uint64_t verdicts_dropped;
     uint32_t changed;                // verdicts that no table has shown yet
     uint32_t noted;                  // verdicts since their changes were said
@@ -86,6 +88,7 @@ struct live {
     struct keyed_rows verdicts;
     struct buffer members;
     struct buffer page;
+    struct buffer setup;
 };
 
 // Of `runs` and `verdicts`, which the component declares as state with `counter`.
@@ -134,7 +137,17 @@ void live_say_alert(struct live *live, struct live_run *run, struct live_verdict
 void live_say_changes(struct live *live, struct live_run *run, struct arena *arena,
                       struct wandb_writer *writer);
 // live.c: RUN, with its config and charts as they are now.
-void live_say_run(struct live *live, struct live_run *run, struct wandb_writer *writer);
+// `setup`: members of the config; empty: they stay as they are.
+void live_say_run(struct live *live, struct live_run *run, struct slice setup,
+                  struct wandb_writer *writer);
+// setup.c: what the config tells of the job, as members; and whether it is to be said (then it
+// counts as said).
+void live_put_setup(const struct live *live, const struct live_run *run,
+                    const struct evaluation *evaluation, struct arena *arena, struct buffer *out);
+bool live_setup_is_news(const struct live *live, struct live_run *run, struct slice setup,
+                        uint64_t now_ns);
+// verdicts.c: whether a verdict says that processes of the job died.
+bool live_has_died(struct live *live, const struct live_run *run);
 // chart.c: the chart of all ranks for the config, and its table when that is due.
 void live_put_chart(struct buffer *visualize);
 void live_say_chart(struct live *live, struct live_run *run, const struct evaluation *evaluation,

@@ -90,6 +90,8 @@ static void note(struct live *live, struct live_run *run, const struct verdict *
     row->start_ns = verdict->start_ns;
     row->end_ns = verdict->end_ns;
     live_note_alert(live, row, verdict);
+    if ((uint32_t)verdict->severity + 1 > run->worst)
+        run->worst = (uint32_t)verdict->severity + 1;
     run->changed++;
     run->noted++;
 }
@@ -127,6 +129,16 @@ void live_forget_verdicts(struct live *live, string_id job) {
     while ((row = keyed_rows_next(&live->verdicts, &at)) != NULL)
         if (row->job == job)
             keyed_rows_remove(&live->verdicts, row);
+}
+
+bool live_has_died(struct live *live, const struct live_run *run) {
+    struct live_verdict *row;
+    uint32_t at = 0;
+    while ((row = keyed_rows_next(&live->verdicts, &at)) != NULL)
+        if (row->job == run->job && row->severity >= (int32_t)SEVERITY_ERROR &&
+            strcmp(row->pattern, "first_exit") == 0)
+            return true;
+    return false;
 }
 
 // -- saying -------------------------------------------------------------------------------------

@@ -119,10 +119,11 @@ static enum status say(struct wandb_offline *offline, struct offline_run *run,
     if (record->kind != WANDB_RUN)
         summary_note(run, record, step, (struct slice){0});
     if (record->kind == WANDB_FINISH)
-        summary_say(run);                    // nothing comes behind the end
-    if (record->kind == WANDB_RUN && !begun) // it goes on, after a restart
+        summary_say(run);                      // nothing comes behind the end
+    if (record->kind == WANDB_RUN && !begun) { // it goes on
         offline_write_charts(run, record->members);
-    else if (record->kind == WANDB_ROW)
+        offline_write_settings(run, record->file);
+    } else if (record->kind == WANDB_ROW)
         offline_write_row(run, record, step, (struct slice){0});
     else if (record->kind == WANDB_FINISH)
         offline_write_exit(run, record);

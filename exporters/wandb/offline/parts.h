@@ -38,6 +38,8 @@ void offline_write_header(struct offline_run *run);
 void offline_write_run(struct offline_run *run, const struct wandb_record *record, bool resumes);
 // `visualize` as in RUN: one chart a member; nothing when it is empty.
 void offline_write_charts(struct offline_run *run, struct slice visualize);
+// Members of the config, as in RUN; nothing when there are none.
+void offline_write_settings(struct offline_run *run, struct slice settings);
 // A value that is OFFLINE_REMOVED takes its key out.
 #define OFFLINE_REMOVED SLICE("-")
 void offline_write_summary(struct offline_run *run); // of its summary

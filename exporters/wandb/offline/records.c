@@ -208,6 +208,8 @@ void offline_write_run(struct offline_run *run, const struct wandb_record *recor
     put_text(out, RUN_NOTES, config->notes);
     for (size_t i = 0; i < config->tags.count; i++)
         put_text(out, RUN_TAGS, config->tags.items[i]);
+    if (record != NULL && record->type.size > 0)
+        proto_text(out, RUN_TAGS, record->type);
     size_t start = proto_open(out, RUN_START);
     proto_int(out, 1, (int64_t)(run->start_ns / NS_PER_S));
     proto_int(out, 2, (int64_t)(run->start_ns % NS_PER_S));
@@ -216,6 +218,8 @@ void offline_write_run(struct offline_run *run, const struct wandb_record *recor
     record_close(run, opened);
     if (record != NULL)
         offline_write_charts(run, record->members);
+    if (record != NULL)
+        offline_write_settings(run, record->file);
     if (record != NULL && record->key.size > 0)
         write_metrics(run);
 }
@@ -233,6 +237,16 @@ void offline_write_charts(struct offline_run *run, struct slice visualize) {
         proto_text(&run->offline->scratch, ITEM_VALUE, value);
         proto_close(&run->offline->scratch, item);
     }
+    record_close(run, opened);
+}
+
+void offline_write_settings(struct offline_run *run, struct slice settings) {
+    struct slice value;
+    if (settings.size == 0)
+        return;
+    size_t opened = record_open(run, RECORD_CONFIG);
+    while (member_take(&settings, &run->offline->text, &value))
+        put_item(&run->offline->scratch, 1, buffer_slice(&run->offline->text), value);
     record_close(run, opened);
 }
 

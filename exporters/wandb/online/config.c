@@ -140,6 +140,14 @@ void wandb_config_append(const struct wandb_online *online, const struct wandb_r
     wandb_part_append(run, wandb_object_inside(wandb_member_find(old, "_wandb")),
                       online->config->log_tables, &part);
     wandb_values_set(&values, SLICE("\"_wandb\""), buffer_slice(&part));
+    struct slice settings = buffer_slice(&run->settings), key, value;
+    while (wandb_member_next(&settings, &key, &value)) {
+        buffer_reset(&part);
+        buffer_append_text(&part, "{\"value\":");
+        buffer_append(&part, value);
+        buffer_append_char(&part, '}');
+        wandb_values_set(&values, key, buffer_slice(&part));
+    }
     if (run->incarnation != 0 || run->start != NULL) {
         buffer_reset(&part);
         culprit_part_append(run, &part);

@@ -51,6 +51,8 @@ struct wandb_run {
     struct wandb_values summary;
     struct buffer old_config; // what the server had
     struct buffer visualize;  // of the RUN record
+    struct buffer settings;   // of the last one that had some: members of the config
+    char *tag;                // that it has of us; NULL: none
     bool config_is_stale;     // a chart lost its table
     struct wandb_left_out left_out[WANDB_LEFT_OUT_MAX];
     uint32_t left_out_count;

@@ -24,6 +24,7 @@ struct wandb_run *wandb_run_new(struct slice id) {
     run->id = memory_copy_text(id.data, id.size);
     buffer_init(&run->old_config, CONFIG_MAX);
     buffer_init(&run->visualize, CONFIG_MAX);
+    buffer_init(&run->settings, CONFIG_MAX);
     run->posted_ns = clock_monotonic_ns();
     return run;
 }
@@ -36,9 +37,11 @@ void wandb_run_free(struct wandb_run *run) {
     memory_give(run->name);
     memory_give(run->server_id);
     memory_give(run->start);
+    memory_give(run->tag);
     wandb_values_release(&run->summary);
     buffer_release(&run->old_config);
     buffer_release(&run->visualize);
+    buffer_release(&run->settings);
     for (uint32_t i = 0; i < run->left_out_count; i++)
         memory_give(run->left_out[i].key);
     memory_give(run);
@@ -70,7 +73,8 @@ static enum wandb_answer ask_for_run(struct wandb_online *online, const struct w
                                      json_t **data, struct error *error) {
     static const char document[] =
         "query($p:String,$e:String,$n:String!){model(name:$p,entityName:$e){"
-        "bucket(name:$n,missingOk:true){id name state historyLineCount historyTail summaryMetrics "
+        "bucket(name:$n,missingOk:true){id name state tags historyLineCount historyTail "
+        "summaryMetrics "
         "config}}}";
     struct wandb_query query;
     wandb_query_begin(&query, "looking for the run", document);
@@ -194,15 +198,42 @@ static void run_place_again(struct wandb_online *online, struct wandb_run *run,
 
 // -- telling it -----------------------------------------------------------------------------------
 
-static void tags_append(struct wandb_query *query, const struct text_list *tags) {
+enum { TAGS_MAX = 256 };
+
+static bool is_given(const struct text_list *tags, const char *tag) {
+    for (uint32_t i = 0; i < tags->count; i++)
+        if (strcmp(tags->items[i], tag) == 0)
+            return true;
+    return false;
+}
+
+static bool is_severity(const char *tag) {
+    static const char *const tags[] = {"culprit-info", "culprit-warning", "culprit-error",
+                                       "culprit-critical"};
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
+        if (strcmp(tag, tags[i]) == 0)
+            return true;
+    return false;
+}
+
+// Those that are configured, the run's severity, and what else users gave it.
+static void tags_append(struct wandb_query *query, const struct text_list *given,
+                        struct slice severity, const json_t *old) {
     json_key(&query->json, "tags");
-    if (tags->count == 0) {
+    if (given->count == 0 && severity.size == 0) {
         json_put_null(&query->json);
         return;
     }
     json_array_open(&query->json);
-    for (uint32_t i = 0; i < tags->count; i++)
-        json_text(&query->json, tags->items[i]);
+    for (uint32_t i = 0; i < given->count; i++)
+        json_text(&query->json, given->items[i]);
+    if (severity.size > 0)
+        json_slice(&query->json, severity);
+    for (size_t i = 0; i < json_array_size(old) && i < TAGS_MAX; i++) {
+        const char *tag = json_string_value(json_array_get(old, i));
+        if (tag != NULL && !is_given(given, tag) && !is_severity(tag))
+            json_text(&query->json, tag);
+    }
     json_array_close(&query->json);
 }
 
@@ -220,10 +251,16 @@ static bool run_take_names(struct wandb_run *run, const json_t *data) {
     return true;
 }
 
-// `begin` NULL: names stay as they are, and so does the config unless `with_config`.
+// The tags that the server has.
+struct old_tags {
+    const json_t *list; // NULL: none
+};
+
+// `begin` NULL: names stay as they are, and so does the config unless `with_config`. `tags` NULL:
+// they stay as they are.
 static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run,
-                              const struct wandb_record *begin, bool with_config,
-                              struct error *error) {
+                              const struct wandb_record *begin, const struct old_tags *tags,
+                              bool with_config, struct error *error) {
     static const char document[] =
         "mutation($input:UpsertBucketInput!){upsertBucket(input:$input){"
         "bucket{id name project{name entity{name}}} inserted}}";
@@ -244,7 +281,8 @@ static enum wandb_answer tell(struct wandb_online *online, struct wandb_run *run
     if (begin != NULL && begin != &nothing) {
         wandb_query_text(&query, "notes", online->config->notes);
         wandb_query_text(&query, "host", host);
-        tags_append(&query, &online->config->tags);
+        if (tags != NULL)
+            tags_append(&query, &online->config->tags, begin->type, tags->list);
     }
     buffer_reset(&online->text);
     if (with_config)
@@ -351,7 +389,8 @@ static enum wandb_answer begin_with(struct wandb_online *online, struct wandb_ru
     else
         run_place(run, &none, known);
     run->moved = false;
-    return tell(online, run, names, names != NULL || !known->there, error);
+    const struct old_tags tags = {wandb_json_at(known->data, "model", "bucket", "tags", NULL)};
+    return tell(online, run, names, &tags, names != NULL || !known->there, error);
 }
 
 static enum wandb_answer ask_and_begin(struct wandb_online *online, struct wandb_run *run,
@@ -366,6 +405,27 @@ static enum wandb_answer ask_and_begin(struct wandb_online *online, struct wandb
     return answer;
 }
 
+// Tags are asked for again before they change, since users may have given it others.
+static enum wandb_answer tell_again(struct wandb_online *online, struct wandb_run *run,
+                                    const struct wandb_record *begin, struct error *error) {
+    json_t *data = NULL;
+    enum wandb_answer answer = WANDB_DONE;
+    bool has_other_tag =
+        begin != NULL && !slice_equal(begin->type, slice_of(run->tag == NULL ? "" : run->tag));
+    if (has_other_tag && !run->joined)
+        answer = ask_for_run(online, run, &data, error);
+    const struct old_tags tags = {wandb_json_at(data, "model", "bucket", "tags", NULL)};
+    if (answer == WANDB_DONE)
+        answer = tell(online, run, begin, data != NULL ? &tags : NULL, true, error);
+    json_decref(data);
+    return answer;
+}
+
+static void note_tag(struct wandb_run *run, struct slice tag) {
+    memory_give(run->tag);
+    run->tag = tag.size == 0 ? NULL : memory_copy_text(tag.data, tag.size);
+}
+
 enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run *run,
                                   const struct wandb_segment *segment, struct error *error) {
     const struct wandb_record *begin = segment != NULL && segment->begins ? &segment->begin : NULL;
@@ -374,9 +434,13 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
         buffer_reset(&run->visualize);
         buffer_append(&run->visualize, begin->members);
     }
-    // It only has other names or charts now.
+    if (begin != NULL && begin->file.size > 0) {
+        buffer_reset(&run->settings);
+        buffer_append(&run->settings, begin->file);
+    }
+    // It only has other names, charts or settings now.
     if (run->begun && (begin == NULL || begin->incarnation == run->incarnation))
-        answer = tell(online, run, begin, true, error);
+        answer = tell_again(online, run, begin, error);
     else
         answer = ask_and_begin(online, run, segment, error);
     for (unsigned tries = 0; answer == WANDB_GONE; tries++) {
@@ -390,8 +454,10 @@ enum wandb_answer wandb_run_begin(struct wandb_online *online, struct wandb_run 
     if (answer != WANDB_DONE || run->refused)
         return answer;
     assert(run->name != NULL && run->project != NULL && run->entity != NULL);
-    if (begin != NULL)
+    if (begin != NULL) {
         run->begun_sequence = begin->sequence;
+        note_tag(run, begin->type);
+    }
     if (!run->begun)
         log_write(LOG_INFO, (struct log_site){"C3401", online->site}, "run %s/%s/%s", run->entity,
                   run->project, run->name);

@@ -352,6 +352,55 @@ START_TEST(alerts_are_sent_once_each) {
 }
 END_TEST
 
+static void say_tag(struct world *world, uint64_t incarnation, const char *tag,
+                    const char *settings) {
+    say(world, "r1", 0,
+        (struct wandb_record){.kind = WANDB_RUN,
+                              .incarnation = incarnation,
+                              .key = SLICE("x"),
+                              .type = slice_of(tag),
+                              .file = slice_of(settings),
+                              .skips_known = true});
+}
+
+// A RUN that comes again changes tag and config, and neither rows nor what users did.
+START_TEST(tags_and_config_change_while_it_runs) {
+    static char mine[] = "mine";
+    const char *tags[] = {mine};
+    struct world world;
+    world_open(&world);
+    world.config.tags = (struct text_list){.items = tags, .count = 1};
+    say_tag(&world, 7, "", "\"culprit_world_size\":4");
+    say_row(&world, "r1", 1, "\"a\":1");
+    send_all(&world);
+    json_decref(wandb_mock_call(&world.mock, "POST", "/__tag", "proj/r1/theirs"));
+    say_tag(&world, 7, "culprit-warning", "");
+    say_row(&world, "r1", 2, "\"a\":2");
+    send_all(&world);
+    restart(&world);
+    say_row(&world, "r1", 3, "\"a\":3");
+    say_tag(&world, 7, "culprit-error", "\"culprit_world_size\":8");
+    say_row(&world, "r1", 4, "\"a\":4");
+    send_all(&world);
+    restart(&world); // and a RUN is the first that comes
+    say_tag(&world, 7, "culprit-critical", "");
+    say_row(&world, "r1", 5, "\"a\":5");
+    say_finish(&world, "r1", 6);
+    send_all(&world);
+    json_t *decoded = decoded_of(&world);
+    const json_t *run = at(decoded, "runs.0");
+    ck_assert_uint_eq(size_at(run, "tags"), 3);
+    ck_assert_str_eq(text_at(run, "tags.0"), "mine");
+    ck_assert_str_eq(text_at(run, "tags.1"), "culprit-critical");
+    ck_assert_str_eq(text_at(run, "tags.2"), "theirs");
+    ck_assert(number_at(run, "config.culprit_world_size") == 8);
+    ck_assert_uint_eq(size_at(run, "history"), 5);
+    ck_assert(number_at(run, "history.4.a") == 5 && number_at(run, "history.4._step") == 4);
+    json_decref(decoded);
+    world_close(&world);
+}
+END_TEST
+
 int main(void) {
     setenv("no_proxy", "127.0.0.1", 1);
     Suite *suite = suite_create("wandb_runs");
@@ -366,6 +415,7 @@ int main(void) {
     tcase_add_test(cases, a_run_that_is_refused_again_is_given_up);
     tcase_add_test(cases, a_run_without_any_row_that_passes);
     tcase_add_test(cases, alerts_are_sent_once_each);
+    tcase_add_test(cases, tags_and_config_change_while_it_runs);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
