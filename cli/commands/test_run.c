@@ -8,7 +8,7 @@
 #include "cli/commands/test_run.h"
 
 #include "cli/component_list.h"
-#include "exporters/report/story.h"
+#include "pipeline/model/verdict.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/plan/plan.h"

@@ -4,7 +4,7 @@
 // One for each root of an incident that is at least as severe as `alert_severity`, and another one
 // only when it becomes more severe: a verdict that changes otherwise is no news. They stand among
 // the rows in time, so that a server that has later rows was told, when inputs are read again.
-#include "exporters/report/story.h"
+#include "pipeline/model/verdict.h"
 #include "exporters/wandb/live/live.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ void live_note_alert(const struct live *live, struct live_verdict *row,
     assert(row->alerted >= 0);
     row->alert_is_due = live->config->alert_severity != WANDB_ALERT_NONE &&
                         level >= live->config->alert_severity && level > row->alerted &&
-                        verdict->state != VERDICT_RESOLVED && story_is_root(verdict);
+                        verdict->state != VERDICT_RESOLVED && verdict_is_root(verdict);
 }
 
 static struct slice level_of(enum severity severity) {
