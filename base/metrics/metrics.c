@@ -316,8 +316,15 @@ void metrics_expose(struct exposition *exposition) {
     lock_release(&registry.collect_lock);
 }
 
+static const char *build_version = "";
+
+const char *metrics_build_version(void) {
+    return build_version;
+}
+
 void metrics_set_build(const char *version, const char *revision) {
     assert(version != NULL && revision != NULL);
+    build_version = version;
 #ifdef __clang__
     static const char compiler[] = "clang";
 #else

@@ -64,4 +64,5 @@ void metric_remove(const struct metric_family *family, const char *label, const 
 void metrics_expose(struct exposition *exposition);
 // Once, at the start. Texts live for ever.
 void metrics_set_build(const char *version, const char *revision);
-void metrics_release(void); // for tests and at exit, with no other thread running
+const char *metrics_build_version(void); // "" before that
+void metrics_release(void);              // for tests and at exit, with no other thread running

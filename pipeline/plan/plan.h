@@ -50,6 +50,11 @@ struct telemetry_config {
     struct metrics_config metrics;
 };
 
+struct control_config {
+    bool enabled;
+    const char *socket; // a path; NULL: at the usual place (pipeline/runtime/control/place.h)
+};
+
 struct service_settings {
     struct text_list extensions;         // ids
     int64_t batch_size;                  // events a batch at most; default 1024
@@ -57,6 +62,7 @@ struct service_settings {
     struct duration shutdown_timeout;    // default 20s
     int64_t threads;                     // that read to an end; 0: one for each core
     struct telemetry_config telemetry;
+    struct control_config control;
 };
 
 struct plan {

@@ -29,12 +29,27 @@ static const struct option TELEMETRY_ROWS[] = {
            .row_count = OPTION_COUNT(METRICS_ROWS), .help = "counters of culprit's own running"),
 };
 
+static const struct option CONTROL_ROWS[] = {
+    OPTION(struct control_config, enabled, OPTION_BOOL, .default_value = "true",
+           .help = "whether there is one; without it culprit top and culprit tap cannot be used"),
+    OPTION(struct control_config, socket, OPTION_TEXT,
+           .help =
+               "path of the Unix socket; without it PID.sock in $XDG_RUNTIME_DIR/culprit/control, "
+               "/run/culprit/control or /tmp/culprit-UID/control, the first that can be used, "
+               "where culprit top finds it"),
+};
+
 static const struct option SERVICE_ROWS[] = {
     OPTION(struct service_settings, extensions, OPTION_TEXT_LIST,
            .help = "ids of the extensions that are started"),
     OPTION(struct service_settings, telemetry, OPTION_GROUP, .rows = TELEMETRY_ROWS,
            .row_count = OPTION_COUNT(TELEMETRY_ROWS),
            .help = "what culprit says of its own running"),
+    OPTION(struct service_settings, control, OPTION_GROUP, .rows = CONTROL_ROWS,
+           .row_count = OPTION_COUNT(CONTROL_ROWS),
+           .help =
+               "a socket for culprit top and culprit tap, which only the same user and root may "
+               "open"),
     OPTION(struct service_settings, batch_size, OPTION_INT, .default_value = "1024", .min = 1,
            .max = 65536,
            .help =

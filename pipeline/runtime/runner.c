@@ -44,6 +44,7 @@ void runner_init(struct runner *runner, const struct plan_pipeline *plan, uint32
     table_init(&runner->due_saved, "due", sizeof(uint64_t), 64);
     node_names_init(&runner->names);
     zone_evidence_init(&runner->zones);
+    overview_init(&runner->overview);
 }
 
 void runner_release(struct runner *runner) {
@@ -63,6 +64,7 @@ void runner_release(struct runner *runner) {
     node_names_release(&runner->names);
     zone_evidence_release(&runner->zones);
     table_release(&runner->due_saved);
+    overview_release(&runner->overview);
     lock_destroy(&runner->lock);
     runner->magic = 0;
 }
@@ -225,6 +227,49 @@ static void keep_titles(struct runner *runner, const struct batch *batch) {
     }
 }
 
+// The batch goes through the stages.
+static void pass_stages(struct runner *runner, struct batch *batch) {
+    uint32_t selected = batch->event_count;
+    for (uint32_t i = 0; i < runner->stage_count; i++) {
+        struct runner_stage *stage = &runner->stages[i];
+        const uint64_t *before = batch->selected;
+        uint32_t verdicts_before = batch->verdicts.count;
+        atomic_fetch_add_explicit(&stage->incoming, selected, memory_order_relaxed);
+        uint32_t takes = stage->type->takes;
+        if (takes == 0 || batch->evaluate || (takes & batch->kinds) != 0)
+            stage->type->processor.consume(stage->instance, batch);
+        if (runner->taps.count > 0)
+            tap_set_note(&runner->taps, (int32_t)i, batch, verdicts_before);
+        if (batch->selected == before)
+            continue;
+        uint32_t left = count_selected(batch);
+        atomic_fetch_add_explicit(&stage->filtered, selected - left, memory_order_relaxed);
+        selected = left;
+    }
+}
+
+static void note_overview(struct runner *runner, const struct batch *batch) {
+    uint64_t open[SEVERITY_CRITICAL + 1] = {0};
+    bool counts = batch->verdicts.count > 0 || !runner->overview.counted;
+    if (counts)
+        runner_tally_open(runner, open);
+    overview_note(&runner->overview, batch, counts ? open : NULL);
+    runner->overview.counted = true;
+}
+
+// How far it has come, for those who look while it waits.
+static void note_progress(struct runner *runner) {
+    struct overview *overview = &runner->overview;
+    const struct runner_source *holder =
+        runner->holder < runner->sources.used ? runner_source_at(runner, runner->holder) : NULL;
+    atomic_store_explicit(&overview->newest_ns, runner->state.newest_ns, memory_order_relaxed);
+    atomic_store_explicit(&overview->due_count, runner->state.due_count, memory_order_relaxed);
+    atomic_store_explicit(&overview->holder, holder == NULL ? STRING_NONE : holder->path,
+                          memory_order_relaxed);
+    atomic_store_explicit(&overview->source_count, table_live(&runner->sources),
+                          memory_order_relaxed);
+}
+
 static void pass(struct runner *runner, struct batch *batch) {
     assert(lock_is_held(&runner->lock));
     assert(batch->arena == NULL);
@@ -234,26 +279,17 @@ static void pass(struct runner *runner, struct batch *batch) {
     batch->newest_ns = runner->state.now_ns;
     batch->names = &runner->names;
     batch->taken = runner->taken;
+    if (runner->taps.count > 0)
+        tap_set_note(&runner->taps, TAP_ENTRY, batch, 0);
     if (runner->once) // folders are compared with all that was named (feed_knows_node)
         node_names_learn_hosts(&runner->names, batch);
     node_names_apply(&runner->names, batch);
     if (runner->once && (batch->kinds & (1u << EVENT_GPU_SAMPLE | 1u << EVENT_AER_COUNTERS)) != 0)
         zone_evidence_note(&runner->zones, batch);
     atomic_fetch_add_explicit(&runner->consumed, batch->event_count, memory_order_relaxed);
-    uint32_t selected = batch->event_count;
-    for (uint32_t i = 0; i < runner->stage_count; i++) {
-        struct runner_stage *stage = &runner->stages[i];
-        const uint64_t *before = batch->selected;
-        atomic_fetch_add_explicit(&stage->incoming, selected, memory_order_relaxed);
-        uint32_t takes = stage->type->takes;
-        if (takes == 0 || batch->evaluate || (takes & batch->kinds) != 0)
-            stage->type->processor.consume(stage->instance, batch);
-        if (batch->selected == before)
-            continue;
-        uint32_t left = count_selected(batch);
-        atomic_fetch_add_explicit(&stage->filtered, selected - left, memory_order_relaxed);
-        selected = left;
-    }
+    pass_stages(runner, batch);
+    if (!runner->once)
+        overview_learn(&runner->overview, batch);
     for (uint32_t i = 0; i < runner->sender_count; i++)
         sender_recall(runner->senders[i], batch);
     batch_drop_unchanged(batch);
@@ -263,6 +299,10 @@ static void pass(struct runner *runner, struct batch *batch) {
         if (!batch->verdicts.items[i].unchanged)
             count_verdict(runner, &batch->verdicts.items[i]);
     }
+    if (runner->taps.count > 0)
+        tap_set_note(&runner->taps, TAP_OUT, batch, 0);
+    if (!runner->once && batch->evaluate)
+        note_overview(runner, batch);
     if (runner->once && batch->last)
         keep_titles(runner, batch);
     for (uint32_t i = 0; i < runner->sender_count; i++)
@@ -424,6 +464,7 @@ void runner_consume(struct runner *runner, const struct delivery *delivery, cons
         (void)note_moments(runner, delivery->events + first, delivery->count - first, false);
         pass_events(runner, delivery, first, delivery->count);
     }
+    note_progress(runner);
 }
 
 // -- time ---------------------------------------------------------------------------------------
@@ -515,6 +556,7 @@ static void judge_due(struct runner *runner, uint64_t watermark_ns) {
     runner->state.due_count -= done;
     if (done > 0)
         memmove(runner->due, runner->due + done, runner->state.due_count * sizeof *runner->due);
+    note_progress(runner);
 }
 
 static bool holds(const struct runner *runner, uint64_t monotonic_ns) {

@@ -14,6 +14,8 @@
 #include "base/table/row_index.h"
 #include "base/table/table.h"
 #include "pipeline/component/node_names.h"
+#include "pipeline/runtime/control/overview.h"
+#include "pipeline/runtime/control/tap.h"
 #include "pipeline/runtime/feed_run.h"
 #include "pipeline/runtime/now/watch.h"
 #include "pipeline/runtime/now/zone.h"
@@ -97,6 +99,8 @@ struct runner {
     bool changed;           // since the last checkpoint
     atomic_uint_fast64_t consumed; // events
     atomic_uint_fast64_t evaluations;
+    struct overview overview; // for those who look from outside; not with `once`
+    struct tap_set taps;
     // With inputs that end: those that were named and are not there, told with the last batch, and
     // what was found by it.
     const struct slice *missing_inputs;

@@ -3,8 +3,10 @@
 // last, so that nothing on its way finds a closed door. Running them is in service_run.c.
 #include "pipeline/runtime/service.h"
 #include "base/cores.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/model/observation.h"
+#include "pipeline/runtime/control/control.h"
 #include "pipeline/runtime/service_state.h"
 
 #include <assert.h>
@@ -358,6 +360,27 @@ static enum status start_all(struct service *service, struct snapshot *snapshot,
     return status;
 }
 
+// At the usual place it is an offer: a system without a directory for it (a container that is read
+// only) is no reason not to start.
+static enum status start_control(struct service *service, struct error *error) {
+    const struct control_config *settings = &service->plan->settings.control;
+    struct error inner = {0};
+    assert(service->control == NULL && service->built);
+    if (!settings->enabled)
+        return STATUS_OK;
+    enum status status = control_start(&service->control, service, settings->socket, &inner);
+    if (status == STATUS_OK) {
+        log_write(LOG_INFO, (struct log_site){.code = "C1021"},
+                  "culprit top and culprit tap are answered at %s", control_path(service->control));
+        return STATUS_OK;
+    }
+    if (settings->socket != NULL)
+        return error_set(error, status, "service.control.socket: %s", inner.message);
+    log_write(LOG_INFO, (struct log_site){.code = "C1022"},
+              "culprit top and culprit tap cannot be used: %s", inner.message);
+    return STATUS_OK;
+}
+
 enum status service_start(struct service **out, const struct plan *plan, bool once,
                           struct snapshot *snapshot, struct error *error) {
     assert(plan != NULL);
@@ -373,6 +396,8 @@ enum status service_start(struct service **out, const struct plan *plan, bool on
     if (status == STATUS_OK && !once)
         status = service_metrics_start(service, error);
     service_set_built(service, status == STATUS_OK);
+    if (status == STATUS_OK && !once)
+        status = start_control(service, error);
     *out = status == STATUS_OK ? service : NULL;
     if (status != STATUS_OK)
         service_free(service);
@@ -403,6 +428,7 @@ static void stop_receivers(struct service *service) {
 void service_free(struct service *service) {
     if (service == NULL)
         return;
+    control_stop(service->control, atomic_load(&service->pausing) ? "reloaded" : "stopped");
     service_set_built(service, false);
     service_metrics_stop(service);
     for (uint32_t i = 0; i < service->exporter_count; i++)

@@ -19,6 +19,7 @@ struct condition {
     uint64_t since_unix_ns;
 };
 
+struct control;
 struct http_server;
 struct metric;
 
@@ -122,6 +123,7 @@ struct service {
 
     // Status.
     struct http_server *metrics_listener; // NULL: nobody is to ask
+    struct control *control;              // NULL: there is none
     bool collects;                        // the counts are carried over into the metrics
     struct service_status status;
     struct lock status_lock; // held while somebody looks at the components …
