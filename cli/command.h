@@ -62,6 +62,8 @@ extern const struct command command_config_print;
 extern const struct command command_config_schema;
 extern const struct command command_store_check;
 extern const struct command command_store_dump;
+extern const struct command command_top;
+extern const struct command command_tap;
 extern const struct command command_completion;
 extern const struct command command_manual;
 extern const struct command command_version;
