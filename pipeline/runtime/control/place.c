@@ -164,17 +164,17 @@ static int bind_and_listen(const char *path) {
 static enum status listen_at(struct control_socket *made, const char *path, struct error *error) {
     if (is_stale(path))
         (void)unlink(path);
-    int descriptor = bind_and_listen(path);
-    if (descriptor < 0 && errno == EADDRINUSE && is_alive(path))
+    int descriptor = bind_and_listen(path), os_error = errno;
+    if (descriptor < 0 && os_error == EADDRINUSE && is_alive(path))
         return error_set(error, STATUS_CANNOT_CREATE,
                          "the control socket %s cannot be used: another process listens there",
                          path);
-    if (descriptor < 0 && errno == EADDRINUSE)
+    if (descriptor < 0 && os_error == EADDRINUSE)
         return error_set(error, STATUS_CANNOT_CREATE,
                          "the control socket %s cannot be made: something else has that name",
                          path);
     if (descriptor < 0)
-        return error_set_os(error, STATUS_CANNOT_CREATE, errno,
+        return error_set_os(error, STATUS_CANNOT_CREATE, os_error,
                             "the control socket %s cannot be made", path);
     struct stat about = {0};
     (void)lstat(path, &about);
