@@ -362,7 +362,7 @@ static enum status start_all(struct service *service, struct snapshot *snapshot,
 
 // At the usual place it is an offer: a system without a directory for it (a container that is read
 // only) is no reason not to start.
-static enum status start_control(struct service *service, struct error *error) {
+static enum status start_control(struct service *service, bool reloads, struct error *error) {
     const struct control_config *settings = &service->plan->settings.control;
     struct error inner = {0};
     assert(service->control == NULL && service->built);
@@ -370,13 +370,13 @@ static enum status start_control(struct service *service, struct error *error) {
         return STATUS_OK;
     enum status status = control_start(&service->control, service, settings->socket, &inner);
     if (status == STATUS_OK) {
-        log_write(LOG_INFO, (struct log_site){.code = "C1021"},
+        log_write(reloads ? LOG_DEBUG : LOG_INFO, (struct log_site){.code = "C1021"},
                   "culprit top and culprit tap are answered at %s", control_path(service->control));
         return STATUS_OK;
     }
     if (settings->socket != NULL)
         return error_set(error, status, "service.control.socket: %s", inner.message);
-    log_write(LOG_INFO, (struct log_site){.code = "C1022"},
+    log_write(reloads ? LOG_DEBUG : LOG_INFO, (struct log_site){.code = "C1022"},
               "culprit top and culprit tap cannot be used: %s", inner.message);
     return STATUS_OK;
 }
@@ -397,7 +397,7 @@ enum status service_start(struct service **out, const struct plan *plan, bool on
         status = service_metrics_start(service, error);
     service_set_built(service, status == STATUS_OK);
     if (status == STATUS_OK && !once)
-        status = start_control(service, error);
+        status = start_control(service, snapshot != NULL, error);
     *out = status == STATUS_OK ? service : NULL;
     if (status != STATUS_OK)
         service_free(service);

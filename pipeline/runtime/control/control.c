@@ -32,6 +32,7 @@ enum {
 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 static const uint64_t PATIENCE_NS = UINT64_C(10000000000); // for a request, and for its answer
+static const uint64_t GRACE_NS = UINT64_C(500000000);      // at the end, for all together
 
 enum connection_state { CONNECTION_FREE, READING, WRITING, TAPPING };
 
@@ -389,18 +390,32 @@ const char *control_path(const struct control *control) {
     return control->socket.path;
 }
 
-// What the client has not read by now it does not get.
-static void end_connection(struct connection *connection, const char *why) {
-    if (connection->state == TAPPING) {
-        do {
-            fill_stream(connection);
-        } while (connection->state == TAPPING && write_some(connection) &&
-                 connection->written == connection->out.size && connection->out.size > 0);
+// Writes what waits, to a client that reads. False: it does not, or is gone.
+static bool write_until(struct connection *connection, uint64_t until_ns) {
+    while (connection->written < connection->out.size) {
+        uint64_t now = clock_monotonic_ns();
+        struct pollfd room = {.fd = connection->descriptor, .events = POLLOUT};
+        if (now >= until_ns || poll(&room, 1, (int)((until_ns - now) / 1000000 + 1)) <= 0 ||
+            (room.revents & POLLOUT) == 0 ||
+            (!write_some(connection) && connection->written < connection->out.size))
+            return false;
+    }
+    return true;
+}
+
+// Gives the client the rest, as far as it reads it by then.
+static void end_connection(struct connection *connection, const char *why, uint64_t until_ns) {
+    bool reads = true;
+    while (reads && connection->state == TAPPING) {
+        fill_stream(connection);
+        if (connection->out.size == 0)
+            break;
+        reads = write_until(connection, until_ns);
     }
     if (connection->state == TAPPING)
         end_tap(connection, why);
-    if (connection->state == WRITING)
-        (void)write_some(connection);
+    if (reads && connection->state == WRITING)
+        (void)write_until(connection, until_ns);
     close_connection(connection);
 }
 
@@ -411,9 +426,10 @@ void control_stop(struct control *control, const char *why) {
     atomic_store(&control->stopping, true);
     eventfd_write(control->wake, 1);
     pthread_join(control->thread, NULL);
+    uint64_t until_ns = clock_monotonic_ns() + GRACE_NS;
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         if (control->connections[i].state != CONNECTION_FREE)
-            end_connection(&control->connections[i], why);
+            end_connection(&control->connections[i], why, until_ns);
     control_unlisten(&control->socket);
     close(control->wake);
     control->magic = 0;

@@ -22,5 +22,6 @@ struct service;
 enum status control_start(struct control **control, struct service *service, const char *path,
                           struct error *error) MUST_USE;
 const char *control_path(const struct control *control);
-// Streams get what waits for them, as far as their clients read, and end with `why`. NULL is fine.
+// Streams get what waits for them, as far as their clients read it within half a second, and end
+// with `why`. NULL is fine.
 void control_stop(struct control *control, const char *why);

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { DIRECTORIES_MAX = 3, BACKLOG = 16, ENTRIES_MAX = 4096 };
+enum { DIRECTORIES_MAX = 3, BACKLOG = 64, ENTRIES_MAX = 4096 };
 
 // A place where sockets may be: `base`, and `control` in it.
 struct place {
