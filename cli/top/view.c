@@ -70,7 +70,9 @@ static const char *text_of(const json_t *object, const char *key) {
 }
 
 static double number_of(const json_t *object, const char *key) {
-    return json_number_value(json_object_get(object, key));
+    static const double most = 9e18; // fits an int64_t
+    double number = json_number_value(json_object_get(object, key));
+    return number > most ? most : number < -most ? -most : number;
 }
 
 static bool has(const json_t *object, const char *key) {
