@@ -9,7 +9,7 @@
 #include "cli/top/client.h"
 #include "pipeline/runtime/control/place.h"
 
-#include <assert.h>
+#include <jansson.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -143,6 +143,35 @@ static enum status read_limit(const char *text, uint64_t *limit, struct error *e
     return STATUS_OK;
 }
 
+// For shells: the points of what runs here. Nothing when it cannot be asked quickly.
+static void point_words(struct buffer *out) {
+    static const uint64_t quickly_ns = UINT64_C(500000000);
+    enum { ANSWER_MAX = 16 << 20 };
+    char path[CONTROL_PATH_MAX];
+    struct error error;
+    struct buffer body;
+    buffer_init(&body, ANSWER_MAX);
+    json_t *answer = NULL;
+    if (client_choose(NULL, path, &error) == STATUS_OK &&
+        client_get(path, "/status", quickly_ns, -1, &body, &error) == STATUS_OK)
+        answer = json_loadb(body.data, body.size, 0, NULL);
+    size_t i, j;
+    const json_t *pipeline, *stage;
+    json_array_foreach(json_object_get(answer, "pipelines"), i, pipeline) {
+        const char *name = json_string_value(json_object_get(pipeline, "name"));
+        if (name == NULL)
+            continue;
+        buffer_append_format(out, "%s\twhat enters\n%s:out\tits verdicts\n", name, name);
+        json_array_foreach(json_object_get(pipeline, "stages"), j, stage) {
+            const char *id = json_string_value(json_object_get(stage, "id"));
+            if (id != NULL)
+                buffer_append_format(out, "%s:%s\tbehind that processor\n", name, id);
+        }
+    }
+    json_decref(answer);
+    buffer_release(&body);
+}
+
 static int tap_run(struct invocation *invocation) {
     const struct tap_options *options = invocation->options;
     char path[CONTROL_PATH_MAX];
@@ -178,6 +207,7 @@ const struct command command_tap = {
     .summary = "shows what flows past a point of a pipeline that runs",
     .operands = "PIPELINE[:STAGE]",
     .operand_max = 1,
+    .operand_words = point_words,
     .description =
         "Prints events and verdicts of a running culprit, one JSON object a line, as they pass:\n"
         "those that enter PIPELINE; behind STAGE, the id of a processor, the events that it looks\n"

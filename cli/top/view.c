@@ -232,11 +232,13 @@ static void put_pipelines(struct view *view, const json_t *now, const json_t *be
     }
 }
 
+// A few always wait for allowed_lateness.
 static void put_waiting(struct view *view, const json_t *now) {
+    enum { USUAL = 10 };
     const json_t *item;
     size_t i;
     json_array_foreach(json_object_get(now, "pipelines"), i, item) {
-        if (number_of(item, "evaluations_waiting") == 0 || !has(item, "held_back_by"))
+        if (number_of(item, "evaluations_waiting") <= USUAL || !has(item, "held_back_by"))
             continue;
         add_format(view, STYLE_PLAIN, "%s: %.0f evaluations wait for %s",
                    safe(view, text_of(item, "name")), number_of(item, "evaluations_waiting"),

@@ -33,10 +33,9 @@ static const struct option CONTROL_ROWS[] = {
     OPTION(struct control_config, enabled, OPTION_BOOL, .default_value = "true",
            .help = "whether there is one; without it culprit top and culprit tap cannot be used"),
     OPTION(struct control_config, socket, OPTION_TEXT,
-           .help =
-               "path of the Unix socket; without it PID.sock in $XDG_RUNTIME_DIR/culprit/control, "
-               "/run/culprit/control or /tmp/culprit-UID/control, the first that can be used, "
-               "where culprit top finds it"),
+           .help = "path of the Unix socket; without it PID.sock in the first of these that can be "
+                   "used, where culprit top looks for it: $XDG_RUNTIME_DIR/culprit/control, "
+                   "/run/culprit/control, /tmp/culprit-UID/control, /var/lib/culprit/control"),
 };
 
 static const struct option SERVICE_ROWS[] = {

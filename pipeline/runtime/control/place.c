@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,22 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { DIRECTORIES_MAX = 3, BACKLOG = 64, ENTRIES_MAX = 4096 };
+enum { DIRECTORIES_MAX = 4, BACKLOG = 64, ENTRIES_MAX = 4096 };
 
 // A place where sockets may be: `base`, and `control` in it.
 struct place {
     char base[CONTROL_PATH_MAX];
     char directory[CONTROL_PATH_MAX];
-    bool shared; // everybody may write beside `base`: it must be the user's own
+    bool shared;   // everybody may write beside `base`: it must be the user's own
+    bool existing; // `base` is used when it is there, and not made
 };
 
-static bool place_make(struct place *place, const char *before, const char *after, bool shared) {
+static bool place_make(struct place *place, const char *before, const char *after, bool shared,
+                       bool existing) {
     int base = snprintf(place->base, sizeof place->base, "%s%s", before, after);
     int all = snprintf(place->directory, sizeof place->directory, "%s%s/control", before, after);
     place->shared = shared;
+    place->existing = existing;
     assert(base > 0 && all > base);
     return all < (int)sizeof place->directory - 16; // "/4194304.sock"
 }
@@ -36,34 +40,45 @@ static uint32_t list_places(struct place places[DIRECTORIES_MAX]) {
     char own[32];
     snprintf(own, sizeof own, "-%u", (unsigned)geteuid());
     if (runtime != NULL && runtime[0] == '/' && strcmp(runtime, "/run") != 0)
-        count += place_make(&places[count], runtime, "/culprit", false);
-    count += place_make(&places[count], "/run", "/culprit", false);
-    count += place_make(&places[count], "/tmp/culprit", own, true);
+        count += place_make(&places[count], runtime, "/culprit", false, false);
+    count += place_make(&places[count], "/run", "/culprit", false, false);
+    count += place_make(&places[count], "/tmp/culprit", own, true, false);
+    // All that may be written in a container.
+    count += place_make(&places[count], "/var/lib", "/culprit", false, true);
     assert(count <= DIRECTORIES_MAX);
     return count;
 }
 
-// Nobody but its owner can put anything there, and that is this user (or root, with `or_root`).
-static bool is_private(const char *path, bool follow, bool or_root, mode_t others) {
+// A directory of this user in which the bits of `others` are not set.
+static bool is_private(const char *path, mode_t others) {
     struct stat about;
-    if ((follow ? stat(path, &about) : lstat(path, &about)) != 0 || !S_ISDIR(about.st_mode))
-        return false;
-    return (about.st_uid == geteuid() || (or_root && about.st_uid == 0)) &&
+    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
            (about.st_mode & others) == 0;
 }
 
-static bool place_prepare(const struct place *place) {
-    if (mkdir(place->base, place->shared ? 0700 : 0755) != 0 && errno != EEXIST)
+// Makes the directory, or takes it back: who prepared a volume may have let a group in.
+static bool directory_prepare(const char *path) {
+    struct stat about;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return false;
-    if (place->shared && !is_private(place->base, false, false, 0022)) {
+    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor < 0)
+        return false;
+    bool right = fstat(descriptor, &about) == 0 && about.st_uid == geteuid() &&
+                 fchmod(descriptor, 0700) == 0;
+    close(descriptor);
+    errno = right ? 0 : EPERM;
+    return right;
+}
+
+static bool place_prepare(const struct place *place) {
+    if (!place->existing && mkdir(place->base, place->shared ? 0700 : 0755) != 0 && errno != EEXIST)
+        return false;
+    if (place->shared && !is_private(place->base, 0022)) {
         errno = EPERM;
         return false;
     }
-    if (mkdir(place->directory, 0700) != 0 && errno != EEXIST)
-        return false;
-    bool right = is_private(place->directory, false, false, 0077);
-    errno = right ? 0 : EPERM;
-    return right;
+    return directory_prepare(place->directory);
 }
 
 // -- sockets --------------------------------------------------------------------------------------
@@ -273,7 +288,7 @@ uint32_t control_find(char found[CONTROL_FOUND_MAX][CONTROL_PATH_MAX]) {
         struct stat about;
         bool right = geteuid() == 0 && !places[i].shared
                          ? lstat(places[i].directory, &about) == 0 && S_ISDIR(about.st_mode)
-                         : is_private(places[i].directory, false, false, 0077);
+                         : is_private(places[i].directory, 0077);
         if (right)
             walk(places[i].directory, take_alive, &search);
     }

@@ -2,9 +2,9 @@
 // Where the control socket of a running culprit is, and who may open it.
 //
 // Without a path of its own a socket is DIRECTORY/PID.sock. DIRECTORY is the first of these that
-// can be used: $XDG_RUNTIME_DIR/culprit/control, /run/culprit/control, /tmp/culprit-UID/control. It
-// belongs to the user and has the mode 0700, the socket 0600; and who connects is asked for its
-// user by the kernel (SO_PEERCRED): only the same one, or root, is let in.
+// can be used: $XDG_RUNTIME_DIR/culprit/control, /run/culprit/control, /tmp/culprit-UID/control,
+// /var/lib/culprit/control. It belongs to the user and has the mode 0700, the socket 0600; and the
+// kernel says whose process connects (SO_PEERCRED): only the same user's, or root's, is let in.
 #pragma once
 
 #include "base/status.h"

@@ -154,16 +154,15 @@ START_TEST(a_path_that_is_given) {
 }
 END_TEST
 
-// As other users could prepare it, where everybody may write.
+// As others could prepare it.
 START_TEST(a_directory_of_somebody_else_is_not_used) {
     struct control_socket made;
     char base[CONTROL_PATH_MAX], control[CONTROL_PATH_MAX];
+    mode_t before = mode_of("/tmp") & 0077;
     strcpy(base, in_folder("culprit"));
     strcpy(control, in_folder("culprit/control"));
     ck_assert_int_eq(mkdir(base, 0755), 0);
     if (_i == 0)
-        ck_assert_int_eq(mkdir(control, 0777) | chmod(control, 0777), 0);
-    else if (_i == 1)
         ck_assert_int_eq(symlink("/tmp", control), 0);
     else if (geteuid() == 0)
         ck_assert_int_eq(mkdir(control, 0700) | chown(control, NOBODY, NOBODY), 0);
@@ -174,6 +173,19 @@ START_TEST(a_directory_of_somebody_else_is_not_used) {
         ck_assert_ptr_null(strstr(made.path, folder));
         control_unlisten(&made);
     }
+    ck_assert_uint_eq(mode_of("/tmp") & 0077, before);
+}
+END_TEST
+
+START_TEST(a_directory_of_ones_own_is_closed_to_others) {
+    struct control_socket made;
+    ck_assert_int_eq(mkdir(in_folder("culprit"), 0755), 0);
+    ck_assert_int_eq(mkdir(in_folder("culprit/control"), 0700), 0);
+    ck_assert_int_eq(chmod(in_folder("culprit/control"), 02777), 0); // as fsGroup leaves it
+    ck_assert_int_eq(control_listen(&made, NULL, &failure), STATUS_OK);
+    ck_assert_ptr_nonnull(strstr(made.path, folder));
+    ck_assert_uint_eq(mode_of(in_folder("culprit/control")) & 0777, 0700);
+    control_unlisten(&made);
 }
 END_TEST
 
@@ -218,7 +230,8 @@ int main(void) {
     tcase_add_test(tests, the_usual_place_is_the_users_own);
     tcase_add_test(tests, what_killed_processes_left_is_removed);
     tcase_add_test(tests, a_path_that_is_given);
-    tcase_add_loop_test(tests, a_directory_of_somebody_else_is_not_used, 0, 3);
+    tcase_add_loop_test(tests, a_directory_of_somebody_else_is_not_used, 0, 2);
+    tcase_add_test(tests, a_directory_of_ones_own_is_closed_to_others);
     tcase_add_test(tests, another_user_is_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
