@@ -32,11 +32,13 @@ static bool write_all(const char *text, size_t size) {
     return true;
 }
 
+// Also in a handler: what cannot be written is lost.
 static void put_back(void) {
     if (!entered)
         return;
     entered = 0;
-    (void)write_all(leave_sequence, sizeof leave_sequence - 1);
+    ssize_t written = write(STDOUT_FILENO, leave_sequence, sizeof leave_sequence - 1);
+    (void)written;
     (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 

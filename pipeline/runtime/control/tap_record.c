@@ -35,6 +35,7 @@ static size_t raw_kept(const struct event *event) {
 size_t tap_event_size(const struct event *event) {
     const struct fact *facts = NULL;
     uint32_t count = facts_of(event, &facts);
+    assert(count == 0 || facts != NULL);
     size_t size = sizeof(struct tap_event) + count * sizeof *facts + raw_kept(event);
     for (uint32_t i = 0; i < count; i++)
         size += text_kept(&facts[i]);
@@ -53,6 +54,7 @@ void tap_event_copy(const struct event *event, void *room) {
         .raw_kept = (uint32_t)raw_kept(event),
         .fact_count = facts_of(event, &facts)};
     char *at = (char *)(copy + 1);
+    assert(copy->fact_count == 0 || facts != NULL);
     if (copy->fact_count > 0)
         memcpy(at, facts, copy->fact_count * sizeof *facts);
     at += copy->fact_count * sizeof *facts;
