@@ -149,7 +149,7 @@ START_TEST(unknown_keys) {
         "receivers: [tail], exporters: [raw]}}}\n",
         "c.yaml:2:19: exporters.raw.path: unknown key; there are no options here\n"
         "c.yaml:3:11: service.batchsize: unknown key; did you mean 'batch_size'? Valid keys: "
-        "extensions, telemetry, batch_size, threads, checkpoint_interval, shutdown_timeout, "
+        "extensions, telemetry, control, batch_size, threads, checkpoint_interval, shutdown_timeout, "
         "pipelines\n"
         "c.yaml:3:37: service.telemetry.traces: unknown key; valid keys: logs, metrics\n"
         "c.yaml:3:66: service.pipelines.p.receiver: unknown key; did you mean 'receivers'? "
@@ -246,7 +246,7 @@ START_TEST(misspelt_parents) {
             "c.yaml:3:22: service.batch_size: '0' is out of range; it must be between "
             "1 and 65536\n"
             "c.yaml:3:25: service.pipelnes: unknown key; did you mean 'pipelines'? "
-            "Valid keys: extensions, telemetry, batch_size, threads, checkpoint_interval, "
+            "Valid keys: extensions, telemetry, control, batch_size, threads, checkpoint_interval, "
             "shutdown_timeout, pipelines\n"
             "c.yaml:3:40: service.pipelines.p.recievers: unknown key; did you mean "
             "'receivers'? Valid keys: receivers, preset, processors, exporters, "
