@@ -7,6 +7,7 @@ that no reader of a tap holds the pipeline up.
 """
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -150,6 +151,7 @@ def place(checks, binary, folder):
         checks.check(all(stage["events"] == 3000 for stage in pipeline["stages"]), "the stages")
         wrong(checks, path)
         crowd(checks, path)
+        no_descriptors(checks, culprit, path)
         culprit.stop(checks, "place")
         checks.check(not os.path.exists(path), "the socket is gone with it")
         checks.equal(culprit.ask("top", "--socket", path)[0], 66, "nobody is there")
@@ -192,6 +194,26 @@ def crowd(checks, path):
     for peer in peers[16:]:
         checks.check(read_all(peer).startswith(b"HTTP/1.1 200"), "it waited and was answered")
         peer.close()
+
+
+def no_descriptors(checks, culprit, path):
+    """Nobody can be let in: it does not turn in circles, and answers as soon as it can."""
+    pid = culprit.process.pid
+    used = max(int(name) for name in os.listdir("/proc/%d/fd" % pid)) + 1
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, 1024))
+    with connect(path) as peer:
+        peer.sendall(b"GET /status HTTP/1.1\r\n\r\n")
+        begun = cpu_s(pid)
+        time.sleep(1)
+        checks.check(cpu_s(pid) - begun < 0.5, "it rests: %.2f s of CPU time" % (cpu_s(pid) - begun))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(before[0], 1024), 1024))
+        checks.check(read_all(peer).startswith(b"HTTP/1.1 200"), "it answers once there is room")
+
+
+def cpu_s(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def stalled(checks, binary, folder):

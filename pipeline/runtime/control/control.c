@@ -32,7 +32,8 @@ enum {
 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 static const uint64_t PATIENCE_NS = UINT64_C(10000000000); // for a request, and for its answer
-static const uint64_t GRACE_NS = UINT64_C(500000000);      // at the end, for all together
+static const uint64_t REST_NS = UINT64_C(100000000);
+static const uint64_t GRACE_NS = UINT64_C(500000000); // at the end, for all together
 
 enum connection_state { CONNECTION_FREE, READING, WRITING, TAPPING };
 
@@ -60,6 +61,7 @@ struct control {
     atomic_bool stopping;
     pthread_t thread;
     bool stranger_told;
+    uint64_t rests_until_ns; // nobody could be let in (no descriptor is left): not at once again
     struct connection connections[CONNECTIONS_MAX];
 };
 
@@ -285,8 +287,10 @@ static bool serve(struct control *control, struct connection *connection, short 
 static void let_in(struct control *control, struct connection *connection) {
     int descriptor = accept4(control->socket.descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     uid_t user;
-    if (descriptor < 0)
+    if (descriptor < 0) {
+        control->rests_until_ns = clock_monotonic_ns() + REST_NS;
         return;
+    }
     if (!control_peer_allowed(descriptor, &user)) {
         close(descriptor);
         if (!control->stranger_told)
@@ -315,8 +319,10 @@ static struct connection *free_connection(struct control *control) {
 static int prepare(struct control *control, struct pollfd events[CONNECTIONS_MAX + 2]) {
     uint64_t now = clock_monotonic_ns(), next = UINT64_MAX;
     events[0] = (struct pollfd){.fd = control->wake, .events = POLLIN};
-    events[1] = (struct pollfd){
-        .fd = free_connection(control) == NULL ? -1 : control->socket.descriptor, .events = POLLIN};
+    bool lets_in = free_connection(control) != NULL && now >= control->rests_until_ns;
+    events[1] = (struct pollfd){.fd = lets_in ? control->socket.descriptor : -1, .events = POLLIN};
+    if (now < control->rests_until_ns)
+        next = control->rests_until_ns;
     for (int i = 0; i < CONNECTIONS_MAX; i++) {
         const struct connection *connection = &control->connections[i];
         bool waits = connection->written < connection->out.size;
@@ -342,8 +348,10 @@ static void *control_run(void *context) {
     thread_name("control", "");
     while (!atomic_load(&control->stopping)) {
         int timeout = prepare(control, events);
-        if (poll(events, CONNECTIONS_MAX + 2, timeout) < 0 && errno != EINTR)
-            break;
+        if (poll(events, CONNECTIONS_MAX + 2, timeout) < 0) {
+            clock_sleep_ns(REST_NS); // no memory: later
+            continue;
+        }
         for (int i = 0; i < CONNECTIONS_MAX; i++) {
             struct connection *connection = &control->connections[i];
             if (connection->state != CONNECTION_FREE && events[2 + i].fd >= 0 &&

@@ -44,7 +44,9 @@ size_t tap_event_size(const struct event *event) {
 
 void tap_event_copy(const struct event *event, void *room) {
     const struct fact *facts = NULL;
+    uint32_t count = facts_of(event, &facts);
     assert((uintptr_t)room % 8 == 0);
+    assert(count == 0 || facts != NULL);
     struct tap_event *copy = room;
     *copy = (struct tap_event){
         .event = *event,
@@ -52,16 +54,15 @@ void tap_event_copy(const struct event *event, void *room) {
         .path = event->carried == NULL ? event->source : event->carried->path,
         .raw_size = event->raw.size > UINT32_MAX ? UINT32_MAX : (uint32_t)event->raw.size,
         .raw_kept = (uint32_t)raw_kept(event),
-        .fact_count = facts_of(event, &facts)};
+        .fact_count = count};
     char *at = (char *)(copy + 1);
-    assert(copy->fact_count == 0 || facts != NULL);
-    if (copy->fact_count > 0)
-        memcpy(at, facts, copy->fact_count * sizeof *facts);
-    at += copy->fact_count * sizeof *facts;
+    if (count > 0)
+        memcpy(at, facts, count * sizeof *facts);
+    at += count * sizeof *facts;
     if (copy->raw_kept > 0)
         memcpy(at, event->raw.data, copy->raw_kept);
     at += copy->raw_kept;
-    for (uint32_t i = 0; i < copy->fact_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         size_t size = text_kept(&facts[i]);
         if (size > 0)
             memcpy(at, facts[i].text.data, size);

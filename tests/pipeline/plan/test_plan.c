@@ -149,7 +149,8 @@ START_TEST(unknown_keys) {
         "receivers: [tail], exporters: [raw]}}}\n",
         "c.yaml:2:19: exporters.raw.path: unknown key; there are no options here\n"
         "c.yaml:3:11: service.batchsize: unknown key; did you mean 'batch_size'? Valid keys: "
-        "extensions, telemetry, control, batch_size, threads, checkpoint_interval, shutdown_timeout, "
+        "extensions, telemetry, control, batch_size, threads, checkpoint_interval, "
+        "shutdown_timeout, "
         "pipelines\n"
         "c.yaml:3:37: service.telemetry.traces: unknown key; valid keys: logs, metrics\n"
         "c.yaml:3:66: service.pipelines.p.receiver: unknown key; did you mean 'receivers'? "
