@@ -80,15 +80,14 @@ static void plan_make(struct side *side, bool html) {
     types[0] = &given_type;
     for (uint32_t i = 0; i < all.count; i++)
         types[i + 1] = all.types[i];
-    char *text =
-        arena_format(&side->arena,
-                     "receivers: {given: {}}\n"
-                     "processors: {rank_group: {retention: 10m}}\n"
-                     "exporters:\n  json: {path: /dev/null, fsync: false}\n%s%s%s"
-                     "service:\n  pipelines:\n    p: {receivers: [given], preset: all, "
-                     "exporters: [json%s]}\n",
-                     html ? "  html: {path: " : "", html ? page_path : "", html ? "}\n" : "",
-                     html ? ", html" : "");
+    char *text = arena_format(&side->arena,
+                              "receivers: {given: {}}\n"
+                              "processors: {rank_group: {retention: 10m}}\n"
+                              "exporters:\n  json: {path: /dev/null, fsync: false}\n%s%s%s"
+                              "service:\n  pipelines:\n    p: {receivers: [given], preset: all, "
+                              "exporters: [json%s]}\n",
+                              html ? "  html: {path: " : "", html ? page_path : "",
+                              html ? "}\n" : "", html ? ", html" : "");
     struct problem_list problems, warnings;
     problem_list_init(&problems, &side->arena);
     problem_list_init(&warnings, &side->arena);
@@ -216,7 +215,9 @@ static bool is_idle(struct service *service) {
     for (uint32_t i = 0; i < service->exporter_count; i++) {
         struct sender *sender = &service->exporters[i].sender;
         lock_take(&sender->lock);
-        idle = idle && sender->queue.count == 0;
+        const struct render_calls *render = &sender->calls->render;
+        idle = idle && sender->queue.count == 0 && !sender->rendering &&
+               (render->due == NULL || render->due(sender->instance) == UINT64_MAX);
         lock_release(&sender->lock);
     }
     return idle;
@@ -292,7 +293,7 @@ int main(int argc, char **argv) {
         second_offer(sides, ranks, second, second % every == 0);
         wait_idle(sides);
         for (int i = 0; i < SIDES; i++)
-            side_evaluate(&sides[second % 2 == 0 ? i : SIDES - 1 - i], second);
+            side_evaluate(&sides[second / every % 2 == 0 ? i : SIDES - 1 - i], second);
     }
     wait_idle(sides);
     printf("{\"ranks\":%" PRIu32 ",\"evaluations\":%" PRIu32 ",\"verdict_every\":%" PRIu32

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTML exporter: when the page is written, and what is on it.
 //
-// At the last evaluation, and to a file also at each evaluation in which a verdict changed. It
-// shows the jobs of that evaluation, and the verdicts on others as they stood last. Memory: the
-// verdicts, the newest alerts and the size of each rank's device; the page leaves as it is made.
+// At the last evaluation, and to a file also when a verdict changed at one. It shows the jobs of
+// that evaluation, and the verdicts on others as they stood last.
+// With inputs that end, and at the last evaluation, the page leaves as it is made, from the samples
+// themselves. Live, what it shows is copied (live.h) and rendered on the exporter's own thread.
+// Memory: the verdicts, the newest alerts and the size of each rank's device; live twice of that,
+// and what live.h says.
 #include "pipeline/component/component.h"
 
+#include "exporters/html/live.h"
 #include "exporters/output/output.h"
 #include "exporters/report/kept_verdicts.h"
 #include "exporters/report/page/page.h"
@@ -20,11 +24,19 @@ struct html_config {
     struct sending_config sending;
 };
 
+// Of the last page whether it is still to be made: what it shows is in no checkpoint before that,
+// so a start makes one at its first evaluation.
+struct page_owed {
+    bool page;
+};
+
 struct html_exporter {
     struct output output;
     const struct html_config *config;
     struct page_notes *notes;
     struct kept_verdicts verdicts;
+    struct live_pages *live; // NULL: there is only the last page
+    struct page_owed owed;
 };
 OUTPUT_COMES_FIRST(struct html_exporter);
 
@@ -56,12 +68,20 @@ static enum status html_start(void *instance, const void *config,
         .sync = true,
         .site = context->site,
     };
-    return output_open(&self->output, &options, error);
+    enum status status = output_open(&self->output, &options, error);
+    if (status == STATUS_OK && !context->once && !self->output.is_stream)
+        self->live = live_pages_new(&(struct page_input){
+            .title = self->config->title,
+            .max_points = (uint32_t)self->config->max_points,
+            .max_ranks = (uint32_t)self->config->max_ranks,
+        });
+    return status;
 }
 
 static void html_stop(void *instance) {
     struct html_exporter *self = instance;
     output_close(&self->output);
+    live_pages_release(self->live);
     page_notes_release(self->notes);
 }
 
@@ -87,9 +107,41 @@ static void html_encode(void *instance, const struct batch *batch, struct buffer
     page_notes_add(self->notes, batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         kept_verdicts_put(&self->verdicts, &batch->verdicts.items[i]);
-    bool changed = batch->verdicts.count > 0 && !self->output.is_stream;
-    if (batch->evaluate && (batch->last || changed))
+    if (self->live != NULL && !batch->last) {
+        live_pages_look(self->live, batch, &self->verdicts, self->notes);
+        self->owed.page = live_pages_owes(self->live) || live_pages_has_page(self->live);
+    } else if (batch->evaluate && batch->last) {
+        if (self->live != NULL)
+            live_pages_supersede(self->live);
+        self->owed.page = false;
         page_append(self, batch, out);
+    }
+}
+
+// -- on the exporter's own thread -----------------------------------------------------------------
+
+static uint64_t html_render_due(const void *instance) {
+    const struct html_exporter *self = instance;
+    return self->live == NULL ? UINT64_MAX : live_pages_due(self->live);
+}
+
+static void html_render_begin(void *instance, bool all) {
+    struct html_exporter *self = instance;
+    live_pages_begin(self->live, all);
+}
+
+static void html_render_run(void *instance, struct buffer *out) {
+    struct html_exporter *self = instance;
+    if (live_pages_has_page(self->live))
+        output_begin_document(&self->output, out);
+    live_pages_render(self->live, out);
+}
+
+static bool html_render_end(void *instance) {
+    struct html_exporter *self = instance;
+    bool is_wanted = live_pages_end(self->live);
+    self->owed.page = live_pages_owes(self->live);
+    return is_wanted;
 }
 
 static void html_state(void *instance, struct state_list *list) {
@@ -100,6 +152,8 @@ static void html_state(void *instance, struct state_list *list) {
 static void html_restored(void *instance) {
     struct html_exporter *self = instance;
     page_notes_restored(self->notes);
+    if (self->live != NULL && self->owed.page)
+        live_pages_want(self->live);
 }
 
 static const struct sending_config *html_sending(const void *config) {
@@ -107,7 +161,9 @@ static const struct sending_config *html_sending(const void *config) {
 }
 
 static const struct state_row STATE[] = {
-    STATE_PART(struct html_exporter, verdicts, "html.verdicts", kept_verdicts_part)};
+    STATE_PART(struct html_exporter, verdicts, "html.verdicts", kept_verdicts_part),
+    STATE_STRUCT(struct html_exporter, owed, "html.owed"),
+};
 
 const struct component_type exporter_html = {
     .name = "html",
@@ -125,5 +181,11 @@ const struct component_type exporter_html = {
     .state_row_count = OPTION_COUNT(STATE),
     .state = html_state,
     .restored = html_restored,
-    .exporter = {.encode = html_encode, .send = output_send, .sending = html_sending},
+    .exporter = {.encode = html_encode,
+                 .render = {.due = html_render_due,
+                            .begin = html_render_begin,
+                            .run = html_render_run,
+                            .end = html_render_end},
+                 .send = output_send,
+                 .sending = html_sending},
 };

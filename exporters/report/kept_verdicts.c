@@ -252,22 +252,45 @@ static struct slice chunks_read(const struct kept_verdicts *kept, const struct k
     return (struct slice){bytes, row->size};
 }
 
-const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct arena *arena,
-                                        uint32_t *count) {
-    struct verdict *all = arena_zero(arena, kept->rows.used, sizeof *all);
-    *count = 0;
+struct kept_bytes {
+    struct slice bytes;
+    string_id job;
+    char id[VERDICT_ID_SIZE];
+};
+
+struct kept_copy kept_verdicts_copy(const struct kept_verdicts *kept, struct arena *arena) {
+    assert(kept->rows.used <= KEPT_VERDICTS_MAX);
+    struct kept_bytes *items = arena_take(arena, kept->rows.used * sizeof *items);
     for (uint32_t i = 0; i < kept->rows.used; i++) {
         const struct kept_verdict *row = kept_at(kept, i);
-        struct codec codec = {.left = chunks_read(kept, row, arena), .arena = arena};
+        items[i] = (struct kept_bytes){.bytes = chunks_read(kept, row, arena), .job = row->job};
+        memcpy(items[i].id, row->id, sizeof items[i].id);
+    }
+    return (struct kept_copy){items, kept->rows.used};
+}
+
+const struct verdict *kept_copy_read(const struct kept_copy *copy, struct arena *arena,
+                                     uint32_t *count) {
+    struct verdict *all = arena_zero(arena, copy->count, sizeof *all);
+    *count = 0;
+    for (uint32_t i = 0; i < copy->count; i++) {
+        const struct kept_bytes *item = &copy->items[i];
+        struct codec codec = {.left = item->bytes, .arena = arena};
         struct verdict *verdict = &all[*count];
         code_verdict(&codec, verdict);
         if (codec.failed || codec.left.size > 0)
             continue;
-        verdict->job = row->job;
-        memcpy(verdict->id, row->id, sizeof verdict->id);
+        verdict->job = item->job;
+        memcpy(verdict->id, item->id, sizeof verdict->id);
         ++*count;
     }
     return all;
+}
+
+const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct arena *arena,
+                                        uint32_t *count) {
+    struct kept_copy copy = kept_verdicts_copy(kept, arena);
+    return kept_copy_read(&copy, arena, count);
 }
 
 // -- after a load ---------------------------------------------------------------------------------

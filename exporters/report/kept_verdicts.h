@@ -24,3 +24,13 @@ void kept_verdicts_put(struct kept_verdicts *kept, const struct verdict *verdict
 // Copies of all, in the arena.
 const struct verdict *kept_verdicts_all(const struct kept_verdicts *kept, struct arena *arena,
                                         uint32_t *count);
+
+// The same in two steps, so that the second may be done by another thread, which has the arena
+// then: their bytes, and the verdicts that these are.
+struct kept_copy {
+    const struct kept_bytes *items; // (kept_verdicts.c)
+    uint32_t count;
+};
+struct kept_copy kept_verdicts_copy(const struct kept_verdicts *kept, struct arena *arena);
+const struct verdict *kept_copy_read(const struct kept_copy *copy, struct arena *arena,
+                                     uint32_t *count);

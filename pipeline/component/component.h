@@ -157,6 +157,23 @@ struct send_pace {
     uint64_t again_ns;
 };
 
+// For documents that take long to make and stand for all that came before them (a page): live,
+// `encode` copies what the newest one shows, cheaply, since its pipeline is held meanwhile, and
+// appends nothing; the exporter's own thread makes bytes of it. What was copied and not taken up
+// yet gives way to what is newer. `due`, `begin` and `end` are called under the lock under which
+// `encode` is; `run` is not, and may be under way while `encode` is called.
+struct render_calls {
+    // When there is something to do (clock_monotonic_ns; 0: at once, UINT64_MAX: nothing). What
+    // waits for the sink is delivered first. At a halt it is not waited for. NULL: `encode` does
+    // all.
+    uint64_t (*due)(const void *instance);
+    // Takes up what is newest; with `all` before it is due, too.
+    void (*begin)(void *instance, bool all);
+    void (*run)(void *instance, struct buffer *out); // appends the bytes, if there are any
+    // Whether they are to be delivered; false: something newer was encoded whole.
+    bool (*end)(void *instance);
+};
+
 struct exporter_calls {
     // Whether, with this configuration, it passes on events and no findings: then no stage needs to
     // stand before it, and its records are events. NULL: never.
@@ -167,6 +184,7 @@ struct exporter_calls {
     // Turns what a batch holds into bytes, without I/O: appends them to `out`. An exporter that is
     // asked for its state (Prometheus) keeps it here and appends nothing.
     void (*encode)(void *instance, const struct batch *batch, struct buffer *out);
+    struct render_calls render;
     // Delivers them, on the exporter's own thread (with inputs that end: on the pipeline's), one
     // request at a time. It may block for the `timeout` of its sending options, and no longer: a
     // stop waits for it. STATUS_OK: all of it was delivered. Any other status says why not in

@@ -52,6 +52,51 @@ static bool is_done(const struct sender *sender, uint64_t now) {
                                  (sender->queue.count == 0 && sender->last_sent));
 }
 
+static uint64_t render_due(const struct sender *sender) {
+    assert(lock_is_held(&sender->lock));
+    const struct render_calls *render = &sender->calls->render;
+    return render->due == NULL || sender->dead ? UINT64_MAX : render->due(sender->instance);
+}
+
+static void rendered_add(struct sender *sender, struct buffer *bytes) {
+    assert(lock_is_held(&sender->lock));
+    struct block *block = block_queue_add(&sender->queue);
+    struct buffer empty = block->bytes;
+    block->bytes = *bytes;
+    *bytes = empty;
+    block_queue_appended(&sender->queue, block->bytes.size, sender->rendered_records);
+    sender->rendered_records = 0;
+    block->closed = true;
+}
+
+// Makes bytes of what was encoded last. The lock is given up meanwhile.
+static void render(struct sender *sender) {
+    assert(lock_is_held(&sender->lock));
+    const struct render_calls *calls = &sender->calls->render;
+    struct buffer bytes;
+    buffer_init(&bytes, BLOCK_BYTES_MAX);
+    calls->begin(sender->instance, sender->quitting);
+    sender->rendering = true;
+    lock_release(&sender->lock);
+    calls->run(sender->instance, &bytes);
+    lock_take(&sender->lock);
+    sender->rendering = false;
+    bool is_wanted = calls->end(sender->instance) && !sender->dead;
+    if (bytes.failed && !sender->render_failed)
+        log_write(LOG_ERROR, (struct log_site){"C3005", sender->site},
+                  "what is to be written is more than %d MiB and is dropped",
+                  BLOCK_BYTES_MAX >> 20);
+    if (is_wanted && !bytes.failed && bytes.size > 0)
+        rendered_add(sender, &bytes);
+    sender->render_failed = bytes.failed || (sender->render_failed && bytes.size == 0);
+    buffer_release(&bytes);
+}
+
+// What waits for the sink goes first, so that what is rendered is the newest.
+static uint64_t next_render(const struct sender *sender) {
+    return sender->queue.count > 0 || sender->finishing ? UINT64_MAX : render_due(sender);
+}
+
 static void *sender_thread(void *argument) {
     assert(((const struct sender *)argument)->magic == SENDER_MAGIC);
     struct sender *sender = argument;
@@ -63,9 +108,18 @@ static void *sender_thread(void *argument) {
             delivery_do(sender);
             continue;
         }
+        uint64_t render_at = next_render(sender);
+        if (render_at <= now) {
+            render(sender);
+            continue;
+        }
+        at = render_at < at ? render_at : at;
         bool ends_before = sender->finishing && sender->finish_ns < at;
         (void)cond_wait_until(&sender->wake, &sender->lock, ends_before ? sender->finish_ns : at);
     }
+    // Who goes on from here finds it among what waits.
+    if (sender->quitting && !sender->finishing && render_due(sender) != UINT64_MAX)
+        render(sender);
     sender->ended = true;
     pthread_cond_signal(&sender->ended_wake);
     lock_release(&sender->lock);
@@ -144,9 +198,16 @@ static void consume_into_queue(struct sender *sender, const struct batch *batch)
     if (block->bytes.size == before) {
         if (is_new)
             block_queue_take_back(&sender->queue);
+        if (sender->calls->render.due == NULL)
+            return;
+        sender->rendered_records += batch_records(sender, batch);
+        if (render_due(sender) != UINT64_MAX)
+            pthread_cond_signal(&sender->wake);
         return;
     }
-    block_queue_appended(&sender->queue, block->bytes.size - before, batch_records(sender, batch));
+    block_queue_appended(&sender->queue, block->bytes.size - before,
+                         sender->rendered_records + batch_records(sender, batch));
+    sender->rendered_records = 0;
     if (batch->evaluate || block->bytes.size >= sender->config->queue.batch.max_size.bytes)
         block->closed = true;
     if (block->closed || is_new)

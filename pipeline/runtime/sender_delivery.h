@@ -53,6 +53,10 @@ struct sender {
     enum status failure;               // the last one
     struct error error;
 
+    uint64_t rendered_records; // of batches whose bytes are still to be rendered
+    bool rendering;            // the lock is given up meanwhile
+    bool render_failed;        // what was rendered last was too long, and that was logged
+
     atomic_uint_fast64_t in_flight;
     atomic_uint_fast64_t sent_records, failed_records, dropped_records, refused_records;
 };

@@ -23,8 +23,9 @@ static const struct sample *next_sample(const struct plot *plot, uint32_t index,
 }
 
 static bool is_gap(const struct plot *plot, uint64_t from_ns, uint64_t to_ns) {
-    __int128 median_ns = plot->evaluation->median_interval_ns;
-    return median_ns > 0 && (__int128)to_ns - from_ns > median_ns * GAP_INTERVALS;
+    __int128 median_ns = plot->evaluation->median_interval_ns, apart_ns = (__int128)to_ns - from_ns;
+    return median_ns > 0 && apart_ns > median_ns * GAP_INTERVALS &&
+           apart_ns > plot->view->input->near_ns;
 }
 
 // -- who is drawn -------------------------------------------------------------------------------

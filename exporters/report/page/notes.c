@@ -38,6 +38,7 @@ struct page_notes {
     struct hash_index index; // of `devices`
     uint64_t unread;         // events of logs that no processor of their pipeline takes
     struct buffer scratch;
+    struct page_notes_versions versions; // of what is kept
 };
 
 static const struct row_type alert_rows = {
@@ -65,6 +66,7 @@ const char *page_alert_name(enum page_alert_kind kind) {
 struct page_notes *page_notes_new(void) {
     struct page_notes *notes = memory_zero(1, sizeof *notes);
     notes->magic = NOTES_MAGIC;
+    notes->versions = (struct page_notes_versions){1, 1};
     for (int i = 0; i < PAGE_ALERT_KINDS; i++)
         notes->types[i] = intern(slice_of(type_names[i]));
     state_rows_init(STATE, OPTION_COUNT(STATE), notes);
@@ -112,8 +114,10 @@ static void device_note(struct page_notes *notes, string_id job, int32_t rank, i
         *device = (struct device){.rank = rank, .job = job};
         hash_index_add(&notes->index, device_hash(job, rank), row);
     }
-    if (device->total_bytes < bytes)
-        device->total_bytes = bytes;
+    if (device->total_bytes >= bytes)
+        return;
+    device->total_bytes = bytes;
+    notes->versions.devices++;
 }
 
 int64_t page_notes_device_bytes(const struct page_notes *notes, string_id job, int32_t rank) {
@@ -175,6 +179,7 @@ static void alert_note(struct page_notes *notes, const struct event *event,
     if (full && !is_wanted_less(alert_at(notes, notes->least), &alert))
         return;
     *alert_at(notes, full ? notes->least : table_add(&notes->alerts)) = alert;
+    notes->versions.alerts++;
     if (notes->alerts.used == PAGE_ALERTS_MAX)
         least_find(notes);
 }
@@ -224,6 +229,53 @@ void page_notes_restored(struct page_notes *notes) {
     }
     if (notes->alerts.used == PAGE_ALERTS_MAX)
         least_find(notes);
+    notes->versions.alerts++;
+    notes->versions.devices++;
+}
+
+// -- for another thread ---------------------------------------------------------------------------
+
+static struct slice rows_copy(const struct table *table, struct arena *arena) {
+    size_t size = (size_t)table->used * table->row_size;
+    char *rows = arena_take(arena, size);
+    for (uint32_t page = 0, at = 0; page < table_page_count(table); page++) {
+        size_t bytes;
+        const void *from = table_page(table, page, &bytes);
+        memcpy(rows + at, from, bytes);
+        at += (uint32_t)bytes;
+    }
+    return (struct slice){rows, size};
+}
+
+void page_notes_copy(const struct page_notes *notes, const struct page_notes_versions *known,
+                     struct arena *arena, struct page_notes_copy *copy) {
+    assert(notes->magic == NOTES_MAGIC);
+    *copy = (struct page_notes_copy){
+        .versions = notes->versions, .alert_total = notes->alert_total, .unread = notes->unread};
+    if (known->alerts != notes->versions.alerts)
+        copy->alerts = rows_copy(&notes->alerts, arena);
+    if (known->devices != notes->versions.devices)
+        copy->devices = rows_copy(&notes->devices, arena);
+}
+
+static void rows_show(struct table *table, struct slice rows) {
+    assert(rows.size % table->row_size == 0);
+    uint32_t count = (uint32_t)(rows.size / table->row_size);
+    table_load(table, count, TABLE_NO_ROW, 0);
+    for (uint32_t row = 0; row < count; row++)
+        memcpy(table_row(table, row), rows.data + (size_t)row * table->row_size, table->row_size);
+}
+
+void page_notes_show(struct page_notes *shown, const struct page_notes_copy *copy) {
+    assert(shown->magic == NOTES_MAGIC);
+    shown->alert_total = copy->alert_total;
+    shown->unread = copy->unread;
+    if (copy->alerts.data != NULL)
+        rows_show(&shown->alerts, copy->alerts);
+    if (copy->devices.data != NULL)
+        rows_show(&shown->devices, copy->devices);
+    if (copy->alerts.data != NULL || copy->devices.data != NULL)
+        page_notes_restored(shown);
 }
 
 // -- the stream ---------------------------------------------------------------------------------
@@ -242,6 +294,7 @@ static void devices_forget(struct page_notes *notes, const struct forgotten *for
         hash_index_remove(&notes->index, device_hash(device->job, device->rank), row);
         device->job = STRING_REFUSED;
         table_free(&notes->devices, row);
+        notes->versions.devices++;
     }
 }
 

@@ -24,6 +24,22 @@ void page_notes_add(struct page_notes *notes, const struct batch *batch);
 void page_notes_state(struct page_notes *notes, struct state_list *list);
 void page_notes_restored(struct page_notes *notes);
 
+// A copy for another thread, in the arena: of lists only those that changed since `known`, which
+// is what page_notes_show was given last. That gives notes that have no stream of their own.
+struct page_notes_versions {
+    uint64_t alerts, devices;
+};
+struct page_notes_copy {
+    struct page_notes_versions versions;
+    struct slice alerts, devices; // rows; data NULL: as they were
+    uint64_t alert_total, unread;
+};
+void page_notes_copy(const struct page_notes *notes, const struct page_notes_versions *known,
+                     struct arena *arena, struct page_notes_copy *copy);
+void page_notes_show(struct page_notes *shown, const struct page_notes_copy *copy);
+
+struct span_outline;
+
 struct page_input {
     const char *title;         // NULL: made from the job
     const struct batch *batch; // whose evaluations are shown; its arena may be used
@@ -33,7 +49,17 @@ struct page_input {
     const struct page_notes *notes; // NULL: no alerts, no utilisation
     uint32_t max_points;            // of one line, at least 2
     uint32_t max_ranks;             // with lines of their own; suspects have one beside these
+    // Samples that are nearer to one another may have had others between them: no line is broken
+    // there. 0: all samples are there.
+    uint64_t near_ns;
+    // Of each of the batch's reports of spans what page_outline_make gave, whose trees cannot be
+    // asked any more. NULL: they can.
+    const struct span_outline *outlines;
 };
+
+// The outline of the batch's report of this number; in the arena, with all its texts.
+void page_outline_make(const struct batch *batch, uint32_t index, struct arena *arena,
+                       struct span_outline *outline);
 
 // Appends the whole document, "<!doctype html>" first, "<head>" soon after; UTF-8. The same input
 // gives the same bytes. Bounded whatever comes (page.c): a rank has no line when there are 256

@@ -168,6 +168,7 @@ void page_rows_next(struct page_view *view, struct page_rows *rows);
 void page_rows_end(struct page_view *view, const struct page_rows *rows);
 
 // -- spans.c: where the thread time went -----------------------------------------------------
+enum { PAGE_SPAN_ROWS_MAX = 2000 }; // of all its tables
 // The phases of this evaluation's job.
 void page_job_spans_append(struct page_view *view, const struct evaluation *evaluation);
 // All that are told with no evaluation: streams, and jobs that none shows.

@@ -85,12 +85,43 @@ static void span_row_append(struct page_view *view, const struct span_outline *o
     html_raw(html, "\n");
 }
 
-static void tree_append(struct page_view *view, const struct span_report *report,
-                        uint32_t max_lines) {
+static void outline_make(const struct span_report *report, uint32_t max_lines, struct arena *arena,
+                         struct span_outline *outline) {
+    assert(max_lines > 0);
     struct span_outline_limits limits = {
         .lines = max_lines, .children = OUTLINE_CHILDREN, .depth = OUTLINE_DEPTH};
+    span_outline_make(report, &limits, arena, outline);
+}
+
+// How many lines each of so many trees may have.
+static uint32_t outline_lines(uint32_t rows, uint32_t trees) {
+    assert(trees > 0);
+    uint32_t lines = rows / (trees < REPORTS_SHOWN ? trees : REPORTS_SHOWN);
+    return lines > OUTLINE_LINES ? OUTLINE_LINES : lines > 0 ? lines : 1;
+}
+
+void page_outline_make(const struct batch *batch, uint32_t index, struct arena *arena,
+                       struct span_outline *outline) {
+    assert(index < batch->spans.count);
+    *outline = (struct span_outline){0};
+    uint32_t trees = 0, before = 0;
+    for (uint32_t i = 0; i < batch->spans.count; i++) {
+        trees += !batch->spans.items[i].from_telemetry;
+        before += i < index && !batch->spans.items[i].from_telemetry;
+    }
+    if (!batch->spans.items[index].from_telemetry && before < REPORTS_SHOWN)
+        outline_make(&batch->spans.items[index], outline_lines(PAGE_SPAN_ROWS_MAX, trees), arena,
+                     outline);
+}
+
+static void tree_append(struct page_view *view, const struct span_report *report,
+                        uint32_t max_lines) {
+    const struct page_input *input = view->input;
     struct span_outline outline;
-    span_outline_make(report, &limits, view->html.arena, &outline);
+    if (input->outlines != NULL)
+        outline = input->outlines[report - input->batch->spans.items];
+    else
+        outline_make(report, max_lines, view->html.arena, &outline);
     html_format(&view->html, "<p>%s</p>\n", span_summary(&view->words, report, &outline));
     if (outline.count == 0)
         return;
@@ -226,9 +257,7 @@ void page_other_spans_append(struct page_view *view) {
         others += is_other(view, &spans->items[i]);
     if (others == 0)
         return;
-    uint32_t lines = view->span_rows / (others < REPORTS_SHOWN ? others : REPORTS_SHOWN);
-    if (lines > OUTLINE_LINES)
-        lines = OUTLINE_LINES;
+    uint32_t lines = outline_lines(view->span_rows, others);
     view->level = 2;
     view->job_number = view->input->batch->evaluation_count + 1;
     for (uint32_t i = 0; i < spans->count && shown < REPORTS_SHOWN; i++) {
@@ -242,7 +271,7 @@ void page_other_spans_append(struct page_view *view) {
         if (report->from_telemetry)
             phases_append(view, report);
         else
-            tree_append(view, report, lines > 0 ? lines : 1);
+            tree_append(view, report, lines);
         remarks_append(view, report);
         page_section_end(view);
     }

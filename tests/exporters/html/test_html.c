@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The html exporter: when it writes, what it remembers of the stream, and that a crash loses none.
+#include "base/clock.h"
 #include "cli/component_list.h"
+#include "exporters/html/live.h"
 #include "exporters/report/kept_verdicts.h"
 #include "exporters/report/page/parts.h"
 #include "pipeline/model/observation.h"
@@ -324,11 +326,21 @@ static void exporter_stop(void) {
     buffer_release(&piece);
 }
 
-// Encodes, sends what there is, and returns whether there was something.
+// What the sender's thread does. Whether a page came of it.
+static bool page_render(void *of, struct buffer *out) {
+    const struct render_calls *render = &exporter_html.exporter.render;
+    if (render->due(of) == UINT64_MAX)
+        return false;
+    render->begin(of, true);
+    render->run(of, out);
+    return render->end(of) && out->size > 0;
+}
+
+// Encodes, renders, sends what there is, and returns whether there was something.
 static bool export_batch(struct batch *stream) {
     buffer_reset(&piece);
     exporter_html.exporter.encode(instance, stream, &piece);
-    if (piece.size == 0)
+    if (piece.size == 0 && !page_render(instance, &piece))
         return false;
     struct request request = {.bytes = buffer_slice(&piece), .complete = true};
     struct send_outcome outcome = {0};
@@ -389,6 +401,87 @@ START_TEST(live_it_is_written_when_a_verdict_changes) {
     CONTAINS(page, "<dt>job</dt><dd>llama</dd>");
     CONTAINS(page, "finding 1");
     ck_assert_ptr_null(scratch_read("page.html.tmp"));
+    exporter_stop();
+}
+END_TEST
+
+// Encodes and leaves it at that.
+static void encode_batch(struct batch *stream) {
+    buffer_reset(&piece);
+    exporter_html.exporter.encode(instance, stream, &piece);
+}
+
+START_TEST(a_page_that_waits_gives_way_to_a_newer_one) {
+    const struct render_calls *render = &exporter_html.exporter.render;
+    exporter_start("page.html");
+    leak_make(4, 57, SLICE("node-b"));
+    ck_assert_uint_eq(render->due(instance), UINT64_MAX);
+    for (uint32_t i = 1; i <= 3; i++) {
+        struct verdict verdict = verdict_numbered(i, VERDICT_OPEN);
+        struct batch stream = live_batch(&verdict, 1);
+        encode_batch(&stream);
+        ck_assert_uint_eq(piece.size, 0);
+    }
+    ck_assert_uint_lt(render->due(instance), UINT64_MAX);
+    // While it is rendered, two more evaluations come: the second one counts.
+    render->begin(instance, false);
+    for (uint32_t i = 4; i <= 5; i++) {
+        struct verdict verdict = verdict_numbered(i, VERDICT_OPEN);
+        struct batch stream = live_batch(&verdict, 1);
+        encode_batch(&stream);
+    }
+    buffer_reset(&piece);
+    render->run(instance, &piece);
+    ck_assert(render->end(instance));
+    buffer_append_char(&piece, '\0');
+    CONTAINS(piece.data, "finding 3");
+    LACKS(piece.data, "finding 4");
+    // The page rests for as long as it took; then the newest is made, and nothing waits.
+    ck_assert_uint_gt(render->due(instance), 0);
+    buffer_reset(&piece);
+    ck_assert(page_render(instance, &piece));
+    buffer_append_char(&piece, '\0');
+    CONTAINS(piece.data, "finding 5");
+    ck_assert_uint_eq(render->due(instance), UINT64_MAX);
+    exporter_stop();
+}
+END_TEST
+
+START_TEST(a_page_rests_the_longer_the_less_is_new) {
+    const struct render_calls *render = &exporter_html.exporter.render;
+    uint64_t due_ns[2];
+    exporter_start("page.html");
+    leak_make(4, 57, SLICE("node-b"));
+    for (int is_new = 0; is_new < 2; is_new++) {
+        struct verdict verdict = verdict_numbered(1, is_new ? VERDICT_OPEN : VERDICT_UPDATED);
+        struct batch stream = live_batch(&verdict, 1);
+        if (is_new == 0)
+            ck_assert(export_batch(&stream));
+        encode_batch(&stream);
+        due_ns[is_new] = render->due(instance);
+    }
+    ck_assert_uint_lt(due_ns[1], due_ns[0]);
+    ck_assert_uint_le(due_ns[0], clock_monotonic_ns() + LIVE_REST_MAX_NS);
+    exporter_stop();
+}
+END_TEST
+
+START_TEST(the_last_page_supersedes_what_is_rendered_or_waits) {
+    const struct render_calls *render = &exporter_html.exporter.render;
+    exporter_start("page.html");
+    leak_make(4, 57, SLICE("node-b"));
+    struct verdict verdict = verdict_numbered(1, VERDICT_OPEN);
+    struct batch stream = live_batch(&verdict, 1);
+    encode_batch(&stream);
+    render->begin(instance, false);
+    encode_batch(&stream);
+    struct batch end = sample_batch(&sample);
+    encode_batch(&end);
+    ck_assert_uint_gt(piece.size, 0);
+    ck_assert_uint_eq(render->due(instance), UINT64_MAX);
+    buffer_reset(&piece);
+    render->run(instance, &piece);
+    ck_assert(!render->end(instance));
     exporter_stop();
 }
 END_TEST
@@ -491,6 +584,38 @@ START_TEST(a_crash_changes_nothing) {
 }
 END_TEST
 
+// What was not rendered yet is in no checkpoint: a start makes it at its first evaluation, without
+// any news; and once only.
+START_TEST(a_page_that_a_crash_took_is_made_at_the_next_evaluation) {
+    const struct render_calls *render = &exporter_html.exporter.render;
+    exporter_start("page.html");
+    leak_make(4, 57, SLICE("node-b"));
+    struct verdict verdict = verdict_numbered(1, VERDICT_OPEN);
+    struct batch stream = live_batch(&verdict, 1);
+    encode_batch(&stream);
+    if (_i > 0) { // it may be under way, too, or done
+        render->begin(instance, false);
+        buffer_reset(&piece);
+        render->run(instance, &piece);
+        if (_i > 1)
+            ck_assert(render->end(instance));
+    }
+    void *first = instance;
+    buffer_release(&piece);
+    exporter_start("page.html");
+    state_move(first, instance, NULL);
+    ck_assert_uint_eq(render->due(instance), UINT64_MAX);
+    stream = live_batch(NULL, 0);
+    ck_assert_int_eq(export_batch(&stream), _i < 2);
+    if (_i < 2)
+        CONTAINS(scratch_read("page.html"), "finding 1");
+    ck_assert(!export_batch(&stream));
+    exporter_stop();
+    component_stop(&exporter_html, first);
+    memory_give(first);
+}
+END_TEST
+
 START_TEST(part_of_the_state_is_no_trap) {
     static const char *const lost[] = {"html.verdicts", "html.texts", "page.alerts",
                                        "page.devices"};
@@ -530,6 +655,10 @@ int main(void) {
     tcase_add_test(cases, verdicts_are_kept_whole);
     tcase_add_test(cases, with_too_many_the_oldest_that_is_over_goes);
     tcase_add_test(cases, live_it_is_written_when_a_verdict_changes);
+    tcase_add_test(cases, a_page_that_waits_gives_way_to_a_newer_one);
+    tcase_add_test(cases, a_page_rests_the_longer_the_less_is_new);
+    tcase_add_test(cases, the_last_page_supersedes_what_is_rendered_or_waits);
+    tcase_add_loop_test(cases, a_page_that_a_crash_took_is_made_at_the_next_evaluation, 0, 3);
     tcase_add_test(cases, utilisation_and_alerts_come_from_the_stream);
     tcase_add_test(cases, a_place_that_cannot_be_written_is_found_at_the_start);
     tcase_add_test(cases, a_crash_changes_nothing);

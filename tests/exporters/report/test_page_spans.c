@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spans on the HTML page: what is told, that names do nothing, its bounds; and pages without
 // memory.
-#include "exporters/report/page/page.h"
+#include "exporters/report/page/capture.h"
 #include "tests/exporters/sample_evaluation.h"
 #include "tests/exporters/span_fixture.h"
 
@@ -118,6 +118,44 @@ START_TEST(phases_of_a_job_stand_with_it) {
 }
 END_TEST
 
+// A page in two steps asks no tree when it is rendered, and says the same.
+START_TEST(a_copy_tells_the_same) {
+    sample_release(&sample);
+    sample_init(&sample, SLICE("llama"));
+    uint32_t index = sample_rank(&sample, 0, SLICE("h"), 1);
+    sample_add(&sample, index, UINT64_C(1795248412232761088), 100);
+    sample.evaluation.last = false;
+    struct span_report reports[] = {fake_job(&tree, phases, 2, "llama"),
+                                    fake_stream(&tree, "tasks<1>.jsonl")};
+    struct page_notes *notes = page_notes_new();
+    input.notes = notes;
+    char *wanted = strdup(page_of(reports, 2));
+    struct page_follower *follower = page_follower_new();
+    struct page_mirror *mirror = page_mirror_new();
+    struct page_log log = {0};
+    struct page_capture capture;
+    struct kept_verdicts none = {0};
+    page_capture_init(&capture);
+    batch.last = false;
+    ck_assert(page_follow(follower, &batch, &log));
+    page_capture_take(&capture, follower, &batch, &none, notes, &(struct page_notes_versions){0});
+    memset(reports, 0x5a, sizeof reports);
+    uint32_t asked = tree.asked;
+    page_mirror_fold(mirror, &log);
+    buffer_reset(&out);
+    page_capture_encode(&capture, mirror, notes, &input, &out);
+    buffer_append_char(&out, '\0');
+    ck_assert_str_eq(out.data, wanted);
+    ck_assert_uint_eq(tree.asked, asked);
+    free(wanted);
+    page_capture_release(&capture);
+    page_log_release(&log);
+    page_mirror_release(mirror);
+    page_follower_release(follower);
+    page_notes_release(notes);
+}
+END_TEST
+
 // 9 ms do not look like 2.85 s: bars of one column have one scale.
 START_TEST(bars_of_lag_have_one_scale) {
     static const struct span_phase_rank slow[] = {{.rank = 2, .openings = 5, .lag_s = 2.85}};
@@ -228,6 +266,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, a_stream_alone);
     tcase_add_test(cases, phases_of_a_job_stand_with_it);
+    tcase_add_test(cases, a_copy_tells_the_same);
     tcase_add_test(cases, bars_of_lag_have_one_scale);
     tcase_add_test(cases, rows_are_bounded);
     tcase_add_test(cases, verdicts_without_samples);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/html/live.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "exporters/report/page/capture.h"
+#include "exporters/report/page/follow.h"
+#include "exporters/report/page/mirror.h"
+#include "pipeline/model/verdict.h"
+
+#include <assert.h>
+
+enum { REST_FACTOR = 10 };
+
+struct live_pages {
+    struct page_input style;
+    // Of whoever encodes:
+    struct page_follower *follower;
+    struct page_log log;
+    struct page_capture captures[2];
+    struct page_capture *waiting;      // NULL: none
+    bool fresh;                        // … and a verdict of it is new
+    bool wanted;                       // a page, at the next evaluation
+    struct page_notes_versions known;  // to the renderer
+    uint64_t rested_ns, fresh_rest_ns; // monotonic: before these nothing is rendered
+    // Of whoever renders, between begin and end:
+    struct page_capture *rendering; // NULL: none; looked at by both
+    bool superseded;                // looked at by both, not meanwhile
+    struct page_mirror *mirror;
+    struct page_notes *notes;
+    struct page_log folding;
+    uint64_t begun_ns;
+};
+
+struct live_pages *live_pages_new(const struct page_input *style) {
+    assert(style->max_points >= 2);
+    struct live_pages *live = memory_zero(1, sizeof *live);
+    live->style = *style;
+    live->follower = page_follower_new();
+    live->mirror = page_mirror_new();
+    live->notes = page_notes_new();
+    for (int i = 0; i < 2; i++)
+        page_capture_init(&live->captures[i]);
+    return live;
+}
+
+void live_pages_release(struct live_pages *live) {
+    if (live == NULL)
+        return;
+    for (int i = 0; i < 2; i++)
+        page_capture_release(&live->captures[i]);
+    page_log_release(&live->log);
+    page_log_release(&live->folding);
+    page_notes_release(live->notes);
+    page_mirror_release(live->mirror);
+    page_follower_release(live->follower);
+    memory_give(live);
+}
+
+// -- copying --------------------------------------------------------------------------------------
+
+void live_pages_want(struct live_pages *live) {
+    live->wanted = true;
+}
+
+static bool has_new(const struct batch *batch) {
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        if (batch->verdicts.items[i].state == VERDICT_OPEN)
+            return true;
+    return false;
+}
+
+void live_pages_look(struct live_pages *live, const struct batch *batch,
+                     const struct kept_verdicts *verdicts, const struct page_notes *notes) {
+    assert(!batch->last);
+    live->wanted |= batch->verdicts.count > 0;
+    live->fresh |= has_new(batch);
+    if (!batch->evaluate && batch->forgotten == NULL)
+        return;
+    bool all = page_follow(live->follower, batch, &live->log);
+    if (!batch->evaluate || !live->wanted)
+        return;
+    live->waiting = live->rendering == &live->captures[0] ? &live->captures[1] : &live->captures[0];
+    page_capture_take(live->waiting, live->follower, batch, verdicts, notes, &live->known);
+    live->wanted = !all; // once more when all samples are there
+}
+
+void live_pages_supersede(struct live_pages *live) {
+    live->waiting = NULL;
+    live->wanted = live->fresh = false;
+    live->superseded = live->rendering != NULL;
+}
+
+// -- rendering ------------------------------------------------------------------------------------
+
+static uint64_t page_due(const struct live_pages *live) {
+    return live->waiting == NULL ? UINT64_MAX : live->fresh ? live->fresh_rest_ns : live->rested_ns;
+}
+
+uint64_t live_pages_due(const struct live_pages *live) {
+    return live->log.count >= LIVE_FOLD ? 0 : page_due(live);
+}
+
+void live_pages_begin(struct live_pages *live, bool all) {
+    assert(live->rendering == NULL && live->folding.count == 0);
+    struct page_log log = live->log;
+    live->log = live->folding;
+    live->folding = log;
+    live->begun_ns = clock_monotonic_ns();
+    if (live->waiting == NULL || (!all && page_due(live) > live->begun_ns))
+        return;
+    live->rendering = live->waiting;
+    live->known = live->rendering->notes.versions;
+    live->waiting = NULL;
+    live->fresh = live->superseded = false;
+}
+
+bool live_pages_has_page(const struct live_pages *live) {
+    return live->rendering != NULL;
+}
+
+void live_pages_render(struct live_pages *live, struct buffer *out) {
+    page_mirror_fold(live->mirror, &live->folding);
+    if (live->rendering != NULL)
+        page_capture_encode(live->rendering, live->mirror, live->notes, &live->style, out);
+}
+
+bool live_pages_end(struct live_pages *live) {
+    assert(live->folding.count == 0);
+    if (live->rendering == NULL)
+        return false;
+    live->rendering = NULL;
+    uint64_t now = clock_monotonic_ns(), took_ns = now - live->begun_ns;
+    uint64_t rest_ns = took_ns * REST_FACTOR;
+    live->rested_ns = now + (rest_ns < LIVE_REST_MAX_NS ? rest_ns : LIVE_REST_MAX_NS);
+    live->fresh_rest_ns = now + (took_ns < LIVE_REST_MAX_NS ? took_ns : LIVE_REST_MAX_NS);
+    return !live->superseded;
+}
+
+bool live_pages_owes(const struct live_pages *live) {
+    return live->waiting != NULL || live->wanted;
+}
