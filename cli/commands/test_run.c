@@ -8,9 +8,9 @@
 #include "cli/commands/test_run.h"
 
 #include "cli/component_list.h"
-#include "pipeline/model/verdict.h"
 #include "pipeline/component/component.h"
 #include "pipeline/component/decoder.h"
+#include "pipeline/model/verdict.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/runtime/run_report.h"
 #include "pipeline/runtime/service.h"

@@ -4,8 +4,8 @@
 // One for each root of an incident that is at least as severe as `alert_severity`, and another one
 // only when it becomes more severe: a verdict that changes otherwise is no news. They stand among
 // the rows in time, so that a server that has later rows was told, when inputs are read again.
-#include "pipeline/model/verdict.h"
 #include "exporters/wandb/live/live.h"
+#include "pipeline/model/verdict.h"
 
 #include <stdio.h>
 

@@ -4,9 +4,9 @@
 //
 // A pass over the ranks, and a sort of their hosts. Said again when it has changed, but no more
 // often than table_interval. At most HOSTS_MAX names.
-#include "cli/commands/version.h"
 #include "base/hash/hash.h"
 #include "base/text/json_write.h"
+#include "cli/commands/version.h"
 #include "exporters/wandb/live/live.h"
 #include "exporters/wandb/table.h"
 
