@@ -20,6 +20,7 @@
     X(suspend_connection)                                                                          \
     X(resume_connection)                                                                           \
     X(create_response_from_buffer)                                                                 \
+    X(create_response_from_callback)                                                               \
     X(add_response_header)                                                                         \
     X(queue_response)                                                                              \
     X(destroy_response)

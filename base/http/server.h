@@ -24,6 +24,7 @@ struct http_server;
 enum { HTTP_PATHS_MAX = 16 };
 
 struct http_exchange;
+struct http_events;
 
 struct http_request {
     struct http_exchange *exchange;
@@ -35,13 +36,25 @@ struct http_request {
 // A header's value, or NULL. `name` in any case.
 const char *http_request_header(const struct http_request *request, const char *name);
 
+enum { HTTP_ETAG_MAX = 40 };
+
 struct http_response {
     int status;               // 200 when left as it is
     const char *content_type; // static text; "text/plain; charset=utf-8" when left
     uint32_t retry_after_s;   // 0: no Retry-After
     struct buffer body;       // the handler appends to it
     bool compress;            // gzip it when the client takes that
+    bool compressed;          // the body is gzip already (http_takes_gzip)
+    // Names and values by turns, ended by NULL; static. NULL: none.
+    const char *const *headers;
+    // Names this body, without quotes; "": no ETag. A handler may leave the body empty when
+    // http_has_current says that the client has it: it is answered 304.
+    char etag[HTTP_ETAG_MAX];
 };
+// Whether the client takes gzip (Accept-Encoding).
+bool http_takes_gzip(const struct http_request *request);
+// Whether If-None-Match names `etag`.
+bool http_has_current(const struct http_request *request, const char *etag);
 
 // Called on a thread of the listener, several at once.
 typedef void http_handler(void *context, const struct http_request *request,
@@ -69,6 +82,9 @@ struct http_path {
     http_handler *handler;
     http_error_writer *write_error; // NULL: http_error; response->status is set already
     void *context;                  // of both
+    // A stream of events (base/http/events.h) instead of an answer of `handler`; NULL: none. It
+    // lives longer than the server, which ends all streams when it stops.
+    struct http_events *events;
 };
 
 struct http_tls {
@@ -87,6 +103,12 @@ struct http_server_options {
     // when the file changes.
     const char *bearer_token;
     const char *bearer_token_file;
+    // The token is taken as the password of Basic authentication, too, with any user: a browser
+    // asks for it.
+    bool basic;
+    // Requests must name this machine in Host (localhost, 127.0.0.0/8, [::1]): what else a browser
+    // was led here by is a page of somebody else (DNS rebinding).
+    bool local_names;
     uint64_t max_request_bytes; // of a body, both as sent and decoded
     // Of all bodies that are in memory at once; beyond it requests get 503. 0: 4 times the above.
     uint64_t max_pending_bytes;

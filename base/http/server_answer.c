@@ -33,9 +33,9 @@ void answer_count(struct http_server *server, int status) {
         server->options.answered(server->options.answered_context, status);
 }
 
-// Whether Accept-Encoding takes gzip: named, or covered by *, and not with q=0.
-static bool takes_gzip(const struct http_exchange *exchange) {
-    const char *at = http_request_header(&exchange->request, "Accept-Encoding");
+// Named, or covered by *, and not with q=0.
+bool http_takes_gzip(const struct http_request *request) {
+    const char *at = http_request_header(request, "Accept-Encoding");
     bool any = false;
     while (at != NULL && *at != '\0') {
         at += strspn(at, " \t,");
@@ -56,12 +56,30 @@ static bool takes_gzip(const struct http_exchange *exchange) {
     return any;
 }
 
+// The comparison is the weak one (RFC 9110, 13.1.2).
+bool http_has_current(const struct http_request *request, const char *etag) {
+    assert(etag != NULL && strlen(etag) < HTTP_ETAG_MAX);
+    const char *at = http_request_header(request, "If-None-Match");
+    size_t size = strlen(etag);
+    while (size > 0 && at != NULL && *at != '\0') {
+        at += strspn(at, " \t,");
+        if (*at == '*')
+            return true;
+        at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
+        if (*at == '"' && strncmp(at + 1, etag, size) == 0 && at[1 + size] == '"')
+            return true;
+        at += strcspn(at, ",");
+    }
+    return false;
+}
+
 static void write_refusal(struct http_exchange *exchange) {
     struct http_response *response = &exchange->response;
     const struct http_refusal *refusal = &exchange->refusal;
     assert(refusal->status >= 400 && refusal->code != NULL);
     response->status = refusal->status;
-    response->compress = false;
+    response->compress = response->compressed = false;
+    response->etag[0] = '\0';
     buffer_reset(&response->body);
     if (refusal->status == 503 && response->retry_after_s == 0)
         response->retry_after_s = 1;
@@ -72,12 +90,32 @@ static void write_refusal(struct http_exchange *exchange) {
         http_error(response, refusal->status, refusal->code, refusal->message);
 }
 
+static const char type_events[] = "text/event-stream";
+// Proxies must neither keep a stream nor collect it (X-Accel-Buffering: nginx).
+static const char *const stream_headers[] = {"Cache-Control", "no-store", "X-Accel-Buffering", "no",
+                                             NULL};
+enum { STREAM_BLOCK = 1024 };
+
+void answer_stream(struct http_exchange *exchange) {
+    assert(exchange->refusal.status == 0);
+    exchange->response.content_type = type_events;
+    exchange->response.headers = stream_headers;
+}
+
+static struct MHD_Response *make_stream(struct http_exchange *exchange) {
+    assert(exchange->path->events != NULL && exchange->listener.channel != NULL);
+    return exchange->server->library->create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                                    events_read, exchange, NULL);
+}
+
 static struct MHD_Response *make(struct http_exchange *exchange) {
+    if (exchange->listener.channel != NULL)
+        return make_stream(exchange);
     const struct http_library *library = exchange->server->library;
     struct slice body = buffer_slice(&exchange->response.body);
     size_t size = 0;
     char *compressed = NULL;
-    if (exchange->response.compress && takes_gzip(exchange))
+    if (exchange->response.compress && http_takes_gzip(&exchange->request))
         compressed = body_deflate(exchange->server, body, &size);
     if (compressed != NULL)
         body = (struct slice){compressed, size};
@@ -86,9 +124,9 @@ static struct MHD_Response *make(struct http_exchange *exchange) {
     memory_give(compressed);
     if (made == NULL)
         return NULL;
-    if (compressed != NULL)
+    if (compressed != NULL || exchange->response.compressed)
         library->add_response_header(made, "Content-Encoding", "gzip");
-    if (exchange->response.compress)
+    if (exchange->response.compress || exchange->response.compressed)
         library->add_response_header(made, "Vary", "Accept-Encoding");
     return made;
 }
@@ -104,6 +142,17 @@ static void add_headers(struct http_exchange *exchange, struct MHD_Response *mad
         snprintf(text, sizeof text, "%u", (unsigned)response->retry_after_s);
         library->add_response_header(made, "Retry-After", text);
     }
+    const char *const *header = response->headers;
+    for (; header != NULL && header[0] != NULL; header += 2)
+        library->add_response_header(made, header[0], header[1]);
+    if (response->etag[0] != '\0') {
+        char quoted[HTTP_ETAG_MAX + 2];
+        snprintf(quoted, sizeof quoted, "\"%s\"", response->etag);
+        library->add_response_header(made, "ETag", quoted);
+    }
+    if (response->status == 401 && exchange->server->options.basic)
+        library->add_response_header(made, "WWW-Authenticate",
+                                     "Basic realm=\"culprit\", charset=\"UTF-8\"");
     if (response->status == 401)
         library->add_response_header(made, "WWW-Authenticate", "Bearer realm=\"culprit\"");
     if (response->status == 405 && exchange->path != NULL) {
@@ -130,6 +179,11 @@ enum MHD_Result exchange_send(struct http_exchange *exchange) {
     assert(exchange->magic == EXCHANGE_MAGIC && exchange->native != NULL);
     if (exchange->refusal.status != 0)
         write_refusal(exchange);
+    else if (exchange->response.etag[0] != '\0' &&
+             http_has_current(&exchange->request, exchange->response.etag)) {
+        exchange->response.status = 304;
+        buffer_reset(&exchange->response.body);
+    }
     if (exchange->response.status == 0)
         exchange->response.status = 200;
     if (exchange->response.body.failed) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refuses requests by their headers alone.
 //
-// In this order: where the body ends, client certificate, token, path, method, content type,
+// In this order: where the body ends, Host, client certificate, token, path, method, content type,
 // content encoding, length, and what the owner of the listener says (`admit`).
 #include "base/http/server_parts.h"
 #include "base/text/cut.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,11 +112,45 @@ static void check_client(struct http_exchange *exchange) {
 static void check_token(struct http_exchange *exchange) {
     struct http_server *server = exchange->server;
     const char *given = http_request_header(&exchange->request, "Authorization");
-    if (!token_shown(&server->token, given, server->options.site))
+    if (!token_shown(&server->token, given, server->options.basic, server->options.site))
         exchange_refuse(exchange, 401, "unauthorized",
-                        given == NULL
+                        given == NULL && server->options.basic
+                            ? "A token is needed: give it as the password, with any user, or send "
+                              "Authorization: Bearer TOKEN."
+                        : given == NULL
                             ? "A bearer token is needed: send Authorization: Bearer TOKEN."
                             : "The token in Authorization is not the right one.");
+}
+
+// Whether `host`, with or without a port, names this machine by itself.
+static bool is_local_name(const char *host) {
+    size_t size = strcspn(host, ":");
+    if (host[0] == '[')
+        size = strcspn(host, "]") + (strchr(host, ']') != NULL ? 1 : 0);
+    const char *port = host + size;
+    if (port[0] == ':' && port[1 + strspn(port + 1, "0123456789")] != '\0')
+        return false;
+    if (port[0] != ':' && port[0] != '\0')
+        return false;
+    char name[64];
+    if (size == 0 || size >= sizeof name)
+        return false;
+    memcpy(name, host, size);
+    name[size] = '\0';
+    struct in_addr address;
+    if (inet_pton(AF_INET, name, &address) == 1)
+        return ntohl(address.s_addr) >> 24 == 127;
+    return strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0;
+}
+
+static void check_name(struct http_exchange *exchange) {
+    if (!exchange->server->options.local_names)
+        return;
+    const char *host = http_request_header(&exchange->request, "Host");
+    if (host == NULL || !is_local_name(host))
+        exchange_refuse(exchange, 403, "host",
+                        "This address answers to localhost, 127.0.0.1 and [::1] only: ask for it "
+                        "by one of these names.");
 }
 
 // -- what it asks for ---------------------------------------------------------------------------
@@ -213,13 +248,13 @@ static void check_length(struct http_exchange *exchange) {
 }
 
 void exchange_check(struct http_exchange *exchange) {
-    static void (*const before[])(struct http_exchange *) = {check_framing, check_client,
-                                                             check_token};
+    static void (*const before[])(struct http_exchange *) = {check_framing, check_name,
+                                                             check_client, check_token};
     static void (*const after[])(struct http_exchange *) = {check_method, check_content,
                                                             check_length};
     struct http_refusal *refusal = &exchange->refusal;
     assert(refusal->status == 0 && exchange->path == NULL);
-    for (int i = 0; i < 3 && refusal->status == 0; i++)
+    for (int i = 0; i < 4 && refusal->status == 0; i++)
         before[i](exchange);
     // The path is known also when something is refused, so that the answer can be of its kind.
     struct http_refusal first = *refusal;

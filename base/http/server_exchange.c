@@ -116,6 +116,7 @@ void exchange_completed(void *context, struct MHD_Connection *native, void **pla
     if (exchange == NULL)
         return;
     assert(exchange->magic == EXCHANGE_MAGIC && exchange->server == server);
+    events_leave(exchange);
     if (exchange->connection != NULL)
         (void)watch_enter(exchange->connection, PHASE_IDLE, server->options.idle_timeout_ns);
     put_back(exchange);
@@ -177,6 +178,16 @@ static enum MHD_Result take_piece(struct http_exchange *exchange, const char *da
     return MHD_NO;
 }
 
+// A stream of events; for HEAD its headers alone.
+static enum MHD_Result stream(struct http_exchange *exchange) {
+    assert(exchange->path->events != NULL && exchange->listener.channel == NULL);
+    if (strcmp(exchange->request.method, "HEAD") != 0 && !events_join(exchange))
+        exchange_refuse(exchange, 503, "busy", "Too many clients listen here: try again later.");
+    else
+        answer_stream(exchange);
+    return exchange_send(exchange);
+}
+
 static enum MHD_Result handle(struct http_exchange *exchange) {
     if (!watch_enter(exchange->connection, PHASE_HANDLING, 0))
         return MHD_NO;
@@ -188,6 +199,8 @@ static enum MHD_Result handle(struct http_exchange *exchange) {
         return exchange_send(exchange);
     assert(exchange->path != NULL && exchange->state == EXCHANGE_READING);
     exchange->state = EXCHANGE_ANSWERED;
+    if (exchange->path->events != NULL)
+        return stream(exchange);
     exchange->path->handler(exchange->path->context, &exchange->request, &exchange->response);
     // With `later` somebody else has it now; this function is called again when it is answered.
     if (!exchange->later)

@@ -220,6 +220,9 @@ static enum status open_all(struct http_server *server, struct error *error) {
     status = endpoint_listen(options->endpoint, &server->descriptor, &server->port, error);
     if (status != STATUS_OK)
         return status;
+    for (uint32_t i = 0; i < options->path_count; i++)
+        if (options->paths[i].events != NULL)
+            events_open(options->paths[i].events);
     status = watch_start(server, error);
     if (status == STATUS_OK)
         status = start_daemon(server, error);
@@ -286,6 +289,9 @@ void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep) 
     atomic_store(&server->stopping, true);
     MHD_socket given = server->library->quiesce_daemon(server->daemon);
     endpoint_return(server->options.endpoint, server->descriptor, keep);
+    for (uint32_t i = 0; i < server->options.path_count; i++)
+        if (server->options.paths[i].events != NULL)
+            events_close(server->options.paths[i].events);
     wait_quiet(server, grace_ns);
     server->library->stop_daemon(server->daemon);
     if (given != MHD_INVALID_SOCKET)

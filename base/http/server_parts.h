@@ -58,6 +58,16 @@ struct http_refusal {
     char message[HTTP_MESSAGE_MAX];
 };
 
+// What an exchange has as a listener of a stream of events.
+struct http_listener {
+    struct http_events *channel;           // NULL: it is none
+    struct http_exchange *previous, *next; // of the channel, under its lock, like what follows
+    uint64_t sequence;                     // of the message that it was given last
+    size_t given;                          // bytes of response.body that libmicrohttpd took
+    bool suspended;
+    bool beat; // it gets a heartbeat
+};
+
 enum exchange_state {
     EXCHANGE_NEW,
     EXCHANGE_READING,
@@ -76,6 +86,7 @@ struct http_exchange {
     struct http_request request;
     struct http_response response;
     struct http_refusal refusal;
+    struct http_listener listener;
     bool gzip;
     bool later;
     uint64_t discarded;
@@ -153,6 +164,20 @@ uint64_t exchange_claimed_length(const struct http_exchange *exchange, bool *chu
 // server_answer.c: sends what exchange->response or exchange->refusal holds.
 enum MHD_Result exchange_send(struct http_exchange *exchange);
 void answer_count(struct http_server *server, int status);
+// Type and headers of a stream of events.
+void answer_stream(struct http_exchange *exchange);
+
+// server_events.c
+// Answers with a stream; false, with a refusal, when there are too many listeners.
+bool events_join(struct http_exchange *exchange);
+// Reads what the listener is to be sent, as libmicrohttpd asks for it.
+ssize_t events_read(void *exchange, uint64_t offset, char *out, size_t max);
+// At the end of its request. Nothing for who is no listener.
+void events_leave(struct http_exchange *exchange);
+// Ends all streams, and lets nobody in any more; none of its connections rests when it returns.
+void events_close(struct http_events *events);
+// The server that has it starts.
+void events_open(struct http_events *events);
 
 // server_body.c
 // False when too many bodies are in memory.
@@ -172,7 +197,8 @@ void body_deflater_release(struct http_server *server);
 enum status token_open(struct token_watch *token, const char *text, const char *file,
                        struct error *error) MUST_USE;
 // Whether `given` (the Authorization header, or NULL) shows the token.
-bool token_shown(struct token_watch *token, const char *given, const char *site);
+// `basic`: as the password of Basic authentication, too.
+bool token_shown(struct token_watch *token, const char *given, bool basic, const char *site);
 void token_close(struct token_watch *token);
 
 // server_kept.c

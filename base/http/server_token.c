@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <nettle/base64.h>
 #include <strings.h>
 
 enum status token_open(struct token_watch *token, const char *text, const char *file,
@@ -47,19 +48,51 @@ static bool is_same(struct slice token, struct slice given) {
     return difference == 0;
 }
 
-bool token_shown(struct token_watch *token, const char *given, const char *site) {
-    if (!token->asked)
-        return true;
-    if (given == NULL || strncasecmp(given, "Bearer ", 7) != 0)
+enum { USER_MAX = 256, PAIR_MAX = HTTP_TOKEN_SIZE_MAX + USER_MAX };
+
+// What stands behind the user of "Basic base64(user:password)" (RFC 7617); false when there is
+// none.
+static bool password_of(const char *given, char pair[PAIR_MAX], struct slice *password) {
+    struct base64_decode_ctx context;
+    size_t used = 0, length = strlen(given);
+    base64_decode_init(&context);
+    if (BASE64_DECODE_LENGTH(length) > PAIR_MAX ||
+        !base64_decode_update(&context, &used, (uint8_t *)pair, length, given) ||
+        !base64_decode_final(&context))
         return false;
-    given += 7;
-    given += strspn(given, " ");
+    const char *colon = memchr(pair, ':', used);
+    if (colon == NULL)
+        return false;
+    *password = (struct slice){colon + 1, used - (size_t)(colon + 1 - pair)};
+    return true;
+}
+
+static bool is_token(struct token_watch *token, struct slice given, const char *site) {
     lock_take(&token->lock);
     if (token->file.path != NULL)
         look_again(&token->file, site);
-    bool same = is_same(slice_of(token->file.text), slice_of(given));
+    bool same = is_same(slice_of(token->file.text), given);
     lock_release(&token->lock);
     return same;
+}
+
+bool token_shown(struct token_watch *token, const char *given, bool basic, const char *site) {
+    if (!token->asked)
+        return true;
+    if (given == NULL)
+        return false;
+    bool is_basic = basic && strncasecmp(given, "Basic ", 6) == 0;
+    if (!is_basic && strncasecmp(given, "Bearer ", 7) != 0)
+        return false;
+    given += is_basic ? 6 : 7;
+    given += strspn(given, " ");
+    if (!is_basic)
+        return is_token(token, slice_of(given), site);
+    char pair[PAIR_MAX];
+    struct slice password;
+    bool shown = password_of(given, pair, &password) && is_token(token, password, site);
+    explicit_bzero(pair, sizeof pair);
+    return shown;
 }
 
 void token_close(struct token_watch *token) {
