@@ -17,10 +17,14 @@ struct live_pages {
     // Of whoever encodes:
     struct page_follower *follower;
     struct page_log log;
+    unsigned uses;
     struct page_capture captures[2];
+    struct page_news news[2];          // of the captures
+    unsigned capture_uses[2];          // likewise
     struct page_capture *waiting;      // NULL: none
     bool fresh;                        // … and a verdict of it is new
-    bool wanted;                       // a page, at the next evaluation
+    unsigned wanted;                   // a page for these, at the next evaluation
+    struct page_news gathered;         // since the page that is rendered, or was last
     struct page_notes_versions known;  // to the renderer
     uint64_t rested_ns, fresh_rest_ns; // monotonic: before these nothing is rendered
     // Of whoever renders, between begin and end:
@@ -32,10 +36,11 @@ struct live_pages {
     uint64_t begun_ns;
 };
 
-struct live_pages *live_pages_new(const struct page_input *style) {
-    assert(style->max_points >= 2);
+struct live_pages *live_pages_new(const struct page_input *style, unsigned uses) {
+    assert(style->max_points >= 2 && uses != 0);
     struct live_pages *live = memory_zero(1, sizeof *live);
     live->style = *style;
+    live->uses = uses;
     live->follower = page_follower_new();
     live->mirror = page_mirror_new();
     live->notes = page_notes_new();
@@ -59,8 +64,12 @@ void live_pages_release(struct live_pages *live) {
 
 // -- copying --------------------------------------------------------------------------------------
 
-void live_pages_want(struct live_pages *live) {
-    live->wanted = true;
+void live_pages_want(struct live_pages *live, unsigned uses) {
+    live->wanted |= uses & live->uses;
+}
+
+static size_t number_of(const struct live_pages *live, const struct page_capture *capture) {
+    return (size_t)(capture - live->captures);
 }
 
 static bool has_new(const struct batch *batch) {
@@ -73,21 +82,29 @@ static bool has_new(const struct batch *batch) {
 void live_pages_look(struct live_pages *live, const struct batch *batch,
                      const struct kept_verdicts *verdicts, const struct page_notes *notes) {
     assert(!batch->last);
-    live->wanted |= batch->verdicts.count > 0;
+    page_news_note(&live->gathered, batch);
+    live->wanted |= batch->verdicts.count > 0 ? live->uses : 0;
     live->fresh |= has_new(batch);
     if (!batch->evaluate && batch->forgotten == NULL)
         return;
     bool all = page_follow(live->follower, batch, &live->log);
-    if (!batch->evaluate || !live->wanted)
+    if (!batch->evaluate || live->wanted == 0)
         return;
+    // One that waited leaves to the newer one what it was for.
+    unsigned uses =
+        live->wanted |
+        (live->waiting == NULL ? 0 : live->capture_uses[number_of(live, live->waiting)]);
     live->waiting = live->rendering == &live->captures[0] ? &live->captures[1] : &live->captures[0];
     page_capture_take(live->waiting, live->follower, batch, verdicts, notes, &live->known);
-    live->wanted = !all; // once more when all samples are there
+    live->capture_uses[number_of(live, live->waiting)] = uses;
+    live->news[number_of(live, live->waiting)] = live->gathered;
+    live->wanted = all ? 0 : uses; // once more when all samples are there
 }
 
 void live_pages_supersede(struct live_pages *live) {
     live->waiting = NULL;
-    live->wanted = live->fresh = false;
+    live->wanted = 0;
+    live->fresh = false;
     live->superseded = live->rendering != NULL;
 }
 
@@ -111,32 +128,48 @@ void live_pages_begin(struct live_pages *live, bool all) {
         return;
     live->rendering = live->waiting;
     live->known = live->rendering->notes.versions;
+    page_news_told(&live->gathered, live_pages_news(live));
     live->waiting = NULL;
     live->fresh = live->superseded = false;
 }
 
-bool live_pages_has_page(const struct live_pages *live) {
-    return live->rendering != NULL;
+unsigned live_pages_uses(const struct live_pages *live) {
+    return live->rendering == NULL ? 0 : live->capture_uses[number_of(live, live->rendering)];
 }
 
-void live_pages_render(struct live_pages *live, struct buffer *out) {
+const struct page_news *live_pages_news(const struct live_pages *live) {
+    assert(live->rendering != NULL);
+    return &live->news[number_of(live, live->rendering)];
+}
+
+bool live_pages_open(struct live_pages *live, struct page_input *input) {
     page_mirror_fold(live->mirror, &live->folding);
-    if (live->rendering != NULL)
-        page_capture_encode(live->rendering, live->mirror, live->notes, &live->style, out);
+    if (live->rendering == NULL)
+        return false;
+    page_capture_open(live->rendering, live->mirror, live->notes, &live->style, input);
+    return true;
+}
+
+void live_pages_close(struct live_pages *live) {
+    assert(live->rendering != NULL);
+    page_capture_close(live->rendering);
 }
 
 bool live_pages_end(struct live_pages *live) {
     assert(live->folding.count == 0);
     if (live->rendering == NULL)
         return false;
+    bool is_for_file = (live_pages_uses(live) & PAGE_FILE) != 0;
     live->rendering = NULL;
     uint64_t now = clock_monotonic_ns(), took_ns = now - live->begun_ns;
     uint64_t rest_ns = took_ns * REST_FACTOR;
     live->rested_ns = now + (rest_ns < LIVE_REST_MAX_NS ? rest_ns : LIVE_REST_MAX_NS);
     live->fresh_rest_ns = now + (took_ns < LIVE_REST_MAX_NS ? took_ns : LIVE_REST_MAX_NS);
-    return !live->superseded;
+    return is_for_file && !live->superseded;
 }
 
-bool live_pages_owes(const struct live_pages *live) {
-    return live->waiting != NULL || live->wanted;
+unsigned live_pages_pending(const struct live_pages *live) {
+    unsigned waiting =
+        live->waiting == NULL ? 0 : live->capture_uses[number_of(live, live->waiting)];
+    return waiting | live->wanted | live_pages_uses(live);
 }

@@ -18,13 +18,17 @@ enum { LIVE_FOLD = 1 << 16 };
 
 struct live_pages; // opaque
 
-// Of `style` title and limits are used (page_capture_encode); its texts stay the caller's.
-struct live_pages *live_pages_new(const struct page_input *style);
+// Where a page goes.
+enum page_use { PAGE_FILE = 1, PAGE_SERVED = 2 };
+
+// `uses`: enum page_use bits of what a change of a verdict asks for. Of `style` title and limits
+// are used (page_capture_open); its texts stay the caller's.
+struct live_pages *live_pages_new(const struct page_input *style, unsigned uses);
 void live_pages_release(struct live_pages *live); // NULL is fine
 
 // These, and begin and end, by one thread at a time, which the caller sees to.
 // A page is to be made at the next evaluation, whether a verdict changes there or not.
-void live_pages_want(struct live_pages *live);
+void live_pages_want(struct live_pages *live, unsigned uses);
 // Looks at every batch but the last. Copies what a page shows when one is due: a verdict is there,
 // or one was wanted.
 void live_pages_look(struct live_pages *live, const struct batch *batch,
@@ -34,11 +38,16 @@ void live_pages_supersede(struct live_pages *live);
 // As of struct render_calls.
 uint64_t live_pages_due(const struct live_pages *live);
 void live_pages_begin(struct live_pages *live, bool all);
-// Whether a page is to be delivered.
+// Whether a page for the file is to be delivered.
 bool live_pages_end(struct live_pages *live);
-// Whether one waits, or is still wanted.
-bool live_pages_owes(const struct live_pages *live);
+// What pages that wait, are still wanted or are being rendered are for.
+unsigned live_pages_pending(const struct live_pages *live);
 
-// Between begin and end, by the exporter's thread. Whether there is a page, and not only samples.
-bool live_pages_has_page(const struct live_pages *live);
-void live_pages_render(struct live_pages *live, struct buffer *out);
+// Between begin and end, by the exporter's thread. What the page is for; 0: there are only samples.
+unsigned live_pages_uses(const struct live_pages *live);
+// Takes in the samples and, when there is a page, fills what page_encode makes it of. False: there
+// is none.
+bool live_pages_open(struct live_pages *live, struct page_input *input);
+// The news of that page, for page_live_take.
+const struct page_news *live_pages_news(const struct live_pages *live);
+void live_pages_close(struct live_pages *live);

@@ -262,9 +262,9 @@ static void evaluation_release(struct captured_evaluation *captured, uint32_t ra
     table_release(&captured->store.origins);
 }
 
-void page_capture_encode(struct page_capture *capture, const struct page_mirror *mirror,
-                         struct page_notes *shown, const struct page_input *style,
-                         struct buffer *out) {
+void page_capture_open(struct page_capture *capture, const struct page_mirror *mirror,
+                       struct page_notes *shown, const struct page_input *style,
+                       struct page_input *input) {
     struct batch *batch = &capture->batch;
     struct arena *arena = &capture->arena;
     assert(batch->evaluation_count == 0 || batch->evaluations[0].store == NULL);
@@ -273,7 +273,7 @@ void page_capture_encode(struct page_capture *capture, const struct page_mirror 
         evaluation_fill(&capture->evaluations[i], &batch->evaluations[i], mirror, arena);
     uint32_t verdict_count;
     const struct verdict *verdicts = kept_copy_read(&capture->verdicts, arena, &verdict_count);
-    struct page_input input = {
+    *input = (struct page_input){
         .title = style->title,
         .batch = batch,
         .verdicts = verdicts,
@@ -284,7 +284,10 @@ void page_capture_encode(struct page_capture *capture, const struct page_mirror 
         .near_ns = 2 * page_mirror_stretch_ns(mirror),
         .outlines = capture->outlines,
     };
-    page_encode(&input, out);
+}
+
+void page_capture_close(struct page_capture *capture) {
+    struct batch *batch = &capture->batch;
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
         evaluation_release(&capture->evaluations[i], batch->evaluations[i].rank_count);
 }

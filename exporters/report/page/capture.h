@@ -29,9 +29,10 @@ void page_capture_release(struct page_capture *capture);
 void page_capture_take(struct page_capture *capture, const struct page_follower *follower,
                        const struct batch *batch, const struct kept_verdicts *verdicts,
                        const struct page_notes *notes, const struct page_notes_versions *known);
-// Appends the page, as page_encode does. Title and limits are those of `style`, whose other members
-// are not looked at. `shown` are the renderer's own notes, which become those of the capture. Once
-// for each capture.
-void page_capture_encode(struct page_capture *capture, const struct page_mirror *mirror,
-                         struct page_notes *shown, const struct page_input *style,
-                         struct buffer *out);
+// Fills `input`, of which pages may be encoded until page_capture_close. Title and limits are those
+// of `style`, whose other members are not looked at. `shown` are the renderer's own notes, which
+// become those of the capture. Once for each capture.
+void page_capture_open(struct page_capture *capture, const struct page_mirror *mirror,
+                       struct page_notes *shown, const struct page_input *style,
+                       struct page_input *input);
+void page_capture_close(struct page_capture *capture);

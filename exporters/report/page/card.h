@@ -10,6 +10,9 @@ struct badge {
     const char *word;
 };
 
+// The answer on the memory of a job; the gravest of its verdicts.
+struct badge card_answer_badge(const struct page_view *view, const struct evaluation *evaluation);
+struct badge card_severity_badge(enum severity severity);
 struct badge card_badge(const struct page_view *view, const struct verdict *verdict);
 // Its place among the page's verdicts; their count: it is not there.
 uint32_t card_number(const struct page_view *view, const char *id);

@@ -166,7 +166,7 @@ static int place_compare(const void *left, const void *right) {
                         slice_compare(intern_slice(a_job), intern_slice(b_job)));
 }
 
-static int gravity_of(const struct page_view *view, string_id job) {
+int page_gravity(const struct page_view *view, string_id job) {
     int gravity = -1;
     for (uint32_t i = 0; i < view->verdict_count; i++)
         if (view->verdicts[i]->job == job && view->verdicts[i]->state != VERDICT_RESOLVED &&
@@ -179,41 +179,56 @@ static const struct job_place *jobs_sorted(const struct page_view *view) {
     const struct batch *batch = view->input->batch;
     struct job_place *places = arena_take(batch->arena, batch->evaluation_count * sizeof *places);
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
-        places[i] =
-            (struct job_place){&batch->evaluations[i], gravity_of(view, batch->evaluations[i].job)};
+        places[i] = (struct job_place){&batch->evaluations[i],
+                                       page_gravity(view, batch->evaluations[i].job)};
     if (batch->evaluation_count > 1)
         qsort(places, batch->evaluation_count, sizeof *places, place_compare);
     return places;
+}
+
+static void job_append(struct page_view *view, const struct job_place *place) {
+    size_t from = view->html.out->size;
+    struct slice name = page_job_name(place->evaluation);
+    page_contents_add(view, arena_format(view->html.arena, "job%u", view->job_number), name,
+                      place->gravity < 0 ? page_answer_word(view, place->evaluation)
+                                         : severity_name((enum severity)place->gravity));
+    html_raw(&view->html, "<section class=\"job\"");
+    if (view->input->live != NULL)
+        html_format(&view->html, " data-key=\"%.*s\"", TEXT_OF(name));
+    html_format(&view->html, " aria-labelledby=\"job%u\">\n<h2 id=\"job%u\">Job %.*s</h2>\n",
+                view->job_number, view->job_number,
+                TEXT_OF(place->evaluation->job == STRING_NONE ? SLICE("without a name") : name));
+    view->level = 3;
+    evaluation_append(view, place->evaluation);
+    html_raw(&view->html, "</section>\n");
+    view->level = 2;
+    struct slice body = buffer_slice(view->html.out);
+    page_live_keep(view, place->evaluation->job,
+                   (struct slice){body.data + from, body.size - from});
 }
 
 static void jobs_append(struct page_view *view) {
     uint32_t count = view->input->batch->evaluation_count;
     const struct job_place *places = jobs_sorted(view);
     for (uint32_t i = 0; i < count; i++) {
-        view->job_number = i;
+        view->job_number =
+            page_live_number(view, places[i].evaluation->job,
+                             view->input->live == NULL ? i : PAGE_LIVE_JOBS_MAX + 1 + i);
         view->level = 2;
-        if (count > 1) {
-            page_contents_add(view, arena_format(view->html.arena, "job%u", i),
-                              page_job_name(places[i].evaluation),
-                              places[i].gravity < 0
-                                  ? page_answer_word(view, places[i].evaluation)
-                                  : severity_name((enum severity)places[i].gravity));
-            html_format(&view->html,
-                        "<section class=\"job\" aria-labelledby=\"job%u\">\n<h2 id=\"job%u\">Job "
-                        "%.*s</h2>\n",
-                        i, i, TEXT_OF(page_job_name(places[i].evaluation)));
-            view->level = 3;
-        }
-        evaluation_append(view, places[i].evaluation);
-        if (count > 1)
-            html_raw(&view->html, "</section>\n");
+        // One that is served keeps its sections apart, as there may be more jobs on the next page.
+        if (count > 1 || (view->input->live != NULL && places[i].evaluation->rank_count > 0))
+            job_append(view, &places[i]);
+        else if (view->input->live == NULL || places[i].evaluation->rank_count > 0)
+            evaluation_append(view, places[i].evaluation);
     }
+    page_live_kept_append(view);
 }
 
 static void loose_append(struct page_view *view) {
     uint32_t loose = page_loose_verdicts(view, false);
     view->level = 2;
-    view->job_number = view->input->batch->evaluation_count;
+    view->job_number =
+        view->input->live != NULL ? PAGE_LIVE_JOBS_MAX : view->input->batch->evaluation_count;
     if (loose > 0) {
         const struct batch *batch = view->input->batch;
         bool nameless = batch->evaluation_count == 1 && batch->evaluations[0].job == STRING_NONE;
@@ -221,7 +236,7 @@ static void loose_append(struct page_view *view) {
         view->level = 3;
         page_loose_verdicts(view, true);
         page_section_end(view);
-    } else if (view->input->batch->evaluation_count == 0) {
+    } else if (view->input->batch->evaluation_count == 0 && view->input->live == NULL) {
         html_raw(&view->html, "<p>No samples were read, so there is nothing to analyze.</p>\n");
     }
 }
@@ -236,6 +251,8 @@ static void others_append(struct page_view *view) {
 }
 
 static bool lacks_memory(const struct page_input *input) {
+    if (page_live_keeps_any(input->live))
+        return false;
     for (uint32_t i = 0; i < input->batch->evaluation_count; i++)
         if (input->batch->evaluations[i].rank_count > 0)
             return false;
@@ -250,7 +267,13 @@ static void foot_append(struct page_view *view) {
              "</main>\n<footer><p>Made by culprit. Nothing on this page is loaded from "
              "elsewhere; times of day are UTC.</p></footer>\n<script>");
     html_raw(html, page_script);
-    html_raw(html, "</script>\n</body>\n</html>\n");
+    html_raw(html, "</script>\n");
+    if (view->input->live != NULL) {
+        html_raw(html, "<script>");
+        html_raw(html, live_script);
+        html_raw(html, "</script>\n");
+    }
+    html_raw(html, "</body>\n</html>\n");
 }
 
 static int verdict_compare(const void *left, const void *right) {
@@ -300,6 +323,7 @@ static void limits_set(struct page_view *view) {
 }
 
 static void body_append(struct page_view *view) {
+    page_live_jobs_append(view);
     page_stories_append(view);
     if (view->without_memory) {
         others_append(view);
@@ -308,6 +332,7 @@ static void body_append(struct page_view *view) {
         loose_append(view);
     }
     page_other_spans_append(view);
+    page_live_absent_append(view);
 }
 
 // Where nothing was found, as the text says it.
@@ -331,6 +356,7 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     verdicts_sort(&view);
     page_stories_find(&view);
     limits_set(&view);
+    page_live_update(&view);
     view.without_memory = lacks_memory(input);
     page_head_append(&view);
     // The list of contents stands before what it lists.

@@ -27,21 +27,24 @@ struct slice page_job_name(const struct evaluation *evaluation) {
 
 static void title_append(struct page_view *view) {
     const struct batch *batch = view->input->batch;
+    uint32_t count = batch->evaluation_count;
+    string_id only = count == 1 ? batch->evaluations[0].job : STRING_NONE;
+    if (view->input->live != NULL)
+        count = page_live_count(view->input->live, &only);
     if (view->input->title != NULL) {
         html_format(&view->html, "%s", view->input->title);
     } else if (page_has_broken(view)) {
         html_raw(&view->html, "What broke");
-        if (batch->evaluation_count == 1 && batch->evaluations[0].job != STRING_NONE)
-            html_format(&view->html, " in job %.*s",
-                        TEXT_OF(page_job_name(&batch->evaluations[0])));
+        if (count == 1 && only != STRING_NONE)
+            html_format(&view->html, " in job %.*s", TEXT_OF(intern_slice(only)));
     } else if (view->without_memory) {
         html_raw(&view->html, view->verdict_count > 0 ? "What broke" : "Thread time");
-    } else if (batch->evaluation_count == 1) {
-        html_format(&view->html, "Memory of %s%.*s",
-                    batch->evaluations[0].job == STRING_NONE ? "" : "job ",
-                    TEXT_OF(page_job_name(&batch->evaluations[0])));
-    } else if (batch->evaluation_count > 1) {
-        html_format(&view->html, "Memory of %u jobs", batch->evaluation_count);
+    } else if (count == 1) {
+        html_format(
+            &view->html, "Memory of %s%.*s", only == STRING_NONE ? "" : "job ",
+            TEXT_OF(only == STRING_NONE ? SLICE("a job without a name") : intern_slice(only)));
+    } else if (count > 1) {
+        html_format(&view->html, "Memory of %u jobs", count);
     } else {
         html_raw(&view->html, "Memory report");
     }
@@ -84,7 +87,10 @@ static void data_append(struct page_view *view) {
 void page_head_append(struct page_view *view) {
     struct html *html = &view->html;
     html_raw(html, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    html_append_policy(html);
+    if (view->input->live != NULL)
+        html_append_live_policy(html);
+    else
+        html_append_policy(html);
     html_raw(html,
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n"
@@ -98,6 +104,7 @@ void page_head_append(struct page_view *view) {
     html_raw(html, "</h1>\n");
     data_append(view);
     html_raw(html, "</header>\n");
+    page_live_bar_append(view);
     html_raw(html, symbols);
 }
 

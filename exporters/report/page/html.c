@@ -134,14 +134,27 @@ static void hash_append(struct html *html, const char *content) {
     html_raw(html, "'");
 }
 
-void html_append_policy(struct html *html) {
+static void policy_append(struct html *html, bool live) {
     html_raw(html,
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
              "style-src ");
     hash_append(html, page_style);
     html_raw(html, "; script-src ");
     hash_append(html, page_script);
+    if (live) {
+        html_raw(html, " ");
+        hash_append(html, live_script);
+        html_raw(html, "; connect-src 'self'");
+    }
     html_raw(html, "; img-src data:; base-uri 'none'; form-action 'none'\">\n<style>");
     html_raw(html, page_style);
     html_raw(html, "</style>\n");
+}
+
+void html_append_policy(struct html *html) {
+    policy_append(html, false);
+}
+
+void html_append_live_policy(struct html *html) {
+    policy_append(html, true);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "pipeline/component/state.h"
+#include "exporters/report/seen.h"
 #include "pipeline/model/batch.h"
 
 // What the page needs of the stream beyond evaluations: alerts (warning, critical, error, peak) and
@@ -40,6 +41,35 @@ void page_notes_show(struct page_notes *shown, const struct page_notes_copy *cop
 
 struct span_outline;
 
+// What a page that is served over and over keeps between two pages: the jobs and their sections,
+// how far the pipeline is, which evidence came. Bounded: PAGE_LIVE_JOBS_MAX jobs.
+enum { PAGE_LIVE_JOBS_MAX = 64, PAGE_NEWS_JOBS_MAX = 256 };
+struct page_live; // opaque
+
+// Jobs, in the order in which they were named; beyond the bound `more` stands for all.
+struct page_news_jobs {
+    string_id jobs[PAGE_NEWS_JOBS_MAX];
+    uint32_t count;
+    bool more;
+};
+
+// What it is told before each page, gathered from every batch. Zeroed before the first.
+struct page_news {
+    struct seen seen;
+    uint64_t newest_ns, as_of_ns;
+    struct page_news_jobs forgotten;
+    struct page_news_jobs changed; // by a verdict, without having been evaluated
+};
+
+struct page_live *page_live_new(void);
+void page_live_release(struct page_live *live); // NULL is fine
+// Looks at a batch; no allocation.
+void page_news_note(struct page_news *news, const struct batch *batch);
+// Takes out the jobs that stand in `told`, which is an earlier copy.
+void page_news_told(struct page_news *news, const struct page_news *told);
+// Before the page of which these are the news.
+void page_live_take(struct page_live *live, const struct page_news *news);
+
 struct page_input {
     const char *title;         // NULL: made from the job
     const struct batch *batch; // whose evaluations are shown; its arena may be used
@@ -47,6 +77,7 @@ struct page_input {
     const struct verdict *verdicts;
     uint32_t verdict_count;
     const struct page_notes *notes; // NULL: no alerts, no utilisation
+    struct page_live *live;         // NULL: a page for itself. Else it brings its update along
     uint32_t max_points;            // of one line, at least 2
     uint32_t max_ranks;             // with lines of their own; suspects have one beside these
     // Samples that are nearer to one another may have had others between them: no line is broken

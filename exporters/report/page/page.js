@@ -60,11 +60,12 @@
   }
   addEventListener('resize', measure);
   document.addEventListener('toggle', measure, true);
-  measure();
-  document.querySelectorAll('svg.plot').forEach(function (svg) {
-    var box = svg.dataset.plot.split(' ').map(Number);
-    var range = svg.dataset.range.split(' ').map(Number);
-    var span = Number(svg.dataset.seconds), lines = null, lit = null;
+  var known = new WeakSet();
+  function dress(svg) {
+    var box, range, span, lines = null, lit = null;
+    if (known.has(svg)) return;
+    known.add(svg);
+    read();
     var cursor = make(svg, 'g', {'class': 'cursor', 'aria-hidden': 'true',
       'visibility': 'hidden', 'pointer-events': 'none',
       'transform': 'translate(' + box[0] + ' ' + box[1] + ')'});
@@ -76,6 +77,12 @@
       if (lit) lit.group.classList.remove('on');
       if (line) line.group.classList.add('on');
       lit = line;
+    }
+    function read() {
+      box = svg.dataset.plot.split(' ').map(Number);
+      range = svg.dataset.range.split(' ').map(Number);
+      span = Number(svg.dataset.seconds);
+      lines = null;
     }
     function hide() { cursor.setAttribute('visibility', 'hidden'); light(null); }
     function show(event) {
@@ -113,5 +120,13 @@
     svg.addEventListener('pointermove', show);
     svg.addEventListener('pointerdown', show);
     svg.addEventListener('pointerleave', hide);
-  });
+    document.addEventListener('page:changed', function () { read(); hide(); });
+  }
+  // Also for charts that came later (live.js).
+  function prepare() {
+    document.querySelectorAll('svg.plot').forEach(dress);
+    measure();
+  }
+  document.addEventListener('page:changed', prepare);
+  prepare();
 })();

@@ -55,6 +55,8 @@ void html_text(struct html *html, struct slice text);
 void html_time(struct html *html, uint64_t unix_ns);
 // The style, the script, and the policy that allows these and nothing else; for the head.
 void html_append_policy(struct html *html);
+// The same with the script that asks for newer pages where this one came from.
+void html_append_live_policy(struct html *html);
 
 // -- head.c: the head of the document, and what is where -------------------------------------
 enum { PAGE_CONTENTS_MAX = 100 };
@@ -129,6 +131,27 @@ void page_more_verdicts_append(struct page_view *view, const struct evaluation *
 uint32_t page_loose_verdicts(struct page_view *view, bool write);
 // All verdicts that no story tells, the gravest first, each with its job.
 void page_untold_verdicts_append(struct page_view *view);
+
+// The gravest verdict on this job that stands, enum severity; -1: none.
+int page_gravity(const struct page_view *view, string_id job);
+
+// -- live.c: what a page that is served has beside the report; nothing without input->live ------
+// Before anything else of it: the states of the jobs that the batch shows.
+void page_live_update(struct page_view *view);
+// The number of this job's ids, which stays its own; `otherwise` where nothing is kept of it.
+uint32_t page_live_number(const struct page_view *view, string_id job, uint32_t otherwise);
+// How many jobs are known; of one alone its name.
+uint32_t page_live_count(const struct page_live *live, string_id *only);
+// Keeps a job's section for pages whose batch does not show it.
+void page_live_keep(struct page_view *view, string_id job, struct slice section);
+// Whether the page shows a kept section of this job; whether there are sections at all.
+bool page_live_keeps(const struct page_view *view, string_id job);
+bool page_live_keeps_any(const struct page_live *live);
+void page_live_kept_append(struct page_view *view);
+// How old the page is; the script makes it the state of the connection.
+void page_live_bar_append(struct page_view *view);
+void page_live_jobs_append(struct page_view *view);
+void page_live_absent_append(struct page_view *view);
 
 // -- story.c: each incident, from its root on ------------------------------------------------
 void page_stories_find(struct page_view *view);

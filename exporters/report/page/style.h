@@ -6,3 +6,5 @@
 extern const char page_style[];
 // The page is whole without it. Reads the lines that are there, and writes text nodes only.
 extern const char page_script[];
+// Of a page that is served: asks for newer ones, and exchanges what differs.
+extern const char live_script[];

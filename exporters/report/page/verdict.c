@@ -7,6 +7,8 @@
 #include "exporters/report/story.h"
 #include "exporters/report/text/layout.h"
 
+#include "base/hash/hash.h"
+
 #include <assert.h>
 
 static const char *const role_names[] = {"culprit", "suspect", "victim"};
@@ -45,6 +47,10 @@ uint32_t card_number(const struct page_view *view, const char *id) {
 }
 
 const char *card_id(struct page_view *view, const struct verdict *verdict) {
+    // On a page that is served it must not change when another is found.
+    if (view->input->live != NULL)
+        return arena_format(view->html.arena, "v%016lx",
+                            (unsigned long)hash_slice(slice_of(verdict->id)));
     return arena_format(view->html.arena, "v%u", card_number(view, verdict->id));
 }
 
@@ -155,9 +161,9 @@ static void related_append(struct page_view *view, const struct verdict *verdict
         if (number < view->verdict_count) {
             const struct verdict *other = view->verdicts[number];
             html_format(html,
-                        "<a href=\"#v%u\" target=\"_self\">%.*s</a> <span class=\"quiet\">began "
+                        "<a href=\"#%s\" target=\"_self\">%.*s</a> <span class=\"quiet\">began "
                         "%s</span></li>\n",
-                        number, TEXT_OF(other->headline),
+                        card_id(view, other), TEXT_OF(other->headline),
                         text_verdict_offset(&view->words, verdict, other));
         } else {
             html_format(html, "<code>%s</code></li>\n", related->id);
@@ -209,8 +215,17 @@ static struct badge badge_of_answer(const struct page_view *view,
     return (struct badge){"good", good_shape, "nothing found"};
 }
 
+struct badge card_answer_badge(const struct page_view *view, const struct evaluation *evaluation) {
+    return badge_of_answer(view, evaluation, verdict_of(view, evaluation));
+}
+
+struct badge card_severity_badge(enum severity severity) {
+    return (struct badge){severity_name(severity), severity_shapes[severity],
+                          severity_name(severity)};
+}
+
 const char *page_answer_word(const struct page_view *view, const struct evaluation *evaluation) {
-    return badge_of_answer(view, evaluation, verdict_of(view, evaluation)).word;
+    return card_answer_badge(view, evaluation).word;
 }
 
 static void told_append(struct page_view *view, const struct told_list *list) {
@@ -345,7 +360,7 @@ static bool is_shown(const struct page_view *view, const struct verdict *verdict
     for (uint32_t i = 0; i < view->input->batch->evaluation_count; i++)
         if (belongs(view, verdict, view->input->batch->evaluations[i].job))
             return true;
-    return false;
+    return verdict->job != STRING_NONE && page_live_keeps(view, verdict->job);
 }
 
 uint32_t page_loose_verdicts(struct page_view *view, bool write) {

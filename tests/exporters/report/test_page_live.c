@@ -59,7 +59,10 @@ static const char *page_of_capture(void) {
     struct sample_evaluation was = sample;
     memset(&sample, 0x5a, sizeof sample);
     buffer_reset(&page_out);
-    page_capture_encode(&capture, mirror, shown, &input, &page_out);
+    struct page_input shown_input;
+    page_capture_open(&capture, mirror, shown, &input, &shown_input);
+    page_encode(&shown_input, &page_out);
+    page_capture_close(&capture);
     buffer_append_char(&page_out, '\0');
     sample = was;
     return page_out.data;

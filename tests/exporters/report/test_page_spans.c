@@ -143,7 +143,10 @@ START_TEST(a_copy_tells_the_same) {
     uint32_t asked = tree.asked;
     page_mirror_fold(mirror, &log);
     buffer_reset(&out);
-    page_capture_encode(&capture, mirror, notes, &input, &out);
+    struct page_input shown_input;
+    page_capture_open(&capture, mirror, notes, &input, &shown_input);
+    page_encode(&shown_input, &out);
+    page_capture_close(&capture);
     buffer_append_char(&out, '\0');
     ck_assert_str_eq(out.data, wanted);
     ck_assert_uint_eq(tree.asked, asked);
