@@ -3,7 +3,6 @@
 // to who has it.
 #include "exporters/html/served.h"
 
-#include "config/problem.h"
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "base/hash/digest.h"
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "config/problem.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -15,6 +15,7 @@ import select
 import shutil
 import struct
 import subprocess
+import sys
 import time
 import zlib
 
@@ -30,6 +31,15 @@ def find_chromium():
     return None
 
 
+# The browser reads commands from descriptor 3 and answers on 4. (A shell's redirection takes
+# descriptors of one digit only.)
+PIPES = """import os, sys
+pipes = [os.dup(os.dup(os.dup(at))) for at in (%d, %d)]
+for at, pipe in zip((3, 4), pipes):
+    os.dup2(pipe, at)
+os.execvp(sys.argv[1], sys.argv[1:])"""
+
+
 class Browser:
     def __init__(self, folder):
         self.profile = os.path.join(folder, "chromium-profile")
@@ -41,9 +51,7 @@ class Browser:
     def __enter__(self):
         out_read, self.out = os.pipe()
         self.into, in_write = os.pipe()
-        # The browser reads commands from descriptor 3 and answers on 4.
-        command = ["sh", "-c", 'exec "$0" "$@" 3<&%d 4>&%d' % (out_read, in_write),
-                   find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu",
+        command = [sys.executable, "-c", PIPES % (out_read, in_write), find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu",
                    "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
                    "--disable-background-networking", "--disable-component-update",
                    "--disable-sync", "--disable-extensions", "--force-color-profile=srgb",

@@ -39,6 +39,8 @@ static void title_append(struct page_view *view) {
             html_format(&view->html, " in job %.*s", TEXT_OF(intern_slice(only)));
     } else if (view->without_memory) {
         html_raw(&view->html, view->verdict_count > 0 ? "What broke" : "Thread time");
+    } else if (view->input->live != NULL && count == 0) {
+        html_raw(&view->html, "Waiting for records");
     } else if (count == 1) {
         html_format(
             &view->html, "Memory of %s%.*s", only == STRING_NONE ? "" : "job ",

@@ -34,8 +34,10 @@
         'Updates wait while text is selected.'}[status] || 'Connecting…';
     if (state.textContent !== words) state.textContent = words;
     bar.className = 'live ' + status;
-    button.textContent = paused ? 'Continue updates' : 'Pause updates';
+    button.textContent = paused ? 'Continue' : 'Pause';
+    button.title = paused ? 'Continue updates' : 'Pause updates';
     button.setAttribute('aria-pressed', paused ? 'true' : 'false');
+    button.hidden = !paused && status !== HERE && status !== HELD;
     tick();
   }
   // Ages, by the clock of the machine that culprit runs on.

@@ -2,6 +2,7 @@
 // The html exporter: when it writes, what it remembers of the stream, and that a crash loses none.
 #include "base/clock.h"
 #include "cli/component_list.h"
+#include "config/server_options.h"
 #include "exporters/html/live.h"
 #include "exporters/report/kept_verdicts.h"
 #include "exporters/report/page/parts.h"
@@ -298,7 +299,11 @@ END_TEST
 // -----------------------------------------------------------------------------------
 
 struct config_of_html {
-    const char *path, *title;
+    const char *path, *endpoint;
+    struct duration refresh;
+    struct tls_server_config tls;
+    struct auth_server_config auth;
+    const char *title;
     int64_t max_points, max_ranks;
     struct sending_config sending;
 };

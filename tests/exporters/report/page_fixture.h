@@ -132,7 +132,7 @@ static void tag_open(struct markup *markup, const char *name, bool closed) {
     static const char known[] =
         " html head meta style link title body a header p h1 h2 h3 h4 svg defs g path nav ul li "
         "main section article span dl div dt dd details summary ol time code table tbody tr th td "
-        "caption thead figure figcaption desc text circle line rect use br footer script ";
+        "caption thead figure figcaption strong desc text circle line rect use br footer script ";
     ck_assert_msg(name_is_one_of(name, known), "the page has a <%s>", name);
     if (name_is_one_of(name, " td th "))
         close_optional(markup, " td th ");
