@@ -10,6 +10,7 @@
 #include "cli/closing_words.h"
 #include "cli/command.h"
 #include "cli/default_config.h"
+#include "cli/page_hint.h"
 #include "cli/plan_ends.h"
 #include "cli/plan_load.h"
 #include "cli/progress.h"
@@ -212,6 +213,8 @@ static int close_run(struct invocation *invocation, struct service *service) {
     if (code == 0 && options->fail_on > 0 &&
         verdicts_from(&report, (enum severity)(options->fail_on - 1)) > 0)
         code = 2;
+    if (!options->quiet && (code == 0 || code == 2))
+        page_hint_append(invocation->err, options->html);
     invocation_say(invocation);
     struct error error = {0};
     if (options->stats != NULL && stats_write(options->stats, &report, &error) != STATUS_OK)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -279,13 +280,32 @@ class Suite:
         self.checks.check(ESCAPE in self.on_terminal("analyze", KILLED, NO_COLOR=""),
                           "an empty NO_COLOR counts as none")
 
-    def on_terminal(self, *arguments, **more):
-        """What is printed when standard output is a terminal of 100 columns."""
+    def page_hint(self):
+        """A person at a terminal is told how to open the page; nobody else is."""
+        page = self.path("the page's # 1.html")
+        url = "file://" + urllib.parse.quote(os.path.realpath(page), safe="/~")
+        for said, options, wanted in (
+                ("with a page", ["--html", page], "open the page: %s\r\n" % url),
+                ("without", [], "as a page with charts: add --html report.html\r\n")):
+            out = self.on_terminal("analyze", *options, KILLED, err=True).decode()
+            self.checks.check(out.endswith(wanted), "%s: %r" % (said, out[-300:]))
+        self.checks.check(os.path.exists(page), "the page is there")
+        out = self.on_terminal("analyze", "--quiet", "--html", page, KILLED, err=True).decode()
+        self.checks.check("file://" not in out, "quiet: %r" % out[-300:])
+        for options in ([], ["--html", page]):
+            done = self.expect(0, "analyze", *options, KILLED)
+            self.checks.check(b"file://" not in done.err and b"--html" not in done.err,
+                              "in a pipe: %r" % done.err[-300:])
+
+    def on_terminal(self, *arguments, err=False, **more):
+        """What is printed when standard output is a terminal of 100 columns; `err`: standard error,
+        too."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         more.setdefault("TERM", "xterm-256color")
         with subprocess.Popen([self.binary, *arguments], stdin=subprocess.DEVNULL, stdout=slave,
-                              stderr=subprocess.DEVNULL, env=environment(**more)) as process:
+                              stderr=slave if err else subprocess.DEVNULL,
+                              env=environment(**more)) as process:
             os.close(slave)
             out = b""
             while True:
@@ -465,7 +485,7 @@ def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
         for part in (suite.help, suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
-                     suite.directory, suite.missing, suite.explain, suite.text, suite.verdict_lines, suite.fail_on, suite.closed,
+                     suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):
             part()
         return suite.checks.finish()
