@@ -220,7 +220,7 @@ class Suite:
         served.append(steps(30, 60, 4))
         check.check(served.until("Rank 1 started it"), "a verdict")
         # All that was read gets there, though nothing comes behind it.
-        check.check(served.until("newest sample of <time datetime=\"2026-11-21T08:07:51.232Z\">"),
+        check.check(served.until("newest sample of <time datetime=\"2026-11-21T08:07:50.232Z\">"),
                     "the last sample")
         page = served.text()
         for wanted in ("Memory of job llama-70b", "newest sample of", "4 ranks",
