@@ -6,7 +6,7 @@
 // were made last, so that a page does not lose a job between two of its samples. A section goes
 // when its job is forgotten, when a verdict on it changed without it, or when there are
 // PAGE_LIVE_JOBS_MAX jobs newer than it. Memory: the sections, about 25 KiB a job of few ranks, 1.3
-// MB one of 10,000.
+// MB one of 10,000, at most SECTIONS_BYTES_MAX.
 #include "exporters/report/page/card.h"
 #include "exporters/report/seen.h"
 
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LIVE_MAGIC = 0x504c4956, SECTION_BYTES_MAX = 16 << 20, WORD_MAX = 48 };
+enum { LIVE_MAGIC = 0x504c4956, SECTIONS_BYTES_MAX = 32 << 20, WORD_MAX = 48 };
 enum { SILENT_INTERVALS = 10 };
 static const uint64_t SILENT_NS = UINT64_C(30000000000);
 static const uint64_t NS_PER_MS = 1000000;
@@ -47,14 +47,14 @@ struct page_live *page_live_new(void) {
     struct page_live *live = memory_zero(1, sizeof *live);
     live->magic = LIVE_MAGIC;
     for (uint32_t i = 0; i < PAGE_LIVE_JOBS_MAX; i++)
-        buffer_init(&live->jobs[i].section, SECTION_BYTES_MAX);
+        buffer_init(&live->jobs[i].section, SECTIONS_BYTES_MAX);
     return live;
 }
 
 static void job_drop(struct live_job *job) {
     buffer_release(&job->section);
     *job = (struct live_job){.used = false};
-    buffer_init(&job->section, SECTION_BYTES_MAX);
+    buffer_init(&job->section, SECTIONS_BYTES_MAX);
 }
 
 void page_live_release(struct page_live *live) {
@@ -208,14 +208,22 @@ uint32_t page_live_count(const struct page_live *live, string_id *only) {
     return count;
 }
 
+static size_t kept_bytes(const struct page_live *live) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < PAGE_LIVE_JOBS_MAX; i++)
+        bytes += live->jobs[i].section.size;
+    return bytes;
+}
+
 void page_live_keep(struct page_view *view, string_id job, struct slice section) {
     struct live_job *found = view->input->live == NULL ? NULL : job_find(view->input->live, job);
     if (found == NULL)
         return;
     buffer_reset(&found->section);
-    buffer_append(&found->section, section);
-    if (found->section.failed) // larger than is kept: the job is shown when it is evaluated
-        buffer_reset(&found->section);
+    // Without room the job is shown when it is evaluated.
+    if (kept_bytes(view->input->live) + section.size <= SECTIONS_BYTES_MAX)
+        buffer_append(&found->section, section);
+    assert(!found->section.failed);
 }
 
 static bool is_kept(const struct page_live *live, const struct live_job *job) {
@@ -314,10 +322,13 @@ static void job_append(struct page_view *view, const struct listed *listed) {
                 TEXT_OF(name_of(job)), badge.class);
     html_raw(html, "<svg viewBox=\"0 0 16 16\" aria-hidden=\"true\">");
     html_raw(html, badge.shape);
-    html_format(html,
-                "</svg>%s</span> <a href=\"#job%u\" target=\"_self\">%.*s</a> "
-                "<span class=\"quiet\">",
-                badge.word, listed->number, TEXT_OF(name_of(job)));
+    html_format(html, "</svg>%s</span> ", badge.word);
+    if (job->turn == live->turn || job->section.size > 0)
+        html_format(html, "<a href=\"#job%u\" target=\"_self\">%.*s</a>", listed->number,
+                    TEXT_OF(name_of(job)));
+    else
+        html_format(html, "%.*s", TEXT_OF(name_of(job)));
+    html_raw(html, " <span class=\"quiet\">");
     ranks_append(view, job);
     html_raw(html, ", newest sample of ");
     html_time(html, job->newest_ns);

@@ -122,7 +122,8 @@ START_TEST(a_verdict_that_changed_takes_the_section_along) {
         .arena = &sample.arena, .evaluate = true, .verdicts = {.items = &verdict, .count = 1}};
     page_live_note(live, &stream);
     const char *page = page_of("second", 3);
-    LACKS(page, "data-key=\"first\"");
+    LACKS(page, "<section class=\"job\" data-key=\"first\"");
+    CONTAINS(page, "<li data-key=\"first\" class=\"state error\">");
     ck_assert_uint_ge(count_of(page, "node n fell off"), 1);
     page = page_of("first", 4);
     CONTAINS(page, "<li data-key=\"first\" class=\"state error\">");
