@@ -36,7 +36,7 @@ struct served {
     struct http_events *events;
     struct http_server *server;
     struct gzip *gzip;
-    atomic_uint_fast64_t looked_ns; // when the page was asked for last, monotonic; 0: never
+    atomic_uint_fast64_t looked_ns;        // when the page was asked for last, monotonic; 0: never
     atomic_uint_fast64_t made_ns, cost_ns; // of the newest page; set by the thread that makes pages
 
     struct lock lock; // of what follows

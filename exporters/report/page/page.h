@@ -6,8 +6,8 @@
 // forbids all else. Readable in light and dark, in print, and with the keyboard alone.
 #pragma once
 
-#include "pipeline/component/state.h"
 #include "exporters/report/seen.h"
+#include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
 
 // What the page needs of the stream beyond evaluations: alerts (warning, critical, error, peak) and

@@ -6,11 +6,15 @@
 // often than table_interval. At most HOSTS_MAX names.
 #include "base/hash/hash.h"
 #include "base/text/json_write.h"
-#include "cli/commands/version.h"
 #include "exporters/wandb/live/live.h"
 #include "exporters/wandb/table.h"
 
 #include <stdlib.h>
+
+// The build defines it for this file.
+#ifndef CULPRIT_VERSION
+#define CULPRIT_VERSION "unknown"
+#endif
 
 enum { HOSTS_MAX = 64 };
 
@@ -66,9 +70,7 @@ void live_put_setup(const struct live *live, const struct live_run *run,
     wandb_member(out, "culprit_world_size", cell_int(evaluation->world_size));
     wandb_member(out, "culprit_host_count", cell_int(count));
     put_hosts(out, hosts, count);
-#ifdef CULPRIT_VERSION
     wandb_member(out, "culprit_version", cell_text(CULPRIT_VERSION));
-#endif
     if (live->config->training_run != NULL)
         wandb_member(out, "culprit_training_run", cell_text(live->config->training_run));
 }

@@ -5,17 +5,27 @@
 #include "tests/exporters/report/page_fixture.h"
 
 static struct page_live *live;
+static struct page_news news;
 static bool is_unread; // the markup is not looked at: reading it takes long
 
 static void setup(void) {
     page_setup();
     live = page_live_new();
+    news = (struct page_news){0};
     input.live = live;
 }
 
 static void teardown(void) {
     page_live_release(live);
     page_teardown();
+}
+
+// What a batch brings, at once.
+static void tell(const struct batch *told) {
+    page_news_note(&news, told);
+    struct page_news copy = news;
+    page_live_take(live, &copy);
+    page_news_told(&news, &copy);
 }
 
 // A page of an evaluation of this job alone, up to `seconds` behind START; NULL: of none.
@@ -29,7 +39,7 @@ static const char *page_of(const char *job, uint64_t seconds) {
         batch.evaluation_count = 0;
     else
         sample.evaluation.job = intern(slice_of(job));
-    page_live_note(live, &batch);
+    tell(&batch);
     page_encode(&input, &page_out);
     buffer_append_char(&page_out, '\0');
     ck_assert(!page_out.failed);
@@ -95,12 +105,12 @@ START_TEST(what_is_forgotten_goes) {
     struct forgotten_job gone = {.job = intern(SLICE("first"))};
     struct forgotten forgotten = {.jobs = &gone, .job_count = 1};
     struct batch stream = {.arena = &sample.arena, .forgotten = &forgotten};
-    page_live_note(live, &stream);
+    tell(&stream);
     const char *page = page_of("second", 4);
     LACKS(page, "first</");
     CONTAINS(page, "<h1>Memory of job second</h1>");
     forgotten.everything = true;
-    page_live_note(live, &stream);
+    tell(&stream);
     page = page_of(NULL, 5);
     LACKS(page, "<section class=\"job\"");
 }
@@ -122,7 +132,7 @@ START_TEST(a_verdict_that_changed_takes_the_section_along) {
     input.verdict_count = 1;
     struct batch stream = {
         .arena = &sample.arena, .evaluate = true, .verdicts = {.items = &verdict, .count = 1}};
-    page_live_note(live, &stream);
+    tell(&stream);
     const char *page = page_of("second", 3);
     LACKS(page, "<section class=\"job\" data-key=\"first\"");
     CONTAINS(page, "<li data-key=\"first\" class=\"state error\">");
@@ -163,7 +173,7 @@ START_TEST(what_came_is_not_missing) {
     static struct telemetry record;
     struct event event = {.kind = EVENT_TELEMETRY, .time_ns = START, .telemetry = &record};
     struct batch stream = {.arena = &sample.arena, .events = &event, .event_count = 1};
-    page_live_note(live, &stream);
+    tell(&stream);
     const char *page = page_of(NULL, 2);
     LACKS(page, "memory of ranks (no telemetry)");
     CONTAINS(page, "hangs (no Flight Recorder dumps)");
