@@ -29,7 +29,8 @@ BLOCK = re.compile(r"(<!-- metrics (\w+) -->\n)(.*?)(<!-- /metrics -->)", re.S)
 HEAD = "| metric | type | labels | what it says |\n|---|---|---|---|\n"
 UNKNOWN = "?"
 # Whose texts look like names of families and are keys of something else.
-OTHER = (os.path.join("exporters", "wandb"), os.path.join("receivers", "decode"))
+OTHER = (os.path.join("exporters", "wandb"), os.path.join("receivers", "decode"),
+         os.path.join("pipeline", "plan", "tests.c"))
 
 
 def source_families():
