@@ -13,6 +13,7 @@ import os
 import random
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -79,10 +80,17 @@ def log_is_whole(run, checks, what):
     return [lasting(row) for row in rows], lasting(summary)
 
 
-def exported(binary, kills, checks, what):
+def exported(binary, kills, checks, what, early=False):
+    """`early`: killed before anything was read, when the store holds a first checkpoint."""
     with tempfile.TemporaryDirectory() as folder:
         run = Run(binary, folder)
         run.start()
+        if early:
+            run.wait_for_start()
+            time.sleep(0.2)
+            run.process.kill()
+            run.process.wait()
+            run.start()
         if kills:
             run.kill_at_random(kills, random.Random(run_crash.SEED))
         else:
@@ -101,6 +109,8 @@ def main():
     checks = Checks()
     rows, summary = exported(binary, 0, checks, "undisturbed")
     checks.check("culprit_verdict_id" in summary, "undisturbed: no verdict: %s" % summary)
+    early_rows, _ = exported(binary, 0, checks, "killed before the first event", early=True)
+    checks.equal(early_rows, rows, "killed before the first event: rows")
     killed_rows, killed_summary = exported(binary, kills, checks, "killed")
     for got, wanted in zip(killed_rows, rows):
         if not checks.equal(got, wanted, "killed: a row"):

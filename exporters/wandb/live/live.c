@@ -277,19 +277,23 @@ static void end_run(struct live *live, struct live_run *run, const struct batch 
     finish_run(live, run, goes_on, writer);
 }
 
-static void end_runs(struct live *live, const struct batch *batch, struct buffer *out) {
+static void end_all(struct live *live, const struct batch *batch, struct buffer *out) {
+    struct live_run *run;
+    uint32_t at = 0;
+    while ((run = keyed_rows_next(&live->runs, &at)) != NULL)
+        end_run(live, run, batch, batch->last && !live->once, out);
+}
+
+// Before the evaluations of the batch: what they show is not forgotten.
+static void end_forgotten(struct live *live, const struct batch *batch, struct buffer *out) {
     const struct forgotten *forgotten = batch->forgotten;
     for (uint32_t i = 0; forgotten != NULL && i < forgotten->job_count; i++) {
         struct live_run *run = keyed_rows_find(&live->runs, &forgotten->jobs[i].job);
         if (run != NULL)
             end_run(live, run, batch, false, out);
     }
-    if (!batch->last && (forgotten == NULL || !forgotten->everything))
-        return;
-    struct live_run *run;
-    uint32_t at = 0;
-    while ((run = keyed_rows_next(&live->runs, &at)) != NULL)
-        end_run(live, run, batch, batch->last && !live->once, out);
+    if (forgotten != NULL && forgotten->everything)
+        end_all(live, batch, out);
 }
 
 // The job has started anew: what is left of its run is said, and another one takes its place.
@@ -325,9 +329,11 @@ static void end_starts(struct live *live, const struct batch *batch, struct buff
 void live_encode(struct live *live, const struct batch *batch, struct buffer *out) {
     end_starts(live, batch, out);
     live_note_verdicts(live, batch);
+    end_forgotten(live, batch, out);
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
         tell_evaluation(live, batch, &batch->evaluations[i], out);
     if (live->config->log_tables)
         tell_all_spans(live, batch, out);
-    end_runs(live, batch, out);
+    if (batch->last)
+        end_all(live, batch, out);
 }
