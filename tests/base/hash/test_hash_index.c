@@ -69,10 +69,12 @@ END_TEST
 // a table of as many.
 START_TEST(numbers_are_dealt_out) {
     enum { NUMBERS = 4096, WORDS = 9, LONGEST = 12 };
+    static const uint32_t usual[WORDS] = {7, 1, 0, 3, 0, 0, 12, 5, 9};
     for (size_t words = 1; words <= WORDS; words++) {
         for (size_t place = 0; place < words; place++) {
             for (unsigned shift = 0; shift <= 20; shift += 10) {
-                uint32_t key[WORDS] = {7, 1, 0, 3, 0, 0, 12, 5, 9};
+                static uint32_t key[WORDS];
+                memcpy(key, usual, sizeof key);
                 uint8_t counts[NUMBERS] = {0};
                 for (uint32_t i = 0; i < NUMBERS; i++) {
                     key[place] = i << shift;

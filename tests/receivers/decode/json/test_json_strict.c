@@ -21,7 +21,10 @@ static uint64_t next_random(void) {
 static void check_text(const char *text) {
     struct token token = {.text = text, .size = strlen(text), .kind = TOKEN_DECIMAL};
     double wanted = strtod(text, NULL), got = json_number_double(&token);
-    ck_assert_msg(memcmp(&wanted, &got, sizeof got) == 0, "%s: %a, not %a", text, got, wanted);
+    uint64_t wanted_bits, got_bits;
+    memcpy(&wanted_bits, &wanted, sizeof wanted_bits);
+    memcpy(&got_bits, &got, sizeof got_bits);
+    ck_assert_msg(got_bits == wanted_bits, "%s: %a, not %a", text, got, wanted);
 }
 
 START_TEST(decimals_are_those_of_strtod) {
