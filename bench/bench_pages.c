@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does an exporter for people cost an evaluation, which holds its pipeline's lock?
 //
-//   bench_pages [RANKS [SECONDS [EVERY]]]      default: 1000 120 2
+//   bench_pages [RANKS [SECONDS [EVERY [EXPORTER]]]]      default: 1000 120 2 html
 //
 // Two pipelines of `preset: all` in one process take the same records in turn: one has the json
-// exporter alone, the other html beside it. Ten samples a rank come between two evaluations, a
-// second of event time apart; in each EVERY-th second a GPU falls off its bus, so that a verdict
-// is new and a page is due, and the page before has left. What is measured is a call that evaluates
-// one moment under the lock: CPU time of its thread, and wall time. One JSON object: p50 and p99 in
-// microseconds of all evaluations behind the first ten, of those alone that a page follows, and
-// what html adds as a ratio.
+// exporter alone, the other EXPORTER beside it: html, wandb (mode: offline), or summary (json with
+// content: summary). Ten samples a rank come between two evaluations, a second of event time apart;
+// in each EVERY-th second a GPU falls off its bus, so that a verdict is new and a page is due, and
+// what was said before has left. What is measured is a call that evaluates one moment under the
+// lock: CPU time of its thread, wall time, and page faults that need no disk. One JSON object:
+// mean, p50 and p99 of all evaluations behind the first ten, of those with a new verdict and of the
+// rest, in microseconds, and what the exporter adds as a ratio.
 #include "base/clock.h"
 #include "base/intern.h"
 #include "base/log.h"
@@ -25,6 +26,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,26 +70,42 @@ struct side {
     struct feed *feed;
     struct source *ranks, *kernel;
     uint64_t records;
-    double *cpu_us, *wall_us; // [seconds]
+    double *cpu_us, *wall_us, *faults; // [seconds]
 };
 
-static char page_path[64];
+// What is measured, by its name on the command line.
+struct tried {
+    const char *name, *type;
+    const char *options; // path of a new directory for %s
+};
 
-static void plan_make(struct side *side, bool html) {
+static const struct tried TRIED[] = {
+    {"html", "html", "path: %s/page.html"},
+    {"wandb", "wandb", "mode: offline, entity: bench, directory: %s/wandb"},
+    {"summary", "json", "content: summary, path: %s/summary.json"},
+};
+
+static const struct tried *tried;
+static char directory[] = "/dev/shm/bench_pages.XXXXXX";
+
+static void plan_make(struct side *side, bool with) {
     static const struct component_type *types[128];
     struct component_set all = component_list();
     assert(all.count < 127);
     types[0] = &given_type;
     for (uint32_t i = 0; i < all.count; i++)
         types[i + 1] = all.types[i];
-    char *text = arena_format(&side->arena,
-                              "receivers: {given: {}}\n"
-                              "processors: {rank_group: {retention: 10m}}\n"
-                              "exporters:\n  json: {path: /dev/null, fsync: false}\n%s%s%s"
-                              "service:\n  pipelines:\n    p: {receivers: [given], preset: all, "
-                              "exporters: [json%s]}\n",
-                              html ? "  html: {path: " : "", html ? page_path : "",
-                              html ? "}\n" : "", html ? ", html" : "");
+    const char *options = arena_format(&side->arena, tried->options, directory);
+    const char *declared =
+        with ? arena_format(&side->arena, "  %s/tried: {%s}\n", tried->type, options) : "";
+    char *text =
+        arena_format(&side->arena,
+                     "receivers: {given: {}}\n"
+                     "processors: {rank_group: {retention: 10m}}\n"
+                     "exporters:\n  json: {path: /dev/null, fsync: false}\n%s"
+                     "service:\n  pipelines:\n    p: {receivers: [given], preset: all, "
+                     "exporters: [json%s%s%s]}\n",
+                     declared, with ? ", " : "", with ? tried->type : "", with ? "/tried" : "");
     struct problem_list problems, warnings;
     problem_list_init(&problems, &side->arena);
     problem_list_init(&warnings, &side->arena);
@@ -104,9 +122,9 @@ static struct source *source_make(struct side *side, struct slice path) {
     return source;
 }
 
-static void side_start(struct side *side, bool html, uint32_t seconds) {
+static void side_start(struct side *side, bool with, uint32_t seconds) {
     arena_init(&side->arena, 4096);
-    plan_make(side, html);
+    plan_make(side, with);
     struct error error = {0};
     if (service_start(&side->service, &side->plan, false, NULL, &error) != STATUS_OK)
         give_up(error.message);
@@ -129,6 +147,7 @@ static void side_start(struct side *side, bool html, uint32_t seconds) {
     side->kernel = source_make(side, SLICE("kern.log"));
     side->cpu_us = memory_zero(seconds, sizeof *side->cpu_us);
     side->wall_us = memory_zero(seconds, sizeof *side->wall_us);
+    side->faults = memory_zero(seconds, sizeof *side->faults);
     for (uint32_t i = 0; i < service->exporter_count; i++)
         if (sender_start(&service->exporters[i].sender, &error) != STATUS_OK)
             give_up(error.message);
@@ -137,6 +156,7 @@ static void side_start(struct side *side, bool html, uint32_t seconds) {
 static void side_stop(struct side *side) {
     memory_give(side->cpu_us);
     memory_give(side->wall_us);
+    memory_give(side->faults);
     feed_free(side->feed);
     service_free(side->service);
     plan_release(&side->plan);
@@ -199,15 +219,23 @@ static double thread_us(void) {
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+static double thread_faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return (double)usage.ru_minflt;
+}
+
 // Nothing is evaluated before the bench asks for it: a receiver that has not caught up holds it.
 static void side_evaluate(struct side *side, uint32_t second) {
     struct runner *runner = side->runner;
+    double faults = thread_faults();
     double wall_us = (double)clock_monotonic_ns() / 1e3, cpu_us = thread_us();
     lock_take(&runner->lock);
     runner_judge_rest(runner, RUNNER_QUIET);
     lock_release(&runner->lock);
     side->cpu_us[second] = thread_us() - cpu_us;
     side->wall_us[second] = (double)clock_monotonic_ns() / 1e3 - wall_us;
+    side->faults[second] = thread_faults() - faults;
 }
 
 static bool is_idle(struct service *service) {
@@ -229,10 +257,10 @@ static void wait_idle(struct side sides[SIDES]) {
             clock_sleep_ns(SECOND_NS / 1000);
 }
 
-static uint64_t pages_sent(const struct side *side) {
+static uint64_t blocks_sent(const struct side *side) {
     const struct service *service = side->service;
     for (uint32_t i = 0; i < service->exporter_count; i++)
-        if (strcmp(service->exporters[i].instance.component->type->name, "html") == 0)
+        if (strchr(service->exporters[i].instance.component->id, '/') != NULL)
             return service->exporters[i].sender.queue.delivered_sequence;
     return 0;
 }
@@ -244,45 +272,78 @@ static int compare_doubles(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-// Of the evaluations behind the first ones: all, or those with a verdict.
-static double percentile(const double *all, uint32_t seconds, uint32_t every, double share) {
+enum group { GROUP_ALL, GROUP_VERDICT, GROUP_REST, GROUP_COUNT };
+
+static const char *const GROUPS[GROUP_COUNT] = {"all", "verdict", "rest"};
+
+// Of the evaluations of a group behind the first ones, ascending.
+static double *chosen_of(const double *all, uint32_t seconds, uint32_t every, enum group group,
+                         uint32_t *count) {
     double *chosen = memory_take(seconds * sizeof *chosen);
-    uint32_t count = 0;
+    *count = 0;
     for (uint32_t i = WARM; i < seconds; i++)
-        if (i % every == 0)
-            chosen[count++] = all[i];
-    qsort(chosen, count, sizeof *chosen, compare_doubles);
-    double value = chosen[(uint32_t)(share * (count - 1) + 0.5)];
-    memory_give(chosen);
-    return value;
+        if (group == GROUP_ALL || (i % every == 0) == (group == GROUP_VERDICT))
+            chosen[(*count)++] = all[i];
+    if (*count > 0)
+        qsort(chosen, *count, sizeof *chosen, compare_doubles);
+    return chosen;
 }
 
-static void print_figures(const struct side sides[SIDES], const char *name, size_t offset,
+enum { FIGURE_MEAN, FIGURE_P50, FIGURE_P99, FIGURE_COUNT };
+
+static void figures_of(const double *all, uint32_t seconds, uint32_t every, enum group group,
+                       double figures[FIGURE_COUNT]) {
+    uint32_t count;
+    double *chosen = chosen_of(all, seconds, every, group, &count), sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += chosen[i];
+    figures[FIGURE_MEAN] = count == 0 ? 0 : sum / count;
+    figures[FIGURE_P50] = count == 0 ? 0 : chosen[(uint32_t)(0.5 * (count - 1) + 0.5)];
+    figures[FIGURE_P99] = count == 0 ? 0 : chosen[(uint32_t)(0.99 * (count - 1) + 0.5)];
+    memory_give(chosen);
+}
+
+static void figures_print(const struct side sides[SIDES], const char *name, size_t offset,
                           uint32_t seconds, uint32_t every) {
-    static const struct {
-        const char *name;
-        double share;
-    } shares[] = {{"p50", 0.5}, {"p99", 0.99}};
-    printf(",\n \"%s\":{", name);
-    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-        double us[SIDES];
+    static const char *const names[FIGURE_COUNT] = {"mean", "p50", "p99"};
+    for (enum group group = 0; group < GROUP_COUNT; group++) {
+        double figures[SIDES][FIGURE_COUNT];
         for (int side = 0; side < SIDES; side++)
-            us[side] = percentile(*(double *const *)((const char *)&sides[side] + offset), seconds,
-                                  every, shares[i].share);
-        printf("%s\"%s_without\":%.1f,\"%s_with\":%.1f,\"%s_ratio\":%.3f", i == 0 ? "" : ",",
-               shares[i].name, us[0], shares[i].name, us[1], shares[i].name, us[1] / us[0]);
+            figures_of(*(double *const *)((const char *)&sides[side] + offset), seconds, every,
+                       group, figures[side]);
+        printf(",\n \"%s_%s\":{", name, GROUPS[group]);
+        for (int i = 0; i < FIGURE_COUNT; i++) {
+            double without = figures[0][i], with = figures[1][i];
+            printf("%s\"%s_without\":%.1f,\"%s_with\":%.1f", i == 0 ? "" : ",", names[i], without,
+                   names[i], with);
+            if (without > 0)
+                printf(",\"%s_ratio\":%.3f", names[i], with / without);
+        }
+        printf("}");
     }
-    printf("}");
+}
+
+static void directory_remove(void) {
+    char command[sizeof directory + 16];
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    if (system(command) != 0) // NOLINT(cert-env33-c): the name is our own
+        fprintf(stderr, "bench_pages: %s is left\n", directory);
 }
 
 int main(int argc, char **argv) {
     uint32_t ranks = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000;
     uint32_t seconds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 120;
     uint32_t every = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 2;
-    if (ranks == 0 || every == 0 || seconds <= WARM + every || seconds > SECONDS_MAX)
-        give_up("usage: bench_pages [RANKS [SECONDS [EVERY]]]");
+    const char *name = argc > 4 ? argv[4] : TRIED[0].name;
+    for (size_t i = 0; i < sizeof TRIED / sizeof TRIED[0]; i++)
+        if (strcmp(TRIED[i].name, name) == 0)
+            tried = &TRIED[i];
+    if (ranks == 0 || every == 0 || seconds <= WARM + every || seconds > SECONDS_MAX ||
+        tried == NULL)
+        give_up("usage: bench_pages [RANKS [SECONDS [EVERY [html|wandb|summary]]]]");
     log_configure(LOG_ERROR, LOG_CONSOLE);
-    snprintf(page_path, sizeof page_path, "/dev/shm/bench_pages.%d.html", (int)getpid());
+    if (mkdtemp(directory) == NULL)
+        give_up("no directory can be made in /dev/shm");
     struct side sides[SIDES] = {0};
     for (int side = 0; side < SIDES; side++) {
         side_start(&sides[side], side == 1, seconds);
@@ -296,17 +357,16 @@ int main(int argc, char **argv) {
             side_evaluate(&sides[second / every % 2 == 0 ? i : SIDES - 1 - i], second);
     }
     wait_idle(sides);
-    printf("{\"ranks\":%" PRIu32 ",\"evaluations\":%" PRIu32 ",\"verdict_every\":%" PRIu32
-           ",\"pages\":%" PRIu64,
-           ranks, seconds, every, pages_sent(&sides[1]));
-    print_figures(sides, "cpu_us_all", offsetof(struct side, cpu_us), seconds, 1);
-    print_figures(sides, "cpu_us_page", offsetof(struct side, cpu_us), seconds, every);
-    print_figures(sides, "wall_us_all", offsetof(struct side, wall_us), seconds, 1);
-    print_figures(sides, "wall_us_page", offsetof(struct side, wall_us), seconds, every);
+    printf("{\"exporter\":\"%s\",\"ranks\":%" PRIu32 ",\"evaluations\":%" PRIu32
+           ",\"verdict_every\":%" PRIu32 ",\"blocks\":%" PRIu64,
+           tried->name, ranks, seconds, every, blocks_sent(&sides[1]));
+    figures_print(sides, "cpu_us", offsetof(struct side, cpu_us), seconds, every);
+    figures_print(sides, "wall_us", offsetof(struct side, wall_us), seconds, every);
+    figures_print(sides, "page_faults", offsetof(struct side, faults), seconds, every);
     printf("}\n");
     for (int side = 0; side < SIDES; side++)
         side_stop(&sides[side]);
-    unlink(page_path);
+    directory_remove();
     intern_release();
     return EXIT_SUCCESS;
 }
