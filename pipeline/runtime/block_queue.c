@@ -32,6 +32,26 @@ struct block *block_queue_last(const struct block_queue *queue) {
     return queue->count == 0 ? NULL : block_queue_at(queue, queue->count - 1);
 }
 
+void block_queue_spare_take(struct block_queue *queue, struct buffer *bytes) {
+    assert(queue->spare_count <= BLOCKS_SPARE);
+    if (queue->spare_count > 0) {
+        *bytes = queue->spare[--queue->spare_count];
+        buffer_reset(bytes);
+    } else {
+        buffer_init(bytes, BLOCK_BYTES_MAX);
+    }
+}
+
+void block_queue_spare_put(struct block_queue *queue, struct buffer *bytes) {
+    assert(queue->spare_count <= BLOCKS_SPARE);
+    bool is_kept = bytes->capacity > 0 && bytes->capacity <= SPARE_BYTES_MAX;
+    if (is_kept && queue->spare_count < BLOCKS_SPARE)
+        queue->spare[queue->spare_count++] = *bytes;
+    else
+        buffer_release(bytes);
+    *bytes = (struct buffer){0};
+}
+
 struct block *block_queue_add(struct block_queue *queue) {
     assert(queue->count <= queue->capacity);
     queue->ring = memory_ring_room(queue->ring, &queue->capacity, queue->first, queue->count,
@@ -39,19 +59,14 @@ struct block *block_queue_add(struct block_queue *queue) {
     queue->count++;
     struct block *block = block_queue_last(queue);
     *block = (struct block){.sequence = queue->next_sequence++, .begun_ns = clock_monotonic_ns()};
-    if (queue->spare_count > 0) {
-        block->bytes = queue->spare[--queue->spare_count];
-        buffer_reset(&block->bytes);
-    } else {
-        buffer_init(&block->bytes, BLOCK_BYTES_MAX);
-    }
+    block_queue_spare_take(queue, &block->bytes);
     return block;
 }
 
 void block_queue_take_back(struct block_queue *queue) {
     assert(queue->count > 0);
     assert(block_queue_last(queue)->bytes.size == 0);
-    buffer_release(&block_queue_last(queue)->bytes);
+    block_queue_spare_put(queue, &block_queue_last(queue)->bytes);
     queue->count--;
     queue->next_sequence--;
 }
@@ -111,10 +126,7 @@ static void drop_first(struct block_queue *queue) {
     assert(block->sequence > queue->delivered_sequence);
     queue->delivered_sequence = block->sequence;
     queue->taken_bytes = queue->taken_records = 0;
-    if (queue->spare_count < BLOCKS_SPARE && block->bytes.capacity <= SPARE_BYTES_MAX)
-        queue->spare[queue->spare_count++] = block->bytes;
-    else
-        buffer_release(&block->bytes);
+    block_queue_spare_put(queue, &block->bytes);
     queue->first = (queue->first + 1) % queue->capacity;
     queue->count--;
 }

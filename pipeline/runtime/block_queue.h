@@ -35,6 +35,12 @@ struct block_queue {
 void block_queue_init(struct block_queue *queue, bool lines);
 void block_queue_release(struct block_queue *queue);
 
+// An empty buffer of at most BLOCK_BYTES_MAX, the caller's, with the memory of one that was used
+// before if there is one; and back. To free a large one can take longer than an evaluation, so
+// there are BLOCKS_SPARE that keep up to 4 MiB each.
+void block_queue_spare_take(struct block_queue *queue, struct buffer *bytes);
+void block_queue_spare_put(struct block_queue *queue, struct buffer *bytes);
+
 // The block at `index` < count among those that wait, in order.
 struct block *block_queue_at(const struct block_queue *queue, uint32_t index);
 // NULL: none waits.

@@ -74,7 +74,7 @@ static void render(struct sender *sender) {
     assert(lock_is_held(&sender->lock));
     const struct render_calls *calls = &sender->calls->render;
     struct buffer bytes;
-    buffer_init(&bytes, BLOCK_BYTES_MAX);
+    block_queue_spare_take(&sender->queue, &bytes);
     calls->begin(sender->instance, sender->quitting);
     sender->rendering = true;
     lock_release(&sender->lock);
@@ -89,7 +89,7 @@ static void render(struct sender *sender) {
     if (is_wanted && !bytes.failed && bytes.size > 0)
         rendered_add(sender, &bytes);
     sender->render_failed = bytes.failed || (sender->render_failed && bytes.size == 0);
-    buffer_release(&bytes);
+    block_queue_spare_put(&sender->queue, &bytes);
 }
 
 // What waits for the sink goes first, so that what is rendered is the newest.

@@ -80,6 +80,32 @@ static void consume_last(const char *text) {
     sender_consume(&sender, &batch);
 }
 
+// -- memory
+// -----------------------------------------------------------------------------------------
+
+// Whoever encodes holds its pipeline, and freeing a page can take longer than an evaluation.
+START_TEST(memory_of_a_page_is_kept_while_nothing_is_appended) {
+    make(false, false);
+    struct block_queue *queue = &sender.queue;
+    struct block *block = block_queue_add(queue);
+    buffer_append_text(&block->bytes, "page");
+    const char *memory = block->bytes.data;
+    block_queue_appended(queue, 4, 1);
+    ck_assert_uint_eq(block_queue_pass(queue, 4), 1);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_eq(block_queue_add(queue)->bytes.data, memory);
+        block_queue_take_back(queue);
+    }
+    struct buffer bytes;
+    block_queue_spare_take(queue, &bytes);
+    ck_assert_ptr_eq(bytes.data, memory);
+    block_queue_spare_put(queue, &bytes);
+    ck_assert_uint_eq(queue->spare_count, 1);
+    block_queue_spare_put(queue, &bytes); // has no memory any more
+    ck_assert_uint_eq(queue->spare_count, 1);
+}
+END_TEST
+
 // -- what is delivered ----------------------------------------------------------------------------
 
 START_TEST(what_was_encoded_is_rendered_and_leaves) {
@@ -227,6 +253,7 @@ int main(void) {
     Suite *suite = suite_create("sender_render");
     TCase *tests = tcase_create("sender_render");
     tcase_add_checked_fixture(tests, setup_pages, teardown_pages);
+    tcase_add_test(tests, memory_of_a_page_is_kept_while_nothing_is_appended);
     tcase_add_test(tests, what_was_encoded_is_rendered_and_leaves);
     tcase_add_test(tests, what_is_newer_takes_the_place_of_what_waits);
     tcase_add_test(tests, a_page_of_before_does_not_come_behind_the_last);
