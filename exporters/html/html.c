@@ -190,13 +190,13 @@ static void html_stop(void *instance) {
     page_notes_release(self->notes);
 }
 
-// A page that is served is due by the clock, too.
+// What is served is copied at each evaluation, since none may come behind it, and rendered when it
+// is due by the clock.
 static void look(struct html_exporter *self, const struct batch *batch) {
-    bool due = self->served != NULL && batch->evaluate &&
-               (live_pages_pending(self->live) & PAGE_SERVED) == 0 &&
-               served_is_due(self->served, false);
-    if (due)
+    if (self->served != NULL && batch->evaluate) {
         live_pages_want(self->live, PAGE_SERVED);
+        live_pages_hold(self->live, served_due(self->served));
+    }
     live_pages_look(self->live, batch, &self->verdicts, self->notes);
     self->owed.page = (live_pages_pending(self->live) & PAGE_FILE) != 0;
 }

@@ -23,6 +23,8 @@ struct live_pages {
     unsigned capture_uses[2];          // likewise
     struct page_capture *waiting;      // NULL: none
     bool fresh;                        // … and a verdict of it is new
+    bool changed;                      // … or one changed
+    uint64_t held_ns;                  // without that it waits for this, monotonic
     unsigned wanted;                   // a page for these, at the next evaluation
     struct page_news gathered;         // since the page that is rendered, or was last
     struct page_notes_versions known;  // to the renderer
@@ -68,6 +70,10 @@ void live_pages_want(struct live_pages *live, unsigned uses) {
     live->wanted |= uses & live->uses;
 }
 
+void live_pages_hold(struct live_pages *live, uint64_t ns) {
+    live->held_ns = ns;
+}
+
 static size_t number_of(const struct live_pages *live, const struct page_capture *capture) {
     return (size_t)(capture - live->captures);
 }
@@ -84,6 +90,7 @@ void live_pages_look(struct live_pages *live, const struct batch *batch,
     assert(!batch->last);
     page_news_note(&live->gathered, batch);
     live->wanted |= batch->verdicts.count > 0 ? live->uses : 0;
+    live->changed |= batch->verdicts.count > 0;
     live->fresh |= has_new(batch);
     if (!batch->evaluate && batch->forgotten == NULL)
         return;
@@ -104,14 +111,21 @@ void live_pages_look(struct live_pages *live, const struct batch *batch,
 void live_pages_supersede(struct live_pages *live) {
     live->waiting = NULL;
     live->wanted = 0;
-    live->fresh = false;
+    live->fresh = live->changed = false;
     live->superseded = live->rendering != NULL;
 }
 
 // -- rendering ------------------------------------------------------------------------------------
 
 static uint64_t page_due(const struct live_pages *live) {
-    return live->waiting == NULL ? UINT64_MAX : live->fresh ? live->fresh_rest_ns : live->rested_ns;
+    if (live->waiting == NULL)
+        return UINT64_MAX;
+    if (live->fresh)
+        return live->fresh_rest_ns;
+    bool holds = !live->changed &&
+                 live->capture_uses[number_of(live, live->waiting)] == PAGE_SERVED &&
+                 live->held_ns > live->rested_ns;
+    return holds ? live->held_ns : live->rested_ns;
 }
 
 uint64_t live_pages_due(const struct live_pages *live) {
@@ -130,7 +144,7 @@ void live_pages_begin(struct live_pages *live, bool all) {
     live->known = live->rendering->notes.versions;
     page_news_told(&live->gathered, live_pages_news(live));
     live->waiting = NULL;
-    live->fresh = live->superseded = false;
+    live->fresh = live->changed = live->superseded = false;
 }
 
 unsigned live_pages_uses(const struct live_pages *live) {

@@ -29,6 +29,9 @@ void live_pages_release(struct live_pages *live); // NULL is fine
 // These, and begin and end, by one thread at a time, which the caller sees to.
 // A page is to be made at the next evaluation, whether a verdict changes there or not.
 void live_pages_want(struct live_pages *live, unsigned uses);
+// What is wanted for PAGE_SERVED alone is rendered at `ns` at the earliest, monotonic: what it
+// shows is that of the newest evaluation until then, also of the last before all input is silent.
+void live_pages_hold(struct live_pages *live, uint64_t ns);
 // Looks at every batch but the last. Copies what a page shows when one is due: a verdict is there,
 // or one was wanted.
 void live_pages_look(struct live_pages *live, const struct batch *batch,

@@ -153,8 +153,10 @@ enum status served_start(struct served **out, const struct served_options *optio
     }
     char shown[ENDPOINT_SHOWN_MAX];
     endpoint_show(options->endpoint, http_server_port(served->server), shown);
+    bool has_url = strncmp(shown, "unix:", strlen("unix:")) != 0;
+    const char *scheme = options->tls->cert_file != NULL ? "https://" : "http://";
     log_write(LOG_INFO, (struct log_site){"C3211", options->site}, "the page is at %s%s",
-              options->tls->cert_file != NULL ? "https://" : "http://", shown);
+              has_url ? scheme : "", shown);
     *out = served;
     return STATUS_OK;
 }
@@ -184,10 +186,10 @@ static uint64_t least_gap(const struct served *served, uint64_t now_ns) {
     return gap_ns > refresh_ns ? gap_ns : refresh_ns;
 }
 
-bool served_is_due(const struct served *served, bool changed) {
+uint64_t served_due(const struct served *served) {
     assert(served->magic == SERVED_MAGIC);
-    uint64_t now_ns = clock_monotonic_ns();
-    return changed || served->made_ns == 0 || now_ns >= served->made_ns + least_gap(served, now_ns);
+    uint64_t made_ns = served->made_ns;
+    return made_ns == 0 ? 0 : made_ns + least_gap(served, clock_monotonic_ns());
 }
 
 void served_put(struct served *served, struct buffer *page, uint64_t cost_ns) {

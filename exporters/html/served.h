@@ -26,10 +26,9 @@ enum status served_start(struct served **served, const struct served_options *op
                          struct error *error) MUST_USE;
 void served_stop(struct served *served); // NULL is fine
 
-// Whether a page is to be made now; any thread. `changed`: a verdict did, and that
-// does not wait. Else pages are `refresh` apart, and making them takes at most a tenth of the time
-// while somebody looks, and a twentieth while nobody does.
-bool served_is_due(const struct served *served, bool changed);
+// From when on the next page is due, monotonic; any thread. Pages are `refresh` apart, and making
+// them takes at most a tenth of the time while somebody looks, and a twentieth while nobody does.
+uint64_t served_due(const struct served *served);
 // The page is taken over: `page` is empty afterwards, with the memory of the page before. `cost_ns`
 // is what it took to make. The same page as before is no news.
 void served_put(struct served *served, struct buffer *page, uint64_t cost_ns);

@@ -220,7 +220,7 @@ class Suite:
         served.append(steps(30, 60, 4))
         check.check(served.until("Rank 1 started it"), "a verdict")
         # All that was read gets there, though nothing comes behind it.
-        check.check(served.until("newest sample of <time datetime=\"2026-11-21T08:07:50.232Z\">"),
+        check.check(served.until("newest sample of <time datetime=\"2026-11-21T08:07:51.232Z\">"),
                     "the last sample")
         page = served.text()
         for wanted in ("Memory of job llama-70b", "newest sample of", "4 ranks",
@@ -284,6 +284,18 @@ class Suite:
         self.checks.check("Rank 1 started it" in text, "written, too")
         self.checks.check('id="live"' not in text and "connect-src" not in text,
                           "what is written asks nobody")
+
+    def shows_the_last(self):
+        """What came while no page was due is shown when one is, though nothing comes behind it."""
+        with self.served(refresh="2s") as served:
+            for until in (10, 14):
+                served.append(steps(until - 4, until, 4, from_step=99))
+                self.checks.check(served.until(
+                    "newest sample of <time datetime=\"2026-11-21T08:07:0%d.232Z\">"
+                    % (until - 9)), "the last sample before silence")
+        path = os.path.join(self.folder, "page.sock")
+        with self.served(endpoint="unix:" + path) as served:
+            self.checks.check("the page is at unix:" + path in served.said(), "a Unix socket")
 
     # -- in a browser -----------------------------------------------------------------------------
 
@@ -397,8 +409,8 @@ class Suite:
             page = browser.open(served.url)
             self.awaits(page, "document.getElementById('live').className === 'live here'",
                         "connected before")
-            shown = page.run("document.getElementById('live').dataset.time")
         self.awaits(page, "document.getElementById('live').className === 'live gone'", "gone")
+        shown = page.run("document.getElementById('live').dataset.time")
         self.checks.equal(page.run("document.getElementById('live-state').textContent"),
                           "culprit is gone. This is the state of %s." % shown, "and says so")
         self.checks.check("Rank 1 started it" in page.run("document.body.textContent"),
@@ -492,6 +504,7 @@ def main():
         suite.answers()
         suite.guarded()
         suite.written_too()
+        suite.shows_the_last()
         suite.in_browser()
         return suite.checks.finish()
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The html exporter: when it writes, what it remembers of the stream, and that a crash loses none.
 #include "base/clock.h"
+#include "base/http/server.h"
 #include "cli/component_list.h"
 #include "config/server_options.h"
 #include "exporters/html/live.h"
@@ -311,11 +312,13 @@ struct config_of_html {
 static void *instance;
 static struct buffer piece;
 
-static void exporter_start(const char *name) {
+static void exporter_start_with(const char *path, const char *endpoint) {
     static struct config_of_html config;
-    static char path[160];
-    snprintf(path, sizeof path, "%s", scratch_path(name));
-    config = (struct config_of_html){.path = path, .max_points = 100, .max_ranks = 8};
+    config = (struct config_of_html){.path = path,
+                                     .endpoint = endpoint,
+                                     .refresh = {3600 * INT64_C(1000000000)},
+                                     .max_points = 100,
+                                     .max_ranks = 8};
     ck_assert_uint_eq(exporter_html.config_size, sizeof config);
     struct component_context context = {.id = "html", .site = "exporter/html"};
     struct error error = {0};
@@ -323,6 +326,12 @@ static void exporter_start(const char *name) {
     ck_assert_msg(component_start(&exporter_html, instance, &config, &context, &error) == STATUS_OK,
                   "%s", error.message);
     buffer_init(&piece, 1 << 24);
+}
+
+static void exporter_start(const char *name) {
+    static char path[160];
+    snprintf(path, sizeof path, "%s", scratch_path(name));
+    exporter_start_with(path, NULL);
 }
 
 static void exporter_stop(void) {
@@ -468,6 +477,32 @@ START_TEST(a_page_rests_the_longer_the_less_is_new) {
     ck_assert_uint_lt(due_ns[1], due_ns[0]);
     ck_assert_uint_le(due_ns[0], clock_monotonic_ns() + LIVE_REST_MAX_NS);
     exporter_stop();
+}
+END_TEST
+
+// Nothing may come behind an evaluation, so what it shows waits until a page is due by the clock.
+START_TEST(what_is_served_is_that_of_the_last_evaluation) {
+    const struct render_calls *render = &exporter_html.exporter.render;
+    char endpoint[200];
+    snprintf(endpoint, sizeof endpoint, "unix:%s", scratch_path("page.sock"));
+    exporter_start_with(NULL, endpoint);
+    leak_make(4, 57, SLICE("node-b"));
+    for (int i = 0; i < 2; i++) {
+        struct batch stream = live_batch(NULL, 0);
+        encode_batch(&stream);
+        uint64_t due_ns = render->due(instance), now_ns = clock_monotonic_ns();
+        ck_assert_uint_gt(due_ns, now_ns);
+        ck_assert_uint_le(due_ns, now_ns + UINT64_C(3600000000000));
+    }
+    // A change of a verdict does not wait for it.
+    struct verdict verdict = verdict_numbered(1, VERDICT_UPDATED);
+    struct batch stream = live_batch(&verdict, 1);
+    encode_batch(&stream);
+    ck_assert_uint_le(render->due(instance), clock_monotonic_ns() + LIVE_REST_MAX_NS);
+    ck_assert(!page_render(instance, &piece));
+    ck_assert_uint_eq(render->due(instance), UINT64_MAX);
+    exporter_stop();
+    http_server_drop_kept();
 }
 END_TEST
 
@@ -662,6 +697,7 @@ int main(void) {
     tcase_add_test(cases, live_it_is_written_when_a_verdict_changes);
     tcase_add_test(cases, a_page_that_waits_gives_way_to_a_newer_one);
     tcase_add_test(cases, a_page_rests_the_longer_the_less_is_new);
+    tcase_add_test(cases, what_is_served_is_that_of_the_last_evaluation);
     tcase_add_test(cases, the_last_page_supersedes_what_is_rendered_or_waits);
     tcase_add_loop_test(cases, a_page_that_a_crash_took_is_made_at_the_next_evaluation, 0, 3);
     tcase_add_test(cases, utilisation_and_alerts_come_from_the_stream);
