@@ -77,20 +77,17 @@ static struct live_job *job_find(struct page_live *live, string_id job) {
 // -- news ---------------------------------------------------------------------------------------
 
 static bool is_among(const struct page_news_jobs *list, string_id job) {
-    bool found = list->more;
+    bool found = list->more > 0;
     for (uint32_t i = 0; i < list->count && !found; i++)
         found = list->jobs[i] == job;
     return found;
 }
 
 static void news_add(struct page_news_jobs *list, string_id job) {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->jobs[i] == job)
-            return;
     if (list->count < PAGE_NEWS_JOBS_MAX)
         list->jobs[list->count++] = job;
     else
-        list->more = true;
+        list->more++;
 }
 
 static bool is_evaluated(const struct batch *batch, string_id job) {
@@ -110,7 +107,7 @@ void page_news_note(struct page_news *news, const struct batch *batch) {
     for (uint32_t i = 0; forgotten != NULL && i < forgotten->job_count; i++)
         news_add(&news->forgotten, forgotten->jobs[i].job);
     if (forgotten != NULL && forgotten->everything)
-        news->forgotten.more = true;
+        news->forgotten.more++;
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         if (!is_evaluated(batch, batch->verdicts.items[i].job))
             news_add(&news->changed, batch->verdicts.items[i].job);
@@ -120,7 +117,8 @@ static void jobs_told(struct page_news_jobs *list, const struct page_news_jobs *
     assert(told->count <= list->count);
     list->count -= told->count;
     memmove(list->jobs, list->jobs + told->count, list->count * sizeof *list->jobs);
-    list->more = list->more && !told->more;
+    assert(told->more <= list->more);
+    list->more -= told->more;
 }
 
 void page_news_told(struct page_news *news, const struct page_news *told) {

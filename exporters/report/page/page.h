@@ -46,11 +46,12 @@ struct span_outline;
 enum { PAGE_LIVE_JOBS_MAX = 64, PAGE_NEWS_JOBS_MAX = 256 };
 struct page_live; // opaque
 
-// Jobs, in the order in which they were named; beyond the bound `more` stands for all.
+// Jobs, in the order in which they were named, each as often as it was: what is told is taken from
+// the front. Beyond the bound `more` counts those that are left out, and stands for all.
 struct page_news_jobs {
     string_id jobs[PAGE_NEWS_JOBS_MAX];
     uint32_t count;
-    bool more;
+    uint64_t more;
 };
 
 // What it is told before each page, gathered from every batch. Zeroed before the first.

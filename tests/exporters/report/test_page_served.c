@@ -180,6 +180,29 @@ START_TEST(what_came_is_not_missing) {
 }
 END_TEST
 
+// A change behind the copy that a page is made of is news of the next one, also of the same job.
+START_TEST(only_what_was_told_is_taken_out) {
+    struct verdict verdict = {.job = intern(SLICE("first"))};
+    struct batch stream = {.arena = &sample.arena, .verdicts = {.items = &verdict, .count = 1}};
+    page_news_note(&news, &stream);
+    struct page_news told = news;
+    page_news_note(&news, &stream);
+    page_news_told(&news, &told);
+    ck_assert_uint_eq(news.changed.count, 1);
+    ck_assert_uint_eq(news.changed.jobs[0], verdict.job);
+    for (int i = 0; i < PAGE_NEWS_JOBS_MAX; i++)
+        page_news_note(&news, &stream);
+    ck_assert_uint_eq(news.changed.more, 1);
+    told = news;
+    page_news_note(&news, &stream);
+    page_news_told(&news, &told);
+    ck_assert_uint_eq(news.changed.more, 1);
+    told = news;
+    page_news_told(&news, &told);
+    ck_assert_uint_eq(news.changed.count + news.changed.more, 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("page_served");
     TCase *cases = tcase_create("all");
@@ -189,6 +212,7 @@ int main(void) {
     tcase_add_test(cases, a_job_stays_while_others_are_evaluated);
     tcase_add_test(cases, what_is_forgotten_goes);
     tcase_add_test(cases, a_verdict_that_changed_takes_the_section_along);
+    tcase_add_test(cases, only_what_was_told_is_taken_out);
     tcase_add_test(cases, jobs_are_bounded);
     tcase_add_test(cases, names_of_jobs_are_text);
     tcase_add_test(cases, what_came_is_not_missing);
