@@ -24,7 +24,7 @@ UP = 'up{job="%s",instance="a:9464"}'
 BUILD = 'culprit_build_info{job="%s",instance="a:9464",version="0.1.0"}'
 STARTED = 'process_start_time_seconds{job="%s",instance="a:9464"}'
 FAILED = 'culprit_receiver_failed_events_total{receiver="file/ranks",reason="json",instance="a"}'
-DROPPED = ('culprit_discarded_events_total{component="exporter/json",reason="queue_full",'
+DROPPED = ('culprit_discarded_events_total{component="json",reason="undeliverable",'
            'intentional="%s",pipeline="p"}')
 BLOCKED = 'culprit_receiver_blocked{receiver="http",instance="a"}'
 LAG = 'culprit_kafka_receiver_lag_seconds{receiver="kafka",topic="events",partition="%d"}'
@@ -96,8 +96,8 @@ CASES = {
     ),
     "CulpritLosesEvents": (
         ("against its will", {DROPPED % "false": "0+1x20"}, 12,
-         [({"component": "exporter/json", "reason": "queue_full"},
-           {"summary": "culprit drops events at exporter/json: queue_full"})]),
+         [({"component": "json", "reason": "undeliverable"},
+           {"summary": "culprit drops events at json: undeliverable"})]),
         ("as it was told", {DROPPED % "true": "0+1x20"}, 12, []),
     ),
     "CulpritInputWaits": (
