@@ -2,6 +2,8 @@
 // How a service goes on: after a stop, from a store, and after a reload, from memory.
 #include "tests/pipeline/runtime/service_told.h"
 
+#include <fcntl.h>
+
 // -- going on -------------------------------------------------------------------------------------
 
 START_TEST(a_start_goes_on_from_the_store) {
@@ -242,6 +244,66 @@ START_TEST(what_is_damaged_begins_anew_with_its_inputs) {
 }
 END_TEST
 
+static struct route_config letters_route;
+static const struct route_config *letters_routed(const void *config) {
+    (void)config;
+    return &letters_route;
+}
+
+static void states_encode(void *instance, const struct batch *batch, struct buffer *out) {
+    (void)instance;
+    for (uint32_t i = 0; i < batch->verdicts.count; i++)
+        buffer_append_char(out, *verdict_state_name(batch->verdicts.items[i].state));
+}
+
+static void begin_noted(char *log, size_t size) {
+    char path[100];
+    snprintf(path, sizeof path, "%s/log", folder);
+    int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), kept = dup(STDERR_FILENO);
+    ck_assert_int_ge(file, 0);
+    dup2(file, STDERR_FILENO);
+    log_configure(LOG_WARN, LOG_CONSOLE);
+    begin_live();
+    log_flush();
+    log_configure((enum log_level)(LOG_ERROR + 1), LOG_CONSOLE);
+    dup2(kept, STDERR_FILENO);
+    ssize_t got = pread(file, log, size - 1, 0);
+    ck_assert_int_ge(got, 0);
+    log[got] = '\0';
+    close(file);
+    close(kept);
+}
+
+// What the sink was told is known after a start; when that is damaged, it is told again.
+START_TEST(what_a_sink_was_told_is_kept_or_told_again) {
+    static const char *const names[] = {"", "route:letters/route.rows", "route:letters/route.now"};
+    struct component_type type = letters_type;
+    char log[1000];
+    type.exporter.encode = states_encode;
+    type.exporter.route = letters_routed;
+    letters_route = (struct route_config){.update_interval.ns = 3600 * (int64_t)SECOND};
+    f.components[3].type = &type;
+    with_store = true;
+    begin_live();
+    tell("1");
+    tell("100");
+    AWAIT(atomic_load(&judgements) == 1);
+    AWAIT(safe_number() == 2);
+    end_live();
+    check_text(&delivered, "ou"); // the end brings what waits, and is not kept
+    delivered.size = 0;
+    if (_i > 0)
+        take_out(STORAGE_STATE, names[_i]);
+    atomic_store(&judgements, 0);
+    begin_noted(log, sizeof log);
+    ck_assert_msg((strstr(log, "C5006 exporter/letters") != NULL) == (_i > 0), "%s", log);
+    tell("350");
+    AWAIT(atomic_load(&judgements) > 0);
+    end_live();
+    check_text(&delivered, _i == 0 ? "u" : "ou");
+}
+END_TEST
+
 START_TEST(other_options_begin_anew_behind_what_was_read) {
     struct sum_config config = {.weight = 1};
     f.components[2].config = &config;
@@ -327,6 +389,7 @@ int main(void) {
     tcase_add_test(tests, what_waits_for_nobody_is_dropped);
     tcase_add_test(tests, a_checkpoint_is_made_for_what_waits_for_it);
     tcase_add_loop_test(tests, what_is_damaged_begins_anew_with_its_inputs, 0, 4);
+    tcase_add_loop_test(tests, what_a_sink_was_told_is_kept_or_told_again, 0, 3);
     tcase_add_test(tests, other_options_begin_anew_behind_what_was_read);
     tcase_add_test(tests, other_times_of_a_pipeline_go_on);
     tcase_add_test(tests, a_reload_goes_on_from_memory);
