@@ -63,7 +63,9 @@ static const struct option SERVICE_ROWS[] = {
                "read again after a crash"),
     OPTION(struct service_settings, shutdown_timeout, OPTION_DURATION, .default_value = "20s",
            .min = 0.1, .max = 3600,
-           .help = "how long stopping may take: reading to the end, judging, delivering"),
+           .help = "how long stopping may take: reading to the end, judging, delivering; over "
+                   "inputs that end: how long deliveries of an exporter may fail one after another "
+                   "before it is given up"),
 };
 
 #define TIMING(field, ...)                                                                         \

@@ -5,9 +5,12 @@
 
 #include <assert.h>
 
-void retry_init(struct retry *retry, const struct sending_retry *config) {
+void retry_init(struct retry *retry, const struct sending_retry *config, uint64_t patience_ns) {
     assert(config != NULL);
-    *retry = (struct retry){.config = config, .random = clock_monotonic_ns() | 1};
+    uint64_t most = (uint64_t)config->max_elapsed_time.ns;
+    *retry = (struct retry){.config = config,
+                            .give_up_ns = most > 0 ? most : patience_ns,
+                            .random = clock_monotonic_ns() | 1};
 }
 
 // Between 1 - factor and 1 + factor (xorshift, Marsaglia 2003).
@@ -24,7 +27,8 @@ static uint64_t bounded(const struct retry *retry, uint64_t wait_ns) {
     return wait_ns < most ? wait_ns : most;
 }
 
-static uint64_t next_wait(struct retry *retry, uint64_t asked_ns) {
+// Not longer than `left_ns`, when the sink did not ask for it.
+static uint64_t next_wait(struct retry *retry, uint64_t asked_ns, uint64_t left_ns) {
     assert(retry->config->multiplier >= 1);
     double wait = retry->backoff_ns == 0 ? (double)retry->config->initial_interval.ns
                                          : (double)retry->backoff_ns * retry->config->multiplier;
@@ -32,23 +36,25 @@ static uint64_t next_wait(struct retry *retry, uint64_t asked_ns) {
         wait = (double)retry->config->max_interval.ns;
     retry->backoff_ns = (uint64_t)wait;
     uint64_t spread_ns = (uint64_t)(wait * spread(retry));
+    spread_ns = spread_ns < left_ns ? spread_ns : left_ns;
     return spread_ns > asked_ns ? spread_ns : asked_ns;
 }
 
 bool retry_failed(struct retry *retry, uint64_t asked_ns) {
     assert(retry->config != NULL);
-    uint64_t now = clock_monotonic_ns(), most = (uint64_t)retry->config->max_elapsed_time.ns;
+    uint64_t now = clock_monotonic_ns(), most = retry->give_up_ns;
     if (retry->failing_since_ns == 0)
         retry->failing_since_ns = now;
     assert(now >= retry->failing_since_ns);
-    if (!retry->config->enabled || (most > 0 && now - retry->failing_since_ns >= most)) {
+    uint64_t elapsed = now - retry->failing_since_ns;
+    if (!retry->config->enabled || (most > 0 && elapsed >= most)) {
         retry->failing_since_ns = retry->backoff_ns = retry->at_ns = 0;
         return false;
     }
     asked_ns = bounded(retry, asked_ns);
     if (asked_ns > 0)
         retry->asked_until_ns = now + asked_ns;
-    retry->at_ns = now + next_wait(retry, asked_ns);
+    retry->at_ns = now + next_wait(retry, asked_ns, most > 0 ? most - elapsed : UINT64_MAX);
     return true;
 }
 

@@ -8,6 +8,7 @@
 
 struct retry {
     const struct sending_retry *config;
+    uint64_t give_up_ns;       // how long deliveries may fail one after another; 0: for ever
     uint64_t at_ns;            // monotonic; 0: at once
     uint64_t asked_until_ns;   // the sink asked for nothing before this moment (monotonic), or 0
     uint64_t backoff_ns;       // the last wait, before it was spread
@@ -15,9 +16,12 @@ struct retry {
     uint64_t random;
 };
 
-void retry_init(struct retry *retry, const struct sending_retry *config);
+// `patience_ns`: how long deliveries may fail one after another without a `max_elapsed_time`; 0:
+// for ever.
+void retry_init(struct retry *retry, const struct sending_retry *config, uint64_t patience_ns);
 // A delivery failed, and the sink asked for `asked_ns`, or 0. False when it is to be given up; else
-// `at_ns` says when it is tried again.
+// `at_ns` says when it is tried again: for the last time when it would be given up, or when the
+// sink asked for later.
 bool retry_failed(struct retry *retry, uint64_t asked_ns) MUST_USE;
 // The sink answers.
 void retry_reset(struct retry *retry);

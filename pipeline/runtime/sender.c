@@ -27,7 +27,7 @@ void sender_init(struct sender *sender) {
     cond_init(&sender->wake);
     cond_init(&sender->ended_wake);
     block_queue_init(&sender->queue, calls->lines);
-    retry_init(&sender->retry, &sender->config->retry);
+    retry_init(&sender->retry, &sender->config->retry, sender->patience_ns);
     buffer_init(&sender->delivered, SENDER_DELIVERED_MAX);
 }
 

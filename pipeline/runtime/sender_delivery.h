@@ -20,6 +20,7 @@ struct sender {
     void *instance;
     const char *site; // "exporter/json"
     bool once;
+    uint64_t patience_ns; // deliveries may fail for so long, if the options set no bound; 0: ever
     bool with_store;
     bool shared; // several pipelines feed it
     const atomic_bool *stopping;

@@ -143,6 +143,7 @@ static uint32_t feeders_of(const struct plan *plan, uint32_t component) {
 
 static enum status start_exporters(struct service *service, struct error *error) {
     const struct plan *plan = service->plan;
+    uint64_t patience_ns = (uint64_t)plan->settings.shutdown_timeout.ns;
     service->exporters =
         memory_zero(count_used(plan, COMPONENT_EXPORTER), sizeof *service->exporters);
     for (uint32_t i = 0; i < plan->component_count; i++) {
@@ -156,6 +157,7 @@ static enum status start_exporters(struct service *service, struct error *error)
                                            .instance = exporter->instance.memory,
                                            .site = exporter->instance.site,
                                            .once = service->once,
+                                           .patience_ns = service->once ? patience_ns : 0,
                                            .with_store = service->store != NULL,
                                            .shared = feeders_of(plan, i) > 1,
                                            .stopping = &service->stopping,

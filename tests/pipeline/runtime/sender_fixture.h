@@ -114,11 +114,14 @@ static void ask_checkpoint(void *context) {
     atomic_fetch_add(&asked, 1);
 }
 
+static uint64_t sender_patience_ns;
+
 static inline void make(bool once, bool with_store) {
     component = (struct plan_component){.type = &type, .id = "box", .used = true};
     sender = (struct sender){.component = &component,
                              .site = "exporter/box",
                              .once = once,
+                             .patience_ns = sender_patience_ns,
                              .with_store = with_store,
                              .stopping = &stopping,
                              .wake_checkpoint = ask_checkpoint};
@@ -140,6 +143,7 @@ static void setup(void) {
     memset(answers, 0, sizeof answers);
     request_count = early_requests = 0;
     sent_bytes = 0;
+    sender_patience_ns = 0;
     encode_times = 1;
     sent[0] = resumed[0] = '\0';
     encode_fails = resume_fails = false;

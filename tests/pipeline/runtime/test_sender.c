@@ -394,6 +394,26 @@ START_TEST(a_piece_that_is_over_is_dropped_with_its_document) {
 }
 END_TEST
 
+// Without a bound among the options there is one over inputs that end: no wait goes beyond it but
+// one that the sink asks for.
+START_TEST(a_sink_that_is_never_there_is_given_up) {
+    bool asks = _i % 2 == 1, is_paced = _i >= 2;
+    for (int i = 0; i < 8; i++)
+        answers[i] = (struct answer){.refused = true, .retry_after_ns = asks ? SECOND * 3 / 10 : 0};
+    type.exporter.pace = is_paced ? box_pace : NULL;
+    sending.retry.initial_interval.ns = (asks ? 1 : 3600000) * 1000000LL;
+    sending.retry.max_interval.ns = 3600 * (int64_t)SECOND;
+    sender_patience_ns = SECOND / 10;
+    make(true, false);
+    consume("abc", true);
+    ck_assert_int_eq(finish(60 * SECOND), STATUS_IO);
+    ck_assert_uint_eq(request_count, 2);
+    ck_assert_uint_eq(early_requests, 0);
+    ck_assert_str_eq(error.message,
+                     "exporter/box: it says no; 2 records (3 bytes) were not delivered");
+}
+END_TEST
+
 // What is paced waits for one request, and that is dropped by the same rule.
 START_TEST(a_paced_request_that_is_over_is_dropped) {
     type.exporter.pace = box_pace;
@@ -547,6 +567,7 @@ int main(void) {
     tcase_add_loop_test(tests, a_piece_is_tried_until_the_run_is_stopped, 0, 2);
     tcase_add_loop_test(tests, a_piece_waits_as_long_as_it_is_told_to, 0, 2);
     tcase_add_loop_test(tests, a_piece_that_is_over_is_dropped_with_its_document, 0, 2);
+    tcase_add_loop_test(tests, a_sink_that_is_never_there_is_given_up, 0, 4);
     tcase_add_test(tests, a_paced_request_that_is_over_is_dropped);
     tcase_add_test(tests, a_reader_that_went_away_is_owed_nothing);
     tcase_add_test(tests, a_paced_sink_gets_one_request_at_the_end_of_inputs);
