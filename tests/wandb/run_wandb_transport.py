@@ -26,6 +26,7 @@ import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
+import bad_sink  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
 from wandb_server import Mock  # noqa: E402
@@ -132,6 +133,26 @@ class Endless(Quiet):
             self.close_connection = True
 
 
+class EndlessHeaders(Quiet):
+    def do_POST(self):
+        self.body()
+        self.note()
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        try:
+            while True:
+                self.wfile.write(b"X-More: %s\r\n" % (b"x" * 1000))
+        except OSError:
+            self.close_connection = True
+
+
+class NoHttp(Quiet):
+    def do_POST(self):
+        self.body()
+        self.note()
+        self.wfile.write(b"\x16\x03\x01 this is not HTTP\r\n\r\n")
+        self.close_connection = True
+
+
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
 
@@ -195,6 +216,10 @@ class Suite:
         self.checks.equal(self.mock.decoded()["runs"], [], what)
 
 
+def openssl(*arguments):
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
 def check_tls(suite):
     checks = suite.checks
     if shutil.which("openssl") is None:
@@ -216,7 +241,12 @@ def check_tls(suite):
     suite.fails("a certificate nobody vouches for", 74, "ca_file", url)
     suite.fails("another host", 74, "localhost", "https://localhost:%d" % front.port,
                 {"ca_file": certificate})
-    checks.equal(front.seen, [], "nothing is said to a server that is not known")
+    expired = bad_sink.certificate(suite.folder, "expired", -1, openssl)
+    late = Server(Forward, suite.mock_port, context=bad_sink.tls(*expired))
+    suite.fails("an expired certificate", 74, "expired", "https://127.0.0.1:%d" % late.port,
+                {"ca_file": expired[0]})
+    checks.equal(front.seen + late.seen, [], "nothing is said to a server that is not known")
+    late.shutdown()
     suite.fails("no ca_file", 78, "cannot be read", url, {"ca_file": "/nowhere.pem"})
     front.shutdown()
 
@@ -250,11 +280,15 @@ def check_strange_servers(suite):
     endless = Server(Endless)
     suite.fails("endless answer", 74, "more than 64 MiB", "http://127.0.0.1:%d" % endless.port)
     checks.equal(len(endless.seen), 1, "endless answer")
+    headers, strange = Server(EndlessHeaders), Server(NoHttp)
+    suite.fails("endless headers", 74, "truncated or not JSON", "http://127.0.0.1:%d" % headers.port)
+    suite.fails("no HTTP", 74, "HTTP/0.9", "http://127.0.0.1:%d" % strange.port)
+    checks.equal((len(headers.seen), len(strange.seen)), (1, 1), "endless headers, no HTTP")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         suite.fails("nobody there", 74, "127.0.0.1",
                     "http://127.0.0.1:%d" % closed.getsockname()[1])
-    for server in (sink, elsewhere, endless):
+    for server in (sink, elsewhere, endless, headers, strange):
         server.shutdown()
 
 
