@@ -228,5 +228,6 @@ ROWS = [
         "what may pass is tried again and arrives, what is refused is counted, the log says why; "
         "nothing goes where a redirect leads; what comes twice is told by its id",
         [], [Suite("sinks/run_bad_sinks"), Suite("grafana/run_grafana"),
-             Suite("webhook/run_templates")]),
+             Suite("webhook/run_templates"), Suite("kubernetes/run_kubernetes_events"),
+             Suite("wandb/run_wandb_crash"), Suite("run/run_once")]),
 ]

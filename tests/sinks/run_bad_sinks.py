@@ -9,6 +9,9 @@ sink of its own. What is tried again must be tried at least twice, must tell why
 arrive when the sink is good again, nothing missing and nothing counted as lost; what is refused for
 good must be counted and logged, and tried no further. Then culprit is killed (SIGKILL) between a
 delivery and the checkpoint: what comes twice must be told by its id, as docs/delivery.md says.
+
+Not here is the wandb exporter, which needs a server that keeps runs for each cell: the same faults
+are in tests/wandb (run_wandb_faults.py, run_wandb_transport.py, run_wandb_crash.py).
 """
 import collections
 import concurrent.futures
@@ -27,6 +30,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.path.insert(0, os.path.join(HERE, "..", "kubernetes"))
 import bad_sink  # noqa: E402
 import frame_sink  # noqa: E402
 from bad_sink import BadSink  # noqa: E402
@@ -35,6 +39,7 @@ from grafana_server import Grafana  # noqa: E402
 from ports import free_port  # noqa: E402
 import running  # noqa: E402
 from running import PATIENCE_S, Running  # noqa: E402
+from stand_in_writes import Refused, checked_event  # noqa: E402
 
 INPUT = os.path.join(HERE, "..", "golden", "detectors", "incident", "*", "events.jsonl")
 PATIENT = {"timeout": "30s"}
@@ -53,9 +58,11 @@ def wait_for(condition):
 
 # -- rows ----------------------------------------------------------------------------------------
 # `identities` of what a request holds: {identity: what must be the same each time}. `refuses`: the
-# faults after which a record is dropped. `reads`: it goes by the body of an answer.
+# faults after which a record is dropped. `reads`: it goes by the body of an answer. `reach`: the
+# options by which it finds its sink, instead of `endpoint`, `tls` and `auth`.
 
-Row = collections.namedtuple("Row", "name options good identities wanted refuses reads events")
+Row = collections.namedtuple("Row", "name options good identities wanted refuses reads events reach",
+                             defaults=(None,))
 
 
 def fine(*_):
@@ -92,6 +99,70 @@ def annotations(_, body):
     return {json.loads(body)["tags"][1]: None} if body else {}
 
 
+def kubernetes_events():
+    """Names of Events are unique; the API server checks all fields."""
+    known = set()
+
+    def good(handler, body):
+        if handler.command != "POST":
+            return 405, {}, b""
+        parts = handler.path.partition("?")[0].split("/")
+        try:
+            event = checked_event(json.loads(body), parts[parts.index("namespaces") + 1])
+        except Refused as refused:
+            return refused.code, {}, refused.message.encode()
+        name = event["metadata"]["namespace"], event["metadata"]["name"]
+        if name in known:
+            return 409, {"Content-Type": "application/json"}, json.dumps(
+                {"kind": "Status", "reason": "AlreadyExists", "message": "it is there"}).encode()
+        known.add(name)
+        return 201, {"Content-Type": "application/json"}, body
+    return good
+
+
+def events_on_objects(_, body):
+    event = json.loads(body)
+    if event.get("reason", "Resolved").endswith(("Withdrawn", "Resolved")):  # or a series
+        return {}
+    about = event["regarding"]
+    return {(event["metadata"]["annotations"]["culprit/verdict"], about.get("namespace", "default"),
+             about["name"]): body}
+
+
+def objects(verdicts):
+    """(verdict, namespace, name) of all pods and nodes that roots name."""
+    wanted, shown = set(), roots(verdicts)
+    for one in {each["id"]: each for each in verdicts}.values():
+        for entity in one["entities"] if one["id"] in shown else ():
+            if entity["kind"] == "node":
+                wanted.add((one["id"], "default", entity["name"]))
+            elif entity["kind"] == "pod":
+                wanted.add((one["id"], *entity["name"].split("/")))
+    return wanted
+
+
+def by_endpoint(cell, token_path, authorities):
+    found = {"endpoint": cell.sink.url}
+    if authorities is not None:
+        found["tls"] = {"ca_file": authorities}
+    if token_path is not None:
+        found["auth"] = {"bearer_token_file": token_path}
+    return found
+
+
+def by_kubeconfig(cell, token_path, authorities):
+    path = os.path.join(cell.world.folder, cell.id.replace("/", "-") + ".kubeconfig")
+    cluster = {"server": cell.sink.url}
+    if authorities is not None:
+        cluster["certificate-authority"] = authorities
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "here",
+                   "clusters": [{"name": "c", "cluster": cluster}],
+                   "users": [{"name": "u", "user": {"tokenFile": token_path} if token_path else {}}],
+                   "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}]}, file)
+    return {"kubeconfig": path}
+
+
 def changes(verdicts):
     return {(one["id"], one["state"]) for one in verdicts}
 
@@ -114,6 +185,8 @@ ROWS = [
     Row("otlp", {"encoding": "json", "compression": "none", "metrics_interval": "0s"},
         lambda: fine, log_records, changes, BY_OTLP, False, False),
     Row("grafana", {}, lambda: Grafana(serve=False).respond, annotations, ids, set(), True, False),
+    Row("kubernetes", {"look_up_pods": False, "instance": "culprit-0"}, kubernetes_events,
+        events_on_objects, objects, set(), False, False, by_kubeconfig),
     Row("http", {}, lambda: fine, frames, None, set(), False, True),
 ]
 
@@ -142,8 +215,9 @@ FAULTS = [
 ]
 
 
+REFUSALS = ("C3006", "C4303")  # the kubernetes exporter's: of a record it may be one Event
 UNANSWERED = Fault("unanswered", bad_sink.silent, None, False, 0)
-UNSAVED = Fault("unsaved", bad_sink.silent, None, False, 0)
+UNSAVED = Fault("unsaved", bad_sink.closes, None, False, 0)
 
 
 class Cell:
@@ -157,16 +231,16 @@ class Cell:
         self.sink = BadSink(free_port(), fault.serve, row.good(), world.elsewhere.url)
         self.options = {"retry_on_failure": RETRY, **(HASTY if fault.hasty else PATIENT),
                         **row.options}
+        authorities = self.token_path = None
         if fault.name == "expired":
             self.sink.context = lambda: world.valid if self.sink.healed.is_set() else world.expired
-            self.options["tls"] = {"ca_file": world.authorities}
+            authorities = world.authorities
         if fault.name == "rotated":
             self.token_path = os.path.join(world.folder, self.id.replace("/", "-") + ".token")
             self.write_token("first-token")
-            self.options["auth"] = {"bearer_token_file": self.token_path}
             self.sink.token = bad_sink.TOKEN
             self.sink.healed.set()
-        self.options["endpoint"] = self.sink.url
+        self.options.update((row.reach or by_endpoint)(self, self.token_path, authorities))
         if fault.name != "dead":
             self.sink.start()
 
@@ -175,9 +249,9 @@ class Cell:
             file.write(token + "\n")
         os.rename(self.token_path + ".new", self.token_path)
 
-    def lines(self, code):
+    def lines(self, *codes):
         return [line for line in self.world.log_lines()
-                if line.get("component") == "exporter/" + self.id and line.get("code") == code]
+                if line.get("component") == "exporter/" + self.id and line.get("code") in codes]
 
     def met(self):
         """Whether the fault did its work."""
@@ -210,7 +284,7 @@ class Cell:
         return wanted
 
     def check(self, checks):
-        said = " ".join(line["msg"] for line in self.lines("C3002") + self.lines("C3006"))
+        said = " ".join(line["msg"] for line in self.lines("C3002", *REFUSALS))
         if self.fault.words is not None and not self.takes:
             checks.check(re.search(self.fault.words, said),
                          lambda: "%s: the log does not say why: %s" % (self.id, said[:600]))
@@ -223,7 +297,7 @@ class Cell:
         checks.check(wait_for(lambda: set(self.identities()) == self.expected()),
                      lambda: "%s: what arrived: %s" % (self.id, set(self.identities())))
         checks.equal(self.world.discarded(self.id), 0, self.id + ": records that were dropped")
-        checks.equal(self.lines("C3006"), [], self.id + ": refusals")
+        checks.equal(self.lines(*REFUSALS), [], self.id + ": refusals")
         if self.takes and not self.fault.hasty:  # a slow machine may see no status in time
             bodies = [one[2] for one in self.sink.refused_requests]
             checks.equal(len(bodies), len(set(bodies)), self.id + ": what was taken came again")
@@ -233,7 +307,7 @@ class Cell:
                          "%s: Retry-After is kept: %.2f s" % (self.id, times[1] - times[0]))
 
     def check_refused(self, checks):
-        checks.check(self.lines("C3006"), self.id + ": the refusal is not logged")
+        checks.check(self.lines(*REFUSALS), self.id + ": the refusal is not logged")
         checks.equal(self.sink.taken, [], self.id + ": what was refused came again")
         records = self.world.metric("sent_records", self.id) + self.world.discarded(self.id)
         checks.check(records > 0 and self.sink.attempts() <= 3 * records + 3,
@@ -319,9 +393,14 @@ class World:
                           % (name, re.escape(exporter)), self.page())
         return int(found.group(1)) if found else 0
 
+    def commits(self):
+        found = re.search(r'culprit_store_commits_total\{[^}]*\} (\d+)', self.page())
+        return int(found.group(1)) if found else 0
+
     def discarded(self, exporter):
         return sum(int(value) for value in re.findall(
-            r'culprit_discarded_events_total\{[^}]*component="%s"[^}]*\} (\d+)'
+            r'culprit_(?:discarded_events|kubernetes_exporter_refused)_total'
+            r'\{[^}]*(?:component|exporter)="%s"[^}]*\} (\d+)'
             % re.escape(exporter), self.page()))
 
     def feed(self):
@@ -335,14 +414,16 @@ class World:
             cell.sink.stop()
         self.elsewhere.stop()
 
+    def all_found(self):
+        return len(ids(self.run.found())) >= len(self.verdicts)
+
     def wanted(self, row):
         if row.events:
             good = next(cell for cell in self.cells
                         if cell.row is row and cell.fault.name == "rotated")
             return None if not good.sink.taken else {
                 number for _, number in good.identities()}
-        found = self.run.found()
-        return row.wanted(found) if len(ids(found)) >= len(self.verdicts) else None
+        return row.wanted(self.run.found()) if self.all_found() else None
 
     def arrived(self, cell):
         found, wanted = set(cell.identities()), self.wanted(cell.row)
@@ -428,12 +509,14 @@ def unanswered(world):
 
 def unsaved(world):
     """All was delivered and no checkpoint says so: it may come twice, and never as something
-    else."""
+    else. When the inputs rest there is a checkpoint, so the sinks are away until then."""
     checks = world.checks
-    for cell in world.cells:
-        cell.sink.heal()
     with world.run:
         world.feed()
+        checks.check(wait_for(lambda: world.commits() > 1 and world.all_found()),
+                     "unsaved: %d checkpoints" % world.commits())
+        for cell in world.cells:
+            cell.sink.heal()
         for cell in world.cells:
             checks.check(wait_for(lambda cell=cell: world.arrived(cell)),
                          cell.id + ": not all arrived")
