@@ -85,6 +85,24 @@ string_id intern_find(struct slice text) {
     return entry == NULL ? STRING_NONE : entry->id;
 }
 
+// Without a table the hash means nothing: a string that is not found is looked up again anyway.
+uint64_t intern_expect(struct slice text) {
+    struct intern_table *table = table_current();
+    if (table == NULL)
+        return 0;
+    uint64_t hash = hash_seeded(text, table->seed);
+    __builtin_prefetch(&table->slots[hash & table->mask]);
+    return hash;
+}
+
+void intern_approach(uint64_t hash) {
+    struct intern_table *table = table_current();
+    if (table == NULL)
+        return;
+    __builtin_prefetch(
+        atomic_load_explicit(&table->slots[hash & table->mask], memory_order_acquire));
+}
+
 // Directory chunk and place in it of an id.
 struct intern_place {
     unsigned chunk;
@@ -167,17 +185,19 @@ void intern_known_only(bool only) {
     known_only = only;
 }
 
-string_id intern(struct slice text) {
-    assert(text.data != NULL || text.size == 0);
-    string_id id = intern_find(text);
-    if (id != STRING_NONE)
-        return id;
+static string_id insert(struct slice text) {
     if (known_only)
         return STRING_REFUSED;
     pthread_mutex_lock(&interned.mutex);
-    id = insert_locked(text);
+    string_id id = insert_locked(text);
     pthread_mutex_unlock(&interned.mutex);
     return id;
+}
+
+string_id intern(struct slice text) {
+    assert(text.data != NULL || text.size == 0);
+    string_id id = intern_find(text);
+    return id != STRING_NONE ? id : insert(text);
 }
 
 struct slice intern_slice(string_id id) {
@@ -190,6 +210,20 @@ struct slice intern_slice(string_id id) {
     const struct intern_entry *entry = chunk[place.index];
     assert(entry->id == id);
     return (struct slice){entry->bytes, entry->size};
+}
+
+string_id intern_expected(struct slice *text, uint64_t hash) {
+    assert(text->data != NULL || text->size == 0);
+    struct intern_table *table = table_current();
+    struct intern_entry *entry = table == NULL ? NULL : table_find(table, *text, hash);
+    if (entry != NULL) {
+        *text = (struct slice){entry->bytes, entry->size};
+        return entry->id;
+    }
+    string_id id = insert(*text);
+    if (id != STRING_REFUSED)
+        *text = intern_slice(id);
+    return id;
 }
 
 string_id intern_count(void) {

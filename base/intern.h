@@ -31,6 +31,13 @@ string_id intern(struct slice text);
 void intern_known_only(bool only);
 // The id if it is known already, else STRING_NONE.
 string_id intern_find(struct slice text);
+// With many strings each lookup waits for memory twice. Whoever learns of a text before its id is
+// needed asks for that memory ahead: intern_expect hashes the text and fetches its slot,
+// intern_approach fetches the string that stands there, and intern_expected is `intern` with the
+// hash at hand, and makes `text` the interned bytes unless it is refused. Same ids. Any thread.
+uint64_t intern_expect(struct slice text);
+void intern_approach(uint64_t hash);
+string_id intern_expected(struct slice *text, uint64_t hash);
 // Valid for the life of the process and ends with a zero byte. Any thread.
 struct slice intern_slice(string_id id);
 // Ids handed out so far are 1 to this. Any thread.

@@ -39,6 +39,40 @@ START_TEST(same_bytes_same_id) {
 }
 END_TEST
 
+// A name that is expected gets the id that it would get without, whether its hash was made before
+// there was a table or before the table grew, and the interned bytes stand for it.
+START_TEST(expected_names_get_the_same_ids) {
+    struct slice first = SLICE("first");
+    uint64_t early = intern_expect(first);
+    intern_approach(early);
+    string_id id = intern_expected(&first, early);
+    ck_assert_uint_eq(intern(SLICE("first")), id);
+    ck_assert_ptr_eq(first.data, intern_slice(id).data);
+
+    char copy[] = "second";
+    struct slice second = {copy, 6};
+    uint64_t hash = intern_expect(second);
+    intern_approach(hash);
+    for (unsigned i = 0; i < 5000; i++) {
+        char name[16];
+        intern((struct slice){name, (size_t)snprintf(name, sizeof name, "n%u", i)});
+    }
+    string_id known = intern(SLICE("second"));
+    ck_assert_uint_eq(intern_expected(&second, hash), known);
+    ck_assert_ptr_eq(second.data, intern_slice(known).data);
+    ck_assert_uint_eq(intern_count(), known);
+    struct slice again = SLICE("first");
+    intern_approach(intern_expect(again));
+    ck_assert_uint_eq(intern_expected(&again, intern_expect(again)), id);
+
+    struct slice third = SLICE("third");
+    intern_known_only(true);
+    ck_assert_uint_eq(intern_expected(&third, intern_expect(third)), STRING_REFUSED);
+    ck_assert_uint_eq(intern_find(third), STRING_NONE);
+    intern_known_only(false);
+}
+END_TEST
+
 // Every length around the steps of the hash, in blocks that end exactly where the string ends, so
 // that a read past the end is seen by the sanitizer; each differs from the next in one byte.
 START_TEST(lengths_and_single_bytes) {
@@ -158,6 +192,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, NULL, teardown);
     tcase_add_test(cases, none_is_not_the_empty_string);
     tcase_add_test(cases, same_bytes_same_id);
+    tcase_add_test(cases, expected_names_get_the_same_ids);
     tcase_add_test(cases, lengths_and_single_bytes);
     tcase_add_test(cases, many_strings_through_growth);
     tcase_add_test(cases, known_strings_allocate_nothing);

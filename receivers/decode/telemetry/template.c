@@ -83,6 +83,8 @@ struct replay {
     const char *end;
     const char *run_starts[FIELD_COUNT + 1]; // where each run begins in the record
     struct token names[NAME_MEMO_COUNT];     // texts that get their numbers at the end
+    uint64_t hashes[NAME_MEMO_COUNT];        // of those that are expected
+    uint32_t expected;                       // names whose memory was asked for; bits by memo
     bool metadata_read;
 };
 
@@ -149,6 +151,23 @@ static inline const char *read_rank(const struct replay *replay, const struct va
     return value < rule->min || value > RANK_MAX ? NULL : at;
 }
 
+// Asks for the memory of a name that is not the last one, so that it is there when the name is
+// looked up, behind the rest of the record: with many ranks each has a session of its own.
+static inline void expect_name(struct replay *replay, uint8_t memo) {
+    const struct token *token = &replay->names[memo];
+    struct slice text = token_slice(token);
+    if (token->escaped || slice_equal(replay->state->names[memo].text, text))
+        return;
+    replay->hashes[memo] = intern_expect(text);
+    replay->expected |= 1u << memo;
+}
+
+// The same for the strings themselves, once their slots have had time to come.
+static inline void approach_names(const struct replay *replay) {
+    for (uint32_t names = replay->expected; names != 0; names &= names - 1)
+        intern_approach(replay->hashes[__builtin_ctz(names)]);
+}
+
 static inline const char *read_name(struct replay *replay, const struct value_rule *rule,
                                     const char *at) {
     struct json_fault ignored;
@@ -156,7 +175,10 @@ static inline const char *read_name(struct replay *replay, const struct value_ru
     if (json_peek(at, replay->end) != '"')
         return NULL;
     at = json_scan_string(at + 1, replay->end, token, &ignored);
-    return at == NULL || token_is_blank(token) ? NULL : at;
+    if (at == NULL || token_is_blank(token))
+        return NULL;
+    expect_name(replay, rule->name);
+    return at;
 }
 
 static const char *read_context(const struct replay *replay, const char *at) {
@@ -176,6 +198,7 @@ static const char *read_metadata(struct replay *replay, const char *at) {
     struct telemetry_state *state = replay->state;
     if (json_peek(at, replay->end) != '{')
         return NULL;
+    approach_names(replay);
     at = metadata_scan(at, replay->end, &state->capabilities, &state->metadata, &ignored);
     replay->telemetry->metadata = state->metadata.text;
     replay->metadata_read = true;
@@ -260,16 +283,32 @@ static bool is_consistent(const struct replay *replay) {
     return (present & ~supported) == 0;
 }
 
+// Those that memory was asked for are no longer compared with the last ones, but remembered.
+static string_id take_expected(const struct replay *replay, uint8_t memo) {
+    assert((replay->expected & 1u << memo) != 0);
+    struct slice text = token_slice(&replay->names[memo]);
+    string_id id = intern_expected(&text, replay->hashes[memo]);
+    if (id != STRING_REFUSED)
+        replay->state->names[memo] = (struct known_name){text, id};
+    return id;
+}
+
 static bool take_names(const struct replay *replay) {
     struct telemetry_state *state = replay->state;
     struct decode_fault ignored;
     uint32_t names = state->template.changing & state->template.seen & NAME_FIELDS;
     for (; names != 0; names &= names - 1) {
         const struct value_rule *rule = &rules[__builtin_ctz(names)];
-        struct slice text = token_decode(&replay->names[rule->name], replay->arena);
         string_id id;
-        if (telemetry_name(state, rule->name, text, SLICE(""), &id, &ignored) != DECODE_OK)
-            return false;
+        if ((replay->expected & 1u << rule->name) != 0) {
+            id = take_expected(replay, rule->name);
+            if (id == STRING_REFUSED)
+                return false;
+        } else {
+            struct slice text = token_decode(&replay->names[rule->name], replay->arena);
+            if (telemetry_name(state, rule->name, text, SLICE(""), &id, &ignored) != DECODE_OK)
+                return false;
+        }
         memcpy((char *)replay->telemetry + rule->offset, &id, sizeof id);
     }
     return true;
@@ -305,6 +344,7 @@ bool telemetry_template_decode(struct telemetry_state *state, struct slice recor
     replay.telemetry = telemetry;
     replay.end = record.data + record.size;
     replay.metadata_read = false;
+    replay.expected = 0;
     *telemetry = template->values;
     bool fits = walk_runs(&replay, record.data);
     if (fits)
