@@ -84,6 +84,7 @@ static void forget_job(struct rank_group *group, uint32_t row) {
     assert(job->job != STRING_REFUSED);
     for (uint32_t i = 0; i < job->rank_count; i++)
         rank_group_free_rank(group, job->ranks[i].row);
+    row_index_remove(&group->job_index, job_hash(job->job), row);
     job_release(job);
     memset(job, 0, sizeof *job);
     table_free(&group->jobs, row);

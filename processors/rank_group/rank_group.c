@@ -67,6 +67,7 @@ void rank_group_clear(struct rank_group *self) {
         job_release(job_at(self, i));
     for (uint32_t i = 0; i < self->ranks.used; i++)
         rows_release(&rank_at(self, i)->series);
+    row_index_release(&self->job_index);
     row_index_release(&self->rank_index);
     rows_store_clear(&self->store);
     table_release(&self->jobs);
@@ -87,6 +88,7 @@ static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
     state->first_arrival = UINT64_MAX;
     state->first_ns = UINT64_MAX;
     job_begin(self, state);
+    row_index_put(&self->job_index, job_hash(job), row);
     return row;
 }
 
@@ -107,6 +109,17 @@ static void drop_nameless(struct rank_group *self) {
     rank_group_unsettle(self, pool);
 }
 
+// The pool has had none that is named so far.
+static void name_pool(struct rank_group *self, string_id job) {
+    struct job_state *pool = job_at(self, self->kept.pool);
+    assert(job != STRING_NONE);
+    row_index_remove(&self->job_index, job_hash(pool->job), self->kept.pool);
+    row_index_put(&self->job_index, job_hash(job), self->kept.pool);
+    pool->job = job;
+    pool->named = true;
+    self->kept.named_jobs = 1;
+}
+
 // The pool's row for a job that was not seen before, or a new row.
 static uint32_t place_new_job(struct rank_group *self, string_id job) {
     bool pooled = self->choice.mode != JOB_EACH;
@@ -116,9 +129,7 @@ static uint32_t place_new_job(struct rank_group *self, string_id job) {
     if (pooled && job == STRING_NONE)
         return kept->pool;
     if (pooled && kept->named_jobs == 0 && kept->pool != TABLE_NO_ROW) {
-        kept->named_jobs = 1;
-        job_at(self, kept->pool)->job = job;
-        job_at(self, kept->pool)->named = true;
+        name_pool(self, job);
         return kept->pool;
     }
     if (table_live(&self->jobs) >= self->choice.max_jobs) {
@@ -131,9 +142,12 @@ static uint32_t place_new_job(struct rank_group *self, string_id job) {
 }
 
 static uint32_t known_job(const struct rank_group *self, string_id job) {
-    for (uint32_t i = 0; i < self->jobs.used; i++)
-        if (job_at(self, i)->job == job)
-            return i;
+    if (self->last_job < self->jobs.used && job_at(self, self->last_job)->job == job)
+        return self->last_job;
+    for (uint32_t at = 0, row, hash = job_hash(job);
+         (row = row_index_next(&self->job_index, hash, &at)) != TABLE_NO_ROW;)
+        if (job_at(self, row)->job == job)
+            return row;
     return TABLE_NO_ROW;
 }
 
@@ -142,8 +156,6 @@ static uint32_t find_job(struct rank_group *self, string_id job) {
     bool pooled = self->choice.mode != JOB_EACH;
     if (pooled && job == STRING_NONE && self->kept.named_jobs >= 2)
         return TABLE_NO_ROW;
-    if (self->last_job < self->jobs.used && job_at(self, self->last_job)->job == job)
-        return self->last_job;
     uint32_t row = known_job(self, job);
     if (row == TABLE_NO_ROW)
         row = place_new_job(self, job);

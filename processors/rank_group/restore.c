@@ -97,6 +97,10 @@ void rank_group_restored(void *instance) {
         rank_group_clear(self);
     // Also when rows of other stages came alone.
     self->lost = self->kept.arrivals == 0;
+    row_index_clear(&self->job_index);
+    for (uint32_t row = 0; row < self->jobs.used; row++)
+        if (is_job(self, row))
+            row_index_put(&self->job_index, job_hash(job_at(self, row)->job), row);
     row_index_clear(&self->rank_index);
     for (uint32_t row = 0; row < self->ranks.used; row++)
         if (rank_at(self, row)->job != TABLE_NO_ROW)

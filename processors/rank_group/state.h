@@ -95,6 +95,7 @@ struct rank_group {
     struct table ranks;
     struct table sessions;
     struct table jobs;
+    struct row_index job_index;  // jobs by their names
     struct row_index rank_index; // ranks by job row and rank
     uint32_t last_job;           // row that matched last
     struct rank_group_kept kept;
@@ -107,6 +108,10 @@ struct rank_group {
 TABLE_ACCESS(job_at, struct rank_group, jobs, struct job_state)
 TABLE_ACCESS(rank_at, struct rank_group, ranks, struct rank_state)
 TABLE_ACCESS(session_at, struct rank_group, sessions, struct rank_session)
+
+static inline uint32_t job_hash(string_id job) {
+    return row_hash(job, 0);
+}
 
 static inline uint32_t rank_hash(uint32_t job, int32_t rank) {
     return row_hash(job, (uint32_t)rank);
