@@ -121,25 +121,28 @@ static unsigned __int128 claim_of_rank(const struct claim *claims, uint64_t k) {
 static __int128 claimed_median(const struct evaluation *evaluation, struct arena *arena) {
     uint32_t origin_count = evaluation->store->origins.used;
     struct claim *claims = arena_zero(arena, origin_count + 1, sizeof *claims);
-    for (uint32_t i = 0; i < origin_count; i++) {
-        const struct origin *origin = table_row(&evaluation->store->origins, i);
-        claims[i].interval_ms = origin->sampling_interval_ms;
-    }
     uint64_t total = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct rank_series *series = evaluation->ranks[i].series;
         struct series_cursor cursor = series_begin(series);
         const struct sample *row;
         while ((row = series_next(evaluation->store, series, &cursor, evaluation->as_of_ns))) {
-            if (claims[row->origin].interval_ms <= 0)
+            int64_t interval_ms = series_origin(evaluation->store, row)->sampling_interval_ms;
+            if (interval_ms <= 0)
                 continue;
+            claims[row->origin].interval_ms = interval_ms;
             claims[row->origin].count++;
             total++;
         }
     }
     if (total == 0)
         return 0;
-    sort_stable(claims, origin_count, sizeof *claims, arena, compare_by_i64);
+    // Origins of other jobs are among them.
+    uint32_t claim_count = 0;
+    for (uint32_t i = 0; i < origin_count; i++)
+        if (claims[i].count > 0)
+            claims[claim_count++] = claims[i];
+    sort_stable(claims, claim_count, sizeof *claims, arena, compare_by_i64);
     unsigned __int128 high = claim_of_rank(claims, total / 2);
     if (total % 2 == 1)
         return (__int128)high;

@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { SCRATCH_BLOCK = 4096 };
+
 static bool comes_first(const struct rank_group *group, const struct job_state *a,
                         const struct job_state *b) {
     if (!group->by_value)
@@ -143,9 +145,9 @@ static void view_ranks(const struct rank_group *group, const struct job_state *j
         view_generation(group, &views[i], evaluation->generation);
 }
 
-// `row`: of the jobs table, or TABLE_NO_ROW. Appends to the batch.
+// `row`: of the jobs table, or TABLE_NO_ROW. Appends to the batch; what `scratch` held is void.
 static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_jobs,
-                     struct batch *batch) {
+                     struct batch *batch, struct arena *scratch) {
     assert(batch->evaluation_count <= group->jobs.used);
     struct evaluation *evaluation = &batch->evaluations[batch->evaluation_count++];
     *evaluation = (struct evaluation){.as_of_ns = batch->as_of_ns,
@@ -161,9 +163,10 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
         evaluation->job_slot = row;
         evaluation->claimed_world_size = claimed_world_size(group, job);
         view_ranks(group, job, evaluation, batch->arena);
+        arena_reset(scratch);
         evaluation->median_interval_ns =
-            group->live ? interval_median_of_set(evaluation, job->intervals, batch->arena)
-                        : interval_median_of_samples(evaluation, batch->arena);
+            group->live ? interval_median_of_set(evaluation, job->intervals, scratch)
+                        : interval_median_of_samples(evaluation, scratch);
     }
     note_selection(group, evaluation, batch->arena, distinct_jobs, ranks_left_out);
 }
@@ -183,7 +186,7 @@ static int compare_turns(const void *left, const void *right) {
 }
 
 // All jobs: as they came where that is defined, else the one that began first comes first.
-static void view_each_job(struct rank_group *group, struct batch *batch) {
+static void view_each_job(struct rank_group *group, struct batch *batch, struct arena *scratch) {
     struct job_turn *turns = arena_take(batch->arena, (group->jobs.used + 1) * sizeof *turns);
     uint32_t count = 0;
     for (uint32_t i = 0; i < group->jobs.used; i++)
@@ -192,19 +195,23 @@ static void view_each_job(struct rank_group *group, struct batch *batch) {
     if (group->by_value && count > 1)
         qsort(turns, count, sizeof *turns, compare_turns);
     for (uint32_t i = 0; i < count; i++)
-        view_job(group, turns[i].row, 1, batch);
+        view_job(group, turns[i].row, 1, batch, scratch);
 }
 
 void rank_group_view(struct rank_group *group, struct batch *batch) {
     batch->evaluations = arena_zero(batch->arena, group->jobs.used + 1, sizeof(struct evaluation));
+    // The same for one job after the other: half a MiB each would stay with the batch.
+    struct arena scratch;
+    arena_init(&scratch, SCRATCH_BLOCK);
     if (group->choice.mode == JOB_EACH) {
-        view_each_job(group, batch);
+        view_each_job(group, batch, &scratch);
     } else {
         uint32_t distinct;
         uint32_t row = choose_job(group, &distinct);
         if (row != TABLE_NO_ROW)
-            view_job(group, row, distinct, batch);
+            view_job(group, row, distinct, batch, &scratch);
     }
     if (batch->evaluation_count == 0 && batch->last)
-        view_job(group, TABLE_NO_ROW, 0, batch);
+        view_job(group, TABLE_NO_ROW, 0, batch, &scratch);
+    arena_release(&scratch);
 }

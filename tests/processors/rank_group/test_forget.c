@@ -262,6 +262,33 @@ START_TEST(test_never_and_once_keep_all) {
 }
 END_TEST
 
+// Room that one job's figures need for a moment is the next one's, with intervals (half a MiB of
+// counts) and without (all processes' claims).
+START_TEST(test_an_evaluation_of_many_jobs_takes_little_memory) {
+    enum { JOBS = 500 };
+    struct chain *chain = chain_new(_i < 2);
+    chain->config.job_filter.job_id = "each";
+    chain->config.job_filter.max_jobs = JOBS;
+    chain_start(chain);
+    for (uint32_t tick = 0; tick < 1 + (uint32_t)(_i % 2); tick++)
+        for (uint32_t job = 0; job < JOBS; job++)
+            for (int32_t rank = 0; rank < 4; rank++)
+                add_sample(chain, job, rank, SECOND + tick * SECOND + job, MIB);
+    chain_evaluate(chain, SECOND, false);
+    ck_assert_uint_eq(chain->batch.evaluation_count, 1);
+    uint64_t peak = memory_figures().live_bytes;
+    chain_evaluate(chain, 10 * SECOND, true);
+    ck_assert_uint_eq(chain->batch.evaluation_count, JOBS);
+    ck_assert_uint_le(memory_figures().live_bytes, peak + (8u << 20));
+    for (uint32_t i = 0; i < JOBS; i++) {
+        ck_assert_uint_eq(chain->batch.evaluations[i].rank_count, 4);
+        ck_assert(chain->batch.evaluations[i].median_interval_ns ==
+                  (_i % 2 == 0 ? 100 : 1000) * (__int128)MS);
+    }
+    chain_end(chain);
+}
+END_TEST
+
 // The last evaluation forgets nobody: what a job ended with is in the report.
 START_TEST(test_the_last_evaluation_shows_all_that_is_known) {
     struct chain *chain = forgetful_chain("each", 10 * SECOND);
@@ -376,6 +403,7 @@ int main(void) {
     tcase_add_test(tests, test_a_job_without_samples_is_forgotten);
     tcase_add_test(tests, test_a_pool_opens_again);
     tcase_add_loop_test(tests, test_never_and_once_keep_all, 0, 2);
+    tcase_add_loop_test(tests, test_an_evaluation_of_many_jobs_takes_little_memory, 0, 4);
     tcase_add_test(tests, test_the_last_evaluation_shows_all_that_is_known);
     tcase_add_test(tests, test_what_raced_ahead_makes_no_difference);
     tcase_add_test(tests, test_rows_without_samples_are_not_believed);
