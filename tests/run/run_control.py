@@ -8,6 +8,7 @@ that no reader of a tap holds the pipeline up.
 import json
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -399,14 +400,13 @@ def stale(checks, binary, folder):
         second.kill()
 
 
-def strangers(checks, binary, folder):
+def strangers(checks, binary, _):
     """Another user, even when somebody opened the file for all; what root may; several at once."""
     if os.geteuid() != 0:
         checks.skip("only root can be another user")
         return
-    os.chmod(folder, 0o755)
-    theirs = os.path.join(folder, "theirs")
-    os.mkdir(theirs)
+    # Not below the folder, which others may not be able to reach.
+    theirs = tempfile.mkdtemp(prefix="culprit.", dir="/tmp")
     os.chown(theirs, NOBODY, NOBODY)
     culprits = []
     try:
@@ -431,11 +431,14 @@ def strangers(checks, binary, folder):
         code, out, err = culprits[0].ask("top", "--once", "--interval", "100ms", "--socket", second)
         checks.check(code == 0 and "pid %d" % culprits[1].process.pid in out, "by its path: " + err)
         culprits[1].stop(checks, "the second")
-        refused(checks, binary, folder)
+        with tempfile.TemporaryDirectory(prefix="culprit.", dir="/tmp") as folder:
+            os.chmod(folder, 0o755)
+            refused(checks, binary, folder)
         culprits[0].stop(checks, "the first")
     finally:
         for culprit in culprits:
             culprit.kill()
+        shutil.rmtree(theirs, ignore_errors=True)
 
 
 def refused(checks, binary, folder):

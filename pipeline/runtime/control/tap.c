@@ -111,10 +111,11 @@ static bool names_rank(const struct tap *tap, const struct verdict *verdict) {
     return false;
 }
 
-// One that is as it was put out last passes once more only for a sink.
+// One that is as it was put out last is behind the last stage only for a sink.
 static bool wants_verdict(const struct tap *tap, const struct verdict *verdict) {
     const struct tap_choice *choice = &tap->choice;
-    return !verdict->unchanged && (choice->job == STRING_NONE || choice->job == verdict->job) &&
+    return !(verdict->unchanged && choice->point == TAP_OUT) &&
+           (choice->job == STRING_NONE || choice->job == verdict->job) &&
            (choice->rank == RANK_NONE || names_rank(tap, verdict));
 }
 
