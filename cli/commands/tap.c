@@ -130,17 +130,36 @@ static enum status tap_all(const struct tap_options *options, const char *path, 
     }
 }
 
-// The number that is typed, 0 when there is none; the server says what is wrong with another.
-static enum status read_limit(const char *text, uint64_t *limit, struct error *error) {
-    *limit = 0;
-    for (const char *at = text == NULL ? "" : text; *at != '\0'; at++) {
-        if (*at < '0' || *at > '9' || *limit > UINT32_MAX)
-            return error_set(error, STATUS_USAGE, "--limit is \"%s\"; it must be a number", text);
-        *limit = *limit * 10 + (uint64_t)(*at - '0');
-    }
-    if (text != NULL && (*limit == 0 || *limit > UINT32_MAX))
-        return error_set(error, STATUS_USAGE, "--limit must be a number from 1 to 4294967295");
+// The number that is typed, 0 when there is none. Its bounds are the server's.
+static enum status read_number(const char *option, const char *text, uint64_t *number,
+                               struct error *error) {
+    *number = 0;
+    const char *at = text == NULL ? "0" : text;
+    do {
+        if (*at < '0' || *at > '9' || *number > UINT32_MAX)
+            return error_set(error, STATUS_USAGE, "--%s is \"%s\"; it must be a number%s", option,
+                             text, *at >= '0' && *at <= '9' ? " below 4294967296" : "");
+        *number = *number * 10 + (uint64_t)(*at - '0');
+    } while (*++at != '\0');
     return STATUS_OK;
+}
+
+// What can be told without asking anybody.
+static enum status check_words(const struct tap_options *options, const char *point,
+                               uint64_t *limit, struct error *error) {
+    uint64_t ignored;
+    if (point[strlen(point) - (point[0] != '\0')] == ':')
+        return error_set(error, STATUS_USAGE,
+                         "no stage is named behind the colon of \"%s\"; :out shows verdicts",
+                         point);
+    enum status status = read_number("limit", options->limit, limit, error);
+    if (status == STATUS_OK && options->limit != NULL && *limit == 0)
+        status = error_set(error, STATUS_USAGE, "--limit must be at least 1");
+    if (status == STATUS_OK)
+        status = read_number("rate", options->rate, &ignored, error);
+    if (status == STATUS_OK)
+        status = read_number("every", options->every, &ignored, error);
+    return status == STATUS_OK ? read_number("rank", options->rank, &ignored, error) : status;
 }
 
 // For shells: the points of what runs here. Nothing when it cannot be asked quickly.
@@ -176,10 +195,10 @@ static int tap_run(struct invocation *invocation) {
     const struct tap_options *options = invocation->options;
     char path[CONTROL_PATH_MAX];
     struct error error = {0};
-    uint64_t limit;
+    uint64_t limit = 0;
     if (invocation->operands.count == 0)
         return invocation_misused(invocation, "no PIPELINE is named; culprit top lists them");
-    enum status status = read_limit(options->limit, &limit, &error);
+    enum status status = check_words(options, invocation->operands.items[0], &limit, &error);
     if (status == STATUS_OK)
         status = client_choose(options->socket, path, &error);
     if (status != STATUS_OK)

@@ -357,6 +357,9 @@ def ended(checks, culprit, path):
             (["tap", "memory:no"], 66, "rank_group"),
             (["tap", "memory", "--kind", "no"], 64, "no kind of event"),
             (["tap", "memory", "--limit", "0"], 64, "--limit"),
+            (["tap", "memory", "--limit", "-3"], 64, "must be a number"),
+            (["tap", "memory", "--rate", "many"], 64, '--rate is "many"'),
+            (["tap", "memory:"], 64, "no stage is named"),
             (["tap", "memory", "--rate", "x"], 64, "rate is"),
             (["tap", "memory", "--socket", "/nowhere/x.sock"], 66, "no culprit listens"),
             (["top", "--interval", "1ms"], 64, "--interval")):
