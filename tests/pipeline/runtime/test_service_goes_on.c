@@ -327,9 +327,10 @@ END_TEST
 START_TEST(other_times_of_a_pipeline_go_on) {
     struct pipeline_timing *timing = &f.pipeline.timing;
     with_store = true;
-    begin_live();
+    // Both in one batch, before the receiver has caught up.
     tell("1");
     tell("100");
+    begin_live();
     AWAIT(atomic_load(&judgements) == 1);
     AWAIT(safe_number() == 2);
     end_live();
@@ -350,9 +351,10 @@ START_TEST(a_reload_goes_on_from_memory) {
     struct snapshot *snapshot;
     metrics_at();
     atomic_store(&refusals_left, 1000000);
-    begin_live();
+    // Both in one batch, before the receiver has caught up.
     tell("1");
     tell("100");
+    begin_live();
     AWAIT(atomic_load(&total_seconds) == 101 && atomic_load(&judgements) == 1);
     service_ask_reload(service);
     pthread_join(running.thread, NULL);
