@@ -15,6 +15,7 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "bench/given.h"
 #include "bench/made_lines.h"
 #include "cli/component_list.h"
 #include "pipeline/plan/plan.h"
@@ -41,26 +42,6 @@ _Noreturn static void give_up(const char *what) {
 }
 
 // -- two pipelines --------------------------------------------------------------------------------
-
-static enum status given_start(void *instance, const void *config,
-                               const struct component_context *context, struct error *error) {
-    (void)instance, (void)config, (void)context, (void)error;
-    return STATUS_OK;
-}
-
-static enum status given_run(void *instance, struct feed *feed, struct error *error) {
-    (void)instance, (void)feed, (void)error;
-    return STATUS_OK;
-}
-
-static const struct component_type given_type = {
-    .name = "given",
-    .summary = "is handed records by the bench",
-    .kind = COMPONENT_RECEIVER,
-    .instance_size = 1,
-    .start = given_start,
-    .receiver = {.run = given_run},
-};
 
 struct side {
     struct arena arena;

@@ -13,6 +13,7 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "bench/given.h"
 #include "cli/component_list.h"
 #include "exporters/json/json.h"
 #include "pipeline/plan/plan.h"
@@ -37,26 +38,6 @@ _Noreturn static void give_up(const char *what) {
 
 // -- components that stand for the outside
 // ----------------------------------------------------------
-
-static enum status given_start(void *instance, const void *config,
-                               const struct component_context *context, struct error *error) {
-    (void)instance, (void)config, (void)context, (void)error;
-    return STATUS_OK;
-}
-
-static enum status given_run(void *instance, struct feed *feed, struct error *error) {
-    (void)instance, (void)feed, (void)error;
-    return STATUS_OK;
-}
-
-static const struct component_type given_type = {
-    .name = "given",
-    .summary = "is handed records by the schedule",
-    .kind = COMPONENT_RECEIVER,
-    .instance_size = 1,
-    .start = given_start,
-    .receiver = {.run = given_run},
-};
 
 static void print_lines(void *instance, const struct batch *batch, struct buffer *out) {
     (void)out;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks URLs and cuts them apart.
+// Checks URLs, cuts them apart and joins them.
 #include "base/http/url.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 static const char *authority_of(const char *url) {
     const char *scheme_end = strstr(url, "://");
@@ -35,6 +39,16 @@ struct slice http_url_origin(const char *url) {
     if (user != NULL)
         url = user + 1;
     return (struct slice){url, (size_t)(end - url)};
+}
+
+bool http_url_of_api(char *out, size_t room, const char *address, const char *path) {
+    assert(path[0] == '/');
+    size_t size = strlen(address), path_size = strlen(path);
+    while (size > 0 && address[size - 1] == '/')
+        size--;
+    bool whole = size > path_size && memcmp(address + size - path_size, path, path_size) == 0;
+    int length = snprintf(out, room, "%.*s%s", (int)size, address, whole ? "" : path);
+    return length > 0 && (size_t)length < room;
 }
 
 bool http_url_is_exposed(const char *url) {

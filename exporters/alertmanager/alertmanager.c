@@ -7,6 +7,7 @@
 // is lost. API: https://github.com/prometheus/alertmanager, api/v2/openapi.yaml.
 #include "base/clock.h"
 #include "base/http/client.h"
+#include "base/http/url.h"
 #include "base/log.h"
 #include "base/metrics/metrics.h"
 #include "base/text/cut.h"
@@ -65,19 +66,6 @@ static void am_validate(const void *given, struct problem_list *problems) {
     }
 }
 
-// Alertmanager's address, with or without the path of its API behind it.
-static bool set_url(struct alertmanager *self, const char *endpoint) {
-    static const char path[] = "/api/v2/alerts";
-    size_t size = strlen(endpoint);
-    while (size > 0 && endpoint[size - 1] == '/')
-        size--;
-    bool whole = size > sizeof path - 1 &&
-                 memcmp(endpoint + size - (sizeof path - 1), path, sizeof path - 1) == 0;
-    int length =
-        snprintf(self->url, sizeof self->url, "%.*s%s", (int)size, endpoint, whole ? "" : path);
-    return length > 0 && (size_t)length < sizeof self->url;
-}
-
 static enum status am_start(void *instance, const void *given,
                             const struct component_context *context, struct error *error) {
     struct alertmanager *self = instance;
@@ -87,7 +75,8 @@ static enum status am_start(void *instance, const void *given,
     buffer_init(&self->body, BODY_MAX);
     alert_table_begin(&self->table, self->config);
     self->unrepeated = METRIC(&unrepeated, "exporter", context->id);
-    if (!set_url(self, self->config->client.endpoint))
+    if (!http_url_of_api(self->url, sizeof self->url, self->config->client.endpoint,
+                         "/api/v2/alerts"))
         return error_set(error, STATUS_CONFIG, "the endpoint is too long");
     struct http_client_options options =
         http_client_options_of(&self->config->client, self->config->sending.timeout, REPLY_MAX);

@@ -7,6 +7,7 @@
 // anew, nothing comes twice and nobody else's annotation is changed.
 // API: https://grafana.com/docs/grafana/latest/developers/http_api/annotations/
 #include "base/http/client.h"
+#include "base/http/url.h"
 #include "base/log.h"
 #include "base/text/cut.h"
 #include "config/problem.h"
@@ -60,19 +61,6 @@ static void grafana_validate(const void *given, struct problem_list *problems) {
 
 // -- start and stop -------------------------------------------------------------------------------
 
-// Grafana's address, with or without the path of its API behind it.
-static bool set_url(struct grafana *self, const char *endpoint) {
-    static const char path[] = "/api/annotations";
-    size_t size = strlen(endpoint);
-    while (size > 0 && endpoint[size - 1] == '/')
-        size--;
-    bool whole = size > sizeof path - 1 &&
-                 memcmp(endpoint + size - (sizeof path - 1), path, sizeof path - 1) == 0;
-    int length =
-        snprintf(self->url, sizeof self->url, "%.*s%s", (int)size, endpoint, whole ? "" : path);
-    return length > 0 && (size_t)length < sizeof self->url;
-}
-
 static enum status grafana_start(void *instance, const void *given,
                                  const struct component_context *context, struct error *error) {
     struct grafana *self = instance;
@@ -80,7 +68,8 @@ static enum status grafana_start(void *instance, const void *given,
     self->context = context;
     buffer_init(&self->text, TEXT_MAX);
     buffer_init(&self->call_url, 2 * URL_MAX);
-    if (!set_url(self, self->config->client.endpoint))
+    if (!http_url_of_api(self->url, sizeof self->url, self->config->client.endpoint,
+                         "/api/annotations"))
         return error_set(error, STATUS_CONFIG, "the endpoint is too long");
     struct http_client_options options =
         http_client_options_of(&self->config->client, self->config->sending.timeout, REPLY_MAX);

@@ -33,8 +33,6 @@ struct html_config {
     struct sending_config sending;
 };
 
-enum { PAGE_BYTES_MAX = 60 << 20 };
-
 // Of the last page whether it is still to be made: what it shows is in no checkpoint before that,
 // so a start makes one at its first evaluation.
 struct page_owed {
@@ -159,7 +157,7 @@ static enum status html_start(void *instance, const void *config,
     assert(self->notes == NULL);
     self->config = config;
     self->notes = page_notes_new();
-    buffer_init(&self->page, PAGE_BYTES_MAX);
+    buffer_init(&self->page, SERVED_PAGE_MAX);
     enum status status = STATUS_OK;
     struct output_options options = {
         .path = self->config->path,

@@ -12,16 +12,21 @@
 
 enum { REST_FACTOR = 10 };
 
+// What one page is made of.
+struct page_copy {
+    struct page_capture capture;
+    struct page_news news;
+    unsigned uses;
+};
+
 struct live_pages {
     struct page_input style;
     // Of whoever encodes:
     struct page_follower *follower;
     struct page_log log;
     unsigned uses;
-    struct page_capture captures[2];
-    struct page_news news[2];          // of the captures
-    unsigned capture_uses[2];          // likewise
-    struct page_capture *waiting;      // NULL: none
+    struct page_copy copies[2];
+    struct page_copy *waiting;         // NULL: none
     bool fresh;                        // … and a verdict of it is new
     bool changed;                      // … or one changed
     uint64_t held_ns;                  // without that it waits for this, monotonic
@@ -30,8 +35,8 @@ struct live_pages {
     struct page_notes_versions known;  // to the renderer
     uint64_t rested_ns, fresh_rest_ns; // monotonic: before these nothing is rendered
     // Of whoever renders, between begin and end:
-    struct page_capture *rendering; // NULL: none; looked at by both
-    bool superseded;                // looked at by both, not meanwhile
+    struct page_copy *rendering; // NULL: none; looked at by both
+    bool superseded;             // looked at by both, not meanwhile
     struct page_mirror *mirror;
     struct page_notes *notes;
     struct page_log folding;
@@ -47,7 +52,7 @@ struct live_pages *live_pages_new(const struct page_input *style, unsigned uses)
     live->mirror = page_mirror_new();
     live->notes = page_notes_new();
     for (int i = 0; i < 2; i++)
-        page_capture_init(&live->captures[i]);
+        page_capture_init(&live->copies[i].capture);
     return live;
 }
 
@@ -55,7 +60,7 @@ void live_pages_release(struct live_pages *live) {
     if (live == NULL)
         return;
     for (int i = 0; i < 2; i++)
-        page_capture_release(&live->captures[i]);
+        page_capture_release(&live->copies[i].capture);
     page_log_release(&live->log);
     page_log_release(&live->folding);
     page_notes_release(live->notes);
@@ -74,8 +79,8 @@ void live_pages_hold(struct live_pages *live, uint64_t ns) {
     live->held_ns = ns;
 }
 
-static size_t number_of(const struct live_pages *live, const struct page_capture *capture) {
-    return (size_t)(capture - live->captures);
+static unsigned uses_of(const struct page_copy *copy) {
+    return copy == NULL ? 0 : copy->uses;
 }
 
 static bool has_new(const struct batch *batch) {
@@ -98,13 +103,13 @@ void live_pages_look(struct live_pages *live, const struct batch *batch,
     if (!batch->evaluate || live->wanted == 0)
         return;
     // One that waited leaves to the newer one what it was for.
-    unsigned uses =
-        live->wanted |
-        (live->waiting == NULL ? 0 : live->capture_uses[number_of(live, live->waiting)]);
-    live->waiting = live->rendering == &live->captures[0] ? &live->captures[1] : &live->captures[0];
-    page_capture_take(live->waiting, live->follower, batch, verdicts, notes, &live->known);
-    live->capture_uses[number_of(live, live->waiting)] = uses;
-    live->news[number_of(live, live->waiting)] = live->gathered;
+    unsigned uses = live->wanted | uses_of(live->waiting);
+    struct page_copy *copy =
+        live->rendering == &live->copies[0] ? &live->copies[1] : &live->copies[0];
+    page_capture_take(&copy->capture, live->follower, batch, verdicts, notes, &live->known);
+    copy->uses = uses;
+    copy->news = live->gathered;
+    live->waiting = copy;
     live->wanted = all ? 0 : uses; // once more when all samples are there
 }
 
@@ -122,9 +127,8 @@ static uint64_t page_due(const struct live_pages *live) {
         return UINT64_MAX;
     if (live->fresh)
         return live->fresh_rest_ns;
-    bool holds = !live->changed &&
-                 live->capture_uses[number_of(live, live->waiting)] == PAGE_SERVED &&
-                 live->held_ns > live->rested_ns;
+    bool holds =
+        !live->changed && live->waiting->uses == PAGE_SERVED && live->held_ns > live->rested_ns;
     return holds ? live->held_ns : live->rested_ns;
 }
 
@@ -141,32 +145,32 @@ void live_pages_begin(struct live_pages *live, bool all) {
     if (live->waiting == NULL || (!all && page_due(live) > live->begun_ns))
         return;
     live->rendering = live->waiting;
-    live->known = live->rendering->notes.versions;
+    live->known = live->rendering->capture.notes.versions;
     page_news_told(&live->gathered, live_pages_news(live));
     live->waiting = NULL;
     live->fresh = live->changed = live->superseded = false;
 }
 
 unsigned live_pages_uses(const struct live_pages *live) {
-    return live->rendering == NULL ? 0 : live->capture_uses[number_of(live, live->rendering)];
+    return uses_of(live->rendering);
 }
 
 const struct page_news *live_pages_news(const struct live_pages *live) {
     assert(live->rendering != NULL);
-    return &live->news[number_of(live, live->rendering)];
+    return &live->rendering->news;
 }
 
 bool live_pages_open(struct live_pages *live, struct page_input *input) {
     page_mirror_fold(live->mirror, &live->folding);
     if (live->rendering == NULL)
         return false;
-    page_capture_open(live->rendering, live->mirror, live->notes, &live->style, input);
+    page_capture_open(&live->rendering->capture, live->mirror, live->notes, &live->style, input);
     return true;
 }
 
 void live_pages_close(struct live_pages *live) {
     assert(live->rendering != NULL);
-    page_capture_close(live->rendering);
+    page_capture_close(&live->rendering->capture);
 }
 
 bool live_pages_end(struct live_pages *live) {
@@ -183,7 +187,5 @@ bool live_pages_end(struct live_pages *live) {
 }
 
 unsigned live_pages_pending(const struct live_pages *live) {
-    unsigned waiting =
-        live->waiting == NULL ? 0 : live->capture_uses[number_of(live, live->waiting)];
-    return waiting | live->wanted | live_pages_uses(live);
+    return uses_of(live->waiting) | live->wanted | uses_of(live->rendering);
 }

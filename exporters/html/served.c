@@ -22,8 +22,6 @@ enum {
     CONNECTIONS_MAX = 96,
     LISTENERS_MAX = 64,
     REQUEST_BYTES_MAX = 4096,
-    PAGE_BYTES_MAX = 60 << 20,
-    PACKED_BYTES_MAX = 60 << 20,
     RETRY_MS = 1000,
 };
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
@@ -137,8 +135,8 @@ enum status served_start(struct served **out, const struct served_options *optio
     served->magic = SERVED_MAGIC;
     served->options = *options;
     lock_init(&served->lock);
-    buffer_init(&served->page, PAGE_BYTES_MAX);
-    buffer_init(&served->packed, PACKED_BYTES_MAX);
+    buffer_init(&served->page, SERVED_PAGE_MAX);
+    buffer_init(&served->packed, SERVED_PAGE_MAX);
     served->gzip = gzip_make();
     const struct http_events_options events = {.max_listeners = LISTENERS_MAX,
                                                .heartbeat_ns = 10 * SECOND_NS,

@@ -8,6 +8,8 @@
 #include "config/server_options.h"
 #include "pipeline/component/component.h"
 
+enum { SERVED_PAGE_MAX = 60 << 20 }; // bytes, plain and as gzip
+
 struct served; // opaque
 
 struct served_options {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "base/http/client.h"
+#include "base/http/url.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
@@ -72,14 +73,6 @@ static void otlp_validate(const void *given, struct problem_list *problems) {
 
 // -- start and stop -------------------------------------------------------------------------------
 
-static bool set_url(char out[URL_MAX], const char *endpoint, const char *path) {
-    size_t size = strlen(endpoint);
-    while (size > 0 && endpoint[size - 1] == '/')
-        size--;
-    int length = snprintf(out, URL_MAX, "%.*s%s", (int)size, endpoint, path);
-    return length > 0 && length < URL_MAX;
-}
-
 static enum status otlp_start(void *instance, const void *given,
                               const struct component_context *context, struct error *error) {
     struct otlp_exporter *self = instance;
@@ -91,8 +84,8 @@ static enum status otlp_start(void *instance, const void *given,
     otlp_counts_begin(&self->counts, clock_unix_ns());
     self->metrics_ns = clock_monotonic_ns() + (uint64_t)self->config->metrics_interval.ns;
     const char *endpoint = self->config->client.endpoint;
-    if (!set_url(self->logs_url, endpoint, "/v1/logs") ||
-        !set_url(self->metrics_url, endpoint, "/v1/metrics"))
+    if (!http_url_of_api(self->logs_url, URL_MAX, endpoint, "/v1/logs") ||
+        !http_url_of_api(self->metrics_url, URL_MAX, endpoint, "/v1/metrics"))
         return error_set(error, STATUS_CONFIG, "the endpoint is too long");
     struct http_client_options options =
         http_client_options_of(&self->config->client, self->config->sending.timeout, REPLY_MAX);

@@ -31,7 +31,9 @@ const struct option sending_retry_rows[6] = {
            .min = 0.001, .max = 86400, .help = "no wait is longer, whatever the sink asks for"),
     OPTION(struct sending_retry, max_elapsed_time, OPTION_DURATION, .default_value = "0s",
            .max = 31536000,
-           .help = "what could not be delivered for this long is dropped, and counted; 0s: never"),
+           .help =
+               "what could not be delivered for this long is dropped, and counted; 0s: never, or "
+               "over inputs that end after service.shutdown_timeout"),
 };
 
 #define SECONDS INT64_C(1000000000)

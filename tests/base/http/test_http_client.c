@@ -47,6 +47,25 @@ static void check_silent(const char *secret) {
     ck_assert_msg(strstr(error.message, secret) == NULL, "%s", error.message);
 }
 
+START_TEST(urls_of_an_api) {
+    static const char *const cases[][2] = {
+        {"http://h:1", "http://h:1/api/v2/alerts"},
+        {"http://h:1//", "http://h:1/api/v2/alerts"},
+        {"https://h/am", "https://h/am/api/v2/alerts"},
+        {"https://h/am/api/v2/alerts", "https://h/am/api/v2/alerts"},
+        {"https://h/am/api/v2/alerts/", "https://h/am/api/v2/alerts"},
+        {"https://h/api/v2/alerts2", "https://h/api/v2/alerts2/api/v2/alerts"},
+    };
+    char url[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert(http_url_of_api(url, sizeof url, cases[i][0], "/api/v2/alerts"));
+        ck_assert_str_eq(url, cases[i][1]);
+    }
+    ck_assert(!http_url_of_api(url, 24, "http://h:1", "/api/v2/alerts"));
+    ck_assert(http_url_of_api(url, 25, "http://h:1", "/api/v2/alerts"));
+}
+END_TEST
+
 START_TEST(classes) {
     static const struct {
         long status;
@@ -312,6 +331,7 @@ END_TEST
 static Suite *suite(void) {
     Suite *result = suite_create("http_client");
     TCase *test = tcase_create("http_client");
+    tcase_add_test(test, urls_of_an_api);
     tcase_add_test(test, classes);
     tcase_add_test(test, urls);
     tcase_add_test(test, a_request_goes_out_as_given);
