@@ -113,6 +113,24 @@ class Bench:
                 runs[name].append(Run(self.core, command, self.out, **environment))
         return runs
 
+    def all_cores(self):
+        """Wall time with one thread and with one for each core, in turn."""
+        cores = sorted(os.sched_getaffinity(0))
+        command = [self.program("culprit"), "analyze", "--quiet", "--output", "summary",
+                   self.input, "--set"]
+        runs = {1: [], len(cores): []}
+        for turn in range(self.options.rounds):
+            for threads, own in runs.items():
+                say("round %d: culprit, %d thread%s"
+                    % (turn + 1, threads, "" if threads == 1 else "s"))
+                own.append(Run(",".join(map(str, cores)),
+                               command + ["service.threads=%d" % threads], self.out))
+        one, every = runs[1], runs[len(cores)]
+        return {"threads": len(cores), "wall_s_one": round(median(r.wall_s for r in one), 3),
+                "wall_s_all": round(median(r.wall_s for r in every), 3),
+                "times": round(median(a.wall_s / b.wall_s for a, b in zip(one, every)), 3),
+                "peak_rss_bytes": [max(r.peak_rss_bytes for r in own) for own in (one, every)]}
+
     def stormlog(self):
         if not importable("stormlog"):
             return None
@@ -230,6 +248,7 @@ def measure_files(bench, options, report):
         ratios[over + "/" + under] = round(median(
             a.cpu_s / b.cpu_s for a, b in zip(runs[over], runs[under])), 3)
     report["ratios"] = ratios
+    report["all_cores"] = bench.all_cores()
     report["stormlog"] = bench.stormlog()
     if report["stormlog"] is not None:
         ratios["culprit/stormlog"] = round(report["programs"]["culprit"]["events_per_s"] /
@@ -242,6 +261,9 @@ def measure_files(bench, options, report):
     report["kinds"] = bench.said(bench.program("bench/bench_kinds"))
     measure_spans(bench, report)
     report["aims"] += aims(ratios, report["stages"], report["allocations"], report["decode"])
+    if report["all_cores"]["threads"] == 2:
+        report["aims"].append(aim("file to summary on two cores, times one core's speed",
+                                  report["all_cores"]["times"], 1.8, True))
     report["aims"].append(aim("events a second of the slowest kind, from bytes to detectors",
                               min(row["events_per_second"] for row in report["kinds"]), 1e5, True))
 
