@@ -28,6 +28,7 @@ static const struct {
     [BENCH_SPANS] = {&decoder_spans, MADE_SPAN_LINE_MAX},
     [BENCH_SLOW] = {&decoder_stormlog, MADE_PHASE_LINE_MAX},
     [BENCH_KINDS] = {&decoder_any, MADE_KIND_MAX},
+    [BENCH_JOBS] = {&decoder_stormlog, MADE_LINE_MAX},
 };
 
 static double cpu_s(void) {
@@ -68,11 +69,13 @@ static void write_config(enum bench_kind kind, const char *setting, char text[CO
         snprintf(text, CONFIG_MAX,
                  "receivers: {file: {include: [unused]}}\n"
                  "processors:\n"
+                 "%s"
                  "  rank_group: {retention: %s}\n"
                  "  phase_attribution: {retention: %s}\n"
                  "exporters: {json: {}}\n"
                  "service: {pipelines: {measured: "
                  "{receivers: [file], preset: memory, exporters: [json]}}}\n",
+                 kind == BENCH_JOBS ? "  job_filter: {job_id: each, max_jobs: 100000}\n" : "",
                  setting, setting);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline on one thread, fed with made-up lines, with a clock between its stages: that of
-// memory, of spans, or slow_rank alone.
+// memory, also with every job by itself, of spans, or slow_rank alone.
 //
 // Same decoder, same processors, same batches as a real pipeline; only receiver, feed and exporters
 // are left out. Lines are made a block at a time, outside of the clocks, so that their number is
@@ -20,7 +20,7 @@
 // Of kinds a block has fewer numbers, since each is several lines or events.
 enum { BENCH_BATCH = 1024, BENCH_KIND_BATCH = 128, BENCH_STAGES_MAX = 32 };
 
-enum bench_kind { BENCH_MEMORY, BENCH_SPANS, BENCH_SLOW, BENCH_KINDS };
+enum bench_kind { BENCH_MEMORY, BENCH_SPANS, BENCH_SLOW, BENCH_KINDS, BENCH_JOBS };
 
 struct bench_job {
     enum bench_kind kind;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an event costs, in figures that do not move with the machine's load: for tools/gate_cost.
 //
-//   bench_cost instructions [--slow N] [NAME...]   under valgrind --tool=callgrind
-//   bench_cost bytes [--leak N] [NAME...]
+//   bench_cost instructions [--slow N] [--in decode] [NAME...]   under valgrind --tool=callgrind
+//   bench_cost bytes [--leak N] [--in decode] [NAME...]
 //
-// Inputs are the made-up streams of the other programs: memory, spans, phases, and each kind of
-// made_kinds.c. A live pipeline is warmed up, then as many records are passed twice: callgrind
-// counts the decoder's instructions of the first, the stages' (with evaluations) of the second,
-// and writes each down under "NAME PART EVENTS". `bytes` says how many bytes more are held after
-// the measured records than before, by each stage and the decoder where nothing is forgotten
-// (inputs that end), and in all in a live pipeline; one JSON array.
+// Inputs are the made-up streams of the other programs: memory, spans, phases, a thousand jobs at a
+// time, and each kind of made_kinds.c. A live pipeline is warmed up, then as many records are
+// passed twice: callgrind counts the decoder's instructions of the first, the stages' (with
+// evaluations) of the second, and writes each down under "NAME PART EVENTS". `bytes` says how many
+// bytes more are held after the measured records than before, by each stage and the decoder where
+// nothing is forgotten (inputs that end), and in all in a live pipeline; one JSON array.
 //
-// --slow N spins N times an event in the first stage, --leak N loses N bytes an event there: so
-// that a test can see both noticed.
+// --slow N spins N times an event in the first stage, --leak N loses N bytes an event there; with
+// --in decode, both before the decoder, for each line. So a test can see that both are noticed.
 #include "base/intern.h"
 #include "base/memory.h"
 #include "bench/bench_chain.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,21 +35,26 @@ enum {
     MEMORY_RECORDS = 8 * BENCH_BATCH,
     KIND_RECORDS = 8 * BENCH_KIND_BATCH,
     RANKS = 64,
+    JOBS = 1000,
+    JOB_RANKS = 2 * JOBS,
     SPAN_RANKS = 8,
     SPANS = 1000,
     LABEL_MAX = 128,
+    MADE_STREAMS = 4, // before those of kinds
 };
 static const uint64_t EVALUATE_EVERY_NS = UINT64_C(10000000000);
+static const uint64_t JOBS_EVERY_NS = 200000000; // 4,000 samples
 static const uint64_t KIND_STEP_NS = 10000000;
 
 // -- what is put in on purpose ------------------------------------------------------------------
 
 static uint32_t slow_by, leak_by;
+static enum bench_part burdened_part = BENCH_STAGES_PART;
 static const struct component_type *burdened_type;
+static const struct bench_chain *burdened_chain;
 
-static void burdened_consume(void *instance, struct batch *batch) {
-    burdened_type->processor.consume(instance, batch);
-    for (uint32_t i = 0; i < batch->event_count; i++) {
+static void be_a_burden(uint32_t times) {
+    for (uint32_t i = 0; i < times; i++) {
         for (volatile uint32_t spin = 0; spin < slow_by; spin++)
             ;
         if (leak_by > 0)
@@ -56,9 +62,22 @@ static void burdened_consume(void *instance, struct batch *batch) {
     }
 }
 
+static void burdened_consume(void *instance, struct batch *batch) {
+    burdened_type->processor.consume(instance, batch);
+    be_a_burden(batch->event_count);
+}
+
+// What is done for a part of a block when it begins is counted as that part's.
+static void burden_part(enum bench_part part, bool begins) {
+    if (begins && part == BENCH_DECODE_PART && burdened_part == part)
+        be_a_burden(burdened_chain->line_count);
+}
+
 static void burden(struct bench_chain *chain) {
     static struct component_type type;
-    if (slow_by == 0 && leak_by == 0)
+    burdened_chain = chain;
+    chain->part = burden_part;
+    if ((slow_by == 0 && leak_by == 0) || burdened_part != BENCH_STAGES_PART)
         return;
     burdened_type = chain->types[0];
     type = *burdened_type;
@@ -73,6 +92,8 @@ struct stream {
     struct bench_job job;
     const char *live, *all; // setting of a live pipeline, and of one that keeps everything
     uint32_t records, batch;
+    uint64_t every_ns; // of evaluations of a live pipeline
+    bool is_wide;      // so many jobs that each has a few samples: what the first ones hold counts
 };
 
 static uint64_t stream_time_ns(const struct stream *stream, const struct bench_chain *chain,
@@ -86,9 +107,9 @@ static void pass(struct bench_chain *chain, const struct stream *stream, uint64_
         uint64_t before_ns = stream_time_ns(stream, chain, *done);
         bench_chain_make(chain, &stream->job, *done, stream->batch);
         bench_chain_pass(chain);
-        uint64_t due = stream_time_ns(stream, chain, *done + stream->batch) / EVALUATE_EVERY_NS;
-        if (!chain->once && due > before_ns / EVALUATE_EVERY_NS)
-            bench_chain_evaluate(chain, due * EVALUATE_EVERY_NS, false);
+        uint64_t due = stream_time_ns(stream, chain, *done + stream->batch) / stream->every_ns;
+        if (!chain->once && due > before_ns / stream->every_ns)
+            bench_chain_evaluate(chain, due * stream->every_ns, false);
     }
     if (chain->once && stream->job.kind == BENCH_SPANS)
         bench_chain_evaluate(chain, UINT64_MAX, false);
@@ -109,9 +130,9 @@ static void stop(struct bench_chain *chain) {
 static enum bench_part counted_part;
 
 static void count_part(enum bench_part part, bool begins) {
-    (void)begins;
     if (part == counted_part)
         CALLGRIND_TOGGLE_COLLECT;
+    burden_part(part, begins);
 }
 
 static void count_instructions(const struct stream *stream) {
@@ -155,7 +176,8 @@ static void count_bytes(const struct stream *stream) {
     struct bench_chain chain;
     uint64_t done = 0, live_events;
     start(&chain, stream, true);
-    pass(&chain, stream, &done);
+    if (!stream->is_wide)
+        pass(&chain, stream, &done);
     uint64_t events = chain.event_total;
     chain.counts_bytes = true;
     pass(&chain, stream, &done);
@@ -181,33 +203,46 @@ static bool is_asked(const char *name, int argc, char **argv) {
 }
 
 static struct stream stream_of(uint32_t number) {
+    struct stream memory = {"memory",    {.memory = {RANKS, 3, 0}}, "10s", "all", MEMORY_RECORDS,
+                            BENCH_BATCH, EVALUATE_EVERY_NS,         false};
+    struct stream stream = memory;
     switch (number) {
     case 0:
-        return (struct stream){"memory", {.memory = {RANKS, 3}}, "10s",
-                               "all",    MEMORY_RECORDS,         BENCH_BATCH};
+        return memory;
     case 1:
-        return (struct stream){"spans",
-                               {BENCH_SPANS, .spans = made_spans_of(SPAN_RANKS, SPANS)},
-                               "max_spans: 2000, max_tasks: 2000",
-                               "max_spans: 2000, max_tasks: 2000",
-                               MEMORY_RECORDS,
-                               BENCH_BATCH};
+        stream.name = "spans";
+        stream.job = (struct bench_job){BENCH_SPANS, .spans = made_spans_of(SPAN_RANKS, SPANS)};
+        stream.live = stream.all = "max_spans: 2000, max_tasks: 2000";
+        return stream;
     case 2:
-        return (struct stream){"phases",   {BENCH_SLOW, .phases = {RANKS}}, "", "", MEMORY_RECORDS,
-                               BENCH_BATCH};
+        stream.name = "phases";
+        stream.job = (struct bench_job){BENCH_SLOW, .phases = {RANKS}};
+        stream.live = stream.all = "";
+        return stream;
+    case 3:
+        stream.name = "jobs";
+        stream.job = (struct bench_job){BENCH_JOBS, .memory = {JOB_RANKS, 3, JOBS}};
+        stream.every_ns = JOBS_EVERY_NS;
+        stream.is_wide = true;
+        return stream;
     default:
-        return (struct stream){
-            MADE_KINDS[number - 3].name,
-            {.kind = BENCH_KINDS, .made = &MADE_KINDS[number - 3], .step_ns = KIND_STEP_NS},
-            "",
-            "",
-            KIND_RECORDS,
-            BENCH_KIND_BATCH};
+        assert(number - MADE_STREAMS < MADE_KIND_COUNT);
+        return (struct stream){MADE_KINDS[number - MADE_STREAMS].name,
+                               {.kind = BENCH_KINDS,
+                                .made = &MADE_KINDS[number - MADE_STREAMS],
+                                .step_ns = KIND_STEP_NS},
+                               "",
+                               "",
+                               KIND_RECORDS,
+                               BENCH_KIND_BATCH,
+                               EVALUATE_EVERY_NS,
+                               false};
     }
 }
 
 static int usage(const char *program) {
-    fprintf(stderr, "usage: %s instructions|bytes [--slow N] [--leak N] [NAME...]\n", program);
+    fprintf(stderr, "usage: %s instructions|bytes [--slow N] [--leak N] [--in decode] [NAME...]\n",
+            program);
     return 64;
 }
 
@@ -224,6 +259,10 @@ int main(int argc, char **argv) {
         return 69;
     }
     for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+        if (strcmp(argv[at], "--in") == 0 && strcmp(argv[at + 1], "decode") == 0) {
+            burdened_part = BENCH_DECODE_PART;
+            continue;
+        }
         uint32_t *to = strcmp(argv[at], "--slow") == 0   ? &slow_by
                        : strcmp(argv[at], "--leak") == 0 ? &leak_by
                                                          : NULL;
@@ -233,7 +272,7 @@ int main(int argc, char **argv) {
     }
     if (!instructions)
         printf("[");
-    for (uint32_t i = 0; i < 3 + MADE_KIND_COUNT; i++) {
+    for (uint32_t i = 0; i < MADE_STREAMS + MADE_KIND_COUNT; i++) {
         struct stream stream = stream_of(i);
         if (!is_asked(stream.name, argc - at, argv + at))
             continue;

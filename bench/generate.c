@@ -2,6 +2,7 @@
 // Writes the telemetry of a made-up job to standard output, one record a line; or its span stream.
 //
 //   culprit_generate [--events N] [--ranks N] [--schema 3|4]     default: 1000000 64 3
+//                    [--jobs N]                                  that share the ranks evenly
 //   culprit_generate --spans N [--events N] [--ranks N]          a stream of so many spans; events
 //                                                                are counted once these are there
 #include "bench/made_lines.h"
@@ -27,6 +28,8 @@ static bool take(struct choice *choice, const char *name, const char *text) {
         choice->events = value;
     else if (strcmp(name, "--ranks") == 0 && value >= 1 && value <= 1000000)
         choice->job.ranks = (uint32_t)value;
+    else if (strcmp(name, "--jobs") == 0 && value >= 1 && value <= 100000)
+        choice->job.jobs = (uint32_t)value;
     else if (strcmp(name, "--schema") == 0 && (value == 3 || value == 4))
         choice->job.schema_version = (int)value;
     else if (strcmp(name, "--spans") == 0 && value >= MADE_SPANS_MIN && value <= MADE_SPANS_MAX)
@@ -57,14 +60,15 @@ static void write_spans(const struct choice *choice) {
 }
 
 int main(int argc, char **argv) {
-    struct choice choice = {1000000, {64, 3}, 0};
+    struct choice choice = {1000000, {64, 3, 0}, 0};
     bool good = argc % 2 == 1;
     for (int i = 1; good && i + 1 < argc; i += 2)
         good = take(&choice, argv[i], argv[i + 1]);
+    good = good && choice.job.jobs <= choice.job.ranks;
     if (!good || (choice.spans > 0 && choice.job.ranks > MADE_SPAN_RANKS_MAX)) {
         fprintf(
             stderr,
-            "usage: %s [--events N] [--ranks N] [--schema 3|4]\n"
+            "usage: %s [--events N] [--ranks N] [--schema 3|4] [--jobs N]\n"
             "       %s --spans N [--events N] [--ranks N]   spans: %d to %d, at most %d ranks\n",
             argv[0], argv[0], MADE_SPANS_MIN, MADE_SPANS_MAX, MADE_SPAN_RANKS_MAX);
         return 64;

@@ -25,6 +25,21 @@ static const uint64_t START_NS = UINT64_C(1763460000000000000);
     "\"short_filename\":\"train.py\",\"line\":" #line                                              \
     ",\"locals\":null,\"is_entry\":true,\"is_shim_entry\":false}"
 
+#define DUMPED(record, group, desc, sequence, state)                                               \
+    "{\"record_id\":" #record ",\"pg_id\":" #group ",\"process_group\":[\"" #group "\",\"" desc    \
+    "\"],\"thread_name\":\"pt_main_thread\",\"thread_id\":\"139700000000000\","                    \
+    "\"collective_seq_id\":" sequence ",\"p2p_seq_id\":0,\"op_id\":" #record                       \
+    ",\"profiling_name\":\"nccl:all_reduce\",\"time_created_ns\":@N,\"duration_ms\":1.25,"         \
+    "\"input_sizes\":[[4096,4096]],\"input_dtypes\":[\"BFloat16\"],\"output_sizes\":[[4096,4096]]" \
+    ","                                                                                            \
+    "\"output_dtypes\":[\"BFloat16\"],\"state\":\"" state                                          \
+    "\",\"time_discovered_started_ns\":@N,"                                                        \
+    "\"time_discovered_completed_ns\":@N,\"retired\":true,\"timeout_ms\":600000,\"is_p2p\":false}"
+#define GPU                                                                                        \
+    "\"k8s.node.name\":\"gpu-node-@n\",\"host.name\":\"gpu-node-@n\",\"gpu\":\"@l\","              \
+    "\"UUID\":\"GPU-dfe7e2d1-ced0-40a5-a6bd-bb7df650cc@h\",\"pci_bus_id\":\"00000000:4@l:00.0\","  \
+    "\"device\":\"nvidia@l\",\"modelName\":\"NVIDIA H100 80GB HBM3\""
+
 const struct made_kind MADE_KINDS[] = {
     {"watchdog",
      RANK_GLOG "ProcessGroupNCCL.cpp:683] [Rank @r] Watchdog caught collective operation timeout: "
@@ -193,6 +208,68 @@ const struct made_kind MADE_KINDS[] = {
      "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"gpu-node-@n\"},\"status\":{"
      "\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"NodeStatusUnknown\","
      "\"message\":\"Kubelet stopped posting node status.\",\"lastTransitionTime\":\"@O\"}]}}\n",
+     false},
+    {"pod_evicted",
+     "{\"source\":\"k8s_watch\",\"observed_time_ns\":@N,\"type\":\"ADDED\",\"object\":{"
+     "\"apiVersion\":"
+     "\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"trainer-@r.0e54556b9b@h\",\"namespace\":"
+     "\"ml\","
+     "\"uid\":\"0e54556b-9bd1-45d2-a964-e6f384835a@h\",\"resourceVersion\":\"@c\","
+     "\"creationTimestamp\":\"@O\"},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+     "\"name\":\"trainer-@r\",\"namespace\":\"ml\",\"uid\":"
+     "\"0d9e2a41-6f0b-4f0e-8a53-1c2d3e4f5a@h\"},\"reason\":\"Evicted\",\"message\":\"The node was "
+     "low "
+     "on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+     "\",\"source\":{\"component\":"
+     "\"kubelet\",\"host\":\"gpu-node-@n\"},\"firstTimestamp\":\"@O\",\"lastTimestamp\":\"@O\","
+     "\"count\":1,\"type\":\"Warning\"}}\n",
+     false},
+    {"fr_dump",
+     "{\"source\":\"fr_dump\",\"observed_time_ns\":@N,\"host.name\":\"gpu-node-@n\",\"rank\":@r,"
+     "\"dump\":{\"version\":\"2.10\",\"comm_lib_version\":\"2.28.9\",\"pg_config\":{\"0\":{"
+     "\"name\":"
+     "\"0\",\"desc\":\"default_pg\",\"ranks\":\"[0, 1, 2, 3, 4, 5, 6, 7]\"},\"1\":{\"name\":\"1\","
+     "\"desc\":\"tp\",\"ranks\":\"[0, "
+     "1]\"}},\"pg_status\":{\"0\":{\"last_enqueued_collective\":\"@c\","
+     "\"last_started_collective\":\"@c\",\"last_completed_collective\":\"@d\"}},\"entries\":"
+     "[" DUMPED(500, 0, "default_pg", "@d", "completed") "," DUMPED(
+         501, 1, "tp", "7", "completed") "," DUMPED(502, 1, "tp", "8",
+                                                    "completed") "," DUMPED(503, 0, "default_pg",
+                                                                            "@c",
+                                                                            "started") "]}}\n",
+     false},
+    {"dcgm",
+     "{\"source\":\"dcgm\",\"timestamp_ns\":@N," GPU ",\"fields\":{"
+     "\"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL\":@c,\"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL\":0,"
+     "\"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS\":1,\"DCGM_FI_DEV_ROW_REMAP_PENDING\":0,"
+     "\"DCGM_FI_DEV_ROW_REMAP_FAILURE\":0,\"DCGM_FI_DEV_CLOCKS_EVENT_REASONS\":4,"
+     "\"DCGM_FI_DEV_GPU_TEMP\":71,\"DCGM_FI_DEV_MEMORY_TEMP\":78,\"DCGM_FI_DEV_SM_CLOCK\":1830,"
+     "\"DCGM_FI_DEV_PCIE_LINK_WIDTH\":16,\"DCGM_FI_DEV_PCIE_REPLAY_COUNTER\":@d}}\n",
+     false},
+    {"throttled",
+     "{\"source\":\"dcgm\",\"timestamp_ns\":@N," GPU ",\"fields\":{"
+     "\"DCGM_FI_DEV_CLOCKS_EVENT_REASONS\":64,\"DCGM_FI_DEV_GPU_TEMP\":93,"
+     "\"DCGM_FI_DEV_MEMORY_TEMP\":101,\"DCGM_FI_DEV_SM_CLOCK\":705}}\n",
+     false},
+    {"sysfs_aer",
+     "{\"source\":\"sysfs_aer\",\"timestamp_ns\":@N,\"k8s.node.name\":\"gpu-node-@n\","
+     "\"host.name\":\"gpu-node-@n\",\"pci_bus_id\":\"0000:4@l:00.0\",\"aer_dev_correctable\":"
+     "\"RxErr @c\\nBadTLP 0\\nBadDLLP 0\\nRollover 0\\nTimeout 0\\nNonFatalErr 0\\nCorrIntErr 0\\n"
+     "HeaderOF 0\\nTOTAL_ERR_COR @c\\n\",\"aer_dev_nonfatal\":\"TOTAL_ERR_NONFATAL 0\\n\","
+     "\"aer_dev_fatal\":\"TOTAL_ERR_FATAL 0\\n\"}\n",
+     false},
+    {"rank_map",
+     "{\"source\":\"rank_map\",\"observed_time_ns\":@N,\"host.name\":\"gpu-node-@n\",\"rank\":@r,"
+     "\"local_rank\":@l,\"process.pid\":@p,\"pci_bus_id\":\"00000000:4@l:00.0\"}\n",
+     false},
+    // As a node's agent finds it: what a trainer prints, and now and then a line that counts.
+    {"pod_log",
+     "@Z stdout F [rank@r]: step @c loss 2.3184 grad_norm 0.8125 lr 0.000300 tokens/s 51200\n"
+     "@Z stdout F [rank@r]: step @c data 12 ms forward 88 ms backward 170 ms optimizer 21 ms\n"
+     "@Z stderr F [rank@r]: /w/train.py:88: UserWarning: the given buffer is not writable\n"
+     "@Z stdout F gpu-node-@n:@p:@p [@l] NCCL INFO Channel 00/0 : @l[@l] -> 0[0] via P2P/IPC\n"
+     "@Z stderr F [rank@r]: RuntimeError: DataLoader worker (pid @p) is killed by signal: "
+     "Killed.\n",
      false},
 };
 const uint32_t MADE_KIND_COUNT = sizeof MADE_KINDS / sizeof *MADE_KINDS;

@@ -10,7 +10,7 @@
 static const uint64_t START_NS = UINT64_C(1760000000000000000);
 static const uint64_t STEP_NS = 100000000;
 static const uint64_t GIB = UINT64_C(1) << 30;
-enum { SPIKE_EVERY = 4096, SPIKE_STEPS = 4 };
+enum { SPIKE_EVERY = 4096, SPIKE_STEPS = 4, JOB_NAME_MAX = 24 };
 
 static uint64_t mixed(uint64_t value) {
     value += UINT64_C(0x9e3779b97f4a7c15);
@@ -44,7 +44,16 @@ static const char capabilities[] =
     "\"supports_native_allocator_history\":false,\"supports_fragmentation_analysis\":true,"
     "\"supports_allocator_attribution\":true,\"supports_bounded_profiling\":false},";
 
+static void job_name(const struct made_job *job, uint64_t rank, uint64_t dice,
+                     char name[JOB_NAME_MAX]) {
+    if (job->jobs == 0)
+        snprintf(name, JOB_NAME_MAX, "%s", mixed(dice) % 10 == 0 ? "job-2" : "job-1");
+    else
+        snprintf(name, JOB_NAME_MAX, "job-%05u", (unsigned)(rank / (job->ranks / job->jobs)));
+}
+
 size_t made_line(const struct made_job *job, uint64_t number, char *out) {
+    assert(job->jobs <= job->ranks);
     static const char *const phases[] = {"forward", "backward", "optimizer", "data_loading"};
     uint64_t step = number / job->ranks, rank = number % job->ranks;
     uint64_t dice = mixed(number);
@@ -52,6 +61,10 @@ size_t made_line(const struct made_job *job, uint64_t number, char *out) {
     uint64_t before =
         step == 0 ? used : used_bytes(job, step - 1, rank, mixed(number - job->ranks) >> 8);
     uint64_t total = 80 * GIB;
+    uint32_t world_size = job->jobs == 0 ? job->ranks : job->ranks / job->jobs;
+    uint64_t own_rank = rank % world_size;
+    char name[JOB_NAME_MAX];
+    job_name(job, rank, dice, name);
     int size = snprintf(
         out, MADE_LINE_MAX,
         "{\"schema_version\":%d,\"session_id\":\"run7-r%05" PRIu64 "\",\"timestamp_ns\":%" PRIu64
@@ -65,11 +78,10 @@ size_t made_line(const struct made_job *job, uint64_t number, char *out) {
         ",\"device_free_bytes\":%" PRIu64 ",\"device_total_bytes\":%" PRIu64
         ",\"context\":null,\"metadata\":{%s\"step\":%" PRIu64
         ",\"phase\":\"%s\",\"note\":\"%s\",\"loss\":%" PRIu64 ".%04" PRIu64 "}}\n",
-        job->schema_version, rank, time_ns(step, rank, dice), 4000 + rank % 8, rank / 8,
-        mixed(dice) % 10 == 0 ? "job-2" : "job-1", rank, rank % 8, job->ranks, rank % 8,
-        used / 10 * 9, used / 20 * 19, used / 16 * 14, used / 32,
-        (int64_t)(used / 10 * 9) - (int64_t)(before / 10 * 9), used, total - used, total,
-        job->schema_version == 4 ? capabilities : "", step, phases[dice >> 62],
+        job->schema_version, rank, time_ns(step, rank, dice), 4000 + rank % 8, rank / 8, name,
+        own_rank, own_rank % 8, world_size, own_rank % 8, used / 10 * 9, used / 20 * 19,
+        used / 16 * 14, used / 32, (int64_t)(used / 10 * 9) - (int64_t)(before / 10 * 9), used,
+        total - used, total, job->schema_version == 4 ? capabilities : "", step, phases[dice >> 62],
         dice % 256 == 0 ? "two\\nlines of \\\"text\\\" \\u00e9" : "steady", dice >> 32 & 7,
         dice % 10000);
     assert(size > 0 && size < MADE_LINE_MAX);

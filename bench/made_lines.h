@@ -14,6 +14,7 @@ enum { MADE_LINE_MAX = 2048 };
 struct made_job {
     uint32_t ranks;
     int schema_version; // 3 or 4; a v4 record carries its capabilities and is twice as long
+    uint32_t jobs; // that share the ranks evenly, each with ranks from 0; 0: two jobs, as above
 };
 
 // Writes the line with its newline, and a zero byte that does not count; at most MADE_LINE_MAX - 1
