@@ -3,7 +3,8 @@
 """How fast is culprit, beside what else reads the same file?
 
     bench/run [--events N] [--rounds N] [--folder DIR] [--live | --live-only | --spans-only]
-              [--kafka | --kafka-only]
+              [--kafka | --kafka-only] [--against REF] [--table] [--json FILE] [--page FILE]
+    bench/run --from FILE [--table] [--page FILE]
 
 Makes a file of N events (1,000,000) in a folder that is memory (/dev/shm), and lets each program
 read it in turn, pinned to one core: culprit from file to summary, cat to another file, grep -F
@@ -12,12 +13,17 @@ the whole process, and ratios are taken round by round; medians are given. Then 
 allocations, the decoder, each kind of event that logs and the cluster give, and spans (beside the
 real dask) are measured by programs of their own. With --live the live pipeline is
 measured too (live.py), with --kafka reading and writing topics beside kcat (kafka.py). Prints one
-JSON document.
+JSON document, or, with --table or on a terminal, a table of what was aimed at: beside the peer, the
+last release and what the machine can do at most.
+
+--against REF builds that commit in build/against/ and runs its programs in turn with today's; REF
+may also be a folder that holds such a build. Without it the newest tag is taken, when there is one.
 """
 import argparse
 import json
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -25,9 +31,12 @@ import sys
 import tempfile
 import time
 
+import against
 import kafka
+import limits
 import live
 import spans
+import table
 
 PYTHON_LOOP = """
 import sys
@@ -43,6 +52,8 @@ with open(sys.argv[1], 'rb') as source, open(sys.argv[2], 'wb') as sink:
         if record['job_id'] == 'job-1':
             sink.write(dumps(record) + b'\\n')
 """
+TURNS = 3                   # of a program that measures itself
+FLIGHT_DUMPS, FLIGHT_ENTRIES = 4096, 2000
 STORMLOG_LOOP = """
 import json, sys
 from stormlog.telemetry import telemetry_event_from_record
@@ -80,8 +91,10 @@ class Run:
 
 
 class Bench:
-    def __init__(self, build, options, folder):
-        self.build, self.options, self.folder = build, options, folder
+    """The programs of one build. `earlier`: the Bench of another state, or None."""
+
+    def __init__(self, build, options, folder, earlier=None):
+        self.build, self.options, self.folder, self.earlier = build, options, folder, earlier
         self.core = max(os.sched_getaffinity(0))
         self.input = os.path.join(folder, "events.jsonl")
         self.out = os.path.join(folder, "out")
@@ -104,6 +117,9 @@ class Bench:
             "python_loop": ([sys.executable, "-c", PYTHON_LOOP, self.input, self.out + ".python"],
                             {}),
         }
+        if self.earlier:
+            commands["earlier"] = ([self.earlier.program("culprit"), *commands["culprit"][0][1:]],
+                                   {})
         runs = {name: [] for name in commands}
         for turn in range(self.options.rounds):
             for name, (command, environment) in commands.items():
@@ -118,18 +134,24 @@ class Bench:
         cores = sorted(os.sched_getaffinity(0))
         command = [self.program("culprit"), "analyze", "--quiet", "--output", "summary",
                    self.input, "--set"]
-        runs = {1: [], len(cores): []}
+        runs, earlier = {1: [], len(cores): []}, []
         for turn in range(self.options.rounds):
             for threads, own in runs.items():
                 say("round %d: culprit, %d thread%s"
                     % (turn + 1, threads, "" if threads == 1 else "s"))
                 own.append(Run(",".join(map(str, cores)),
                                command + ["service.threads=%d" % threads], self.out))
+            if self.earlier:        # which may not know the option, and takes all cores anyway
+                earlier.append(Run(",".join(map(str, cores)), [self.earlier.program("culprit"),
+                                                               *command[1:-1]], self.out))
         one, every = runs[1], runs[len(cores)]
-        return {"threads": len(cores), "wall_s_one": round(median(r.wall_s for r in one), 3),
-                "wall_s_all": round(median(r.wall_s for r in every), 3),
-                "times": round(median(a.wall_s / b.wall_s for a, b in zip(one, every)), 3),
-                "peak_rss_bytes": [max(r.peak_rss_bytes for r in own) for own in (one, every)]}
+        found = {"threads": len(cores), "wall_s_one": round(median(r.wall_s for r in one), 3),
+                 "wall_s_all": round(median(r.wall_s for r in every), 3),
+                 "times": round(median(a.wall_s / b.wall_s for a, b in zip(one, every)), 3),
+                 "peak_rss_bytes": [max(r.peak_rss_bytes for r in own) for own in (one, every)]}
+        if earlier:
+            found["times_earlier"] = faster((r.wall_s for r in every), (r.wall_s for r in earlier))
+        return found
 
     def stormlog(self):
         if not importable("stormlog"):
@@ -150,9 +172,51 @@ class Bench:
                               stdout=subprocess.PIPE)
         return json.loads(done.stdout)
 
+    def in_turn(self, picks, name, *arguments):
+        """What the program of today says, the first time; and how much faster than the earlier one
+        by each of `picks`, functions of what a program says that give a time."""
+        first, own, theirs = None, [], []
+        for _ in range(TURNS if self.earlier else 1):
+            own.append(self.said(self.program(name), *arguments))
+            first = first or own[-1]
+            if self.earlier:
+                theirs.append(self.earlier.said_earlier(name, *arguments))
+        found = {}
+        for key, pick in picks.items() if self.earlier else ():
+            try:
+                found[key] = faster(map(pick, own), map(pick, theirs))
+            except (KeyError, TypeError, StopIteration):
+                say("%s: not comparable with the earlier one by %s" % (name, key))
+        return first, found
+
+    def said_earlier(self, name, *arguments):
+        """As said(), None where that program is missing, fails, or says something else."""
+        try:
+            return self.said(self.program(name), *arguments)
+        except (OSError, subprocess.CalledProcessError, ValueError):
+            return None
+
+    def flight(self):
+        """Seconds for the dumps of a large job; CPU time, without making them."""
+        say("bench_flight: %d dumps of %d entries" % (FLIGHT_DUMPS, FLIGHT_ENTRIES))
+        try:
+            done = subprocess.run([self.program("bench/bench_flight"), str(FLIGHT_DUMPS),
+                                   str(FLIGHT_ENTRIES)], stdout=subprocess.PIPE, text=True,
+                                  check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            say("not measured: %s" % error)
+            return None
+        found = re.search(r"^all\s+([\d.]+) s", done.stdout, re.M)
+        return float(found.group(1)) if found else None
+
 
 def median(values):
     return statistics.median(values)
+
+
+def faster(own, earlier):
+    """How many times as fast, from times taken in turn."""
+    return round(median(b / a for a, b in zip(own, earlier)), 3)
 
 
 def figures(runs, events, size):
@@ -168,29 +232,6 @@ def aim(what, figure, limit, at_least):
             "met": met}
 
 
-def aims(ratios, stages, allocations, decode):
-    stormlog = []
-    if "culprit/stormlog" in ratios:
-        stormlog.append(aim("events a second, times stormlog's", ratios["culprit/stormlog"], 100.0,
-                            True))
-    cost = [row["ns_per_event"] for row in stages]
-    kept = [row for row in allocations if row["pipeline"] == "all"]
-    return [
-        aim("file to summary, in the time of cat", ratios["culprit/cat"], 2.0, False),
-        aim("file to summary, in the time of grep -F", ratios["culprit/grep"], 1.0, False),
-        aim("file to summary, times as fast as a Python loop", ratios["python_loop/culprit"], 7.0,
-            True),
-        aim("decoding, times as fast as jansson", decode["ratio"], 30.0, True),
-        aim("allocations an event in a live pipeline, warmed up",
-            max(row["allocations_per_event"] for row in allocations if row["pipeline"] == "live"),
-            0.0, False),
-        aim("cost of an event at the most ranks, against the fewest", cost[-1] / cost[0], 1.5,
-            False),
-        aim("peak heap, of what 64 B a kept sample and 8 MiB allow",
-            max(row["peak_bytes"] / row["peak_bytes_allowed"] for row in kept), 1.0, False),
-    ] + stormlog
-
-
 def cpu_name():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -199,32 +240,50 @@ def cpu_name():
     return platform.machine()
 
 
-def measure(bench, options):
+def measure(bench, options, compared_with):
     report = {"machine": {"cpu": cpu_name(), "cores": os.cpu_count(),
-                          "system": platform.platform()}}
+                          "system": "%s %s" % (platform.system(),
+                                               ".".join(platform.release().split(".")[:2]))},
+              "against": compared_with}
+    measure_parts(bench, options, report)
+    report["aims"] = table.aims(report) + table.further(report)
+    return report
+
+
+def measure_parts(bench, options, report):
     if options.spans_only:
         measure_spans(bench, report)
-        return report
+        return
     if options.kafka_only:
         measure_kafka(bench, options, report)
-        return report
+        return
     if not options.live_only:
         measure_files(bench, options, report)
     if options.live or options.live_only:
-        report["live"] = live.Live(bench.build, options).measure()
+        measure_live(bench, options, report)
     if options.kafka:
         measure_kafka(bench, options, report)
-    return report
+
+
+def measure_live(bench, options, report):
+    own = live.Live(bench.build, options)
+    report["live"] = own.measure()
+    report.setdefault("limits", {}).update(limits.live(bench, options, say))
+    if bench.earlier:
+        report["against"]["faster"].update(
+            against.live_in_turn(live, own, live.Live(bench.earlier.build, options), options))
 
 
 def measure_kafka(bench, options, report):
     report["kafka"] = kafka.measure(bench, options, say)
-    report.setdefault("aims", [])
-    if "ratios" in report["kafka"]:
-        ratios = report["kafka"]["ratios"]
-        report["aims"] += [
-            aim("reading a topic, of kcat's rate", ratios["reads/kcat"], 0.8, True),
-            aim("writing a topic, of kcat's rate", ratios["writes/kcat"], 0.8, True)]
+    if bench.earlier and "ratios" in report["kafka"]:
+        earlier = kafka.measure(bench.earlier, options, say)
+        # Each beside kcat in turn with it.
+        for key, name in (("kafka_reads", "reads/kcat"), ("kafka_forwards", "writes live/kcat")):
+            if name not in earlier.get("ratios", {}):
+                continue
+            report["against"]["faster"][key] = round(
+                report["kafka"]["ratios"][name] / earlier["ratios"][name], 3)
 
 
 def measure_spans(bench, report):
@@ -235,12 +294,17 @@ def measure_spans(bench, report):
         report["aims"] = [aim("a line of spans, times as fast as dask", ratio, 100.0, True)]
 
 
+def stage(ranks, figure):
+    return lambda rows: next(row for row in rows if row["ranks"] == ranks)[figure]
+
+
 def measure_files(bench, options, report):
     say("making %d events" % options.events)
     size = bench.make_input(options.events, bench.input)
     runs = bench.peers()
     report["input"] = {"events": options.events, "bytes": size,
                        "bytes_per_event": round(size / options.events)}
+    report["limits"] = limits.memory(bench)
     report["python_decoder"] = "orjson" if importable("orjson") else "json (orjson is not there)"
     report["programs"] = {name: figures(own, options.events, size) for name, own in runs.items()}
     ratios = {}
@@ -254,18 +318,71 @@ def measure_files(bench, options, report):
         ratios["culprit/stormlog"] = round(report["programs"]["culprit"]["events_per_s"] /
                                            report["stormlog"]["events_per_s"], 1)
     os.unlink(bench.input)
-    report["stages"] = bench.said(bench.program("bench/bench_stages"), str(options.events), "8",
-                                  "64", "1024", "16384")
+    compared = {}
+    if bench.earlier:
+        compared["file"] = faster((r.cpu_s for r in runs["culprit"]),
+                                  (r.cpu_s for r in runs["earlier"]))
+        compared["all_cores"] = report["all_cores"]["times_earlier"]
+    measure_programs(bench, options, report, compared)
+    measure_spans(bench, report)
+    if bench.earlier:
+        _, found = bench.in_turn(
+            {"span_line": lambda rows: max(row["decode_ns_per_event"] + row["apply_ns_per_event"]
+                                           for row in rows),
+             "merge_all": lambda rows: rows[-1]["merge_all_us"]},
+            "bench/bench_spans", "300000", *map(str, spans.SPANS))
+        report["against"]["faster"].update(compared, **found)
+
+
+def measure_programs(bench, options, report, compared):
+    """Those that measure one part each."""
+    report["stages"], found = bench.in_turn(
+        {"decoder": stage(64, "decode_ns_per_event"), "growth": stage(16384, "ns_per_event")},
+        "bench/bench_stages", str(options.events), "8", "64", "1024", "16384")
+    compared.update(found)
     report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
     report["decode"] = bench.said(bench.program("bench/bench_decode"))
-    report["kinds"] = bench.said(bench.program("bench/bench_kinds"))
-    measure_spans(bench, report)
-    report["aims"] += aims(ratios, report["stages"], report["allocations"], report["decode"])
-    if report["all_cores"]["threads"] == 2:
-        report["aims"].append(aim("file to summary on two cores, times one core's speed",
-                                  report["all_cores"]["times"], 1.8, True))
-    report["aims"].append(aim("events a second of the slowest kind, from bytes to detectors",
-                              min(row["events_per_second"] for row in report["kinds"]), 1e5, True))
+    report["kinds"], found = bench.in_turn(
+        {"slowest_kind": lambda rows: 1 / min(row["events_per_second"] for row in rows)},
+        "bench/bench_kinds")
+    compared.update(found)
+    seconds = bench.flight()
+    if seconds is not None:
+        report["flight"] = {"dumps": FLIGHT_DUMPS, "entries": FLIGHT_ENTRIES, "seconds": seconds}
+        earlier = bench.earlier.flight() if bench.earlier else None
+        if earlier is not None:
+            compared["flight"] = round(earlier / seconds, 3)
+
+
+def compare_with(options, folder):
+    """The Bench of the earlier state, or None; and what the document says of it."""
+    name, why = against.chosen(options.against)
+    if name is None:
+        say("not compared with an earlier release: " + why)
+        return None, {"skipped": why}
+    there = against.found(name, say)
+    return (Bench(there["build"], options, folder),
+            {"name": there["name"], "commit": there["commit"], "faster": {}})
+
+
+def told(report, options):
+    """Prints it, and writes what was asked for."""
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+            file.write("\n")
+    if options.page:
+        try:
+            with open(options.page, encoding="utf-8") as file:
+                text = table.page(file.read(), report)
+        except (OSError, ValueError) as error:
+            raise SystemExit("bench: --page %s: %s" % (options.page, error)) from None
+        with open(options.page, "w", encoding="utf-8") as file:
+            file.write(text)
+    if options.table or sys.stdout.isatty():
+        print(table.markdown(report), end="")
+    else:
+        print(json.dumps(report, indent=2))
 
 
 def main(arguments):
@@ -286,13 +403,28 @@ def main(arguments):
     parser.add_argument("--live-evaluations", type=int, default=200,
                         help="verdict lines at least, for each latency")
     parser.add_argument("--live-folder", help="where its files are (the build folder)")
+    parser.add_argument("--against", metavar="REF", help="the commit, or folder with its build, to "
+                        "compare with; none: nothing (the newest tag before today's commit)")
+    parser.add_argument("--table", action="store_true",
+                        help="print the table also where standard output is no terminal")
+    parser.add_argument("--json", metavar="FILE", help="write the JSON document there, too")
+    parser.add_argument("--page", metavar="FILE",
+                        help="put the tables between the marks of that page (docs/performance.md)")
+    parser.add_argument("--from", dest="saved", metavar="FILE",
+                        help="measure nothing; take this JSON document")
     options = parser.parse_args(arguments)
+    if options.saved:
+        with open(options.saved, encoding="utf-8") as file:
+            told(json.load(file), options)
+        return 0
     folder = tempfile.mkdtemp(prefix="culprit-bench-", dir=options.folder)
     try:
-        report = measure(Bench(os.path.abspath(options.build), options, folder), options)
+        earlier, said = compare_with(options, folder)
+        bench = Bench(os.path.abspath(options.build), options, folder, earlier)
+        report = measure(bench, options, said)
     finally:
         shutil.rmtree(folder)
-    print(json.dumps(report, indent=2))
+    told(report, options)
     return 0
 
 
