@@ -2,6 +2,7 @@
 // How fast does the stormlog decoder read, against jansson on the same lines?
 //
 //   bench_decode [EVENTS [FOLDER]]    default: 200000 tests/golden/real
+//   bench_decode EVENTS levels        only the compact layout, at each level of base/simd.h
 //
 // Generates records of 64 ranks, step by step and rank by rank (23 keys, metadata of four, some 630
 // bytes, one note in 256 with escapes), in three layouts: compact, with json.dumps' default
@@ -11,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/simd.h"
 #include "pipeline/model/telemetry_event.h"
 #include "receivers/decode/telemetry/telemetry.h"
 
@@ -298,9 +300,33 @@ static void lines_release(struct lines *lines) {
     memory_give(lines->items);
 }
 
+// The compact layout at each level that this processor has.
+static int compare_levels(size_t events) {
+    struct lines lines;
+    lines_init(&lines);
+    lines_generate(&lines, events, LAYOUT_COMPACT);
+    if (lines.text.failed)
+        return EXIT_FAILURE;
+    lines_index(&lines);
+    printf("{\"events\":%zu", events);
+    for (int level = 0; level < SIMD_LEVEL_COUNT; level++) {
+        simd_limit((enum simd_level)level);
+        if (simd_level() != (enum simd_level)level)
+            break;
+        printf(",\"%s\":%.1f", simd_level_name((enum simd_level)level),
+               measure(&lines, false).culprit * 1e9 / (double)events);
+    }
+    printf("}\n");
+    lines_release(&lines);
+    intern_release();
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv) {
     size_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 200000;
     const char *folder = argc > 2 ? argv[2] : "tests/golden/real";
+    if (strcmp(folder, "levels") == 0)
+        return compare_levels(events);
     enum { VARIANTS = 4 };
     double speed[VARIANTS];
     struct measured compact = {0};

@@ -36,6 +36,10 @@ static inline struct slice json_key_name(const struct json_key *key) {
 // How many of the 16 bytes at `text` come before the first one that a scan of a string has to look
 // at: a quote, a backslash, a control character or the start of a character beyond ASCII.
 static inline unsigned json_block_plain(const char *text);
+// Which of the 16 bytes at `text` those are: bit i for byte i.
+static inline unsigned json_block_special(const char *text);
+// Which of the 16 bytes at `text` are no digits.
+static inline unsigned json_block_others(const char *text);
 // Which of the 16 bytes at `a` and `b` differ: bit i for byte i.
 static inline unsigned json_block_differences(const char *a, const char *b);
 // True when the bytes of `key` that `mask` names (bit i: byte i, 32 bytes) are those at `text`.
@@ -46,14 +50,24 @@ static inline unsigned json_block_number(const char *text, uint64_t *number);
 
 #ifdef JSON_BLOCK_SSE2
 
-static inline unsigned json_block_plain(const char *text) {
+static inline unsigned json_block_special(const char *text) {
     __m128i block = _mm_loadu_si128((const __m128i *)(const void *)text);
     __m128i quote = _mm_cmpeq_epi8(block, _mm_set1_epi8('"'));
     __m128i backslash = _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'));
     // Signed: below 0x20 are the control characters and everything from 0x80 up.
     __m128i other = _mm_cmplt_epi8(block, _mm_set1_epi8(0x20));
-    __m128i special = _mm_or_si128(_mm_or_si128(quote, backslash), other);
-    return (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(special) | 0x10000u);
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), other));
+}
+
+static inline unsigned json_block_plain(const char *text) {
+    return (unsigned)__builtin_ctz(json_block_special(text) | 0x10000u);
+}
+
+static inline unsigned json_block_others(const char *text) {
+    __m128i block = _mm_loadu_si128((const __m128i *)(const void *)text);
+    __m128i value = _mm_sub_epi8(block, _mm_set1_epi8('0'));
+    __m128i digits = _mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(9)), value);
+    return (unsigned)_mm_movemask_epi8(digits) ^ 0xffffu;
 }
 
 static inline unsigned json_block_differences(const char *a, const char *b) {
@@ -97,6 +111,22 @@ static inline unsigned json_block_plain(const char *text) {
            (unsigned char)text[i] < 0x80)
         i++;
     return i;
+}
+
+static inline unsigned json_block_special(const char *text) {
+    unsigned special = 0;
+    for (unsigned i = 0; i < JSON_BLOCK; i++) {
+        unsigned char c = (unsigned char)text[i];
+        special |= (unsigned)(c == '"' || c == '\\' || c < 0x20 || c >= 0x80) << i;
+    }
+    return special;
+}
+
+static inline unsigned json_block_others(const char *text) {
+    unsigned others = 0;
+    for (unsigned i = 0; i < JSON_BLOCK; i++)
+        others |= (unsigned)(text[i] < '0' || text[i] > '9') << i;
+    return others;
 }
 
 static inline unsigned json_block_differences(const char *a, const char *b) {

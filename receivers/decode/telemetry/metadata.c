@@ -19,34 +19,36 @@ static bool key_is(const struct token *key, struct slice name) {
     return token_equals(key, name);
 }
 
-// Where the value of a key goes: `ignored` when nobody reads it. The
-// shortest of the four names has ten characters, and an escape only makes a key longer.
-static struct token *token_of_key(struct metadata_scan *scan, const struct token *key,
-                                  struct token *ignored, uint32_t *bit) {
+// Bit of a key, 0 when nobody reads its value. The shortest of the four names has ten characters,
+// and an escape only makes a key longer.
+static uint32_t bit_of_key(const struct token *key) {
     static const struct slice capabilities_key = {"memory_capabilities", 19};
     static const struct slice source_key = {"sampling_source", 15};
     static const struct slice scope_key = {"phase_scope", 11};
     static const struct slice session_key = {"session_id", 10};
-    *bit = 0;
     if (key->size < session_key.size)
-        return ignored;
-    if (key_is(key, capabilities_key)) {
-        *bit = METADATA_CAPABILITIES;
+        return 0;
+    if (key_is(key, capabilities_key))
+        return METADATA_CAPABILITIES;
+    if (key_is(key, scope_key))
+        return METADATA_SCOPE;
+    if (key_is(key, session_key))
+        return METADATA_SESSION;
+    return key_is(key, source_key) ? METADATA_SAMPLING_SOURCE : 0;
+}
+
+static struct token *token_of_bit(struct metadata_scan *scan, uint32_t bit) {
+    switch (bit) {
+    case METADATA_CAPABILITIES:
         return &scan->capabilities;
-    }
-    if (key_is(key, scope_key)) {
-        *bit = METADATA_SCOPE;
+    case METADATA_SCOPE:
         return &scan->scope;
-    }
-    if (key_is(key, session_key)) {
-        *bit = METADATA_SESSION;
+    case METADATA_SESSION:
         return &scan->session;
-    }
-    if (key_is(key, source_key)) {
-        *bit = METADATA_SAMPLING_SOURCE;
+    default:
+        assert(bit == METADATA_SAMPLING_SOURCE);
         return &scan->sampling_source;
     }
-    return ignored;
 }
 
 static bool starts_with_memo(const char *at, const char *end, const struct capability_memo *memo) {
@@ -54,12 +56,10 @@ static bool starts_with_memo(const char *at, const char *end, const struct capab
            memcmp(at, memo->text, memo->size) == 0;
 }
 
-static const char *scan_member(const char *at, const char *end, const struct token *key,
-                               const struct capability_memo *memo, struct metadata_scan *scan,
-                               struct json_fault *fault) {
-    struct token ignored;
-    uint32_t bit;
-    struct token *token = token_of_key(scan, key, &ignored, &bit);
+const char *metadata_read_value(const char *at, const char *end, uint32_t bit,
+                                const struct capability_memo *memo, struct metadata_scan *scan,
+                                struct json_fault *fault) {
+    struct token *token = token_of_bit(scan, bit);
     scan->seen |= bit;
     if (bit != METADATA_CAPABILITIES)
         return json_scan_value(at, end, 2, token, fault);
@@ -68,6 +68,16 @@ static const char *scan_member(const char *at, const char *end, const struct tok
         return json_scan_value(at, end, 2, token, fault);
     *token = (struct token){.text = at, .size = memo->size, .kind = TOKEN_OBJECT};
     return at + memo->size;
+}
+
+static const char *scan_member(const char *at, const char *end, const struct token *key,
+                               const struct capability_memo *memo, struct metadata_scan *scan,
+                               struct json_fault *fault) {
+    struct token ignored;
+    uint32_t bit = bit_of_key(key);
+    if (bit == 0)
+        return json_scan_value(at, end, 2, &ignored, fault);
+    return metadata_read_value(at, end, bit, memo, scan, fault);
 }
 
 const char *metadata_scan(const char *at, const char *end, const struct capability_memo *memo,
@@ -80,6 +90,54 @@ const char *metadata_scan(const char *at, const char *end, const struct capabili
         at = scan_member(at, end, &key, memo, scan, fault);
     if (at != NULL)
         scan->text = (struct slice){start, (size_t)(at - start)};
+    return at;
+}
+
+// Appends a run; false when there is no room.
+static bool add_run(struct metadata_plan *plan, const char *text, const char *end, uint32_t field,
+                    size_t *used) {
+    assert(text <= end);
+    size_t size = (size_t)(end - text);
+    if (plan->run_count == METADATA_PLAN_RUNS || *used + size > METADATA_PLAN_TEXT)
+        return false;
+    memcpy(plan->text + *used, text, size);
+    plan->runs[plan->run_count++] =
+        (struct template_run){(uint16_t)*used, (uint16_t)size, (uint16_t)field, 0};
+    *used += size;
+    return true;
+}
+
+// The object was scanned before, so that nothing in it can be wrong JSON here.
+static void make_plan(struct metadata_plan *plan, struct slice object) {
+    const char *at = object.data, *end = at + object.size, *run = at;
+    struct json_members members = {.first = true};
+    struct token key, value;
+    struct json_fault ignored;
+    size_t used = 0;
+    plan->run_count = 0;
+    while ((at = json_next_member(&members, at, end, &key, &ignored)) != NULL && !members.done) {
+        if (!add_run(plan, run, at, bit_of_key(&key), &used))
+            break;
+        run = at = json_scan_value(at, end, 2, &value, &ignored);
+    }
+    if (!members.done || !add_run(plan, run, end, METADATA_PLAN_END, &used))
+        plan->run_count = 0;
+}
+
+const char *metadata_scan_anew(struct metadata_plan *plan, const char *at, const char *end,
+                               const struct capability_memo *memo, struct metadata_scan *scan) {
+    enum { DELAY_MAX = 127 };
+    struct json_fault ignored;
+    at = metadata_scan(at, end, memo, scan, &ignored);
+    if (at == NULL)
+        return NULL;
+    if (plan->wait > 0) {
+        plan->wait--;
+        return at;
+    }
+    make_plan(plan, scan->text);
+    plan->wait = plan->delay;
+    plan->delay = plan->delay < DELAY_MAX ? (uint8_t)(plan->delay * 2 + 1) : DELAY_MAX;
     return at;
 }
 

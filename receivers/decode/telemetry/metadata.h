@@ -32,6 +32,28 @@ struct capability_memo {
     char text[768];
 };
 
+// Text that stays from record to record, and what changes behind it.
+struct template_run {
+    uint16_t start; // in the text of its owner
+    uint16_t size;
+    uint16_t field; // enum telemetry_field, FIELD_UNKNOWN behind the last one
+    uint16_t width; // of the value that stood there last, for a guess
+};
+enum { RUN_TEXT_ROOM = 64 }; // behind texts of runs: they are compared in blocks
+
+enum { METADATA_PLAN_RUNS = 12, METADATA_PLAN_TEXT = 320, METADATA_PLAN_END = UINT16_MAX };
+
+// The members that a source's metadata had last time: the text before each value.
+struct metadata_plan {
+    uint8_t run_count; // 0: none
+    uint8_t wait;      // objects that do not fit to pass before the plan is made anew
+    uint8_t delay;     // how many that will be next time
+    // A run's field: enum metadata_key of the value behind it, 0 for one that nobody reads, or
+    // METADATA_PLAN_END.
+    struct template_run runs[METADATA_PLAN_RUNS];
+    char text[METADATA_PLAN_TEXT + RUN_TEXT_ROOM];
+};
+
 // What follows from the counters alone: the change goes with the allocated bytes.
 uint32_t metadata_infer_supported(uint32_t present);
 
@@ -39,6 +61,14 @@ uint32_t metadata_infer_supported(uint32_t present);
 // counts with its last value.
 const char *metadata_scan(const char *at, const char *end, const struct capability_memo *memo,
                           struct metadata_scan *scan, struct json_fault *fault);
+
+// The value at `at` of the key `bit` (enum metadata_key), as metadata_scan reads it.
+const char *metadata_read_value(const char *at, const char *end, uint32_t bit,
+                                const struct capability_memo *memo, struct metadata_scan *scan,
+                                struct json_fault *fault);
+// metadata_scan of an object that is not like `plan`, which follows it if it was not made lately.
+const char *metadata_scan_anew(struct metadata_plan *plan, const char *at, const char *end,
+                               const struct capability_memo *memo, struct metadata_scan *scan);
 
 // Sets scan->supported (bits of enum telemetry_counter) to what the block says can be measured;
 // when there is none, to what follows from the counters that are not null, `present`. Refuses a

@@ -27,14 +27,6 @@ struct known_name {
 
 enum { TEMPLATE_TEXT_MAX = 1280 };
 
-// Text that stays, and the field that changes behind it; FIELD_UNKNOWN behind the last one.
-struct template_run {
-    uint16_t start; // in the template's text, a multiple of JSON_BLOCK
-    uint16_t size;
-    uint16_t rest; // bits of the bytes behind the last whole block
-    uint16_t field;
-};
-
 // Where the value of a field stands that does not change.
 struct template_place {
     uint16_t run;
@@ -56,7 +48,7 @@ struct telemetry_template {
     struct telemetry values;
     struct template_place places[FIELD_COUNT];
     struct template_run runs[FIELD_COUNT + 1];
-    char text[TEMPLATE_TEXT_MAX];
+    char text[TEMPLATE_TEXT_MAX + RUN_TEXT_ROOM];
 };
 
 // One source's memory between records, about 4 KB. All zeroes at first.
@@ -68,6 +60,7 @@ struct telemetry_state {
     uint8_t comma_gap; // the same for commas
     struct known_name names[NAME_MEMO_COUNT];
     struct capability_memo capabilities;
+    struct metadata_plan plan;
     // The record at hand: tokens are only valid where `seen` has the field's bit.
     uint32_t seen;
     struct token tokens[FIELD_PLACES];

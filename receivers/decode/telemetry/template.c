@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes records that are the same as the ones before them, but for a few values.
 //
-// Runs are compared sixteen bytes at a time; the values between them are read into a copy of the
+// Runs are compared block by block; the values between them are read into a copy of the
 // template's. A field is found to change when a general decode shows another value than the
 // template has, and changes from then on. Control flow is the same for each record of a source that
 // fits, which is what makes it fast. A template survives single records of another layout; one that
@@ -9,8 +9,9 @@
 // costs no more than the general way. Memory: the text of the runs, at most TEMPLATE_TEXT_MAX.
 #include "receivers/decode/telemetry/template.h"
 
-#include "receivers/decode/json/block.h"
+#include "base/simd.h"
 #include "receivers/decode/json/text.h"
+#include "receivers/decode/telemetry/walk.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -21,25 +22,6 @@ enum { DELAY_MAX = 255, SCORE_MAX = 32, SCORE_MISS = 8 };
     (FIELD_BIT(FIELD_SESSION_ID) | FIELD_BIT(FIELD_EVENT_TYPE) | FIELD_BIT(FIELD_COLLECTOR) |      \
      FIELD_BIT(FIELD_HOST) | FIELD_BIT(FIELD_JOB_ID))
 
-enum value_class {
-    CLASS_NEVER, // a change is left to the general way
-    CLASS_NUMBER,
-    CLASS_RANK,
-    CLASS_NAME,
-    CLASS_CONTEXT,
-    CLASS_METADATA,
-};
-
-// How the changing value of a field is read.
-struct value_rule {
-    uint8_t class;    // enum value_class
-    uint8_t nullable; // 4: only in schema 4; 1: always
-    uint8_t name;     // enum name_memo
-    uint16_t offset;  // in struct telemetry
-    uint32_t counter; // enum telemetry_counter
-    int64_t min;
-};
-
 #define NUMBER(member, min)                                                                        \
     { CLASS_NUMBER, 0, 0, (uint16_t)offsetof(struct telemetry, member), 0, min }
 #define RANK(member, min)                                                                          \
@@ -49,7 +31,7 @@ struct value_rule {
 #define NAME(member, memo)                                                                         \
     { CLASS_NAME, 0, memo, (uint16_t)offsetof(struct telemetry, member), 0, 0 }
 
-static const struct value_rule rules[FIELD_COUNT] = {
+const struct value_rule telemetry_value_rules[FIELD_COUNT] = {
     [FIELD_SCHEMA_VERSION] = {CLASS_NEVER, 0, 0, 0, 0, 0},
     [FIELD_SESSION_ID] = NAME(session, NAME_SESSION),
     [FIELD_TIMESTAMP_NS] = NUMBER(timestamp_ns, 0),
@@ -74,174 +56,6 @@ static const struct value_rule rules[FIELD_COUNT] = {
     [FIELD_LOCAL_RANK] = RANK(local_rank, 0),
     [FIELD_WORLD_SIZE] = RANK(world_size, 1),
 };
-
-// One record on its way through the template.
-struct replay {
-    struct telemetry_state *state;
-    struct arena *arena;
-    struct telemetry *telemetry;
-    const char *end;
-    const char *run_starts[FIELD_COUNT + 1]; // where each run begins in the record
-    struct token names[NAME_MEMO_COUNT];     // texts that get their numbers at the end
-    uint64_t hashes[NAME_MEMO_COUNT];        // of those that are expected
-    uint32_t expected;                       // names whose memory was asked for; bits by memo
-    bool metadata_read;
-};
-
-static inline bool run_matches(const char *at, const char *end, const char *text,
-                               const struct template_run *run) {
-    if (end - at < run->size + JSON_BLOCK)
-        return end - at >= run->size && memcmp(at, text, run->size) == 0;
-    unsigned different = 0;
-    for (unsigned blocks = run->size / JSON_BLOCK; blocks > 0; blocks--) {
-        different |= json_block_differences(at, text);
-        at += JSON_BLOCK;
-        text += JSON_BLOCK;
-    }
-    return (different | (json_block_differences(at, text) & run->rest)) == 0;
-}
-
-static inline const char *read_null(const struct replay *replay, const struct value_rule *rule,
-                                    const char *at) {
-    struct telemetry *telemetry = replay->telemetry;
-    bool nullable = rule->nullable == 1 || rule->nullable == telemetry->schema_version;
-    if (!nullable || memcmp(at, "null", 4) != 0)
-        return NULL;
-    telemetry->null_counters |= rule->counter;
-    memset((char *)telemetry + rule->offset, 0, sizeof(int64_t));
-    return at + 4;
-}
-
-// What follows the digits is not looked at: the next run begins with it, and has followed a number
-// before.
-static inline const char *read_digits(const char *at, bool negative, int64_t *value) {
-    uint64_t magnitude;
-    unsigned count = json_read_digits(at, &magnitude);
-    *value = (int64_t)(negative ? 0 - magnitude : magnitude);
-    return count == 0 || magnitude > INT64_MAX ? NULL : at + count;
-}
-
-// Two calls, so that the digits' place does not wait for the sign to be known.
-static inline const char *read_integer(const char *at, int64_t *value) {
-    if (*at == '-')
-        return read_digits(at + 1, true, value);
-    return read_digits(at, false, value);
-}
-
-static inline const char *read_number(const struct replay *replay, const struct value_rule *rule,
-                                      const char *at) {
-    int64_t value;
-    if (replay->end - at < JSON_NUMBER_ROOM)
-        return NULL;
-    if (*at == 'n')
-        return read_null(replay, rule, at);
-    at = read_integer(at, &value);
-    memcpy((char *)replay->telemetry + rule->offset, &value, sizeof value);
-    return value < rule->min ? NULL : at;
-}
-
-static inline const char *read_rank(const struct replay *replay, const struct value_rule *rule,
-                                    const char *at) {
-    int64_t value;
-    if (replay->end - at < JSON_NUMBER_ROOM)
-        return NULL;
-    at = read_integer(at, &value);
-    int32_t rank = (int32_t)value;
-    memcpy((char *)replay->telemetry + rule->offset, &rank, sizeof rank);
-    return value < rule->min || value > RANK_MAX ? NULL : at;
-}
-
-// Asks for the memory of a name that is not the last one, so that it is there when the name is
-// looked up, behind the rest of the record: with many ranks each has a session of its own.
-static inline void expect_name(struct replay *replay, uint8_t memo) {
-    const struct token *token = &replay->names[memo];
-    struct slice text = token_slice(token);
-    if (token->escaped || slice_equal(replay->state->names[memo].text, text))
-        return;
-    replay->hashes[memo] = intern_expect(text);
-    replay->expected |= 1u << memo;
-}
-
-// The same for the strings themselves, once their slots have had time to come.
-static inline void approach_names(const struct replay *replay) {
-    for (uint32_t names = replay->expected; names != 0; names &= names - 1)
-        intern_approach(replay->hashes[__builtin_ctz(names)]);
-}
-
-static inline const char *read_name(struct replay *replay, const struct value_rule *rule,
-                                    const char *at) {
-    struct json_fault ignored;
-    struct token *token = &replay->names[rule->name];
-    if (json_peek(at, replay->end) != '"')
-        return NULL;
-    at = json_scan_string(at + 1, replay->end, token, &ignored);
-    if (at == NULL || token_is_blank(token))
-        return NULL;
-    expect_name(replay, rule->name);
-    return at;
-}
-
-static const char *read_context(const struct replay *replay, const char *at) {
-    struct json_fault ignored;
-    struct token token;
-    at = json_scan_scalar(at, replay->end, &token, &ignored);
-    if (at == NULL || (token.kind != TOKEN_STRING && token.kind != TOKEN_NULL))
-        return NULL;
-    replay->telemetry->context = (struct slice){NULL, 0};
-    if (token.kind == TOKEN_STRING)
-        replay->telemetry->context = token_decode(&token, replay->arena);
-    return at;
-}
-
-static const char *read_metadata(struct replay *replay, const char *at) {
-    struct json_fault ignored;
-    struct telemetry_state *state = replay->state;
-    if (json_peek(at, replay->end) != '{')
-        return NULL;
-    approach_names(replay);
-    at = metadata_scan(at, replay->end, &state->capabilities, &state->metadata, &ignored);
-    replay->telemetry->metadata = state->metadata.text;
-    replay->metadata_read = true;
-    if (state->template.session_from_metadata && (state->metadata.seen & METADATA_SESSION) != 0)
-        return NULL;
-    return at;
-}
-
-static inline const char *read_value(struct replay *replay, unsigned field, const char *at) {
-    const struct value_rule *rule = &rules[field];
-    switch ((enum value_class)rule->class) {
-    case CLASS_NUMBER:
-        return read_number(replay, rule, at);
-    case CLASS_RANK:
-        return read_rank(replay, rule, at);
-    case CLASS_NAME:
-        return read_name(replay, rule, at);
-    case CLASS_CONTEXT:
-        return read_context(replay, at);
-    case CLASS_METADATA:
-        return read_metadata(replay, at);
-    case CLASS_NEVER:
-        break;
-    }
-    return NULL;
-}
-
-// Compares the runs and reads the values between them; true when the record ends with the last run.
-static bool walk_runs(struct replay *replay, const char *at) {
-    const struct telemetry_template *template = &replay->state->template;
-    for (unsigned i = 0;; i++) {
-        const struct template_run *run = &template->runs[i];
-        if (!run_matches(at, replay->end, template->text + run->start, run))
-            return false;
-        replay->run_starts[i] = at;
-        at += run->size;
-        if (run->field == FIELD_UNKNOWN)
-            return at == replay->end;
-        at = read_value(replay, run->field, at);
-        if (at == NULL)
-            return false;
-    }
-}
 
 static inline const char *stands_at(const struct replay *replay, enum telemetry_field field) {
     const struct template_place *place = &replay->state->template.places[field];
@@ -298,8 +112,10 @@ static bool take_names(const struct replay *replay) {
     struct decode_fault ignored;
     uint32_t names = state->template.changing & state->template.seen & NAME_FIELDS;
     for (; names != 0; names &= names - 1) {
-        const struct value_rule *rule = &rules[__builtin_ctz(names)];
+        const struct value_rule *rule = &telemetry_value_rules[__builtin_ctz(names)];
         string_id id;
+        if ((replay->known & 1u << rule->name) != 0)
+            continue;
         if ((replay->expected & 1u << rule->name) != 0) {
             id = take_expected(replay, rule->name);
             if (id == STRING_REFUSED)
@@ -333,20 +149,35 @@ static bool read_phase(const struct replay *replay) {
                                 replay->arena, &ignored) == DECODE_OK;
 }
 
+static bool walk(struct replay *replay) {
+#ifdef __x86_64__
+    switch (simd_level()) {
+    case SIMD_AVX512:
+        return telemetry_walk_avx512(replay);
+    case SIMD_AVX2:
+        return telemetry_walk_avx2(replay);
+    default:
+        break;
+    }
+#endif
+    return telemetry_walk_baseline(replay);
+}
+
 bool telemetry_template_decode(struct telemetry_state *state, struct slice record,
                                struct arena *arena, struct telemetry *telemetry) {
     struct telemetry_template *template = &state->template;
-    if (!template->ready)
+    if (!template->ready || record.size < WALK_RECORD_MIN)
         return false;
     struct replay replay;
     replay.state = state;
     replay.arena = arena;
     replay.telemetry = telemetry;
+    replay.begin = record.data;
     replay.end = record.data + record.size;
     replay.metadata_read = false;
     replay.expected = 0;
-    *telemetry = template->values;
-    bool fits = walk_runs(&replay, record.data);
+    replay.known = 0;
+    bool fits = walk(&replay);
     if (fits)
         point_texts(&replay);
     fits = fits && is_consistent(&replay) && take_names(&replay) && read_phase(&replay);
@@ -400,14 +231,12 @@ static bool add_run(struct telemetry_template *template, const char *text, const
                     unsigned field, size_t *used) {
     assert(text != NULL && end >= text);
     size_t size = (size_t)(end - text);
-    size_t room = (size / JSON_BLOCK + 1) * JSON_BLOCK; // with a block for the rest, if only of 0
-    uint16_t rest = (uint16_t)((1u << size % JSON_BLOCK) - 1);
-    if (*used + room > TEMPLATE_TEXT_MAX)
+    if (*used + size > TEMPLATE_TEXT_MAX)
         return false;
     memcpy(template->text + *used, text, size);
     template->runs[template->run_count++] =
-        (struct template_run){(uint16_t)*used, (uint16_t)size, rest, (uint16_t)field};
-    *used += room;
+        (struct template_run){(uint16_t)*used, (uint16_t)size, (uint16_t)field, 0};
+    *used += size;
     return true;
 }
 
@@ -442,7 +271,7 @@ static bool cut_record(struct telemetry_state *state, struct slice record) {
 // Forgets in the copy what a changing field will say again.
 static void clear_changing(struct telemetry_template *template) {
     for (uint32_t left = template->changing & template->seen; left != 0; left &= left - 1)
-        template->values.null_counters &= ~rules[__builtin_ctz(left)].counter;
+        template->values.null_counters &= ~telemetry_value_rules[__builtin_ctz(left)].counter;
     template->values.scope = NULL;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A record must mean the same whatever came before it in its source, and nothing past its end may
-// be read.
+// be read: with the vector instructions of each level that this processor has.
+#include "base/simd.h"
 #include "tests/receivers/decode/decode_members.h"
 
 static const char *const odd_values[] = {
@@ -201,12 +202,137 @@ START_TEST(rare_layouts_do_not_drive_the_template_out) {
 }
 END_TEST
 
-int main(void) {
+// A text of `size` characters, of which the one at `place` is another.
+static const char *odd_text(char *text, size_t size, size_t place, const char *other) {
+    char *at = text;
+    *at++ = '"';
+    for (size_t i = 0; i < size; i++) {
+        if (i == place)
+            at = stpcpy(at, other);
+        else
+            *at++ = (char)('a' + (i * 7 + size) % 26);
+    }
+    strcpy(at, "\"");
+    return text;
+}
+
+START_TEST(texts_of_every_length_with_an_odd_character_anywhere) {
+    static const char *const others[] = {
+        "b",  "\\\"", "\\\\", "\\u00e9", "\xc3\xa9", "\xf0\x9f\x98\x80", "\x7f", "\"", "\\", "\x01",
+        "\n", "\x80", "\xff", "\\x",     "{",        "\\u00g9"};
+    const size_t other_count = sizeof others / sizeof *others;
+    char session[512], note[512], metadata[600];
+    for (unsigned line = 0; line < 6000; line++) {
+        struct member members[MEMBERS_MAX];
+        unsigned count = base_members(members);
+        move_on(members, &count, line);
+        size_t size = line % 301;
+        bool healthy = line % 4 != 0;
+        const char *other = others[healthy ? 0 : below(other_count)];
+        size_t place = size == 0 ? 0 : below(size);
+        odd_text(session, size % 60, below(60), others[line % 8 == 0 ? below(other_count) : 0]);
+        odd_text(note, size, place, other);
+        snprintf(metadata, sizeof metadata, "{\"step\":%u,\"note\":%s%s", line, note,
+                 line % 3 == 0 ? "}" : ",\"loss\":1.5}");
+        set_member(members, &count, "session_id", session);
+        set_member(members, &count, "metadata", metadata);
+        decode_both(write_members(members, count, &writings[0]));
+    }
+}
+END_TEST
+
+START_TEST(numbers_of_every_length_and_form) {
+    static const char *const forms[] = {"%s",   "-%s",  "0%s", "%s.5", "%s.",  ".%s",   "%se3",
+                                        "%s.e", "-0%s", "+%s", "%s ",  "%s.x", "%s.0E", "%s.25e-7"};
+    char digits[40], number[64], metadata[160];
+    for (unsigned line = 0; line < 6000; line++) {
+        struct member members[MEMBERS_MAX];
+        unsigned count = base_members(members);
+        move_on(members, &count, line);
+        size_t size = 1 + below(26);
+        for (size_t i = 0; i < size; i++)
+            digits[i] = (char)('0' + below(i == 0 && size > 1 ? 9 : 10) + (i == 0 && size > 1));
+        digits[size] = '\0';
+        const char *form = forms[line % 3 == 0 ? below(sizeof forms / sizeof *forms) : line % 2];
+        snprintf(number, sizeof number, form, digits);
+        if (line % 2 == 0)
+            set_member(members, &count, line % 4 == 0 ? "allocator_change_bytes" : "device_id",
+                       number);
+        snprintf(metadata, sizeof metadata, "{\"a\":%s,\"note\":\"ok\",\"loss\":%s}", number,
+                 line % 5 == 0 ? number : "0.25");
+        set_member(members, &count, "metadata", metadata);
+        decode_both(write_members(members, count, &writings[0]));
+    }
+}
+END_TEST
+
+START_TEST(metadata_of_any_members) {
+    static const char *const parts[] = {"\"step\":1",
+                                        "\"phase\":\"forward\"",
+                                        "\"session_id\":\"m\"",
+                                        "\"sampling_source\":\"nvml\"",
+                                        "\"sampling_source\":\" \"",
+                                        "\"l\\u006fss\":-1.5e3",
+                                        "\"deep\":{\"a\":[1,{}]}",
+                                        "\"session_id\":7",
+                                        "\"phase_scope\":null",
+                                        "\"broken\":01",
+                                        "\"no\":nul",
+                                        CAPABILITIES("true"),
+                                        CAPABILITIES("false"),
+                                        "\"memory_capabilities\":{}"};
+    const size_t part_count = sizeof parts / sizeof *parts;
+    char metadata[2048];
+    for (unsigned line = 0; line < 3000; line++) {
+        struct member members[MEMBERS_MAX];
+        unsigned count = base_members(members);
+        move_on(members, &count, line);
+        // Now and then others than in the records before.
+        uint64_t which =
+            line % 8 == 0 ? random_next(&seed) : line / 40 * UINT64_C(0x9e3779b97f4a7c15);
+        size_t size = (size_t)snprintf(metadata, sizeof metadata, "{");
+        for (uint64_t left = which % 5; left > 0; left--, which /= 31)
+            size += (size_t)snprintf(metadata + size, sizeof metadata - size, "%s%s",
+                                     size == 1       ? ""
+                                     : line % 2 == 0 ? ","
+                                                     : " , ",
+                                     parts[(which >> 7) % part_count]);
+        snprintf(metadata + size, sizeof metadata - size, "}");
+        set_member(members, &count, "metadata", metadata);
+        decode_both(write_members(members, count, &writings[0]));
+    }
+}
+END_TEST
+
+START_TEST(the_level_is_what_was_asked_for_or_less) {
+    int level = (int)simd_level();
+    ck_assert_int_le(level, _i);
+    simd_limit(SIMD_LEVEL_COUNT - 1);
+    ck_assert_int_ge((int)simd_level(), level);
+}
+END_TEST
+
+static void setup_baseline(void) {
+    simd_limit(SIMD_BASELINE);
+    decode_setup();
+}
+
+static void setup_avx2(void) {
+    simd_limit(SIMD_AVX2);
+    decode_setup();
+}
+
+static void setup_avx512(void) {
+    simd_limit(SIMD_AVX512);
+    decode_setup();
+}
+
+static TCase *tests_with(const char *name, void (*setup)(void), int level) {
     const int layouts = sizeof writings / sizeof *writings;
-    Suite *suite = suite_create("telemetry_decode_template");
-    TCase *tcase = tcase_create("memory");
+    TCase *tcase = tcase_create(name);
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, decode_setup, decode_teardown);
+    tcase_add_checked_fixture(tcase, setup, decode_teardown);
+    tcase_add_loop_test(tcase, the_level_is_what_was_asked_for_or_less, level, level + 1);
     tcase_add_loop_test(tcase, every_layout_means_the_same_with_and_without_memory, 0, layouts);
     tcase_add_loop_test(tcase, odd_records_between_healthy_ones, 0, layouts);
     tcase_add_test(tcase, layouts_taken_in_turn);
@@ -216,7 +342,17 @@ int main(void) {
     tcase_add_test(tcase, an_escaped_text_that_stays_is_read_each_time);
     tcase_add_test(tcase, a_record_too_long_for_a_template);
     tcase_add_test(tcase, rare_layouts_do_not_drive_the_template_out);
-    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, texts_of_every_length_with_an_odd_character_anywhere);
+    tcase_add_test(tcase, numbers_of_every_length_and_form);
+    tcase_add_test(tcase, metadata_of_any_members);
+    return tcase;
+}
+
+int main(void) {
+    Suite *suite = suite_create("telemetry_decode_template");
+    suite_add_tcase(suite, tests_with("baseline", setup_baseline, SIMD_BASELINE));
+    suite_add_tcase(suite, tests_with("avx2", setup_avx2, SIMD_AVX2));
+    suite_add_tcase(suite, tests_with("avx512", setup_avx512, SIMD_AVX512));
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
