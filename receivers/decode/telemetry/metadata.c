@@ -101,8 +101,8 @@ static bool add_run(struct metadata_plan *plan, const char *text, const char *en
     if (plan->run_count == METADATA_PLAN_RUNS || *used + size > METADATA_PLAN_TEXT)
         return false;
     memcpy(plan->text + *used, text, size);
-    plan->runs[plan->run_count++] =
-        (struct template_run){(uint16_t)*used, (uint16_t)size, (uint16_t)field, 0};
+    plan->runs[plan->run_count++] = (struct template_run){
+        .start = (uint16_t)*used, .size = (uint16_t)size, .field = (uint8_t)field};
     *used += size;
     return true;
 }

@@ -36,12 +36,16 @@ struct capability_memo {
 struct template_run {
     uint16_t start; // in the text of its owner
     uint16_t size;
-    uint16_t field; // enum telemetry_field, FIELD_UNKNOWN behind the last one
+    uint8_t field;  // enum telemetry_field, FIELD_UNKNOWN behind the last one
+    bool is_number; // the value of the field
     uint16_t width; // of the value that stood there last, for a guess
+    // Where in struct telemetry a number goes that may be anything from 0 on, or RUN_NO_OFFSET.
+    uint16_t offset;
 };
+enum { RUN_NO_OFFSET = UINT16_MAX };
 enum { RUN_TEXT_ROOM = 64 }; // behind texts of runs: they are compared in blocks
 
-enum { METADATA_PLAN_RUNS = 12, METADATA_PLAN_TEXT = 320, METADATA_PLAN_END = UINT16_MAX };
+enum { METADATA_PLAN_RUNS = 12, METADATA_PLAN_TEXT = 320, METADATA_PLAN_END = UINT8_MAX };
 
 // The members that a source's metadata had last time: the text before each value.
 struct metadata_plan {

@@ -226,6 +226,17 @@ static bool list_fields(const struct telemetry_state *state, uint8_t order[FIELD
     return true;
 }
 
+static struct template_run run_before(unsigned field) {
+    struct template_run run = {.field = (uint8_t)field, .offset = RUN_NO_OFFSET};
+    if (field == FIELD_UNKNOWN)
+        return run;
+    const struct value_rule *rule = &telemetry_value_rules[field];
+    run.is_number = rule->class == CLASS_NUMBER || rule->class == CLASS_RANK;
+    if (rule->class == CLASS_NUMBER && rule->min <= 0)
+        run.offset = rule->offset;
+    return run;
+}
+
 // Appends a run of text that stays; false when there is no room.
 static bool add_run(struct telemetry_template *template, const char *text, const char *end,
                     unsigned field, size_t *used) {
@@ -234,8 +245,10 @@ static bool add_run(struct telemetry_template *template, const char *text, const
     if (*used + size > TEMPLATE_TEXT_MAX)
         return false;
     memcpy(template->text + *used, text, size);
-    template->runs[template->run_count++] =
-        (struct template_run){(uint16_t)*used, (uint16_t)size, (uint16_t)field, 0};
+    struct template_run *run = &template->runs[template->run_count++];
+    *run = run_before(field);
+    run->start = (uint16_t)*used;
+    run->size = (uint16_t)size;
     *used += size;
     return true;
 }

@@ -4,21 +4,29 @@
 #ifdef __AVX512BW__
 #include "receivers/decode/telemetry/walk_vector.h"
 
-#define WALK telemetry_walk_avx512
+#define WALK         telemetry_walk_avx512
+#define WALK_BLOCK   VECTOR_BLOCK
+#define walk_special vector_special
+#define walk_others  vector_others
+#define walk_digits  vector_digits
 
-// Bytes outside of a mask are not read.
+static inline __mmask64 differences(const char *at, const char *text, size_t size) {
+    __mmask64 mask = _bzhi_u64(UINT64_MAX, (uint32_t)size);
+    // Bytes outside of the mask are not read.
+    __m512i bytes = _mm512_maskz_loadu_epi8(mask, at);
+    return _mm512_mask_cmpneq_epi8_mask(mask, bytes, _mm512_loadu_si512(text));
+}
+
 static inline bool walk_same(const char *at, const char *text, size_t size, size_t left) {
     (void)left;
-    __mmask64 different = 0;
-    for (; size > 64; size -= 64) {
-        different |= _mm512_cmpneq_epi8_mask(_mm512_loadu_si512(at), _mm512_loadu_si512(text));
+    while (__builtin_expect(size > 64, 0)) {
+        if (differences(at, text, 64) != 0)
+            return false;
         at += 64;
         text += 64;
+        size -= 64;
     }
-    __mmask64 mask = _bzhi_u64(UINT64_MAX, (uint32_t)size);
-    __m512i last = _mm512_maskz_loadu_epi8(mask, at);
-    different |= _mm512_mask_cmpneq_epi8_mask(mask, last, _mm512_maskz_loadu_epi8(mask, text));
-    return different == 0;
+    return differences(at, text, size) == 0;
 }
 
 #include "receivers/decode/telemetry/walk_common.h"

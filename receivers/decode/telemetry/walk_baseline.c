@@ -2,8 +2,11 @@
 // The walk with what every processor of the architecture has.
 #include "receivers/decode/json/block.h"
 
-#define WALK telemetry_walk_baseline
-enum { WALK_BLOCK = JSON_BLOCK };
+#define WALK         telemetry_walk_baseline
+#define WALK_BLOCK   JSON_BLOCK
+#define walk_special json_block_special
+#define walk_others  json_block_others
+#define walk_digits  json_read_digits
 
 static inline bool walk_same(const char *at, const char *text, size_t size, size_t left) {
     unsigned different = 0;
@@ -16,15 +19,5 @@ static inline bool walk_same(const char *at, const char *text, size_t size, size
     }
     return (different | (json_block_differences(at, text) << (31 - size % JSON_BLOCK) << 1)) == 0;
 }
-
-static inline uint32_t walk_special(const char *block) {
-    return json_block_special(block);
-}
-
-static inline uint32_t walk_others(const char *block) {
-    return json_block_others(block);
-}
-
-#define walk_digits json_read_digits
 
 #include "receivers/decode/telemetry/walk_common.h"

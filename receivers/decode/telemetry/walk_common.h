@@ -4,7 +4,7 @@
 //   WALK          name of the function
 //   WALK_BLOCK    bytes of a block, a power of two up to 32
 //   walk_same     whether `size` bytes at `at` and `text` are the same; `at` has `left` bytes, of
-//                 which at least `size`, and `text` a block more than `size`
+//                 which at least `size`, and `text` RUN_TEXT_ROOM more than `size`
 //   walk_special  which bytes of a block a scan of a string has to look at: a quote, a backslash, a
 //                 control character, the start of a character beyond ASCII; bit i for byte i
 //   walk_others   which bytes of a block are no digits
@@ -21,12 +21,12 @@
 
 #include <assert.h>
 
-#define likely(condition) __builtin_expect((condition), 1)
+#define walk_likely(condition) __builtin_expect((condition), 1)
 
 // Behind `count` bytes, which were `*width` last time.
 static inline const char *steer(const char *at, unsigned count, uint16_t *width) {
     size_t guess = *width;
-    if (likely(count == guess)) {
+    if (walk_likely(count == guess)) {
         __asm__("" : "+r"(guess)); // else the compiler would add `count`, which is as much
         return at + guess;
     }
@@ -40,7 +40,7 @@ static inline const char *block_around(const struct replay *replay, const char *
                                        unsigned *before) {
     ptrdiff_t left = replay->end - at;
     *before = 0;
-    if (likely(left >= WALK_BLOCK))
+    if (walk_likely(left >= WALK_BLOCK))
         return at;
     *before = (unsigned)(WALK_BLOCK - left);
     return replay->end - WALK_BLOCK;
@@ -59,16 +59,15 @@ static inline uint64_t others_from(const struct replay *replay, const char *at) 
     return ((uint64_t)walk_others(block) | UINT64_MAX << WALK_BLOCK) >> before;
 }
 
-static inline bool run_matches(const struct replay *replay, const char *at, const char *text,
-                               size_t size) {
-    size_t left = (size_t)(replay->end - at);
+static inline bool run_matches(const char *at, const char *end, const char *text, size_t size) {
+    size_t left = (size_t)(end - at);
     return left >= size && walk_same(at, text, size, left);
 }
 
 // -- values -------------------------------------------------------------------------------------
 
-static inline const char *read_null(const struct replay *replay, const struct value_rule *rule,
-                                    const char *at) {
+static const char *read_null(const struct replay *replay, const struct value_rule *rule,
+                             const char *at) {
     struct telemetry *telemetry = replay->telemetry;
     bool nullable = rule->nullable == 1 || rule->nullable == telemetry->schema_version;
     if (!nullable || memcmp(at, "null", 4) != 0)
@@ -78,44 +77,50 @@ static inline const char *read_null(const struct replay *replay, const struct va
     return at + 4;
 }
 
+static inline const char *put_number(const struct replay *replay, const struct value_rule *rule,
+                                     int64_t value, const char *behind) {
+    bool is_rank = rule->class == CLASS_RANK;
+    if (value < rule->min || (is_rank && value > RANK_MAX))
+        return NULL;
+    int32_t rank = (int32_t)value;
+    if (is_rank)
+        memcpy((char *)replay->telemetry + rule->offset, &rank, sizeof rank);
+    else
+        memcpy((char *)replay->telemetry + rule->offset, &value, sizeof value);
+    return behind;
+}
+
+// With a sign, or null.
+__attribute__((noinline)) static const char *
+read_other_number(const struct replay *replay, struct template_run *run, const char *at) {
+    const struct value_rule *rule = &telemetry_value_rules[run->field];
+    if (*at == 'n')
+        return rule->class == CLASS_RANK ? NULL : read_null(replay, rule, at);
+    uint64_t magnitude;
+    unsigned count = *at == '-' ? walk_digits(at + 1, &magnitude) : 0;
+    if (count == 0 || magnitude > INT64_MAX)
+        return NULL;
+    return put_number(replay, rule, -(int64_t)magnitude, steer(at + 1, count, &run->width));
+}
+
 // What follows the digits is not looked at: the next run begins with it, and has followed a number
 // before.
-static inline const char *read_digits(const char *at, bool negative, uint16_t *width,
-                                      int64_t *value) {
+static inline const char *read_number(const struct replay *replay, struct template_run *run,
+                                      const char *at, const char *end) {
     uint64_t magnitude;
+    if (end - at < JSON_NUMBER_ROOM)
+        return NULL;
     unsigned count = walk_digits(at, &magnitude);
-    *value = (int64_t)(negative ? 0 - magnitude : magnitude);
-    return count == 0 || magnitude > INT64_MAX ? NULL : steer(at, count, width);
-}
-
-// Two calls, so that the digits' place does not wait for the sign to be known.
-static inline const char *read_integer(const char *at, uint16_t *width, int64_t *value) {
-    if (*at == '-')
-        return read_digits(at + 1, true, width, value);
-    return read_digits(at, false, width, value);
-}
-
-static inline const char *read_number(const struct replay *replay, const struct value_rule *rule,
-                                      const char *at, uint16_t *width) {
-    int64_t value;
-    if (replay->end - at < JSON_NUMBER_ROOM)
+    if (count == 0)
+        return read_other_number(replay, run, at);
+    if (magnitude > INT64_MAX)
         return NULL;
-    if (*at == 'n')
-        return read_null(replay, rule, at);
-    at = read_integer(at, width, &value);
-    memcpy((char *)replay->telemetry + rule->offset, &value, sizeof value);
-    return value < rule->min ? NULL : at;
-}
-
-static inline const char *read_rank(const struct replay *replay, const struct value_rule *rule,
-                                    const char *at, uint16_t *width) {
-    int64_t value;
-    if (replay->end - at < JSON_NUMBER_ROOM)
-        return NULL;
-    at = read_integer(at, width, &value);
-    int32_t rank = (int32_t)value;
-    memcpy((char *)replay->telemetry + rule->offset, &rank, sizeof rank);
-    return value < rule->min || value > RANK_MAX ? NULL : at;
+    if (walk_likely(run->offset != RUN_NO_OFFSET)) {
+        memcpy((char *)replay->telemetry + run->offset, &magnitude, sizeof magnitude);
+        return steer(at, count, &run->width);
+    }
+    return put_number(replay, &telemetry_value_rules[run->field], (int64_t)magnitude,
+                      steer(at, count, &run->width));
 }
 
 // A string whose first character is at `at`: behind its quote.
@@ -217,7 +222,7 @@ static inline const char *pass_value(const struct replay *replay, const char *at
         return read_string(replay, at + 1, &token, width);
     if ((unsigned)(first - '0') <= 9 || first == '-') {
         const char *behind = pass_number(replay, at, width);
-        if (likely(behind != NULL))
+        if (walk_likely(behind != NULL))
             return behind;
     }
     return json_scan_value(at, replay->end, 2, &token, &ignored);
@@ -232,7 +237,7 @@ static inline const char *walk_metadata(struct replay *replay, const char *at) {
     state->metadata.seen = 0;
     for (unsigned i = 0; i < plan->run_count; i++) {
         struct template_run *run = &plan->runs[i];
-        if (!run_matches(replay, at, plan->text + run->start, run->size))
+        if (!run_matches(at, replay->end, plan->text + run->start, run->size))
             return NULL;
         at += run->size;
         if (run->field == METADATA_PLAN_END) {
@@ -274,40 +279,37 @@ static const char *read_metadata(struct replay *replay, const char *at) {
 
 // -- the record ---------------------------------------------------------------------------------
 
-static inline const char *read_value(struct replay *replay, struct template_run *run,
-                                     const char *at) {
+static const char *read_other(struct replay *replay, struct template_run *run, const char *at) {
     const struct value_rule *rule = &telemetry_value_rules[run->field];
     switch ((enum value_class)rule->class) {
-    case CLASS_NUMBER:
-        return read_number(replay, rule, at, &run->width);
-    case CLASS_RANK:
-        return read_rank(replay, rule, at, &run->width);
     case CLASS_NAME:
         return read_name(replay, rule, at, &run->width);
     case CLASS_CONTEXT:
         return read_context(replay, at);
     case CLASS_METADATA:
         return read_metadata(replay, at);
-    case CLASS_NEVER:
-        break;
+    default:
+        return NULL;
     }
-    return NULL;
 }
 
 bool WALK(struct replay *replay) {
     struct telemetry_template *template = &replay->state->template;
-    const char *at = replay->begin;
-    assert(replay->end - at >= WALK_RECORD_MIN);
+    const char *at = replay->begin, *end = replay->end;
+    assert(end - at >= WALK_RECORD_MIN);
     *replay->telemetry = template->values;
     for (unsigned i = 0;; i++) {
         struct template_run *run = &template->runs[i];
-        if (!run_matches(replay, at, template->text + run->start, run->size))
+        if (!run_matches(at, end, template->text + run->start, run->size))
             return false;
         replay->run_starts[i] = at;
         at += run->size;
-        if (run->field == FIELD_UNKNOWN)
-            return at == replay->end;
-        at = read_value(replay, run, at);
+        if (walk_likely(run->is_number))
+            at = read_number(replay, run, at, end);
+        else if (run->field == FIELD_UNKNOWN)
+            return at == end;
+        else
+            at = read_other(replay, run, at);
         if (at == NULL)
             return false;
     }

@@ -2,19 +2,20 @@
 // What the walks with AVX2 and with AVX-512 share: strings 32 bytes, digits 16 bytes at a time.
 #pragma once
 
+#include "receivers/decode/json/block.h"
 #include "receivers/decode/json/scan.h"
 
 #include <immintrin.h>
 
-enum { WALK_BLOCK = 32 };
+enum { VECTOR_BLOCK = 32 };
 
-static inline uint32_t walk_equal(const char *a, const char *b) {
+static inline uint32_t vector_equal(const char *a, const char *b) {
     __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)a);
     __m256i right = _mm256_loadu_si256((const __m256i *)(const void *)b);
     return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(left, right));
 }
 
-static inline uint32_t walk_special(const char *text) {
+static inline uint32_t vector_special(const char *text) {
     __m256i block = _mm256_loadu_si256((const __m256i *)(const void *)text);
     __m256i quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8('"'));
     __m256i backslash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8('\\'));
@@ -24,7 +25,7 @@ static inline uint32_t walk_special(const char *text) {
         _mm256_or_si256(_mm256_or_si256(quote, backslash), other));
 }
 
-static inline uint32_t walk_others(const char *text) {
+static inline uint32_t vector_others(const char *text) {
     __m256i block = _mm256_loadu_si256((const __m256i *)(const void *)text);
     __m256i value = _mm256_sub_epi8(block, _mm256_set1_epi8('0'));
     __m256i digits = _mm256_cmpeq_epi8(_mm256_min_epu8(value, _mm256_set1_epi8(9)), value);
@@ -33,18 +34,18 @@ static inline uint32_t walk_others(const char *text) {
 
 // From its byte `count` on, 16 bytes say which digits are moved where so that `count` of them stand
 // at the end, with zeros before them.
-static const uint8_t walk_to_end[32] = {
+static const uint8_t vector_to_end[32] = {
     0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
     0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
 };
 
 // Like json_read_digits. Neighbours are added up: pairs, fours, eights.
-static inline unsigned walk_digits(const char *digits, uint64_t *magnitude) {
+static inline unsigned vector_digits(const char *digits, uint64_t *magnitude) {
     __m128i block = _mm_loadu_si128((const __m128i *)(const void *)digits);
     __m128i value = _mm_sub_epi8(block, _mm_set1_epi8('0'));
     __m128i valid = _mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(9)), value);
     unsigned count = (unsigned)__builtin_ctz(~(unsigned)_mm_movemask_epi8(valid));
-    const void *order = walk_to_end + count;
+    const void *order = vector_to_end + count;
     __m128i moved = _mm_shuffle_epi8(value, _mm_loadu_si128((const __m128i *)order));
     __m128i pairs = _mm_maddubs_epi16(moved, _mm_set1_epi16(1 << 8 | 10));
     __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(1 << 16 | 100));
@@ -52,11 +53,12 @@ static inline unsigned walk_digits(const char *digits, uint64_t *magnitude) {
     __m128i eights = _mm_madd_epi16(words, _mm_set1_epi32(1 << 16 | 10000));
     uint64_t both = (uint64_t)_mm_cvtsi128_si64(eights);
     *magnitude = (both & UINT32_MAX) * 100000000 + (both >> 32);
-    if (count == 16) {
-        uint64_t more;
-        unsigned next = json_block_number(digits + 16, &more);
-        *magnitude = *magnitude * json_powers_of_ten[next] + more;
-        count += next;
-    }
-    return count > 19 || (*digits == '0' && count > 1) ? 0 : count;
+    if (*digits == '0' && count > 1)
+        return 0;
+    if (count < 16)
+        return count;
+    uint64_t more;
+    unsigned next = json_block_number(digits + 16, &more);
+    *magnitude = *magnitude * json_powers_of_ten[next] + more;
+    return next > 3 ? 0 : count + next;
 }
