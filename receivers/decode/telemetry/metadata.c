@@ -96,7 +96,7 @@ const char *metadata_scan(const char *at, const char *end, const struct capabili
 // Appends a run; false when there is no room.
 static bool add_run(struct metadata_plan *plan, const char *text, const char *end, uint32_t field,
                     size_t *used) {
-    assert(text <= end);
+    assert(text != NULL && text <= end);
     size_t size = (size_t)(end - text);
     if (plan->run_count == METADATA_PLAN_RUNS || *used + size > METADATA_PLAN_TEXT)
         return false;
