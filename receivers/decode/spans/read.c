@@ -114,7 +114,67 @@ void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capa
 // -- equal texts --------------------------------------------------------------------------------
 
 // Up to here every two are compared: no memory, and soonest done.
-enum { FEW_TEXTS = 16 };
+enum { FEW_TEXTS = 16, STEPS_A_TEXT = 4 };
+
+typedef struct slice (*text_getter)(const void *texts, uint32_t index);
+
+static uint64_t load_word(const char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+// Different ones have different texts; names that are counted differ in their last bytes.
+static uint32_t mark_of(struct slice text) {
+    uint64_t word = text.size;
+    if (text.size >= sizeof word)
+        word += load_word(text.data) * UINT64_C(0x9e6c63d0876a9a47) ^
+                load_word(text.data + text.size - sizeof word);
+    else
+        for (size_t i = 0; i < text.size; i++)
+            word = word << 8 ^ (unsigned char)text.data[i];
+    return (uint32_t)(word * UINT64_C(0xa24baed4963ee407) >> 32);
+}
+
+static void find_firsts_of_few(text_getter text_of, const void *texts, uint32_t count,
+                               uint32_t *firsts) {
+    uint32_t marks[FEW_TEXTS];
+    assert(count <= FEW_TEXTS);
+    for (uint32_t i = 0; i < count; i++) {
+        marks[i] = mark_of(text_of(texts, i));
+        firsts[i] = i;
+        for (uint32_t j = 0; j < i && firsts[i] == i; j++)
+            if (marks[j] == marks[i] && slice_equal(text_of(texts, i), text_of(texts, j)))
+                firsts[i] = j;
+    }
+}
+
+// By a table of their marks. False: too many have the same one, as they can be made to have.
+static bool find_firsts_marked(text_getter text_of, const void *texts, uint32_t count,
+                               uint32_t *firsts, struct arena *arena) {
+    struct marked {
+        uint32_t mark, number; // index, plus 1; 0: free
+    };
+    uint64_t slot_count = FEW_TEXTS, steps = (uint64_t)count * STEPS_A_TEXT;
+    while (slot_count < (uint64_t)count * 2)
+        slot_count *= 2;
+    struct marked *slots = arena_zero(arena, slot_count, sizeof *slots);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t mark = mark_of(text_of(texts, i));
+        uint64_t at = mark & (slot_count - 1);
+        for (; slots[at].number != 0; at = (at + 1) & (slot_count - 1)) {
+            if (slots[at].mark == mark &&
+                slice_equal(text_of(texts, i), text_of(texts, slots[at].number - 1)))
+                break;
+            if (steps-- == 0)
+                return false;
+        }
+        if (slots[at].number == 0)
+            slots[at] = (struct marked){mark, i + 1};
+        firsts[i] = slots[at].number - 1;
+    }
+    return true;
+}
 
 struct placed_text {
     struct slice text;
@@ -134,22 +194,21 @@ static void find_firsts_of_many(const struct placed_text *sorted, uint32_t count
     }
 }
 
-void span_find_firsts(struct slice (*text_of)(const void *texts, uint32_t index), const void *texts,
-                      uint32_t count, uint32_t *firsts, struct arena *arena) {
-    if (count > FEW_TEXTS) {
-        struct placed_text *sorted = arena_take(arena, count * sizeof *sorted);
-        for (uint32_t i = 0; i < count; i++)
-            sorted[i] = (struct placed_text){text_of(texts, i), i};
-        sort_stable(sorted, count, sizeof *sorted, arena, compare_placed);
-        find_firsts_of_many(sorted, count, firsts);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        firsts[i] = i;
-        for (uint32_t j = 0; j < i && firsts[i] == i; j++)
-            if (slice_equal(text_of(texts, i), text_of(texts, j)))
-                firsts[i] = j;
-    }
+static void find_firsts_sorted(text_getter text_of, const void *texts, uint32_t count,
+                               uint32_t *firsts, struct arena *arena) {
+    struct placed_text *sorted = arena_take(arena, count * sizeof *sorted);
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = (struct placed_text){text_of(texts, i), i};
+    sort_stable(sorted, count, sizeof *sorted, arena, compare_placed);
+    find_firsts_of_many(sorted, count, firsts);
+}
+
+void span_find_firsts(text_getter text_of, const void *texts, uint32_t count, uint32_t *firsts,
+                      struct arena *arena) {
+    if (count <= FEW_TEXTS)
+        find_firsts_of_few(text_of, texts, count, firsts);
+    else if (!find_firsts_marked(text_of, texts, count, firsts, arena))
+        find_firsts_sorted(text_of, texts, count, firsts, arena);
 }
 
 // -- JSON text ----------------------------------------------------------------------------------

@@ -86,6 +86,9 @@ void *span_grow(struct arena *arena, void *items, uint32_t count, uint32_t *capa
 void span_find_firsts(struct slice (*text_of)(const void *texts, uint32_t index), const void *texts,
                       uint32_t count, uint32_t *firsts, struct arena *arena);
 
+// Sets `first` of each task.
+void span_find_first_tasks(struct span_event *event, struct arena *arena);
+
 // Writes a text as compact JSON at `out`: UTF-8, escapes only where JSON needs them, the shortest
 // ones. Returns how many bytes; never more than the token's and two.
 size_t span_write_text(char *out, const struct token *token, struct arena *arena);

@@ -13,7 +13,7 @@
 #include "receivers/decode/spans/read.h"
 #include "receivers/decode/spans/usual.h"
 
-#include <math.h>
+#include <assert.h>
 
 // By size.
 static const struct slice slot_names[SPAN_SLOT_COUNT] = {
@@ -160,12 +160,15 @@ static bool read_event(struct span_line *line) {
 // Nanoseconds of a time above 0: at least 1. Later than they can say (the year 2554): the last one,
 // which nobody may take for the time that it is.
 static void set_time(struct event *event, double time_s) {
-    double whole_s = floor(time_s);
-    event->timeless = whole_s >= 18446744073.0;
+    static const double EXACT = 0x1p52; // from here on doubles are whole, and so the sum is rounded
+    assert(time_s > 0 && time_s <= SPAN_SECONDS_MAX);
+    uint64_t whole_s = (uint64_t)time_s;
+    event->timeless = whole_s >= UINT64_C(18446744073);
     event->time_ns = UINT64_MAX;
-    if (!event->timeless)
-        event->time_ns =
-            (uint64_t)whole_s * UINT64_C(1000000000) + (uint64_t)llrint((time_s - whole_s) * 1e9);
+    if (!event->timeless) {
+        double rest_ns = (time_s - (double)whole_s) * 1e9;
+        event->time_ns = whole_s * UINT64_C(1000000000) + (uint64_t)(rest_ns + EXACT - EXACT);
+    }
     if (event->time_ns == 0)
         event->time_ns = 1;
 }

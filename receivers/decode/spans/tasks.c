@@ -177,10 +177,9 @@ static struct slice key_at(const void *tasks, uint32_t index) {
     return ((const struct span_task *)tasks)[index].key;
 }
 
-static void find_first_tasks(struct span_line *line) {
-    struct span_event *event = line->event;
-    uint32_t *firsts = arena_take(line->arena, event->task_count * sizeof *firsts);
-    span_find_firsts(key_at, event->tasks, event->task_count, firsts, line->arena);
+void span_find_first_tasks(struct span_event *event, struct arena *arena) {
+    uint32_t *firsts = arena_take(arena, event->task_count * sizeof *firsts);
+    span_find_firsts(key_at, event->tasks, event->task_count, firsts, arena);
     for (uint32_t i = 0; i < event->task_count; i++)
         event->tasks[i].first = firsts[i];
 }
@@ -329,6 +328,6 @@ static bool read_all(struct span_line *line, bool data) {
 
 bool span_read_tasks(struct span_line *line, bool data) {
     bool right = read_all(line, data);
-    find_first_tasks(line);
+    span_find_first_tasks(line->event, line->arena);
     return right;
 }

@@ -8,7 +8,15 @@
 
 #include <assert.h>
 
-enum { ITEMS_FIRST = 4, ITEMS_MAX = 64 }; // of a list; longer ones are left to the general way
+enum {
+    ITEMS_FIRST = 4,
+    ITEMS_MAX = 64, // of a list; longer ones are left to the general way
+    IDS_MAX = 8,    // of an annotation, since every two are compared
+    TASKS_MAX = 4096,
+};
+
+// Small enough, and called from so few places, that a call would cost more than what it does.
+#define IN_PLACE static inline __attribute__((always_inline))
 
 // Where the reading is. Each function passes what it names and returns true, or returns false.
 struct walk {
@@ -16,7 +24,7 @@ struct walk {
     struct arena *arena;
 };
 
-static inline bool pass(struct walk *walk, const char *text, size_t size) {
+IN_PLACE bool pass(struct walk *walk, const char *text, size_t size) {
     if ((size_t)(walk->end - walk->at) < size || memcmp(walk->at, text, size) != 0)
         return false;
     walk->at += size;
@@ -25,7 +33,7 @@ static inline bool pass(struct walk *walk, const char *text, size_t size) {
 #define PASS(walk, text) pass(walk, text, sizeof(text) - 1)
 
 // The text behind a quote that was passed, and the quote that ends it.
-static inline bool read_text(struct walk *walk, struct slice *out) {
+IN_PLACE bool read_text(struct walk *walk, struct slice *out) {
     const char *begin = walk->at;
     for (;;) {
         if (walk->end - walk->at < JSON_BLOCK)
@@ -46,23 +54,9 @@ static inline bool read_text(struct walk *walk, struct slice *out) {
     return true;
 }
 
-// How many digits stand there, at most 18, and what they write; 0: none, more, or a zero before
-// others where that is not allowed (`whole`).
-static inline unsigned read_digits(const char *digits, const char *end, bool whole,
-                                   uint64_t *magnitude) {
-    unsigned count = 0;
-    *magnitude = 0;
-    if (end - digits >= 3 * 8) {
-        for (unsigned more = 8; more == 8 && count <= 16; count += more) {
-            uint64_t part;
-            more = json_block_number(digits + count, &part);
-            *magnitude = *magnitude * json_powers_of_ten[more] + part;
-        }
-    } else {
-        while (digits + count < end && (unsigned char)(digits[count] - '0') <= 9 && count <= 18)
-            *magnitude = *magnitude * 10 + (uint64_t)(digits[count++] - '0');
-    }
-    return count > 18 || (whole && count > 1 && *digits == '0') ? 0 : count;
+// Texts of at least one character.
+IN_PLACE bool read_name(struct walk *walk, struct slice *out) {
+    return read_text(walk, out) && out->size > 0;
 }
 
 struct number {
@@ -71,31 +65,61 @@ struct number {
     double value;
 };
 
-// An integer of at most 18 digits, or a decimal of as many without exponent.
-static inline bool read_number(struct walk *walk, struct number *out) {
-    uint64_t magnitude, fraction = 0;
-    bool negative = pass(walk, "-", 1);
-    unsigned count = read_digits(walk->at, walk->end, true, &magnitude);
-    if (count == 0)
-        return false;
-    walk->at += count;
-    out->whole = !pass(walk, ".", 1);
+enum { DIGITS_MAX = 18, NUMBER_ROOM = 48 };
+
+// An integer of at most 18 digits, or a decimal of as many without exponent; NUMBER_ROOM bytes may
+// be read. Returns where it ends; NULL: it is none of these.
+IN_PLACE const char *read_digits(const char *at, struct number *out) {
+    bool negative = *at == '-';
+    uint64_t magnitude, more;
+    at += negative;
+    unsigned count = json_read_digits(at, &magnitude);
+    if (count == 0 || count > DIGITS_MAX)
+        return NULL;
+    at += count;
+    out->whole = *at != '.';
     if (out->whole) {
         out->integer = negative ? -(int64_t)magnitude : (int64_t)magnitude;
         out->value = (double)out->integer;
-    } else {
-        unsigned behind = read_digits(walk->at, walk->end, false, &fraction);
-        if (behind == 0 || behind > 18 - (magnitude == 0 ? 0 : count))
-            return false;
-        walk->at += behind;
-        for (unsigned i = 0; i < behind; i++)
-            magnitude *= 10;
-        if (!json_decimal_double(magnitude + fraction, behind, &out->value))
-            return false;
-        out->value = negative ? -out->value : out->value;
+        return at;
     }
-    unsigned char after = json_peek(walk->at, walk->end);
-    return after == ',' || after == ']' || after == '}';
+    unsigned behind = json_block_number(++at, &more);
+    if (behind == 0)
+        return NULL;
+    unsigned room = DIGITS_MAX - (magnitude == 0 ? 0 : count), part = behind;
+    uint64_t fraction = more;
+    for (unsigned blocks = 1; part == 8 && blocks < 3; blocks++) {
+        magnitude *= json_powers_of_ten[8];
+        part = json_block_number(at + behind, &more);
+        fraction = fraction * json_powers_of_ten[part] + more;
+        behind += part;
+    }
+    // With more digits than there is room for both are meaningless.
+    if (behind > room ||
+        !json_decimal_double(magnitude * json_powers_of_ten[part] + fraction, behind, &out->value))
+        return NULL;
+    out->value = negative ? -out->value : out->value;
+    return at + behind;
+}
+
+// The same at the end of the line, of which no byte behind its last may be read.
+static const char *read_last_digits(const char *at, const char *end, struct number *out) {
+    char copy[NUMBER_ROOM] = {0};
+    assert(end - at < NUMBER_ROOM);
+    memcpy(copy, at, (size_t)(end - at));
+    const char *after = read_digits(copy, out);
+    return after == NULL ? NULL : at + (after - copy);
+}
+
+static bool read_number(struct walk *walk, struct number *out) {
+    const char *after = walk->end - walk->at >= NUMBER_ROOM
+                            ? read_digits(walk->at, out)
+                            : read_last_digits(walk->at, walk->end, out);
+    if (after == NULL)
+        return false;
+    walk->at = after;
+    unsigned char next = json_peek(after, walk->end);
+    return next == ',' || next == ']' || next == '}';
 }
 
 static inline bool read_seconds(struct walk *walk, double *out) {
@@ -123,8 +147,8 @@ static bool read_actions(struct walk *walk, struct span_event *event) {
     uint32_t count = 0;
     do {
         actions = grow(walk->arena, actions, count, sizeof *actions);
-        if (actions == NULL || !PASS(walk, "[\"") || !read_text(walk, &name) || name.size == 0 ||
-            !PASS(walk, ",") || !read_seconds(walk, &actions[count].start_s) || !PASS(walk, ",") ||
+        if (actions == NULL || !PASS(walk, "[\"") || !read_name(walk, &name) || !PASS(walk, ",") ||
+            !read_seconds(walk, &actions[count].start_s) || !PASS(walk, ",") ||
             !read_seconds(walk, &actions[count].stop_s) || !PASS(walk, "]"))
             return false;
         actions[count++].name = name;
@@ -134,34 +158,61 @@ static bool read_actions(struct walk *walk, struct span_event *event) {
     return PASS(walk, "]");
 }
 
-static bool read_state(struct walk *walk, struct span_event *event) {
-    struct slice name;
-    if (!read_text(walk, &name))
+// Behind the quote that begins it.
+IN_PLACE bool read_state(struct walk *walk, enum task_state *out) {
+    switch (json_peek(walk->at, walk->end)) {
+    case 'r':
+        *out = TASK_RELEASED;
+        return PASS(walk, "released\"");
+    case 'w':
+        *out = TASK_WAITING;
+        return PASS(walk, "waiting\"");
+    case 'n':
+        *out = TASK_NO_WORKER;
+        return PASS(walk, "no-worker\"");
+    case 'q':
+        *out = TASK_QUEUED;
+        return PASS(walk, "queued\"");
+    case 'p':
+        *out = TASK_PROCESSING;
+        return PASS(walk, "processing\"");
+    case 'm':
+        *out = TASK_MEMORY;
+        return PASS(walk, "memory\"");
+    case 'e':
+        *out = TASK_ERRED;
+        return PASS(walk, "erred\"");
+    case 'f':
+        *out = TASK_FORGOTTEN;
+        return PASS(walk, "forgotten\"");
+    default:
         return false;
-    for (int state = TASK_STATE_COUNT; state-- > 0;) {
-        if (slice_equal(name, slice_of(task_state_name((enum task_state)state)))) {
-            event->to = (enum task_state)state;
-            return true;
-        }
     }
-    return false;
 }
 
-static bool read_transition(struct walk *walk, struct span_event *event) {
+static bool read_bytes(struct walk *walk, int64_t *out) {
+    struct number number;
+    if (!read_number(walk, &number) || !number.whole || number.integer < 0)
+        return false;
+    *out = number.integer;
+    return true;
+}
+
+// `nbytes` and `actions` may stand in either order.
+IN_PLACE bool read_transition(struct walk *walk, struct span_event *event) {
     event->kind = SPAN_TRANSITION;
     event->nbytes = -1;
-    if (!PASS(walk, ",\"key\":\"") || !read_text(walk, &event->key) || event->key.size == 0 ||
-        !PASS(walk, ",\"to\":\"") || !read_state(walk, event))
+    if (!PASS(walk, ",\"key\":\"") || !read_name(walk, &event->key) || !PASS(walk, ",\"to\":\"") ||
+        !read_state(walk, &event->to))
         return false;
     if (event->to != TASK_MEMORY)
         return true;
-    if (PASS(walk, ",\"nbytes\":")) {
-        struct number number;
-        if (!read_number(walk, &number) || !number.whole || number.integer < 0)
-            return false;
-        event->nbytes = number.integer;
-    }
-    return !PASS(walk, ",\"actions\":[") || read_actions(walk, event);
+    bool counted = PASS(walk, ",\"nbytes\":");
+    if (counted && !read_bytes(walk, &event->nbytes))
+        return false;
+    if (PASS(walk, ",\"actions\":[") && !read_actions(walk, event))
+        return false;
+    return counted || !PASS(walk, ",\"nbytes\":") || read_bytes(walk, &event->nbytes);
 }
 
 // -- metrics ------------------------------------------------------------------------------------
@@ -220,13 +271,99 @@ static bool read_metrics(struct walk *walk, struct span_event *event) {
     return PASS(walk, "]");
 }
 
+// -- tasks --------------------------------------------------------------------------------------
+
+static bool read_path(struct walk *walk, bool ids, const struct slice **out, uint32_t *out_count) {
+    struct slice *texts = arena_take(walk->arena, IDS_MAX * sizeof *texts);
+    uint32_t count = 0;
+    do {
+        if (count == IDS_MAX || !PASS(walk, "\"") || !read_text(walk, &texts[count]))
+            return false;
+        for (uint32_t i = 0; ids && i < count; i++)
+            if (slice_equal(texts[i], texts[count]))
+                return false;
+        if (ids && (texts[count].size == 0 || slice_equal(texts[count], SLICE("(merged)"))))
+            return false;
+        count++;
+    } while (PASS(walk, ","));
+    *out = texts;
+    *out_count = count;
+    return PASS(walk, "]");
+}
+
+static bool read_span(struct walk *walk, const struct span_annotation **out) {
+    struct span_annotation *annotation = arena_take(walk->arena, sizeof *annotation);
+    uint32_t names;
+    if (!PASS(walk, "{\"name\":[") || !read_path(walk, false, &annotation->tags, &names) ||
+        !PASS(walk, ",\"ids\":[") || !read_path(walk, true, &annotation->ids, &annotation->count) ||
+        names != annotation->count)
+        return false;
+    *out = annotation;
+    return PASS(walk, "}");
+}
+
+// Keys, whose number is known well enough when the first one is.
+static bool read_keys(struct walk *walk, struct span_event *event) {
+    enum { SHORTER = 4 }; // others may be by so much
+    struct span_task *tasks = NULL;
+    size_t room = 1, count = 0;
+    struct slice key;
+    do {
+        if (!PASS(walk, "\"") || !read_name(walk, &key))
+            return false;
+        if (tasks == NULL) {
+            size_t least = key.size > 2 * SHORTER ? key.size - SHORTER : SHORTER;
+            room += (size_t)(walk->end - walk->at) / least;
+            room = room < TASKS_MAX ? room : TASKS_MAX;
+            tasks = arena_take(walk->arena, room * sizeof *tasks);
+        }
+        if (count == room)
+            return false;
+        tasks[count++] = (struct span_task){.key = key, .nbytes = -1};
+    } while (PASS(walk, ","));
+    event->tasks = tasks;
+    event->task_count = (uint32_t)count;
+    return PASS(walk, "]");
+}
+
+// Its members in any order, each at most once.
+static bool read_tasks(struct walk *walk, struct span_event *event) {
+    const struct span_annotation *annotation = NULL;
+    struct slice group = {NULL, 0};
+    event->kind = SPAN_TASKS;
+    while (json_peek(walk->at, walk->end) == ',') {
+        if (event->tasks == NULL && PASS(walk, ",\"tasks\":[")) {
+            if (!read_keys(walk, event))
+                return false;
+        } else if (group.data == NULL && PASS(walk, ",\"group\":\"")) {
+            if (!read_name(walk, &group))
+                return false;
+        } else if (annotation != NULL || !PASS(walk, ",\"span\":") ||
+                   !read_span(walk, &annotation)) {
+            return false;
+        }
+    }
+    if (event->tasks == NULL || group.data == NULL)
+        return false;
+    for (uint32_t i = 0; i < event->task_count; i++) {
+        event->tasks[i].group = group;
+        event->tasks[i].annotation = annotation;
+    }
+    span_find_first_tasks(event, walk->arena);
+    return true;
+}
+
 bool span_read_usual(struct slice line, struct arena *arena, struct span_event *event) {
     assert(event->refused == SPAN_ACCEPTED && event->metrics == NULL);
     struct walk walk = {line.data, line.data + line.size, arena};
-    bool transition = PASS(&walk, "{\"ev\":\"transition\",\"ts\":");
-    if (!transition && !PASS(&walk, "{\"ev\":\"metrics\",\"ts\":"))
+    bool read;
+    if (PASS(&walk, "{\"ev\":\"transition\",\"ts\":"))
+        read = read_seconds(&walk, &event->time_s) && read_transition(&walk, event);
+    else if (PASS(&walk, "{\"ev\":\"metrics\",\"ts\":"))
+        read = read_seconds(&walk, &event->time_s) && read_metrics(&walk, event);
+    else if (PASS(&walk, "{\"ev\":\"tasks\",\"ts\":"))
+        read = read_seconds(&walk, &event->time_s) && read_tasks(&walk, event);
+    else
         return false;
-    return read_seconds(&walk, &event->time_s) && event->time_s > 0 &&
-           (transition ? read_transition(&walk, event) : read_metrics(&walk, event)) &&
-           PASS(&walk, "}") && walk.at == walk.end;
+    return read && event->time_s > 0 && PASS(&walk, "}") && walk.at == walk.end;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the lines that a span stream consists of, written as they usually are.
 //
-// Nearly all lines are `transition` and `metrics`, without spaces and escapes, their members in the
-// order of docs/spans.md. These are read in one pass. It can only accept: whatever is not like that
-// is left to the general way, which knows the order of faults and gives the same event.
+// Nearly all lines are `transition`, `metrics` and `tasks`, without spaces and escapes, their
+// members in the order of docs/spans.md, tasks as bare keys. These are read in one pass. It can
+// only accept: whatever is not like that is left to the general way, which knows the order of
+// faults and gives the same event.
 #pragma once
 
 #include "base/arena.h"
