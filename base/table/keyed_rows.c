@@ -61,18 +61,33 @@ static void make_chains(struct keyed_rows *rows, uint32_t count) {
     }
 }
 
-void *keyed_rows_find(const struct keyed_rows *rows, const void *key) {
+// Most keys are two numbers, which are compared without a call.
+static inline bool keys_equal(const void *a, const void *b, size_t size) {
+    uint64_t left, right;
+    if (size != sizeof left)
+        return memcmp(a, b, size) == 0;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return left == right;
+}
+
+uint32_t keyed_rows_find_number(const struct keyed_rows *rows, const void *key) {
     assert(rows->key_size > 0 && key != NULL);
     if (rows->chain_count == 0)
-        return NULL;
-    uint32_t hash = hash_key(key, rows->key_size);
-    for (uint32_t row = *chain_of(rows, hash); row != TABLE_NO_ROW;) {
-        struct row_head *head = head_at(rows, row);
-        if (head->hash == hash && memcmp(key_of(head), key, rows->key_size) == 0)
-            return head;
+        return TABLE_NO_ROW;
+    uint32_t hash = hash_key(key, rows->key_size), row = *chain_of(rows, hash);
+    while (row != TABLE_NO_ROW) {
+        const struct row_head *head = head_at(rows, row);
+        if (head->hash == hash && keys_equal(key_of(head), key, rows->key_size))
+            return row;
         row = head->next;
     }
-    return NULL;
+    return TABLE_NO_ROW;
+}
+
+void *keyed_rows_find(const struct keyed_rows *rows, const void *key) {
+    uint32_t row = keyed_rows_find_number(rows, key);
+    return row == TABLE_NO_ROW ? NULL : head_at(rows, row);
 }
 
 void *keyed_rows_add(struct keyed_rows *rows, const void *key) {

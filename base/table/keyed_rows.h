@@ -39,6 +39,8 @@ void keyed_rows_start(struct keyed_rows *rows, const char *name, const struct ro
 void keyed_rows_release(struct keyed_rows *rows);
 // The row with this key, or NULL. O(1) on average, like all but the walks.
 void *keyed_rows_find(const struct keyed_rows *rows, const void *key);
+// Its number, TABLE_NO_ROW when there is none.
+uint32_t keyed_rows_find_number(const struct keyed_rows *rows, const void *key);
 // A zeroed row with this key, which none has yet.
 void *keyed_rows_add(struct keyed_rows *rows, const void *key);
 // The row with this key, added (then `*is_new`) when none has it.

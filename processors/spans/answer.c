@@ -24,26 +24,6 @@ static uint32_t next_in_tree(const struct span_forest *forest, uint32_t root, ui
     return at == root ? SPAN_NONE : span->sibling.next;
 }
 
-// All spans of the trees of several roots, one after another.
-struct walk {
-    const struct span_forest *forest;
-    struct span_numbers roots;
-    uint32_t index; // of the root behind the one that it is under
-    uint32_t at;    // SPAN_NONE: between two roots
-};
-
-static bool walk_next(struct walk *walk, uint32_t *span) {
-    if (walk->at != SPAN_NONE)
-        walk->at = next_in_tree(walk->forest, walk->roots.items[walk->index - 1], walk->at);
-    if (walk->at == SPAN_NONE) {
-        if (walk->index == walk->roots.count)
-            return false;
-        walk->at = walk->roots.items[walk->index++];
-    }
-    *span = walk->at;
-    return true;
-}
-
 // The groups of a span, that of its folded sums last.
 static uint32_t first_group(const struct span_row *span) {
     return span->groups.first != SPAN_NONE ? span->groups.first : span->folded_group;
@@ -66,6 +46,7 @@ struct by_name {
     uint32_t *slots;     // open addressing by name: number of the item, plus 1
     uint32_t slot_count; // a power of two, twice the room for items
     uint32_t count;
+    uint32_t likely; // item that is asked for next: names mostly come in the same order
 };
 
 enum { BY_NAME_FIRST = 16 };
@@ -89,8 +70,14 @@ static void enlarge(struct by_name *list, struct arena *arena) {
         list->slots[slot_of(list, list->names[i])] = i + 1;
 }
 
+static void *item_at(struct by_name *list, uint32_t index) {
+    assert(index < list->count);
+    list->likely = index + 1 < list->count ? index + 1 : 0;
+    return list->items + index * list->item_size;
+}
+
 // The item of this name, which is not set yet when it is new.
-static void *item_of(struct by_name *list, uint32_t name, struct arena *arena, bool *is_new) {
+static void *find_item(struct by_name *list, uint32_t name, struct arena *arena, bool *is_new) {
     if (list->count * 2 == list->slot_count)
         enlarge(list, arena);
     uint32_t *slot = &list->slots[slot_of(list, name)];
@@ -99,7 +86,20 @@ static void *item_of(struct by_name *list, uint32_t name, struct arena *arena, b
         list->names[list->count] = name;
         *slot = ++list->count;
     }
-    return list->items + (*slot - 1) * list->item_size;
+    return item_at(list, *slot - 1);
+}
+
+static inline void *item_of(struct by_name *list, uint32_t name, struct arena *arena,
+                            bool *is_new) {
+    if (list->count == 0 || list->names[list->likely] != name)
+        return find_item(list, name, arena, is_new);
+    *is_new = false;
+    return item_at(list, list->likely);
+}
+
+// Converting 128 bits takes a call, which hardly any sum needs.
+static inline double seconds_of(span_wide us) {
+    return ((int64_t)us == us ? (double)(int64_t)us : (double)us) / 1e6;
 }
 
 // Whole microseconds, divided once a group. `sums`: struct span_duration.
@@ -109,7 +109,7 @@ static double add_durations(const struct span_forest *forest, const struct span_
     const struct span_action_row *action;
     for (uint32_t at = group->actions.first; at != TABLE_NO_ROW; at = action->next) {
         action = span_action_at(forest, at);
-        double seconds = (double)action->us / 1e6;
+        double seconds = seconds_of(action->us);
         bool is_new;
         struct span_duration *sum = item_of(sums, action->key.name, arena, &is_new);
         if (is_new)
@@ -171,75 +171,103 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
-// Sets the sums, and the times from those of the groups; `enqueued_s` and `done` are there.
-static void sum_groups(const struct span_forest *forest, const struct span_numbers *roots,
-                       double now_s, struct arena *arena, struct span_answer *answer) {
-    double start_s = 0, stop_s = 0; // the smallest that is not 0, the largest
-    struct by_name sums = {.item_size = sizeof(struct span_duration)};
-    struct walk walk = {forest, *roots, 0, SPAN_NONE};
-    for (uint32_t row; walk_next(&walk, &row);) {
-        const struct span_row *span = span_at(forest, row);
-        answer->folded += span->folded;
-        for (uint32_t at = first_group(span); at != SPAN_NONE; at = next_group(forest, span, at)) {
-            const struct span_group_row *group = span_group_at(forest, at);
-            for (int i = 0; i < TASK_STATE_COUNT; i++)
-                answer->states[i] += group->states[i];
-            answer->nbytes_total += group->nbytes;
-            answer->duration_s += add_durations(forest, group, &sums, arena);
-            stop_s = larger(group->stop_s, stop_s);
-            if (group->start_s != 0 && (start_s == 0 || group->start_s < start_s))
-                start_s = group->start_s;
-        }
-    }
-    answer->durations = (const struct span_duration *)(void *)sums.items;
-    answer->duration_count = sums.count;
-    answer->start_s = start_s == 0 ? 0 : larger(start_s, answer->enqueued_s);
-    answer->stop_s = larger(answer->done ? stop_s : now_s, answer->enqueued_s);
-}
-
 struct metric_sum {
     struct span_number value;
     bool is_known_time;
 };
 
-// Metrics and code of the tree; what is known of the time its threads had is returned.
-static double sum_items(const struct span_forest *forest, const struct span_numbers *roots,
-                        struct arena *arena, struct span_answer *answer) {
-    struct by_name sums = {.item_size = sizeof(struct metric_sum)};
-    struct by_name stacks = {.item_size = sizeof(struct slice)};
-    struct walk walk = {forest, *roots, 0, SPAN_NONE};
-    const struct span_item_row *item;
+// What is added up in one walk over a tree, or over several one after another.
+struct sums {
+    const struct span_forest *forest;
+    struct arena *arena;
+    struct span_answer *answer; // its counts of groups are added to
+    double start_s, stop_s;     // the smallest that is not 0, the largest
+    struct by_name durations;   // struct span_duration
+    struct by_name metrics;     // struct metric_sum
+    struct by_name stacks;      // struct slice
+};
+
+static void add_group(struct sums *sums, const struct span_group_row *group) {
+    struct span_answer *answer = sums->answer;
+    for (int i = 0; i < TASK_STATE_COUNT; i++)
+        answer->states[i] += group->states[i];
+    answer->nbytes_total += group->nbytes;
+    answer->duration_s += add_durations(sums->forest, group, &sums->durations, sums->arena);
+    if (group->start_s != 0 && (sums->start_s == 0 || group->start_s < sums->start_s))
+        sums->start_s = group->start_s;
+}
+
+static void add_item(struct sums *sums, const struct span_item_row *item) {
     bool is_new;
-    for (uint32_t row; walk_next(&walk, &row);) {
-        for (uint32_t at = span_at(forest, row)->items.first; at != TABLE_NO_ROW; at = item->next) {
+    if (item->key.kind == SPAN_ITEM_CODE) {
+        struct slice *text = item_of(&sums->stacks, item->key.name, sums->arena, &is_new);
+        if (is_new)
+            *text = span_names_text(&sums->forest->names, item->key.name, sums->arena);
+        return;
+    }
+    struct metric_sum *sum = item_of(&sums->metrics, item->key.name, sums->arena, &is_new);
+    if (is_new)
+        *sum = (struct metric_sum){{.whole = true}, item->is_known_time != 0};
+    struct span_number value = {item->whole != 0, item->integer, item->number};
+    span_number_add(&sum->value, &value);
+}
+
+// Returns when the tree of `root` by itself stopped.
+static double add_tree(struct sums *sums, uint32_t root, double now_s) {
+    const struct span_forest *forest = sums->forest;
+    double stop_s = 0;
+    for (uint32_t row = root; row != SPAN_NONE; row = next_in_tree(forest, root, row)) {
+        const struct span_row *span = span_at(forest, row);
+        sums->answer->folded += span->folded;
+        for (uint32_t at = first_group(span); at != SPAN_NONE; at = next_group(forest, span, at)) {
+            const struct span_group_row *group = span_group_at(forest, at);
+            add_group(sums, group);
+            stop_s = larger(group->stop_s, stop_s);
+        }
+        const struct span_item_row *item;
+        for (uint32_t at = span->items.first; at != TABLE_NO_ROW; at = item->next) {
             item = span_item_at(forest, at);
-            if (item->key.kind == SPAN_ITEM_CODE) {
-                struct slice *text = item_of(&stacks, item->key.name, arena, &is_new);
-                if (is_new)
-                    *text = span_names_text(&forest->names, item->key.name, arena);
-                continue;
-            }
-            struct metric_sum *sum = item_of(&sums, item->key.name, arena, &is_new);
-            if (is_new)
-                *sum = (struct metric_sum){{.whole = true}, item->is_known_time != 0};
-            struct span_number value = {item->whole != 0, item->integer, item->number};
-            span_number_add(&sum->value, &value);
+            add_item(sums, item);
         }
     }
-    answer->code = (const struct slice *)(void *)stacks.items;
-    answer->code_count = stacks.count;
+    sums->stop_s = larger(stop_s, sums->stop_s);
+    const struct span_row *span = span_at(forest, root);
+    return larger(span->active == 0 ? stop_s : now_s, span->enqueued_s);
+}
+
+// Sets the sums, and the times from those of the groups; `enqueued_s` and `done` are there. `stops`
+// has room for when each of the roots, by itself, stopped. What is known of the time its threads
+// had is returned.
+static double sum_trees(const struct span_forest *forest, const struct span_numbers *roots,
+                        double now_s, double *stops, struct arena *arena,
+                        struct span_answer *answer) {
+    struct sums sums = {.forest = forest,
+                        .arena = arena,
+                        .answer = answer,
+                        .durations = {.item_size = sizeof(struct span_duration)},
+                        .metrics = {.item_size = sizeof(struct metric_sum)},
+                        .stacks = {.item_size = sizeof(struct slice)}};
+    for (uint32_t i = 0; i < roots->count; i++)
+        stops[i] = add_tree(&sums, roots->items[i], now_s);
+    answer->stop_s = larger(answer->done ? sums.stop_s : now_s, answer->enqueued_s);
+    answer->start_s = sums.start_s == 0 ? 0 : larger(sums.start_s, answer->enqueued_s);
+    answer->durations = (const struct span_duration *)(void *)sums.durations.items;
+    answer->duration_count = sums.durations.count;
+    answer->code = (const struct slice *)(void *)sums.stacks.items;
+    answer->code_count = sums.stacks.count;
     // One more for the idle time.
-    struct span_metric_sum *metrics = arena_take(arena, (sums.count + 1) * sizeof *metrics);
-    const struct metric_sum *all = (const struct metric_sum *)(void *)sums.items;
+    uint32_t count = sums.metrics.count;
+    struct span_metric_sum *metrics = arena_take(arena, (count + 1) * sizeof *metrics);
+    const struct metric_sum *all = (const struct metric_sum *)(void *)sums.metrics.items;
     struct span_number known = {.whole = true};
-    for (uint32_t i = 0; i < sums.count; i++) {
-        metrics[i] = (struct span_metric_sum){span_names_text(&forest->names, sums.names[i], arena),
-                                              all[i].value};
+    for (uint32_t i = 0; i < count; i++) {
+        metrics[i] = (struct span_metric_sum){
+            span_names_text(&forest->names, sums.metrics.names[i], arena), all[i].value};
         if (all[i].is_known_time)
             span_number_add(&known, &all[i].value);
     }
     answer->metrics = metrics;
-    answer->metric_count = sums.count;
+    answer->metric_count = count;
     return span_number_value(&known);
 }
 
@@ -337,10 +365,11 @@ void span_answer_one(const struct span_tree *tree, uint32_t row, double now_s, s
     struct span_numbers children = children_of(tree, span, arena), self = {&row, 1};
     answer->children = span_ids(tree, &children, arena);
     answer->child_count = children.count;
-    sum_groups(forest, &self, now_s, arena, answer);
+    double stop_s, known_s = sum_trees(forest, &self, now_s, &stop_s, arena, answer);
+    assert(stop_s == answer->stop_s);
     struct span_activity activity[] = {{answer->enqueued_s, true}, {answer->stop_s, false}};
     span_intervals(forest, span->point, activity, 2, arena, answer);
-    set_idle(answer, sum_items(forest, &self, arena, answer));
+    set_idle(answer, known_s);
     answer_metadata(tree, span, arena, answer);
     answer_groups(forest, span, arena, answer);
 }
@@ -354,16 +383,13 @@ struct change {
 
 // When any of the items is under way.
 static struct span_activity *activity_of(const struct span_forest *forest,
-                                         const struct span_numbers *items, double now_s,
+                                         const struct span_numbers *items, const double *stops,
                                          struct arena *arena, uint32_t *count) {
     struct change *changes = arena_take(arena, items->count * 2 * sizeof *changes);
     struct span_activity *activity = arena_take(arena, items->count * 2 * sizeof *activity);
     for (uint32_t i = 0; i < items->count; i++) {
-        struct span_answer answer = {.enqueued_s = span_at(forest, items->items[i])->enqueued_s,
-                                     .done = span_at(forest, items->items[i])->active == 0};
-        sum_groups(forest, &(struct span_numbers){&items->items[i], 1}, now_s, arena, &answer);
-        changes[i * 2] = (struct change){answer.enqueued_s, 1};
-        changes[i * 2 + 1] = (struct change){answer.stop_s, -1};
+        changes[i * 2] = (struct change){span_at(forest, items->items[i])->enqueued_s, 1};
+        changes[i * 2 + 1] = (struct change){stops[i], -1};
     }
     sort_stable(changes, items->count * 2, sizeof *changes, arena, compare_by_double);
     int active = 0;
@@ -402,9 +428,10 @@ void span_answer_merged(const struct span_tree *tree, const uint32_t *spans, uin
         if (span_point_at(forest, span->point)->number < span_point_at(forest, point)->number)
             point = span->point;
     }
-    sum_groups(forest, &items, now_s, arena, answer);
+    double *stops = arena_take(arena, count * sizeof *stops);
+    double known_s = sum_trees(forest, &items, now_s, stops, arena, answer);
     uint32_t changes;
-    struct span_activity *activity = activity_of(forest, &items, now_s, arena, &changes);
+    struct span_activity *activity = activity_of(forest, &items, stops, arena, &changes);
     span_intervals(forest, point, activity, changes, arena, answer);
-    set_idle(answer, sum_items(forest, &items, arena, answer));
+    set_idle(answer, known_s);
 }

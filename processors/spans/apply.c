@@ -5,7 +5,6 @@
 #include "processors/spans/forest.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 
 enum {
@@ -15,11 +14,20 @@ enum {
     ITEMS_MAX = 1 << 22,
 };
 
+// A task that the event names.
+struct told_task {
+    uint32_t hash; // of its key
+    uint32_t row;  // SPAN_NONE: its key is not alive
+};
+
 struct applying {
     struct span_forest *forest;
     struct span_tree_row *tree;
     uint32_t tree_row;
     const struct span_event *event;
+    struct told_task *told;  // in the order of the event
+    struct slice group_text; // of the group that was named last; data NULL: none yet
+    uint32_t group;
 };
 
 static void list_refused(struct applying *apply, uint64_t line, int64_t entry,
@@ -180,21 +188,35 @@ static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span
 
 // -- tasks --------------------------------------------------------------------------------------
 
-static struct span_task_row *make_task(struct applying *apply, const struct span_task *told) {
-    assert(told->key.data != NULL && told->group.data != NULL);
+// The group that is alive under this name, made when there is none. The event's own stands in each
+// of its tasks.
+static uint32_t group_named(struct applying *apply, struct slice text) {
     struct span_forest *forest = apply->forest;
-    struct span_named_key name = {apply->tree_row, span_names_take(&forest->names, told->group)};
+    if (text.data == apply->group_text.data && text.size == apply->group_text.size)
+        return apply->group;
+    struct span_named_key name = {apply->tree_row, span_names_take(&forest->names, text)};
     bool is_new;
     struct span_live_group_row *live = keyed_rows_get(&forest->live_groups, &name, &is_new);
     if (is_new)
         live->group = span_group_new(forest, apply->tree_row, name.name);
     else
         span_names_give(&forest->names, name.name);
-    struct span_group_row *group = span_group_at(forest, live->group);
-    struct span_named_key key = {apply->tree_row, span_names_take(&forest->names, told->key)};
+    apply->group_text = text;
+    apply->group = live->group;
+    return live->group;
+}
+
+static uint32_t make_task(struct applying *apply, uint32_t index) {
+    const struct span_task *told = &apply->event->tasks[index];
+    assert(told->key.data != NULL && told->group.data != NULL);
+    struct span_forest *forest = apply->forest;
+    uint32_t group_row = group_named(apply, told->group);
+    struct span_group_row *group = span_group_at(forest, group_row);
+    struct span_named_key key = {apply->tree_row, span_names_take_hashed(&forest->names, told->key,
+                                                                         apply->told[index].hash)};
     struct span_task_row *task = keyed_rows_add(&forest->tasks, &key);
     uint32_t row = keyed_rows_number(&forest->tasks, task);
-    task->group = live->group;
+    task->group = group_row;
     task->state = TASK_RELEASED;
     task->nbytes = -1;
     task->before = SPAN_NONE;
@@ -205,7 +227,7 @@ static struct span_task_row *make_task(struct applying *apply, const struct span
     group->alive++;
     group->states[TASK_RELEASED]++;
     apply->tree->task_count++;
-    return task;
+    return row;
 }
 
 static void set_state(struct span_forest *forest, struct span_task_row *task, enum task_state to) {
@@ -232,20 +254,55 @@ static void set_bytes(struct span_forest *forest, struct span_task_row *task, in
     task->nbytes = nbytes;
 }
 
+static uint32_t find_told(const struct applying *apply, uint32_t index) {
+    const struct span_forest *forest = apply->forest;
+    struct span_named_key key = {
+        apply->tree_row, span_names_find_hashed(&forest->names, apply->event->tasks[index].key,
+                                                apply->told[index].hash)};
+    return key.name == NAME_NONE ? SPAN_NONE : keyed_rows_find_number(&forest->tasks, &key);
+}
+
+// Which of the event's tasks are alive.
+static void find_tasks(struct applying *apply) {
+    uint32_t count = apply->event->task_count;
+    apply->told = arena_take(&apply->forest->scratch, count * sizeof *apply->told);
+    for (uint32_t i = 0; i < count; i++) {
+        apply->told[i].hash = span_names_hash(&apply->forest->names, apply->event->tasks[i].key);
+        apply->told[i].row = find_told(apply, i);
+    }
+}
+
 // A key of the event that is alive in, or was named earlier in it with, another group.
 static bool groups_differ(const struct applying *apply) {
     const struct span_forest *forest = apply->forest;
     const struct span_event *event = apply->event;
     for (uint32_t i = 0; i < event->task_count; i++) {
         const struct span_task *told = &event->tasks[i];
-        const struct span_task_row *task = span_find_task(forest, apply->tree, told->key);
-        if (!slice_equal(told->group, event->tasks[told->first].group))
+        uint32_t row = apply->told[i].row;
+        if (told->first != i && !slice_equal(told->group, event->tasks[told->first].group))
             return true;
-        if (task != NULL &&
-            !span_names_is(&forest->names, span_group_at(forest, task->group)->name, told->group))
+        if (row == SPAN_NONE)
+            continue;
+        uint32_t group = span_task_at(forest, row)->group;
+        if (!span_names_is(&forest->names, span_group_at(forest, group)->name, told->group))
             return true;
     }
     return false;
+}
+
+// Makes room for tasks, whereby those of the event may lose their keys.
+static bool fold_tasks(struct applying *apply) {
+    bool fits = span_fold_tasks(apply->forest, apply->event->task_count);
+    for (uint32_t i = 0; i < apply->event->task_count; i++)
+        apply->told[i].row = find_told(apply, i);
+    return fits;
+}
+
+static bool fold_spans(struct applying *apply, uint32_t wanted) {
+    bool fits = span_fold_spans(apply->forest, wanted);
+    for (uint32_t i = 0; i < apply->event->task_count; i++)
+        apply->told[i].row = find_told(apply, i);
+    return fits;
 }
 
 // Room for all that the event may make, whether it exists already or not.
@@ -264,12 +321,12 @@ static bool has_room(struct applying *apply) {
     if (spans > most_spans || event->task_count > forest->limits.tasks)
         return false;
     if (keyed_rows_count(&forest->spans) + spans > most_spans &&
-        !span_fold_spans(forest, (uint32_t)spans))
+        !fold_spans(apply, (uint32_t)spans))
         return false;
-    if (!span_tasks_fit(forest, event->task_count) && !span_fold_tasks(forest, event->task_count))
+    if (!span_tasks_fit(forest, event->task_count) && !fold_tasks(apply))
         return false;
     return forest->names.bytes <= forest->limits.text_bytes ||
-           (span_fold_spans(forest, most_spans / 16 + 1) &&
+           (fold_spans(apply, most_spans / 16 + 1) &&
             forest->names.bytes <= forest->limits.text_bytes);
 }
 
@@ -290,6 +347,7 @@ static void give_metadata(struct applying *apply, uint32_t span_row) {
 static enum span_refusal submit(struct applying *apply) {
     struct span_forest *forest = apply->forest;
     const struct span_event *event = apply->event;
+    assert(event->task_count == 0 || apply->told != NULL);
     if (event->default_id.data != NULL &&
         span_find(forest, apply->tree, event->default_id) != SPAN_NONE)
         return SPAN_BAD_SPAN;
@@ -297,17 +355,16 @@ static enum span_refusal submit(struct applying *apply) {
         return SPAN_LIMIT;
     bool *is_new = arena_zero(&forest->scratch, event->task_count + 1, sizeof *is_new);
     for (uint32_t i = 0; i < event->task_count; i++) {
-        if (span_find_task(forest, apply->tree, event->tasks[i].key) != NULL)
-            continue;
-        make_task(apply, &event->tasks[i]);
-        is_new[i] = true;
+        is_new[i] = apply->told[i].row == SPAN_NONE && event->tasks[i].first == i;
+        if (is_new[i])
+            apply->told[i].row = make_task(apply, i);
     }
     uint32_t code =
         event->code.data == NULL ? NAME_NONE : span_names_take(&forest->names, event->code);
     uint32_t opened = SPAN_NONE;
     for (uint32_t i = 0; i < event->task_count; i++) {
         const struct span_task *told = &event->tasks[i];
-        uint32_t group = span_find_task(forest, apply->tree, told->key)->group;
+        uint32_t group = span_task_at(forest, apply->told[told->first].row)->group;
         uint32_t span = span_group_at(forest, group)->span;
         if (span == SPAN_NONE) {
             if (is_new[i] && told->annotation != NULL)
@@ -330,9 +387,10 @@ static enum span_refusal place_data(struct applying *apply) {
         return SPAN_LIMIT;
     for (uint32_t i = 0; i < apply->event->task_count; i++) {
         const struct span_task *told = &apply->event->tasks[i];
-        struct span_task_row *task = span_find_task(forest, apply->tree, told->key);
-        if (task == NULL)
-            task = make_task(apply, told);
+        struct told_task *found = &apply->told[told->first];
+        if (found->row == SPAN_NONE)
+            found->row = make_task(apply, told->first);
+        struct span_task_row *task = span_task_at(forest, found->row);
         set_bytes(forest, task, told->nbytes);
         if (task->state != TASK_MEMORY)
             set_state(forest, task, TASK_MEMORY);
@@ -340,12 +398,31 @@ static enum span_refusal place_data(struct applying *apply) {
     return SPAN_ACCEPTED;
 }
 
-static void act(struct span_forest *forest, uint32_t group_row, const struct span_action *action) {
+// Rounded half to even; at most 2e17, since times are bounded.
+static int64_t microseconds_of(const struct span_action *action) {
+    static const double EXACT = 0x1p52; // from here on doubles are whole, and so a sum is rounded
+    double us = (action->stop_s - action->start_s) * 1e6;
+    if (!(us > 0))
+        return 0;
+    return (int64_t)(us < EXACT ? us + EXACT - EXACT : us);
+}
+
+// Tasks of a group mostly have the same actions in the same order: `likely` is the row of the next
+// one.
+static void act(struct span_forest *forest, uint32_t group_row, const struct span_action *action,
+                uint32_t *likely) {
     struct span_group_row *group = span_group_at(forest, group_row);
-    double us = nearbyint((action->stop_s - action->start_s) * 1e6);
-    uint32_t name = span_names_take(&forest->names, action->name);
-    span_group_act(forest, group_row, name, us > 0 ? (__int128)us : 0);
-    span_names_give(&forest->names, name);
+    struct span_action_row *row = *likely == TABLE_NO_ROW ? NULL : span_action_at(forest, *likely);
+    int64_t us = microseconds_of(action);
+    if (row != NULL && span_names_is(&forest->names, row->key.name, action->name)) {
+        assert(row->key.group == group_row);
+        row->us += us;
+        *likely = row->next;
+    } else {
+        uint32_t name = span_names_take(&forest->names, action->name);
+        span_group_act(forest, group_row, name, us);
+        span_names_give(&forest->names, name);
+    }
     if (!slice_equal(action->name, SLICE("compute")))
         return;
     if (action->stop_s > group->stop_s)
@@ -354,32 +431,82 @@ static void act(struct span_forest *forest, uint32_t group_row, const struct spa
         group->start_s = action->start_s;
 }
 
+// Tasks of a group mostly change one after another, in the order in which they became known.
+static struct span_task_row *find_changed(struct applying *apply) {
+    struct span_forest *forest = apply->forest;
+    struct span_task_row *task = NULL;
+    if (forest->likely_task < forest->tasks.table.used)
+        task = span_task_at(forest, forest->likely_task);
+    if (task == NULL || task->head.live == 0 || task->key.tree != apply->tree_row ||
+        !span_names_is(&forest->names, task->key.name, apply->event->key))
+        task = span_find_task(forest, apply->tree, apply->event->key);
+    if (task != NULL)
+        forest->likely_task = task->before;
+    return task;
+}
+
 static enum span_refusal transition(struct applying *apply) {
     struct span_forest *forest = apply->forest;
     const struct span_event *event = apply->event;
-    struct span_task_row *task = span_find_task(forest, apply->tree, event->key);
+    struct span_task_row *task = find_changed(apply);
     if (task == NULL)
         return SPAN_UNKNOWN_TASK;
     if (task->state == (uint32_t)event->to)
         return SPAN_ACCEPTED;
     if (keyed_rows_count(&forest->actions) + event->action_count > ITEMS_MAX)
         return SPAN_LIMIT;
+    uint32_t likely = span_group_at(forest, task->group)->actions.first;
     for (uint32_t i = 0; i < event->action_count; i++)
-        act(forest, task->group, &event->actions[i]);
+        act(forest, task->group, &event->actions[i], &likely);
     set_bytes(forest, task, event->nbytes);
     set_state(forest, task, event->to);
     return SPAN_ACCEPTED;
 }
 
+// Where entries are likely to be added: those of a line mostly are of one span, and in the order of
+// the line before.
+struct likely_item {
+    struct slice span_id;
+    uint32_t span; // SPAN_NONE: no span has this id
+    uint32_t row;  // of an item of it; TABLE_NO_ROW: none
+};
+
+static void find_metric_span(struct applying *apply, struct slice id, struct likely_item *likely) {
+    if (likely->span != SPAN_NONE && slice_equal(id, likely->span_id))
+        return;
+    likely->span_id = id;
+    likely->span = span_find(apply->forest, apply->tree, id);
+    likely->row = likely->span == SPAN_NONE ? TABLE_NO_ROW
+                                            : span_at(apply->forest, likely->span)->items.first;
+}
+
+static void take_metric(struct span_forest *forest, const struct span_metric *metric,
+                        struct likely_item *likely) {
+    struct span_number value = {metric->whole, metric->integer, metric->number};
+    struct span_item_row *item =
+        likely->row == TABLE_NO_ROW ? NULL : span_item_at(forest, likely->row);
+    if (item != NULL && item->key.kind == SPAN_ITEM_METRIC &&
+        span_names_is(&forest->names, item->key.name, metric->key)) {
+        assert(item->key.span == likely->span);
+        span_item_sum(item, &value);
+    } else {
+        uint32_t name = span_names_take(&forest->names, metric->key);
+        item = span_item_add(forest, likely->span, SPAN_ITEM_METRIC, name, &value,
+                             metric->is_known_time);
+        span_names_give(&forest->names, name);
+    }
+    likely->row = item->next;
+}
+
 static void take_metrics(struct applying *apply, uint64_t line) {
     struct span_forest *forest = apply->forest;
+    struct likely_item likely = {.span = SPAN_NONE, .row = TABLE_NO_ROW};
     for (uint32_t i = 0; i < apply->event->metric_count; i++) {
         const struct span_metric *metric = &apply->event->metrics[i];
         enum span_refusal refusal = metric->refused;
-        uint32_t span = SPAN_NONE;
         if (refusal == SPAN_ACCEPTED) {
-            span = span_find(forest, apply->tree, metric->span_id);
-            if (span == SPAN_NONE)
+            find_metric_span(apply, metric->span_id, &likely);
+            if (likely.span == SPAN_NONE)
                 refusal = SPAN_UNKNOWN_SPAN;
             else if (keyed_rows_count(&forest->items) >= ITEMS_MAX)
                 refusal = SPAN_LIMIT;
@@ -388,10 +515,7 @@ static void take_metrics(struct applying *apply, uint64_t line) {
             list_refused(apply, line, metric->entry, refusal);
             continue;
         }
-        struct span_number value = {metric->whole, metric->integer, metric->number};
-        uint32_t name = span_names_take(&forest->names, metric->key);
-        span_item_add(forest, span, SPAN_ITEM_METRIC, name, &value, metric->is_known_time);
-        span_names_give(&forest->names, name);
+        take_metric(forest, metric, &likely);
     }
 }
 
@@ -402,7 +526,7 @@ static enum span_refusal (*const EFFECTS[])(struct applying *) = {
     [SPAN_TRANSITION] = transition, [SPAN_METRICS] = NULL, [SPAN_NO_KIND] = NULL,
 };
 
-static enum span_refusal refusal_of(const struct applying *apply) {
+static enum span_refusal refusal_of(struct applying *apply) {
     const struct span_event *event = apply->event;
     if (event->refused_early)
         return event->refused;
@@ -410,14 +534,18 @@ static enum span_refusal refusal_of(const struct applying *apply) {
         return SPAN_NOT_STARTED;
     if (apply->tree->started && event->kind == SPAN_START)
         return SPAN_ALREADY_STARTED;
-    if ((event->kind == SPAN_TASKS || event->kind == SPAN_DATA) && groups_differ(apply))
-        return SPAN_GROUP_MISMATCH;
+    if (event->kind == SPAN_TASKS || event->kind == SPAN_DATA) {
+        find_tasks(apply);
+        if (groups_differ(apply))
+            return SPAN_GROUP_MISMATCH;
+    }
     return event->refused;
 }
 
 enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *tree,
                              const struct span_event *event, uint64_t line) {
-    struct applying apply = {forest, tree, keyed_rows_number(&forest->trees, tree), event};
+    struct applying apply = {
+        .forest = forest, .tree = tree, .tree_row = span_tree_number(forest, tree), .event = event};
     assert((size_t)event->kind < sizeof EFFECTS / sizeof EFFECTS[0]);
     arena_reset(&forest->scratch);
     tree->serial++;

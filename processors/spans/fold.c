@@ -251,5 +251,7 @@ void span_forest_drop_tree(struct span_forest *forest, struct span_tree_row *tre
     table_free_list(&forest->points, offsetof(struct span_point_row, next), &tree->points.first);
     table_free_list(&forest->refused, offsetof(struct span_refused_row, next),
                     &tree->refusals.first);
+    if (forest->recent == tree)
+        forest->recent = NULL;
     keyed_rows_remove(&forest->trees, tree);
 }

@@ -47,10 +47,15 @@ static void forest_release(void *part) {
     arena_release(&((struct span_forest *)part)->scratch);
 }
 
+static void forest_restored(void *part) {
+    ((struct span_forest *)part)->recent = NULL;
+}
+
 const struct state_part span_forest_part = {.rows = STATE,
                                             .row_count = STATE_ROW_COUNT(STATE),
                                             .init = forest_init,
-                                            .release = forest_release};
+                                            .release = forest_release,
+                                            .restored = forest_restored};
 
 // -- trees --------------------------------------------------------------------------------------
 
@@ -65,7 +70,9 @@ static struct span_tree_row *least_recent(const struct span_forest *forest) {
 struct span_tree_row *span_forest_tree(struct span_forest *forest, struct span_tree_key key,
                                        uint64_t time_ns) {
     assert(forest->limits.trees > 0);
-    struct span_tree_row *tree = keyed_rows_find(&forest->trees, &key);
+    struct span_tree_row *tree = forest->recent;
+    if (tree == NULL || tree->key.source != key.source || tree->key.job != key.job)
+        tree = keyed_rows_find(&forest->trees, &key);
     if (tree == NULL) {
         if (keyed_rows_count(&forest->trees) >= forest->limits.trees)
             span_forest_drop_tree(forest, least_recent(forest));
@@ -75,7 +82,16 @@ struct span_tree_row *span_forest_tree(struct span_forest *forest, struct span_t
     }
     if (time_ns > tree->last_ns)
         tree->last_ns = time_ns;
+    if (forest->recent != tree) {
+        forest->recent = tree;
+        forest->recent_number = keyed_rows_number(&forest->trees, tree);
+    }
     return tree;
+}
+
+uint32_t span_tree_number(const struct span_forest *forest, const struct span_tree_row *tree) {
+    assert(tree != NULL && tree->head.live != 0);
+    return tree == forest->recent ? forest->recent_number : keyed_rows_number(&forest->trees, tree);
 }
 
 // -- names of spans -----------------------------------------------------------------------------
@@ -118,14 +134,13 @@ void *span_find_row(const struct span_forest *forest, const struct keyed_rows *r
 
 uint32_t span_find(const struct span_forest *forest, const struct span_tree_row *tree,
                    struct slice id) {
-    const struct span_row *span =
-        span_find_row(forest, &forest->spans, keyed_rows_number(&forest->trees, tree), id);
-    return span == NULL ? SPAN_NONE : keyed_rows_number(&forest->spans, span);
+    struct span_key key = {span_tree_number(forest, tree), span_names_find(&forest->names, id)};
+    return key.id == NAME_NONE ? SPAN_NONE : keyed_rows_find_number(&forest->spans, &key);
 }
 
 struct span_task_row *span_find_task(const struct span_forest *forest,
                                      const struct span_tree_row *tree, struct slice text) {
-    return span_find_row(forest, &forest->tasks, keyed_rows_number(&forest->trees, tree), text);
+    return span_find_row(forest, &forest->tasks, span_tree_number(forest, tree), text);
 }
 
 // -- groups and tasks ---------------------------------------------------------------------------
@@ -203,8 +218,9 @@ void span_number_add(struct span_number *sum, const struct span_number *value) {
     sum->whole = false;
 }
 
-void span_item_add(struct span_forest *forest, uint32_t span_number, enum span_item_kind kind,
-                   uint32_t name, const struct span_number *value, bool is_known_time) {
+struct span_item_row *span_item_add(struct span_forest *forest, uint32_t span_number,
+                                    enum span_item_kind kind, uint32_t name,
+                                    const struct span_number *value, bool is_known_time) {
     struct span_item_key key = {span_number, kind, name};
     assert((kind == SPAN_ITEM_METRIC) == (value != NULL) && name != NAME_NONE);
     bool is_new;
@@ -216,8 +232,13 @@ void span_item_add(struct span_forest *forest, uint32_t span_number, enum span_i
         table_append(&forest->items.table, offsetof(struct span_item_row, next),
                      &span_at(forest, span_number)->items, keyed_rows_number(&forest->items, item));
     }
-    if (value == NULL)
-        return;
+    if (value != NULL)
+        span_item_sum(item, value);
+    return item;
+}
+
+void span_item_sum(struct span_item_row *item, const struct span_number *value) {
+    assert(item->head.live != 0 && item->key.kind == SPAN_ITEM_METRIC);
     struct span_number sum = {item->whole, item->integer, item->number};
     span_number_add(&sum, value);
     item->whole = sum.whole;

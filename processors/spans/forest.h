@@ -190,6 +190,10 @@ struct span_forest {
     struct keyed_rows trees, spans, paths, tasks, live_groups, workers, items, actions;
     struct table groups, texts, points, refused;
     struct arena scratch; // of one call
+    // What the next event most likely names; looked at before it is believed.
+    struct span_tree_row *recent; // NULL: none
+    uint32_t recent_number;
+    uint32_t likely_task; // may be no row, or another one's by now
 };
 
 // Makes, releases, lists and restores it; the limits are set by the owner.
@@ -234,6 +238,9 @@ static inline struct row_list *span_siblings(const struct span_forest *forest,
     return parent == SPAN_NONE ? &tree->roots : &span_at(forest, parent)->children;
 }
 
+// By which other rows name it.
+uint32_t span_tree_number(const struct span_forest *forest, const struct span_tree_row *tree);
+
 uint32_t span_path_take(struct span_forest *forest, uint32_t parent, struct slice tag);
 void span_path_give(struct span_forest *forest, uint32_t path);
 
@@ -251,6 +258,9 @@ void span_group_free(struct span_forest *forest, uint32_t group); // without tas
 void span_group_act(struct span_forest *forest, uint32_t group, uint32_t name, __int128 us);
 // The task's key is free again; its group's counts stay as they are.
 void span_task_forget(struct span_forest *forest, struct span_task_row *task);
-void span_item_add(struct span_forest *forest, uint32_t span, enum span_item_kind kind,
-                   uint32_t name, const struct span_number *value, bool is_known_time);
+// The item that it was added to, or that was made of it.
+struct span_item_row *span_item_add(struct span_forest *forest, uint32_t span,
+                                    enum span_item_kind kind, uint32_t name,
+                                    const struct span_number *value, bool is_known_time);
+void span_item_sum(struct span_item_row *item, const struct span_number *value);
 void span_number_add(struct span_number *sum, const struct span_number *value);

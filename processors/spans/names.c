@@ -91,10 +91,32 @@ static void put_text(struct span_names *names, struct name_row *row, struct slic
         text.size <= HEAD_BYTES ? TABLE_NO_ROW : table_text_add(&names->pieces, behind_head(text));
 }
 
-static bool is_text(const struct span_names *names, const struct name_row *row, struct slice text) {
+static uint64_t load_word(const char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+// As memcmp() == 0, without a call: names are short. The last step overlaps the one before.
+static inline bool same_bytes(const char *a, const char *b, size_t size) {
+    if (size < sizeof(uint64_t)) {
+        size_t i = 0;
+        while (i < size && a[i] == b[i])
+            i++;
+        return i == size;
+    }
+    size_t last = size - sizeof(uint64_t);
+    for (size_t i = 0; i < last; i += sizeof(uint64_t))
+        if (load_word(a + i) != load_word(b + i))
+            return false;
+    return load_word(a + last) == load_word(b + last);
+}
+
+static inline bool is_text(const struct span_names *names, const struct name_row *row,
+                           struct slice text) {
     if (row->size != text.size)
         return false;
-    if (text.size > 0 && memcmp(row->head, text.data, in_head(text.size)) != 0)
+    if (!same_bytes(row->head, text.data, in_head(text.size)))
         return false;
     return text.size <= HEAD_BYTES ||
            table_text_equal(&names->pieces, row->rest, behind_head(text));
@@ -122,7 +144,7 @@ bool span_names_is(const struct span_names *names, uint32_t name, struct slice t
 
 // -- numbers ------------------------------------------------------------------------------------
 
-static uint32_t find(const struct span_names *names, struct slice text, uint32_t hash) {
+uint32_t span_names_find_hashed(const struct span_names *names, struct slice text, uint32_t hash) {
     if (names->chain_count == 0)
         return NAME_NONE;
     uint32_t at = *chain_of(names, hash);
@@ -135,18 +157,21 @@ static uint32_t find(const struct span_names *names, struct slice text, uint32_t
     return NAME_NONE;
 }
 
-static uint32_t hash_of(const struct span_names *names, struct slice text) {
+uint32_t span_names_hash(const struct span_names *names, struct slice text) {
     return hash_folded(hash_seeded(text, names->seed));
 }
 
 uint32_t span_names_find(const struct span_names *names, struct slice text) {
-    return find(names, text, hash_of(names, text));
+    return span_names_find_hashed(names, text, span_names_hash(names, text));
 }
 
 uint32_t span_names_take(struct span_names *names, struct slice text) {
+    return span_names_take_hashed(names, text, span_names_hash(names, text));
+}
+
+uint32_t span_names_take_hashed(struct span_names *names, struct slice text, uint32_t hash) {
     assert(text.size < UINT32_MAX);
-    uint32_t hash = hash_of(names, text);
-    uint32_t name = find(names, text, hash);
+    uint32_t name = span_names_find_hashed(names, text, hash);
     if (name != NAME_NONE) {
         row_at(names, name)->keepers++;
         return name;
@@ -197,7 +222,8 @@ static void names_restored(void *part) {
         struct name_row *row = row_at(names, i);
         if (row->keepers == 0)
             continue;
-        row->hash = hash_of(names, text_of(names, row, &scratch)); // the seed is another one
+        row->hash =
+            span_names_hash(names, text_of(names, row, &scratch)); // the seed is another one
         names->bytes += cost(row->size);
         arena_reset(&scratch);
     }

@@ -26,6 +26,11 @@ extern const struct state_part span_names_part;
 // The number of this text, which is kept once more; or only looked up (NAME_NONE: not there).
 uint32_t span_names_take(struct span_names *names, struct slice text);
 uint32_t span_names_find(const struct span_names *names, struct slice text);
+// The same with the hash of the text at hand, for texts that are looked up more than once. A hash
+// is good for as long as nothing is restored.
+uint32_t span_names_hash(const struct span_names *names, struct slice text);
+uint32_t span_names_take_hashed(struct span_names *names, struct slice text, uint32_t hash);
+uint32_t span_names_find_hashed(const struct span_names *names, struct slice text, uint32_t hash);
 // Keeps it once more, or once less.
 void span_names_keep(struct span_names *names, uint32_t name);
 void span_names_give(struct span_names *names, uint32_t name);
