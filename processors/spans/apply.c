@@ -170,9 +170,11 @@ static uint32_t default_span(struct applying *apply) {
 }
 
 static void add_active(struct span_forest *forest, uint32_t span, int64_t count) {
-    for (; span != SPAN_NONE; span = span_at(forest, span)->parent) {
-        assert(count > 0 || span_at(forest, span)->active >= (uint64_t)-count);
-        span_at(forest, span)->active += (uint64_t)count;
+    while (span != SPAN_NONE) {
+        struct span_row *row = span_at(forest, span);
+        assert(count > 0 || row->active >= (uint64_t)-count);
+        row->active += (uint64_t)count;
+        span = row->parent;
     }
 }
 
@@ -266,10 +268,13 @@ static uint32_t find_told(const struct applying *apply, uint32_t index) {
 static void find_tasks(struct applying *apply) {
     uint32_t count = apply->event->task_count;
     apply->told = arena_take(&apply->forest->scratch, count * sizeof *apply->told);
+    // All are on their way from memory before the first is looked at.
     for (uint32_t i = 0; i < count; i++) {
         apply->told[i].hash = span_names_hash(&apply->forest->names, apply->event->tasks[i].key);
-        apply->told[i].row = find_told(apply, i);
+        span_names_expect(&apply->forest->names, apply->told[i].hash);
     }
+    for (uint32_t i = 0; i < count; i++)
+        apply->told[i].row = find_told(apply, i);
 }
 
 // A key of the event that is alive in, or was named earlier in it with, another group.

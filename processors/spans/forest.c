@@ -171,12 +171,29 @@ void span_group_free(struct span_forest *forest, uint32_t row) {
     table_free(&forest->groups, row);
 }
 
+// Lists of few are walked, which finds out sooner than their keys that something is not there.
+enum { LISTED_FEW = 8 };
+
+static struct span_action_row *find_action(const struct span_forest *forest,
+                                           const struct span_action_key *key) {
+    uint32_t at = span_group_at(forest, key->group)->actions.first;
+    for (int i = 0; i < LISTED_FEW; i++) {
+        if (at == TABLE_NO_ROW)
+            return NULL;
+        struct span_action_row *action = span_action_at(forest, at);
+        if (action->key.name == key->name)
+            return action;
+        at = action->next;
+    }
+    return keyed_rows_find(&forest->actions, key);
+}
+
 void span_group_act(struct span_forest *forest, uint32_t group_row, uint32_t name, __int128 us) {
     assert(us >= 0 && span_group_at(forest, group_row)->in_use);
     struct span_action_key key = {group_row, name};
-    bool is_new;
-    struct span_action_row *action = keyed_rows_get(&forest->actions, &key, &is_new);
-    if (is_new) {
+    struct span_action_row *action = find_action(forest, &key);
+    if (action == NULL) {
+        action = keyed_rows_add(&forest->actions, &key);
         span_names_keep(&forest->names, name);
         table_append(&forest->actions.table, offsetof(struct span_action_row, next),
                      &span_group_at(forest, group_row)->actions,
@@ -218,14 +235,28 @@ void span_number_add(struct span_number *sum, const struct span_number *value) {
     sum->whole = false;
 }
 
+static struct span_item_row *find_item(const struct span_forest *forest,
+                                       const struct span_item_key *key) {
+    uint32_t at = span_at(forest, key->span)->items.first;
+    for (int i = 0; i < LISTED_FEW; i++) {
+        if (at == TABLE_NO_ROW)
+            return NULL;
+        struct span_item_row *item = span_item_at(forest, at);
+        if (item->key.name == key->name && item->key.kind == key->kind)
+            return item;
+        at = item->next;
+    }
+    return keyed_rows_find(&forest->items, key);
+}
+
 struct span_item_row *span_item_add(struct span_forest *forest, uint32_t span_number,
                                     enum span_item_kind kind, uint32_t name,
                                     const struct span_number *value, bool is_known_time) {
     struct span_item_key key = {span_number, kind, name};
     assert((kind == SPAN_ITEM_METRIC) == (value != NULL) && name != NAME_NONE);
-    bool is_new;
-    struct span_item_row *item = keyed_rows_get(&forest->items, &key, &is_new);
-    if (is_new) {
+    struct span_item_row *item = find_item(forest, &key);
+    if (item == NULL) {
+        item = keyed_rows_add(&forest->items, &key);
         span_names_keep(&forest->names, name);
         item->whole = 1;
         item->is_known_time = is_known_time;

@@ -161,6 +161,11 @@ uint32_t span_names_hash(const struct span_names *names, struct slice text) {
     return hash_folded(hash_seeded(text, names->seed));
 }
 
+void span_names_expect(const struct span_names *names, uint32_t hash) {
+    if (names->chain_count > 0)
+        __builtin_prefetch(chain_of(names, hash));
+}
+
 uint32_t span_names_find(const struct span_names *names, struct slice text) {
     return span_names_find_hashed(names, text, span_names_hash(names, text));
 }

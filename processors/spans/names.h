@@ -31,6 +31,8 @@ uint32_t span_names_find(const struct span_names *names, struct slice text);
 uint32_t span_names_hash(const struct span_names *names, struct slice text);
 uint32_t span_names_take_hashed(struct span_names *names, struct slice text, uint32_t hash);
 uint32_t span_names_find_hashed(const struct span_names *names, struct slice text, uint32_t hash);
+// A text with this hash will be looked up soon.
+void span_names_expect(const struct span_names *names, uint32_t hash);
 // Keeps it once more, or once less.
 void span_names_keep(struct span_names *names, uint32_t name);
 void span_names_give(struct span_names *names, uint32_t name);
