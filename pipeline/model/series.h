@@ -65,7 +65,8 @@ struct rank_series {
     uint64_t first_arrival; // arrival number of its first row among the rows held
     uint64_t settled_ns;    // rows up to here have been part of an evaluation; 0 none yet
     bool settled_any;
-    // Grows when a row came in at or before `settled_ns`: what was read off earlier rows is void.
+    // Grows when a row came in before one that has been part of an evaluation: what was read off
+    // earlier rows is void.
     uint32_t revision;
     uint32_t chunk_count;
     uint32_t chunk_capacity;
@@ -82,8 +83,8 @@ struct series_store {
 };
 
 // A place in a series: behind the row that was read last, in that row's chunk, so that a row which
-// is put behind it there is read too. Stays valid while rows are appended or inserted after
-// `settled_ns`, and while its chunk has not expired; start again when `revision` changed.
+// is put behind it there is read too. Stays valid while rows come in behind all that have been part
+// of an evaluation, and while its chunk has not expired; start again when `revision` changed.
 struct series_cursor {
     uint32_t chunk; // absolute: chunks_expired counts
     uint32_t next;  // row in that chunk to read next

@@ -93,8 +93,9 @@ static bool begin_growth(struct growth_state *state, const struct evaluation *ev
     if (start == NULL)
         return false;
     uint64_t after_ns = start->time_ns > from_ns ? start->time_ns : from_ns;
+    // While the rank has no sample after `from_ns`, one that comes may be that at `from_ns`.
     *state = (struct growth_state){
-        .begun = true,
+        .begun = view->last_ns > from_ns,
         .suspect_slot = suspect_slot,
         .revision = view->series->revision,
         .from_ns = from_ns,

@@ -116,6 +116,52 @@ START_TEST(test_step_by_step_equals_at_once) {
 }
 END_TEST
 
+// Each rank has a sender of its own, and each of them is another while behind: nothing that was
+// read has to be read again, and the answer is that of a fresh chain over everything so far.
+START_TEST(test_senders_are_not_equally_far) {
+    static struct history history;
+    history.count = 0;
+    srand((unsigned)_i);
+    struct chain *live = chain_begin(false);
+    live->once = true;
+    struct buffer got, want;
+    buffer_init(&got, TEXT_MAX);
+    buffer_init(&want, TEXT_MAX);
+    uint64_t now_ns = SECOND, reached_ns[4] = {SECOND, SECOND, SECOND, SECOND};
+    for (int step = 0; step < 40; step++) {
+        now_ns += SECOND;
+        for (int32_t rank = 0; rank < 4; rank++) {
+            // Rank 1 is heard every fourth time, others as it comes.
+            if (rank == 1 ? step % 4 != 3 : rand() % 2 == 0)
+                continue;
+            while (reached_ns[rank] + 200 * MS < now_ns) {
+                reached_ns[rank] += (uint64_t)(1 + rand() % 150) * MS;
+                struct telemetry sample = random_sample(reached_ns[rank], 0);
+                sample.rank = rank;
+                history.items[history.count++] = sample;
+                chain_add(live, &sample);
+            }
+        }
+        const struct batch *batch = chain_evaluate(live, now_ns, false);
+        buffer_reset(&got);
+        buffer_reset(&want);
+        if (history.count == 0)
+            continue;
+        describe(&batch->evaluations[0], &got);
+        judge_at_once(&history, &want);
+        buffer_append_char(&got, '\0');
+        buffer_append_char(&want, '\0');
+        ck_assert_str_eq(got.data, want.data);
+        for (uint32_t i = 0; i < batch->evaluations[0].rank_count; i++)
+            ck_assert_uint_eq(batch->evaluations[0].ranks[i].series->revision, 0);
+    }
+    ck_assert_uint_gt(history.count, 1000);
+    buffer_release(&got);
+    buffer_release(&want);
+    chain_end(live);
+}
+END_TEST
+
 // The next ones: four ranks, 10 samples a second, with a function of (rank, tick) for the use.
 typedef int64_t use_function(int32_t rank, int tick);
 
@@ -644,6 +690,7 @@ int main(void) {
     TCase *tests = tcase_create("chain");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, test_step_by_step_equals_at_once, 0, 30);
+    tcase_add_loop_test(tests, test_senders_are_not_equally_far, 0, 10);
     tcase_add_test(tests, test_swings_are_nobodys_fault);
     tcase_add_test(tests, test_a_leak_amid_swings_is_found);
     tcase_add_test(tests, test_attributes_of_a_leak);

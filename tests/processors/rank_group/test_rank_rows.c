@@ -119,9 +119,38 @@ START_TEST(test_neighbours_and_lateness_are_told) {
     place = put(25, 2, from, false);
     ck_assert(!place.late && place.before_ns == 10 && place.after_ns == 30);
     ck_assert_uint_eq(series.revision, revision);
+    // Late, but behind all that was seen: nothing is void.
     place = put(20, 3, from, false);
     ck_assert(place.late && place.before_ns == 10 && place.after_ns == 25);
+    ck_assert_uint_eq(series.revision, revision);
+    place = put(15, 4, from, false);
+    ck_assert(place.late && place.before_ns == 10 && place.after_ns == 20);
     ck_assert_uint_eq(series.revision, revision + 1);
+}
+END_TEST
+
+// A rank whose sender is behind the others': each evaluation is ahead of its rows, none of which
+// comes before one that was seen. What was read stays read: each row once, whatever their number.
+START_TEST(test_a_rank_that_is_behind_is_read_once) {
+    uint32_t from = origin("a", 1);
+    struct series_cursor cursor = series_begin(&series);
+    uint64_t next = 1, reads = 0;
+    for (uint64_t round = 1; round <= 2000; round++) {
+        for (uint64_t i = 0; i < 50; i++)
+            put(next++, 0, from, true);
+        series.settled_any = true;
+        series.settled_ns = next + 100000;
+        const struct sample *row;
+        while ((row = series_next(&store, &series, &cursor, series.settled_ns)) != NULL)
+            ck_assert_uint_eq(row->time_ns, ++reads);
+        ck_assert_uint_eq(series.revision, 0);
+    }
+    ck_assert_uint_eq(reads, 100000);
+    // At the same moment as one that was seen it counts as behind it only where it stands behind.
+    put(reads, 1, from, true);
+    ck_assert_uint_eq(series.revision, 0);
+    put(reads, -1, from, true);
+    ck_assert_uint_eq(series.revision, 1);
 }
 END_TEST
 
@@ -319,6 +348,7 @@ int main(void) {
     tcase_add_loop_test(tests, test_any_arrival_order_gives_time_order, 0, 3);
     tcase_add_test(tests, test_neighbours_and_lateness_are_told);
     tcase_add_test(tests, test_cursor_holds_while_later_rows_come_in);
+    tcase_add_test(tests, test_a_rank_that_is_behind_is_read_once);
     tcase_add_test(tests, test_expired_chunks_are_given_back_and_cursors_go_on);
     tcase_add_test(tests, test_flagged_rows_can_be_removed);
     tcase_add_test(tests, test_rows_put_into_a_gap_are_read);
