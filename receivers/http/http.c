@@ -22,7 +22,13 @@
 
 #define GRACE_NS 5000000000ull // for requests under way when it stops
 
-enum { TEND_MS = 1000, SPARE_ITEMS = 16384, SPARE_WORKS = 16, ARENA_BLOCK = 64 << 10 };
+enum {
+    TEND_MS = 1000,
+    SPARE_ITEMS = 16384,
+    SPARE_WORKS = 16,
+    SPARE_ROWS = 512 << 10,
+    ARENA_BLOCK = 64 << 10
+};
 
 static const char *const ack_choices[] = {"accepted", "stored", NULL};
 
@@ -100,8 +106,10 @@ struct http_work *http_work_take(struct http_receiver *receiver) {
     if (work == NULL) {
         work = memory_zero(1, sizeof *work);
         arena_init(&work->arena, ARENA_BLOCK);
+        buffer_init(&work->plain, (size_t)2 * STORAGE_BLOB_MAX);
     }
     work->count = 0;
+    work->packed = false;
     work->frames = false;
     work->key = NULL;
     work->result = (struct repeat_result){.status = 200};
@@ -111,7 +119,16 @@ struct http_work *http_work_take(struct http_receiver *receiver) {
     return work;
 }
 
+static void drop_rows(struct http_work *work) {
+    memory_give(work->rows);
+    work->rows = NULL;
+    work->rows_capacity = 0;
+    buffer_release(&work->plain);
+}
+
 void http_work_free(struct http_work *work) {
+    drop_rows(work);
+    memory_give(work->places);
     memory_give(work->items);
     arena_release(&work->arena);
     memory_give(work);
@@ -127,6 +144,8 @@ void http_work_give(struct http_receiver *receiver, struct http_work *work) {
         arena_release(&work->arena);
         arena_init(&work->arena, ARENA_BLOCK);
     }
+    if (work->rows_capacity > SPARE_ROWS || work->plain.capacity > SPARE_ROWS)
+        drop_rows(work);
     arena_reset(&work->arena);
     lock_take(&receiver->work_lock);
     uint32_t spare = 0;

@@ -134,6 +134,8 @@ static void take(struct http_receiver *receiver, struct http_work *work) {
         http_mark_repeats(receiver, work);
     uint64_t number = receiver->sequence + 1;
     if (stored) {
+        if (!work->packed)
+            http_journal_pack(work);
         struct storage_batch *batch = storage_batch_new(receiver->store);
         http_journal_put(receiver, work, batch);
         if (work->key != NULL) {
@@ -173,17 +175,18 @@ static bool may_take(struct http_receiver *receiver, uint32_t share) {
 
 static void count_share(struct http_receiver *receiver, const struct http_work *work,
                         uint32_t share) {
-    if (!receiver->journaling)
-        return;
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < work->count; i++)
-        bytes += work->items[i].size;
-    http_share_add(&receiver->shares, share, bytes, work->ticket);
+    if (receiver->journaling)
+        http_share_add(&receiver->shares, share, work->rows_size, work->ticket);
 }
 
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault) {
     uint32_t retry_after_s = 1;
     uint32_t share = http_share_of(&receiver->shares, first_record(work));
+    // Of frames those that were taken before are known only under the lock. Whether there is a
+    // journal is known once the restart is over.
+    if (atomic_load(&receiver->feed) != NULL && !atomic_load(&receiver->restoring) &&
+        receiver->journaling && !work->frames)
+        http_journal_pack(work);
     lock_take(&receiver->lock);
     const struct repeat *repeat =
         work->key == NULL ? NULL : repeats_find(&receiver->repeats, work->key);

@@ -14,6 +14,7 @@
 #include "pipeline/component/component.h"
 #include "pipeline/component/feed.h"
 #include "pipeline/component/storage.h"
+#include "receivers/http/pack.h"
 #include "receivers/http/repeats.h"
 #include "receivers/http/shares.h"
 #include "receivers/records/options.h"
@@ -81,6 +82,13 @@ struct http_work {
     struct repeat_result result;
     bool repeated;
     uint64_t ticket; // of the store; 0: nothing to wait for
+    // The rows of its entries as the journal has them, but for their positions, each behind its
+    // size; made once, by whoever finds `packed` unset.
+    bool packed;
+    char *rows;
+    size_t rows_size, rows_capacity;
+    struct buffer plain;        // what the row at hand holds
+    struct pack_places *places; // NULL until needed
     uint32_t listed;
     struct http_rejection rejections[HTTP_LISTED_MAX];
 };
@@ -213,10 +221,12 @@ bool http_is_blocked(struct http_receiver *receiver, uint32_t *retry_after_s);
 uint32_t http_entry_end(const struct http_work *work, uint32_t first);
 
 // journal.c
+// Makes work->rows of the items, which no longer change. Any thread, no lock.
+void http_journal_pack(struct http_work *work);
 // Puts the rows of all entries of a request into `batch`, for numbers from receiver->sequence + 1.
 void http_repeat_put(struct http_receiver *receiver, const struct http_work *work,
                      struct storage_batch *batch, uint64_t number);
-void http_journal_put(struct http_receiver *receiver, const struct http_work *work,
+void http_journal_put(struct http_receiver *receiver, struct http_work *work,
                       struct storage_batch *batch);
 // Offers what the checkpoint does not hold, and reads the keys; before the first request.
 enum status http_journal_restore(struct http_receiver *receiver, struct error *error) MUST_USE;

@@ -90,6 +90,16 @@ uint32_t fake_store_rows(struct storage *storage, enum storage_space space) {
     return count;
 }
 
+uint64_t fake_store_bytes(struct storage *storage, enum storage_space space) {
+    struct fake_store *store = fake_store_of(storage);
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&store->lock);
+    for (uint32_t i = 0; i < store->count; i++)
+        bytes += store->rows[i].space == space ? store->rows[i].size : 0;
+    pthread_mutex_unlock(&store->lock);
+    return bytes;
+}
+
 void fake_store_damage(struct storage *storage, enum storage_space space, uint64_t number) {
     struct fake_store *store = fake_store_of(storage);
     pthread_mutex_lock(&store->lock);

@@ -35,5 +35,6 @@ struct fake_store *fake_store_of(const struct storage *storage);
 void fake_store_free(struct storage *storage);
 void fake_store_hold(struct storage *storage, bool held);
 uint32_t fake_store_rows(struct storage *storage, enum storage_space space);
+uint64_t fake_store_bytes(struct storage *storage, enum storage_space space);
 // Forgets one row, as a damaged one is.
 void fake_store_damage(struct storage *storage, enum storage_space space, uint64_t number);

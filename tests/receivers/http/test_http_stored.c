@@ -139,6 +139,66 @@ START_TEST(a_damaged_entry_holds_up_nothing) {
 }
 END_TEST
 
+// A row as the version before wrote it: its records stand there as they are.
+static void put_row(uint64_t number, char version, char position, char count, const char *record) {
+    char row[512] = {version, position, [9] = count};
+    size_t size = 13;
+    for (char i = 0; i < count; i++) {
+        row[size] = (char)strlen(record);
+        ck_assert_uint_lt(strlen(record), 128);
+        memcpy(row + size + 4, record, strlen(record));
+        size += 4 + strlen(record);
+    }
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_put(batch, STORAGE_JOURNAL, "http/test", number, (struct slice){row, size});
+    storage_submit(batch);
+}
+
+START_TEST(rows_of_other_versions) {
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    atomic_store(&feed->unsafe, true);
+    put_row(1, 1, 1, 2, R(1));
+    put_row(2, 5, 3, 1, R(2)); // a later version's: left out
+    put_row(3, 3, 4, 1, R(3)); // no block: left out
+    put_row(4, 1, 5, 1, R(4));
+    start();
+    for (int i = 0; i < 1000 && fake_feed_accepted(feed, NULL) < 3; i++)
+        usleep(10000);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 3);
+    ck_assert_str_eq(feed->records[0].text, R(1));
+    ck_assert_uint_eq(feed->records[1].position, 2);
+    ck_assert_str_eq(feed->records[2].text, R(4));
+    ck_assert_uint_eq(feed->records[2].position, 5);
+    check_post(LINES, R(5), 200, 1, 0);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 5);
+    stop();
+}
+END_TEST
+
+// A request of many records that are alike takes a fraction of its bytes, and comes back whole.
+START_TEST(what_is_alike_is_packed) {
+    enum { RECORDS = 200 };
+    config.ack = ACK_STORED;
+    store = fake_store_create();
+    atomic_store(&feed->unsafe, true);
+    start();
+    size_t size = 0;
+    char *body = memory_take(RECORDS * (sizeof R(1) + 1));
+    for (int i = 0; i < RECORDS; i++)
+        size += (size_t)sprintf(body + size, "%s\n", i % 2 == 0 ? R(1) : R(2));
+    check_post(LINES, body, 200, RECORDS, 0);
+    ck_assert_uint_lt(fake_store_bytes(store, STORAGE_JOURNAL), size / 10);
+    stop();
+    start_again(0);
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), RECORDS);
+    for (int i = 0; i < RECORDS; i++)
+        ck_assert_str_eq(feed->records[i].text, i % 2 == 0 ? R(1) : R(2));
+    stop();
+    memory_give(body);
+}
+END_TEST
+
 START_TEST(a_pipeline_that_was_passed_over_catches_up) {
     config.ack = ACK_STORED;
     store = fake_store_create();
@@ -190,10 +250,13 @@ END_TEST
 
 // Sends a record of a job and says whether it was taken, that is, waits for the disk.
 static bool is_taken(int *client, const char *job, int padding) {
-    char body[1024];
+    char body[1024], noise[512]; // which nothing makes smaller
+    ck_assert_uint_lt((size_t)padding, sizeof noise);
+    for (int i = 0; i < padding; i++)
+        noise[i] = (char)('a' + rand() % 26);
     snprintf(body, sizeof body,
-             "{\"timestamp\":1.5,\"memory_allocated\":1,\"job_id\" : \"%s\",\"more\":\"%0*d\"}\n",
-             job, padding, 0);
+             "{\"timestamp\":1.5,\"memory_allocated\":1,\"job_id\" : \"%s\",\"more\":\"%.*s\"}\n",
+             job, padding, noise);
     uint64_t before = fake_feed_accepted(feed, NULL);
     *client = client_connect(port());
     client_request(*client, "POST", "/v1/events", LINES, body, strlen(body));
@@ -267,6 +330,8 @@ int main(void) {
     tcase_add_test(cases, no_answer_before_it_is_durable);
     tcase_add_test(cases, what_no_checkpoint_holds_is_offered_again);
     tcase_add_test(cases, a_damaged_entry_holds_up_nothing);
+    tcase_add_test(cases, rows_of_other_versions);
+    tcase_add_test(cases, what_is_alike_is_packed);
     tcase_add_test(cases, a_pipeline_that_was_passed_over_catches_up);
     tcase_add_test(cases, entries_of_an_earlier_run_are_not_lost_with_ack_accepted);
     tcase_add_test(cases, a_full_store_puts_off);
