@@ -167,15 +167,20 @@ struct replay {
 
 static void offer_again(struct replay *replay, struct slice record, uint64_t position) {
     struct http_receiver *receiver = replay->receiver;
+    struct feed *feed = atomic_load(&receiver->feed);
     struct event event = {.position = position};
+    if (record.size == 0)
+        return;
     arena_reset(&replay->arena);
-    if (record.size > 0 && replay->frames)
+    if (replay->frames) {
         http_offer_frame_again(receiver, record, position, replay->state, &replay->arena);
-    else if (record.size > 0 &&
-             !decode_refused(receiver->decoder->decode(replay->state, record, &replay->arena,
-                                                       &event, &receiver->sink.fault)))
-        (void)feed_offer(atomic_load(&receiver->feed), receiver->source, record, position,
-                         &receiver->sink.fault);
+        return;
+    }
+    // What is an event beyond doubt was not refused when it came.
+    if (feed_foresee(feed, receiver->source, record) ||
+        !decode_refused(receiver->decoder->decode(replay->state, record, &replay->arena, &event,
+                                                  &receiver->sink.fault)))
+        (void)feed_offer(feed, receiver->source, record, position, &receiver->sink.fault);
 }
 
 // Pipelines take an entry only when they have the one before: where none is in the journal (it was
