@@ -117,6 +117,32 @@ static int64_t first_offset(struct kafka_receiver *receiver, struct kafka_partit
                : RD_KAFKA_OFFSET_BEGINNING;
 }
 
+// Partitions that begin at their beginning get its number. librdkafka would ask for it, too, but
+// waits half a second when it knows no leader yet, as it does right behind a join.
+static void number_beginnings(struct kafka_receiver *receiver,
+                              rd_kafka_topic_partition_list_t *partitions) {
+    const struct kafka_library *library = receiver->library;
+    rd_kafka_topic_partition_list_t *asked = library->topic_partition_list_new(partitions->cnt);
+    for (int i = 0; i < partitions->cnt; i++)
+        if (partitions->elems[i].offset == RD_KAFKA_OFFSET_BEGINNING)
+            library
+                ->topic_partition_list_add(asked, partitions->elems[i].topic,
+                                           partitions->elems[i].partition)
+                ->offset = RD_KAFKA_OFFSET_BEGINNING; // as the time that is asked for
+    bool known = asked->cnt > 0 && library->offsets_for_times(receiver->consumer, asked, ASK_MS) ==
+                                       RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0, j = 0; known && i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *item = &partitions->elems[i];
+        if (item->offset != RD_KAFKA_OFFSET_BEGINNING)
+            continue;
+        assert(j < asked->cnt && asked->elems[j].partition == item->partition);
+        const rd_kafka_topic_partition_t *found = &asked->elems[j++];
+        if (found->err == RD_KAFKA_RESP_ERR_NO_ERROR && found->offset >= 0)
+            item->offset = found->offset;
+    }
+    library->topic_partition_list_destroy(asked);
+}
+
 static bool ask_committed(struct kafka_receiver *receiver,
                           rd_kafka_topic_partition_list_t *committed) {
     assert(receiver->consumer != NULL && committed->cnt > 0);
@@ -158,6 +184,7 @@ static void choose_offsets(struct kafka_receiver *receiver,
     }
     if (asked)
         rewind_committed(receiver, partitions, committed);
+    number_beginnings(receiver, partitions);
     library->topic_partition_list_destroy(committed);
 }
 
