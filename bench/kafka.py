@@ -72,11 +72,17 @@ class Bench:
 
     # -- kcat ------------------------------------------------------------------------------------
 
-    def kcat(self, *arguments):
-        timed = Timed(["kcat", "-b", self.broker.address, *arguments],
-                      os.path.join(self.folder, "kcat.log"))
+    def to_its_end(self, *command):
+        timed = Timed(command, os.path.join(self.folder, "peer.log"))
         cpu_s = timed.end()
         return {"wall_s": time.monotonic() - timed.begun, "cpu_s": cpu_s}
+
+    def librdkafka_reads(self, topic):
+        return self.to_its_end(self.bench.program("bench/kafka_consume"), self.broker.address,
+                               topic, str(self.events))
+
+    def kcat(self, *arguments):
+        return self.to_its_end("kcat", "-b", self.broker.address, *arguments)
 
     def kcat_writes(self, topic, headers=True):
         settings = [part for setting in BATCHES for part in ("-X", setting)]
@@ -193,7 +199,9 @@ def measured(bench, broker, folder, options, say):
     filled = made.topic()
     made.kcat_writes(filled, headers=False)  # with them they were repeats
     made.kcat_reads(filled)                  # nobody is the first
-    works = {"kcat_reads": filled, "culprit_reads": filled, "kcat_reads_in_a_group": filled,
+    made.kcat_reads_in_a_group(filled)       # nor has to wait for the broker's table of groups
+    works = {"librdkafka_reads": filled, "kcat_reads": filled, "culprit_reads": filled,
+             "kcat_reads_in_a_group": filled,
              "kcat_writes": None, "culprit_writes": None, "culprit_writes_live": None,
              "culprit_writes_with_store": None}
     runs = {name: [] for name in works}
@@ -203,7 +211,8 @@ def measured(bench, broker, folder, options, say):
             runs[name].append(getattr(made, name)(topic or made.topic()))
     return {"events": made.events, "bytes": os.path.getsize(made.input), "partitions": 2,
             "programs": {name: row(own, made.events) for name, own in runs.items()},
-            "ratios": {"reads/kcat": ratio(runs, "culprit_reads", "kcat_reads"),
+            "ratios": {"reads/librdkafka": ratio(runs, "culprit_reads", "librdkafka_reads"),
+                       "reads/kcat": ratio(runs, "culprit_reads", "kcat_reads"),
                        "reads/kcat in a group": ratio(runs, "culprit_reads",
                                                       "kcat_reads_in_a_group"),
                        "writes/kcat": ratio(runs, "culprit_writes", "kcat_writes"),
