@@ -3,6 +3,7 @@
 
 #include "base/intern.h"
 #include "base/memory.h"
+#include "base/workers.h"
 #include "cli/component_list.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/spans/spans.h"
@@ -31,9 +32,11 @@ static const struct {
     [BENCH_JOBS] = {&decoder_stormlog, MADE_LINE_MAX},
 };
 
+uint32_t bench_threads = 1;
+
 static double cpu_s(void) {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(bench_threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
@@ -104,6 +107,7 @@ static void start_stages(struct bench_chain *chain) {
                                             .site = component->id,
                                             .pipeline = pipeline->name,
                                             .timing = &pipeline->timing,
+                                            .workers = chain->workers,
                                             .once = chain->once};
         struct error error = {0};
         chain->types[i] = component->type;
@@ -124,6 +128,7 @@ void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool onc
     if (chain->text == NULL || chain->lines == NULL)
         give_up("out of memory");
     build_plan(chain, setting);
+    chain->workers = workers_new(bench_threads);
     start_stages(chain);
     chain->decoder_state = memory_zero(1, kinds[kind].decoder->state_size);
     chain->events = memory_zero(ROWS_MAX, sizeof *chain->events);
@@ -144,6 +149,7 @@ void bench_chain_stop(struct bench_chain *chain) {
         kinds[chain->kind].decoder->release(chain->decoder_state);
     memory_give(chain->decoder_state);
     memory_give(chain->events);
+    workers_free(chain->workers);
     arena_release(&chain->event_arena);
     arena_release(&chain->batch_arena);
     plan_release(&chain->plan);
@@ -261,6 +267,11 @@ uint64_t bench_chain_pass(struct bench_chain *chain) {
     chain->decode_s += cpu_s() - before;
     part(chain, BENCH_DECODE_PART, false);
     chain->decode_bytes += held_bytes(chain);
+    bench_chain_pass_events(chain);
+    return chain->event_count == 0 ? 0 : chain->events[chain->event_count - 1].time_ns;
+}
+
+void bench_chain_pass_events(struct bench_chain *chain) {
     chain->event_total += chain->event_count;
     struct batch batch = {.events = chain->events, .event_count = chain->event_count};
     for (uint32_t i = 0; i < chain->event_count; i++) {
@@ -269,7 +280,6 @@ uint64_t bench_chain_pass(struct bench_chain *chain) {
             chain->newest_ns = chain->events[i].time_ns;
     }
     pass_stages(chain, &batch, chain->consume_s);
-    return chain->event_count == 0 ? 0 : chain->events[chain->event_count - 1].time_ns;
 }
 
 static void ask_spans(struct bench_chain *chain, const struct batch *batch) {

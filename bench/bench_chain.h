@@ -42,6 +42,7 @@ struct bench_chain {
     uint32_t stage_count;
     const struct component_type *types[BENCH_STAGES_MAX];
     void *instances[BENCH_STAGES_MAX];
+    struct workers *workers;
     void *decoder_state;
     struct arena event_arena;
     struct arena batch_arena;
@@ -68,6 +69,9 @@ struct bench_chain {
     int64_t stage_bytes[BENCH_STAGES_MAX];
 };
 
+// Threads of the chains that are started from now on; default 1. With more, times are wall times.
+extern uint32_t bench_threads;
+
 // Ends the program with a message when anything fails. `once`: all samples are kept and judged at
 // the end; else `setting` ("10s") of them, as beside a running job. Of spans `setting` has their
 // options ("max_spans: 1000"). Of kinds all detectors run, and `setting` is not used.
@@ -80,5 +84,7 @@ void bench_chain_make(struct bench_chain *chain, const struct bench_job *job, ui
                       uint32_t count);
 // Decodes them and hands the batch to every stage. Gives the time of the last event.
 uint64_t bench_chain_pass(struct bench_chain *chain);
+// Hands the batch of `events` that the caller made to every stage.
+void bench_chain_pass_events(struct bench_chain *chain);
 // Each report of spans is asked for all its roots merged, `asked_s` in all.
 void bench_chain_evaluate(struct bench_chain *chain, uint64_t as_of_ns, bool last);

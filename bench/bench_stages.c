@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does each stage of the memory pipeline cost an event, and how does it grow with the ranks?
 //
-//   bench_stages [EVENTS [RANKS...]]     default: 1000000 64
+//   bench_stages [--threads N] [EVENTS [RANKS...]]     default: 1, 1000000 64
 //
 // All samples are kept and judged once, at the end, as culprit analyze does. CPU time of one
-// thread. Prints one JSON array with an object for each number of ranks.
+// thread; with several the last evaluation has their help, and it is wall time. Prints one JSON
+// array with an object for each number of ranks.
 #include "base/intern.h"
+#include "base/workers.h"
 #include "bench/bench_chain.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void print_stages(const struct bench_chain *chain, const double *seconds, double scale) {
     for (uint32_t i = 0; i < chain->stage_count; i++)
@@ -45,12 +48,17 @@ static void measure(uint64_t events, uint32_t ranks) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
+        bench_threads = (uint32_t)strtoul(argv[2], NULL, 10);
+        argc -= 2;
+        argv += 2;
+    }
     uint64_t events = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
     printf("[");
     for (int i = 2; i < argc || i == 2; i++) {
         uint32_t ranks = i < argc ? (uint32_t)strtoul(argv[i], NULL, 10) : 64;
-        if (ranks == 0 || events == 0) {
-            fprintf(stderr, "usage: %s [EVENTS [RANKS...]]\n", argv[0]);
+        if (ranks == 0 || events == 0 || bench_threads == 0 || bench_threads > WORKERS_MAX) {
+            fprintf(stderr, "usage: %s [--threads N] [EVENTS [RANKS...]]\n", argv[0]);
             return 64;
         }
         if (i > 2)

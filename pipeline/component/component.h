@@ -40,6 +40,7 @@ struct source_list;
 struct storage;
 struct service_status;
 struct component_set;
+struct workers;
 
 // What `preset:` of a pipeline puts into it: who started the growth of memory; every finding.
 enum preset { PRESET_NONE, PRESET_MEMORY, PRESET_ALL };
@@ -85,6 +86,8 @@ struct component_context {
     const struct pipeline_timing *timing; // processors: that pipeline's; else NULL
     bool once;                            // finite inputs, evaluated at their end
     uint32_t threads; // receivers that read to an end: how many may decode; 1: only the caller's
+    // Processors: for what is large, within `consume`; all of a pipeline share them. NULL: nobody.
+    struct workers *workers;
     // Receivers and exporters: the store of the file_storage extension; NULL: there is none.
     struct storage *store;
     // A receiver that reads separately for each pipeline that lists it (`each_pipeline`): how many

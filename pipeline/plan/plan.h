@@ -60,7 +60,7 @@ struct service_settings {
     int64_t batch_size;                  // events a batch at most; default 1024
     struct duration checkpoint_interval; // default 5s
     struct duration shutdown_timeout;    // default 20s
-    int64_t threads;                     // that read to an end; 0: one for each core
+    int64_t threads;                     // that read to an end, or evaluate; 0: one for each core
     struct telemetry_config telemetry;
     struct control_config control;
 };

@@ -5,6 +5,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/workers.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/runtime/control/control.h"
 #include "pipeline/runtime/service_state.h"
@@ -36,12 +37,15 @@ static void instance_saver(struct instance *instance, uint64_t before) {
     component_list_state(type, instance->memory, &instance->saver.list);
 }
 
+static uint32_t threads_wanted(const struct service *service) {
+    int64_t wanted = service->plan->settings.threads;
+    uint32_t threads = wanted > 0 ? (uint32_t)wanted : cores_usable();
+    return threads < WORKERS_MAX ? threads : WORKERS_MAX;
+}
+
 // Live each receiver has a thread of its own.
 static uint32_t decoding_threads(const struct service *service) {
-    int64_t wanted = service->plan->settings.threads;
-    if (!service->once)
-        return 1;
-    return wanted > 0 ? (uint32_t)wanted : cores_usable();
+    return service->once ? threads_wanted(service) : 1;
 }
 
 // `pipeline` and `before` (the fingerprint of the stages in front of it): of a processor.
@@ -65,6 +69,7 @@ static enum status instance_start(struct service *service, struct instance *inst
                                    .components = &service->plan->components_known,
                                    .once = service->once,
                                    .threads = decoding_threads(service),
+                                   .workers = instance->workers,
                                    .store = service->store,
                                    .copy = instance->copy,
                                    .status = &service->status};
@@ -182,12 +187,14 @@ static struct sender *find_sender(struct service *service, const struct plan_com
 static enum status start_stages(struct service *service, struct run_pipeline *pipeline,
                                 const struct plan_pipeline *planned, struct error *error) {
     struct runner *runner = &pipeline->runner;
+    pipeline->workers = workers_new(threads_wanted(service));
     pipeline->stages = memory_zero(planned->processor_count, sizeof *pipeline->stages);
     runner->stages = memory_zero(planned->processor_count, sizeof *runner->stages);
     uint64_t fingerprint = 0;
     for (uint32_t i = 0; i < planned->processor_count; i++) {
         const struct plan_component *component = &service->plan->components[planned->processors[i]];
         struct instance *instance = &pipeline->stages[i];
+        instance->workers = pipeline->workers;
         pipeline->stage_count++;
         enum status status =
             instance_start(service, instance, component, planned, fingerprint, error);
@@ -409,6 +416,7 @@ enum status service_start(struct service **out, const struct plan *plan, bool on
 static void stop_pipeline(struct run_pipeline *pipeline) {
     for (uint32_t i = 0; i < pipeline->stage_count; i++)
         instance_stop(&pipeline->stages[i]);
+    workers_free(pipeline->workers);
     memory_give(pipeline->stages);
     memory_give(pipeline->receivers);
     saver_release(&pipeline->saver);

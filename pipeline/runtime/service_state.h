@@ -34,8 +34,9 @@ enum { INSTANCE_COUNTS_MAX = 2 + DECODE_CATEGORY_COUNT + EVENT_CLASS_COUNT };
 // One component, started.
 struct instance {
     const struct plan_component *component;
-    const char *pipeline; // it stands in, or NULL
-    uint32_t copy;        // of a receiver that runs once for each pipeline
+    const char *pipeline;    // it stands in, or NULL
+    struct workers *workers; // of a processor: its pipeline's
+    uint32_t copy;           // of a receiver that runs once for each pipeline
     struct component_context context;
     char site[SITE_MAX];
     void *memory;
@@ -85,6 +86,7 @@ struct run_pipeline {
     struct runner runner;
     struct saver saver; // of the runner's own state
     struct carried_count counts[3];
+    struct workers *workers; // of the stages; each pipeline is used by one thread at a time
     struct instance *stages;
     uint32_t stage_count; // of those that were begun
     struct run_receiver **receivers;
