@@ -112,3 +112,43 @@ void sort_stable(void *items, size_t count, size_t item_size, struct arena *scra
     if (from != items)
         memcpy(items, from, count * item_size);
 }
+
+// -- selection ----------------------------------------------------------------------------------
+
+enum { SELECT_BITS = 11 };
+
+// Keeps the values of the bucket that has the one at *k, which becomes its place among them; two
+// buckets at least have values. `lowest`: of all; a bucket has 2^shift values.
+static size_t keep_bucket(int64_t *values, size_t count, size_t *k, int64_t lowest,
+                          unsigned shift) {
+    uint32_t counts[1 << SELECT_BITS] = {0};
+    for (size_t i = 0; i < count; i++)
+        counts[((uint64_t)values[i] - (uint64_t)lowest) >> shift]++;
+    uint64_t bucket = 0;
+    while (*k >= counts[bucket])
+        *k -= counts[bucket++];
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t value = values[i];
+        values[kept] = value;
+        kept += ((uint64_t)value - (uint64_t)lowest) >> shift == bucket;
+    }
+    assert(kept == counts[bucket] && kept < count);
+    return kept;
+}
+
+int64_t select_i64(int64_t *values, size_t count, size_t k) {
+    assert(k < count && count <= UINT32_MAX);
+    for (;;) {
+        int64_t lowest = values[0], highest = values[0];
+        for (size_t i = 1; i < count; i++) {
+            lowest = values[i] < lowest ? values[i] : lowest;
+            highest = values[i] > highest ? values[i] : highest;
+        }
+        uint64_t range = (uint64_t)highest - (uint64_t)lowest;
+        if (range == 0)
+            return lowest;
+        unsigned bits = 64 - (unsigned)__builtin_clzll(range);
+        count = keep_bucket(values, count, &k, lowest, bits > SELECT_BITS ? bits - SELECT_BITS : 0);
+    }
+}

@@ -34,3 +34,7 @@ int compare_by_slice(const void *left, const void *right);
 // descend already; O(n log n) at most.
 void sort_stable(void *items, size_t count, size_t item_size, struct arena *scratch,
                  int (*compare)(const void *, const void *));
+
+// The value that stands at place `k` < count in ascending order. The values are put in another
+// order. O(count), whatever they are.
+int64_t select_i64(int64_t *values, size_t count, size_t k);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One look at one job, up to one moment of event time: each stage adds its part and changes nobody
-// else's. All of it lies in the batch's arena, but for the series, which rank_group keeps.
+// else's. All of it stands until the next evaluation at most: it lies in the batch's arena, or with
+// the stage that made it, which changes only what changed; the series are rank_group's.
 //
 // Arrays named [rank_count] run over the ranks that were seen, ascending.
 #pragma once
@@ -114,11 +115,16 @@ struct evaluation {
     uint32_t job_slot; // its number until it is forgotten
     uint32_t rank_count;
     const struct rank_view *ranks; // [rank_count]
-    uint64_t event_count;          // telemetry events of any type up to now
-    int64_t claimed_world_size;    // most frequent claim above 1, else 1
-    uint32_t generation;           // of the job
-    __int128 median_interval_ns;   // of the samples; 0 when unknown
-    struct notes notes;            // appended by rank_group, align, first_cause, in this order
+    // Since the job's evaluation before, these of `ranks` changed: rows, or what the view says. The
+    // others are the same, at the same places. `all_changed`: any may have changed, and be others.
+    bool all_changed;
+    const uint32_t *changed; // [changed_count], each once, in any order
+    uint32_t changed_count;
+    uint64_t event_count;        // telemetry events of any type up to now
+    int64_t claimed_world_size;  // most frequent claim above 1, else 1
+    uint32_t generation;         // of the job
+    __int128 median_interval_ns; // of the samples; 0 when unknown
+    struct notes notes;          // appended by rank_group, align, first_cause, in this order
 
     // align
     const struct rank_alignment *alignment; // [rank_count]

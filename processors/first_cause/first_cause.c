@@ -134,14 +134,16 @@ static bool rank_growth(struct first_cause *self, const struct evaluation *evalu
     return true;
 }
 
+// The values are used up.
 static int64_t median_of(int64_t *values, uint32_t count, struct arena *arena) {
     if (count == 0)
         return 0;
-    sort_stable(values, count, sizeof *values, arena, compare_by_i64);
-    int64_t high = values[count / 2];
+    int64_t *others = arena_take(arena, count * sizeof *others);
+    memcpy(others, values, count * sizeof *others);
+    int64_t high = select_i64(values, count, count / 2);
     if (count % 2 == 1)
         return high;
-    int64_t low = values[count / 2 - 1];
+    int64_t low = select_i64(others, count, count / 2 - 1);
     return low + (high - low) / 2;
 }
 

@@ -34,8 +34,12 @@ static bool is_sparse(const struct evaluation *evaluation, enum suspect_source s
 }
 
 static void collect(const struct evaluation *evaluation, enum suspect_source source,
-                    struct suspect_list *out) {
+                    struct arena *arena, struct suspect_list *out) {
     assert(evaluation->spikes != NULL && evaluation->alignment != NULL);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        found += spike_from(&evaluation->spikes[i], source)->found;
+    out->items = arena_take(arena, found * sizeof *out->items);
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct spike *spike = spike_from(&evaluation->spikes[i], source);
         if (!spike->found)
@@ -61,9 +65,8 @@ static enum confidence confidence_of(const struct suspect_list *list, const stru
 
 void suspects_rank(const struct evaluation *evaluation, enum suspect_source source,
                    struct arena *arena, struct suspect_list *out) {
-    *out = (struct suspect_list){.items =
-                                     arena_zero(arena, evaluation->rank_count, sizeof *out->items)};
-    collect(evaluation, source, out);
+    *out = (struct suspect_list){0};
+    collect(evaluation, source, arena, out);
     out->sparse = is_sparse(evaluation, source);
     if (out->candidate_count == 0)
         return;

@@ -85,6 +85,7 @@ static void forget_job(struct rank_group *group, uint32_t row) {
     for (uint32_t i = 0; i < job->rank_count; i++)
         rank_group_free_rank(group, job->ranks[i].row);
     row_index_remove(&group->job_index, job_hash(job->job), row);
+    changes_drop_job(&group->changes, row);
     job_release(job);
     memset(job, 0, sizeof *job);
     table_free(&group->jobs, row);
@@ -96,7 +97,8 @@ static void forget_job(struct rank_group *group, uint32_t row) {
 }
 
 // It came back while nobody had looked: what was settled goes, the rest is a job that begins.
-static void begin_anew(struct rank_group *group, uint32_t row, uint64_t as_of_ns) {
+static void begin_anew(struct rank_group *group, uint32_t row, uint64_t as_of_ns,
+                       struct arena *arena) {
     struct job_state *job = job_at(group, row);
     uint32_t count = job->rank_count;
     job->rank_count = 0;
@@ -116,7 +118,11 @@ static void begin_anew(struct rank_group *group, uint32_t row, uint64_t as_of_ns
         job->ranks[job->rank_count++] = entry;
     }
     rank_group_unsettle(group, job);
-    rank_group_settle(group, job, as_of_ns);
+    uint32_t *rows = arena_take(arena, (job->rank_count + 1) * sizeof *rows);
+    for (uint32_t i = 0; i < job->rank_count; i++)
+        rows[i] = job->ranks[i].row;
+    group->changes.jobs[row].stale = true;
+    rank_group_settle(group, rows, job->rank_count, as_of_ns, arena);
 }
 
 static void announce(const struct collection *collection, struct batch *batch) {
@@ -140,7 +146,7 @@ void rank_group_forget(struct rank_group *group, struct batch *batch) {
                 continue;
             collect_job(&collection, group, row, batch->arena);
             if (has_later_rows(group, job))
-                begin_anew(group, row, batch->as_of_ns);
+                begin_anew(group, row, batch->as_of_ns, batch->arena);
             else
                 forget_job(group, row);
         }

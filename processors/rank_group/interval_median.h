@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/workers.h"
 #include "pipeline/model/evaluation.h"
 #include "processors/rank_group/order_statistic.h"
 
@@ -13,8 +14,10 @@
 // truncated.
 __int128 median_of_middle(unsigned __int128 a, unsigned __int128 b);
 
-// From the samples themselves, in a few passes over them; allocates nothing but arena scratch.
-__int128 interval_median_of_samples(const struct evaluation *evaluation, struct arena *arena);
+// From the samples themselves, in a pass or a few over them; allocates nothing but arena scratch.
+// `workers` may be NULL.
+__int128 interval_median_of_samples(const struct evaluation *evaluation, struct workers *workers,
+                                    struct arena *arena);
 // From a multiset that was kept up to date; the samples are looked at only when it is empty.
 __int128 interval_median_of_set(const struct evaluation *evaluation, struct order_statistic *set,
                                 struct arena *arena);

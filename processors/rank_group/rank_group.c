@@ -45,6 +45,7 @@ static enum status rank_group_start(void *instance, const void *config,
     self->config = *(const struct rank_group_config *)config;
     self->kept.pool = TABLE_NO_ROW;
     self->live = !context->once;
+    self->workers = context->workers;
     return STATUS_OK;
 }
 
@@ -73,6 +74,10 @@ void rank_group_clear(struct rank_group *self) {
     table_release(&self->jobs);
     table_release(&self->ranks);
     table_release(&self->sessions);
+    changes_release(&self->changes);
+    for (uint32_t i = 0; i < SETTLE_PIECES_MAX; i++)
+        memory_give(self->run_lists[i].runs);
+    memset(self->run_lists, 0, sizeof self->run_lists);
     self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};
 }
 
@@ -88,6 +93,7 @@ static uint32_t add_job(struct rank_group *self, string_id job, bool named) {
     state->first_arrival = UINT64_MAX;
     state->first_ns = UINT64_MAX;
     job_begin(self, state);
+    changes_reserve(&self->changes, self->ranks.used, self->jobs.used);
     row_index_put(&self->job_index, job_hash(job), row);
     return row;
 }
@@ -195,6 +201,7 @@ static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
     state->first_named_arrival = UINT64_MAX;
     state->newest_session = TABLE_NO_ROW;
     state->job = job;
+    changes_reserve(&self->changes, self->ranks.used, self->jobs.used);
     row_index_put(&self->rank_index, rank_hash(job, rank), row);
     job_add_rank(job_at(self, job), rank, row);
     return row;
@@ -306,6 +313,8 @@ static void take_sample(struct rank_group *self, const struct event *event) {
         note_origin(self, job, telemetry, arrival);
     }
     note_first(job, rank, event, arrival);
+    changes_mark(&self->changes, rank_row);
+    rank_group_refresh(self, rank);
     struct sample row = sample_of(telemetry, origin);
     struct row_place place = rows_insert(&self->store, &rank->series, &row, self->by_value);
     if (place.late)
@@ -330,14 +339,27 @@ static void take_event(struct rank_group *self, const struct event *event) {
         take_sample(self, event);
 }
 
-// What was judged before and is older than the retention goes.
-static void expire_jobs(struct rank_group *self) {
+// Before which rows go: what was judged before and is older than the retention. 0: none do.
+static uint64_t expire_before(const struct rank_group *self) {
     uint64_t retention_ns = (uint64_t)self->config.retention.ns;
     if (!self->live || self->config.retention.ns == DURATION_SPECIAL ||
         self->kept.judged_ns < retention_ns)
-        return;
+        return 0;
+    return self->kept.judged_ns - retention_ns;
+}
+
+static void evaluate(struct rank_group *self, struct batch *batch) {
+    uint64_t before_ns = expire_before(self);
+    const uint32_t *rows;
+    uint32_t count = changes_gather(self, before_ns, batch->arena, &rows);
+    for (uint32_t i = 0; before_ns > 0 && i < count; i++)
+        rank_group_expire(self, rank_at(self, rows[i]), before_ns);
     for (uint32_t i = 0; i < self->jobs.used; i++)
-        rank_group_expire(self, job_at(self, i), self->kept.judged_ns - retention_ns);
+        rank_group_sort(job_at(self, i), batch->arena);
+    rank_group_settle(self, rows, count, batch->as_of_ns, batch->arena);
+    self->kept.judged_ns = batch->as_of_ns;
+    rank_group_forget(self, batch);
+    rank_group_view(self, batch);
 }
 
 static void rank_group_consume(void *instance, struct batch *batch) {
@@ -353,16 +375,8 @@ static void rank_group_consume(void *instance, struct batch *batch) {
         if (batch->events[i].kind == EVENT_TELEMETRY && batch_selects(batch, i))
             take_event(self, &batch->events[i]);
     }
-    if (!batch->evaluate)
-        return;
-    expire_jobs(self);
-    for (uint32_t i = 0; i < self->jobs.used; i++) {
-        rank_group_sort(job_at(self, i), batch->arena);
-        rank_group_settle(self, job_at(self, i), batch->as_of_ns);
-    }
-    rank_group_forget(self, batch);
-    rank_group_view(self, batch);
-    self->kept.judged_ns = batch->as_of_ns;
+    if (batch->evaluate)
+        evaluate(self, batch);
 }
 
 const struct component_type processor_rank_group = {

@@ -95,6 +95,11 @@ void rank_group_restored(void *instance) {
     clear_pointers(self);
     if (!restore_rows(self))
         rank_group_clear(self);
+    changes_release(&self->changes);
+    changes_reserve(&self->changes, self->ranks.used, self->jobs.used);
+    for (uint32_t row = 0; row < self->ranks.used; row++)
+        if (rank_at(self, row)->job != TABLE_NO_ROW)
+            changes_mark(&self->changes, row);
     // Also when rows of other stages came alone.
     self->lost = self->kept.arrivals == 0;
     row_index_clear(&self->job_index);

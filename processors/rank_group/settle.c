@@ -2,9 +2,12 @@
 // Adds up the rows up to an evaluation. Each row is counted once, when an evaluation reaches it:
 // how many, the most used, which world size is claimed, which sessions there were, and, in a live
 // pipeline, the intervals between neighbours. Rows that come late or expire are put right one by
-// one.
+// one. In runs over inputs that end, where this is much, several threads count the ranks' own
+// figures, and one thread puts together, in the order of the ranks, what they share.
+#include "base/memory.h"
 #include "base/sort.h"
 #include "base/table/row_index.h"
+#include "base/workers.h"
 #include "processors/rank_group/state.h"
 
 #include <assert.h>
@@ -143,54 +146,153 @@ static void erase_interval(const struct rank_group *group, struct job_state *job
         order_erase(job->intervals, to_ns - from_ns);
 }
 
-// What the samples of one origin have in common.
-struct settling {
+void rank_group_refresh(const struct rank_group *group, struct rank_state *rank) {
+    assert(!rank->series.settled_any || rank->series.settled_ns <= group->kept.judged_ns);
+    if (rank->series.settled_any)
+        rank->series.settled_ns = group->kept.judged_ns;
+}
+
+// -- new rows -------------------------------------------------------------------------------------
+
+// Samples of one origin that stand one behind the other.
+struct origin_run {
+    uint64_t first_ns, count;
     uint32_t origin;
-    struct world_claim *claim;
 };
 
-static void settle_row(struct rank_group *group, struct job_state *job, struct rank_state *rank,
-                       struct settling *settling, const struct sample *row) {
-    if (row->origin != settling->origin) {
-        const struct origin *origin = series_origin(&group->store, row);
-        settling->origin = row->origin;
-        settling->claim = claim_of(group, job, origin);
-        note_session(group, rank, origin, row->time_ns);
+// What was counted of one rank.
+struct rank_count {
+    uint32_t first_run, run_count; // of its piece's list
+    uint64_t rows;
+};
+
+struct settling {
+    struct rank_group *group;
+    const uint32_t *rows; // of the ranks table
+    struct rank_count *counts;
+    uint32_t count, pieces;
+    uint64_t as_of_ns;
+};
+
+static void add_run(struct run_list *list, struct rank_count *counted, const struct sample *row,
+                    uint64_t count) {
+    assert(count > 0);
+    struct origin_run *runs = list->runs;
+    if (counted->run_count > 0 && runs[list->count - 1].origin == row->origin) {
+        runs[list->count - 1].count += count;
+        return;
     }
-    if (settling->claim != NULL)
-        settling->claim->count++;
-    if (row->used_bytes > rank->max_used_bytes)
-        rank->max_used_bytes = row->used_bytes;
-    if (rank->settled_count++ > 0)
-        add_interval(group, job, rank->last_ns, row->time_ns);
-    rank->last_ns = row->time_ns;
+    list->runs = runs = memory_room(runs, &list->capacity, list->count, sizeof *runs);
+    runs[list->count++] =
+        (struct origin_run){.origin = row->origin, .first_ns = row->time_ns, .count = count};
+    counted->run_count++;
 }
 
-static void settle_rank(struct rank_group *group, struct job_state *job, struct rank_state *rank,
-                        uint64_t as_of_ns) {
-    struct rank_series *series = &rank->series;
-    struct settling settling = {.origin = TABLE_NO_ROW};
-    uint64_t before = rank->settled_count;
+static void count_run(const struct rank_group *group, struct rank_state *rank,
+                      const struct sample *rows, uint32_t count, struct run_list *list,
+                      struct rank_count *counted) {
+    int64_t highest = rank->max_used_bytes;
+    for (uint32_t begin = 0, end = 0; begin < count; begin = end) {
+        uint32_t origin = rows[begin].origin;
+        for (; end < count && rows[end].origin == origin; end++)
+            highest = rows[end].used_bytes > highest ? rows[end].used_bytes : highest;
+        add_run(list, counted, &rows[begin], end - begin);
+    }
+    rank->max_used_bytes = highest;
+    if (group->live) {
+        struct job_state *job = job_at(group, rank->job);
+        if (rank->settled_count > 0)
+            add_interval(group, job, rank->last_ns, rows[0].time_ns);
+        for (uint32_t i = 1; i < count; i++)
+            add_interval(group, job, rows[i - 1].time_ns, rows[i].time_ns);
+    }
+    rank->settled_count += count;
+    rank->last_ns = rows[count - 1].time_ns;
+    counted->rows += count;
+}
+
+// What is the rank's own; of a live job also the intervals.
+static void count_rank(const struct settling *settling, uint32_t number, struct run_list *list) {
+    const struct rank_group *group = settling->group;
+    struct rank_state *rank = rank_at(group, settling->rows[number]);
+    struct rank_count *counted = &settling->counts[number];
+    rank_group_refresh(group, rank);
+    *counted = (struct rank_count){.first_run = list->count};
     const struct sample *rows;
     uint32_t count;
-    while ((count = series_next_run(&group->store, series, &rank->cursor, as_of_ns, &rows)) > 0)
-        for (uint32_t i = 0; i < count; i++)
-            settle_row(group, job, rank, &settling, &rows[i]);
-    // Rows that are only settled again, in a job whose figures were started again, are not new.
-    if (rank->settled_count != before && rank->last_ns > series->settled_ns)
-        job->active_ns = as_of_ns;
-    assert(rank->settled_count >= before && rank->settled_count <= series->sample_count);
-    job->settled_count += rank->settled_count - before;
-    series->settled_ns = as_of_ns;
-    series->settled_any = true;
+    while ((count = series_next_run(&group->store, &rank->series, &rank->cursor, settling->as_of_ns,
+                                    &rows)) > 0)
+        count_run(group, rank, rows, count, list, counted);
 }
 
-void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns) {
-    if (job->had_late)
-        job->active_ns = as_of_ns;
-    job->had_late = false;
-    for (uint32_t i = 0; i < job->rank_count; i++)
-        settle_rank(group, job, rank_at(group, job->ranks[i].row), as_of_ns);
+static void count_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct settling *settling = context;
+    (void)worker;
+    struct run_list *list = &settling->group->run_lists[piece];
+    uint32_t end = piece_begin(settling->count, settling->pieces, piece + 1);
+    list->count = 0;
+    for (uint32_t i = piece_begin(settling->count, settling->pieces, piece); i < end; i++)
+        count_rank(settling, i, list);
+}
+
+// What ranks of a job have in common.
+static void settle_rank(const struct settling *settling, uint32_t number,
+                        const struct run_list *list) {
+    struct rank_group *group = settling->group;
+    struct rank_state *rank = rank_at(group, settling->rows[number]);
+    struct job_state *job = job_at(group, rank->job);
+    struct rank_series *series = &rank->series;
+    const struct rank_count *counted = &settling->counts[number];
+    for (uint32_t i = 0; i < counted->run_count; i++) {
+        const struct origin_run *run = &list->runs[counted->first_run + i];
+        const struct origin *origin = table_row(&group->store.origins, run->origin);
+        struct world_claim *claim = claim_of(group, job, origin);
+        if (claim != NULL)
+            claim->count += run->count;
+        note_session(group, rank, origin, run->first_ns);
+    }
+    // Rows that are only settled again, in a job whose figures were started again, are not new.
+    if (counted->rows > 0 && rank->last_ns > series->settled_ns)
+        job->active_ns = settling->as_of_ns;
+    assert(rank->settled_count <= series->sample_count);
+    job->settled_count += counted->rows;
+    series->settled_ns = settling->as_of_ns;
+    series->settled_any = true;
+    changes_counted(group, settling->rows[number]);
+}
+
+// A live evaluation has few rows a rank, and its intervals go into one set.
+static uint32_t pieces_of(const struct rank_group *group, const uint32_t *rows, uint32_t count) {
+    uint32_t workers = workers_count(group->workers);
+    if (group->live || workers == 1)
+        return 1;
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < count; i++)
+        samples += rank_at(group, rows[i])->series.sample_count;
+    uint64_t pieces = samples / SETTLE_PIECE_SAMPLES;
+    pieces = pieces > (uint64_t)workers * 4 ? (uint64_t)workers * 4 : pieces;
+    pieces = pieces > count ? count : pieces;
+    assert(pieces <= SETTLE_PIECES_MAX);
+    return pieces < 1 ? 1 : (uint32_t)pieces;
+}
+
+void rank_group_settle(struct rank_group *group, const uint32_t *rows, uint32_t count,
+                       uint64_t as_of_ns, struct arena *arena) {
+    for (uint32_t i = 0; i < group->jobs.used; i++) {
+        struct job_state *job = job_at(group, i);
+        if (job->had_late)
+            job->active_ns = as_of_ns;
+        job->had_late = false;
+    }
+    struct settling settling = {.group = group, .rows = rows, .count = count, .as_of_ns = as_of_ns};
+    settling.counts = arena_take(arena, (count + 1) * sizeof *settling.counts);
+    settling.pieces = pieces_of(group, rows, count);
+    workers_run(group->workers, settling.pieces, count_piece, &settling);
+    for (uint32_t piece = 0; piece < settling.pieces; piece++) {
+        uint32_t end = piece_begin(count, settling.pieces, piece + 1);
+        for (uint32_t i = piece_begin(count, settling.pieces, piece); i < end; i++)
+            settle_rank(&settling, i, &group->run_lists[piece]);
+    }
 }
 
 void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
@@ -231,6 +333,7 @@ void rank_group_free_rank(struct rank_group *group, uint32_t row) {
     assert(rank->job != TABLE_NO_ROW);
     row_index_remove(&group->rank_index, rank_hash(rank->job, rank->series.rank), row);
     free_sessions(group, rank);
+    changes_drop_rank(&group->changes, row, rank->job);
     rows_free(&group->store, &rank->series);
     table_free(&group->ranks, row);
     rank->job = TABLE_NO_ROW;
@@ -239,6 +342,8 @@ void rank_group_free_rank(struct rank_group *group, uint32_t row) {
 void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
     for (uint32_t i = 0; i < job->rank_count; i++) {
         struct rank_state *rank = rank_at(group, job->ranks[i].row);
+        changes_mark(&group->changes, job->ranks[i].row);
+        rank_group_refresh(group, rank);
         free_sessions(group, rank);
         rank->cursor = series_begin(&rank->series);
         rank->settled_count = 0;
@@ -272,9 +377,10 @@ static void discount_chunk(struct rank_group *group, struct job_state *job, stru
     job->settled_count -= chunk->count;
 }
 
-static void expire_rank(struct rank_group *group, struct job_state *job, struct rank_state *rank,
-                        uint64_t before_ns) {
+void rank_group_expire(struct rank_group *group, struct rank_state *rank, uint64_t before_ns) {
+    struct job_state *job = job_at(group, rank->job);
     struct rank_series *series = &rank->series;
+    rank_group_refresh(group, rank);
     const struct sample_chunk *chunk;
     while ((chunk = rows_expired_chunk(&group->store, series, before_ns)) != NULL) {
         // Not so when the rank turned up late, or its job's figures were started again.
@@ -284,18 +390,14 @@ static void expire_rank(struct rank_group *group, struct job_state *job, struct 
     }
 }
 
-void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns) {
-    for (uint32_t i = 0; i < job->rank_count; i++)
-        expire_rank(group, job, rank_at(group, job->ranks[i].row), before_ns);
-}
-
 void rank_group_count_intervals(struct rank_group *group) {
     if (!group->live)
         return;
     for (uint32_t i = 0; i < group->ranks.used; i++) {
-        const struct rank_state *rank = rank_at(group, i);
+        struct rank_state *rank = rank_at(group, i);
         if (rank->job == TABLE_NO_ROW || !rank->series.settled_any)
             continue;
+        rank_group_refresh(group, rank);
         struct job_state *job = job_at(group, rank->job);
         struct series_cursor cursor = series_begin(&rank->series);
         const struct sample *row;

@@ -6,6 +6,7 @@
 #include "config/option.h"
 #include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
+#include "pipeline/model/evaluation.h"
 #include "processors/rank_group/order_statistic.h"
 #include "processors/rank_group/rows.h"
 
@@ -89,6 +90,40 @@ struct rank_group_config {
     int64_t max_ranks;         // of one job
 };
 
+// -- what evaluations keep (changes.c), none of which is state: after a restart all ranks count as
+// changed
+
+// What is shown of one job.
+struct job_views {
+    bool stale; // is made anew when the job is shown next
+    bool shown; // in the newest evaluation
+    uint32_t count, capacity;
+    struct rank_view *views; // [count], ranks ascending
+    uint32_t *generations;   // [count], of the ranks
+    uint32_t *changed;       // [count]: which views the newest evaluation changed
+    uint32_t changed_count;
+    uint32_t generation; // of the job
+};
+
+struct rank_changes {
+    // By row of the ranks table:
+    uint64_t *marks;      // one bit a rank: rows came in that no evaluation has counted, or figures
+                          // were started again
+    uint64_t *expires_ns; // time of the last row of its first chunk, where another chunk follows;
+                          // UINT64_MAX: none
+    uint32_t *places;     // its view's place in its job's; TABLE_NO_ROW: it has none
+    uint32_t rank_capacity; // of the three; a multiple of 64
+    struct job_views *jobs; // by row of the jobs table
+    uint32_t job_capacity;
+};
+
+// Scratch of an evaluation (settle.c), by piece; not state.
+enum { SETTLE_PIECE_SAMPLES = 32768, SETTLE_PIECES_MAX = 4 * 64 };
+struct run_list {
+    struct origin_run *runs;
+    uint32_t count, capacity;
+};
+
 struct rank_group {
     struct rank_group_config config;
     struct series_store store;
@@ -103,6 +138,9 @@ struct rank_group {
     bool lost; // rows of a restart did not fit: the other stages have to forget too
     struct job_choice choice;
     bool by_value; // order of equal rows: by value, since arrival is a race
+    struct rank_changes changes;
+    struct workers *workers;
+    struct run_list run_lists[SETTLE_PIECES_MAX];
 };
 
 TABLE_ACCESS(job_at, struct rank_group, jobs, struct job_state)
@@ -141,15 +179,43 @@ struct world_claim *job_claim(struct rank_group *group, struct job_state *job, i
 void rank_group_sort(struct job_state *job, struct arena *scratch);
 // The intervals between the rows that were settled, from the rows. O(rows).
 void rank_group_count_intervals(struct rank_group *group);
-// Takes the rows up to `as_of_ns` into the figures of their ranks and jobs. O(new rows).
-void rank_group_settle(struct rank_group *group, struct job_state *job, uint64_t as_of_ns);
+// Takes the rows up to `as_of_ns` of these ranks (rows of the ranks table) into the figures of
+// their ranks and jobs. O(ranks + new rows).
+void rank_group_settle(struct rank_group *group, const uint32_t *rows, uint32_t count,
+                       uint64_t as_of_ns, struct arena *arena);
+// Brings series.settled_ns up to date, which an evaluation leaves alone where nothing changed.
+void rank_group_refresh(const struct rank_group *group, struct rank_state *rank);
 // A row came in at or before what was settled: puts the figures right.
 void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
                             const struct sample *row, const struct row_place *place);
 // Starts the figures of the job again from nothing (its rows were changed).
 void rank_group_unsettle(struct rank_group *group, struct job_state *job);
-// Gives back chunks whose rows are all before `before_ns`.
-void rank_group_expire(struct rank_group *group, struct job_state *job, uint64_t before_ns);
+// Gives back chunks of the rank whose rows are all before `before_ns`.
+void rank_group_expire(struct rank_group *group, struct rank_state *rank, uint64_t before_ns);
 
 // Adds the evaluations that are due to the batch. O(ranks · log).
 void rank_group_view(struct rank_group *group, struct batch *batch);
+
+void changes_release(struct rank_changes *changes);
+// Room for so many rows of both tables. New ranks are marked.
+void changes_reserve(struct rank_changes *changes, uint32_t ranks, uint32_t jobs);
+
+static inline void changes_mark(struct rank_changes *changes, uint32_t rank_row) {
+    changes->marks[rank_row / 64] |= UINT64_C(1) << rank_row % 64;
+}
+
+static inline bool changes_marked(const struct rank_changes *changes, uint32_t rank_row) {
+    return changes->marks[rank_row / 64] >> rank_row % 64 & 1;
+}
+
+// The rank's row is free: nothing is known of it any more.
+void changes_drop_rank(struct rank_changes *changes, uint32_t rank_row, uint32_t job_row);
+void changes_drop_job(struct rank_changes *changes, uint32_t job_row);
+
+// Begins an evaluation: the rows of the ranks table that are marked, and those with a chunk that
+// ends before `before_ns`, ascending, in memory of the arena. O(ranks / 64), and 8 bytes a rank
+// are read when `before_ns` is not 0.
+uint32_t changes_gather(struct rank_group *group, uint64_t before_ns, struct arena *arena,
+                        const uint32_t **rows);
+// The rank's rows were counted, up to the moment of the evaluation.
+void changes_counted(struct rank_group *group, uint32_t rank_row);

@@ -3,6 +3,7 @@
 // the settled figures: O(ranks) for the views, O(ranks · log) for the generation, and the exact
 // median interval. Job choice, world size and the wording of notes follow stormlog's cross-rank
 // analysis.
+#include "base/memory.h"
 #include "base/sort.h"
 #include "processors/rank_group/interval_median.h"
 #include "processors/rank_group/state.h"
@@ -85,20 +86,14 @@ static int64_t claimed_world_size(const struct rank_group *group, const struct j
 }
 
 // The largest number of restarts that at least half of the ranks have had.
-static uint32_t job_generation(const struct rank_group *group, const struct evaluation *evaluation,
-                               struct arena *arena) {
-    uint32_t count = evaluation->rank_count;
-    if (count == 0)
-        return 0;
-    uint32_t *generations = arena_take(arena, count * sizeof *generations);
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        generations[i] = rank_at(group, evaluation->ranks[i].slot)->generation;
-        if (generations[i] > most)
-            most = generations[i];
-    }
+static uint32_t job_generation(const struct job_views *views, struct arena *arena) {
+    uint32_t count = views->count, most = 0;
+    for (uint32_t i = 0; i < count; i++)
+        most = views->generations[i] > most ? views->generations[i] : most;
     if (most == 0)
         return 0;
+    uint32_t *generations = arena_take(arena, count * sizeof *generations);
+    memcpy(generations, views->generations, count * sizeof *generations);
     sort_stable(generations, count, sizeof *generations, arena, compare_by_u32);
     return generations[count / 2];
 }
@@ -120,29 +115,67 @@ static void view_generation(const struct rank_group *group, struct rank_view *vi
     }
 }
 
-static void view_ranks(const struct rank_group *group, const struct job_state *job,
-                       struct evaluation *evaluation, struct arena *arena) {
-    struct rank_view *views = arena_zero(arena, job->rank_count, sizeof *views);
-    uint32_t count = 0;
+static void view_rank(const struct rank_group *group, struct job_views *views, uint32_t place,
+                      uint32_t row) {
+    const struct rank_state *rank = rank_at(group, row);
+    assert(rank->settled_count > 0);
+    uint64_t appeared = group->by_value ? place : rank->series.first_arrival;
+    views->views[place] = (struct rank_view){.series = &rank->series,
+                                             .slot = row,
+                                             .sample_count = rank->settled_count,
+                                             .first_arrival = appeared,
+                                             .first_ns = rank->first_ns,
+                                             .last_ns = rank->last_ns,
+                                             .max_used_bytes = rank->max_used_bytes};
+    views->generations[place] = rank->generation;
+}
+
+static void views_reserve(struct job_views *views, uint32_t count) {
+    if (count <= views->capacity)
+        return;
+    views->capacity = count;
+    views->views = memory_resize(views->views, count * sizeof *views->views);
+    views->generations = memory_resize(views->generations, count * sizeof *views->generations);
+    views->changed = memory_resize(views->changed, count * sizeof *views->changed);
+}
+
+static void view_all(struct rank_group *group, const struct job_state *job,
+                     struct job_views *views) {
+    views_reserve(views, job->rank_count);
+    views->count = 0;
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        const struct rank_state *rank = rank_at(group, job->ranks[i].row);
+        uint32_t row = job->ranks[i].row;
         assert(i == 0 || job->ranks[i - 1].rank < job->ranks[i].rank);
-        if (rank->settled_count == 0)
+        group->changes.places[row] = TABLE_NO_ROW;
+        if (rank_at(group, row)->settled_count == 0)
             continue;
-        uint64_t appeared = group->by_value ? count : rank->series.first_arrival;
-        views[count++] = (struct rank_view){.series = &rank->series,
-                                            .slot = job->ranks[i].row,
-                                            .sample_count = rank->settled_count,
-                                            .first_arrival = appeared,
-                                            .first_ns = rank->first_ns,
-                                            .last_ns = rank->last_ns,
-                                            .max_used_bytes = rank->max_used_bytes};
+        group->changes.places[row] = views->count;
+        view_rank(group, views, views->count++, row);
     }
-    evaluation->ranks = views;
-    evaluation->rank_count = count;
-    evaluation->generation = job_generation(group, evaluation, arena);
+    views->stale = false;
+}
+
+static void view_ranks(struct rank_group *group, uint32_t job_row, struct evaluation *evaluation,
+                       struct arena *arena) {
+    struct job_views *views = &group->changes.jobs[job_row];
+    bool all = views->stale;
+    if (all)
+        view_all(group, job_at(group, job_row), views);
+    for (uint32_t i = 0; !all && i < views->changed_count; i++)
+        view_rank(group, views, views->changed[i], views->views[views->changed[i]].slot);
+    uint32_t generation = job_generation(views, arena);
+    all |= generation != views->generation;
+    views->generation = generation;
+    uint32_t count = all ? views->count : views->changed_count;
     for (uint32_t i = 0; i < count; i++)
-        view_generation(group, &views[i], evaluation->generation);
+        view_generation(group, &views->views[all ? i : views->changed[i]], generation);
+    views->shown = true;
+    evaluation->ranks = views->views;
+    evaluation->rank_count = views->count;
+    evaluation->generation = generation;
+    evaluation->all_changed = all;
+    evaluation->changed = views->changed;
+    evaluation->changed_count = views->changed_count;
 }
 
 // `row`: of the jobs table, or TABLE_NO_ROW. Appends to the batch; what `scratch` held is void.
@@ -162,11 +195,11 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
         evaluation->job = job->job;
         evaluation->job_slot = row;
         evaluation->claimed_world_size = claimed_world_size(group, job);
-        view_ranks(group, job, evaluation, batch->arena);
+        view_ranks(group, row, evaluation, batch->arena);
         arena_reset(scratch);
         evaluation->median_interval_ns =
             group->live ? interval_median_of_set(evaluation, job->intervals, scratch)
-                        : interval_median_of_samples(evaluation, scratch);
+                        : interval_median_of_samples(evaluation, group->workers, scratch);
     }
     note_selection(group, evaluation, batch->arena, distinct_jobs, ranks_left_out);
 }

@@ -30,6 +30,49 @@ static void window_read(struct growth_window *window, const struct sample *row) 
     window->origin = row->origin;
 }
 
+// Reads rows that stand together, up to the one at which the window reaches the threshold; how
+// many. Like window_read row by row: the row before the first growing one is the last that did not
+// grow.
+static uint32_t window_read_run(struct growth_window *window, const struct sample *rows,
+                                uint32_t count, int64_t threshold_bytes) {
+    assert(count > 0 && threshold_bytes > 0);
+    uint32_t done = 0;
+    if (!window->has_previous)
+        window_read(window, &rows[done++]);
+    if (done == count)
+        return count;
+    bool open = window->samples > 0;
+    int64_t previous = window->previous_bytes, highest = window->highest_bytes;
+    int64_t base = open ? window->base_bytes : previous;
+    int64_t base_highest = open ? window->base_highest_bytes : highest;
+    int64_t base_at = (int64_t)done - 1 - (int64_t)window->samples; // below 0: before these rows
+    int64_t first_at = done, at = done;
+    for (;; at++) {
+        int64_t used = rows[at].used_bytes;
+        bool grew = used > previous;
+        base = grew ? base : used;
+        base_at = grew ? base_at : at;
+        base_highest = grew ? base_highest : highest;
+        highest = used > highest ? used : highest;
+        previous = used;
+        if (used - base >= threshold_bytes || at + 1 == count)
+            break;
+    }
+    if (base_at >= 0 && base_at != first_at - 1)
+        window->base_ns = rows[base_at].time_ns;
+    else if (!open)
+        window->base_ns = window->previous_ns;
+    window->samples = (uint64_t)(at - base_at);
+    window->growth_bytes = previous - base;
+    window->base_bytes = base;
+    window->base_highest_bytes = base_highest;
+    window->highest_bytes = highest;
+    window->previous_bytes = previous;
+    window->previous_ns = window->time_ns = rows[at].time_ns;
+    window->origin = rows[at].origin;
+    return (uint32_t)at + 1;
+}
+
 static bool window_reaches(const struct growth_window *window, int64_t threshold_bytes) {
     return window->samples > 0 && window->growth_bytes >= threshold_bytes;
 }
@@ -52,16 +95,22 @@ static const struct sample *read_next(const struct growth_source *source,
     return series_next(source->store, source->series, cursor, source->as_of_ns);
 }
 
+static uint32_t read_run(const struct growth_source *source, struct series_cursor *cursor,
+                         const struct sample **rows) {
+    return series_next_run(source->store, source->series, cursor, source->as_of_ns, rows);
+}
+
 void first_scan_begin(struct first_scan *scan, struct series_cursor at) {
     *scan = (struct first_scan){.cursor = at};
 }
 
 void first_scan_advance(struct first_scan *scan, const struct growth_source *source,
                         int64_t threshold_bytes) {
-    const struct sample *row;
+    const struct sample *rows;
+    uint32_t count;
     while (!(scan->found = window_reaches(&scan->window, threshold_bytes)) &&
-           (row = read_next(source, &scan->cursor)) != NULL)
-        window_read(&scan->window, row);
+           (count = read_run(source, &scan->cursor, &rows)) > 0)
+        scan->cursor.next -= count - window_read_run(&scan->window, rows, count, threshold_bytes);
 }
 
 struct spike first_scan_spike(const struct first_scan *scan) {
@@ -138,6 +187,44 @@ static void watch(struct kept_scan *scan, const struct sample *row, struct serie
         scan->min_after_bytes = row->used_bytes;
 }
 
+// The same for rows that stand together, when the window has ended: up to the one at which it fell
+// back; how many.
+static uint32_t watch_run(struct kept_scan *scan, const struct sample *rows, uint32_t count) {
+    assert(scan->holding && !scan->window_open && count > 0);
+    int64_t limit = scan->crossing.base_bytes + scan->crossing.growth_bytes / 2;
+    int64_t highest = scan->highest_since_bytes, lowest = scan->min_after_bytes;
+    uint32_t done = 0;
+    while (done < count) {
+        int64_t used = rows[done++].used_bytes;
+        highest = used > highest ? used : highest;
+        lowest = used < lowest ? used : lowest;
+        if (used <= limit)
+            break;
+    }
+    scan->highest_since_bytes = highest;
+    scan->min_after_bytes = lowest;
+    return done;
+}
+
+static bool same_window(const struct growth_window *a, const struct growth_window *b) {
+    return a->has_previous == b->has_previous && a->previous_bytes == b->previous_bytes &&
+           a->samples == b->samples && a->highest_bytes == b->highest_bytes &&
+           (a->samples == 0 ||
+            (a->base_bytes == b->base_bytes && a->base_ns == b->base_ns &&
+             a->growth_bytes == b->growth_bytes && a->base_highest_bytes == b->base_highest_bytes));
+}
+
+bool kept_scan_is_at(const struct kept_scan *kept, const struct first_scan *first) {
+    return !kept->holding && kept->reader.chunk == first->cursor.chunk &&
+           kept->reader.next == first->cursor.next && same_window(&kept->window, &first->window);
+}
+
+void kept_scan_follow(struct kept_scan *kept, const struct first_scan *first) {
+    assert(!kept->holding);
+    kept->reader = first->cursor;
+    kept->window = first->window;
+}
+
 void kept_scan_advance(struct kept_scan *scan, const struct growth_source *source,
                        int64_t threshold_bytes) {
     for (;;) {
@@ -148,14 +235,21 @@ void kept_scan_advance(struct kept_scan *scan, const struct growth_source *sourc
             if (scan->holding && fell_back(scan))
                 drop_window(scan);
         }
+        const struct sample *rows;
         struct series_cursor before = scan->reader;
-        const struct sample *row = read_next(source, &scan->reader);
-        if (row == NULL)
+        if (scan->holding && scan->window_open) {
+            if ((rows = read_next(source, &scan->reader)) == NULL)
+                return;
+            watch(scan, rows, before);
+            continue;
+        }
+        uint32_t count = read_run(source, &scan->reader, &rows);
+        if (count == 0)
             return;
-        if (scan->holding)
-            watch(scan, row, before);
-        else
-            window_read(&scan->window, row);
+        uint32_t done = scan->holding
+                            ? watch_run(scan, rows, count)
+                            : window_read_run(&scan->window, rows, count, threshold_bytes);
+        scan->reader.next -= count - done;
     }
 }
 

@@ -62,6 +62,11 @@ struct kept_scan {
 };
 
 void kept_scan_begin(struct kept_scan *scan, struct series_cursor at);
+// While nothing is held both scans read the same rows from the same place on and see the same
+// window, so the one can take over what the other has read: with is_at before the other is
+// advanced, follow behind it. Of the same threshold.
+bool kept_scan_is_at(const struct kept_scan *kept, const struct first_scan *first);
+void kept_scan_follow(struct kept_scan *kept, const struct first_scan *first);
 void kept_scan_advance(struct kept_scan *scan, const struct growth_source *source,
                        int64_t threshold_bytes);
 struct spike kept_scan_spike(const struct kept_scan *scan);

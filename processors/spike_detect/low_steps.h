@@ -28,12 +28,40 @@ struct low_steps {
     uint32_t newest; // row of the table, or TABLE_NO_ROW
 };
 
-void low_steps_begin(struct low_steps *steps, struct table *table, struct series_cursor at);
-void low_steps_advance(struct low_steps *steps, struct table *table,
-                       const struct growth_source *source, int64_t step_bytes);
+// Ranks are read beside one another, while nobody changes the table: what each changes is put into
+// the table afterwards, by one thread.
+struct low_list { // new lows of one rank after the other
+    struct low_step *items;
+    uint32_t count, capacity;
+};
+
+struct low_edit {
+    uint32_t kept;         // row of the table up to which the rank's lows stay, or TABLE_NO_ROW
+    uint32_t first, count; // of the list: those above it, oldest first
+};
+
+// Frees the lows.
+void low_steps_drop(struct low_steps *steps, struct table *table);
+// Begins at another place, without any: those in the table go with the next write.
+void low_steps_restart(struct low_steps *steps, struct series_cursor at);
+// Reads the rows that are new, from where `edit->kept` says which lows stand, and appends to the
+// list.
+void low_steps_read(struct low_steps *steps, const struct table *table,
+                    const struct growth_source *source, int64_t step_bytes, struct low_edit *edit,
+                    struct low_list *list);
+void low_steps_write(struct low_steps *steps, struct table *table, const struct low_edit *edit,
+                     const struct low_list *list);
+
+struct low_answer {
+    int64_t growth_bytes;
+    // For each `end_ns` from after_ns + 1 (of 0, from 0 on) to until_ns the answer is the same.
+    uint64_t after_ns, until_ns;
+};
+
 // The rise of the lows up to the one that holds from `end_ns` on, and, when it reaches the
 // threshold and has stood for LOWS_TO_STAND lows, the creep: from the last low near the bottom to
-// the first at the threshold.
+// the first at the threshold. Of the lows as they were read, before or after the write.
 enum { LOWS_TO_STAND = 5 };
-struct spike low_steps_creep(const struct low_steps *steps, const struct table *table,
-                             uint64_t end_ns, int64_t threshold_bytes, int64_t *growth_bytes);
+struct spike low_steps_creep(const struct low_edit *edit, const struct low_list *list,
+                             const struct table *table, uint64_t end_ns, int64_t threshold_bytes,
+                             struct low_answer *answer);

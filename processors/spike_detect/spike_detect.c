@@ -5,12 +5,18 @@
 // leak. Cost: amortised constant a sample (growth_scan.h). Memory: one row of scans a rank.
 #include "pipeline/component/component.h"
 
+#include "base/memory.h"
 #include "base/sort.h"
 #include "base/table/table.h"
+#include "base/workers.h"
 #include "pipeline/model/series.h"
 #include "processors/spike_detect/low_steps.h"
 
 #include <assert.h>
+
+enum { STEPS_A_THRESHOLD = 8 };
+// A piece of the work is worth another thread from so many ranks, or new samples, on.
+enum { PIECE_WEIGHT = 16384, RANK_WEIGHT = 16, PIECES_PER_WORKER = 4, PIECES_MAX = 256 };
 
 struct spike_detect_config {
     struct byte_size min_growth;
@@ -30,10 +36,28 @@ struct rank_scans {
     struct low_steps lows;
 };
 
+// What was found in a job, kept from one evaluation to the next.
+struct job_spikes {
+    struct rank_spike *spikes; // at the places of the job's ranks
+    uint32_t count, capacity;
+    // On the generation's aligned clock: as long as the common end is behind `after_ns` and not
+    // behind `until_ns`, the answers of ranks that did not change stand.
+    __int128 after_ns, until_ns;
+};
+
+// No moment on any clock is before or behind these.
+static const __int128 NO_MOMENT_BEFORE = -((__int128)1 << 100);
+static const __int128 NO_MOMENT_BEHIND = (__int128)1 << 100;
+
 struct spike_detect {
     struct table scans;
     struct table lows;
     struct spike_detect_config config;
+    // Not state: after a restart all ranks count as changed.
+    struct job_spikes *jobs; // by slot
+    uint32_t job_capacity;
+    struct low_list lists[PIECES_MAX]; // scratch, by piece
+    struct workers *workers;
 };
 
 static const struct row_type SCANS = ROW_TYPE(struct rank_scans, 64);
@@ -45,8 +69,6 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct spike_detect, lows, "spike_detect.lows", LOWS),
 };
 
-enum { STEPS_A_THRESHOLD = 8 };
-
 static const struct option OPTIONS[] = {
     OPTION(struct spike_detect_config, min_growth, OPTION_SIZE, .default_value = "64MiB", .min = 1,
            .max = 1099511627776.0, .help = "growth below this is never a spike"),
@@ -57,10 +79,23 @@ static const struct option OPTIONS[] = {
 static enum status spike_detect_start(void *instance, const void *config,
                                       const struct component_context *context,
                                       struct error *error) {
-    (void)context;
+    struct spike_detect *self = instance;
     (void)error;
-    ((struct spike_detect *)instance)->config = *(const struct spike_detect_config *)config;
+    self->config = *(const struct spike_detect_config *)config;
+    self->workers = context->workers;
     return STATUS_OK;
+}
+
+static void spike_detect_stop(void *instance) {
+    struct spike_detect *self = instance;
+    for (uint32_t i = 0; i < self->job_capacity; i++)
+        memory_give(self->jobs[i].spikes);
+    memory_give(self->jobs);
+    for (uint32_t i = 0; i < PIECES_MAX; i++)
+        memory_give(self->lists[i].items);
+    self->jobs = NULL;
+    self->job_capacity = 0;
+    memset(self->lists, 0, sizeof self->lists);
 }
 
 // A plain IEEE product, truncated, as the reference computes it.
@@ -71,28 +106,22 @@ static int64_t threshold_of(const struct spike_detect *self, int64_t max_used_by
     return ratio_bytes > least_bytes ? ratio_bytes : least_bytes;
 }
 
-static struct rank_scans *scans_of(struct spike_detect *self, uint32_t slot) {
-    while (self->scans.used <= slot) {
-        struct rank_scans *added = table_row(&self->scans, table_add(&self->scans));
-        added->lows.newest = TABLE_NO_ROW;
-    }
-    return table_row(&self->scans, slot);
-}
-
 // Starts again what no longer stands: after a late sample everything, in a new generation its own.
-static void begin_scans(struct spike_detect *self, struct rank_scans *scans,
-                        const struct evaluation *evaluation, const struct rank_view *view) {
+// Returns whether the lows that stand in the table are void.
+static bool begin_scans(struct rank_scans *scans, const struct evaluation *evaluation,
+                        const struct rank_view *view) {
     bool void_all = !scans->begun || scans->revision != view->series->revision;
     if (void_all)
         first_scan_begin(&scans->first, series_begin(view->series));
-    if (void_all || scans->generation != evaluation->generation ||
-        scans->generation_ns != view->generation_ns) {
+    bool void_own = void_all || scans->generation != evaluation->generation ||
+                    scans->generation_ns != view->generation_ns;
+    if (void_own) {
         struct series_cursor at = series_begin(view->series);
         if (evaluation->generation > 0)
             at = series_seek(evaluation->store, view->series, view->generation_ns);
         first_scan_begin(&scans->first_of_generation, at);
         kept_scan_begin(&scans->kept, at);
-        low_steps_begin(&scans->lows, &self->lows, at);
+        low_steps_restart(&scans->lows, at);
     }
     if (void_all)
         scans->threshold_bytes = 0;
@@ -100,55 +129,109 @@ static void begin_scans(struct spike_detect *self, struct rank_scans *scans,
     scans->revision = view->series->revision;
     scans->generation = evaluation->generation;
     scans->generation_ns = view->generation_ns;
+    return void_own;
 }
 
 static int compare_moments(const void *left, const void *right) {
     return COMPARE(*(const __int128 *)left, *(const __int128 *)right);
 }
 
-// Up to when most ranks were heard, on the generation's aligned clock: what one rank did after the
-// others fell silent cannot be compared.
-static __int128 common_end(const struct evaluation *evaluation, struct arena *arena) {
+static __int128 end_of(const struct evaluation *evaluation, uint32_t place) {
+    return evaluation->ranks[place].last_ns - evaluation->alignment[place].generation_offset_ns;
+}
+
+// Where moments are centuries apart.
+static __int128 common_end_of_any(const struct evaluation *evaluation, struct arena *arena) {
     __int128 *ends = arena_take(arena, (evaluation->rank_count + 1) * sizeof *ends);
     uint32_t count = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         if (evaluation->ranks[i].in_generation)
-            ends[count++] =
-                evaluation->ranks[i].last_ns - evaluation->alignment[i].generation_offset_ns;
-    if (count == 0)
-        return 0;
+            ends[count++] = end_of(evaluation, i);
+    assert(count > 0);
     sort_stable(ends, count, sizeof *ends, arena, compare_moments);
     return ends[(count - 1) / 2];
 }
 
-static void detect_creep(struct spike_detect *self, struct rank_scans *scans,
-                         const struct growth_source *source, __int128 end_ns,
-                         struct rank_spike *out) {
-    low_steps_advance(&scans->lows, &self->lows, source,
-                      scans->threshold_bytes / STEPS_A_THRESHOLD);
-    uint64_t end = end_ns < 0 ? 0 : end_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)end_ns;
-    out->creep = low_steps_creep(&scans->lows, &self->lows, end, scans->threshold_bytes,
-                                 &out->low_growth_bytes);
+// Up to when most ranks were heard, on the generation's aligned clock: what one rank did after the
+// others fell silent cannot be compared.
+static __int128 common_end(const struct evaluation *evaluation, struct arena *arena) {
+    int64_t *ends = arena_take(arena, (evaluation->rank_count + 1) * sizeof *ends);
+    uint32_t count = 0;
+    __int128 first_ns = 0;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        if (!evaluation->ranks[i].in_generation)
+            continue;
+        __int128 end_ns = end_of(evaluation, i);
+        first_ns = count == 0 ? end_ns : first_ns;
+        __int128 later_ns = end_ns - first_ns;
+        if (later_ns != (int64_t)later_ns)
+            return common_end_of_any(evaluation, arena);
+        ends[count++] = (int64_t)later_ns;
+    }
+    return count == 0 ? 0 : first_ns + select_i64(ends, count, (count - 1) / 2);
 }
 
-static void detect(struct spike_detect *self, const struct evaluation *evaluation,
-                   const struct rank_view *view, __int128 end_ns, struct rank_spike *out) {
-    struct rank_scans *scans = scans_of(self, view->slot);
-    assert(evaluation->alignment != NULL);
-    begin_scans(self, scans, evaluation, view);
+// -- one rank -----------------------------------------------------------------------------------
+
+// A rank that is looked at.
+struct item {
+    uint32_t evaluation, place;
+    struct low_edit edit;
+    __int128 after_ns, until_ns; // of struct job_spikes
+};
+
+struct task {
+    struct spike_detect *self;
+    const struct evaluation *evaluations;
+    const __int128 *end_ns; // by evaluation
+    struct item *items;
+    uint32_t item_count, pieces;
+};
+
+static void detect_creep(const struct spike_detect *self, struct rank_scans *scans,
+                         const struct growth_source *source, __int128 end_ns, __int128 offset_ns,
+                         struct low_list *list, struct item *item, struct rank_spike *out) {
+    low_steps_read(&scans->lows, &self->lows, source, scans->threshold_bytes / STEPS_A_THRESHOLD,
+                   &item->edit, list);
+    end_ns += offset_ns;
+    uint64_t end = end_ns < 0 ? 0 : end_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)end_ns;
+    struct low_answer answer;
+    out->creep =
+        low_steps_creep(&item->edit, list, &self->lows, end, scans->threshold_bytes, &answer);
+    out->low_growth_bytes = answer.growth_bytes;
+    if (answer.after_ns > 0)
+        item->after_ns = answer.after_ns - offset_ns;
+    if (answer.until_ns < UINT64_MAX)
+        item->until_ns = answer.until_ns - offset_ns;
+}
+
+static void detect(const struct task *task, struct item *item, struct low_list *list) {
+    struct spike_detect *self = task->self;
+    const struct evaluation *evaluation = &task->evaluations[item->evaluation];
+    const struct rank_view *view = &evaluation->ranks[item->place];
+    struct rank_scans *scans = table_row(&self->scans, view->slot);
+    struct rank_spike *out = &self->jobs[evaluation->job_slot].spikes[item->place];
+    bool restarted = begin_scans(scans, evaluation, view);
     int64_t threshold = threshold_of(self, view->max_used_bytes);
     if (threshold < scans->threshold_bytes)
         threshold = scans->threshold_bytes;
     assert(threshold > 0);
     scans->threshold_bytes = threshold;
     struct growth_source source = {evaluation->store, view->series, evaluation->as_of_ns};
+    bool together = evaluation->generation == 0 && !scans->first.found &&
+                    kept_scan_is_at(&scans->kept, &scans->first);
     first_scan_advance(&scans->first, &source, threshold);
-    out->threshold_bytes = threshold;
-    out->first = first_scan_spike(&scans->first);
+    item->edit = (struct low_edit){.kept = restarted ? TABLE_NO_ROW : scans->lows.newest};
+    item->after_ns = NO_MOMENT_BEFORE;
+    item->until_ns = NO_MOMENT_BEHIND;
+    *out =
+        (struct rank_spike){.threshold_bytes = threshold, .first = first_scan_spike(&scans->first)};
     if (!view->in_generation)
         return;
     if (evaluation->generation == 0) {
         out->first_of_generation = out->first;
+        if (together)
+            kept_scan_follow(&scans->kept, &scans->first);
     } else {
         first_scan_advance(&scans->first_of_generation, &source, threshold);
         out->first_of_generation = first_scan_spike(&scans->first_of_generation);
@@ -156,7 +239,104 @@ static void detect(struct spike_detect *self, const struct evaluation *evaluatio
     kept_scan_advance(&scans->kept, &source, threshold);
     if (kept_scan_excess(&scans->kept) >= threshold / 2)
         out->kept = kept_scan_spike(&scans->kept);
-    detect_creep(self, scans, &source, end_ns, out);
+    detect_creep(self, scans, &source, task->end_ns[item->evaluation],
+                 evaluation->alignment[item->place].generation_offset_ns, list, item, out);
+}
+
+static void detect_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct task *task = context;
+    (void)worker;
+    struct low_list *list = &task->self->lists[piece];
+    uint32_t end = piece_begin(task->item_count, task->pieces, piece + 1);
+    list->count = 0;
+    for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++)
+        detect(task, &task->items[i], list);
+}
+
+// -- an evaluation ------------------------------------------------------------------------------
+
+static struct job_spikes *job_spikes_of(struct spike_detect *self,
+                                        const struct evaluation *evaluation) {
+    uint32_t slot = evaluation->job_slot;
+    while (slot >= self->job_capacity) {
+        uint32_t before = self->job_capacity;
+        self->jobs = memory_room(self->jobs, &self->job_capacity, before, sizeof *self->jobs);
+        memset(self->jobs + before, 0, (self->job_capacity - before) * sizeof *self->jobs);
+    }
+    struct job_spikes *job = &self->jobs[slot];
+    if (evaluation->rank_count > job->capacity) {
+        job->capacity = evaluation->rank_count;
+        job->spikes = memory_resize(job->spikes, job->capacity * sizeof *job->spikes);
+    }
+    return job;
+}
+
+static void add_item(struct spike_detect *self, struct task *task, uint32_t evaluation,
+                     uint32_t place) {
+    uint32_t slot = task->evaluations[evaluation].ranks[place].slot;
+    while (self->scans.used <= slot) {
+        struct rank_scans *added = table_row(&self->scans, table_add(&self->scans));
+        added->lows.newest = TABLE_NO_ROW;
+    }
+    task->items[task->item_count++] = (struct item){.evaluation = evaluation, .place = place};
+}
+
+// Which ranks of the evaluation are to be looked at.
+static void add_items(struct spike_detect *self, struct task *task, uint32_t number,
+                      __int128 end_ns) {
+    const struct evaluation *evaluation = &task->evaluations[number];
+    struct job_spikes *job = job_spikes_of(self, evaluation);
+    bool all = evaluation->all_changed || job->count != evaluation->rank_count ||
+               end_ns <= job->after_ns || end_ns > job->until_ns;
+    job->count = evaluation->rank_count;
+    if (all) {
+        job->after_ns = NO_MOMENT_BEFORE;
+        job->until_ns = NO_MOMENT_BEHIND;
+    }
+    uint32_t count = all ? evaluation->rank_count : evaluation->changed_count;
+    for (uint32_t i = 0; i < count; i++)
+        add_item(self, task, number, all ? i : evaluation->changed[i]);
+}
+
+static uint64_t weight_of(const struct task *task) {
+    uint64_t weight = 0;
+    for (uint32_t i = 0; i < task->item_count; i++) {
+        const struct evaluation *evaluation = &task->evaluations[task->items[i].evaluation];
+        weight += RANK_WEIGHT;
+        if (evaluation->last)
+            weight += evaluation->ranks[task->items[i].place].sample_count;
+    }
+    return weight;
+}
+
+static uint32_t pieces_of(const struct spike_detect *self, const struct task *task) {
+    uint32_t workers = workers_count(self->workers);
+    if (workers == 1)
+        return 1;
+    uint64_t pieces = weight_of(task) / PIECE_WEIGHT;
+    if (pieces > (uint64_t)workers * PIECES_PER_WORKER)
+        pieces = (uint64_t)workers * PIECES_PER_WORKER;
+    if (pieces > task->item_count)
+        pieces = task->item_count;
+    return pieces < 1 ? 1 : (uint32_t)pieces;
+}
+
+// Puts together what the pieces found, in the order of the items.
+static void take_results(struct spike_detect *self, const struct task *task) {
+    for (uint32_t piece = 0; piece < task->pieces; piece++) {
+        uint32_t end = piece_begin(task->item_count, task->pieces, piece + 1);
+        for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++) {
+            const struct item *item = &task->items[i];
+            const struct evaluation *evaluation = &task->evaluations[item->evaluation];
+            struct job_spikes *job = &self->jobs[evaluation->job_slot];
+            if (item->after_ns > job->after_ns)
+                job->after_ns = item->after_ns;
+            if (item->until_ns < job->until_ns)
+                job->until_ns = item->until_ns;
+            struct rank_scans *scans = table_row(&self->scans, evaluation->ranks[item->place].slot);
+            low_steps_write(&scans->lows, &self->lows, &item->edit, &self->lists[piece]);
+        }
+    }
 }
 
 static void forget(struct spike_detect *self, const struct forgotten *forgotten) {
@@ -168,25 +348,43 @@ static void forget(struct spike_detect *self, const struct forgotten *forgotten)
         if (forgotten->slots[i] >= self->scans.used)
             continue;
         struct rank_scans *scans = table_row(&self->scans, forgotten->slots[i]);
-        low_steps_begin(&scans->lows, &self->lows, (struct series_cursor){0});
+        low_steps_drop(&scans->lows, &self->lows);
         *scans = (struct rank_scans){.lows = scans->lows};
     }
+    for (uint32_t i = 0; i < forgotten->job_count; i++) {
+        uint32_t slot = forgotten->jobs[i].slot;
+        if (slot >= self->job_capacity)
+            continue;
+        memory_give(self->jobs[slot].spikes);
+        self->jobs[slot] = (struct job_spikes){0};
+    }
+}
+
+static void evaluate(struct spike_detect *self, struct batch *batch) {
+    uint32_t count = batch->evaluation_count, ranks = 0;
+    for (uint32_t i = 0; i < count; i++)
+        ranks += batch->evaluations[i].rank_count;
+    __int128 *end_ns = arena_take(batch->arena, (count + 1) * sizeof *end_ns);
+    struct task task = {.self = self, .evaluations = batch->evaluations, .end_ns = end_ns};
+    task.items = arena_take(batch->arena, (ranks + 1) * sizeof *task.items);
+    for (uint32_t i = 0; i < count; i++) {
+        assert(batch->evaluations[i].alignment != NULL || batch->evaluations[i].rank_count == 0);
+        end_ns[i] = common_end(&batch->evaluations[i], batch->arena);
+        add_items(self, &task, i, end_ns[i]);
+    }
+    task.pieces = pieces_of(self, &task);
+    workers_run(self->workers, task.pieces, detect_piece, &task);
+    take_results(self, &task);
+    for (uint32_t i = 0; i < count; i++)
+        batch->evaluations[i].spikes = self->jobs[batch->evaluations[i].job_slot].spikes;
 }
 
 static void spike_detect_consume(void *instance, struct batch *batch) {
     struct spike_detect *self = instance;
     if (batch->forgotten != NULL)
         forget(self, batch->forgotten);
-    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        struct evaluation *evaluation = &batch->evaluations[i];
-        struct rank_spike *spikes =
-            arena_zero(batch->arena, evaluation->rank_count, sizeof *spikes);
-        __int128 end_ns = common_end(evaluation, batch->arena);
-        for (uint32_t j = 0; j < evaluation->rank_count; j++)
-            detect(self, evaluation, &evaluation->ranks[j],
-                   end_ns + evaluation->alignment[j].generation_offset_ns, &spikes[j]);
-        evaluation->spikes = spikes;
-    }
+    if (batch->evaluation_count > 0)
+        evaluate(self, batch);
 }
 
 const struct component_type processor_spike_detect = {
@@ -202,6 +400,7 @@ const struct component_type processor_spike_detect = {
     .needs = FACT_SERIES | FACT_ALIGNMENT,
     .gives = FACT_SPIKES,
     .start = spike_detect_start,
+    .stop = spike_detect_stop,
     .state_rows = STATE,
     .state_row_count = STATE_ROW_COUNT(STATE),
     .processor = {.consume = spike_detect_consume},

@@ -3,6 +3,8 @@
 #include "base/sort.h"
 
 #include <check.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct item {
     uint32_t number;
@@ -73,6 +75,28 @@ START_TEST(numbers_compare_by_value) {
 }
 END_TEST
 
+// Against sorting: clusters, duplicates, and values at both ends of the range.
+START_TEST(a_place_is_selected_as_sorting_would) {
+    enum { MOST = 3000 };
+    static int64_t values[MOST], sorted[MOST];
+    uint64_t state = 0x9e3779b97f4a7c15 + (uint64_t)_i;
+    for (uint32_t round = 0; round < 50; round++) {
+        size_t count = 1 + (state >> 33) % MOST;
+        unsigned shift = (unsigned)(state >> 20 & 63);
+        for (size_t i = 0; i < count; i++) {
+            state = state * 6364136223846793005 + 1442695040888963407;
+            values[i] = (int64_t)(state >> shift) * (state & 1 ? 1 : -1);
+            if (state >> 60 == 0)
+                values[i] = state >> 59 & 1 ? INT64_MAX : INT64_MIN;
+        }
+        memcpy(sorted, values, count * sizeof *values);
+        qsort(sorted, count, sizeof *sorted, compare_by_i64);
+        size_t k = (size_t)(state >> 7) % count;
+        ck_assert_int_eq(select_i64(values, count, k), sorted[k]);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("sort");
     TCase *cases = tcase_create("sort");
@@ -80,6 +104,7 @@ int main(void) {
     tcase_add_test(cases, runs_are_merged_and_equal_items_stay_in_order);
     tcase_add_test(cases, keys_compare_in_order);
     tcase_add_test(cases, numbers_compare_by_value);
+    tcase_add_loop_test(cases, a_place_is_selected_as_sorting_would, 0, 10);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -47,6 +47,7 @@ struct chain {
     struct chain_config config;
     struct pipeline_timing timing;
     bool once;
+    struct workers *workers; // the caller's; NULL: none
     void *instances[CHAIN_STAGES];
     struct arena events_arena;
     struct arena batch_arena;
@@ -77,8 +78,11 @@ static inline void chain_start(struct chain *chain) {
         &chain->config.spike_detect, &chain->config.first_cause, &chain->config.phase_attribution};
     for (int i = 0; i < CHAIN_STAGES; i++) {
         const struct component_type *type = CHAIN_TYPES[i];
-        struct component_context context = {
-            .id = type->name, .site = type->name, .timing = &chain->timing, .once = chain->once};
+        struct component_context context = {.id = type->name,
+                                            .site = type->name,
+                                            .timing = &chain->timing,
+                                            .once = chain->once,
+                                            .workers = chain->workers};
         chain->instances[i] = memory_zero(1, type->instance_size);
         struct error error = {0};
         if (component_start(type, chain->instances[i], configs[i], &context, &error) != STATUS_OK)

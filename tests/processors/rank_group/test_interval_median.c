@@ -39,6 +39,8 @@ static void put(int rank, uint64_t time_ns, int64_t claimed_ms) {
 }
 
 static struct evaluation all(void) {
+    for (int i = 0; i < RANKS; i++)
+        views[i].sample_count = series[i].sample_count;
     return (struct evaluation){
         .as_of_ns = UINT64_MAX, .store = &store, .rank_count = RANKS, .ranks = views};
 }
@@ -78,9 +80,39 @@ START_TEST(test_agrees_with_sorting_in_both_forms) {
     }
     struct evaluation evaluation = all();
     __int128 want = count == 0 ? 100000000 : sorted_median(intervals, count);
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == want);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == want);
     ck_assert(interval_median_of_set(&evaluation, &set, &arena) == want);
     order_release(&set);
+}
+END_TEST
+
+// More than are sorted, some at the same time, with one beyond 32 bits or none.
+START_TEST(test_many_intervals_agree_with_sorting_at_any_number_of_threads) {
+    enum { MANY = 150000 };
+    static uint64_t intervals[RANKS * MANY];
+    size_t count = 0;
+    srand((unsigned)_i);
+    for (int rank = 0; rank < RANKS; rank++) {
+        uint64_t time_ns = 1;
+        for (int i = 0; i < MANY / (rank + 1); i++) {
+            put(rank, time_ns, 100);
+            uint64_t step = 1000000 + (uint64_t)rand() % (rank == 0 ? 100 : 200000000);
+            step = rand() % 10 == 0 ? 0 : step;
+            if (_i == 2 && i == 70 && rank == 1)
+                step = UINT64_C(1) << 33;
+            if (step > 0 && i + 1 < MANY / (rank + 1))
+                intervals[count++] = step;
+            time_ns += step;
+        }
+    }
+    __int128 want = sorted_median(intervals, count);
+    struct evaluation evaluation = all();
+    static const uint32_t threads[] = {1, 2, 7};
+    for (int i = 0; i < 3; i++) {
+        struct workers *workers = workers_new(threads[i]);
+        ck_assert(interval_median_of_samples(&evaluation, workers, &arena) == want);
+        workers_free(workers);
+    }
 }
 END_TEST
 
@@ -88,7 +120,7 @@ START_TEST(test_largest_intervals) {
     put(0, 0, 0);
     put(0, UINT64_MAX, 0);
     struct evaluation evaluation = all();
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == UINT64_MAX);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == UINT64_MAX);
 }
 END_TEST
 
@@ -98,7 +130,7 @@ START_TEST(test_samples_after_the_moment_do_not_count) {
     put(0, 1000, 0);
     struct evaluation evaluation = all();
     evaluation.as_of_ns = 999;
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == 10);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == 10);
 }
 END_TEST
 
@@ -108,26 +140,27 @@ START_TEST(test_claims_are_used_when_no_time_passes) {
     put(1, 5, 300);
     put(1, 5, 0);
     struct evaluation evaluation = all();
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == 100000000);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == 100000000);
     put(2, 5, 300);
     evaluation = all();
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == 200000000);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == 200000000);
 }
 END_TEST
 
 START_TEST(test_huge_claims_do_not_overflow) {
     put(0, 5, INT64_MAX);
     struct evaluation evaluation = all();
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == (__int128)INT64_MAX * 1000000);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) ==
+              (__int128)INT64_MAX * 1000000);
 }
 END_TEST
 
 START_TEST(test_nothing_known_is_zero) {
     struct evaluation evaluation = all();
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == 0);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == 0);
     put(0, 5, 0);
     evaluation = all();
-    ck_assert(interval_median_of_samples(&evaluation, &arena) == 0);
+    ck_assert(interval_median_of_samples(&evaluation, NULL, &arena) == 0);
 }
 END_TEST
 
@@ -144,6 +177,8 @@ int main(void) {
     TCase *tests = tcase_create("median");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, test_agrees_with_sorting_in_both_forms, 0, 80);
+    tcase_add_loop_test(tests, test_many_intervals_agree_with_sorting_at_any_number_of_threads, 0,
+                        3);
     tcase_add_test(tests, test_largest_intervals);
     tcase_add_test(tests, test_samples_after_the_moment_do_not_count);
     tcase_add_test(tests, test_claims_are_used_when_no_time_passes);
