@@ -8,7 +8,6 @@
 // string and some 48 bytes each, bounded by intern_set_max_bytes.
 #include "base/intern.h"
 
-#include "base/arena.h"
 #include "base/hash/seeded_hash.h"
 #include "base/memory.h"
 
@@ -161,7 +160,7 @@ static string_id insert_locked(struct slice text) {
     if (entry != NULL)
         return entry->id;
     uint64_t count = atomic_load(&interned.count);
-    if (text.size >= UINT32_MAX || count + 1 >= STRING_REFUSED ||
+    if (text.size >= UINT32_MAX || count + 1 >= INTERN_LATER_FIRST ||
         interned.bytes + text.size + INTERN_UPKEEP > interned.max_bytes)
         return STRING_REFUSED;
     assert(count < table->mask + 1 && "the table is never full");
@@ -180,12 +179,31 @@ static string_id insert_locked(struct slice text) {
 }
 
 static _Thread_local bool known_only;
+static _Thread_local struct intern_later *postponed;
 
 void intern_known_only(bool only) {
     known_only = only;
 }
 
+void intern_postpone(struct intern_later *later) {
+    assert(later == NULL || (later->arena != NULL && later->count <= INTERN_LATER_MAX));
+    postponed = later;
+}
+
+static string_id postpone(struct slice text) {
+    uint32_t i = 0;
+    while (i < postponed->count && !slice_equal(postponed->names[i], text))
+        i++;
+    if (i == INTERN_LATER_MAX)
+        return STRING_REFUSED;
+    if (i == postponed->count)
+        postponed->names[postponed->count++] = arena_copy(postponed->arena, text);
+    return INTERN_LATER_FIRST + i;
+}
+
 static string_id insert(struct slice text) {
+    if (postponed != NULL)
+        return postpone(text);
     if (known_only)
         return STRING_REFUSED;
     pthread_mutex_lock(&interned.mutex);
@@ -203,6 +221,10 @@ string_id intern(struct slice text) {
 struct slice intern_slice(string_id id) {
     if (id == STRING_NONE)
         return SLICE("");
+    if (intern_is_later(id)) {
+        assert(postponed != NULL && id - INTERN_LATER_FIRST < postponed->count);
+        return postponed->names[id - INTERN_LATER_FIRST];
+    }
     assert(id <= atomic_load_explicit(&interned.count, memory_order_relaxed));
     struct intern_place place = id_place(id);
     struct intern_entry **chunk =

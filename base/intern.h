@@ -6,7 +6,7 @@
 // Bytes are generalised UTF-8: a lone surrogate (JSON "\ud800") is kept as its three bytes.
 #pragma once
 
-#include "base/slice.h"
+#include "base/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +29,22 @@ string_id intern(struct slice text);
 // bound were reached: a thread that decodes ahead hands out no ids, so that they come in the order
 // of the input.
 void intern_known_only(bool only);
+
+// Names that a thread postponed: texts, in the order in which they were met.
+enum { INTERN_LATER_MAX = 256, INTERN_LATER_FIRST = INT32_MAX - INTERN_LATER_MAX };
+struct intern_later {
+    struct arena *arena; // of the texts
+    struct slice names[INTERN_LATER_MAX];
+    uint32_t count;
+};
+// From here on `intern` on the calling thread gives what is not known yet the number
+// INTERN_LATER_FIRST + its place in `later`, for the time being, and refuses it when there is no
+// place left; intern_slice knows such numbers there. Whoever takes what was made with them interns
+// the names in their order and puts their ids in the place of the numbers. NULL: no more.
+void intern_postpone(struct intern_later *later);
+static inline bool intern_is_later(string_id id) {
+    return id >= INTERN_LATER_FIRST && id < INTERN_LATER_FIRST + INTERN_LATER_MAX;
+}
 // The id if it is known already, else STRING_NONE.
 string_id intern_find(struct slice text);
 // With many strings each lookup waits for memory twice. Whoever learns of a text before its id is

@@ -117,6 +117,14 @@ struct decoder_type {
     bool (*decode_plain)(void *state, struct slice record, struct arena *arena,
                          struct event *event);
     const struct decoder_type *plain; // whose records those are; NULL: its own
+    // Where a record is a whole input, `decode` in two halves, so that the first can be done ahead
+    // on another thread. `parse` makes what the record says by itself, in the arena; `state` is
+    // zeroed memory of state_size of that thread, on which begin was not called, and no name is
+    // interned. NULL: it did nothing, and `decode` says why. `decode_parsed` makes the event of it,
+    // as decode would, in the state of the source. NULL, both: never.
+    void *(*parse)(void *state, struct slice record, struct arena *arena);
+    enum decode_category (*decode_parsed)(void *state, void *parsed, struct event *event,
+                                          struct decode_fault *fault);
 };
 
 const char *decode_category_name(enum decode_category category);

@@ -146,9 +146,15 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
 // need not be found out what it is: offered next, it is taken without being decoded again. False:
 // nothing has happened.
 bool feed_foresee(struct feed *feed, struct source *source, struct slice record);
-// The same with an event that decode_plain of the source's decoder made of these bytes elsewhere;
-// what it points to lives until the batch is flushed.
-void feed_foresee_event(struct feed *feed, struct slice record, const struct event *event);
+// Offers `count` records that follow one another from `position` on, with the events that
+// decode_plain of the source's decoder made of them elsewhere: each that of its `raw`. What they
+// point to lives until the batch is flushed. False: nothing has happened, and they are to be
+// offered one by one.
+bool feed_offer_foreseen(struct feed *feed, struct source *source, const struct event *events,
+                         uint32_t count, uint64_t position);
+// What `parse` of the source's decoder made of these bytes elsewhere; what it points to lives until
+// the batch is flushed.
+void feed_foresee_parsed(struct feed *feed, struct slice record, void *parsed);
 // A record that never got to a decoder (too long, torn): counts it and says it like a refusal.
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault);

@@ -38,7 +38,10 @@ struct feed {
     uint32_t told;  // of them: tell of refused records
     uint32_t event_capacity;
     const char *foreseen; // the record that the next event was made of already; NULL: none
-    bool journal;         // flushed only when asked
+    // What was parsed already, and the record that it was made of; NULL: nothing.
+    void *parsed;
+    const char *parsed_record;
+    bool journal; // flushed only when asked
     bool caught_up;
     bool steps;              // one source at a time is read (feed_steps)
     bool turned;             // the record at hand may bring a moment of a pipeline
@@ -442,10 +445,10 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     return true;
 }
 
-void feed_foresee_event(struct feed *feed, struct slice record, const struct event *event) {
-    assert(feed->magic == FEED_MAGIC && event->kind == EVENT_TELEMETRY);
-    feed->events[feed->event_count] = *event;
-    feed->foreseen = record.data;
+void feed_foresee_parsed(struct feed *feed, struct slice record, void *parsed) {
+    assert(feed->magic == FEED_MAGIC && record.data != NULL);
+    feed->parsed = parsed;
+    feed->parsed_record = record.data;
 }
 
 // A record on its way through: what belongs to it beside its bytes.
@@ -472,8 +475,13 @@ static enum decode_category decode(struct feed *feed, struct source *source,
     event->timeless = false;
     event->time_ns = 0;
     event->decoder = source->decoder;
+    bool is_parsed = feed->parsed != NULL && feed->parsed_record == offer->record.data;
     enum decode_category category =
-        source->decoder->decode(source->decoder_state, offer->record, &feed->arena, event, fault);
+        is_parsed
+            ? source->decoder->decode_parsed(source->decoder_state, feed->parsed, event, fault)
+            : source->decoder->decode(source->decoder_state, offer->record, &feed->arena, event,
+                                      fault);
+    feed->parsed = NULL;
     if (source->decoder->next == NULL) {
         event->position = offer->position;
         event->lines = 1;
@@ -652,20 +660,11 @@ static void take_more(struct feed *feed, struct source *source, const struct off
     note_held(feed, source);
 }
 
-// Telemetry, which is most of what comes: a record that is one event beyond doubt, and of which
-// nothing is to be done but to take it. False: nothing has happened.
-static inline bool take_plain(struct feed *feed, struct source *source, struct slice record,
-                              uint64_t position) {
+// Takes the next event, which is telemetry, into the batch.
+static inline void take_telemetry(struct feed *feed, struct source *source, struct slice record,
+                                  uint64_t position) {
     struct event *event = &feed->events[feed->event_count];
     const struct decoder_type *decoder = source->decoder;
-    if (source->forwarded != NULL || decoder->decode_plain == NULL || is_repeated(feed))
-        return false;
-    if (feed->foreseen != record.data) {
-        event->timeless = false;
-        if (!decoder->decode_plain(source->decoder_state, record, &feed->arena, event))
-            return false;
-    }
-    feed->foreseen = NULL;
     assert(event->kind == EVENT_TELEMETRY);
     touch(feed, source);
     pass_time(feed, source, event->time_ns);
@@ -688,6 +687,36 @@ static inline bool take_plain(struct feed *feed, struct source *source, struct s
     if (++feed->event_count == feed->event_capacity)
         make_room(feed);
     end_record(feed);
+}
+
+bool feed_offer_foreseen(struct feed *feed, struct source *source, const struct event *events,
+                         uint32_t count, uint64_t position) {
+    assert(feed->magic == FEED_MAGIC && source->magic == SOURCE_MAGIC);
+    if (source->forwarded != NULL || is_repeated(feed))
+        return false;
+    feed->foreseen = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        feed->events[feed->event_count] = events[i];
+        take_telemetry(feed, source, events[i].raw, position + i);
+    }
+    return true;
+}
+
+// Telemetry, which is most of what comes: a record that is one event beyond doubt, and of which
+// nothing is to be done but to take it. False: nothing has happened.
+static inline bool take_plain(struct feed *feed, struct source *source, struct slice record,
+                              uint64_t position) {
+    struct event *event = &feed->events[feed->event_count];
+    const struct decoder_type *decoder = source->decoder;
+    if (source->forwarded != NULL || decoder->decode_plain == NULL || is_repeated(feed))
+        return false;
+    if (feed->foreseen != record.data) {
+        event->timeless = false;
+        if (!decoder->decode_plain(source->decoder_state, record, &feed->arena, event))
+            return false;
+    }
+    feed->foreseen = NULL;
+    take_telemetry(feed, source, record, position);
     return true;
 }
 
@@ -787,6 +816,7 @@ void feed_flush(struct feed *feed) {
         feed->events = memory_resize(feed->events, feed->event_capacity * sizeof *feed->events);
     }
     feed->foreseen = NULL;
+    feed->parsed = NULL;
     feed->turned = false;
     arena_reset(&feed->arena);
 }

@@ -10,25 +10,23 @@
 //
 // Memory: two blocks a thread and two more, each with the events of its lines; kept from input to
 // input. All calls but the threads' own are the taker's.
+//
+// Of many files those that come are opened and read in the same way: short ones as a whole, of long
+// ones the first block. Where an input is one record that its decoder can parse by itself, that is
+// done, too. Memory: AHEAD_WINDOW a thread, or one file, with its events.
 #pragma once
 
-#include "base/slice.h"
-#include "pipeline/model/event.h"
+#include "pipeline/component/decoder.h"
+#include "receivers/decode/format.h"
 #include "receivers/file/input.h"
-
-// One line, without \r and newline, and the event that it is.
-struct foreseen {
-    struct slice line;
-    struct event event;
-};
 
 // What is taken at once; valid until the next call.
 struct ahead_block {
     char *data; // what was left of the block before, then `read` new bytes: `size` in all
     size_t size;
-    size_t read;                     // 0: the input is at its end
-    uint64_t raw_done;               // file_input.raw_done behind it
-    const struct foreseen *foreseen; // in the order of the lines
+    size_t read;            // 0: the input is at its end
+    uint64_t raw_done;      // file_input.raw_done behind it
+    struct event *foreseen; // in the order of the lines, which are their `raw`
     uint32_t foreseen_count;
     enum status status; // STATUS_OK, or why reading ended
     const struct error *error;
@@ -47,3 +45,51 @@ void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *bloc
 // The input is the caller's again; the block stays valid until the next ahead_begin. Bytes that
 // were read and not taken are lost.
 void ahead_end(struct ahead *ahead);
+
+// -- files --------------------------------------------------------------------------------------
+
+enum {
+    AHEAD_WINDOW = 4 << 20,       // bytes of files a thread
+    AHEAD_SHORT_BLOCKS = 5,       // a file of at most so many blocks is read as a whole
+    AHEAD_DOCUMENT_MAX = 8 << 20, // … as is one of this size that is one record and can be parsed
+};
+
+struct ahead_path {
+    struct slice path; // ends in a zero byte
+    uint64_t size;     // about
+};
+
+struct ahead_file_options {
+    enum format_kind forced; // FORMAT_UNKNOWN: it is found out
+    size_t line_max;
+    bool documents; // inputs that are one record are used at once, and not looked at first
+    int stop_descriptor;
+};
+
+// What was read of a file, from its first byte; valid until the next call.
+struct ahead_file {
+    char *data; // NULL: nothing
+    size_t size;
+    struct event *foreseen; // as above
+    uint32_t foreseen_count;
+    // Names in them that were not known, in the order of the lines. An event's `position` says how
+    // many there were up to it; they are to be interned and put in (telemetry_settle_names) before
+    // it is offered. NULL: there is none.
+    const struct intern_later *later;
+    // What `parser` made of all bytes (decoder_type.parse); NULL: nothing.
+    const struct decoder_type *parser;
+    void *parsed;
+};
+
+// These files come, in this order; `paths` lives until ahead_files_end or the next call. Nothing
+// happens when no thread could be started.
+void ahead_files_begin(struct ahead *ahead, const struct ahead_path *paths, uint32_t count,
+                       struct ahead_file_options options);
+// The file that comes, if it is the one of this path and somebody has begun with it: `input`, which
+// has nothing open, is exchanged for one that stands behind the bytes. False: it is the caller's to
+// open, as it is when it could not be opened.
+bool ahead_file_take(struct ahead *ahead, struct slice path, struct file_input *input,
+                     struct ahead_file *file);
+// What was taken is not used any more.
+void ahead_file_done(struct ahead *ahead);
+void ahead_files_end(struct ahead *ahead);

@@ -6,6 +6,7 @@
 // and two blocks at most, some 20 KiB a file that is followed, most of it of its decoder.
 #include "pipeline/component/component.h"
 
+#include "base/memory.h"
 #include "config/problem.h"
 #include "receivers/decode/formats.h"
 #include "receivers/file/dump.h"
@@ -136,6 +137,8 @@ static void file_stop(void *instance) {
     if (receiver->magic != FILE_RECEIVER_MAGIC)
         return;
     file_reader_release(&receiver->reader);
+    memory_give(receiver->paths);
+    receiver->paths = NULL;
     record_sink_close(&receiver->reader.sink);
     found_list_release(&receiver->found);
     arena_release(&receiver->arena);
@@ -183,6 +186,50 @@ static enum status nothing_found(const struct file_receiver *receiver, struct er
     return error_set(error, STATUS_NOT_FOUND, "there is nothing to read: %s", text);
 }
 
+// Pipes and standard input are read when they come.
+static void list_paths(struct file_receiver *receiver) {
+    const struct found_list *found = &receiver->found;
+    if (receiver->reader.ahead != NULL)
+        ahead_files_end(receiver->reader.ahead);
+    memory_give(receiver->paths);
+    receiver->paths = memory_take((found->count + 1) * sizeof *receiver->paths);
+    receiver->path_count = receiver->waiting_count = receiver->path_next = 0;
+    receiver->begun = false;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct found_file *file = &found->files[i];
+        if (file->role != FOUND_STREAM && file->role != FOUND_STANDARD_INPUT)
+            receiver->paths[receiver->path_count++] = (struct ahead_path){file->path, file->size};
+    }
+}
+
+// Lets what comes be read ahead, when there are several.
+static void begin_ahead(struct file_receiver *receiver) {
+    struct file_reader *reader = &receiver->reader;
+    receiver->begun = true;
+    receiver->path_next = 0;
+    if (reader->ahead == NULL)
+        return;
+    const struct ahead_file_options how = {.forced = reader->forced,
+                                           .line_max = reader->sink.record_max,
+                                           .documents = reader->by_folder ||
+                                                        reader->sink.known.node.size > 0,
+                                           .stop_descriptor = reader->input.stop_descriptor};
+    ahead_files_begin(reader->ahead, receiver->paths,
+                      receiver->path_count > 1 ? receiver->path_count : 0, how);
+}
+
+// All others have been read: those that waited come, from the first on.
+static void read_waiting(struct file_receiver *receiver) {
+    assert(receiver->waiting_count <= receiver->path_count);
+    receiver->reader.by_folder = true;
+    file_zone_settle(&receiver->reader);
+    if (receiver->reader.ahead != NULL)
+        ahead_files_end(receiver->reader.ahead);
+    receiver->path_count = receiver->waiting_count;
+    receiver->waiting_count = 0;
+    begin_ahead(receiver);
+}
+
 static enum status file_list(void *instance, struct source_list *sources, struct error *error) {
     struct file_receiver *receiver = instance;
     assert(receiver->magic == FILE_RECEIVER_MAGIC);
@@ -196,6 +243,7 @@ static enum status file_list(void *instance, struct source_list *sources, struct
         source_list_add(sources, found->files[i].path);
         receiver->reader.total_bytes += found->files[i].size;
     }
+    list_paths(receiver);
     return found->count > 0 ? STATUS_OK : nothing_found(receiver, error);
 }
 
@@ -206,17 +254,21 @@ static enum status file_read(void *instance, struct feed *feed, struct slice pat
     assert(receiver->magic == FILE_RECEIVER_MAGIC);
     file_receiver_attach(receiver, feed);
     file_receiver_say_notes(receiver, feed);
-    // Asked again for the first that waits: all others have been read.
     struct file_reader *reader = &receiver->reader;
     reader->may_wait = true;
-    if (!reader->by_folder && path.data == receiver->waiting) {
-        reader->by_folder = true;
-        file_zone_settle(reader);
-    }
+    if (!receiver->begun)
+        begin_ahead(receiver);
+    else if (!reader->by_folder && path.data == receiver->waiting) // asked for again
+        read_waiting(receiver);
+    uint32_t at = receiver->path_next;
+    bool is_listed = at < receiver->path_count && slice_equal(receiver->paths[at].path, path);
+    receiver->path_next += is_listed;
     if (file_read_path(reader, path))
         return STATUS_OK;
     if (receiver->waiting == NULL)
         receiver->waiting = path.data;
+    if (is_listed) // nobody else looks at the front of the list any more
+        receiver->paths[receiver->waiting_count++] = receiver->paths[at];
     return STATUS_AGAIN;
 }
 

@@ -58,19 +58,19 @@ static enum status read_some(struct file_input *input, void *to, size_t room, si
 }
 
 static void begin_gzip(struct file_input *input) {
-    if (!input->stream_made) {
-        input->stream = (z_stream){.zalloc = zlib_take, .zfree = zlib_give};
-        int made = inflateInit2(&input->stream, GZIP_WINDOW);
+    if (input->stream == NULL) {
+        input->stream = memory_take(sizeof *input->stream);
+        *input->stream = (z_stream){.zalloc = zlib_take, .zfree = zlib_give};
+        int made = inflateInit2(input->stream, GZIP_WINDOW);
         assert(made == Z_OK);
         (void)made;
         input->raw = memory_take(INPUT_RAW_SIZE);
-        input->stream_made = true;
     }
-    inflateReset(&input->stream);
+    inflateReset(input->stream);
     assert(input->peeked_count <= sizeof input->peeked);
     memcpy(input->raw, input->peeked, input->peeked_count);
-    input->stream.next_in = input->raw;
-    input->stream.avail_in = input->peeked_count;
+    input->stream->next_in = input->raw;
+    input->stream->avail_in = input->peeked_count;
     input->peeked_count = 0;
     input->gzip = input->inflating = true;
 }
@@ -130,20 +130,20 @@ enum status file_input_open(struct file_input *input, const char *path, struct e
 // -- gzip ---------------------------------------------------------------------------------------
 
 static enum status refill(struct file_input *input, struct error *error) {
-    assert(input->stream_made && input->raw != NULL);
-    if (input->stream.avail_in > 0)
+    assert(input->stream != NULL && input->raw != NULL);
+    if (input->stream->avail_in > 0)
         return STATUS_OK;
     size_t got = 0;
     enum status status = read_some(input, input->raw, INPUT_RAW_SIZE, &got, error);
-    input->stream.next_in = input->raw;
-    input->stream.avail_in = (unsigned)got;
+    input->stream->next_in = input->raw;
+    input->stream->avail_in = (unsigned)got;
     return status;
 }
 
 static void stop_with(struct file_input *input, const char *trouble) {
-    assert(input->raw_done >= input->stream.avail_in);
+    assert(input->raw_done >= input->stream->avail_in);
     snprintf(input->trouble, sizeof input->trouble, "%s, at byte %llu of the file", trouble,
-             (unsigned long long)(input->raw_done - input->stream.avail_in));
+             (unsigned long long)(input->raw_done - input->stream->avail_in));
     input->ended = true;
 }
 
@@ -153,7 +153,7 @@ static enum status next_member(struct file_input *input, struct error *error) {
         enum status status = refill(input, error);
         if (status != STATUS_OK)
             return status;
-        z_stream *stream = &input->stream;
+        z_stream *stream = input->stream;
         if (stream->avail_in == 0) {
             input->ended = true;
             return STATUS_OK;
@@ -176,11 +176,11 @@ static enum status inflate_some(struct file_input *input, struct error *error) {
     enum status status = refill(input, error);
     if (status != STATUS_OK)
         return status;
-    bool at_end = input->stream.avail_in == 0;
-    int result = inflate(&input->stream, Z_NO_FLUSH);
+    bool at_end = input->stream->avail_in == 0;
+    int result = inflate(input->stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END)
         input->inflating = false;
-    else if (at_end && (result == Z_BUF_ERROR || input->stream.avail_out > 0))
+    else if (at_end && (result == Z_BUF_ERROR || input->stream->avail_out > 0))
         stop_with(input, "the compressed data breaks off");
     else if (result != Z_OK && result != Z_BUF_ERROR)
         stop_with(input, "the compressed data is damaged");
@@ -189,7 +189,7 @@ static enum status inflate_some(struct file_input *input, struct error *error) {
 
 static enum status read_gzip(struct file_input *input, char *to, size_t room, size_t *got,
                              struct error *error) {
-    z_stream *stream = &input->stream;
+    z_stream *stream = input->stream;
     stream->next_out = (unsigned char *)to;
     stream->avail_out = room > UINT_MAX ? UINT_MAX : (unsigned)room;
     unsigned asked = stream->avail_out;
@@ -231,9 +231,10 @@ void file_input_close(struct file_input *input) {
 
 void file_input_release(struct file_input *input) {
     file_input_close(input);
-    if (input->stream_made)
-        inflateEnd(&input->stream);
+    if (input->stream != NULL)
+        inflateEnd(input->stream);
+    memory_give(input->stream);
     memory_give(input->raw);
+    input->stream = NULL;
     input->raw = NULL;
-    input->stream_made = false;
 }

@@ -29,8 +29,8 @@ struct file_input {
     unsigned peeked_count;
     unsigned char peeked[2];
 
-    bool stream_made; // the rest is kept from file to file
-    z_stream stream;
+    // Kept from file to file. zlib wants its stream to stay where it is.
+    z_stream *stream; // NULL: none was needed yet
     unsigned char *raw;
 };
 

@@ -40,6 +40,29 @@ void window_reserve(struct file_window *window, size_t size) {
     assert(window->capacity - window->end >= size);
 }
 
+// Lets the window show memory that somebody else owns.
+static void window_lend(struct file_reader *reader, struct file_window other) {
+    if (!reader->is_lent)
+        reader->own = reader->window;
+    reader->is_lent = true;
+    reader->window = other;
+}
+
+// The window has its own memory again, with the rest of what it showed.
+static void window_return(struct file_reader *reader) {
+    if (!reader->is_lent)
+        return;
+    struct slice rest = window_rest(&reader->window);
+    reader->window = reader->own;
+    reader->own = (struct file_window){.data = NULL};
+    reader->is_lent = false;
+    reader->window.start = reader->window.end = 0;
+    window_reserve(&reader->window, rest.size);
+    if (rest.size > 0)
+        memcpy(reader->window.data, rest.data, rest.size);
+    reader->window.end = rest.size;
+}
+
 static void add_local_path(struct file_reader *reader, struct slice path) {
     reader->local_paths = memory_room(reader->local_paths, &reader->local_capacity,
                                       reader->local_count, sizeof *reader->local_paths);
@@ -71,11 +94,39 @@ static bool is_cut_short(const struct file_reader *reader) {
     return !reader->to_the_end && feed_stopping(reader->sink.feed);
 }
 
+static void note_progress(const struct file_reader *reader, uint64_t raw_done) {
+    if (reader->total_bytes > 0)
+        feed_progress(reader->sink.feed, reader->done_bytes + raw_done, reader->total_bytes);
+}
+
+// The same as fill from what was read ahead, as if it were read now: block by block. False: there
+// is no more of that.
+static bool fill_given(struct file_reader *reader, struct source *source) {
+    const struct ahead_file *given = &reader->given;
+    assert(given->data != NULL);
+    if (reader->window.data != given->data)
+        window_lend(reader, (struct file_window){.data = given->data, .capacity = given->size});
+    size_t left = given->size - reader->window.end;
+    size_t got = left < FILE_BLOCK ? left : FILE_BLOCK;
+    reader->window.end += got;
+    feed_source_figures(source)->bytes += got;
+    note_progress(reader, reader->input.raw_done);
+    return got > 0;
+}
+
 // Reads one block behind the rest; false at the end, or when reading fails (which is noted).
 static bool fill(struct file_reader *reader, struct source *source) {
     struct file_window *window = &reader->window;
     assert(reader->sink.feed != NULL && reader->input.descriptor >= 0);
     feed_flush(reader->sink.feed);
+    if (reader->given.data != NULL) {
+        if (fill_given(reader, source))
+            return true;
+        if (reader->input.ended)
+            return false;
+        window_return(reader);
+        reader->given.data = NULL;
+    }
     window_reserve(window, FILE_BLOCK);
     size_t got = 0;
     struct error error;
@@ -89,9 +140,7 @@ static bool fill(struct file_reader *reader, struct source *source) {
     assert(got <= window->capacity - window->end);
     window->end += got;
     figures->bytes += got;
-    if (reader->total_bytes > 0)
-        feed_progress(reader->sink.feed, reader->done_bytes + reader->input.raw_done,
-                      reader->total_bytes);
+    note_progress(reader, reader->input.raw_done);
     return status == STATUS_OK && got > 0;
 }
 
@@ -268,14 +317,17 @@ static bool skip_bytes(struct file_reader *reader, struct source *source, uint64
     }
 }
 
+static bool has_telemetry(const struct source *source) {
+    const struct decoder_type *decoder = feed_source_decoder(source);
+    return decoder == &decoder_stormlog || decoder->plain == &decoder_stormlog;
+}
+
 // Whether what comes of the input is worth other threads: a file of more than some blocks (of which
 // the first was read) whose telemetry they know.
 static bool is_for_ahead(const struct file_reader *reader, const struct source *source) {
     enum { BLOCKS_MIN = 4 };
     struct stat about;
-    const struct decoder_type *decoder = feed_source_decoder(source);
-    return reader->ahead != NULL && !reader->input.waits &&
-           (decoder == &decoder_stormlog || decoder->plain == &decoder_stormlog) &&
+    return reader->ahead != NULL && !reader->input.waits && has_telemetry(source) &&
            fstat(reader->input.descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
            about.st_size > (off_t)reader->input.raw_done + BLOCKS_MIN * FILE_BLOCK;
 }
@@ -285,14 +337,13 @@ static bool fill_ahead(struct file_reader *reader, struct record_stream *stream)
     struct ahead_block block;
     feed_flush(reader->sink.feed);
     ahead_next(reader->ahead, window_rest(window), &block);
-    *window = (struct file_window){block.data, block.size, 0, block.size};
-    stream->foreseen = block.foreseen;
-    stream->foreseen_end = block.foreseen + block.foreseen_count;
+    window_lend(reader, (struct file_window){block.data, block.size, 0, block.size});
+    stream->foreseen = (struct foreseen_lines){.next = block.foreseen,
+                                               .end = block.foreseen + block.foreseen_count};
     if (block.status != STATUS_OK)
         feed_note(reader->sink.feed, feed_source_path(stream->source), "%s", block.error->message);
     feed_source_figures(stream->source)->bytes += block.read;
-    if (reader->total_bytes > 0)
-        feed_progress(reader->sink.feed, reader->done_bytes + block.raw_done, reader->total_bytes);
+    note_progress(reader, block.raw_done);
     return block.read > 0;
 }
 
@@ -310,25 +361,25 @@ static bool take_window(struct file_reader *reader, struct record_stream *stream
 // Like the loop of read_lines, with blocks that others read. What no newline ends is left in the
 // reader's own window.
 static bool read_ahead(struct file_reader *reader, struct record_stream *stream) {
-    struct file_window own = reader->window;
     bool more = true;
     while (more && take_window(reader, stream))
         more = fill_ahead(reader, stream);
     feed_flush(reader->sink.feed);
     ahead_end(reader->ahead);
-    stream->foreseen = stream->foreseen_end = NULL;
-    struct slice rest = window_rest(&reader->window);
-    own.start = own.end = 0;
-    reader->window = own;
-    window_reserve(&reader->window, rest.size);
-    memmove(reader->window.data, rest.data, rest.size);
-    reader->window.end = rest.size;
+    stream->foreseen = (struct foreseen_lines){.next = NULL};
+    window_return(reader);
     return !more;
 }
 
 static void read_lines(struct file_reader *reader, struct record_stream *stream) {
     struct record_sink *sink = &reader->sink;
     bool right;
+    const struct ahead_file *given = &reader->given;
+    if (given->data != NULL && has_telemetry(stream->source))
+        stream->foreseen = (struct foreseen_lines){.next = given->foreseen,
+                                                   .end = given->foreseen + given->foreseen_count,
+                                                   .later = given->later,
+                                                   .ids = reader->ids};
     if (is_for_ahead(reader, stream->source) &&
         ahead_begin(reader->ahead, &reader->input, sink->record_max)) {
         right = read_ahead(reader, stream);
@@ -451,6 +502,15 @@ static void read_document(struct file_reader *reader, struct record_stream *stre
     note_sessions(reader, stream, &check, split.summary);
 }
 
+static void take_whole(struct file_reader *reader, struct record_stream *stream,
+                       struct slice record) {
+    const struct ahead_file *given = &reader->given;
+    if (given->parser != NULL && given->parser == feed_source_decoder(stream->source) &&
+        record.data == given->data && record.size == given->size)
+        feed_foresee_parsed(reader->sink.feed, record, given->parsed);
+    records_take_item(&reader->sink, stream, record, 1);
+}
+
 // All of it is one record.
 static void read_whole(struct file_reader *reader, struct record_stream *stream, uint64_t skip) {
     struct file_window *window = &reader->window;
@@ -464,7 +524,7 @@ static void read_whole(struct file_reader *reader, struct record_stream *stream,
     if (record.size > reader->document_max)
         records_refuse_long(&reader->sink, stream, record, 1);
     else
-        records_take_item(&reader->sink, stream, record, 1);
+        take_whole(reader, stream, record);
     feed_source_finish(reader->sink.feed, stream->source);
     feed_flush(reader->sink.feed);
     window->start = window->end;
@@ -497,16 +557,22 @@ bool file_read_open(struct file_reader *reader, struct record_stream *stream,
     }
     feed_flush(reader->sink.feed);
     reader->window.start = reader->window.end = 0;
+    window_return(reader);
     return !waits;
 }
 
 bool file_read_path(struct file_reader *reader, struct slice path) {
     struct error error;
     struct source *source = feed_source(reader->sink.feed, path);
-    // A slice need not end in a zero byte.
-    char *text = memory_copy_text(path.data, path.size);
-    enum status status = file_input_open(&reader->input, text, &error);
-    memory_give(text);
+    enum status status = STATUS_OK;
+    bool is_given = reader->ahead != NULL &&
+                    ahead_file_take(reader->ahead, path, &reader->input, &reader->given);
+    if (!is_given) {
+        // A slice need not end in a zero byte.
+        char *text = memory_copy_text(path.data, path.size);
+        status = file_input_open(&reader->input, text, &error);
+        memory_give(text);
+    }
     if (status != STATUS_OK) {
         feed_note(reader->sink.feed, path, "not read: %s", error.message);
         feed_source_figures(source)->unread = true;
@@ -517,5 +583,8 @@ bool file_read_path(struct file_reader *reader, struct slice path) {
     if (read)
         reader->done_bytes += reader->input.raw_done;
     file_input_close(&reader->input);
+    reader->given.data = NULL;
+    if (is_given)
+        ahead_file_done(reader->ahead);
     return read;
 }

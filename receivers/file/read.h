@@ -31,6 +31,8 @@ void window_reserve(struct file_window *window, size_t size);
 struct file_reader {
     struct record_sink sink;
     struct file_window window;
+    struct file_window own; // its memory while it shows memory of `ahead`
+    bool is_lent;           // … as it does now
     struct file_input input;
     enum format_kind forced; // by the option; FORMAT_UNKNOWN: it is found out
     size_t document_max;     // of an input that is one record
@@ -45,8 +47,10 @@ struct file_reader {
     const struct time_zone *zone; // of these, once it is settled; NULL: UTC
     // Reads long inputs of lines; NULL: one thread does all.
     struct ahead *ahead;
-    uint64_t done_bytes;  // of the inputs before this one, for progress
-    uint64_t total_bytes; // 0: no progress is told
+    struct ahead_file given;         // what was read ahead of the input at hand
+    string_id ids[INTERN_LATER_MAX]; // of its new names
+    uint64_t done_bytes;             // of the inputs before this one, for progress
+    uint64_t total_bytes;            // 0: no progress is told
 };
 
 // Where in an input to begin: nothing before it is offered, positions go on counting.

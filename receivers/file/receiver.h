@@ -34,6 +34,12 @@ struct file_receiver {
     uint32_t notes_said; // of found.notes
     struct file_reader reader;
     const char *waiting; // path of the first file that waits for the others; NULL: none
+    // What may be read ahead: first of all files, then of those that waited, which are gathered at
+    // its front meanwhile.
+    struct ahead_path *paths;
+    uint32_t path_count, waiting_count;
+    uint32_t path_next; // the first that was not asked for
+    bool begun;         // the first was asked for
 };
 
 // Tells what the last search noted; each note once.

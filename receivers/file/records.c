@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/text/cut.h"
 #include "receivers/decode/json/keys.h"
-#include "receivers/file/ahead.h"
+#include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/records/body.h"
 
 #include <assert.h>
@@ -42,13 +42,60 @@ void records_refuse_empty(struct record_sink *sink, struct record_stream *stream
     record_sink_refuse(sink, stream->source, SLICE(""), position);
 }
 
-// Gives the feed the event that the line is, if it was decoded ahead.
-static inline void foresee(struct record_sink *sink, struct record_stream *stream,
-                           struct slice line) {
-    while (stream->foreseen < stream->foreseen_end && stream->foreseen->line.data < line.data)
-        stream->foreseen++;
-    if (stream->foreseen < stream->foreseen_end && stream->foreseen->line.data == line.data)
-        feed_foresee_event(sink->feed, line, &stream->foreseen->event);
+// -- lines that are events already --------------------------------------------------------------
+
+// Gives the names of the next event their ids. False: one of them was refused, and the line is to
+// be decoded to say so.
+static bool settle_names(struct foreseen_lines *foreseen) {
+    const struct intern_later *later = foreseen->later;
+    struct event *event = foreseen->next;
+    assert(event->position <= later->count && later->count <= INTERN_LATER_MAX);
+    for (; foreseen->named < event->position; foreseen->named++)
+        foreseen->ids[foreseen->named] = intern(later->names[foreseen->named]);
+    return telemetry_settle_names(event, foreseen->ids);
+}
+
+// Behind the line end at `end`, which is in the bytes up to `limit`; NULL: it is not.
+static const char *behind_line(const char *end, const char *limit) {
+    end += end < limit && *end == '\r';
+    return end < limit ? end + 1 : NULL;
+}
+
+// Whether the next event is of the line at `at`; those of lines before it are passed over.
+static bool begins_foreseen(struct foreseen_lines *foreseen, const char *at) {
+    while (foreseen->next < foreseen->end && foreseen->next->raw.data < at)
+        foreseen->next++;
+    return foreseen->next < foreseen->end && foreseen->next->raw.data == at;
+}
+
+// Offers the lines from `at` on that are events already and follow one another, up to one with a
+// name that is new; returns what is behind them. Of their bytes only some ends are looked at.
+static const char *take_foreseen(struct record_sink *sink, struct record_stream *stream,
+                                 const char *at, const char *limit) {
+    struct foreseen_lines *foreseen = &stream->foreseen;
+    const struct event *first = foreseen->next;
+    const char *from = at;
+    while (foreseen->next < foreseen->end && foreseen->next->raw.data == at) {
+        const struct event *event = foreseen->next;
+        const char *end = event->raw.data + event->raw.size;
+        bool one_byte = event + 1 < foreseen->end && event[1].raw.data == end + 1;
+        const char *behind = one_byte && end < limit ? end + 1 : behind_line(end, limit);
+        bool is_new = foreseen->later != NULL && event->position > foreseen->named;
+        if (behind == NULL || (is_new && event > first) ||
+            (foreseen->later != NULL && !settle_names(foreseen)))
+            break;
+        foreseen->next++;
+        at = behind;
+    }
+    uint32_t count = (uint32_t)(foreseen->next - first);
+    if (count == 0)
+        return from;
+    if (!feed_offer_foreseen(sink->feed, stream->source, first, count, stream->done.records + 1)) {
+        foreseen->next = foreseen->end;
+        return from;
+    }
+    stream->done.records += count;
+    return at;
 }
 
 // `end`: where the line ends, in the bytes that were handed over.
@@ -67,8 +114,6 @@ static void take_line(struct record_sink *sink, struct record_stream *stream, st
         records_refuse_long(sink, stream, line, position);
         return;
     }
-    if (stream->foreseen < stream->foreseen_end)
-        foresee(sink, stream, line);
     (void)record_sink_offer(sink, stream->source, line, position);
 }
 
@@ -77,7 +122,16 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
     const char *at = bytes.data;
     const char *end = bytes.data + bytes.size;
     const char *newline;
-    while (at < end && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+    for (;;) {
+        if (!stream->skipping && begins_foreseen(&stream->foreseen, at)) {
+            const char *behind = take_foreseen(sink, stream, at, end);
+            if (behind > at) {
+                at = behind;
+                continue;
+            }
+        }
+        if (at == end || (newline = memchr(at, '\n', (size_t)(end - at))) == NULL)
+            break;
         if (stream->skipping)
             stream->skipping = false;
         else

@@ -9,7 +9,15 @@
 #include "base/hash/hash.h"
 #include "pipeline/component/feed.h"
 
-struct foreseen;
+// Lines of the bytes at hand that are events already, in their order.
+struct foreseen_lines {
+    struct event *next, *end;
+    // Names in them that are not interned yet (struct ahead_file), and the ids of the first `named`
+    // of them, with room for INTERN_LATER_MAX. NULL: there is none.
+    const struct intern_later *later;
+    string_id *ids;
+    uint32_t named;
+};
 
 enum { FINGERPRINT_MAX = 1024 }; // bytes that one stands for, at most
 
@@ -53,8 +61,7 @@ struct record_stream {
     struct source *place;
     struct source_position at;
     uint64_t generation; // how often the file began anew
-    // Lines of the bytes at hand that are events already, in their order.
-    const struct foreseen *foreseen, *foreseen_end;
+    struct foreseen_lines foreseen;
 };
 
 // The fingerprint of the last FINGERPRINT_MAX bytes.

@@ -282,9 +282,21 @@ bool feed_foresee(struct feed *feed, struct source *source, struct slice record)
     return foreseen;
 }
 
-void feed_foresee_event(struct feed *feed, struct slice record, const struct event *event) {
-    feed->event = *event;
-    feed->foreseen = record.data;
+bool feed_offer_foreseen(struct feed *feed, struct source *source, const struct event *events,
+                         uint32_t count, uint64_t position) {
+    struct decode_fault fault;
+    for (uint32_t i = 0; i < count; i++) {
+        feed->event = events[i];
+        feed->foreseen = events[i].raw.data;
+        feed->foreseen_count++;
+        ck_assert_int_eq(feed_offer(feed, source, events[i].raw, position + i, &fault), DECODE_OK);
+    }
+    return true;
+}
+
+void feed_foresee_parsed(struct feed *feed, struct slice record, void *parsed) {
+    feed->parsed_record = record.data;
+    feed->parsed = parsed;
     feed->foreseen_count++;
 }
 
@@ -330,10 +342,12 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
     feed->event.position = position;
     feed->event.lines = 1;
     enum decode_category category =
-        feed->foreseen != NULL
-            ? DECODE_OK
+        feed->foreseen != NULL ? DECODE_OK
+        : feed->parsed != NULL && feed->parsed_record == record.data
+            ? source->decoder->decode_parsed(source->state, feed->parsed, &feed->event, fault)
             : source->decoder->decode(source->state, record, &feed->arena, &feed->event, fault);
     feed->foreseen = NULL;
+    feed->parsed = NULL;
     settle(feed, source, record, position, category);
     take_more(feed, source);
     return decode_refused(category) ? category : DECODE_OK;

@@ -50,8 +50,10 @@ struct feed {
     struct source *sources[FAKE_SOURCES_MAX];
     uint32_t source_count;
     struct arena arena;
-    struct event event;   // the last one that was decoded
-    const char *foreseen; // the record that it was made of before it was offered
+    struct event event;        // the last one that was decoded
+    const char *foreseen;      // the record that it was made of before it was offered
+    void *parsed;              // what was parsed of a record before it was offered; NULL: nothing
+    const char *parsed_record; // … of this one
     uint32_t foreseen_count;
     string_id stamped;
     uint64_t done_bytes;

@@ -6,7 +6,9 @@
 
 Files of some megabytes: telemetry of several ranks with lines that are broken, blank, too long, of
 other kinds and in other key orders between, tracebacks of several lines, compressed and not, with
-and without a newline at the end.
+and without a newline at the end. Then a folder of many files: some that each bring names of their
+own, of every length up to several blocks, empty ones, what is not known, broken archives, logs that
+wait for the others, Flight Recorder dumps, whole and broken, and one that is too long.
 """
 import gzip
 import json
@@ -72,6 +74,68 @@ def text(seed, steps, newline):
     return whole if newline else whole.rstrip("\r\n")
 
 
+def entry(rank, sequence):
+    return {"record_id": sequence, "pg_id": 0, "process_group": ["0", "default_pg"],
+            "collective_seq_id": sequence, "op_id": sequence, "profiling_name": "nccl:all_reduce",
+            "time_created_ns": START_NS + sequence * 1_000_000 + rank,
+            "input_sizes": [[1024, 8]], "input_dtypes": ["Float"], "output_sizes": [[1024, 8]],
+            "output_dtypes": ["Float"], "timeout_ms": 600000, "is_p2p": False, "retired": False,
+            "state": "completed" if rank != 3 or sequence < 40 else "scheduled",
+            "frames": [{"name": "step", "filename": "train \u00e9.py", "line": 7}]}
+
+
+def dump(rank, entries):
+    return json.dumps({"version": "2.5", "pg_config": {"0": {
+        "name": "0", "desc": "default_pg", "ranks": str(list(range(8)))}},
+        "entries": [entry(rank, i + 1) for i in range(entries)]}).encode()
+
+
+def put(folder, name, data):
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def many(folder):
+    """Files of which most are short; what they are named decides the order in which they count."""
+    for i in range(160):
+        random_ = random.Random(i)
+        host = "node-%d" % (i // 8)
+        lines = [sample(random_, i % 8, step, host + (".b" if i % 9 == 0 and step > 3 else ""))
+                 .replace("s-%d-" % (i % 8), "s-%d-" % i) for step in range(i % 23 * 7)]
+        data = "".join(lines).encode()
+        if i % 5 == 1:
+            data = data.rstrip(b"\r\n")
+        if i % 7 == 2:
+            data = data[:-40]
+        if i % 11 == 3:
+            data = b"\n  \n{\"schema_version\": 3, \"rank\": -7}\n" + data
+        if i % 13 == 4:
+            data += ("".join(TRACEBACK % ((i % 8,) * 4)) + XID % i).encode() + data[:3000]
+        name = "%s/rank_%03d.jsonl" % (host, i)
+        if i % 6 == 5:
+            data, name = gzip.compress(data, 1), name + ".gz"
+            if i % 12 == 11:
+                data = data[:-9]
+        put(folder, name, data)
+    for i, size in enumerate((1, 2, 4, 6, 7)):  # MB, about the lengths at which ways part
+        put(folder, "node-2/long_%d.jsonl" % i, text(40 + i, size * 185, i % 2 == 0).encode())
+    put(folder, "node-3/a.json", b"[1, 2")
+    put(folder, "node-3/b.json", b"")
+    put(folder, "node-3/c.jsonl", b"\n\n \n")
+    put(folder, "node-3/d.jsonl", bytes(random.Random(7).randbytes(100_000)))
+    put(folder, "node-4/one_line.jsonl", b"x" * 3_000_000)
+    for rank in range(8):
+        data = dump(rank, 60 + rank * 300)
+        if rank == 6:
+            data = data[:-2]
+        name = "node-%d/comm_lib_trace_rank_%d.json" % (rank // 4, rank)
+        put(folder, name if rank != 2 else name + ".gz", data if rank != 2 else gzip.compress(data))
+    put(folder, "node-1/kern.log", b"".join((XID % i).encode() for i in range(400)))
+    put(folder, "node-1/train.log", "".join(TRACEBACK % ((i % 8,) * 4) for i in range(300)).encode())
+
+
 def outputs(binary, folder, threads, *inputs):
     """What each form of the answer says, the closing words, and the figures of the inputs."""
     answers = []
@@ -101,6 +165,18 @@ def main(binary):
             checks.check(all(code == 0 for _, code, _, _, _ in one),
                          "%s: %r" % (inputs, one[0][3][-300:]))
             checks.check(len(one[2][2]) > 10_000, "%s: the timeline is short" % inputs)
+            for threads in THREADS[1:]:
+                for alone, together in zip(one, outputs(binary, folder, threads, *inputs)):
+                    checks.equal(together, alone, "%s, %s with %d threads"
+                                 % (inputs, alone[0], threads))
+        many(os.path.join(folder, "many"))
+        for inputs in (["many"], ["many/**/*"], ["many/**/*", "--set", "receivers.file.node=node-1"],
+                       ["many/node-0", "many/node-1", "--set",
+                        "receivers.file.max_document_size=400KiB"]):
+            one = outputs(binary, folder, 1, *inputs)
+            checks.check(all(code == 0 for _, code, _, _, _ in one),
+                         "%s: %r" % (inputs, one[0][3][-300:]))
+            checks.check(len(one[2][2]) > 1000, "%s: the timeline is short" % inputs)
             for threads in THREADS[1:]:
                 for alone, together in zip(one, outputs(binary, folder, threads, *inputs)):
                     checks.equal(together, alone, "%s, %s with %d threads"

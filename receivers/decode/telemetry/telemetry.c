@@ -116,6 +116,29 @@ static bool decode_plain(void *memory, struct slice record, struct arena *arena,
     return true;
 }
 
+static bool settle_name(string_id *id, const string_id *names) {
+    if (intern_is_later(*id))
+        *id = names[*id - INTERN_LATER_FIRST];
+    return *id != STRING_REFUSED;
+}
+
+bool telemetry_settle_names(struct event *event, const string_id *names) {
+    assert(event->kind == EVENT_TELEMETRY);
+    // Both were made by decode_plain in an arena, and nobody else has seen them yet.
+    struct telemetry *telemetry = (struct telemetry *)(uintptr_t)event->telemetry;
+    struct phase_scope *scope = (struct phase_scope *)(uintptr_t)telemetry->scope;
+    string_id *ids[] = {&telemetry->event_type, &telemetry->collector, &telemetry->host,
+                        &telemetry->job, &telemetry->session};
+    bool all = true;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        all = settle_name(ids[i], names) && all;
+    if (scope != NULL)
+        all = settle_name(&scope->label, names) && settle_name(&scope->thread_name, names) && all;
+    event->job = telemetry->job;
+    event->node = telemetry->host;
+    return all;
+}
+
 const struct decoder_type decoder_stormlog = {
     .name = "stormlog",
     .state_size = sizeof(struct telemetry_state),

@@ -9,3 +9,7 @@
 #include "pipeline/component/decoder.h"
 
 extern const struct decoder_type decoder_stormlog;
+
+// Puts ids in the place of the numbers that intern_postpone gave the names of such an event;
+// `names`: by their order. False: the limit on distinct names refused one of them.
+bool telemetry_settle_names(struct event *event, const string_id *names);

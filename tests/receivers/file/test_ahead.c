@@ -95,11 +95,11 @@ static struct taken take_all(struct ahead *ahead, bool check) {
         taken.bytes += used;
         const char *before = block.data;
         for (uint32_t i = 0; i < block.foreseen_count; i++) {
-            struct slice line = block.foreseen[i].line;
+            struct slice line = block.foreseen[i].raw;
             ck_assert(line.data >= before && line.data + line.size <= block.data + used);
             ck_assert(line.data == block.data || line.data[-1] == '\n');
             before = line.data + line.size;
-            taken.wrong += check && !is_event_of(&block.foreseen[i].event, line);
+            taken.wrong += check && !is_event_of(&block.foreseen[i], line);
         }
         taken.foreseen += block.foreseen_count;
         rest = (struct slice){block.data + used, block.size - used};

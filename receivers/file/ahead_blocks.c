@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring of blocks. One thread at a time reads, the next block of the input into the next place of
 // the ring, and decodes it then while another reads on.
-#include "receivers/file/ahead.h"
+#include "receivers/file/ahead_parts.h"
 
-#include "base/arena.h"
 #include "base/intern.h"
 #include "base/memory.h"
-#include "base/thread.h"
 #include "receivers/decode/telemetry/telemetry.h"
 
 #include <assert.h>
@@ -14,56 +12,6 @@
 
 // Room in front of a block, for what is left of the one before.
 enum { HEADROOM = 64 << 10, ARENA_BLOCK = 64 << 10, THREADS_MAX = 64 };
-
-enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_READY };
-
-struct place {
-    enum place_state state; // by the lock; the rest belongs to who has taken it
-    char *memory;
-    size_t room; // behind the headroom
-    size_t headroom;
-    size_t read;
-    uint64_t raw_done;
-    enum status status;
-    struct error error;
-    struct foreseen *foreseen;
-    uint32_t foreseen_count, foreseen_capacity;
-    struct arena arena;
-};
-
-// One who decodes: a thread, or the taker.
-struct decoding {
-    struct ahead *ahead;
-    void *state; // of decoder_stormlog
-    pthread_t thread;
-};
-
-struct ahead {
-    size_t block_size;
-    uint32_t place_count;
-    struct place *places;
-    uint32_t thread_max, thread_count;
-    struct decoding *threads; // the first is the taker
-    struct buffer_of_rest {
-        char *data;
-        size_t size, capacity;
-    } rest;
-
-    struct lock lock;
-    pthread_cond_t work;  // something may be read
-    pthread_cond_t ready; // a block is, or nobody is at the input
-    // By the lock:
-    struct file_input *input; // NULL: none
-    size_t line_max;
-    uint64_t next_read; // number of the block that is read next
-    uint64_t taken;     // … that the taker has; the first is 1, 0: none yet
-    uint32_t busy;      // who are at a block
-    uint32_t idle;      // threads that wait for work
-    bool reading;
-    bool ended;
-    bool taker_waits;
-    bool stopping;
-};
 
 struct ahead *ahead_new(uint32_t threads, size_t block_size) {
     assert(threads >= 2 && block_size > 0);
@@ -74,7 +22,7 @@ struct ahead *ahead_new(uint32_t threads, size_t block_size) {
     ahead->place_count = 2 * ahead->thread_max + 2;
     ahead->places = memory_zero(ahead->place_count, sizeof *ahead->places);
     for (uint32_t i = 0; i < ahead->place_count; i++)
-        arena_init(&ahead->places[i].arena, ARENA_BLOCK);
+        arena_init(&ahead->places[i].foreseen.arena, ARENA_BLOCK);
     lock_init(&ahead->lock);
     cond_init(&ahead->work);
     cond_init(&ahead->ready);
@@ -85,6 +33,7 @@ void ahead_free(struct ahead *ahead) {
     if (ahead == NULL)
         return;
     assert(ahead->input == NULL);
+    ahead_files_end(ahead);
     lock_take(&ahead->lock);
     ahead->stopping = true;
     pthread_cond_broadcast(&ahead->work);
@@ -93,11 +42,13 @@ void ahead_free(struct ahead *ahead) {
         if (i > 0)
             pthread_join(ahead->threads[i].thread, NULL);
         memory_give(ahead->threads[i].state);
+        memory_give(ahead->threads[i].parser_state);
     }
+    ahead_files_release(ahead);
     for (uint32_t i = 0; i < ahead->place_count; i++) {
         memory_give(ahead->places[i].memory);
-        memory_give(ahead->places[i].foreseen);
-        arena_release(&ahead->places[i].arena);
+        memory_give(ahead->places[i].foreseen.events);
+        arena_release(&ahead->places[i].foreseen.arena);
     }
     pthread_cond_destroy(&ahead->work);
     pthread_cond_destroy(&ahead->ready);
@@ -135,36 +86,44 @@ static void read_block(struct ahead *ahead, struct place *place) {
         place->read = 0;
 }
 
-static struct foreseen *next_foreseen(struct place *place) {
-    place->foreseen = memory_room(place->foreseen, &place->foreseen_capacity, place->foreseen_count,
-                                  sizeof *place->foreseen);
-    return &place->foreseen[place->foreseen_count];
+static struct event *next_event(struct foreseen *foreseen) {
+    foreseen->events = memory_room(foreseen->events, &foreseen->capacity, foreseen->count,
+                                   sizeof *foreseen->events);
+    return &foreseen->events[foreseen->count];
 }
 
-// The lines that begin and end in the block, but for its first: where that begins is not known.
-static void decode_block(struct decoding *decoding, struct place *place, size_t line_max) {
-    const char *at = place->memory + place->headroom, *end = at + place->read;
-    place->foreseen_count = 0;
-    arena_reset(&place->arena);
-    intern_known_only(true);
-    const char *newline = place->read == 0 ? NULL : memchr(at, '\n', place->read);
-    while (newline != NULL && newline + 1 < end) {
-        at = newline + 1;
-        newline = memchr(at, '\n', (size_t)(end - at));
-        if (newline == NULL)
-            break;
+void ahead_decode_lines(struct decoding *decoding, struct slice text, size_t line_max,
+                        struct foreseen *foreseen, struct intern_later *later) {
+    const char *at = text.data, *end = text.data + text.size, *newline;
+    foreseen->count = 0;
+    arena_reset(&foreseen->arena);
+    intern_known_only(later == NULL);
+    intern_postpone(later);
+    for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL; at = newline + 1) {
         struct slice line = {at, (size_t)(newline - at)};
         if (line.size > 0 && line.data[line.size - 1] == '\r')
             line.size--;
         if (line.size == 0 || line.data[0] != '{' || line.size > line_max)
             continue;
-        struct foreseen *next = next_foreseen(place);
-        next->line = line;
-        next->event.timeless = false;
-        place->foreseen_count +=
-            decoder_stormlog.decode_plain(decoding->state, line, &place->arena, &next->event);
+        struct event *event = next_event(foreseen);
+        event->timeless = false;
+        if (!decoder_stormlog.decode_plain(decoding->state, line, &foreseen->arena, event))
+            continue;
+        event->raw = line;
+        event->position = later == NULL ? 0 : later->count;
+        foreseen->count++;
     }
+    intern_postpone(NULL);
     intern_known_only(false);
+}
+
+// The lines that begin and end in the block, but for its first: where that begins is not known.
+static void decode_block(struct decoding *decoding, struct place *place, size_t line_max) {
+    const char *at = place->memory + place->headroom, *end = at + place->read;
+    const char *newline = place->read == 0 ? NULL : memchr(at, '\n', place->read);
+    at = newline == NULL ? end : newline + 1;
+    ahead_decode_lines(decoding, (struct slice){at, (size_t)(end - at)}, line_max, &place->foreseen,
+                       NULL);
 }
 
 // Reads the next block and decodes it; with the lock held, which is given up meanwhile.
@@ -204,6 +163,10 @@ static void *ahead_thread(void *argument) {
             work(decoding);
             continue;
         }
+        if (ahead_files_may(ahead)) {
+            ahead_files_work(decoding);
+            continue;
+        }
         ahead->idle++;
         cond_wait(&ahead->work, &ahead->lock);
         ahead->idle--;
@@ -214,7 +177,7 @@ static void *ahead_thread(void *argument) {
 
 // -- the taker ----------------------------------------------------------------------------------
 
-static bool start_threads(struct ahead *ahead) {
+bool ahead_start_threads(struct ahead *ahead) {
     while (ahead->thread_count < ahead->thread_max) {
         struct decoding *decoding = &ahead->threads[ahead->thread_count];
         *decoding = (struct decoding){.ahead = ahead,
@@ -232,7 +195,7 @@ static bool start_threads(struct ahead *ahead) {
 
 bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max) {
     assert(ahead->input == NULL && input->descriptor >= 0);
-    if (!start_threads(ahead))
+    if (!ahead_start_threads(ahead))
         return false;
     for (uint32_t i = 0; i < ahead->place_count; i++)
         ahead->places[i].state = PLACE_FREE;
@@ -266,7 +229,7 @@ static void put_rest(struct ahead *ahead, struct place *place) {
         memory_give(place->memory);
         place->memory = memory;
         place->headroom = ahead->rest.size;
-        place->foreseen_count = 0;
+        place->foreseen.count = 0;
     }
     if (ahead->rest.size > 0)
         memcpy(place->memory + place->headroom - ahead->rest.size, ahead->rest.data,
@@ -303,8 +266,8 @@ void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *bloc
                                   .size = rest.size + place->read,
                                   .read = place->read,
                                   .raw_done = place->raw_done,
-                                  .foreseen = place->foreseen,
-                                  .foreseen_count = place->foreseen_count,
+                                  .foreseen = place->foreseen.events,
+                                  .foreseen_count = place->foreseen.count,
                                   .status = place->status,
                                   .error = &place->error};
 }
