@@ -114,6 +114,12 @@ static bool fill_given(struct file_reader *reader, struct source *source) {
     return got > 0;
 }
 
+// Whether bytes that were read ahead were not asked for.
+static bool has_unused(const struct file_reader *reader) {
+    return reader->given.data != NULL &&
+           (!reader->is_lent || reader->window.end < reader->given.size);
+}
+
 // Reads one block behind the rest; false at the end, or when reading fails (which is noted).
 static bool fill(struct file_reader *reader, struct source *source) {
     struct file_window *window = &reader->window;
@@ -551,7 +557,7 @@ bool file_read_open(struct file_reader *reader, struct record_stream *stream,
             stream->done.offset = start.bytes;
             read_lines(reader, stream);
         }
-        if (reader->input.trouble[0] != '\0')
+        if (reader->input.trouble[0] != '\0' && !has_unused(reader))
             feed_note(reader->sink.feed, feed_source_path(source),
                       "%s: what came before it has been read", reader->input.trouble);
     }

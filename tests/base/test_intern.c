@@ -73,6 +73,37 @@ START_TEST(expected_names_get_the_same_ids) {
 }
 END_TEST
 
+START_TEST(names_are_postponed) {
+    static struct intern_later later;
+    struct arena arena;
+    arena_init(&arena, 4096);
+    later.arena = &arena;
+    string_id known = intern(SLICE("known"));
+    char text[] = "later";
+    intern_postpone(&later);
+    ck_assert_uint_eq(intern(SLICE("known")), known);
+    ck_assert_uint_eq(intern((struct slice){text, 5}), INTERN_LATER_FIRST);
+    struct slice other = SLICE("other");
+    string_id second = intern_expected(&other, intern_expect(other));
+    ck_assert_uint_eq(second, INTERN_LATER_FIRST + 1);
+    ck_assert(intern_is_later(second) && !intern_is_later(known));
+    text[0] = 'L'; // the names are copies
+    ck_assert_uint_eq(intern(SLICE("later")), INTERN_LATER_FIRST);
+    ck_assert(slice_equal(intern_slice(second), SLICE("other")));
+    for (unsigned i = 2; i < INTERN_LATER_MAX + 3; i++) {
+        char name[16];
+        string_id id = intern((struct slice){name, (size_t)snprintf(name, sizeof name, "n%u", i)});
+        ck_assert_uint_eq(id, i < INTERN_LATER_MAX ? INTERN_LATER_FIRST + i : STRING_REFUSED);
+    }
+    intern_postpone(NULL);
+    ck_assert_uint_eq(intern_count(), known);
+    ck_assert_uint_eq(later.count, INTERN_LATER_MAX);
+    ck_assert_uint_eq(intern(later.names[0]), known + 1);
+    ck_assert(slice_equal(intern_slice(known + 1), SLICE("later")));
+    arena_release(&arena);
+}
+END_TEST
+
 // Every length around the steps of the hash, in blocks that end exactly where the string ends, so
 // that a read past the end is seen by the sanitizer; each differs from the next in one byte.
 START_TEST(lengths_and_single_bytes) {
@@ -193,6 +224,7 @@ int main(void) {
     tcase_add_test(cases, none_is_not_the_empty_string);
     tcase_add_test(cases, same_bytes_same_id);
     tcase_add_test(cases, expected_names_get_the_same_ids);
+    tcase_add_test(cases, names_are_postponed);
     tcase_add_test(cases, lengths_and_single_bytes);
     tcase_add_test(cases, many_strings_through_growth);
     tcase_add_test(cases, known_strings_allocate_nothing);

@@ -460,6 +460,78 @@ START_TEST(what_is_foreseen_is_decoded_once) {
 }
 END_TEST
 
+START_TEST(events_made_elsewhere_are_taken_in_order) {
+    make(2, false);
+    struct source *source = source_named("/a");
+    struct telemetry payload = {.job = STRING_NONE};
+    struct event events[5];
+    static const char records[] = "abcde";
+    for (size_t i = 0; i < 5; i++)
+        events[i] = (struct event){
+            .time_ns = 50 + i, .raw = {records + i, 1}, .rank = RANK_NONE, .telemetry = &payload};
+    ck_assert(feed_offer_foreseen(feed, source, events, 5, 7));
+    ck_assert_uint_eq(end.deliveries, 2); // of the batches that were full
+    ck_assert_uint_eq(end.events, 4);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 5);
+    ck_assert_uint_eq(end.last.time_ns, 54);
+    ck_assert_uint_eq(end.last.position, 11);
+    ck_assert(end.last.raw.data == records + 4);
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 5);
+    ck_assert_uint_eq(feed_source_figures(source)->event_lines, 5);
+    // What another culprit passed on is looked at one by one.
+    struct forwarded forwarded = {.rank = RANK_NONE};
+    feed_source_passed_on(feed, source, &forwarded);
+    ck_assert(!feed_offer_foreseen(feed, source, events, 5, 12));
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 5);
+    feed_source_passed_on(feed, source, NULL);
+}
+END_TEST
+
+// -- a format that is parsed elsewhere ------------------------------------------------------------
+
+static enum decode_category decode_whole(void *state, struct slice record, struct arena *arena,
+                                         struct event *event, struct decode_fault *why) {
+    enum decode_category category = decode_letter(state, record, arena, event, why);
+    event->kind = EVENT_KUBERNETES;
+    return category;
+}
+
+static enum decode_category decode_parsed(void *state, void *parsed, struct event *event,
+                                          struct decode_fault *why) {
+    static const struct telemetry none;
+    (void)state;
+    (void)why;
+    *event = (struct event){.time_ns = *(uint64_t *)parsed,
+                            .kind = EVENT_KUBERNETES,
+                            .rank = RANK_NONE,
+                            .telemetry = &none};
+    return DECODE_OK;
+}
+
+static const struct decoder_type wholes = {
+    .name = "wholes", .decode = decode_whole, .decode_parsed = decode_parsed};
+
+START_TEST(what_is_parsed_counts_for_its_record_only) {
+    make(8, false);
+    struct source *source = feed_source(feed, SLICE("/a"));
+    feed_source_format(source, &wholes, &(struct decoder_input){.path = {0}});
+    struct slice record = SLICE("abc"), other = SLICE("de");
+    uint64_t parsed = 4711;
+    feed_foresee_parsed(feed, record, &parsed);
+    ck_assert_int_eq(feed_offer(feed, source, record, 1, &fault), DECODE_OK);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.last.time_ns, 4711);
+    ck_assert_uint_eq(end.last.position, 1);
+    ck_assert_int_eq(feed_offer(feed, source, record, 2, &fault), DECODE_OK);
+    feed_foresee_parsed(feed, record, &parsed);
+    ck_assert_int_eq(feed_offer(feed, source, other, 3, &fault), DECODE_OK);
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 3);
+    ck_assert_uint_eq(end.last.time_ns, 9);
+}
+END_TEST
+
 START_TEST(refused_records_may_be_told_of) {
     make(8, false);
     struct source *source = source_named("/a");
@@ -673,6 +745,8 @@ int main(void) {
     tcase_add_test(tests, a_job_that_is_called_none_is_noted_once);
     tcase_add_loop_test(tests, a_batch_goes_behind_the_last_event_of_a_record, 0, 4);
     tcase_add_test(tests, what_is_foreseen_is_decoded_once);
+    tcase_add_test(tests, events_made_elsewhere_are_taken_in_order);
+    tcase_add_test(tests, what_is_parsed_counts_for_its_record_only);
     tcase_add_test(tests, refused_records_may_be_told_of);
     tcase_add_test(tests, what_is_held_is_finished);
     tcase_add_test(tests, held_records_that_are_refused_are_told_of);

@@ -190,6 +190,134 @@ START_TEST(ends_early) {
 }
 END_TEST
 
+// -- files --------------------------------------------------------------------------------------
+
+enum { FILES = 60 };
+
+static char folder[] = "/tmp/test_ahead_files.XXXXXX";
+static struct ahead_path paths[FILES];
+
+static void put_file(unsigned number) {
+    struct ahead_path *path = &paths[number];
+    char name[64];
+    int size = snprintf(name, sizeof name, "%s/%u", folder, number);
+    path->path = (struct slice){memory_copy_text(name, (size_t)size), (size_t)size};
+    path->size = text.size;
+    FILE *file = fopen(name, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text.data, 1, text.size, file), text.size);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// Each brings a name of its own in its first line, and another one behind a line that is no event.
+static void put_files(void) {
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    for (unsigned i = 0; i < FILES; i++) {
+        char host[32];
+        buffer_reset(&text);
+        snprintf(host, sizeof host, "host-%u", i);
+        append_sample(i, host);
+        buffer_append_text(&text, "\n{\"torn\"\r\n");
+        for (unsigned j = 0; j < i * 3; j++) {
+            snprintf(host, sizeof host, "host-%u-%u", i, j / 7);
+            append_sample(j, host);
+        }
+        if (i % 4 == 1)
+            buffer_append_text(&text, "no newline");
+        put_file(i);
+    }
+}
+
+static void remove_files(void) {
+    for (unsigned i = 0; i < FILES; i++) {
+        ck_assert_int_eq(unlink(paths[i].path.data), 0);
+        memory_give((char *)(uintptr_t)paths[i].path.data);
+    }
+    ck_assert_int_eq(rmdir(folder), 0);
+    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
+}
+
+// Takes the file; what was decoded of it is what its lines say, with ids in the order of the lines.
+static uint32_t check_file(struct ahead *ahead, unsigned number, struct file_input *input) {
+    struct ahead_file file;
+    if (!ahead_file_take(ahead, paths[number].path, input, &file))
+        return 0;
+    ck_assert_uint_ge(file.size, BLOCK < paths[number].size ? BLOCK : paths[number].size);
+    string_id ids[INTERN_LATER_MAX];
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < file.foreseen_count; i++) {
+        struct event *event = &file.foreseen[i];
+        if (file.later != NULL) {
+            for (; named < event->position; named++) {
+                string_id before = intern_count();
+                ids[named] = intern(file.later->names[named]);
+                ck_assert_uint_eq(ids[named], before + 1);
+            }
+            ck_assert(telemetry_settle_names(event, ids));
+        }
+        ck_assert(is_event_of(event, event->raw));
+    }
+    file_input_close(input);
+    ahead_file_done(ahead);
+    return file.foreseen_count;
+}
+
+START_TEST(files_are_taken_in_order) {
+    put_files();
+    know_names("alpha");
+    struct ahead *ahead = ahead_new(3, BLOCK);
+    struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
+    const struct ahead_file_options options = {.line_max = LONGEST, .stop_descriptor = -1};
+    uint32_t events = 0;
+    // How many somebody had begun with is chance.
+    for (int round = 0; round < 2 || events < 1000; round++) {
+        ahead_files_begin(ahead, paths, FILES, options);
+        for (unsigned i = 0; i < FILES; i++) {
+            usleep(200);
+            events += check_file(ahead, i, &input);
+        }
+        struct ahead_file none;
+        ck_assert(!ahead_file_take(ahead, paths[0].path, &input, &none));
+    }
+    // Another one than the next is the caller's, and changes nothing.
+    ahead_files_begin(ahead, paths, FILES, options);
+    struct ahead_file none;
+    ck_assert(!ahead_file_take(ahead, paths[1].path, &input, &none));
+    for (unsigned i = 0; i < FILES / 2; i++)
+        events += check_file(ahead, i, &input);
+    ahead_free(ahead); // in the middle
+    file_input_release(&input);
+    remove_files();
+}
+END_TEST
+
+START_TEST(a_file_that_is_gone_is_left_to_the_taker) {
+    put_files();
+    struct ahead *ahead = ahead_new(2, BLOCK);
+    struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
+    for (unsigned i = 0; i < FILES; i += 2)
+        ck_assert_int_eq(unlink(paths[i].path.data), 0);
+    ahead_files_begin(ahead, paths, FILES,
+                      (struct ahead_file_options){.line_max = LONGEST, .stop_descriptor = -1});
+    for (unsigned i = 0; i < FILES; i++) {
+        struct ahead_file file;
+        bool taken = ahead_file_take(ahead, paths[i].path, &input, &file);
+        ck_assert(!taken || i % 2 == 1);
+        file_input_close(&input);
+        if (taken)
+            ahead_file_done(ahead);
+    }
+    ahead_files_end(ahead);
+    ahead_free(ahead);
+    file_input_release(&input);
+    for (unsigned i = 0; i < FILES; i += 2) {
+        memory_give((char *)(uintptr_t)paths[i].path.data);
+        put_file(i);
+    }
+    remove_files();
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ahead");
     TCase *all = tcase_create("ahead");
@@ -197,6 +325,8 @@ int main(void) {
     tcase_add_test(all, same_bytes_with_any_number_of_threads);
     tcase_add_test(all, names_are_left_to_the_taker);
     tcase_add_test(all, ends_early);
+    tcase_add_test(all, files_are_taken_in_order);
+    tcase_add_test(all, a_file_that_is_gone_is_left_to_the_taker);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
