@@ -128,7 +128,7 @@ static void drop_rows(struct http_work *work) {
 
 void http_work_free(struct http_work *work) {
     drop_rows(work);
-    memory_give(work->places);
+    memory_give(work->lz4);
     memory_give(work->items);
     arena_release(&work->arena);
     memory_give(work);

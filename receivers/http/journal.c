@@ -5,16 +5,17 @@
 // (4), then each record's size (4) and bytes; numbers little endian. Records that are known to be
 // refused are rows' records of size 0, so that positions stay what they were. The records of a row
 // of the second version are frames of another culprit. In the third and fourth version, which are
-// the first and the second again, the size of all that follows the count (4) and a block of it
-// (pack.h) stand there instead: the disk has a fifth of the bytes to take, which is what it costs
-// most. On replay a record is first decoded apart, so that one that was refused when it came is not
-// told of and counted twice.
+// the first and the second again, the size of all that follows the count (4) and a block of it in
+// LZ4's format stand there instead: the disk has a fifth of the bytes to take, which is what it
+// costs most. On replay a record is first decoded apart, so that one that was refused when it came
+// is not told of and counted twice.
 #include "base/log.h"
 #include "base/memory.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/http/receiver.h"
 
 #include <assert.h>
+#include <lz4.h>
 #include <unistd.h>
 
 enum {
@@ -28,7 +29,8 @@ enum {
     ROW_SIZE_BYTES = 4, // before each row of work->rows
     REPEAT_VERSION = 2,
     REPEAT_HEAD = 27,
-    TEND_ENTRIES = 256
+    TEND_ENTRIES = 256,
+    PACK_MAX = 64 << 20 // bytes of a row; LZ4's own bound is far above
 };
 
 static void put_number(struct buffer *out, uint64_t value, unsigned bytes) {
@@ -76,16 +78,19 @@ static char *rows_end(struct http_work *work, size_t room) {
 // The block of work->plain behind its size; 0 when it would not be smaller.
 static size_t pack_plain(struct http_work *work, char *out) {
     struct slice plain = buffer_slice(&work->plain);
-    if (plain.size == 0 || plain.size > PACK_MAX)
+    if (plain.size <= ROW_SIZE_BYTES || plain.size > PACK_MAX)
         return 0;
     set_number(out, plain.size, ROW_SIZE_BYTES);
-    size_t size = ROW_SIZE_BYTES + http_pack(plain, work->places, out + ROW_SIZE_BYTES);
-    return size < plain.size ? size : 0;
+    // No room for more than makes it smaller: then there is no block.
+    int size = LZ4_compress_fast_extState(work->lz4, plain.data, out + ROW_SIZE_BYTES,
+                                          (int)plain.size, (int)plain.size - ROW_SIZE_BYTES - 1, 1);
+    assert(size >= 0);
+    return size > 0 ? ROW_SIZE_BYTES + (size_t)size : 0;
 }
 
 static void add_row(struct http_work *work, uint32_t count) {
     struct slice plain = buffer_slice(&work->plain);
-    char *size_at = rows_end(work, 2 * ROW_SIZE_BYTES + ROW_HEAD + pack_room(plain.size));
+    char *size_at = rows_end(work, ROW_SIZE_BYTES + ROW_HEAD + plain.size);
     char *row = size_at + ROW_SIZE_BYTES;
     size_t size = pack_plain(work, row + ROW_HEAD);
     if (size > 0) {
@@ -105,8 +110,8 @@ static void add_row(struct http_work *work, uint32_t count) {
 
 void http_journal_pack(struct http_work *work) {
     assert(!work->packed);
-    if (work->places == NULL)
-        work->places = memory_take(sizeof *work->places);
+    if (work->lz4 == NULL)
+        work->lz4 = memory_take((size_t)LZ4_sizeofState());
     work->rows_size = 0;
     uint32_t first = 0;
     do {
@@ -219,15 +224,15 @@ static bool unpack_row(struct replay *replay, struct slice row, struct slice *re
     if (records->size < ROW_SIZE_BYTES)
         return false;
     size_t size = (size_t)get_number(records->data, ROW_SIZE_BYTES);
-    if (size > PACK_MAX)
+    struct slice block = {records->data + ROW_SIZE_BYTES, records->size - ROW_SIZE_BYTES};
+    if (size == 0 || size > PACK_MAX || block.size > size)
         return false;
     if (size > replay->plain_capacity) {
         replay->plain_capacity = size;
         replay->plain = memory_resize(replay->plain, size);
     }
-    struct slice block = {records->data + ROW_SIZE_BYTES, records->size - ROW_SIZE_BYTES};
     *records = (struct slice){replay->plain, size};
-    return size > 0 && http_unpack(block, replay->plain, size);
+    return LZ4_decompress_safe(block.data, replay->plain, (int)block.size, (int)size) == (int)size;
 }
 
 static void offer_row(struct replay *replay, uint64_t number, struct slice head,

@@ -14,7 +14,6 @@
 #include "pipeline/component/component.h"
 #include "pipeline/component/feed.h"
 #include "pipeline/component/storage.h"
-#include "receivers/http/pack.h"
 #include "receivers/http/repeats.h"
 #include "receivers/http/shares.h"
 #include "receivers/records/options.h"
@@ -87,8 +86,8 @@ struct http_work {
     bool packed;
     char *rows;
     size_t rows_size, rows_capacity;
-    struct buffer plain;        // what the row at hand holds
-    struct pack_places *places; // NULL until needed
+    struct buffer plain; // what the row at hand holds
+    void *lz4;           // the state of LZ4's compressor; NULL until needed
     uint32_t listed;
     struct http_rejection rejections[HTTP_LISTED_MAX];
 };
