@@ -4,7 +4,8 @@
 // Magic bytes first; then the shape of the JSON that begins there (lines, array, object over
 // several lines); then the top-level keys of the first record that has telling ones, in a fixed
 // order of formats; last, text that is no JSON. Looks at 64 lines or 1 MiB at most, one pass a
-// record, no memory of its own.
+// record, no memory of its own. Of a long Flight Recorder dump only what comes before its entries
+// is looked at.
 #include "receivers/decode/format.h"
 
 #include "base/text/cut.h"
@@ -162,19 +163,28 @@ static enum format_kind kind_of_keys(unsigned bits) {
 
 // What was found of one value at the beginning of a text.
 struct value_look {
-    enum json_keys_step end; // WHOLE, CUT or WRONG
+    enum json_keys_step end; // WHOLE, CUT or WRONG; MEMBER: not looked at further
     size_t after;            // where it ended
-    unsigned bits;           // telling keys among those `depth` containers deep
+    unsigned bits;           // telling keys among those of the value itself
 };
 
-static struct value_look look_at_value(struct slice text, size_t at, unsigned depth) {
+// So long a text is looked at no further than to the entries or groups of a dump. A shorter one is
+// looked at to its end: it may still be written.
+enum { LONG_DUMP = 64 << 10 };
+
+static struct value_look look_at_value(struct slice text, size_t at, bool up_to_dump) {
     struct json_keys keys;
     json_keys_begin(&keys, text, at);
     struct value_look look = {.end = JSON_KEYS_MEMBER};
-    while (look.end == JSON_KEYS_MEMBER) {
-        look.end = json_keys_next(&keys);
-        if (look.end == JSON_KEYS_MEMBER && keys.key_depth == depth)
-            look.bits |= key_bits(&keys);
+    while ((look.end = json_keys_next(&keys)) == JSON_KEYS_MEMBER) {
+        if (keys.key_depth != 1)
+            continue;
+        unsigned bits = key_bits(&keys);
+        bool is_list = keys.value_first == '[' || keys.value_first == '{';
+        look.bits |= bits;
+        if (up_to_dump && bits == KEY_ENTRIES && is_list &&
+            kind_of_keys(look.bits) == FORMAT_FLIGHT_RECORDER)
+            break;
     }
     look.after = keys.at;
     return look;
@@ -249,7 +259,7 @@ static struct format_guess decided(enum format_kind kind, enum format_layout lay
 static enum format_kind kind_of_line(struct slice line, bool cut) {
     if (line.size == 0 || line.data[0] != '{')
         return FORMAT_UNKNOWN;
-    struct value_look look = look_at_value(line, 0, 1);
+    struct value_look look = look_at_value(line, 0, false);
     bool usable =
         look.end == JSON_KEYS_WHOLE ? look.after == line.size : cut && look.end == JSON_KEYS_CUT;
     return usable ? kind_of_keys(look.bits) : FORMAT_UNKNOWN;
@@ -331,7 +341,11 @@ static bool is_one_record(enum format_kind kind) {
 // `at` is the opening brace: a line, a record over several lines, or a wrapper of either kind.
 static struct format_guess guess_object(struct slice head, size_t at, bool final,
                                         enum format_kind forced) {
-    struct value_look look = look_at_value(head, at, 1);
+    bool up_to_dump =
+        (forced == FORMAT_UNKNOWN || forced == FORMAT_FLIGHT_RECORDER) && head.size >= LONG_DUMP;
+    struct value_look look = look_at_value(head, at, up_to_dump);
+    if (look.end == JSON_KEYS_MEMBER)
+        return decided(FORMAT_FLIGHT_RECORDER, LAYOUT_WHOLE);
     // Two versions of RAS leave commas out.
     if (look.end == JSON_KEYS_WRONG && kind_of_keys(look.bits) == FORMAT_NCCL_RAS)
         return decided(FORMAT_NCCL_RAS, LAYOUT_OBJECT);

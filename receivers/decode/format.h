@@ -46,8 +46,8 @@ enum {
 
 // Looks at the first bytes of an input. `whole`: there are no more. With `forced` (not
 // FORMAT_UNKNOWN) the records are of that kind whatever they look like, and only the layout is
-// told. Always decided when `whole` is set or the head is FORMAT_HEAD_MAX long. Any thread, no
-// allocation.
+// told. Always decided when `whole` is set or the head is FORMAT_HEAD_MAX long; of a Flight
+// Recorder dump, 64 KiB are enough. Any thread, no allocation.
 struct format_guess format_guess(struct slice head, bool whole, enum format_kind forced);
 // What a file of this name can only be, however torn it is; else FORMAT_UNKNOWN.
 enum format_kind format_of_path(struct slice path);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct format_guess guess(const char *text) {
     return format_guess(slice_of(text), true, FORMAT_UNKNOWN);
@@ -206,6 +207,44 @@ START_TEST(a_dump_in_one_line_without_an_end) {
 }
 END_TEST
 
+// A long one is told by what comes before its entries: what they hold is not looked at, here it is
+// wrong. Whoever looks twice, with more or at the end, gets the same.
+START_TEST(a_long_dump_is_looked_at_up_to_its_entries) {
+    enum { SIZE = 96 << 10, SHORT = 32 << 10 };
+    static const struct {
+        const char *begins;
+        enum format_kind forced;
+        bool is_dump;
+    } cases[] = {
+        {"{\"comm_lib_version\":\"2.28.9\",\"entries\":[", FORMAT_UNKNOWN, true},
+        {"{\"version\": \"2.4\", \"rank\": 1,\n \"pg_config\": {", FORMAT_UNKNOWN, true},
+        {"{\"comm_lib_version\":\"2.28.9\",\"entries\":[", FORMAT_FLIGHT_RECORDER, true},
+        {"{\"source\":\"fr_dump\",\"entries\":[", FORMAT_UNKNOWN, false},
+        {"{\"kind\":\"Pod\",\"entries\":[", FORMAT_UNKNOWN, false},
+        {"{\"dump\":{\"entries\":[", FORMAT_UNKNOWN, false},
+        {"{\"entries\":\"many\",\"more\":[", FORMAT_UNKNOWN, false},
+    };
+    static char text[SIZE];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memset(text, '}', sizeof text);
+        memcpy(text, cases[i].begins, strlen(cases[i].begins));
+        for (int final = 0; final < 2; final++) {
+            struct format_guess found =
+                format_guess((struct slice){text, SIZE}, final == 1, cases[i].forced);
+            bool is_dump = found.decided && found.kind == FORMAT_FLIGHT_RECORDER &&
+                           found.layout == LAYOUT_WHOLE;
+            ck_assert_msg(is_dump == cases[i].is_dump, "%s", cases[i].begins);
+        }
+        // A short one may still be written: it is looked at to its end, as all were.
+        memset(text + strlen(cases[i].begins), '[', SHORT);
+        ck_assert_msg(cases[i].forced != FORMAT_UNKNOWN ||
+                          format_guess((struct slice){text, SHORT}, true, FORMAT_UNKNOWN).kind !=
+                              FORMAT_FLIGHT_RECORDER,
+                      "%s", cases[i].begins);
+    }
+}
+END_TEST
+
 START_TEST(whole_objects) {
     static const char *const whole[] = {"{}", " {\"a\":[1,-2.5e3,true,null,\"x\\\"\"]} \r",
                                         "{\"a\":{\"b\":NaN,\"c\":-Infinity}}"};
@@ -283,6 +322,7 @@ int main(void) {
     tcase_add_test(tcase, a_long_first_line);
     tcase_add_test(tcase, a_dump_in_one_line_without_an_end);
     tcase_add_test(tcase, whole_objects);
+    tcase_add_test(tcase, a_long_dump_is_looked_at_up_to_its_entries);
     tcase_add_test(tcase, depth_of_keys_is_bounded);
     tcase_add_test(tcase, random_bytes_do_no_harm);
     suite_add_tcase(suite, tcase);
