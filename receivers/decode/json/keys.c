@@ -27,7 +27,11 @@ static enum json_keys_step pass_string(const struct json_keys *keys, size_t *at,
                                        struct slice *out) {
     struct slice text = keys->text;
     size_t from = *at + 1;
-    for (size_t i = from; i < text.size; i++) {
+    for (size_t i = from; i < text.size;) {
+        unsigned plain = text.size - i < JSON_BLOCK ? 0 : json_block_plain(text.data + i);
+        i += plain;
+        if (plain == JSON_BLOCK)
+            continue;
         unsigned char c = (unsigned char)text.data[i];
         if (c == '"') {
             *out = (struct slice){text.data + from, i - from};
@@ -36,8 +40,7 @@ static enum json_keys_step pass_string(const struct json_keys *keys, size_t *at,
         }
         if (c < 0x20)
             return JSON_KEYS_WRONG;
-        if (c == '\\')
-            i++;
+        i += c == '\\' ? 2 : 1;
     }
     return JSON_KEYS_CUT;
 }
@@ -47,12 +50,27 @@ static bool is_word_byte(char c) {
            c == '-' || c == '.';
 }
 
+// The end of a number of at most 19 digits, if one begins at `at` and much text follows; else NULL.
+static const char *short_number_end(const char *at, const char *end) {
+    if (end - at < JSON_NUMBER_ROOM)
+        return NULL;
+    const char *digits = at + (*at == '-');
+    uint64_t unused;
+    unsigned count = json_read_digits(digits, &unused);
+    return count > 0 && !is_word_byte(digits[count]) ? digits + count : NULL;
+}
+
 // A number or a word. At the end of the text one cannot know that it is whole, unless nothing is
 // open around it.
 static enum json_keys_step pass_word(struct json_keys *keys) {
     const char *from = keys->text.data + keys->at;
     const char *end = keys->text.data + keys->text.size;
-    const char *at = from;
+    const char *at = short_number_end(from, end);
+    if (at != NULL) {
+        keys->at = (size_t)(at - keys->text.data);
+        return JSON_KEYS_WHOLE;
+    }
+    at = from;
     while (at < end && is_word_byte(*at))
         at++;
     if (at == end && keys->depth > 0)
