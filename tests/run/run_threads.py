@@ -8,11 +8,13 @@ Files of some megabytes: telemetry of several ranks with lines that are broken, 
 other kinds and in other key orders between, tracebacks of several lines, compressed and not, with
 and without a newline at the end. Then a folder of many files: some that each bring names of their
 own, of every length up to several blocks, empty ones, what is not known, broken archives, logs that
-wait for the others, Flight Recorder dumps, whole and broken, and one that is too long.
+wait for the others, Flight Recorder dumps in JSON and as pickles, whole and broken, and one that is
+too long.
 """
 import gzip
 import json
 import os
+import pickle
 import random
 import sys
 import tempfile
@@ -85,9 +87,9 @@ def entry(rank, sequence):
 
 
 def dump(rank, entries):
-    return json.dumps({"version": "2.5", "pg_config": {"0": {
+    return {"version": "2.5", "pg_config": {"0": {
         "name": "0", "desc": "default_pg", "ranks": str(list(range(8)))}},
-        "entries": [entry(rank, i + 1) for i in range(entries)]}).encode()
+        "entries": [entry(rank, i + 1) for i in range(entries)]}
 
 
 def put(folder, name, data):
@@ -127,11 +129,15 @@ def many(folder):
     put(folder, "node-3/d.jsonl", bytes(random.Random(7).randbytes(100_000)))
     put(folder, "node-4/one_line.jsonl", b"x" * 3_000_000)
     for rank in range(8):
-        data = dump(rank, 60 + rank * 300)
+        data = json.dumps(dump(rank, 60 + rank * 300)).encode()
         if rank == 6:
             data = data[:-2]
         name = "node-%d/comm_lib_trace_rank_%d.json" % (rank // 4, rank)
         put(folder, name if rank != 2 else name + ".gz", data if rank != 2 else gzip.compress(data))
+    for rank in range(8):
+        data = pickle.dumps(dump(rank, 50 + rank * 300), 2)
+        put(folder, "pickles/node-%d/comm_lib_trace_rank_%d" % (rank // 4, rank),
+            data[:-2] if rank == 5 else data)
     put(folder, "node-1/kern.log", b"".join((XID % i).encode() for i in range(400)))
     put(folder, "node-1/train.log", "".join(TRACEBACK % ((i % 8,) * 4) for i in range(300)).encode())
 

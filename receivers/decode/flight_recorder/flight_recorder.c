@@ -161,39 +161,17 @@ static enum decode_category read_document(struct flight_reader *reader, struct s
     return DECODE_OK;
 }
 
-static void begin_dump(struct flight_dump *dump) {
-    dump->whole = true;
-    dump->rank = RANK_NONE;
-}
-
 static struct flight_reader reader_of(struct flight_memory *memory, struct slice record,
                                       struct arena *arena, struct decode_fault *fault) {
     return (struct flight_reader){
         .end = record.data + record.size, .arena = arena, .memory = memory, .fault = fault};
 }
 
-// A dump as it was read, before it is known whose it is.
-struct parsed_dump {
-    struct flight_dump dump;
-    uint32_t entries_seen;
-};
-
-static enum decode_category decode_parsed(void *state, void *parsed, struct event *event,
-                                          struct decode_fault *fault) {
-    const struct flight_source *source = &((struct flight_memory *)state)->source;
-    struct parsed_dump *read = parsed;
-    read->dump.rank = source->rank_after - 1;
-    read->dump.is_file = source->is_file;
-    read->dump.observed_ns = source->observed_ns;
-    return flight_finish(source, &read->dump, read->entries_seen, event, fault);
-}
-
 static enum decode_category read_parsed(struct flight_memory *memory, struct slice record,
-                                        struct arena *arena, struct parsed_dump **parsed,
+                                        struct arena *arena, struct flight_parsed **parsed,
                                         struct decode_fault *fault) {
     struct flight_reader reader = reader_of(memory, record, arena, fault);
-    *parsed = arena_zero(arena, 1, sizeof **parsed);
-    begin_dump(&(*parsed)->dump);
+    *parsed = flight_parsed_new(arena);
     enum decode_category category = read_document(&reader, record, &(*parsed)->dump);
     (*parsed)->entries_seen = reader.entry;
     return category;
@@ -201,15 +179,15 @@ static enum decode_category read_parsed(struct flight_memory *memory, struct sli
 
 static void *parse(void *state, struct slice record, struct arena *arena) {
     struct decode_fault ignored;
-    struct parsed_dump *parsed;
+    struct flight_parsed *parsed;
     return read_parsed(state, record, arena, &parsed, &ignored) == DECODE_OK ? parsed : NULL;
 }
 
 static enum decode_category decode(void *state, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault) {
-    struct parsed_dump *parsed;
+    struct flight_parsed *parsed;
     enum decode_category category = read_parsed(state, record, arena, &parsed, fault);
-    return category == DECODE_OK ? decode_parsed(state, parsed, event, fault) : category;
+    return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault) : category;
 }
 
 const struct decoder_type decoder_flight_json = {
@@ -218,7 +196,7 @@ const struct decoder_type decoder_flight_json = {
     .begin = flight_begin,
     .decode = decode,
     .parse = parse,
-    .decode_parsed = decode_parsed,
+    .decode_parsed = flight_decode_parsed,
 };
 
 // -- tagged lines --------------------------------------------------------------------------------
@@ -263,8 +241,7 @@ enum decode_category flight_tagged(void *state, struct slice object, struct aren
                          "neither is there; a line of the Flight Recorder has one of them");
     if (wrong.kind != TOKEN_NONE)
         return fault_type(fault, whole ? SLICE("dump") : SLICE("entry"), &wrong, "an object");
-    struct flight_dump *dump = arena_zero(arena, 1, sizeof *dump);
-    begin_dump(dump);
+    struct flight_dump *dump = &flight_parsed_new(arena)->dump;
     struct flight_reader reader = reader_of(memory, body, arena, fault);
     category = whole ? read_document(&reader, body, dump) : read_entry(&reader, body, dump);
     if (category != DECODE_OK)

@@ -344,11 +344,12 @@ static enum decode_category read_document(struct reader *reader, const struct pi
     return DECODE_OK;
 }
 
-static enum decode_category decode(void *state, struct slice record, struct arena *arena,
-                                   struct event *event, struct decode_fault *fault) {
-    const struct flight_source *source = state;
+// `values`: where those of the pickle are put, which are needed until it returns.
+static enum decode_category read_parsed(struct slice record, struct arena *values,
+                                        struct arena *arena, struct flight_parsed **parsed,
+                                        struct decode_fault *fault) {
     struct pickle_fault pickle;
-    const struct pickle_value *root = pickle_read(record, arena, &pickle);
+    const struct pickle_value *root = pickle_read(record, values, &pickle);
     if (root == NULL)
         return refuse_pickle(&pickle, fault);
     if (root->kind != PICKLE_DICT) {
@@ -357,17 +358,32 @@ static enum decode_category decode(void *state, struct slice record, struct aren
         return fault_found(fault, DECODE_NOT_OBJECT, SLICE(""), &token,
                            "an object with \"entries\", as a Flight Recorder writes");
     }
-    struct flight_dump *dump = arena_zero(arena, 1, sizeof *dump);
-    *dump = (struct flight_dump){.rank = source->rank_after - 1,
-                                 .whole = true,
-                                 .is_file = source->is_file,
-                                 .observed_ns = source->observed_ns};
+    *parsed = flight_parsed_new(arena);
     struct reader reader = {
-        .arena = arena, .fault = fault, .shape = arena_take(arena, SHAPE_TEXT_MAX)};
-    enum decode_category category = read_document(&reader, root, dump);
-    if (category != DECODE_OK)
-        return category;
-    return flight_finish(source, dump, reader.entry, event, fault);
+        .arena = arena, .fault = fault, .shape = arena_take(values, SHAPE_TEXT_MAX)};
+    enum decode_category category = read_document(&reader, root, &(*parsed)->dump);
+    (*parsed)->entries_seen = reader.entry;
+    return category;
+}
+
+// The values, which take some times what is made of them, do not wait for the taker.
+static void *parse(void *state, struct slice record, struct arena *arena) {
+    (void)state;
+    enum { VALUES_BLOCK = 1 << 20 };
+    struct decode_fault ignored;
+    struct flight_parsed *parsed = NULL;
+    struct arena values;
+    arena_init(&values, VALUES_BLOCK);
+    enum decode_category category = read_parsed(record, &values, arena, &parsed, &ignored);
+    arena_release(&values);
+    return category == DECODE_OK ? parsed : NULL;
+}
+
+static enum decode_category decode(void *state, struct slice record, struct arena *arena,
+                                   struct event *event, struct decode_fault *fault) {
+    struct flight_parsed *parsed = NULL;
+    enum decode_category category = read_parsed(record, arena, arena, &parsed, fault);
+    return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault) : category;
 }
 
 const struct decoder_type decoder_flight_pickle = {
@@ -375,4 +391,6 @@ const struct decoder_type decoder_flight_pickle = {
     .state_size = FLIGHT_STATE_SIZE,
     .begin = flight_begin,
     .decode = decode,
+    .parse = parse,
+    .decode_parsed = flight_decode_parsed,
 };

@@ -325,3 +325,21 @@ enum decode_category flight_finish(const struct flight_source *source, struct fl
     fault->category = DECODE_OK;
     return DECODE_OK;
 }
+
+struct flight_parsed *flight_parsed_new(struct arena *arena) {
+    struct flight_parsed *parsed = arena_zero(arena, 1, sizeof *parsed);
+    parsed->dump.whole = true;
+    parsed->dump.rank = RANK_NONE;
+    return parsed;
+}
+
+enum decode_category flight_decode_parsed(void *state, void *parsed, struct event *event,
+                                          struct decode_fault *fault) {
+    const struct flight_source *source = state;
+    struct flight_parsed *read = parsed;
+    assert(read->dump.whole);
+    read->dump.rank = source->rank_after - 1;
+    read->dump.is_file = source->is_file;
+    read->dump.observed_ns = source->observed_ns;
+    return flight_finish(source, &read->dump, read->entries_seen, event, fault);
+}

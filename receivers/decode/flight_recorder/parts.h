@@ -70,3 +70,14 @@ uint32_t flight_members_sort(int32_t *ranks, uint32_t count, struct arena *arena
 enum decode_category flight_finish(const struct flight_source *source, struct flight_dump *dump,
                                    uint32_t entries_seen, struct event *event,
                                    struct decode_fault *fault);
+
+// A dump as it was read, before it is known whose it is: what decoder_type.parse gives.
+struct flight_parsed {
+    struct flight_dump dump;
+    uint32_t entries_seen; // as for flight_finish
+};
+// One of nothing yet.
+struct flight_parsed *flight_parsed_new(struct arena *arena);
+// As decoder_type.decode_parsed; `state` begins with a struct flight_source.
+enum decode_category flight_decode_parsed(void *state, void *parsed, struct event *event,
+                                          struct decode_fault *fault);
