@@ -34,14 +34,15 @@ bool ahead_files_may(const struct ahead *ahead) {
 
 // -- reading ------------------------------------------------------------------------------------
 
-// Reads up to `room` bytes in all; false when nothing more comes.
-static bool read_up_to(struct file_place *place, size_t room, size_t block_size) {
-    if (place->room < room) {
-        place->memory = memory_resize(place->memory, room);
-        place->room = room;
-    }
-    while (place->read < room) {
-        size_t left = room - place->read, got = 0;
+// Reads up to `most` bytes in all; false when nothing more comes. The memory grows with what there
+// is, so that the place can keep it.
+static bool read_up_to(struct file_place *place, size_t most, size_t block_size) {
+    while (place->read < most) {
+        if (place->read == place->room) {
+            place->room = place->room == 0 ? block_size : 2 * place->room;
+            place->memory = memory_resize(place->memory, place->room);
+        }
+        size_t left = (place->room < most ? place->room : most) - place->read, got = 0;
         struct error ignored; // who reads on gets it again
         if (file_input_read(&place->input, place->memory + place->read,
                             left < block_size ? left : block_size, &got, &ignored) != STATUS_OK ||
@@ -110,9 +111,9 @@ static void read_file(struct decoding *decoding, struct file_place *place,
     struct format_guess guess = guess_of(place, options);
     const struct decoder_type *parser = parser_of(options, guess);
     if (more && parser != NULL)
-        more = read_up_to(place, AHEAD_DOCUMENT_MAX, block_size);
+        read_up_to(place, AHEAD_DOCUMENT_MAX, block_size);
     else if (more && is_short && guess.layout != LAYOUT_WHOLE)
-        more = read_up_to(place, AHEAD_SHORT_BLOCKS * block_size, block_size);
+        read_up_to(place, AHEAD_SHORT_BLOCKS * block_size, block_size);
     if (parser != NULL && place->input.ended)
         parse(decoding, place, parser);
     else if (guess.decided && guess.layout == LAYOUT_LINES)

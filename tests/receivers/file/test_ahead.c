@@ -6,6 +6,7 @@
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "pipeline/model/telemetry_event.h"
+#include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "receivers/decode/telemetry/telemetry.h"
 #include "receivers/file/ahead.h"
 
@@ -318,6 +319,64 @@ START_TEST(a_file_that_is_gone_is_left_to_the_taker) {
 }
 END_TEST
 
+// The dumps of Flight Recorders: longer than a block in JSON, or a pickle of nothing; and one with
+// a fault, of which the taker says what it is.
+static bool put_dump(unsigned i) {
+    static const char PICKLE[] = "\x80\x02}X\x07\0\0\0entries]s.";
+    buffer_reset(&text);
+    if (i % 3 == 0) {
+        buffer_append(&text, (struct slice){PICKLE, sizeof PICKLE - 1});
+        put_file(i);
+        return true;
+    }
+    buffer_append_text(&text, "{\"version\":\"2.10\",\"entries\":[");
+    for (unsigned n = 0; n < 5000; n++)
+        buffer_append_format(&text,
+                             "%s{\"process_group\":[\"0\",\"all\"],\"collective_seq_id\":%u}",
+                             n == 0 ? "" : ",", n + 1);
+    buffer_append_text(&text, i % 3 == 1 ? "]}" : "]]");
+    put_file(i);
+    return i % 3 == 1;
+}
+
+START_TEST(dumps_are_parsed_ahead) {
+    enum { DUMP_BLOCK = 64 << 10, DUMPS = 12 };
+    bool is_right[FILES];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    for (unsigned i = 0; i < FILES; i++)
+        is_right[i] = i < DUMPS ? put_dump(i) : (put_file(i), false);
+    struct ahead *ahead = ahead_new(3, DUMP_BLOCK);
+    struct file_input input = {.descriptor = -1, .stop_descriptor = -1};
+    const struct ahead_file_options options = {
+        .line_max = LONGEST, .documents = true, .stop_descriptor = -1};
+    unsigned json = 0, pickles = 0;
+    // How many somebody had begun with is chance.
+    while (json < DUMPS || pickles < DUMPS) {
+        ahead_files_begin(ahead, paths, DUMPS, options);
+        for (unsigned i = 0; i < DUMPS; i++) {
+            struct ahead_file file;
+            usleep(500);
+            if (!ahead_file_take(ahead, paths[i].path, &input, &file))
+                continue;
+            ck_assert_uint_eq(file.size, paths[i].size);
+            const struct decoder_type *parser = i % 3 == 0    ? &decoder_flight_pickle
+                                                : is_right[i] ? &decoder_flight_json
+                                                              : NULL;
+            ck_assert_ptr_eq(file.parser, parser);
+            ck_assert((file.parsed != NULL) == is_right[i]);
+            json += i % 3 == 1;
+            pickles += i % 3 == 0;
+            file_input_close(&input);
+            ahead_file_done(ahead);
+        }
+        ahead_files_end(ahead);
+    }
+    ahead_free(ahead);
+    file_input_release(&input);
+    remove_files();
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ahead");
     TCase *all = tcase_create("ahead");
@@ -327,6 +386,7 @@ int main(void) {
     tcase_add_test(all, ends_early);
     tcase_add_test(all, files_are_taken_in_order);
     tcase_add_test(all, a_file_that_is_gone_is_left_to_the_taker);
+    tcase_add_test(all, dumps_are_parsed_ahead);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
