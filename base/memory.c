@@ -2,12 +2,15 @@
 // malloc with three counters, each of them relaxed: they are read for reports and bounds.
 #include "base/memory.h"
 
+#include "base/memory_pages.h"
+
 #include <assert.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static atomic_uint_fast64_t allocation_count;
@@ -23,22 +26,28 @@ _Noreturn void memory_exhausted(size_t size) {
     _exit(71);
 }
 
-static void *count_in(void *block, size_t asked) {
-    if (block == NULL)
-        memory_exhausted(asked);
+static void count_bytes_in(uint64_t size) {
     atomic_fetch_add_explicit(&allocation_count, 1, memory_order_relaxed);
-    uint64_t size = malloc_usable_size(block);
     uint64_t live = atomic_fetch_add_explicit(&live_bytes, size, memory_order_relaxed) + size;
     uint64_t peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
     while (live > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, live))
         continue;
+}
+
+static void *count_in(void *block, size_t asked) {
+    if (block == NULL)
+        memory_exhausted(asked);
+    count_bytes_in(malloc_usable_size(block));
     return block;
 }
 
-static void count_out(void *block) {
-    uint64_t size = malloc_usable_size(block);
+static void count_bytes_out(uint64_t size) {
     uint64_t before = atomic_fetch_sub_explicit(&live_bytes, size, memory_order_relaxed);
     assert(before >= size && "a block that was not taken here, or given back twice");
+}
+
+static void count_out(void *block) {
+    count_bytes_out(malloc_usable_size(block));
 }
 
 void *memory_take(size_t size) {
@@ -81,6 +90,29 @@ void memory_give(void *block) {
         return;
     count_out(block);
     free(block);
+}
+
+// One huge page more is mapped, and what stands before and behind the aligned part given back.
+void *memory_take_pages(size_t size) {
+    assert(size > 0 && size % MEMORY_HUGE_PAGE == 0 && size <= SIZE_MAX - MEMORY_HUGE_PAGE);
+    char *mapped = mmap(NULL, size + MEMORY_HUGE_PAGE, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        memory_exhausted(size);
+    size_t before = -(uintptr_t)mapped % MEMORY_HUGE_PAGE;
+    char *pages = mapped + before;
+    if (before > 0)
+        munmap(mapped, before);
+    munmap(pages + size, MEMORY_HUGE_PAGE - before);
+    madvise(pages, size, MADV_HUGEPAGE); // a kernel without them gives small ones
+    count_bytes_in(size);
+    return pages;
+}
+
+void memory_give_pages(void *pages, size_t size) {
+    assert(pages != NULL && (uintptr_t)pages % MEMORY_HUGE_PAGE == 0);
+    count_bytes_out(size);
+    munmap(pages, size);
 }
 
 char *memory_copy_text(const char *data, size_t size) {

@@ -4,6 +4,7 @@
 #include "base/table/table.h"
 
 #include "base/memory.h"
+#include "base/memory_pages.h"
 
 #include <assert.h>
 #include <string.h>
@@ -23,9 +24,45 @@ void table_start(struct table *table, const char *name, const struct row_type *t
     table->type = type;
 }
 
+// A table begins with chunks that are allocated one by one. Of one that has grown large, as many
+// chunks as fit share a huge page; what is left of that is never touched.
+enum { LARGE_BYTES = 8 << 20 };
+
+static size_t chunk_bytes(const struct table *table) {
+    return table->row_size * table->rows_per_chunk;
+}
+
+// How many chunks stand behind one another in the block that chunk `number` belongs to, and its
+// place among them.
+static uint32_t chunks_together(const struct table *table, uint32_t number, uint32_t *place) {
+    size_t bytes = chunk_bytes(table);
+    size_t single = (LARGE_BYTES + bytes - 1) / bytes, together = MEMORY_HUGE_PAGE / bytes;
+    *place = 0;
+    if (number < single || together < 2)
+        return 1;
+    *place = (uint32_t)((number - single) % together);
+    return (uint32_t)together;
+}
+
+static char *take_chunk(const struct table *table, uint32_t number) {
+    uint32_t place;
+    if (chunks_together(table, number, &place) == 1)
+        return memory_take(chunk_bytes(table));
+    return place == 0 ? memory_take_pages(MEMORY_HUGE_PAGE)
+                      : table->chunks[number - 1] + chunk_bytes(table);
+}
+
+static void give_chunk(const struct table *table, uint32_t number) {
+    uint32_t place;
+    if (chunks_together(table, number, &place) == 1)
+        memory_give(table->chunks[number]);
+    else if (place == 0)
+        memory_give_pages(table->chunks[number], MEMORY_HUGE_PAGE);
+}
+
 void table_release(struct table *table) {
     for (uint32_t i = 0; i < table->chunk_count; i++)
-        memory_give(table->chunks[i]);
+        give_chunk(table, i);
     memory_give(table->chunks);
     table->chunks = NULL;
     table->chunk_count = table->chunk_capacity = table->used = table->free_count = 0;
@@ -38,7 +75,8 @@ static void table_add_chunk(struct table *table) {
         table->chunk_capacity = table->chunk_capacity == 0 ? 16 : table->chunk_capacity * 2;
         table->chunks = memory_resize(table->chunks, table->chunk_capacity * sizeof(char *));
     }
-    table->chunks[table->chunk_count++] = memory_take(table->row_size * table->rows_per_chunk);
+    table->chunks[table->chunk_count] = take_chunk(table, table->chunk_count);
+    table->chunk_count++;
 }
 
 uint32_t table_add(struct table *table) {
@@ -146,7 +184,7 @@ void table_load(struct table *table, uint32_t used, uint32_t free_head, uint32_t
     while ((uint64_t)table->chunk_count << table->chunk_shift < used)
         table_add_chunk(table);
     for (uint32_t i = 0; i < table->chunk_count; i++)
-        memset(table->chunks[i], 0, table->row_size * table->rows_per_chunk);
+        memset(table->chunks[i], 0, chunk_bytes(table));
     table->used = used;
     table->free_head = free_head;
     table->free_count = free_count;

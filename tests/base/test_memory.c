@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
+#include "base/memory_pages.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -42,6 +43,26 @@ START_TEST(nothing_is_something) {
     ck_assert_ptr_nonnull(none);
     memory_give(none);
     memory_give(zero);
+}
+END_TEST
+
+START_TEST(pages_are_aligned_and_zero) {
+    uint64_t before = memory_figures().live_bytes;
+    char *pages[4];
+    for (int i = 0; i < 4; i++) {
+        size_t size = (size_t)(i + 1) * MEMORY_HUGE_PAGE;
+        pages[i] = memory_take_pages(size);
+        ck_assert_uint_eq((uintptr_t)pages[i] % MEMORY_HUGE_PAGE, 0);
+        ck_assert(pages[i][0] == 0 && pages[i][size - 1] == 0);
+        memset(pages[i], i + 1, size);
+    }
+    ck_assert_uint_eq(memory_figures().live_bytes, before + 10 * MEMORY_HUGE_PAGE);
+    for (int i = 0; i < 4; i++) {
+        size_t size = (size_t)(i + 1) * MEMORY_HUGE_PAGE;
+        ck_assert(pages[i][0] == i + 1 && pages[i][size - 1] == i + 1);
+        memory_give_pages(pages[i], size);
+    }
+    ck_assert_uint_eq(memory_figures().live_bytes, before);
 }
 END_TEST
 
@@ -119,6 +140,7 @@ int main(void) {
     tcase_add_test(cases, counted);
     tcase_add_test(cases, resize_keeps_bytes);
     tcase_add_test(cases, nothing_is_something);
+    tcase_add_test(cases, pages_are_aligned_and_zero);
     tcase_add_test(cases, texts);
     tcase_add_test(cases, room_grows_by_doubling_and_keeps_a_ring_in_order);
     tcase_add_test(cases, peak_starts_anew);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
+#include "base/memory_pages.h"
 #include "base/table/keyed_rows.h"
 #include "base/table/table.h"
 
@@ -248,6 +249,46 @@ START_TEST(keyed_rows_are_made_once) {
 }
 END_TEST
 
+// 64 MiB in chunks of 64 KiB: the first 8 MiB one by one, then those of 2 MiB together.
+START_TEST(large_table_takes_huge_pages) {
+    enum { ROW = 1000, ROWS_PER_CHUNK = 64, ROWS = 64 << 10 };
+    struct table large;
+    table_init(&large, "test.large", ROW, ROWS_PER_CHUNK);
+    struct memory_figures before = memory_figures();
+    for (uint32_t i = 0; i < ROWS; i++) {
+        char *row = table_row(&large, table_add(&large));
+        ck_assert(row[0] == 0 && row[ROW - 1] == 0);
+        memset(row, (int)(i % 251), ROW);
+    }
+    ck_assert_uint_eq(large.chunk_count, ROWS / ROWS_PER_CHUNK);
+    uint64_t allocations = memory_figures().allocations - before.allocations;
+    ck_assert_uint_le(allocations, (8 << 20) / (ROW * ROWS_PER_CHUNK) + 1 + 28 + 10);
+    uint64_t held = memory_figures().live_bytes - before.live_bytes;
+    ck_assert_uint_le(held, (uint64_t)ROWS * ROW + (uint64_t)ROWS * ROW / 20 + MEMORY_HUGE_PAGE);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        const char *row = table_row(&large, i);
+        ck_assert_int_eq(row[0], (char)(i % 251));
+        ck_assert_int_eq(row[ROW - 1], (char)(i % 251));
+    }
+    // Loaded it is as large, and zero.
+    table_load(&large, ROWS, TABLE_NO_ROW, 0);
+    ck_assert_int_eq(*(char *)table_row(&large, ROWS - 1), 0);
+    table_release(&large);
+    ck_assert_uint_eq(memory_figures().live_bytes, before.live_bytes);
+}
+END_TEST
+
+// A row may be larger than what chunks share.
+START_TEST(large_chunks_stand_alone) {
+    struct table large;
+    table_init(&large, "test.large", 3 << 20, 1);
+    for (uint32_t i = 0; i < 5; i++)
+        memset(table_row(&large, table_add(&large)), 1, 3 << 20);
+    ck_assert_int_eq(((char *)table_row(&large, 4))[(3 << 20) - 1], 1);
+    table_release(&large);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("table");
     TCase *cases = tcase_create("table");
@@ -264,6 +305,8 @@ int main(void) {
     tcase_add_test(cases, rows_form_lists);
     tcase_add_test(cases, rows_leave_lists_anywhere);
     tcase_add_test(cases, keyed_rows_are_made_once);
+    tcase_add_test(cases, large_table_takes_huge_pages);
+    tcase_add_test(cases, large_chunks_stand_alone);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
