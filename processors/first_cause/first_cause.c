@@ -9,6 +9,7 @@
 
 #include "base/sort.h"
 #include "base/table/table.h"
+#include "base/workers.h"
 #include "pipeline/model/series.h"
 #include "processors/first_cause/suspects.h"
 
@@ -43,6 +44,7 @@ struct first_cause {
     struct table names;
     double min_excess_ratio;
     uint64_t settle_ns;
+    struct workers *workers;
 };
 
 static const struct row_type GROWTHS = ROW_TYPE(struct growth_state, 64);
@@ -65,6 +67,7 @@ static enum status first_cause_start(void *instance, const void *config,
     struct first_cause *self = instance;
     (void)error;
     self->min_excess_ratio = ((const struct first_cause_config *)config)->min_excess_ratio;
+    self->workers = context->workers;
     self->settle_ns = context->timing == NULL ? 0 : (uint64_t)context->timing->settle.ns;
     return STATUS_OK;
 }
@@ -106,34 +109,6 @@ static bool begin_growth(struct growth_state *state, const struct evaluation *ev
     return true;
 }
 
-// Highest use in [from, to] on the aligned clock, and by how much it is above the use at `from`;
-// false without samples there.
-static bool rank_growth(struct first_cause *self, const struct evaluation *evaluation,
-                        uint32_t index, uint32_t suspect_slot, __int128 from_ns, __int128 to_ns,
-                        int64_t *growth_bytes, int64_t *highest_bytes) {
-    const struct rank_view *view = &evaluation->ranks[index];
-    if (!view->in_generation)
-        return false;
-    while (self->growths.used <= view->slot)
-        table_add(&self->growths);
-    struct growth_state *state = table_row(&self->growths, view->slot);
-    uint64_t from = on_clock_of(evaluation, index, from_ns);
-    bool stands = state->begun && state->suspect_slot == suspect_slot && state->from_ns == from &&
-                  state->revision == view->series->revision;
-    if (!stands && !begin_growth(state, evaluation, view, suspect_slot, from))
-        return false;
-    uint64_t to = on_clock_of(evaluation, index, to_ns);
-    if (to > evaluation->as_of_ns)
-        to = evaluation->as_of_ns;
-    const struct sample *row;
-    while ((row = series_next(evaluation->store, view->series, &state->cursor, to)) != NULL)
-        if (row->used_bytes > state->highest_bytes)
-            state->highest_bytes = row->used_bytes;
-    *growth_bytes = state->highest_bytes - state->start_bytes;
-    *highest_bytes = state->highest_bytes;
-    return true;
-}
-
 // The values are used up.
 static int64_t median_of(int64_t *values, uint32_t count, struct arena *arena) {
     if (count == 0)
@@ -170,27 +145,110 @@ struct comparison {
     uint32_t count;
 };
 
+// Pieces are ranks one behind the other.
+enum { PIECE_SAMPLES = 32768, PIECES_PER_WORKER = 4 };
+
+struct comparing {
+    struct first_cause *self;
+    const struct evaluation *evaluation;
+    uint32_t suspect_slot, pieces;
+    __int128 from_ns, to_ns;    // on the aligned clock
+    int64_t *growths, *heights; // by rank, where it has samples there
+    bool *is_there;
+};
+
+static struct growth_state *growth_at(struct first_cause *self, const struct rank_view *view) {
+    while (self->growths.used <= view->slot)
+        table_add(&self->growths);
+    return table_row(&self->growths, view->slot);
+}
+
+// Highest use in [from, to], and by how much it is above the use at `from`; false without samples
+// there.
+static bool rank_growth(const struct comparing *comparing, uint32_t index) {
+    const struct evaluation *evaluation = comparing->evaluation;
+    const struct rank_view *view = &evaluation->ranks[index];
+    if (!view->in_generation)
+        return false;
+    struct growth_state *state = growth_at(comparing->self, view);
+    uint64_t from = on_clock_of(evaluation, index, comparing->from_ns);
+    bool stands = state->begun && state->suspect_slot == comparing->suspect_slot &&
+                  state->from_ns == from && state->revision == view->series->revision;
+    if (!stands && !begin_growth(state, evaluation, view, comparing->suspect_slot, from))
+        return false;
+    uint64_t to = on_clock_of(evaluation, index, comparing->to_ns);
+    if (to > evaluation->as_of_ns)
+        to = evaluation->as_of_ns;
+    const struct sample *rows;
+    uint32_t count;
+    int64_t highest = state->highest_bytes;
+    while ((count = series_next_run(evaluation->store, view->series, &state->cursor, to, &rows)) >
+           0)
+        for (uint32_t i = 0; i < count; i++)
+            highest = rows[i].used_bytes > highest ? rows[i].used_bytes : highest;
+    state->highest_bytes = highest;
+    comparing->growths[index] = highest - state->start_bytes;
+    comparing->heights[index] = highest;
+    return true;
+}
+
+static void compare_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct comparing *comparing = context;
+    uint32_t ranks = comparing->evaluation->rank_count;
+    (void)worker;
+    uint32_t end = piece_begin(ranks, comparing->pieces, piece + 1);
+    for (uint32_t i = piece_begin(ranks, comparing->pieces, piece); i < end; i++)
+        comparing->is_there[i] = rank_growth(comparing, i);
+}
+
+// A live evaluation has few new rows a rank.
+static uint32_t pieces_of(const struct first_cause *self, const struct evaluation *evaluation) {
+    uint32_t workers = workers_count(self->workers);
+    if (!evaluation->last || workers == 1)
+        return 1;
+    uint64_t samples = 0, most = (uint64_t)workers * PIECES_PER_WORKER;
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        samples += evaluation->ranks[i].sample_count;
+    uint64_t pieces = samples / PIECE_SAMPLES;
+    pieces = pieces > most ? most : pieces;
+    pieces = pieces > evaluation->rank_count ? evaluation->rank_count : pieces;
+    return pieces < 1 ? 1 : (uint32_t)pieces;
+}
+
 static struct comparison compare_ranks(struct first_cause *self,
                                        const struct evaluation *evaluation,
                                        const struct suspect *suspect, struct arena *arena) {
     assert(suspect->index < evaluation->rank_count);
     const struct rank_view *view = &evaluation->ranks[suspect->index];
     __int128 offset = evaluation->alignment[suspect->index].generation_offset_ns;
-    __int128 from_ns = suspect->spike.window_ns - offset;
-    __int128 to_ns = view->last_ns - offset;
-    struct comparison all = {
-        .growths = arena_take(arena, evaluation->rank_count * sizeof *all.growths),
-        .heights = arena_take(arena, evaluation->rank_count * sizeof *all.heights)};
-    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        int64_t growth = 0, highest = 0;
-        if (!rank_growth(self, evaluation, i, view->slot, from_ns, to_ns, &growth, &highest))
+    uint32_t ranks = evaluation->rank_count;
+    struct comparing comparing = {
+        .self = self,
+        .evaluation = evaluation,
+        .suspect_slot = view->slot,
+        .pieces = pieces_of(self, evaluation),
+        .from_ns = suspect->spike.window_ns - offset,
+        .to_ns = view->last_ns - offset,
+        .growths = arena_take(arena, ranks * sizeof *comparing.growths),
+        .heights = arena_take(arena, ranks * sizeof *comparing.heights),
+        .is_there = arena_take(arena, ranks * sizeof *comparing.is_there),
+    };
+    // While there are several pieces the table must not grow.
+    for (uint32_t i = 0; comparing.pieces > 1 && i < ranks; i++)
+        if (evaluation->ranks[i].in_generation)
+            growth_at(self, &evaluation->ranks[i]);
+    workers_run(self->workers, comparing.pieces, compare_piece, &comparing);
+    // The others move to the front.
+    struct comparison all = {.growths = comparing.growths, .heights = comparing.heights};
+    for (uint32_t i = 0; i < ranks; i++) {
+        if (!comparing.is_there[i])
             continue;
         if (i == suspect->index) {
-            all.growth_bytes = growth;
-            all.highest_bytes = highest;
+            all.growth_bytes = comparing.growths[i];
+            all.highest_bytes = comparing.heights[i];
         } else {
-            all.growths[all.count] = growth;
-            all.heights[all.count++] = highest;
+            all.growths[all.count] = comparing.growths[i];
+            all.heights[all.count++] = comparing.heights[i];
         }
     }
     return all;
