@@ -37,15 +37,15 @@ static void instance_saver(struct instance *instance, uint64_t before) {
     component_list_state(type, instance->memory, &instance->saver.list);
 }
 
-static uint32_t threads_wanted(const struct service *service) {
-    int64_t wanted = service->plan->settings.threads;
+static uint32_t threads_wanted(const struct plan *plan) {
+    int64_t wanted = plan->settings.threads;
     uint32_t threads = wanted > 0 ? (uint32_t)wanted : cores_usable();
     return threads < WORKERS_MAX ? threads : WORKERS_MAX;
 }
 
 // Live each receiver has a thread of its own.
 static uint32_t decoding_threads(const struct service *service) {
-    return service->once ? threads_wanted(service) : 1;
+    return service->once ? service->threads : 1;
 }
 
 // `pipeline` and `before` (the fingerprint of the stages in front of it): of a processor.
@@ -187,7 +187,7 @@ static struct sender *find_sender(struct service *service, const struct plan_com
 static enum status start_stages(struct service *service, struct run_pipeline *pipeline,
                                 const struct plan_pipeline *planned, struct error *error) {
     struct runner *runner = &pipeline->runner;
-    pipeline->workers = workers_new(threads_wanted(service));
+    pipeline->workers = workers_new(service->threads);
     pipeline->stages = memory_zero(planned->processor_count, sizeof *pipeline->stages);
     runner->stages = memory_zero(planned->processor_count, sizeof *runner->stages);
     uint64_t fingerprint = 0;
@@ -398,6 +398,7 @@ enum status service_start(struct service **out, const struct plan *plan, bool on
     service->magic = SERVICE_MAGIC;
     service->plan = plan;
     service->once = once;
+    service->threads = threads_wanted(plan); // the control group is asked once
     service->stop_descriptor = service->wake_descriptor = -1;
     intake_init(&service->intake);
     service_status_init(service);

@@ -97,6 +97,7 @@ struct service {
     uint32_t magic; // SERVICE_MAGIC
     const struct plan *plan;
     bool once;
+    uint32_t threads; // that decode, and that evaluate: at most so many each
     atomic_bool stopping;
     atomic_bool pausing;
     atomic_bool reload_asked;
