@@ -9,11 +9,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OUT_BLOCK = 64 * 1024, ERR_BLOCK = 16 * 1024, ARENA_BLOCK = 16 * 1024 };
+enum { OUT_BLOCK = 64 * 1024, ERR_BLOCK = 16 * 1024, ARENA_BLOCK = 16 * 1024, ARENAS = 2 };
 
 // -- output -------------------------------------------------------------------------------------
 
@@ -126,7 +128,17 @@ static int finish_output(struct invocation *invocation, const struct sink *out, 
     return code == 0 ? status_exit_code(STATUS_IO) : code;
 }
 
+// glibc gives threads up to eight arenas a core, and what one thread freed is of no use to another.
+// Receivers that come and go at reloads then spread what is held over all of them, and resident
+// memory grows to a multiple of it (docs/performance.md). Two are as fast, since nothing is
+// allocated for an event.
+static void share_arenas(void) {
+    if (getenv("MALLOC_ARENA_MAX") == NULL)
+        mallopt(M_ARENA_MAX, ARENAS);
+}
+
 int main(int argc, char **argv) {
+    share_arenas();
     // A closed pipe is then an error that the writer sees, not the end of the process.
     signal(SIGPIPE, SIG_IGN);
     struct sink out_sink = {.descriptor = STDOUT_FILENO};
