@@ -109,6 +109,7 @@ struct http_work *http_work_take(struct http_receiver *receiver) {
         buffer_init(&work->plain, (size_t)2 * STORAGE_BLOB_MAX);
     }
     work->count = 0;
+    work->foreseen_count = work->foreseen_next = 0;
     work->packed = false;
     work->frames = false;
     work->key = NULL;
@@ -128,6 +129,7 @@ static void drop_rows(struct http_work *work) {
 
 void http_work_free(struct http_work *work) {
     drop_rows(work);
+    http_foreseen_drop(work);
     memory_give(work->lz4);
     memory_give(work->items);
     arena_release(&work->arena);

@@ -85,6 +85,18 @@ static void offer(struct http_receiver *receiver, struct http_work *work, uint32
     list_rejection(receiver, work, index);
 }
 
+// Those from `first` up to `end`.
+static void offer_items(struct http_receiver *receiver, struct http_work *work, uint32_t first,
+                        uint32_t end) {
+    assert(first <= end && end <= work->count);
+    while (first < end) {
+        uint32_t taken = http_foreseen_offer(receiver, work, first, end);
+        if (taken == 0)
+            offer(receiver, work, first);
+        first += taken == 0 ? 1 : taken;
+    }
+}
+
 // -- one request --------------------------------------------------------------------------------
 
 static void offer_entries(struct http_receiver *receiver, struct http_work *work) {
@@ -96,11 +108,11 @@ static void offer_entries(struct http_receiver *receiver, struct http_work *work
                                            .detail = {receiver->records + (end - first)}};
         // Without a journal a batch may leave before its entry is whole: it is reached with the
         // last record only.
-        for (; first + 1 < end; first++)
-            offer(receiver, work, first);
+        uint32_t last = end == first ? end : end - 1;
+        offer_items(receiver, work, first, last);
         feed_source_reached(receiver->source, &position);
-        for (; first < end; first++)
-            offer(receiver, work, first);
+        offer_items(receiver, work, last, end);
+        first = end;
         // An entry stands by itself: it is taken, and read again, as a whole.
         feed_source_finish(feed, receiver->source);
         // Nothing of a sender is known to be on its way; what comes late is for allowed_lateness.
@@ -182,11 +194,14 @@ static void count_share(struct http_receiver *receiver, const struct http_work *
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault) {
     uint32_t retry_after_s = 1;
     uint32_t share = http_share_of(&receiver->shares, first_record(work));
-    // Of frames those that were taken before are known only under the lock. Whether there is a
-    // journal is known once the restart is over.
+    // What needs no turn. Of frames those that were taken before are known only under the lock.
+    // Whether there is a journal is known once the restart is over.
     if (atomic_load(&receiver->feed) != NULL && !atomic_load(&receiver->restoring) &&
-        receiver->journaling && !work->frames)
-        http_journal_pack(work);
+        !work->frames) {
+        http_foresee(receiver, work);
+        if (receiver->journaling)
+            http_journal_pack(work);
+    }
     lock_take(&receiver->lock);
     const struct repeat *repeat =
         work->key == NULL ? NULL : repeats_find(&receiver->repeats, work->key);

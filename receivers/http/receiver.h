@@ -81,6 +81,12 @@ struct http_work {
     struct repeat_result result;
     bool repeated;
     uint64_t ticket; // of the store; 0: nothing to wait for
+    // Telemetry among its items that was decoded before the intake lock was taken, in their order:
+    // `position` says which item, and what they point to is in `arena`.
+    void *decoding; // state of decoder_stormlog; NULL until needed
+    struct event *foreseen;
+    uint32_t foreseen_count, foreseen_capacity;
+    uint32_t foreseen_next; // to be offered
     // The rows of its entries as the journal has them, but for their positions, each behind its
     // size; made once, by whoever finds `packed` unset.
     bool packed;
@@ -211,6 +217,14 @@ void http_pass_ends(struct http_receiver *receiver);
 // The senders that the checkpoint knew.
 void http_senders_restore(struct http_receiver *receiver);
 void http_senders_release(struct http_senders *senders);
+
+// foresee.c
+// Decodes ahead what is telemetry beyond doubt. Any thread, no lock.
+void http_foresee(const struct http_receiver *receiver, struct http_work *work);
+// Offers the items from `first` on, up to `end`, that were decoded ahead: how many. Under the lock.
+uint32_t http_foreseen_offer(struct http_receiver *receiver, struct http_work *work, uint32_t first,
+                             uint32_t end);
+void http_foreseen_drop(struct http_work *work);
 
 // intake.c: offers the items, each once; fills work->result and the rejections.
 void http_intake(struct http_receiver *receiver, struct http_work *work, struct http_fault *fault);

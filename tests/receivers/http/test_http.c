@@ -165,6 +165,156 @@ START_TEST(job_is_stamped) {
 }
 END_TEST
 
+// -- decoded ahead ------------------------------------------------------------------------------
+
+// Telemetry as stormlog writes it, which is decoded before the intake lock is taken.
+static size_t write_sample(char *out, size_t size, int number, const char *job) {
+    return (size_t)snprintf(
+        out, size,
+        "{\"schema_version\":3,\"session_id\":\"s-1\",\"timestamp_ns\":%d000000000,"
+        "\"event_type\":\"sample\",\"collector\":\"stormlog.cuda_tracker\","
+        "\"sampling_interval_ms\":1000,\"pid\":1,\"host\":\"node1\",\"job_id\":\"%s\",\"rank\":0,"
+        "\"local_rank\":0,\"world_size\":8,\"device_id\":0,\"allocator_allocated_bytes\":1,"
+        "\"allocator_reserved_bytes\":1,\"allocator_active_bytes\":null,"
+        "\"allocator_inactive_bytes\":null,\"allocator_change_bytes\":0,\"device_used_bytes\":1,"
+        "\"device_free_bytes\":1,\"device_total_bytes\":2,\"context\":null,\"metadata\":{}}\n",
+        number, job);
+}
+
+static const char WRONG[] = "{\"schema_version\":3,\"session_id\":7}\n";
+
+// What came in order, each with its own position; those of kind "w" are refused.
+static void check_order(uint32_t first, uint32_t count, const char *kinds) {
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fake_record *record = &feed->records[first + i];
+        ck_assert_uint_eq(record->position, first + i + 1);
+        ck_assert_msg((record->category == DECODE_OK) == (kinds[i] != 'w'), "%u", i);
+    }
+}
+
+START_TEST(telemetry_is_decoded_ahead) {
+    static const char kinds[] = "tttwtltt"; // telemetry, wrong, legacy
+    char body[8192];
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof kinds - 1; i++)
+        used += kinds[i] == 't'
+                    ? write_sample(body + used, sizeof body - used, (int)i + 1, "ahead-job")
+                    : (size_t)sprintf(body + used, "%s", kinds[i] == 'w' ? WRONG : R(6) "\n");
+    start();
+    // The names are new: who takes the records gives them their numbers.
+    check_post(LINES, body, 202, 7, 1);
+    ck_assert_uint_eq(feed->foreseen_count, 0);
+    check_order(0, 8, kinds);
+    check_post(LINES, body, 202, 7, 1);
+    ck_assert_uint_eq(feed->foreseen_count, 6);
+    check_order(8, 8, kinds);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 2);
+    ck_assert_uint_eq(feed->sources[0]->flushed.detail[0], 16);
+    struct answer answer = post("/v1/events", LINES, body);
+    json_t *json = json_of(&answer);
+    json_t *wrong = json_array_get(json_object_get(json, "rejected"), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(wrong, "index")), 3);
+    json_decref(json);
+    answer_free(&answer);
+    stop();
+}
+END_TEST
+
+// A name that only a request which is not taken has stays without a number.
+START_TEST(what_is_not_taken_gives_no_numbers) {
+    char body[1024];
+    start();
+    write_sample(body, sizeof body, 1, "job-of-the-first");
+    check_key("ahead", body, 202, 1, false);
+    write_sample(body, sizeof body, 1, "job-of-a-repeat");
+    check_key("ahead", body, 202, 1, true);
+    ck_assert_uint_eq(intern_find(SLICE("job-of-a-repeat")), STRING_NONE);
+    atomic_store(&feed->blocked, true);
+    check_error(LINES, body, 503, "busy");
+    ck_assert_uint_eq(intern_find(SLICE("job-of-a-repeat")), STRING_NONE);
+    atomic_store(&feed->blocked, false);
+    check_post(LINES, body, 202, 1, 0);
+    ck_assert_uint_ne(intern_find(SLICE("job-of-a-repeat")), STRING_NONE);
+    stop();
+}
+END_TEST
+
+// More than is decoded ahead of one request, in several entries, without memory once warm.
+START_TEST(large_requests_are_decoded_ahead_in_part) {
+    enum { COUNT = 5000, AHEAD = 1024 };
+    config.threads = 1;
+    config.max_request_size.bytes = 4 << 20;
+    size_t size = (size_t)COUNT * 700, used = 0;
+    char *body = malloc(size);
+    for (int i = 0; i < COUNT; i++)
+        used += write_sample(body + used, size - used, i + 1, "ahead-job");
+    start();
+    check_post(LINES, body, 202, COUNT, 0);
+    uint32_t before = feed->foreseen_count;
+    check_post(LINES, body, 202, COUNT, 0);
+    ck_assert_uint_eq(feed->foreseen_count, before + AHEAD);
+    ck_assert_uint_eq(feed->sources[0]->flushed.number, 4);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const struct fake_record *record = &feed->records[COUNT + i];
+        ck_assert_uint_eq(record->position, COUNT + i + 1);
+        ck_assert_str_eq(record->text, feed->records[i].text);
+    }
+    free(body);
+    stop();
+}
+END_TEST
+
+enum { CLIENTS = 8, CLIENT_REQUESTS = 25, CLIENT_RECORDS = 4 };
+
+// Each second request has a name that was not there before.
+static void *post_telemetry(void *number) {
+    int client = *(const int *)number;
+    int descriptor = client_connect(port());
+    for (int i = 0; i < CLIENT_REQUESTS; i++) {
+        char job[32], body[4096];
+        size_t used = 0;
+        snprintf(job, sizeof job, "job-%d-%d", client, i / 2);
+        for (int record = 1; record <= CLIENT_RECORDS; record++)
+            used += write_sample(body + used, sizeof body - used, record, job);
+        client_request(descriptor, "POST", "/v1/events", LINES, body, used);
+        struct answer answer = client_answer(descriptor, false);
+        ck_assert_int_eq(answer.status, 202);
+        ck_assert_int_eq(number_of(&answer, "accepted"), CLIENT_RECORDS);
+        answer_free(&answer);
+    }
+    close(descriptor);
+    return NULL;
+}
+
+// Requests that are decoded at once are taken one after the other, each whole and in its order.
+START_TEST(many_clients_with_telemetry) {
+    pthread_t threads[CLIENTS];
+    int clients[CLIENTS];
+    config.threads = 4;
+    start();
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = i;
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, post_telemetry, &clients[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(threads[i], NULL);
+    uint32_t count = CLIENTS * CLIENT_REQUESTS * CLIENT_RECORDS;
+    ck_assert_uint_eq(fake_feed_accepted(feed, NULL), count);
+    ck_assert_uint_ge(feed->foreseen_count, CLIENTS * (CLIENT_REQUESTS / 2) * CLIENT_RECORDS);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fake_record *record = &feed->records[i];
+        const struct fake_record *first = &feed->records[i - i % CLIENT_RECORDS];
+        char time[40];
+        snprintf(time, sizeof time, "\"timestamp_ns\":%u000000000,", i % CLIENT_RECORDS + 1);
+        ck_assert_uint_eq(record->position, i + 1);
+        ck_assert_ptr_nonnull(strstr(record->text, time));
+        const char *job = strstr(first->text, "\"job_id\":");
+        ck_assert_int_eq(strncmp(strstr(record->text, "\"job_id\":"), job, strcspn(job, ",")), 0);
+    }
+    stop();
+}
+END_TEST
+
 // -- positions ----------------------------------------------------------------------------------
 
 // Large requests are several entries; positions rise by one with each, none is left half done.
@@ -215,8 +365,11 @@ START_TEST(steady_state_allocates_nothing) {
     config.threads = 1;
     start();
     size_t size;
-    static const char text[] = R(1) "\n" R(2) "\n" R(3) "\n";
-    char *gzip = client_gzip(text, sizeof text - 1, &size);
+    char text[4096] = R(1) "\n" R(2) "\n" R(3) "\n";
+    size_t used = strlen(text);
+    for (int i = 1; i <= 4; i++)
+        used += write_sample(text + used, sizeof text - used, i, "ahead-job");
+    char *gzip = client_gzip(text, used, &size);
     int descriptor = client_connect(port());
     uint64_t before = 0;
     for (int i = 0; i < 60; i++) {
@@ -377,6 +530,10 @@ int main(void) {
     tcase_add_test(cases, quarantine_gets_what_is_refused);
     tcase_add_test(cases, answers_are_counted);
     tcase_add_test(cases, job_is_stamped);
+    tcase_add_test(cases, telemetry_is_decoded_ahead);
+    tcase_add_test(cases, what_is_not_taken_gives_no_numbers);
+    tcase_add_test(cases, large_requests_are_decoded_ahead_in_part);
+    tcase_add_test(cases, many_clients_with_telemetry);
     tcase_add_test(cases, entries_and_positions);
     tcase_add_test(cases, blocked_pipelines_put_off);
     tcase_add_test(cases, before_it_runs_it_puts_off);
