@@ -42,13 +42,6 @@ static uint32_t threads_of_process(void) {
     return count;
 }
 
-// ThreadSanitizer starts a thread of its own with the first of ours.
-#ifdef __SANITIZE_THREAD__
-enum { THREADS_OF_SANITIZER = 1 };
-#else
-enum { THREADS_OF_SANITIZER = 0 };
-#endif
-
 static const uint32_t COUNTS[] = {1, 2, 7, WORKERS_MAX};
 
 START_TEST(each_piece_is_done_once) {
@@ -85,9 +78,9 @@ START_TEST(threads_start_with_the_first_task_of_several_pieces) {
     workers_run(workers, 1, add_up, &work);
     ck_assert_uint_eq(threads_of_process(), before);
     workers_run(workers, 2, add_up, &work);
-    ck_assert_uint_eq(threads_of_process(), before + 2 + THREADS_OF_SANITIZER);
+    ck_assert_uint_eq(threads_of_process(), before + 2);
     workers_run(workers, PIECES, add_up, &work);
-    ck_assert_uint_eq(threads_of_process(), before + 2 + THREADS_OF_SANITIZER);
+    ck_assert_uint_eq(threads_of_process(), before + 2);
     ck_assert_uint_eq(work.done[0], 3);
     workers_free(workers);
     workers_free(others);
