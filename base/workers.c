@@ -52,6 +52,18 @@ uint32_t workers_count(const struct workers *workers) {
     return workers == NULL ? 1 : workers->thread_max;
 }
 
+uint32_t workers_pieces(const struct workers *workers, uint64_t weight, uint64_t piece_weight,
+                        uint32_t items) {
+    assert(piece_weight > 0);
+    uint32_t count = workers_count(workers);
+    uint64_t pieces = weight / piece_weight, most = (uint64_t)count * PIECES_PER_WORKER;
+    if (pieces > most)
+        pieces = most;
+    if (pieces > items)
+        pieces = items;
+    return pieces < 1 || count == 1 ? 1 : (uint32_t)pieces;
+}
+
 static void take_pieces(struct workers *workers, const struct task *task, uint32_t worker) {
     assert(worker < workers->thread_max);
     for (;;) {

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-enum { WORKERS_MAX = 64 };
+enum { WORKERS_MAX = 64, PIECES_PER_WORKER = 4, PIECES_MAX = WORKERS_MAX * PIECES_PER_WORKER };
 
 struct workers;
 
@@ -32,6 +32,12 @@ uint32_t workers_count(const struct workers *workers);
 // and give memory (base/memory.h).
 void workers_run(struct workers *workers, uint32_t pieces,
                  void (*run)(void *context, uint32_t piece, uint32_t worker), void *context);
+
+// Into how many pieces a task is cut well: each with `piece_weight` of its weight at least, at most
+// PIECES_PER_WORKER for each worker, and not more than it has items. From 1, which it is where
+// there is one worker, to PIECES_MAX.
+uint32_t workers_pieces(const struct workers *workers, uint64_t weight, uint64_t piece_weight,
+                        uint32_t items);
 
 // The first item of a piece, where `items` items are cut into `pieces` pieces of equal size, as far
 // as that goes; of `piece` = `pieces`: the end of the last.

@@ -146,7 +146,7 @@ struct comparison {
 };
 
 // Pieces are ranks one behind the other.
-enum { PIECE_SAMPLES = 32768, PIECES_PER_WORKER = 4 };
+enum { PIECE_SAMPLES = 32768 };
 
 struct comparing {
     struct first_cause *self;
@@ -203,16 +203,12 @@ static void compare_piece(void *context, uint32_t piece, uint32_t worker) {
 
 // A live evaluation has few new rows a rank.
 static uint32_t pieces_of(const struct first_cause *self, const struct evaluation *evaluation) {
-    uint32_t workers = workers_count(self->workers);
-    if (!evaluation->last || workers == 1)
+    if (!evaluation->last || workers_count(self->workers) == 1)
         return 1;
-    uint64_t samples = 0, most = (uint64_t)workers * PIECES_PER_WORKER;
+    uint64_t samples = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         samples += evaluation->ranks[i].sample_count;
-    uint64_t pieces = samples / PIECE_SAMPLES;
-    pieces = pieces > most ? most : pieces;
-    pieces = pieces > evaluation->rank_count ? evaluation->rank_count : pieces;
-    return pieces < 1 ? 1 : (uint32_t)pieces;
+    return workers_pieces(self->workers, samples, PIECE_SAMPLES, evaluation->rank_count);
 }
 
 static struct comparison compare_ranks(struct first_cause *self,

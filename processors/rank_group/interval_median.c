@@ -173,7 +173,7 @@ static __int128 median_of_any(const struct evaluation *evaluation, struct arena 
 
 // -- intervals of less than 4.2 s, by several threads -------------------------------------------
 
-enum { PIECE_SAMPLES = 32768, PIECES_PER_WORKER = 4, PIECES_MAX = 256 };
+enum { PIECE_SAMPLES = 32768 };
 
 // All intervals, written down in one pass over the rows.
 struct list {
@@ -273,12 +273,8 @@ __int128 interval_median_of_samples(const struct evaluation *evaluation, struct 
     uint64_t samples = 0, total = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         samples += evaluation->ranks[i].sample_count;
-    uint64_t pieces = samples / PIECE_SAMPLES;
-    uint64_t most = (uint64_t)workers_count(workers) * PIECES_PER_WORKER;
-    pieces = pieces > most ? most : pieces;
-    pieces = pieces > evaluation->rank_count ? evaluation->rank_count : pieces;
     list->evaluation = evaluation;
-    list->pieces = pieces < 1 || workers_count(workers) == 1 ? 1 : (uint32_t)pieces;
+    list->pieces = workers_pieces(workers, samples, PIECE_SAMPLES, evaluation->rank_count);
     // One place more: what is not an interval is written behind the last.
     list->intervals = arena_take(arena, (samples + 1) * sizeof *list->intervals);
     uint64_t begin = 0;

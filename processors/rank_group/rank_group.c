@@ -75,7 +75,7 @@ void rank_group_clear(struct rank_group *self) {
     table_release(&self->ranks);
     table_release(&self->sessions);
     changes_release(&self->changes);
-    for (uint32_t i = 0; i < SETTLE_PIECES_MAX; i++)
+    for (uint32_t i = 0; i < PIECES_MAX; i++)
         memory_give(self->run_lists[i].runs);
     memset(self->run_lists, 0, sizeof self->run_lists);
     self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};

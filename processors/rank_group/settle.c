@@ -261,19 +261,16 @@ static void settle_rank(const struct settling *settling, uint32_t number,
     changes_counted(group, settling->rows[number]);
 }
 
+enum { PIECE_SAMPLES = 32768 };
+
 // A live evaluation has few rows a rank, and its intervals go into one set.
 static uint32_t pieces_of(const struct rank_group *group, const uint32_t *rows, uint32_t count) {
-    uint32_t workers = workers_count(group->workers);
-    if (group->live || workers == 1)
+    if (group->live || workers_count(group->workers) == 1)
         return 1;
     uint64_t samples = 0;
     for (uint32_t i = 0; i < count; i++)
         samples += rank_at(group, rows[i])->series.sample_count;
-    uint64_t pieces = samples / SETTLE_PIECE_SAMPLES;
-    pieces = pieces > (uint64_t)workers * 4 ? (uint64_t)workers * 4 : pieces;
-    pieces = pieces > count ? count : pieces;
-    assert(pieces <= SETTLE_PIECES_MAX);
-    return pieces < 1 ? 1 : (uint32_t)pieces;
+    return workers_pieces(group->workers, samples, PIECE_SAMPLES, count);
 }
 
 void rank_group_settle(struct rank_group *group, const uint32_t *rows, uint32_t count,

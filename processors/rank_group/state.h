@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/table/row_index.h"
+#include "base/workers.h"
 #include "config/option.h"
 #include "pipeline/component/state.h"
 #include "pipeline/model/batch.h"
@@ -118,7 +119,6 @@ struct rank_changes {
 };
 
 // Scratch of an evaluation (settle.c), by piece; not state.
-enum { SETTLE_PIECE_SAMPLES = 32768, SETTLE_PIECES_MAX = 4 * 64 };
 struct run_list {
     struct origin_run *runs;
     uint32_t count, capacity;
@@ -140,7 +140,7 @@ struct rank_group {
     bool by_value; // order of equal rows: by value, since arrival is a race
     struct rank_changes changes;
     struct workers *workers;
-    struct run_list run_lists[SETTLE_PIECES_MAX];
+    struct run_list run_lists[PIECES_MAX];
 };
 
 TABLE_ACCESS(job_at, struct rank_group, jobs, struct job_state)

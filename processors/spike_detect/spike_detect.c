@@ -16,7 +16,7 @@
 
 enum { STEPS_A_THRESHOLD = 8 };
 // A piece of the work is worth another thread from so many ranks, or new samples, on.
-enum { PIECE_WEIGHT = 16384, RANK_WEIGHT = 16, PIECES_PER_WORKER = 4, PIECES_MAX = 256 };
+enum { PIECE_WEIGHT = 16384, RANK_WEIGHT = 16 };
 
 struct spike_detect_config {
     struct byte_size min_growth;
@@ -309,18 +309,6 @@ static uint64_t weight_of(const struct task *task) {
     return weight;
 }
 
-static uint32_t pieces_of(const struct spike_detect *self, const struct task *task) {
-    uint32_t workers = workers_count(self->workers);
-    if (workers == 1)
-        return 1;
-    uint64_t pieces = weight_of(task) / PIECE_WEIGHT;
-    if (pieces > (uint64_t)workers * PIECES_PER_WORKER)
-        pieces = (uint64_t)workers * PIECES_PER_WORKER;
-    if (pieces > task->item_count)
-        pieces = task->item_count;
-    return pieces < 1 ? 1 : (uint32_t)pieces;
-}
-
 // Puts together what the pieces found, in the order of the items.
 static void take_results(struct spike_detect *self, const struct task *task) {
     for (uint32_t piece = 0; piece < task->pieces; piece++) {
@@ -372,7 +360,7 @@ static void evaluate(struct spike_detect *self, struct batch *batch) {
         end_ns[i] = common_end(&batch->evaluations[i], batch->arena);
         add_items(self, &task, i, end_ns[i]);
     }
-    task.pieces = pieces_of(self, &task);
+    task.pieces = workers_pieces(self->workers, weight_of(&task), PIECE_WEIGHT, task.item_count);
     workers_run(self->workers, task.pieces, detect_piece, &task);
     take_results(self, &task);
     for (uint32_t i = 0; i < count; i++)

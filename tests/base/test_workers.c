@@ -122,6 +122,22 @@ START_TEST(pieces_run_beside_one_another) {
 }
 END_TEST
 
+START_TEST(pieces_are_large_enough_and_not_too_many) {
+    struct workers *one = workers_new(1), *two = workers_new(2), *most = workers_new(WORKERS_MAX);
+    ck_assert_uint_eq(workers_pieces(NULL, 1000, 10, 100), 1);
+    ck_assert_uint_eq(workers_pieces(one, 1000, 10, 100), 1);
+    ck_assert_uint_eq(workers_pieces(two, 0, 10, 100), 1);
+    ck_assert_uint_eq(workers_pieces(two, 39, 10, 100), 3);
+    ck_assert_uint_eq(workers_pieces(two, 1000, 10, 100), 2 * PIECES_PER_WORKER);
+    ck_assert_uint_eq(workers_pieces(two, 1000, 10, 3), 3);
+    ck_assert_uint_eq(workers_pieces(two, 1000, 10, 0), 1);
+    ck_assert_uint_eq(workers_pieces(most, UINT64_MAX, 1, UINT32_MAX), PIECES_MAX);
+    workers_free(one);
+    workers_free(two);
+    workers_free(most);
+}
+END_TEST
+
 START_TEST(pieces_cover_all_items) {
     ck_assert_uint_eq(piece_begin(10, 3, 0), 0);
     ck_assert_uint_eq(piece_begin(10, 3, 1), 3);
@@ -138,6 +154,7 @@ int main(void) {
     tcase_add_test(tests, threads_start_with_the_first_task_of_several_pieces);
     tcase_add_test(tests, one_thread_needs_no_other);
     tcase_add_test(tests, pieces_run_beside_one_another);
+    tcase_add_test(tests, pieces_are_large_enough_and_not_too_many);
     tcase_add_test(tests, pieces_cover_all_items);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
