@@ -226,12 +226,6 @@ def figures(runs, events, size):
             "peak_rss_bytes": max(r.peak_rss_bytes for r in runs), "rounds": len(runs)}
 
 
-def aim(what, figure, limit, at_least):
-    met = figure >= limit if at_least else figure <= limit
-    return {"aim": what, "measured": round(figure, 3), "at_least" if at_least else "at_most": limit,
-            "met": met}
-
-
 def cpu_name():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -288,12 +282,6 @@ def measure_kafka(bench, options, report):
 
 def measure_spans(bench, report):
     report["spans"] = spans.measure(bench, say)
-    report["aims"] = [aim("a line of spans, decoded and applied, ns",
-                          spans.most(report["spans"]), 150.0, False)]
-    ratio = spans.merged(report["spans"])
-    if ratio is not None:
-        report["aims"].append(aim("all of the most spans merged, times as fast as dask", ratio,
-                                  100.0, True))
 
 
 def stage(ranks, figure):

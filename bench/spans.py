@@ -70,13 +70,3 @@ def measure(bench, say):
     if why is not None:
         report["dask"] = why
     return report
-
-
-def most(report):
-    """The dearest line, decoded and applied, in ns."""
-    return max(row["ns_per_event"] for row in report["rows"])
-
-
-def merged(report):
-    """How many times as fast as dask all of the most spans are merged; None without dask."""
-    return report["rows"][-1].get("merge_all_dask/culprit")

@@ -122,7 +122,7 @@ def check_live(checks):
                  "each aim stands once in a document that was measured")
     kafka = {"machine": MACHINE, "kafka": {"skipped": "no broker"}}
     checks.equal(table.rows(kafka), [], "Kafka that was left out")
-    kafka["kafka"] = {"ratios": {"reads/kcat": 0.95, "writes live/kcat": 0.6}, "programs": {
+    kafka["kafka"] = {"ratios": {"reads/librdkafka": 0.95, "writes live/kcat": 0.6}, "programs": {
         "culprit_reads": {"events_per_s": 1100000}, "culprit_writes_live": {"events_per_s": 1}}}
     checks.equal([(row.as_aim()["measured"], row.met()) for row in table.rows(kafka)],
                  [(1100000, True), (0.95, True), (0.6, False)], "Kafka")
