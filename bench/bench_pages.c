@@ -158,7 +158,7 @@ static void offer(struct side *side, struct source *source, struct slice record)
 static void lines_offer(struct side sides[SIDES], uint32_t ranks, uint64_t from, uint64_t to) {
     static char lines[BLOCK][MADE_LINE_MAX];
     assert(to - from <= BLOCK);
-    struct made_job job = {ranks, 3};
+    struct made_job job = {.ranks = ranks, .schema_version = 3};
     for (uint64_t i = from; i < to; i++) {
         char *line = lines[i - from];
         size_t size = made_line(&job, i, line) - 1;
