@@ -57,7 +57,7 @@ static bool within(const char *what, uint32_t ranks, double figure, double ceili
 }
 
 static bool measure_live(uint32_t ranks) {
-    struct run run = {.job.memory = {ranks, 3}};
+    struct run run = {.job.memory = {.ranks = ranks, .schema_version = 3}};
     bench_chain_start(&run.chain, BENCH_MEMORY, false, "10s");
     // Samples come and go in the rhythm of evaluations, so warm is told by their number.
     while (run.done < WARM_UP_EVENTS || run.chain.evaluations < WARM_UP_EVALUATIONS)
@@ -77,7 +77,7 @@ static bool measure_live(uint32_t ranks) {
 }
 
 static bool measure_all(uint32_t ranks) {
-    struct run run = {.job.memory = {ranks, 3}};
+    struct run run = {.job.memory = {.ranks = ranks, .schema_version = 3}};
     uint64_t before_start = memory_figures().live_bytes;
     memory_reset_peak();
     bench_chain_start(&run.chain, BENCH_MEMORY, true, "all");

@@ -391,7 +391,7 @@ int main(int argc, char **argv) {
     static struct load load = {.connection_count = 1,
                                .lines = 300,
                                .events = 1000000,
-                               .job = {64, 3},
+                               .job = {.ranks = 64, .schema_version = 3},
                                .path = "/v1/events",
                                .type = "application/x-ndjson"};
     bool good = argc % 2 == 1;
