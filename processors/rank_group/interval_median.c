@@ -237,7 +237,7 @@ static void count_halves(const struct list *list, uint32_t *cells, int64_t upper
 }
 
 static __int128 median_of_list(const struct list *list, uint64_t total, uint32_t *cells) {
-    uint64_t middle[2];
+    uint64_t middle[2] = {0};
     uint64_t places[2] = {total / 2, total / 2 - 1};
     uint32_t uppers[2];
     count_halves(list, cells, -1);
