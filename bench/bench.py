@@ -404,8 +404,13 @@ def main(arguments):
                         help="measure nothing; take this JSON document")
     options = parser.parse_args(arguments)
     if options.saved:
-        with open(options.saved, encoding="utf-8") as file:
-            told(json.load(file), options)
+        try:
+            with open(options.saved, encoding="utf-8") as file:
+                report = json.load(file)
+        except (OSError, ValueError) as error:
+            raise SystemExit("bench: --from takes a document that bench/run wrote: %s"
+                             % error) from None
+        told(report, options)
         return 0
     folder = tempfile.mkdtemp(prefix="culprit-bench-", dir=options.folder)
     try:

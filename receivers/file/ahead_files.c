@@ -85,7 +85,6 @@ static void parse(struct decoding *decoding, struct file_place *place,
 // are new come in the same order.
 static void decode_lines(struct decoding *decoding, struct file_place *place, size_t line_max) {
     memset(decoding->state, 0, decoder_stormlog.state_size);
-    place->later.count = 0;
     place->later.arena = &place->foreseen.arena;
     ahead_decode_lines(decoding, (struct slice){place->memory, place->read}, line_max,
                        &place->foreseen, &place->later);
@@ -98,7 +97,7 @@ static void read_file(struct decoding *decoding, struct file_place *place,
                       const struct ahead_file_options *options) {
     struct error ignored; // who opens it gets it again
     size_t block_size = decoding->ahead->block_size;
-    place->read = place->foreseen.count = 0;
+    place->read = place->foreseen.count = place->later.count = 0;
     place->parser = NULL;
     arena_reset(&place->foreseen.arena);
     place->input.stop_descriptor = options->stop_descriptor;
