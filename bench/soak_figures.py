@@ -12,10 +12,13 @@ MIB = 1 << 20
 WARM_SHARE = 0.25           # of the time, before anything is compared
 JUDGED_FROM_S = 600         # a shorter run is warming up all the time
 LOOKS_LATE = 3              # one after the other
-# What may be more at the end than it was at first: a share, and an amount.
-BOUNDS = {"rss": (0.05, 4 * MIB), "held": (0.05, 2 * MIB), "store": (0.10, 8 * MIB),
+# What may be more at the end than it was at first: a share, and an amount. A leak of 1 % a minute is
+# beyond them in twenty minutes.
+BOUNDS = {"rss": (0.05, 2 * MIB), "held": (0.05, 1.5 * MIB), "store": (0.10, 8 * MIB),
           "descriptors": (0.0, 6), "threads": (0.0, 0)}
 UNITS = {"rss": MIB, "held": MIB, "store": MIB}
+# What is compared: a leak raises both, and a peak that is shorter than a tenth of the time neither.
+COMPARED = (("median", 0.5), ("90th percentile", 0.9))
 
 
 def windows(looks, whole_s, warm_start_s):
@@ -31,16 +34,25 @@ def most(looks, name):
     return max(getattr(look, name) for look in looks)
 
 
+def share_of(looks, name, share):
+    """The value that this share of the looks is not above."""
+    ordered = sorted(getattr(look, name) for look in looks)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
 def grown(first, last):
     """What is held for longer than it should be: lines, one a figure."""
     found = []
-    for name, (share, amount) in BOUNDS.items():
-        before, after = most(first, name), most(last, name)
-        if after > before * (1 + share) + amount:
-            unit = UNITS.get(name, 1)
-            found.append("%s grew from %.1f to %.1f%s: at most %.0f %% and %.0f more are allowed"
-                         % (name, before / unit, after / unit, " MiB" if unit == MIB else "",
-                            share * 100, amount / unit))
+    for name, (part, amount) in BOUNDS.items():
+        unit = UNITS.get(name, 1)
+        for what, share in COMPARED:
+            before, after = share_of(first, name, share), share_of(last, name, share)
+            if after > before * (1 + part) + amount:
+                found.append("%s grew from %.1f to %.1f%s (%s): at most %.0f %% and %g more are "
+                             "allowed" % (name, before / unit, after / unit,
+                                          " MiB" if unit == MIB else "", what, part * 100,
+                                          amount / unit))
+                break
     return found
 
 
@@ -82,9 +94,11 @@ def summary(looks, whole_s, warm_start_s):
     for name in BOUNDS:
         unit = UNITS.get(name, 1)
         if first and last:
-            lines.append("%-12s %8.1f to %8.1f%s" % (name, most(first, name) / unit,
-                                                   most(last, name) / unit,
-                                                   " MiB" if unit == MIB else ""))
+            lines.append("%-12s %s%s" % (name, ", ".join(
+                "%s %.1f to %.1f" % (what, before / unit, after / unit) for what, before, after in
+                [(what, share_of(first, name, share), share_of(last, name, share))
+                 for what, share in COMPARED] + [("most", most(first, name), most(last, name))]),
+                " MiB" if unit == MIB else ""))
     lines.append("%-12s %8.1f s at most, %.1f s while nothing held it up"
                  % ("late", most(looks, "late_s"), most(calm, "late_s")))
     lines.append("%-12s %8d events at most, %d while nothing held it up"
