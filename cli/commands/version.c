@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands/version.h"
 
+#include "base/simd.h"
 #include "cli/command.h"
 
 static int version_run(struct invocation *invocation) {
     buffer_append_text(invocation->out, "culprit " CULPRIT_VERSION " (" CULPRIT_REVISION ")\n");
+    buffer_append_text(invocation->out, "vector instructions: ");
+    buffer_append_text(invocation->out, simd_level_name(simd_level()));
+    buffer_append_text(invocation->out, "\n");
     return 0;
 }
 
 const struct command command_version = {
     .name = "version",
     .summary = "the version of culprit",
-    .description = "Prints the version and the revision of the source it was built from.",
+    .description =
+        "Prints the version and the revision of the source it was built from, and which vector\n"
+        "instructions are used on this processor: baseline, AVX2 or AVX-512.",
     .examples = "  culprit version\n  culprit --version\n",
     .exit_codes = "  0   printed\n",
     .run = version_run,

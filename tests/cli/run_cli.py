@@ -45,6 +45,17 @@ def write(path, data):
     return path
 
 
+def vectors():
+    """The widest vectors that culprit uses on this processor, by what Linux says of it."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        found = re.search(r"^flags\s*:(.*)$", file.read(), re.M)
+    flags = set(found.group(1).split()) if found else set()
+    if not {"avx2", "bmi1", "bmi2"} <= flags:
+        return "baseline"
+    wide = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi"}
+    return "AVX-512" if wide <= flags else "AVX2"
+
+
 class Suite:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
@@ -88,9 +99,11 @@ class Suite:
         self.expect(64, "help", "analyse", quiet="out", err=["analyze"])
 
     def version(self):
-        said = [self.expect(0, *how, out=[r"^culprit \d+\.\d+\.\d+ \([^)\n]+\)\n$"],
+        said = [self.expect(0, *how, out=[r"^culprit \d+\.\d+\.\d+ \([^)\n]+\)\nvector "
+                                             r"instructions: (baseline|AVX2|AVX-512)\n$"],
                             quiet="err").text() for how in (["version"], ["--version"], ["-V"])]
         self.checks.equal(len(set(said)), 1, "distinct versions")
+        self.checks.equal(said[0].rstrip().rsplit(": ", 1)[1], vectors(), "vector instructions")
 
     def mistyped(self):
         self.expect(64, "analyse", CASE, quiet="out", err=['"analyze"'])
