@@ -18,6 +18,8 @@ last release and what the machine can do at most.
 
 --against REF builds that commit in build/against/ and runs its programs in turn with today's; REF
 may also be a folder that holds such a build. Without it the newest tag is taken, when there is one.
+An earlier program that takes much longer than today's is ended, and so is all of the comparison
+after some minutes; what was left out for that is said.
 """
 import argparse
 import json
@@ -37,6 +39,7 @@ import limits
 import live
 import spans
 import table
+from progress import say
 
 PYTHON_LOOP = """
 import sys
@@ -52,7 +55,8 @@ with open(sys.argv[1], 'rb') as source, open(sys.argv[2], 'wb') as sink:
         if record['job_id'] == 'job-1':
             sink.write(dumps(record) + b'\\n')
 """
-TURNS = 3                   # of a program that measures itself
+TURNS = 3                   # of a program that measures itself, while they are over in
+PART_S = 40
 FLIGHT_DUMPS, FLIGHT_ENTRIES = 4096, 2000
 STORMLOG_LOOP = """
 import json, sys
@@ -61,10 +65,6 @@ from stormlog.distributed_analysis import summarize_cross_rank_analysis
 events = [telemetry_event_from_record(json.loads(line)) for line in open(sys.argv[1])]
 print(json.dumps(summarize_cross_rank_analysis(events)))
 """
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def importable(module):
@@ -95,6 +95,7 @@ class Bench:
 
     def __init__(self, build, options, folder, earlier=None):
         self.build, self.options, self.folder, self.earlier = build, options, folder, earlier
+        self.patience = against.Patience()
         self.core = max(os.sched_getaffinity(0))
         self.input = os.path.join(folder, "events.jsonl")
         self.out = os.path.join(folder, "out")
@@ -166,48 +167,53 @@ class Bench:
             return None
         return {"events": events, "events_per_s": round(events / run.cpu_s)}
 
-    def said(self, *command):
+    def said(self, *command, limit_s=None):
         say(" ".join(os.path.basename(c) for c in command))
         done = subprocess.run(["taskset", "-c", str(self.core), *command], check=True,
-                              stdout=subprocess.PIPE)
+                              stdout=subprocess.PIPE, timeout=limit_s)
         return json.loads(done.stdout)
 
     def in_turn(self, picks, name, *arguments):
         """What the program of today says, the first time; and how much faster than the earlier one
-        by each of `picks`, functions of what a program says that give a time."""
-        first, own, theirs = None, [], []
-        for _ in range(TURNS if self.earlier else 1):
-            own.append(self.said(self.program(name), *arguments))
-            first = first or own[-1]
-            if self.earlier:
-                theirs.append(self.earlier.said_earlier(name, *arguments))
+        by each of `picks`, functions of what a program says that give a time; or a function that
+        gives them, from what today's said first."""
+        begun = time.monotonic()
+        first = self.said(self.program(name), *arguments)
+        if not self.earlier:
+            return first, {}
+        own, theirs, own_s = [first], [], time.monotonic() - begun
+        limit_s = against.limit_s(own_s)
+        for turn in range(TURNS):
+            at_s = time.monotonic()
+            if turn > 0:
+                own.append(self.said(self.program(name), *arguments))
+            said = self.earlier.patience.run(name, lambda: self.earlier.said(
+                self.earlier.program(name), *arguments, limit_s=limit_s))
+            if said is None:
+                return first, {}
+            theirs.append(said)
+            now_s = time.monotonic()
+            if now_s + own_s + (now_s - at_s) > begun + PART_S:
+                break
         found = {}
-        for key, pick in picks.items() if self.earlier else ():
+        for key, pick in (picks(first) if callable(picks) else picks).items():
             try:
                 found[key] = faster(map(pick, own), map(pick, theirs))
             except (KeyError, TypeError, StopIteration):
-                say("%s: not comparable with the earlier one by %s" % (name, key))
+                self.earlier.patience.leave_out(key, "its %s says something else"
+                                                % os.path.basename(name))
         return first, found
 
-    def said_earlier(self, name, *arguments):
-        """As said(), None where that program is missing, fails, or says something else."""
-        try:
-            return self.said(self.program(name), *arguments)
-        except (OSError, subprocess.CalledProcessError, ValueError):
-            return None
-
-    def flight(self):
+    def flight(self, limit_s=None):
         """Seconds for the dumps of a large job; CPU time, without making them."""
         say("bench_flight: %d dumps of %d entries" % (FLIGHT_DUMPS, FLIGHT_ENTRIES))
-        try:
-            done = subprocess.run([self.program("bench/bench_flight"), str(FLIGHT_DUMPS),
-                                   str(FLIGHT_ENTRIES)], stdout=subprocess.PIPE, text=True,
-                                  check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            say("not measured: %s" % error)
-            return None
+        done = subprocess.run([self.program("bench/bench_flight"), str(FLIGHT_DUMPS),
+                               str(FLIGHT_ENTRIES)], stdout=subprocess.PIPE, text=True,
+                              check=True, timeout=limit_s)
         found = re.search(r"^all\s+([\d.]+) s", done.stdout, re.M)
-        return float(found.group(1)) if found else None
+        if not found:
+            raise ValueError("bench_flight says something else")
+        return float(found.group(1))
 
 
 def median(values):
@@ -245,18 +251,21 @@ def measure(bench, options, compared_with):
 
 
 def measure_parts(bench, options, report):
-    if options.spans_only:
-        measure_spans(bench, report)
-        return
-    if options.kafka_only:
-        measure_kafka(bench, options, report)
-        return
-    if not options.live_only:
-        measure_files(bench, options, report)
-    if options.live or options.live_only:
-        measure_live(bench, options, report)
-    if options.kafka:
-        measure_kafka(bench, options, report)
+    """Adds to the report; `seconds`: how long each part took."""
+    for name, wanted, part in (
+            ("spans", options.spans_only, measure_spans_only),
+            ("files", not (options.spans_only or options.kafka_only or options.live_only),
+             measure_files),
+            ("live", options.live or options.live_only, measure_live),
+            ("kafka", options.kafka or options.kafka_only, measure_kafka)):
+        if not wanted:
+            continue
+        begun = time.monotonic()
+        part(bench, options, report)
+        report.setdefault("seconds", {})[name] = round(time.monotonic() - begun)
+        say("%s took %d s" % (name, report["seconds"][name]))
+    if bench.earlier:
+        report["against"]["left_out"] = bench.earlier.patience.left_out
 
 
 def measure_live(bench, options, report):
@@ -264,20 +273,25 @@ def measure_live(bench, options, report):
     report["live"] = own.measure()
     report.setdefault("limits", {}).update(limits.live(bench, options, say))
     if bench.earlier:
-        report["against"]["faster"].update(
-            against.live_in_turn(live, own, live.Live(bench.earlier.build, options), options))
+        report["against"]["faster"].update(against.live_in_turn(
+            live, own, live.Live(bench.earlier.build, options), options, bench.earlier.patience))
 
 
 def measure_kafka(bench, options, report):
     report["kafka"] = kafka.measure(bench, options, say)
-    if bench.earlier and "ratios" in report["kafka"]:
-        earlier = kafka.measure(bench.earlier, options, say)
-        # Each beside kcat in turn with it.
-        for key, name in (("kafka_reads", "reads/kcat"), ("kafka_forwards", "writes live/kcat")):
-            if name not in earlier.get("ratios", {}):
-                continue
+    if not bench.earlier or "ratios" not in report["kafka"]:
+        return
+    earlier = bench.earlier.patience.run("kafka", lambda: kafka.measure(
+        bench.earlier, options, say, kafka.COMPARED))
+    # Each beside kcat in turn with it.
+    for key, name in (("kafka_reads", "reads/kcat"), ("kafka_forwards", "writes live/kcat")):
+        if earlier is not None:
             report["against"]["faster"][key] = round(
                 report["kafka"]["ratios"][name] / earlier["ratios"][name], 3)
+
+
+def measure_spans_only(bench, _, report):
+    measure_spans(bench, report)
 
 
 def measure_spans(bench, report):
@@ -333,13 +347,17 @@ def measure_programs(bench, options, report, compared):
     report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
     report["decode"] = bench.said(bench.program("bench/bench_decode"))
     report["kinds"], found = bench.in_turn(
-        {"slowest_kind": lambda rows: 1 / min(row["events_per_second"] for row in rows)},
+        lambda rows: {"slowest_kind": table.slowest_kind_s(min(
+            rows, key=table.records_per_second)["kind"])},
         "bench/bench_kinds")
     compared.update(found)
+    begun = time.monotonic()
     seconds = bench.flight()
-    if seconds is not None:
-        report["flight"] = {"dumps": FLIGHT_DUMPS, "entries": FLIGHT_ENTRIES, "seconds": seconds}
-        earlier = bench.earlier.flight() if bench.earlier else None
+    report["flight"] = {"dumps": FLIGHT_DUMPS, "entries": FLIGHT_ENTRIES, "seconds": seconds}
+    if bench.earlier:
+        limit_s = against.limit_s(time.monotonic() - begun)
+        earlier = bench.earlier.patience.run("bench_flight",
+                                             lambda: bench.earlier.flight(limit_s))
         if earlier is not None:
             compared["flight"] = round(earlier / seconds, 3)
 
@@ -350,7 +368,7 @@ def compare_with(options, folder):
     if name is None:
         say("not compared with an earlier release: " + why)
         return None, {"skipped": why}
-    there = against.found(name, say)
+    there = against.found(name)
     return (Bench(there["build"], options, folder),
             {"name": there["name"], "commit": there["commit"], "faster": {}})
 

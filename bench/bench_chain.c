@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/workers.h"
 #include "cli/component_list.h"
+#include "pipeline/model/node_event.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/spans/spans.h"
 #include "receivers/decode/telemetry/telemetry.h"
@@ -276,6 +277,10 @@ void bench_chain_pass_events(struct bench_chain *chain) {
     struct batch batch = {.events = chain->events, .event_count = chain->event_count};
     for (uint32_t i = 0; i < chain->event_count; i++) {
         batch.kinds |= 1u << chain->events[i].kind;
+        chain->record_total +=
+            chain->events[i].kind == EVENT_FLIGHT && chain->events[i].flight->whole
+                ? chain->events[i].flight->entry_count
+                : 1;
         if (chain->events[i].time_ns > chain->newest_ns)
             chain->newest_ns = chain->events[i].time_ns;
     }

@@ -63,7 +63,8 @@ struct bench_chain {
     uint64_t spans; // in the last evaluation
     // Since the start:
     uint64_t event_total, byte_total;
-    uint64_t refused; // lines; of kinds only, else the program ends
+    uint64_t record_total; // each entry of a dump is one, and each other event
+    uint64_t refused;      // lines; of kinds only, else the program ends
     // With counts_bytes, since the start: what is held more than before.
     int64_t decode_bytes;
     int64_t stage_bytes[BENCH_STAGES_MAX];

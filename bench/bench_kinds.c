@@ -23,12 +23,13 @@ static const uint64_t EVALUATE_EVERY_NS = UINT64_C(10000000000);
 
 struct figures {
     double decode_s, consume_s, evaluate_s;
-    uint64_t events, bytes, evaluations;
+    uint64_t events, records, bytes, evaluations;
 };
 
 static struct figures figures_of(const struct bench_chain *chain) {
     struct figures figures = {.decode_s = chain->decode_s,
                               .events = chain->event_total,
+                              .records = chain->record_total,
                               .bytes = chain->byte_total,
                               .evaluations = chain->evaluations};
     for (uint32_t i = 0; i < chain->stage_count; i++) {
@@ -70,6 +71,7 @@ static struct figures measure(struct bench_chain *chain, const struct bench_job 
                             .consume_s = end.consume_s - warm.consume_s,
                             .evaluate_s = end.evaluate_s - warm.evaluate_s,
                             .events = end.events - warm.events,
+                            .records = end.records - warm.records,
                             .bytes = end.bytes - warm.bytes,
                             .evaluations = end.evaluations - warm.evaluations};
 }
@@ -88,15 +90,16 @@ static void report(const struct made_kind *made, uint64_t records) {
     double total_s = live.decode_s + live.consume_s + live.evaluate_s * share;
     double dense_s = dense.decode_s + dense.consume_s + dense.evaluate_s;
     printf(
-        "{\"kind\":\"%s\",\"events_per_second\":%.0f,\"megabytes_per_second\":%.0f,"
+        "{\"kind\":\"%s\",\"entries_per_event\":%.0f,\"events_per_second\":%.0f,\"megabytes_per_"
+        "second\":%.0f,"
         "\"bytes_per_event\":%.0f,\"decode_ns_per_event\":%.0f,"
         "\"detectors_ns_per_event\":%.0f,\"evaluation_ms\":%.2f,\"allocations\":%" PRIu64
         ",\"refused\":%" PRIu64
         ",\"at_100_a_second\":{\"events_per_second\":%.0f,"
         "\"evaluation_ms\":%.2f,\"allocations\":%" PRIu64 "}}",
-        made->name, events / total_s, bytes / total_s / 1e6, bytes / events,
-        live.decode_s * 1e9 / events, live.consume_s * 1e9 / events, live.evaluate_s * 1e3, calls,
-        refused + chain.refused, (double)dense.events / dense_s,
+        made->name, (double)live.records / events, events / total_s, bytes / total_s / 1e6,
+        bytes / events, live.decode_s * 1e9 / events, live.consume_s * 1e9 / events,
+        live.evaluate_s * 1e3, calls, refused + chain.refused, (double)dense.events / dense_s,
         dense.evaluate_s * 1e3 / (double)dense.evaluations, dense_calls);
     fflush(stdout);
 }

@@ -29,6 +29,14 @@ HEADERS = {"culprit-schema": "culprit.event.v1", "culprit-sender": "bench/kafka/
            "culprit-sequence": "123456", "culprit-format": "stormlog", "culprit-job": "job-1",
            "culprit-generation": "1", "culprit-first-sample": "1760000000000000000"}
 SENT = "culprit_exporter_sent_records_total"
+# By both, where today's is compared with an earlier state.
+COMPARED = ("kcat_reads", "culprit_reads", "kcat_writes", "culprit_writes_live")
+RATIOS = {"reads/librdkafka": ("culprit_reads", "librdkafka_reads"),
+          "reads/kcat": ("culprit_reads", "kcat_reads"),
+          "reads/kcat in a group": ("culprit_reads", "kcat_reads_in_a_group"),
+          "writes/kcat": ("culprit_writes", "kcat_writes"),
+          "writes live/kcat": ("culprit_writes_live", "kcat_writes"),
+          "writes with store/kcat": ("culprit_writes_with_store", "kcat_writes")}
 BATCHES = ("enable.idempotence=true", "acks=all", "compression.codec=lz4", "linger.ms=10")
 
 
@@ -193,7 +201,7 @@ def ratio(runs, ours, theirs):
                                    for our, their in zip(runs[ours], runs[theirs])), 3)
 
 
-def measured(bench, broker, folder, options, say):
+def measured(bench, broker, folder, options, say, only):
     made = Bench(bench, broker, folder, options.kafka_events)
     say("kafka: filling a topic")
     filled = made.topic()
@@ -204,6 +212,7 @@ def measured(bench, broker, folder, options, say):
              "kcat_reads_in_a_group": filled,
              "kcat_writes": None, "culprit_writes": None, "culprit_writes_live": None,
              "culprit_writes_with_store": None}
+    works = {name: topic for name, topic in works.items() if only is None or name in only}
     runs = {name: [] for name in works}
     for turn in range(options.rounds):
         for name, topic in works.items():
@@ -211,17 +220,12 @@ def measured(bench, broker, folder, options, say):
             runs[name].append(getattr(made, name)(topic or made.topic()))
     return {"events": made.events, "bytes": os.path.getsize(made.input), "partitions": 2,
             "programs": {name: row(own, made.events) for name, own in runs.items()},
-            "ratios": {"reads/librdkafka": ratio(runs, "culprit_reads", "librdkafka_reads"),
-                       "reads/kcat": ratio(runs, "culprit_reads", "kcat_reads"),
-                       "reads/kcat in a group": ratio(runs, "culprit_reads",
-                                                      "kcat_reads_in_a_group"),
-                       "writes/kcat": ratio(runs, "culprit_writes", "kcat_writes"),
-                       "writes live/kcat": ratio(runs, "culprit_writes_live", "kcat_writes"),
-                       "writes with store/kcat": ratio(runs, "culprit_writes_with_store",
-                                                       "kcat_writes")}}
+            "ratios": {name: ratio(runs, *pair) for name, pair in RATIOS.items()
+                       if all(one in runs for one in pair)}}
 
 
-def measure(bench, options, say):
+def measure(bench, options, say, only=None):
+    """`only`: names of what is run; None: all."""
     reason = kafka_broker.unavailable()
     if reason:
         return {"skipped": reason}
@@ -229,6 +233,6 @@ def measure(bench, options, say):
         broker = kafka_broker.Broker(os.path.join(folder, "broker"))
         try:
             broker.start()
-            return measured(bench, broker, folder, options, say)
+            return measured(bench, broker, folder, options, say, only)
         finally:
             broker.stop(kill=True)

@@ -12,18 +12,15 @@ import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
+
+from progress import say
 
 PATIENCE_S = 60
 LEAK_RANK = 3
 BASE, DEVICE = 1 << 20, 1 << 62
 START_S = 1_760_000_000
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def free_port():

@@ -4,6 +4,7 @@
 with which earlier state. Measures nothing."""
 import copy
 import os
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -12,6 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 import against  # noqa: E402
+import bench  # noqa: E402
 import table  # noqa: E402
 from checks import Checks  # noqa: E402
 
@@ -34,7 +36,11 @@ FILES = {
                "megabytes_per_second": 100, "decode_ns_per_event": 900,
                "detectors_ns_per_event": 80, "evaluation_ms": 0.25,
                "at_100_a_second": {"events_per_second": 150000}}
-              for kind, rate in (("xid", 300000), ("py_spy", 90000))],
+              for kind, rate in (("xid", 300000), ("py_spy", 90000))] + [
+        {"kind": "fr_dump", "entries_per_event": 4, "events_per_second": 80000,
+         "bytes_per_event": 2598, "megabytes_per_second": 200, "decode_ns_per_event": 9000,
+         "detectors_ns_per_event": 300, "evaluation_ms": 0.25,
+         "at_100_a_second": {"events_per_second": 70000}}],
     "spans": {"rows": [
         {"spans": 10, "ns_per_event": 140.0, "merge_all_us": 1000.0},
         {"spans": 100000, "ns_per_event": 160.0, "merge_all_us": 4000.0, "dask/culprit": 20.0,
@@ -42,8 +48,10 @@ FILES = {
 }
 LIVE = {
     "machine": MACHINE, "limits": {"http_events_per_s": 4000000, "exec_ms": 2.0},
-    "live": {"http": [{"ack": "accepted", "connections": 8, "events_per_s": 1000000},
-                      {"ack": "stored", "connections": 1, "events_per_s": 400000}],
+    "live": {"http": [{"ack": "accepted", "connections": 8, "events_per_s": 2000000,
+                       "culprit_cpu_s_per_million": 1.0},
+                      {"ack": "stored", "connections": 1, "events_per_s": 300000,
+                       "culprit_cpu_s_per_million": 2.0}],
              "verdict_latency": [{"ranks": 8, "p99_ms": 9.0}, {"ranks": 10000, "p99_ms": 4.0},
                                  {"ranks": 10000, "p99_ms": 4.5}],
              "start": {"median_ms": 10.0},
@@ -73,7 +81,9 @@ def check_files(checks):
                  "the decoder, at 64 ranks")
     checks.equal(cells(FILES, "cost of an event at 16,384 ranks")[0], "1.15 × that at 8", "growth")
     checks.equal(cells(FILES, "slowest kind of record (py_spy)")[4],
-                 "≥ 0.1 M events/s: **not met**", "the slowest kind")
+                 "≥ 0.1 M events/s: **not met**", "the slowest kind: a dump is its entries")
+    checks.equal(table.slowest_kind_s("xid")(FILES["kinds"]), 1 / 300000,
+                 "of two programs the same kind is compared")
     checks.equal(cells(FILES, "a line of spans, decoded and applied"),
                  ["160 ns", "20.0 × dask", "–", "–", "≤ 150 ns: **not met**"], "the dearest line")
     checks.equal(cells(FILES, "`merge_all` of 100,000 spans")[4], "≥ 100 × dask: met", "merge_all")
@@ -107,10 +117,11 @@ def check_release(checks):
 
 def check_live(checks):
     checks.equal(cells(LIVE, "HTTP, `ack: accepted`, 8 connections"),
-                 ["1.00 M events/s", "–", "–", "25 % of a server that discards",
-                  "≥ 1.2 M events/s: **not met**"], "accepted")
-    checks.equal(cells(LIVE, "HTTP, `ack: stored`, 1 connection")[4], "≥ 0.4 M events/s: met",
-                 "stored")
+                 ["2.00 M events/s, 1.00 M a core's second", "–", "–",
+                  "50 % of a server that discards", "≥ 1.2 M a core's second: **not met**"],
+                 "accepted: two cores do not make one faster")
+    checks.equal(cells(LIVE, "HTTP, `ack: stored`, 1 connection")[4],
+                 "≥ 0.4 M a core's second: met", "stored: waiting for the disk is no CPU time")
     checks.equal(cells(LIVE, "verdict behind its last event, p99, 10,000 ranks")[0], "4.5 ms",
                  "the worst of those with many ranks")
     checks.equal(cells(LIVE, "start to listening, store and HTTP")[3], "20 % of an empty program",
@@ -133,6 +144,7 @@ def check_page(checks):
     made = table.page(text, FILES)
     checks.check("old" not in made and made.endswith("<!-- /kinds -->\nend\n"), "both are replaced")
     checks.check("| xid | 300 | 280 | 100 | 900 | 80 | 0.2 | 150 |" in made, "kinds")
+    checks.check("| fr_dump, whole, 4 entries each | 80 |" in made, "a kind of whole dumps")
     checks.equal(table.page(made, FILES), made, "twice is once")
     checks.check("old" in table.page(text, LIVE), "kinds that were not measured stay")
     checks.equal(table.page(text, {"machine": MACHINE}), text, "nothing measured, nothing written")
@@ -155,20 +167,76 @@ def check_against(checks):
     against.last_release = last
     for ref in ("no-such-commit", HERE):
         try:
-            against.found(ref, print)
+            against.found(ref)
             checks.check(False, "%s is taken" % ref)
         except SystemExit as error:
             checks.check(ref in str(error), str(error))
     checks.equal(against.quotient([[2.0, 1.0, 9.0], [3.0, 4.0, 5.0]]), 2.0, "medians, 4 by 2")
+    checks.equal((against.limit_s(0.1), against.limit_s(30)), (20, 150), "patience with a program")
+    patience = against.Patience(10)
+
+    def late():
+        subprocess.run(["sleep", "60"], check=True, timeout=0.1)
+
+    def wrong():
+        raise SystemExit("it broke")
+    checks.equal([patience.run("a/first", lambda: 7), patience.run("b/late", late),
+                  patience.run("wrong", wrong)], [7, None, None], "what fails is left out")
+    patience.left_s = 0
+    checks.equal(patience.run("last", lambda: 7), None, "and all behind the end of its time")
+    checks.equal(patience.left_out, ["late (it took over 0 s)", "wrong (it broke)",
+                                     "last (the comparison took over 10 s)"], "with reasons")
+    one = {**FILES, "against": {"name": "v1", "faster": {}, "left_out": patience.left_out}}
+    checks.check("Left out of the comparison: late (it took over 0 s); wrong (it broke); last"
+                 in table.markdown(one), "which the table tells")
     order = []
     figures = against.turns("own", "earlier", lambda one: order.append(one) or len(order), 2)
     checks.equal((order, figures), (["own", "earlier", "own", "earlier"], [[1, 3], [2, 4]]),
                  "in turn")
 
 
+class Rows(bench.Bench):
+    """Says made-up figures in place of a program."""
+
+    def __init__(self, rows, earlier=None, fails=False):
+        super().__init__("build", None, "folder", earlier)
+        self.rows, self.fails, self.limits = rows, fails, []
+
+    def said(self, *_, limit_s=None):
+        self.limits.append(limit_s)
+        if self.fails:
+            raise ValueError("it says nothing")
+        return self.rows
+
+
+def check_in_turn(checks):
+    picks = {"one": lambda row: row["one"], "two": lambda row: row["two"]}
+    earlier = Rows({"one": 4.0})
+    own = Rows({"one": 2.0, "two": 1.0}, earlier)
+    checks.equal(own.in_turn(picks, "bench/program"), ({"one": 2.0, "two": 1.0}, {"one": 2.0}),
+                 "twice as fast by one, and the other is not said")
+    checks.equal((len(own.limits), earlier.limits), (bench.TURNS, [against.LEAST_S] * bench.TURNS),
+                 "each as often, the earlier one with an end")
+    checks.equal(earlier.patience.left_out, ["two (its program says something else)"],
+                 "what cannot be compared")
+    checks.equal(own.in_turn(lambda row: {"key": lambda other: other["one"] * row["one"]}, "p")[1],
+                 {"key": 2.0}, "what is compared depends on what today's says")
+    broken = Rows({}, fails=True)
+    own = Rows({"one": 2.0}, broken)
+    checks.equal(own.in_turn(picks, "bench/program"), ({"one": 2.0}, {}), "a program that fails")
+    checks.equal((len(own.limits), len(broken.limits), broken.patience.left_out),
+                 (1, 1, ["program (it says nothing)"]), "is run once")
+    part_s, bench.PART_S = bench.PART_S, 0
+    own = Rows({"one": 2.0}, earlier)
+    own.in_turn({}, "bench/program")
+    bench.PART_S = part_s
+    checks.equal(len(own.limits), 1, "one that takes long is run once")
+
+
 def main():
     checks = Checks()
-    for check in (check_files, check_release, check_live, check_page, check_against):
+    for check in (check_files, check_release, check_live, check_page, check_against,
+                  check_in_turn):
         check(checks)
     sys.exit(checks.finish())
 
