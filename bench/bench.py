@@ -57,6 +57,7 @@ with open(sys.argv[1], 'rb') as source, open(sys.argv[2], 'wb') as sink:
 """
 TURNS = 3                   # of a program that measures itself, while they are over in
 PART_S = 40
+KIND_RECORDS = "25000"      # of each of 35 kinds: half a minute
 FLIGHT_DUMPS, FLIGHT_ENTRIES = 4096, 2000
 STORMLOG_LOOP = """
 import json, sys
@@ -349,7 +350,7 @@ def measure_programs(bench, options, report, compared):
     report["kinds"], found = bench.in_turn(
         lambda rows: {"slowest_kind": table.slowest_kind_s(min(
             rows, key=table.records_per_second)["kind"])},
-        "bench/bench_kinds")
+        "bench/bench_kinds", KIND_RECORDS)
     compared.update(found)
     begun = time.monotonic()
     seconds = bench.flight()

@@ -3,6 +3,7 @@
 //
 //   bench_cost instructions [--slow N] [--in decode] [NAME...]   under valgrind --tool=callgrind
 //   bench_cost bytes [--leak N] [--in decode] [NAME...]
+//   bench_cost files FOLDER
 //
 // Inputs are the made-up streams of the other programs: memory, spans, phases, a thousand jobs at a
 // time, and each kind of made_kinds.c. A live pipeline is warmed up, then as many records are
@@ -11,14 +12,20 @@
 // bytes more are held after the measured records than before, by each stage and the decoder where
 // nothing is forgotten (inputs that end), and in all in a live pipeline; one JSON array.
 //
+// `files` writes the same kinds as small files, a few records each, and dumps of the Flight
+// Recorder, into a folder that is there, and prints how many records they are (each entry of a raw
+// dump is one): for culprit itself, which finds them and has to tell what is in each.
+//
 // --slow N spins N times an event in the first stage, --leak N loses N bytes an event there; with
 // --in decode, both before the decoder, for each line. So a test can see that both are noticed.
 #include "base/intern.h"
 #include "base/memory.h"
 #include "bench/bench_chain.h"
+#include "bench/made_dumps.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +47,13 @@ enum {
     SPAN_RANKS = 8,
     SPANS = 1000,
     LABEL_MAX = 128,
-    MADE_STREAMS = 4, // before those of kinds
+    FILES = 64,
+    FILE_RECORDS = 16,
+    DUMPS = 16, // 2 groups of ranks
+    DUMP_ENTRIES = 100,
+    LONG_DUMPS = 2,           // the first of them are longer than what a format is told by
+    LONG_DUMP_ENTRIES = 2000, // 1.1 MB
+    MADE_STREAMS = 4,         // before those of kinds
 };
 static const uint64_t EVALUATE_EVERY_NS = UINT64_C(10000000000);
 static const uint64_t JOBS_EVERY_NS = 200000000; // 4,000 samples
@@ -193,6 +206,63 @@ static void count_bytes(const struct stream *stream) {
     fflush(stdout);
 }
 
+// -- files --------------------------------------------------------------------------------------
+
+static FILE *open_file(const char *folder, uint32_t number, const char *name) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%02u_%s", folder, number, name);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) {
+        perror(path);
+        exit(EXIT_FAILURE);
+    }
+    return file;
+}
+
+static void close_file(FILE *file) {
+    bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed) {
+        perror("bench_cost");
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void write_kind(const char *folder, uint32_t number, const struct made_kind *made) {
+    char name[LABEL_MAX], text[MADE_KIND_MAX];
+    bool is_json = made->text[0] == '{';
+    snprintf(name, sizeof name, "%s.%s", made->name, is_json ? "jsonl" : "log");
+    FILE *file = open_file(folder, number, name);
+    // The clock is that of all files: ranks of one job.
+    for (uint32_t i = 0; i < FILE_RECORDS; i++) {
+        uint64_t record = number * FILE_RECORDS + i;
+        fwrite(text, 1, made_kind_write(made, record, KIND_STEP_NS, text), file);
+    }
+    close_file(file);
+}
+
+static void write_files(const char *folder) {
+    struct made_dump dump = {.data = malloc(made_dump_size_max(DUMPS, LONG_DUMP_ENTRIES))};
+    if (dump.data == NULL) {
+        fprintf(stderr, "bench_cost: out of memory\n");
+        exit(EXIT_FAILURE);
+    }
+    for (uint32_t i = 0; i < FILES; i++)
+        write_kind(folder, i, &MADE_KINDS[i % MADE_KIND_COUNT]);
+    int records = FILES * FILE_RECORDS;
+    for (uint32_t rank = 0; rank < DUMPS; rank++) {
+        int entries = rank < LONG_DUMPS ? LONG_DUMP_ENTRIES : DUMP_ENTRIES;
+        char name[LABEL_MAX];
+        snprintf(name, sizeof name, "trace_rank_%u", rank);
+        FILE *file = open_file(folder, FILES + rank, name);
+        made_dump_write(&dump, (int)rank, DUMPS, entries);
+        fwrite(dump.data, 1, dump.size, file);
+        close_file(file);
+        records += entries;
+    }
+    free(dump.data);
+    printf("%d\n", records);
+}
+
 // -- the program --------------------------------------------------------------------------------
 
 static bool is_asked(const char *name, int argc, char **argv) {
@@ -241,13 +311,19 @@ static struct stream stream_of(uint32_t number) {
 }
 
 static int usage(const char *program) {
-    fprintf(stderr, "usage: %s instructions|bytes [--slow N] [--leak N] [--in decode] [NAME...]\n",
-            program);
+    fprintf(stderr,
+            "usage: %s instructions|bytes [--slow N] [--leak N] [--in decode] [NAME...]\n"
+            "       %s files FOLDER\n",
+            program, program);
     return 64;
 }
 
 int main(int argc, char **argv) {
     int at = 2;
+    if (argc == 3 && strcmp(argv[1], "files") == 0) {
+        write_files(argv[2]);
+        return 0;
+    }
     bool instructions = argc > 1 && strcmp(argv[1], "instructions") == 0, any = false;
     if (!instructions && (argc < 2 || strcmp(argv[1], "bytes") != 0))
         return usage(argv[0]);

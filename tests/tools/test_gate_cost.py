@@ -80,7 +80,13 @@ def main():
     with open(os.path.join(ROOT, gate.BASELINE), encoding="utf-8") as file:
         kept = json.load(file)
     checks.equal(gate.compare(kept, kept, kept["made_with"]), ([], []), "the kept baseline")
-    checks.equal(sorted(kept["instructions"]), sorted(kept["bytes"]), "streams of the baseline")
+    checks.equal(sorted(kept["instructions"]), sorted([*kept["bytes"], "files"]),
+                 "streams of the baseline")
+    files = kept["instructions"].pop("files")
+    checks.check(list(files) == ["whole"] and files["whole"] > 100, "files: %r" % files)
+    slow = {**kept, "instructions": {**kept["instructions"], "files": {"whole": 2 * files["whole"]}}}
+    checks.equal(len(gate.compare({**kept, "instructions": {**kept["instructions"], "files": files}},
+                                  slow, kept["made_with"])[0]), 1, "files that take twice as much")
     for name, parts in kept["instructions"].items():
         checks.check(parts.get("decode", 0) > 100 and parts.get("stages", 0) > 0,
                      "%s: %r" % (name, parts))

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made-up Flight Recorder dumps, as PyTorch writes them in JSON: a world group, a tensor and a data
+// parallel group a rank, all ended but one all_reduce that rank 7 never calls.
+#pragma once
+
+#include <stddef.h>
+
+enum { MADE_DUMP_TENSOR = 8 }; // ranks of a tensor parallel group; `ranks` is a multiple of it
+
+struct made_dump {
+    char *data; // the caller's, of made_dump_size_max() bytes
+    size_t size;
+};
+
+size_t made_dump_size_max(int ranks, int entries);
+// The dump of one rank: at least two entries. The same arguments give the same bytes.
+void made_dump_write(struct made_dump *out, int rank, int ranks, int entries);
