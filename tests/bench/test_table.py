@@ -202,6 +202,9 @@ class Rows(bench.Bench):
         super().__init__("build", None, "folder", earlier)
         self.rows, self.fails, self.limits = rows, fails, []
 
+    def said_if_there(self, name, *arguments, limit_s):
+        return self.said(name, *arguments, limit_s=limit_s)
+
     def said(self, *_, limit_s=None):
         self.limits.append(limit_s)
         if self.fails:
@@ -226,6 +229,10 @@ def check_in_turn(checks):
     checks.equal(own.in_turn(picks, "bench/program"), ({"one": 2.0}, {}), "a program that fails")
     checks.equal((len(own.limits), len(broken.limits), broken.patience.left_out),
                  (1, 1, ["program (it says nothing)"]), "is run once")
+    real = bench.Bench("no build", None, "folder")
+    own = Rows({"one": 2.0}, real)
+    checks.equal((own.in_turn(picks, "bench/program")[1], real.patience.left_out),
+                 ({}, ["program (there is no such program in it)"]), "one that it has not")
     part_s, bench.PART_S = bench.PART_S, 0
     own = Rows({"one": 2.0}, earlier)
     own.in_turn({}, "bench/program")
