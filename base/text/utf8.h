@@ -33,6 +33,19 @@ static inline size_t utf8_decode(struct slice text, size_t at, uint32_t *code_po
     return length;
 }
 
+// Whether it is whole characters and nothing else.
+static inline bool utf8_is_valid(struct slice text) {
+    for (size_t at = 0; at < text.size;) {
+        uint32_t code_point;
+        size_t length =
+            (unsigned char)text.data[at] < 0x80 ? 1 : utf8_decode(text, at, &code_point);
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
 // The first `max` characters; a byte that begins none counts as one.
 static inline struct slice utf8_cut(struct slice text, size_t max) {
     size_t at = 0;

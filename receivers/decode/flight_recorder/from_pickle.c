@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a Flight Recorder dump that PyTorch wrote as a pickle.
 //
-// pickle.c makes plain values of it; here they are read into the same struct flight_dump that the
-// JSON form gives, sizes and dtypes written as the compact JSON that the other form has. Lists of
-// those are two deep at most, so nothing here follows a value that holds itself. Frames are not
-// looked at.
+// recorder_pickle.c reads those that are as PyTorch writes them. Of all others, such as those that
+// Python wrote again, and of what is wrong pickle.c makes plain values; here they are read into the
+// same struct flight_dump that the JSON form gives, sizes and dtypes written as the compact JSON
+// that the other form has. Lists of those are two deep at most, so nothing here follows a value
+// that holds itself. Frames are not looked at.
 #include "receivers/decode/flight_recorder/flight_recorder.h"
 #include "receivers/decode/flight_recorder/parts.h"
 #include "receivers/decode/flight_recorder/pickle.h"
+#include "receivers/decode/flight_recorder/recorder_pickle.h"
 #include "receivers/decode/json/fault.h"
 
 #include <assert.h>
@@ -344,8 +346,8 @@ static enum decode_category read_document(struct reader *reader, const struct pi
     return DECODE_OK;
 }
 
-// `values`: where those of the pickle are put, which are needed until it returns.
-static enum decode_category read_parsed(struct slice record, struct arena *values,
+// Any pickle, by its values.
+static enum decode_category read_values(struct slice record, struct arena *values,
                                         struct arena *arena, struct flight_parsed **parsed,
                                         struct decode_fault *fault) {
     struct pickle_fault pickle;
@@ -366,15 +368,28 @@ static enum decode_category read_parsed(struct slice record, struct arena *value
     return category;
 }
 
+// `values`: where those of the pickle are put, which are needed until it returns.
+static enum decode_category read_parsed(struct flight_source *source, struct slice record,
+                                        struct arena *values, struct arena *arena,
+                                        struct flight_parsed **parsed, struct decode_fault *fault) {
+    *parsed = flight_parsed_new(arena);
+    enum decode_category category = DECODE_OK;
+    if (!recorder_pickle_read(record, source->entry_hint, values, arena, &(*parsed)->dump,
+                              &(*parsed)->entries_seen))
+        category = read_values(record, values, arena, parsed, fault);
+    if (category == DECODE_OK)
+        source->entry_hint = (*parsed)->entries_seen;
+    return category;
+}
+
 // The values, which take some times what is made of them, do not wait for the taker.
 static void *parse(void *state, struct slice record, struct arena *arena) {
-    (void)state;
     enum { VALUES_BLOCK = 1 << 20 };
     struct decode_fault ignored;
     struct flight_parsed *parsed = NULL;
     struct arena values;
     arena_init(&values, VALUES_BLOCK);
-    enum decode_category category = read_parsed(record, &values, arena, &parsed, &ignored);
+    enum decode_category category = read_parsed(state, record, &values, arena, &parsed, &ignored);
     arena_release(&values);
     return category == DECODE_OK ? parsed : NULL;
 }
@@ -382,7 +397,7 @@ static void *parse(void *state, struct slice record, struct arena *arena) {
 static enum decode_category decode(void *state, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault) {
     struct flight_parsed *parsed = NULL;
-    enum decode_category category = read_parsed(record, arena, arena, &parsed, fault);
+    enum decode_category category = read_parsed(state, record, arena, arena, &parsed, fault);
     return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault) : category;
 }
 

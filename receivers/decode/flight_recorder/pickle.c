@@ -227,14 +227,8 @@ static bool read_text(struct machine *machine, unsigned length_size) {
     if (!has(machine, size))
         return fail_cut(machine);
     struct slice text = {(const char *)machine->at, (size_t)size};
-    for (size_t at = 0; at < text.size;) {
-        uint32_t code_point;
-        size_t length =
-            (unsigned char)text.data[at] < 0x80 ? 1 : utf8_decode(text, at, &code_point);
-        if (length == 0)
-            return fail(machine, "a text that is not UTF-8");
-        at += length;
-    }
+    if (!utf8_is_valid(text))
+        return fail(machine, "a text that is not UTF-8");
     machine->at += size;
     struct pickle_value *value = make(machine, PICKLE_TEXT);
     if (value == NULL)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// receivers/decode/flight_recorder/pickle.c and receivers/decode/flight_recorder/from_pickle.c:
-// what Python and PyTorch write is read, everything else is refused by name and place, and no
-// pickle costs more than its size.
+// receivers/decode/flight_recorder/pickle.c and from_pickle.c: what Python and
+// PyTorch write is read, everything else is refused by name and place, and no pickle costs more
+// than its size.
 #include "receivers/decode/flight_recorder/pickle.h"
 
 #include "base/buffer.h"
