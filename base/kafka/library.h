@@ -6,7 +6,8 @@
 
 #include <librdkafka/rdkafka.h>
 
-// Every function of librdkafka that culprit calls, without its prefix `rd_kafka_`.
+// Every function of librdkafka that culprit calls, without its prefix `rd_kafka_`, and
+// consumer_poll, which its tests call.
 #define KAFKA_FUNCTIONS(X)                                                                         \
     X(assign)                                                                                      \
     X(assignment)                                                                                  \
@@ -22,6 +23,7 @@
     X(conf_set_offset_commit_cb)                                                                   \
     X(conf_set_opaque)                                                                             \
     X(conf_set_rebalance_cb)                                                                       \
+    X(consume_batch_queue)                                                                         \
     X(consumer_close_queue)                                                                        \
     X(consumer_closed)                                                                             \
     X(consumer_poll)                                                                               \
@@ -59,6 +61,7 @@
     X(purge)                                                                                       \
     X(query_watermark_offsets)                                                                     \
     X(queue_destroy)                                                                               \
+    X(queue_get_consumer)                                                                          \
     X(queue_new)                                                                                   \
     X(queue_poll_callback)                                                                         \
     X(rebalance_protocol)                                                                          \

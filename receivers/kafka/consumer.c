@@ -16,6 +16,7 @@ enum {
     FETCH_BYTES_MAX = 50 << 20,
     FETCH_BYTES_MIN = 1 << 20,
     QUEUED_MESSAGES = 100000, // so many are fetched ahead, when they are that small
+    TAKEN_MAX = 128,          // messages taken from its queue at once
     PROBE_MS = 500,
     RENEW_MAX_S = 30
 };
@@ -131,26 +132,51 @@ static void wake_fetching(struct kafka_receiver *receiver, size_t taken) {
         receiver->library->error_destroy(failure);
 }
 
+static void hold(struct kafka_receiver *receiver, rd_kafka_message_t *message) {
+    assert(receiver->held_count < KAFKA_HELD_MAX);
+    kafka_end_trouble(receiver,
+                      receiver->trouble == KAFKA_UNDELIVERED ? KAFKA_WELL : receiver->trouble);
+    receiver->held[receiver->held_count++] = message;
+    receiver->held_bytes += message->len;
+    receiver->largest = message->len > receiver->largest ? message->len : receiver->largest;
+    wake_fetching(receiver, message->len);
+}
+
+// How many messages to take at once: a call with a timeout waits until it has all of them, so then
+// it is one; and no more than fit into a batch when they are as large as those that came last.
+static size_t count_to_take(const struct kafka_receiver *receiver, int timeout_ms) {
+    size_t count = KAFKA_HELD_MAX - receiver->held_count;
+    size_t left =
+        receiver->held_bytes < KAFKA_BATCH_BYTES ? KAFKA_BATCH_BYTES - receiver->held_bytes : 0;
+    size_t fit = 1 + left / (receiver->largest + 1);
+    count = count < fit ? count : fit;
+    count = count < TAKEN_MAX ? count : TAKEN_MAX;
+    return count > 0 && timeout_ms > 0 ? 1 : count;
+}
+
 bool kafka_take(struct kafka_receiver *receiver, int timeout_ms) {
-    if (receiver->held_count == KAFKA_HELD_MAX)
+    rd_kafka_message_t *taken[TAKEN_MAX];
+    size_t wanted = count_to_take(receiver, timeout_ms);
+    if (wanted == 0)
         return false;
-    rd_kafka_message_t *message = receiver->library->consumer_poll(receiver->consumer, timeout_ms);
-    if (message == NULL) {
+    ssize_t count =
+        receiver->library->consume_batch_queue(receiver->queue, timeout_ms, taken, wanted);
+    if (count <= 0) {
         probe(receiver);
         return false;
     }
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        see_to_error(receiver, message);
-        receiver->library->message_destroy(message);
-        return false;
+    bool all = true;
+    receiver->largest = 0;
+    for (ssize_t i = 0; i < count; i++) {
+        if (taken[i]->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            hold(receiver, taken[i]);
+            continue;
+        }
+        see_to_error(receiver, taken[i]);
+        receiver->library->message_destroy(taken[i]);
+        all = false;
     }
-    kafka_end_trouble(receiver,
-                      receiver->trouble == KAFKA_UNDELIVERED ? KAFKA_WELL : receiver->trouble);
-    assert(receiver->held_count < KAFKA_HELD_MAX);
-    receiver->held[receiver->held_count++] = message;
-    receiver->held_bytes += message->len;
-    wake_fetching(receiver, message->len);
-    return true;
+    return all;
 }
 
 void kafka_flush(struct kafka_receiver *receiver) {
@@ -260,8 +286,10 @@ enum status kafka_consumer_open(struct kafka_receiver *receiver, struct error *e
     receiver->closing = receiver->fatal = false;
     enum status status = kafka_client_open(&receiver->client, &receiver->config->connection,
                                            RD_KAFKA_CONSUMER, set_up, &receiver->consumer, error);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         receiver->library->poll_set_consumer(receiver->consumer);
+        receiver->queue = receiver->library->queue_get_consumer(receiver->consumer);
+    }
     // Callbacks need the feed: the group is joined by kafka_run.
     return status;
 }
@@ -291,6 +319,8 @@ void kafka_consumer_close(struct kafka_receiver *receiver, uint64_t budget_ns) {
         library->error_destroy(failure);
     library->queue_destroy(queue);
     assert(receiver->held_count == 0);
+    library->queue_destroy(receiver->queue);
+    receiver->queue = NULL;
     library->destroy_flags(receiver->consumer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     receiver->consumer = NULL;
     struct kafka_partition *partition;

@@ -135,7 +135,8 @@ struct kafka_receiver {
     bool held_refused; // records of the message at hand, after they had been held
 
     rd_kafka_t *consumer;
-    uint64_t renew_at_ns; // when the consumer is made anew; 0: it is there
+    rd_kafka_queue_t *queue; // the consumer's; NULL without one
+    uint64_t renew_at_ns;    // when the consumer is made anew; 0: it is there
     uint64_t renew_wait_ns;
     bool fatal;   // the consumer cannot go on
     bool closing; // callbacks only let go
@@ -146,6 +147,7 @@ struct kafka_receiver {
     uint32_t held_count;
     uint32_t handled;
     size_t held_bytes;
+    size_t largest;         // bytes of the largest message that was taken last
     bool stops_for_long;    // fetching, when the queue is full: see wake_fetching
     uint64_t unwoken;       // bytes that were taken since it was woken
     uint32_t unwoken_count; // messages
@@ -180,7 +182,8 @@ void kafka_consumer_renew(struct kafka_receiver *receiver);
 // Leaves the group, unless membership is static; waits up to `budget_ns` for that.
 void kafka_consumer_close(struct kafka_receiver *receiver, uint64_t budget_ns);
 void kafka_pause(struct kafka_receiver *receiver, bool paused);
-// Takes one message of the queue into `held`; false when there is none (errors are seen to).
+// Takes messages of the queue into `held`; waits for one, and without a timeout takes some that are
+// there. False when there is none, or an error among them (errors are seen to).
 bool kafka_take(struct kafka_receiver *receiver, int timeout_ms);
 // Hands the batch over and lets go of the messages that were handled.
 void kafka_flush(struct kafka_receiver *receiver);

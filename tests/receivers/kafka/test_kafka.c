@@ -343,14 +343,15 @@ static struct {
 } counted;
 
 // Counts the looks in vain between the first message and the last.
-static rd_kafka_message_t *count_poll(rd_kafka_t *consumer, int timeout_ms) {
-    rd_kafka_message_t *message = kafka->consumer_poll(consumer, timeout_ms);
-    if (message != NULL)
-        atomic_fetch_add(&counted.taken, 1);
+static ssize_t count_taken(rd_kafka_queue_t *queue, int timeout_ms, rd_kafka_message_t **messages,
+                           size_t size) {
+    ssize_t count = kafka->consume_batch_queue(queue, timeout_ms, messages, size);
+    if (count > 0)
+        atomic_fetch_add(&counted.taken, (unsigned)count);
     else if (timeout_ms > 0 && atomic_load(&counted.taken) > 0 &&
              atomic_load(&counted.taken) < LARGE_COUNT)
         atomic_fetch_add(&counted.waited, 1);
-    return message;
+    return count;
 }
 
 static void produce_large(void) {
@@ -376,7 +377,7 @@ START_TEST(fetching_goes_on_when_there_is_room) {
         component_start(&receiver_kafka, one.receiver, &one.config, &one.context, &error),
         STATUS_OK);
     counted.library = *kafka;
-    counted.library.consumer_poll = count_poll;
+    counted.library.consume_batch_queue = count_taken;
     one.receiver->library = &counted.library;
     ck_assert_int_eq(pthread_create(&one.thread, NULL, running_thread, &one), 0);
     EVENTUALLY(accepted(&one) == LARGE_COUNT);
