@@ -23,13 +23,6 @@ enum {
     INTERN_BLOCK_SIZE = 64 * 1024,
 };
 
-struct intern_entry {
-    uint64_t hash;
-    string_id id;
-    uint32_t size;
-    char bytes[]; // and a zero byte
-};
-
 struct intern_table {
     struct intern_table *older;
     uint64_t seed;
@@ -58,7 +51,7 @@ static struct intern_entry *table_find(struct intern_table *table, struct slice 
         struct intern_entry *entry = atomic_load_explicit(&table->slots[at], memory_order_acquire);
         if (entry == NULL)
             return NULL;
-        if (entry->hash == hash && entry->size == text.size &&
+        if (entry->hash == (uint32_t)hash && entry->size == text.size &&
             (text.size == 0 || memcmp(entry->bytes, text.data, text.size) == 0))
             return entry;
     }
@@ -165,8 +158,9 @@ static string_id insert_locked(struct slice text) {
         return STRING_REFUSED;
     assert(count < table->mask + 1 && "the table is never full");
     interned.bytes += text.size + INTERN_UPKEEP;
-    entry = arena_take(&interned.arena, sizeof *entry + text.size + 1);
-    *entry = (struct intern_entry){hash, (string_id)(count + 1), (uint32_t)text.size};
+    entry = arena_take(&interned.arena, offsetof(struct intern_entry, bytes) + text.size + 1);
+    *entry = (struct intern_entry){
+        .hash = (uint32_t)hash, .id = (string_id)(count + 1), .size = (uint32_t)text.size};
     if (text.size > 0)
         memcpy(entry->bytes, text.data, text.size);
     entry->bytes[text.size] = '\0';
@@ -232,6 +226,19 @@ struct slice intern_slice(string_id id) {
     const struct intern_entry *entry = chunk[place.index];
     assert(entry->id == id);
     return (struct slice){entry->bytes, entry->size};
+}
+
+static struct intern_entry *entry_of(struct slice text) {
+    return (struct intern_entry *)(uintptr_t)(text.data - offsetof(struct intern_entry, bytes));
+}
+
+const struct intern_entry *intern_follow(struct slice before, struct slice text) {
+    struct intern_entry *from = entry_of(before), *to = entry_of(text);
+    assert(from->size == before.size && to->size == text.size);
+    // Written only when it is news: other threads read the same line.
+    if (atomic_load_explicit(&from->next, memory_order_relaxed) != to)
+        atomic_store_explicit(&from->next, to, memory_order_release);
+    return intern_next(to);
 }
 
 string_id intern_expected(struct slice *text, uint64_t hash) {

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,6 +57,27 @@ void intern_approach(uint64_t hash);
 string_id intern_expected(struct slice *text, uint64_t hash);
 // Valid for the life of the process and ends with a zero byte. Any thread.
 struct slice intern_slice(string_id id);
+
+// Ranks come round: behind the name of one stands that of the next, as last time. Each string
+// therefore remembers one that came behind it, so that the next name is at hand, and its memory
+// fetched, before it is read: no hash, and no wait. It is a guess, to be compared. Any thread.
+struct intern_entry {
+    _Atomic(const struct intern_entry *) next; // NULL: none came
+    uint32_t hash;
+    string_id id;
+    uint32_t size;
+    char bytes[]; // and a zero byte
+};
+
+// What came behind `entry` last time, NULL when nothing did; its memory is asked for.
+static inline const struct intern_entry *intern_next(const struct intern_entry *entry) {
+    const struct intern_entry *next = atomic_load_explicit(&entry->next, memory_order_acquire);
+    __builtin_prefetch(next);
+    return next;
+}
+// `text`, the interned bytes of one string, came behind `before`, those of another. Gives what came
+// behind `text` last time, like intern_next.
+const struct intern_entry *intern_follow(struct slice before, struct slice text);
 // Ids handed out so far are 1 to this. Any thread.
 string_id intern_count(void);
 // Frees everything: for tests and at exit, with no other thread running.

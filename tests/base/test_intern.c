@@ -104,6 +104,33 @@ START_TEST(names_are_postponed) {
 }
 END_TEST
 
+START_TEST(what_came_behind_a_name_is_remembered) {
+    const char *names[] = {"run-r0", "", "a name that is longer than the others"};
+    struct slice texts[3];
+    string_id ids[3];
+    for (unsigned i = 0; i < 3; i++) {
+        ids[i] = intern(slice_of(names[i]));
+        texts[i] = intern_slice(ids[i]);
+    }
+    ck_assert_ptr_null(intern_follow(texts[0], texts[1]));
+    ck_assert_ptr_null(intern_follow(texts[1], texts[2]));
+    const struct intern_entry *next = intern_follow(texts[2], texts[0]);
+    for (unsigned i = 1; i <= 6; i++) { // around twice
+        ck_assert_ptr_nonnull(next);
+        ck_assert_uint_eq(next->id, ids[i % 3]);
+        ck_assert_ptr_eq(next->bytes, texts[i % 3].data);
+        ck_assert_uint_eq(next->size, texts[i % 3].size);
+        next = intern_next(next);
+    }
+    // The last one counts, also when it is the name itself.
+    next = intern_follow(texts[0], texts[2]);
+    ck_assert_uint_eq(next->id, ids[0]);
+    ck_assert_uint_eq(intern_next(next)->id, ids[2]);
+    next = intern_follow(texts[1], texts[1]);
+    ck_assert_uint_eq(next->id, ids[1]);
+}
+END_TEST
+
 // Every length around the steps of the hash, in blocks that end exactly where the string ends, so
 // that a read past the end is seen by the sanitizer; each differs from the next in one byte.
 START_TEST(lengths_and_single_bytes) {
@@ -225,6 +252,7 @@ int main(void) {
     tcase_add_test(cases, same_bytes_same_id);
     tcase_add_test(cases, expected_names_get_the_same_ids);
     tcase_add_test(cases, names_are_postponed);
+    tcase_add_test(cases, what_came_behind_a_name_is_remembered);
     tcase_add_test(cases, lengths_and_single_bytes);
     tcase_add_test(cases, many_strings_through_growth);
     tcase_add_test(cases, known_strings_allocate_nothing);

@@ -59,6 +59,7 @@ struct telemetry_state {
     uint8_t colon_gap; // 1 when a space follows each colon, or 0
     uint8_t comma_gap; // the same for commas
     struct known_name names[NAME_MEMO_COUNT];
+    const struct intern_entry *next_names[NAME_MEMO_COUNT]; // guesses; NULL: none
     struct capability_memo capabilities;
     struct metadata_plan plan;
     // The record at hand: tokens are only valid where `seen` has the field's bit.

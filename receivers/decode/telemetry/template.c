@@ -102,8 +102,12 @@ static string_id take_expected(const struct replay *replay, uint8_t memo) {
     assert((replay->expected & 1u << memo) != 0);
     struct slice text = token_slice(&replay->names[memo]);
     string_id id = intern_expected(&text, replay->hashes[memo]);
-    if (id != STRING_REFUSED)
-        replay->state->names[memo] = (struct known_name){text, id};
+    if (id == STRING_REFUSED)
+        return id;
+    struct known_name *known = &replay->state->names[memo];
+    bool lasting = !intern_is_later(id) && !intern_is_later(known->id) && known->id != STRING_NONE;
+    replay->state->next_names[memo] = lasting ? intern_follow(known->text, text) : NULL;
+    *known = (struct known_name){text, id};
     return id;
 }
 

@@ -158,22 +158,38 @@ static inline bool is_known(const struct token *token, const struct known_name *
            same_text(token->text, known->text.data, token->size);
 }
 
-// The last one of its kind again, or a text that gets its number at the end. Then its memory is
-// asked for, so that it is there by that time: with many ranks each has a session of its own.
+// The one that came behind the last one of its kind before: with many ranks each has a session of
+// its own, and they come round. It was not blank then.
+static inline bool is_next(const struct token *token, const struct intern_entry *next) {
+    return next != NULL && token->size == next->size && !token->escaped &&
+           same_text(token->text, next->bytes, token->size);
+}
+
+// The last one of its kind again, the one behind it, or a text that gets its number at the end.
+// Then its memory is asked for, so that it is there by that time.
 static inline const char *read_name(struct replay *replay, const struct value_rule *rule,
                                     const char *at, uint16_t *width) {
-    const struct known_name *known = &replay->state->names[rule->name];
+    struct known_name *known = &replay->state->names[rule->name];
+    const struct intern_entry **next = &replay->state->next_names[rule->name];
     struct token *token = &replay->names[rule->name];
     if (json_peek(at, replay->end) != '"')
         return NULL;
     at = read_string(replay, at + 1, token, width);
-    if (at == NULL || token_is_blank(token))
+    if (at == NULL)
         return NULL;
-    if (is_known(token, known)) {
+    bool is_last = is_known(token, known);
+    if (!is_last && is_next(token, *next)) {
+        *known = (struct known_name){{(*next)->bytes, (*next)->size}, (*next)->id};
+        *next = intern_next(*next);
+        is_last = true;
+    }
+    if (is_last) {
         memcpy((char *)replay->telemetry + rule->offset, &known->id, sizeof known->id);
         replay->known |= 1u << rule->name;
         return at;
     }
+    if (token_is_blank(token))
+        return NULL;
     if (!token->escaped) {
         replay->hashes[rule->name] = intern_expect(token_slice(token));
         replay->expected |= 1u << rule->name;

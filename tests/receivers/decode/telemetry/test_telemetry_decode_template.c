@@ -202,6 +202,38 @@ START_TEST(rare_layouts_do_not_drive_the_template_out) {
 }
 END_TEST
 
+// The name that is expected is the one behind the last: in order, out of it, with one left out, and
+// with others that differ in their last character, their length or their spelling.
+START_TEST(names_that_come_round) {
+    static const char *const spelt[] = {"\"run-\\u0072%u\"", "\"run-r%u \"", "\"run-R%u\"",
+                                        "\"  \""};
+    enum { NAMES = 20 };
+    unsigned expected = 0;
+    for (unsigned line = 0; line < 40 * NAMES; line++) {
+        struct member members[MEMBERS_MAX];
+        unsigned count = base_members(members);
+        move_on(members, &count, line);
+        unsigned round = line / NAMES, name = line % NAMES;
+        bool usual = round < 10 || round > 30;
+        if (!usual)
+            name = (unsigned)below(NAMES);
+        char session[32], host[32];
+        snprintf(session, sizeof session, "\"run-r%u\"", name);
+        snprintf(host, sizeof host, "\"node-%u\"", name / 4);
+        if (!usual && below(5) == 0)
+            snprintf(session, sizeof session, spelt[below(4)], name);
+        set_member(members, &count, "session_id", session);
+        set_member(members, &count, "host", host);
+        const struct intern_entry *next = learnt()->next_names[NAME_SESSION];
+        bool is_next = next != NULL && next->size + 2 == strlen(session) &&
+                       memcmp(next->bytes, session + 1, next->size) == 0;
+        decode_both(write_members(members, count, &writings[0]));
+        expected += usual && is_next;
+    }
+    ck_assert_uint_ge(expected, 15 * NAMES);
+}
+END_TEST
+
 // A text of `size` characters, of which the one at `place` is another.
 static const char *odd_text(char *text, size_t size, size_t place, const char *other) {
     char *at = text;
@@ -342,6 +374,7 @@ static TCase *tests_with(const char *name, void (*setup)(void), int level) {
     tcase_add_test(tcase, an_escaped_text_that_stays_is_read_each_time);
     tcase_add_test(tcase, a_record_too_long_for_a_template);
     tcase_add_test(tcase, rare_layouts_do_not_drive_the_template_out);
+    tcase_add_test(tcase, names_that_come_round);
     tcase_add_test(tcase, texts_of_every_length_with_an_odd_character_anywhere);
     tcase_add_test(tcase, numbers_of_every_length_and_form);
     tcase_add_test(tcase, metadata_of_any_members);
