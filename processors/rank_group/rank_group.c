@@ -207,41 +207,56 @@ static uint32_t add_rank(struct rank_group *self, uint32_t job, int32_t rank) {
     return row;
 }
 
-static uint32_t find_rank(struct rank_group *self, uint32_t job, int32_t rank) {
+static bool is_rank(const struct rank_group *self, uint32_t row, uint32_t job, int32_t rank) {
+    const struct rank_state *state = rank_at(self, row);
+    return state->series.rank == rank && state->job == job;
+}
+
+// `guess` is a row that may be it, or TABLE_NO_ROW.
+static uint32_t find_rank(struct rank_group *self, uint32_t job, int32_t rank, uint32_t guess) {
+    if (guess != TABLE_NO_ROW && is_rank(self, guess, job, rank))
+        return guess;
     uint32_t hash = rank_hash(job, rank);
     for (uint32_t at = 0, row;
-         (row = row_index_next(&self->rank_index, hash, &at)) != TABLE_NO_ROW;) {
-        const struct rank_state *state = rank_at(self, row);
-        if (state->series.rank == rank && state->job == job)
+         (row = row_index_next(&self->rank_index, hash, &at)) != TABLE_NO_ROW;)
+        if (is_rank(self, row, job, rank))
             return row;
-    }
     return add_rank(self, job, rank);
 }
 
-// A job of many ranks does not fit into the caches: what the next events will touch is asked for
-// ahead, in three rounds (slot of the index, rank, end of its series), so that the waits overlap.
-enum { AHEAD = 16 };
+// A job of many ranks does not fit into the caches: what events will touch is asked for ahead, in
+// three rounds (slot of the index, rank, end of its series), each AHEAD events before the next, so
+// that none waits for another.
+enum { AHEAD = 16, ROUNDS = 3, AHEAD_ROOM = 64 };
+_Static_assert(AHEAD_ROOM > AHEAD * ROUNDS, "an event's place is its own until it is taken");
 
-static void prefetch_ahead(const struct rank_group *self, const struct event *events,
-                           uint32_t count) {
-    const struct row_slot *slots[AHEAD];
-    if (self->rank_index.size == 0)
+// Of the events that are on their way, by their number modulo AHEAD_ROOM.
+struct ahead {
+    uint32_t hashes[AHEAD_ROOM];
+    uint32_t rows[AHEAD_ROOM]; // of the ranks table, a guess; TABLE_NO_ROW: none
+};
+
+static void fetch_slot(const struct rank_group *self, struct ahead *ahead,
+                       const struct event *event, uint32_t place) {
+    uint32_t hash = rank_hash(known_job(self, event->job), event->rank);
+    ahead->hashes[place] = hash;
+    __builtin_prefetch(row_index_slot(&self->rank_index, hash));
+}
+
+static void fetch_rank(const struct rank_group *self, struct ahead *ahead, uint32_t place) {
+    uint32_t at = 0;
+    ahead->rows[place] = row_index_next(&self->rank_index, ahead->hashes[place], &at);
+    if (ahead->rows[place] == TABLE_NO_ROW)
         return;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t hash = rank_hash(known_job(self, events[i].job), events[i].rank);
-        slots[i] = row_index_slot(&self->rank_index, hash);
-        __builtin_prefetch(slots[i]);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (slots[i]->row != TABLE_NO_ROW) {
-            const char *rank = (const char *)rank_at(self, slots[i]->row);
-            __builtin_prefetch(rank, 1);
-            __builtin_prefetch(rank + 64, 1);
-            __builtin_prefetch(rank + offsetof(struct rank_state, cursor) - 1, 1);
-        }
-    for (uint32_t i = 0; i < count; i++)
-        if (slots[i]->row != TABLE_NO_ROW)
-            rows_prefetch(&self->store, &rank_at(self, slots[i]->row)->series);
+    const char *rank = (const char *)rank_at(self, ahead->rows[place]);
+    __builtin_prefetch(rank, 1);
+    __builtin_prefetch(rank + 64, 1);
+    __builtin_prefetch(rank + offsetof(struct rank_state, cursor) - 1, 1);
+}
+
+static void fetch_rows(const struct rank_group *self, const struct ahead *ahead, uint32_t place) {
+    if (ahead->rows[place] != TABLE_NO_ROW)
+        rows_prefetch(&self->store, &rank_at(self, ahead->rows[place])->series);
 }
 
 static struct sample sample_of(const struct telemetry *telemetry, uint32_t origin) {
@@ -294,13 +309,13 @@ static void note_first(struct job_state *job, struct rank_state *rank, const str
         job->first_ns = telemetry->timestamp_ns;
 }
 
-static void take_sample(struct rank_group *self, const struct event *event) {
+static void take_sample(struct rank_group *self, const struct event *event, uint32_t guess) {
     const struct telemetry *telemetry = event->telemetry;
     assert(telemetry->type == TELEMETRY_SAMPLE);
     uint32_t job_row = find_job(self, telemetry->job);
     if (job_row == TABLE_NO_ROW)
         return;
-    uint32_t rank_row = find_rank(self, job_row, telemetry->rank);
+    uint32_t rank_row = find_rank(self, job_row, telemetry->rank, guess);
     if (rank_row == TABLE_NO_ROW)
         return;
     struct job_state *job = job_at(self, job_row);
@@ -327,7 +342,7 @@ static void note_time(bool *seen, uint64_t *first_ns, uint64_t time_ns) {
     *seen = true;
 }
 
-static void take_event(struct rank_group *self, const struct event *event) {
+static void take_event(struct rank_group *self, const struct event *event, uint32_t guess) {
     const struct telemetry *telemetry = event->telemetry;
     struct rank_group_kept *kept = &self->kept;
     kept->event_count++;
@@ -336,7 +351,7 @@ static void take_event(struct rank_group *self, const struct event *event) {
     else if (telemetry->null_counters & COUNTER_DEVICE_USED)
         note_time(&kept->saw_null_used, &kept->first_null_used_ns, event->time_ns);
     else
-        take_sample(self, event);
+        take_sample(self, event, guess);
 }
 
 // Before which rows go: what was judged before and is older than the retention. 0: none do.
@@ -362,19 +377,30 @@ static void evaluate(struct rank_group *self, struct batch *batch) {
     rank_group_view(self, batch);
 }
 
+// Takes the events of the batch one after the other, those behind on their way.
+static void take_events(struct rank_group *self, const struct batch *batch) {
+    struct ahead ahead = {.hashes = {0}};
+    const uint32_t count = batch->event_count, step = count < AHEAD ? count : AHEAD;
+    for (uint32_t i = 0; i < count + ROUNDS * step; i++) {
+        uint32_t ranks = i - step, rows = i - 2 * step, take = i - 3 * step; // wrap at first
+        if (i < count)
+            fetch_slot(self, &ahead, &batch->events[i], i % AHEAD_ROOM);
+        if (ranks < count)
+            fetch_rank(self, &ahead, ranks % AHEAD_ROOM);
+        if (rows < count)
+            fetch_rows(self, &ahead, rows % AHEAD_ROOM);
+        if (take < count && batch->events[take].kind == EVENT_TELEMETRY &&
+            batch_selects(batch, take))
+            take_event(self, &batch->events[take], ahead.rows[take % AHEAD_ROOM]);
+    }
+}
+
 static void rank_group_consume(void *instance, struct batch *batch) {
     struct rank_group *self = instance;
     assert(batch->job_choice != NULL && "job_filter stands before");
     self->choice = *batch->job_choice;
     self->by_value = !batch->ordered;
-    for (uint32_t i = 0; i < batch->event_count; i++) {
-        if (i % AHEAD == 0) {
-            uint32_t left = batch->event_count - i;
-            prefetch_ahead(self, batch->events + i, left < AHEAD ? left : AHEAD);
-        }
-        if (batch->events[i].kind == EVENT_TELEMETRY && batch_selects(batch, i))
-            take_event(self, &batch->events[i]);
-    }
+    take_events(self, batch);
     if (batch->evaluate)
         evaluate(self, batch);
 }

@@ -229,12 +229,16 @@ static void append(struct series_store *store, struct rank_series *series,
 }
 
 void rows_prefetch(const struct series_store *store, const struct rank_series *series) {
-    if (series->tail_count == 0 || series->tail_count == SAMPLES_PER_CHUNK)
+    if (series->tail_count == 0)
         return;
     struct sample_chunk *chunk = table_row(&store->chunks, series->tail);
     __builtin_prefetch(chunk, 1);
-    __builtin_prefetch(&chunk->rows[series->tail_count], 1);
-    __builtin_prefetch((char *)&chunk->rows[series->tail_count + 1] - 1, 1);
+    if (series->tail_count < SAMPLES_PER_CHUNK) {
+        __builtin_prefetch(&chunk->rows[series->tail_count], 1);
+        __builtin_prefetch((char *)&chunk->rows[series->tail_count + 1] - 1, 1);
+    } else {
+        __builtin_prefetch(series->chunks + series->chunk_count, 1);
+    }
     if (series->last_origin != TABLE_NO_ROW)
         __builtin_prefetch(table_row(&store->origins, series->last_origin));
 }

@@ -152,7 +152,8 @@ static inline uint32_t job_hash(string_id job) {
 }
 
 static inline uint32_t rank_hash(uint32_t job, int32_t rank) {
-    return row_hash(job, (uint32_t)rank);
+    enum { TOGETHER = 8 }; // slots of neighbours stand in one line of the cache
+    return row_hash(job, (uint32_t)rank / TOGETHER) * TOGETHER + (uint32_t)rank % TOGETHER;
 }
 
 // Forgets all and gives its memory back; the options stay.
