@@ -173,10 +173,10 @@ static void set_time(struct event *event, double time_s) {
         event->time_ns = 1;
 }
 
-// Any line, in the order of the format's checks.
-static enum decode_category decode_generally(struct slice record, struct arena *arena,
-                                             struct event *event, struct span_event *span,
-                                             struct decode_fault *fault) {
+// Any line, in the order of the format's checks. What it needs of the stack is not made for others.
+__attribute__((noinline)) static enum decode_category
+decode_generally(struct slice record, struct arena *arena, struct event *event,
+                 struct span_event *span, struct decode_fault *fault) {
     struct span_line line = {.arena = arena, .fault = fault, .event = span};
     *span = (struct span_event){.kind = SPAN_NO_KIND};
     bool timed = read_fields(&line, record) && read_kind(&line) && read_time(&line);
@@ -192,7 +192,8 @@ static enum decode_category decode_generally(struct slice record, struct arena *
 static enum decode_category decode(void *state, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault) {
     (void)state;
-    struct span_event *span = arena_zero(arena, 1, sizeof *span);
+    struct span_event *span = arena_take(arena, sizeof *span);
+    *span = (struct span_event){0};
     event->kind = EVENT_SPAN;
     event->job = STRING_NONE;
     event->node = STRING_NONE;

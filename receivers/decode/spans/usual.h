@@ -13,3 +13,10 @@
 // True: the line is right and `event`, which was zeroed, holds it; its texts stand in the line or
 // the arena. False: nothing is said about the line, and what `event` holds is of no use.
 bool span_read_usual(struct slice line, struct arena *arena, struct span_event *event);
+
+// A pass looks at this many bytes at once, at most; shorter lines are left to the general way.
+enum { SPAN_USUAL_MIN = 32 };
+
+// The same for a line of at least SPAN_USUAL_MIN bytes, by level of base/simd.h.
+bool span_read_usual_baseline(struct slice line, struct arena *arena, struct span_event *event);
+bool span_read_usual_avx2(struct slice line, struct arena *arena, struct span_event *event);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk with vectors of 32 bytes. Built with AVX2, BMI and BMI2 (CMakeLists.txt).
 #ifdef __AVX2__
-#include "receivers/decode/telemetry/walk_vector.h"
+#include "receivers/decode/json/vector.h"
 
 #define WALK         telemetry_walk_avx2
 #define WALK_BLOCK   VECTOR_BLOCK

@@ -2,7 +2,7 @@
 // The walk with vectors of 64 bytes for the runs, whose lengths are masks. Built with AVX-512 F,
 // BW, DQ, VL and VBMI (CMakeLists.txt).
 #ifdef __AVX512BW__
-#include "receivers/decode/telemetry/walk_vector.h"
+#include "receivers/decode/json/vector.h"
 
 #define WALK         telemetry_walk_avx512
 #define WALK_BLOCK   VECTOR_BLOCK

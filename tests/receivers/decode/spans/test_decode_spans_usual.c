@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read of a line in one pass is what the general way reads of it: recorded lines, and each
 // of them changed in many ways. A space in front leaves a line to the general way.
+#include "base/simd.h"
 #include "pipeline/model/span_event.h"
 #include "receivers/decode/spans/spans.h"
 #include "receivers/decode/spans/usual.h"
@@ -8,7 +9,7 @@
 
 #include <glob.h>
 
-enum { RECORD_MAX = 4096, CHANGES = 24 };
+enum { RECORD_MAX = 4096, CHANGES = 12 };
 
 static struct decoded decoded;
 static struct arena arena;
@@ -94,9 +95,9 @@ static void same_metrics(const struct span_event *a, const struct span_event *b)
     }
 }
 
-// Whether it was read in one pass.
-static bool compare(struct slice record) {
+static bool compare_at(struct slice record, enum simd_level level) {
     struct span_event usual = {0};
+    simd_limit(level);
     char spaced[RECORD_MAX + 1] = " ";
     arena_reset(&arena);
     char *copy = memory_take(record.size + (record.size == 0)); // a read past its end is seen
@@ -116,6 +117,14 @@ static bool compare(struct slice record) {
         same_metrics(&usual, general);
     }
     memory_give(copy);
+    return read;
+}
+
+// Whether it was read in one pass, which all levels agree in.
+static bool compare(struct slice record) {
+    bool read = compare_at(record, SIMD_BASELINE);
+    ck_assert_msg(compare_at(record, SIMD_LEVEL_COUNT - 1) == read, "%.*s", (int)record.size,
+                  record.data);
     return read;
 }
 
@@ -160,14 +169,14 @@ START_TEST(recorded_and_changed) {
     free(text);
     globfree(&streams);
     ck_assert_uint_gt(read[0], 1500); // of 2,600
-    ck_assert_uint_gt(read[1], 5000);
+    ck_assert_uint_gt(read[1], 2500);
 }
 END_TEST
 
 START_TEST(numbers) {
     char line[256];
     size_t read = 0;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 40000; i++) {
         char digits[2][32];
         for (int k = 0; k < 2; k++) {
             size_t count = dice(22);
@@ -182,7 +191,54 @@ START_TEST(numbers) {
                             digits[1]);
         read += compare((struct slice){line, (size_t)size});
     }
-    ck_assert_uint_gt(read, 10000);
+    ck_assert_uint_gt(read, 4000);
+}
+END_TEST
+
+// With as many digits as a vector has room for, a few less and a few more, at every distance from
+// the end of the line.
+START_TEST(numbers_of_any_length) {
+    char line[256];
+    size_t read = 0;
+    for (int before = 0; before <= 19; before += 1 + (before == 2) * 5)
+        for (int behind = -1; behind <= 19; behind++)
+            for (int more = 0; more < 24; more++) {
+                int size = snprintf(line, sizeof line,
+                                    "{\"ev\":\"transition\",\"ts\":1%s,\"key\":\"k\",\"to\":"
+                                    "\"memory\",\"actions\":[[\"%.*s\",%.*s%s%.*s,%.*s%s%.*s]]",
+                                    more % 2 == 0 ? "" : ".5", 1 + more % 3, "abc", before,
+                                    "98765432109876543210", behind < 0 ? "" : ".",
+                                    behind < 0 ? 0 : behind, "12345678901234567890", before,
+                                    "10000000000000000000", behind < 0 ? "" : ".",
+                                    behind < 0 ? 0 : behind, "00000000000000000001");
+                if (more < 20)
+                    size += snprintf(line + size, sizeof line - (size_t)size, ",\"nbytes\":%.*s}",
+                                     more, "90071992547409931234");
+                else
+                    size += snprintf(line + size, sizeof line - (size_t)size, "}");
+                read += compare((struct slice){line, (size_t)size});
+            }
+    ck_assert_uint_gt(read, 1000);
+}
+END_TEST
+
+// Texts of any length, at every distance from the end of the line, and what they may not hold.
+START_TEST(texts_of_any_length) {
+    static const char *const ends[] = {"released", "waiting", "no-worker", "queued"};
+    char line[256];
+    size_t read = 0;
+    for (int length = 0; length < 72; length++)
+        for (int odd = -1; odd < length; odd++)
+            for (int k = 0; k < 4; k++) {
+                int size =
+                    snprintf(line, sizeof line,
+                             "{\"ev\":\"transition\",\"ts\":1,\"key\":\"%0*d\",\"to\":\"%s\"}",
+                             length, 7, ends[k]);
+                if (odd >= 0)
+                    line[33 + odd] = "\"\\\x1f\xc3"[k];
+                read += compare((struct slice){line, (size_t)size});
+            }
+    ck_assert_uint_gt(read, 60);
 }
 END_TEST
 
@@ -218,6 +274,8 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, recorded_and_changed);
     tcase_add_test(cases, numbers);
+    tcase_add_test(cases, numbers_of_any_length);
+    tcase_add_test(cases, texts_of_any_length);
     tcase_add_test(cases, repeated_keys);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
