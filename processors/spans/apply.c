@@ -126,6 +126,7 @@ static uint32_t make_span(struct applying *apply, uint32_t parent, uint32_t path
     table_link(spans, offsetof(struct span_row, sibling),
                span_siblings(forest, apply->tree, parent), row);
     apply->tree->span_count++;
+    span_names_point(&forest->names, key.id, row);
     const struct span_path_row *name = span_path_at(forest, path);
     if (name->depth == 1 && span_names_is(&forest->names, name->key.tag, SLICE("default")))
         apply->tree->newest_default = row;
@@ -218,6 +219,7 @@ static uint32_t make_task(struct applying *apply, uint32_t index) {
                                                                          apply->told[index].hash)};
     struct span_task_row *task = keyed_rows_add(&forest->tasks, &key);
     uint32_t row = keyed_rows_number(&forest->tasks, task);
+    span_names_point(&forest->names, key.name, row);
     task->group = group_row;
     task->state = TASK_RELEASED;
     task->nbytes = -1;
@@ -258,10 +260,9 @@ static void set_bytes(struct span_forest *forest, struct span_task_row *task, in
 
 static uint32_t find_told(const struct applying *apply, uint32_t index) {
     const struct span_forest *forest = apply->forest;
-    struct span_named_key key = {
-        apply->tree_row, span_names_find_hashed(&forest->names, apply->event->tasks[index].key,
-                                                apply->told[index].hash)};
-    return key.name == NAME_NONE ? SPAN_NONE : keyed_rows_find_number(&forest->tasks, &key);
+    uint32_t name = span_names_find_hashed(&forest->names, apply->event->tasks[index].key,
+                                           apply->told[index].hash);
+    return span_task_named(forest, apply->tree_row, name);
 }
 
 // Which of the event's tasks are alive.

@@ -135,12 +135,35 @@ void *span_find_row(const struct span_forest *forest, const struct keyed_rows *r
 uint32_t span_find(const struct span_forest *forest, const struct span_tree_row *tree,
                    struct slice id) {
     struct span_key key = {span_tree_number(forest, tree), span_names_find(&forest->names, id)};
-    return key.id == NAME_NONE ? SPAN_NONE : keyed_rows_find_number(&forest->spans, &key);
+    if (key.id == NAME_NONE)
+        return SPAN_NONE;
+    uint32_t likely = span_names_hint(&forest->names, key.id);
+    if (likely < forest->spans.table.used) {
+        const struct span_row *span = span_at(forest, likely);
+        if (span->head.live != 0 && span->key.tree == key.tree && span->key.id == key.id)
+            return likely;
+    }
+    return keyed_rows_find_number(&forest->spans, &key);
+}
+
+uint32_t span_task_named(const struct span_forest *forest, uint32_t tree, uint32_t name) {
+    if (name == NAME_NONE)
+        return SPAN_NONE;
+    struct span_named_key key = {tree, name};
+    uint32_t likely = span_names_hint(&forest->names, name);
+    if (likely < forest->tasks.table.used) {
+        const struct span_task_row *task = span_task_at(forest, likely);
+        if (task->head.live != 0 && task->key.tree == tree && task->key.name == name)
+            return likely;
+    }
+    return keyed_rows_find_number(&forest->tasks, &key);
 }
 
 struct span_task_row *span_find_task(const struct span_forest *forest,
                                      const struct span_tree_row *tree, struct slice text) {
-    return span_find_row(forest, &forest->tasks, span_tree_number(forest, tree), text);
+    uint32_t row = span_task_named(forest, span_tree_number(forest, tree),
+                                   span_names_find(&forest->names, text));
+    return row == SPAN_NONE ? NULL : span_task_at(forest, row);
 }
 
 // -- groups and tasks ---------------------------------------------------------------------------

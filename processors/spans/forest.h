@@ -204,9 +204,32 @@ extern const struct state_part span_forest_part;
 struct span_tree_row *span_forest_tree(struct span_forest *forest, struct span_tree_key key,
                                        uint64_t time_ns);
 
+// The same, without a call where the tree is that of the event before.
+static inline struct span_tree_row *span_forest_recent(struct span_forest *forest,
+                                                       struct span_tree_key key, uint64_t time_ns) {
+    struct span_tree_row *tree = forest->recent;
+    if (tree == NULL || tree->key.source != key.source || tree->key.job != key.job)
+        return span_forest_tree(forest, key, time_ns);
+    if (time_ns > tree->last_ns)
+        tree->last_ns = time_ns;
+    return tree;
+}
+
 // Lets the event take effect, or lists why it has none. O(tasks + depth).
 enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *tree,
                              const struct span_event *event, uint64_t line);
+
+// Asks for the memory that a later event of the same batch needs first of all, step by step between
+// the events before it. It changes nothing.
+struct span_ahead {
+    uint32_t hash; // of the id of the span that its first task belongs to
+    uint32_t name; // that id
+    uint32_t span; // which most likely bears it
+    uint32_t step; // that comes next
+};
+void span_ahead_begin(struct span_ahead *ahead, const struct span_forest *forest,
+                      const struct span_event *event);
+void span_ahead_step(struct span_ahead *ahead, const struct span_forest *forest);
 
 // Makes room: sums of finished spans go to their parents, those of groups without tasks to their
 // span, tasks that ended lose their keys; the oldest first. False: nothing more can go.
@@ -249,6 +272,8 @@ void *span_find_row(const struct span_forest *forest, const struct keyed_rows *r
                     struct slice text);
 uint32_t span_find(const struct span_forest *forest, const struct span_tree_row *tree,
                    struct slice id); // SPAN_NONE: there is none
+// The task whose key has this number, SPAN_NONE when there is none; `name` may be NAME_NONE.
+uint32_t span_task_named(const struct span_forest *forest, uint32_t tree, uint32_t name);
 struct span_task_row *span_find_task(const struct span_forest *forest,
                                      const struct span_tree_row *tree, struct slice key);
 

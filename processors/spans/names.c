@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for texts: chains of a seeded hash over rows that count who names them; up to 44 bytes of
-// a text lie in its row of 64, the rest in a table of its own.
+// Numbers for texts: an index by a seeded hash over rows that count who names them, so that a text
+// that is not there is not looked for in any row; up to 44 bytes of a text lie in its row of 64,
+// the rest in a table of its own.
 #include "processors/spans/names.h"
 
 #include "base/hash/hash.h"
 #include "base/hash/seeded_hash.h"
-#include "base/memory.h"
 #include "base/table/table_text.h"
 
 #include <assert.h>
 
-enum { HEAD_BYTES = 44, CHAINS_FIRST = 64 };
+enum { HEAD_BYTES = 44 };
 
 struct name_row {
-    uint32_t next; // of its chain
+    uint32_t hint; // what it names, as span_names_point() says
     uint32_t hash;
     uint32_t keepers; // 0: this row is free
     uint32_t size;
@@ -34,36 +34,11 @@ static void names_init(void *part, const char *name) {
 }
 
 static void names_release(void *part) {
-    struct span_names *names = part;
-    memory_give(names->chains);
-    names->chains = NULL;
-    names->chain_count = 0;
+    row_index_release(&((struct span_names *)part)->index);
 }
 
 static struct name_row *row_at(const struct span_names *names, uint32_t name) {
     return table_row(&names->rows, name);
-}
-
-static uint32_t *chain_of(const struct span_names *names, uint32_t hash) {
-    return &names->chains[hash & (names->chain_count - 1)];
-}
-
-static void make_chains(struct span_names *names, uint32_t count) {
-    assert((count & (count - 1)) == 0 && count >= table_live(&names->rows));
-    if (count != names->chain_count) {
-        memory_give(names->chains);
-        names->chains = memory_take(count * sizeof *names->chains);
-        names->chain_count = count;
-    }
-    memset(names->chains, 0xff, count * sizeof *names->chains); // NAME_NONE
-    for (uint32_t i = 0; i < names->rows.used; i++) {
-        struct name_row *row = row_at(names, i);
-        if (row->keepers == 0)
-            continue;
-        uint32_t *chain = chain_of(names, row->hash);
-        row->next = *chain;
-        *chain = i;
-    }
 }
 
 // -- texts --------------------------------------------------------------------------------------
@@ -97,13 +72,23 @@ static uint64_t load_word(const char *bytes) {
     return word;
 }
 
+static uint32_t load_half(const char *bytes) {
+    uint32_t half;
+    memcpy(&half, bytes, sizeof half);
+    return half;
+}
+
 // As memcmp() == 0, without a call: names are short. The last step overlaps the one before.
 static inline bool same_bytes(const char *a, const char *b, size_t size) {
-    if (size < sizeof(uint64_t)) {
+    if (size < sizeof(uint32_t)) {
         size_t i = 0;
         while (i < size && a[i] == b[i])
             i++;
         return i == size;
+    }
+    if (size < sizeof(uint64_t)) {
+        size_t last = size - sizeof(uint32_t);
+        return load_half(a) == load_half(b) && load_half(a + last) == load_half(b + last);
     }
     size_t last = size - sizeof(uint64_t);
     for (size_t i = 0; i < last; i += sizeof(uint64_t))
@@ -145,16 +130,11 @@ bool span_names_is(const struct span_names *names, uint32_t name, struct slice t
 // -- numbers ------------------------------------------------------------------------------------
 
 uint32_t span_names_find_hashed(const struct span_names *names, struct slice text, uint32_t hash) {
-    if (names->chain_count == 0)
-        return NAME_NONE;
-    uint32_t at = *chain_of(names, hash);
-    while (at != NAME_NONE) {
-        const struct name_row *row = row_at(names, at);
-        if (row->hash == hash && is_text(names, row, text))
-            return at;
-        at = row->next;
-    }
-    return NAME_NONE;
+    uint32_t at = 0, name;
+    while ((name = row_index_next(&names->index, hash, &at)) != NAME_NONE &&
+           !is_text(names, row_at(names, name), text))
+        ;
+    return name;
 }
 
 uint32_t span_names_hash(const struct span_names *names, struct slice text) {
@@ -162,8 +142,24 @@ uint32_t span_names_hash(const struct span_names *names, struct slice text) {
 }
 
 void span_names_expect(const struct span_names *names, uint32_t hash) {
-    if (names->chain_count > 0)
-        __builtin_prefetch(chain_of(names, hash));
+    const struct row_slot *slot = row_index_slot(&names->index, hash);
+    if (slot != NULL)
+        __builtin_prefetch(slot);
+}
+
+uint32_t span_names_approach(const struct span_names *names, uint32_t hash) {
+    uint32_t at = 0, name = row_index_next(&names->index, hash, &at);
+    if (name != NAME_NONE)
+        __builtin_prefetch(row_at(names, name));
+    return name;
+}
+
+void span_names_point(struct span_names *names, uint32_t name, uint32_t row) {
+    row_at(names, name)->hint = row;
+}
+
+uint32_t span_names_hint(const struct span_names *names, uint32_t name) {
+    return row_at(names, name)->hint;
 }
 
 uint32_t span_names_find(const struct span_names *names, struct slice text) {
@@ -181,17 +177,14 @@ uint32_t span_names_take_hashed(struct span_names *names, struct slice text, uin
         row_at(names, name)->keepers++;
         return name;
     }
-    if (table_live(&names->rows) >= names->chain_count)
-        make_chains(names, names->chain_count == 0 ? CHAINS_FIRST : names->chain_count * 2);
     name = table_add(&names->rows);
     struct name_row *row = row_at(names, name);
     row->hash = hash;
     row->keepers = 1;
     put_text(names, row, text);
     names->bytes += cost(text.size);
-    uint32_t *chain = chain_of(names, hash);
-    row->next = *chain;
-    *chain = name;
+    row->hint = TABLE_NO_ROW;
+    row_index_put(&names->index, hash, name);
     return name;
 }
 
@@ -207,10 +200,7 @@ void span_names_give(struct span_names *names, uint32_t name) {
     assert(row->keepers > 0);
     if (--row->keepers > 0)
         return;
-    uint32_t *link = chain_of(names, row->hash);
-    while (*link != name)
-        link = &row_at(names, *link)->next;
-    *link = row->next;
+    row_index_remove(&names->index, row->hash, name);
     assert(names->bytes >= cost(row->size));
     names->bytes -= cost(row->size);
     table_text_free(&names->pieces, row->rest);
@@ -220,8 +210,8 @@ void span_names_give(struct span_names *names, uint32_t name) {
 static void names_restored(void *part) {
     struct span_names *names = part;
     struct arena scratch;
-    uint32_t count = CHAINS_FIRST;
     arena_init(&scratch, 4096);
+    row_index_clear(&names->index);
     names->bytes = 0;
     for (uint32_t i = 0; i < names->rows.used; i++) {
         struct name_row *row = row_at(names, i);
@@ -230,12 +220,10 @@ static void names_restored(void *part) {
         row->hash =
             span_names_hash(names, text_of(names, row, &scratch)); // the seed is another one
         names->bytes += cost(row->size);
+        row_index_put(&names->index, row->hash, i);
         arena_reset(&scratch);
     }
     arena_release(&scratch);
-    while (count < table_live(&names->rows))
-        count *= 2;
-    make_chains(names, count);
 }
 
 const struct state_part span_names_part = {.rows = STATE,

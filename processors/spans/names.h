@@ -4,19 +4,19 @@
 //
 // Interned strings (base/intern.h) stay for ever, and a stream names a new task with every line.
 // Equal texts have equal numbers. Only rows, so that it can be kept across a crash. One thread;
-// allocates only when the tables or the chains grow.
+// allocates only when the tables or the index grow.
 #pragma once
 
 #include "base/arena.h"
+#include "base/table/row_index.h"
 #include "pipeline/component/state.h"
 
 enum { NAME_NONE = TABLE_NO_ROW };
 
 struct span_names {
     struct table rows;
-    struct table pieces; // of texts that do not fit into a row
-    uint32_t *chains;
-    uint32_t chain_count;
+    struct table pieces;    // of texts that do not fit into a row
+    struct row_index index; // of the rows
     uint64_t seed;
     uint64_t bytes; // of all texts, with upkeep
 };
@@ -31,8 +31,15 @@ uint32_t span_names_find(const struct span_names *names, struct slice text);
 uint32_t span_names_hash(const struct span_names *names, struct slice text);
 uint32_t span_names_take_hashed(struct span_names *names, struct slice text, uint32_t hash);
 uint32_t span_names_find_hashed(const struct span_names *names, struct slice text, uint32_t hash);
-// A text with this hash will be looked up soon.
+// A text with this hash will be looked up soon: what has to be read for that is asked for, first
+// where its number stands and, once that came, its row. Returns the number, or that of another text
+// with the same hash; NAME_NONE: it is not there.
 void span_names_expect(const struct span_names *names, uint32_t hash);
+uint32_t span_names_approach(const struct span_names *names, uint32_t hash);
+// Which row the text most likely names; whoever asks makes sure that it does. TABLE_NO_ROW, or any
+// number, when nobody said.
+void span_names_point(struct span_names *names, uint32_t name, uint32_t row);
+uint32_t span_names_hint(const struct span_names *names, uint32_t name);
 // Keeps it once more, or once less.
 void span_names_keep(struct span_names *names, uint32_t name);
 void span_names_give(struct span_names *names, uint32_t name);

@@ -95,24 +95,48 @@ static void spans_stop(void *instance) {
 
 static void take_span_event(struct spans *self, const struct event *event) {
     struct span_tree_key key = {.source = event->source};
-    struct span_tree_row *row = span_forest_tree(&self->forest, key, event->time_ns);
+    struct span_tree_row *row = span_forest_recent(&self->forest, key, event->time_ns);
     struct span_tree tree = {&self->forest, row};
     if (event->job != STRING_NONE)
         row->job = event->job;
-    span_queries_reach(&self->queries, &tree, event->position);
+    if (self->queries.count > 0)
+        span_queries_reach(&self->queries, &tree, event->position);
     span_apply(&self->forest, row, event->span, event->position);
 }
 
+static bool is_tasks(const struct batch *batch, uint32_t index) {
+    const struct event *event = &batch->events[index];
+    return event->kind == EVENT_SPAN && event->span->kind == SPAN_TASKS;
+}
+
+// What a line of tasks needs is fetched while those since the one before it are applied.
+static void fetch_ahead(const struct spans *self, const struct batch *batch, uint32_t at,
+                        uint32_t *next, struct span_ahead *ahead) {
+    if (at < *next) {
+        span_ahead_step(ahead, &self->forest);
+        return;
+    }
+    do
+        ++*next;
+    while (*next < batch->event_count && !is_tasks(batch, *next));
+    if (*next < batch->event_count)
+        span_ahead_begin(ahead, &self->forest, batch->events[*next].span);
+}
+
 static void take_events(struct spans *self, const struct batch *batch) {
+    struct span_ahead ahead = {0};
+    uint32_t next = 0;
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
         if (!batch_selects(batch, i))
             continue;
-        if (event->kind == EVENT_SPAN)
+        if (event->kind == EVENT_SPAN) {
+            fetch_ahead(self, batch, i, &next, &ahead);
             take_span_event(self, event);
-        else if (event->kind == EVENT_TELEMETRY && self->takes_phases &&
-                 event->telemetry->scope != NULL)
+        } else if (event->kind == EVENT_TELEMETRY && self->takes_phases &&
+                   event->telemetry->scope != NULL) {
             span_phases_add(&self->phases, event->telemetry);
+        }
     }
 }
 

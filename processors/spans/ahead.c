@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fetches ahead what a line of tasks will look at: with many spans the one that is opened was last
+// touched long ago. Each step reads what the one before asked for and asks for what that names:
+// where the number of the id stands, the id, its span, the neighbours of the span.
+#include "processors/spans/forest.h"
+
+#include <assert.h>
+
+enum { STEP_ID, STEP_SPAN, STEP_NEIGHBOURS, STEPS_DONE };
+
+void span_ahead_begin(struct span_ahead *ahead, const struct span_forest *forest,
+                      const struct span_event *event) {
+    assert(event->kind == SPAN_TASKS);
+    ahead->step = STEPS_DONE;
+    const struct span_annotation *annotation =
+        event->task_count == 0 ? NULL : event->tasks[0].annotation;
+    if (annotation == NULL)
+        return;
+    ahead->hash = span_names_hash(&forest->names, annotation->ids[annotation->count - 1]);
+    span_names_expect(&forest->names, ahead->hash);
+    ahead->step = STEP_ID;
+}
+
+static void fetch_neighbours(const struct span_forest *forest, uint32_t number) {
+    const struct span_row *span = span_at(forest, number);
+    if (span->head.live == 0)
+        return;
+    if (span->parent < forest->spans.table.used)
+        __builtin_prefetch(&span_at(forest, span->parent)->active);
+    if (span->groups.last < forest->groups.used)
+        __builtin_prefetch(span_group_at(forest, span->groups.last));
+    if (span->items.first < forest->items.table.used)
+        __builtin_prefetch(span_item_at(forest, span->items.first));
+}
+
+void span_ahead_step(struct span_ahead *ahead, const struct span_forest *forest) {
+    switch (ahead->step++) {
+    case STEP_ID:
+        ahead->name = span_names_approach(&forest->names, ahead->hash);
+        if (ahead->name == NAME_NONE)
+            break;
+        return;
+    case STEP_SPAN:
+        ahead->span = span_names_hint(&forest->names, ahead->name);
+        if (ahead->span >= forest->spans.table.used)
+            break;
+        const struct span_row *span = span_at(forest, ahead->span);
+        __builtin_prefetch(span);
+        __builtin_prefetch((const char *)(span + 1) - 1);
+        return;
+    case STEP_NEIGHBOURS:
+        fetch_neighbours(forest, ahead->span);
+        break;
+    default:
+        break;
+    }
+    ahead->step = STEPS_DONE;
+}
