@@ -90,6 +90,12 @@ void *keyed_rows_find(const struct keyed_rows *rows, const void *key) {
     return row == TABLE_NO_ROW ? NULL : head_at(rows, row);
 }
 
+void keyed_rows_expect(const struct keyed_rows *rows, const void *key) {
+    assert(rows->key_size > 0 && key != NULL);
+    if (rows->chain_count > 0)
+        __builtin_prefetch(chain_of(rows, hash_key(key, rows->key_size)));
+}
+
 void *keyed_rows_add(struct keyed_rows *rows, const void *key) {
     assert(rows->key_size > 0 && key != NULL);
     if (keyed_rows_count(rows) >= rows->chain_count)

@@ -41,6 +41,8 @@ void keyed_rows_release(struct keyed_rows *rows);
 void *keyed_rows_find(const struct keyed_rows *rows, const void *key);
 // Its number, TABLE_NO_ROW when there is none.
 uint32_t keyed_rows_find_number(const struct keyed_rows *rows, const void *key);
+// One with this key will be looked for or added soon: the memory that takes is asked for.
+void keyed_rows_expect(const struct keyed_rows *rows, const void *key);
 // A zeroed row with this key, which none has yet.
 void *keyed_rows_add(struct keyed_rows *rows, const void *key);
 // The row with this key, added (then `*is_new`) when none has it.

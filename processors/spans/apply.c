@@ -187,6 +187,11 @@ static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span
                  &span_at(forest, span_row)->groups, group_row);
     if (group->active > 0)
         add_active(forest, span_row, group->active);
+    // It will most likely have the actions that others had.
+    for (int i = 0; i < RECENT_ACTIONS; i++) {
+        struct span_action_key key = {group_row, forest->recent_actions[i]};
+        keyed_rows_expect(&forest->actions, &key);
+    }
 }
 
 // -- tasks --------------------------------------------------------------------------------------
@@ -269,8 +274,13 @@ static uint32_t find_told(const struct applying *apply, uint32_t index) {
 static void find_tasks(struct applying *apply) {
     uint32_t count = apply->event->task_count;
     apply->told = arena_take(&apply->forest->scratch, count * sizeof *apply->told);
+    const uint32_t *hashes = span_ahead_hashes(apply->forest, apply->event);
     // All are on their way from memory before the first is looked at.
     for (uint32_t i = 0; i < count; i++) {
+        if (hashes != NULL && i < AHEAD_KEYS) {
+            apply->told[i].hash = hashes[i];
+            continue;
+        }
         apply->told[i].hash = span_names_hash(&apply->forest->names, apply->event->tasks[i].key);
         span_names_expect(&apply->forest->names, apply->told[i].hash);
     }
@@ -504,6 +514,21 @@ static void take_metric(struct span_forest *forest, const struct span_metric *me
     likely->row = item->next;
 }
 
+// A span's first metrics are all added, each somewhere else in memory.
+static void expect_items(const struct applying *apply, const struct likely_item *likely) {
+    const struct span_forest *forest = apply->forest;
+    if (likely->span == SPAN_NONE || likely->row != TABLE_NO_ROW)
+        return;
+    for (uint32_t i = 0; i < apply->event->metric_count; i++) {
+        const struct span_metric *metric = &apply->event->metrics[i];
+        if (metric->refused != SPAN_ACCEPTED)
+            continue;
+        struct span_item_key key = {likely->span, SPAN_ITEM_METRIC,
+                                    span_names_find(&forest->names, metric->key)};
+        keyed_rows_expect(&forest->items, &key);
+    }
+}
+
 static void take_metrics(struct applying *apply, uint64_t line) {
     struct span_forest *forest = apply->forest;
     struct likely_item likely = {.span = SPAN_NONE, .row = TABLE_NO_ROW};
@@ -512,6 +537,8 @@ static void take_metrics(struct applying *apply, uint64_t line) {
         enum span_refusal refusal = metric->refused;
         if (refusal == SPAN_ACCEPTED) {
             find_metric_span(apply, metric->span_id, &likely);
+            if (i == 0)
+                expect_items(apply, &likely);
             if (likely.span == SPAN_NONE)
                 refusal = SPAN_UNKNOWN_SPAN;
             else if (keyed_rows_count(&forest->items) >= ITEMS_MAX)

@@ -211,6 +211,13 @@ static struct span_action_row *find_action(const struct span_forest *forest,
     return keyed_rows_find(&forest->actions, key);
 }
 
+static void note_action(struct span_forest *forest, uint32_t name) {
+    for (int i = 0; i < RECENT_ACTIONS; i++)
+        if (forest->recent_actions[i] == name)
+            return;
+    forest->recent_actions[forest->recent_action++ % RECENT_ACTIONS] = name;
+}
+
 void span_group_act(struct span_forest *forest, uint32_t group_row, uint32_t name, __int128 us) {
     assert(us >= 0 && span_group_at(forest, group_row)->in_use);
     struct span_action_key key = {group_row, name};
@@ -218,6 +225,7 @@ void span_group_act(struct span_forest *forest, uint32_t group_row, uint32_t nam
     if (action == NULL) {
         action = keyed_rows_add(&forest->actions, &key);
         span_names_keep(&forest->names, name);
+        note_action(forest, name);
         table_append(&forest->actions.table, offsetof(struct span_action_row, next),
                      &span_group_at(forest, group_row)->actions,
                      keyed_rows_number(&forest->actions, action));

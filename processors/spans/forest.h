@@ -184,6 +184,18 @@ KEYED_ROW_CHECK(struct span_live_group_row, key);
 KEYED_ROW_CHECK(struct span_worker_row, key);
 KEYED_ROW_CHECK(struct span_item_row, key);
 
+enum { AHEAD_KEYS = 64, RECENT_ACTIONS = 4 };
+
+// What is fetched ahead (ahead.c).
+struct span_ahead {
+    const struct span_event *event; // NULL: none
+    uint32_t hash;                  // of the id of the span that its first task belongs to
+    uint32_t name;                  // that id
+    uint32_t span;                  // which most likely bears it
+    uint32_t step;                  // that comes next
+    uint32_t hashes[AHEAD_KEYS];    // of its keys
+};
+
 struct span_forest {
     struct span_limits limits;
     struct span_names names;
@@ -193,7 +205,10 @@ struct span_forest {
     // What the next event most likely names; looked at before it is believed.
     struct span_tree_row *recent; // NULL: none
     uint32_t recent_number;
-    uint32_t likely_task; // may be no row, or another one's by now
+    uint32_t likely_task;                    // may be no row, or another one's by now
+    uint32_t recent_actions[RECENT_ACTIONS]; // names of those that groups had first, in turn
+    uint32_t recent_action;
+    struct span_ahead ahead;
 };
 
 // Makes, releases, lists and restores it; the limits are set by the owner.
@@ -219,17 +234,14 @@ static inline struct span_tree_row *span_forest_recent(struct span_forest *fores
 enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *tree,
                              const struct span_event *event, uint64_t line);
 
-// Asks for the memory that a later event of the same batch needs first of all, step by step between
-// the events before it. It changes nothing.
-struct span_ahead {
-    uint32_t hash; // of the id of the span that its first task belongs to
-    uint32_t name; // that id
-    uint32_t span; // which most likely bears it
-    uint32_t step; // that comes next
-};
-void span_ahead_begin(struct span_ahead *ahead, const struct span_forest *forest,
-                      const struct span_event *event);
-void span_ahead_step(struct span_ahead *ahead, const struct span_forest *forest);
+// Asks for the memory that a later event of the same batch, one of tasks, needs first of all: begun
+// with that event, then step by step between those before it. It changes nothing that is kept.
+// Until it is ended the event stays as it is.
+void span_ahead_begin(struct span_forest *forest, const struct span_event *event);
+void span_ahead_step(struct span_forest *forest);
+void span_ahead_end(struct span_forest *forest);
+// The hashes of its keys in their order, AHEAD_KEYS at most, when the event is that one; else NULL.
+const uint32_t *span_ahead_hashes(const struct span_forest *forest, const struct span_event *event);
 
 // Makes room: sums of finished spans go to their parents, those of groups without tasks to their
 // span, tasks that ended lose their keys; the oldest first. False: nothing more can go.

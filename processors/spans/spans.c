@@ -109,35 +109,37 @@ static bool is_tasks(const struct batch *batch, uint32_t index) {
     return event->kind == EVENT_SPAN && event->span->kind == SPAN_TASKS;
 }
 
-// What a line of tasks needs is fetched while those since the one before it are applied.
-static void fetch_ahead(const struct spans *self, const struct batch *batch, uint32_t at,
-                        uint32_t *next, struct span_ahead *ahead) {
+// What a line of tasks needs is fetched while those since the one before it are applied; `*next` is
+// where it stands.
+static void fetch_ahead(struct spans *self, const struct batch *batch, uint32_t at,
+                        uint32_t *next) {
     if (at < *next) {
-        span_ahead_step(ahead, &self->forest);
+        span_ahead_step(&self->forest);
         return;
     }
-    do
-        ++*next;
-    while (*next < batch->event_count && !is_tasks(batch, *next));
-    if (*next < batch->event_count)
-        span_ahead_begin(ahead, &self->forest, batch->events[*next].span);
+    for (*next = at + 1; *next < batch->event_count; ++*next) {
+        if (is_tasks(batch, *next)) {
+            span_ahead_begin(&self->forest, batch->events[*next].span);
+            return;
+        }
+    }
 }
 
 static void take_events(struct spans *self, const struct batch *batch) {
-    struct span_ahead ahead = {0};
     uint32_t next = 0;
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
         if (!batch_selects(batch, i))
             continue;
         if (event->kind == EVENT_SPAN) {
-            fetch_ahead(self, batch, i, &next, &ahead);
             take_span_event(self, event);
+            fetch_ahead(self, batch, i, &next);
         } else if (event->kind == EVENT_TELEMETRY && self->takes_phases &&
                    event->telemetry->scope != NULL) {
             span_phases_add(&self->phases, event->telemetry);
         }
     }
+    span_ahead_end(&self->forest);
 }
 
 // -- reports ------------------------------------------------------------------------------------
