@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selects by place in a large, changing multiset.
 //
-// New values wait in a small array; when it is full it is sorted and merged with the runs of its
-// size, like a carry in binary counting, into one block; blocks are used again. A query keeps one
-// range of candidates for each run and splits all of them at the weighted median of the ranges'
-// middles, which drops at least a quarter of the candidates each time. Memory: see the header.
+// New values wait in a small array, so that the buckets of sixteen are searched for beside one
+// another: a search is a chain of loads that wait for each other. In a bucket values stand from the
+// front, those that were erased from the back; they cancel when there are many, or when the bucket
+// is asked. What is sorted stays so: only what came behind it is sorted anew.
 #include "processors/rank_group/order_statistic.h"
 
 #include "base/memory.h"
@@ -13,57 +13,81 @@
 #include <stdbool.h>
 #include <string.h>
 
-static void spares_release(struct order_statistic *set, size_t first_class) {
-    for (size_t i = first_class; i < ORDER_RUNS_MAX; i++) {
-        for (size_t j = 0; j < ORDER_SPARES; j++) {
-            memory_give(set->spares[i][j]);
-            set->spares[i][j] = NULL;
-        }
+enum {
+    GROUP = 16,                        // searched for beside one another
+    FEW = 24,                          // are put in order one by one
+    SMALL = ORDER_BUCKET_MAX / 4,      // two buckets with so many together are joined
+    SPARE_ROOM = 2 * ORDER_BUCKET_MAX, // at least; and as much as a third of what is in use
+};
+
+struct order_bucket {
+    struct order_bucket *next; // of the spares
+    uint32_t size_class;
+    uint32_t room;
+    uint32_t count;  // values, from the front
+    uint32_t sorted; // so many of them ascend
+    uint32_t erased; // values, from the back
+    uint64_t values[];
+};
+
+// -- buckets ------------------------------------------------------------------------------------
+
+static struct order_bucket *bucket_take(struct order_statistic *set, size_t count) {
+    uint32_t size_class = 0;
+    while ((size_t)ORDER_BUCKET_LEAST << size_class < count)
+        size_class++;
+    assert(size_class < ORDER_CLASSES);
+    uint32_t room = (uint32_t)ORDER_BUCKET_LEAST << size_class;
+    struct order_bucket *bucket = set->spares[size_class];
+    if (bucket == NULL) {
+        bucket = memory_take(sizeof *bucket + room * sizeof(uint64_t));
+    } else {
+        set->spares[size_class] = bucket->next;
+        set->spare_room -= room;
     }
+    set->room += room;
+    bucket->size_class = size_class;
+    bucket->room = room;
+    bucket->count = bucket->sorted = bucket->erased = 0;
+    return bucket;
+}
+
+static void bucket_give(struct order_statistic *set, struct order_bucket *bucket) {
+    if (bucket == NULL)
+        return;
+    assert(set->room >= bucket->room);
+    set->room -= bucket->room;
+    if (set->spare_room + bucket->room > SPARE_ROOM + set->room / 3) {
+        memory_give(bucket);
+        return;
+    }
+    bucket->next = set->spares[bucket->size_class];
+    set->spares[bucket->size_class] = bucket;
+    set->spare_room += bucket->room;
 }
 
 void order_release(struct order_statistic *set) {
-    for (size_t i = 0; i < ORDER_RUNS_MAX; i++) {
-        memory_give(set->added.runs[i].values);
-        memory_give(set->erased.runs[i].values);
+    for (uint32_t i = 0; i < set->bucket_count; i++)
+        memory_give(set->buckets[i]);
+    for (uint32_t i = 0; i < ORDER_CLASSES; i++) {
+        for (struct order_bucket *spare = set->spares[i], *next; spare != NULL; spare = next) {
+            next = spare->next;
+            memory_give(spare);
+        }
     }
-    spares_release(set, 0);
+    memory_give(set->firsts);
+    memory_give(set->counts);
+    memory_give(set->buckets);
     memset(set, 0, sizeof *set);
 }
 
-// An empty run with room for `count` values: a spare block, or a new one.
-static struct order_run run_take(struct order_statistic *set, size_t count) {
-    struct order_run run = {0};
-    while ((size_t)ORDER_PENDING_MAX << run.size_class < count)
-        run.size_class++;
-    assert(run.size_class < ORDER_RUNS_MAX);
-    for (size_t i = 0; run.values == NULL && i < ORDER_SPARES; i++) {
-        run.values = set->spares[run.size_class][i];
-        set->spares[run.size_class][i] = NULL;
-    }
-    if (run.values == NULL)
-        run.values = memory_take(((size_t)ORDER_PENDING_MAX << run.size_class) * sizeof(uint64_t));
-    return run;
+// Takes one value only: it is counted, not kept.
+static bool is_single(const struct order_statistic *set, uint32_t at) {
+    return at + 1 < set->bucket_count ? set->firsts[at] + 1 == set->firsts[at + 1]
+                                      : set->firsts[at] == UINT64_MAX;
 }
 
-static void run_give(struct order_statistic *set, struct order_run *run) {
-    uint64_t *left = run->values;
-    for (size_t i = 0; left != NULL && i < ORDER_SPARES; i++) {
-        if (set->spares[run->size_class][i] == NULL) {
-            set->spares[run->size_class][i] = left;
-            left = NULL;
-        }
-    }
-    memory_give(left);
-    *run = (struct order_run){0};
-}
-
-static bool is_sorted(const uint64_t *values, size_t count) {
-    for (size_t i = 1; i < count; i++)
-        if (values[i - 1] > values[i])
-            return false;
-    return true;
-}
+// -- order within a bucket ------------------------------------------------------------------------
 
 // One step of the radix sort: by the byte at `shift`, keeping the order of equal ones.
 static void byte_sort(const uint64_t *from, uint64_t *to, size_t count, unsigned shift) {
@@ -80,14 +104,27 @@ static void byte_sort(const uint64_t *from, uint64_t *to, size_t count, unsigned
         to[places[from[i] >> shift & 255]++] = from[i];
 }
 
-// Radix sort over the bytes in which the values differ: time spans of one job differ in few.
-static void pending_sort(uint64_t *values, size_t count) {
-    if (is_sorted(values, count))
+static void insertion_sort(uint64_t *values, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        uint64_t value = values[i];
+        size_t at = i;
+        for (; at > 0 && values[at - 1] > value; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
+}
+
+// Radix sort over the bytes in which the values differ: those of one bucket differ in few.
+static void sort_values(uint64_t *values, size_t count) {
+    assert(count <= ORDER_BUCKET_MAX);
+    if (count <= FEW) {
+        insertion_sort(values, count);
         return;
+    }
     uint64_t differing = 0;
     for (size_t i = 1; i < count; i++)
         differing |= values[i] ^ values[0];
-    uint64_t other[ORDER_PENDING_MAX];
+    uint64_t other[ORDER_BUCKET_MAX];
     uint64_t *from = values, *to = other;
     for (unsigned shift = 0; shift < 64; shift += 8) {
         if ((differing >> shift & 255) == 0)
@@ -101,227 +138,296 @@ static void pending_sort(uint64_t *values, size_t count) {
         memcpy(values, from, count * sizeof *values);
 }
 
-// The place of a run of `count` values.
-static size_t run_level(size_t count) {
-    size_t level = 0;
-    while (count >= (size_t)ORDER_PENDING_MAX << (level + 1))
-        level++;
-    assert(level < ORDER_RUNS_MAX);
-    return level;
-}
-
-// Merges `run` with the sorted values that stand at the end of `block` from `begin` on; returns
-// where the merged ones begin. Writing never overtakes reading.
-static size_t run_merge(uint64_t *block, size_t begin, size_t end, const struct order_run *run) {
-    size_t out = begin - run->count, carry = begin, taken = 0;
-    // Without a branch on the values: which side is next cannot be guessed.
-    while (taken < run->count && carry < end) {
-        uint64_t ours = block[carry], theirs = run->values[taken];
-        bool take_ours = ours < theirs;
-        block[out++] = take_ours ? ours : theirs;
-        carry += take_ours;
-        taken += !take_ours;
+static void sort_bucket(struct order_bucket *bucket) {
+    size_t sorted = bucket->sorted, rest = bucket->count - sorted;
+    if (rest == 0)
+        return;
+    uint64_t *values = bucket->values, behind[ORDER_BUCKET_MAX];
+    sort_values(values + sorted, rest);
+    memcpy(behind, values + sorted, rest * sizeof *values);
+    // From the back: writing never overtakes reading.
+    for (size_t out = bucket->count; rest > 0 && sorted > 0;) {
+        bool ours = values[sorted - 1] > behind[rest - 1];
+        values[--out] = ours ? values[sorted - 1] : behind[rest - 1];
+        sorted -= ours;
+        rest -= !ours;
     }
-    memcpy(block + out, run->values + taken, (run->count - taken) * sizeof *block);
-    return begin - run->count;
+    memcpy(values, behind, rest * sizeof *values);
+    bucket->sorted = bucket->count;
 }
 
-// Moves the pending values and the runs of `levels` into one run of `total` values, smaller runs
-// first. The runs are given back.
-static struct order_run side_merge(struct order_statistic *set, struct order_side *side,
-                                   uint64_t levels, size_t total) {
-    struct order_run merged = run_take(set, total);
-    merged.count = total;
-    uint64_t *block = merged.values;
-    size_t begin = total - side->pending_count;
-    pending_sort(side->pending, side->pending_count);
-    memcpy(block + begin, side->pending, side->pending_count * sizeof *block);
-    side->pending_count = 0;
-    for (size_t i = 0; i < ORDER_RUNS_MAX; i++) {
-        if ((levels >> i & 1) == 0)
-            continue;
-        begin = run_merge(block, begin, total, &side->runs[i]);
-        run_give(set, &side->runs[i]);
-    }
-    assert(begin == 0);
-    return merged;
-}
-
-static void side_carry(struct order_statistic *set, struct order_side *side) {
-    size_t total = side->pending_count;
-    uint64_t levels = 0;
-    size_t level = run_level(total);
-    while (side->runs[level].count > 0 && (levels >> level & 1) == 0) {
-        levels |= UINT64_C(1) << level;
-        total += side->runs[level].count;
-        level = run_level(total);
-    }
-    side->runs[level] = side_merge(set, side, levels, total);
-}
-
-static void side_add(struct order_statistic *set, struct order_side *side, uint64_t value) {
-    if (side->pending_count == ORDER_PENDING_MAX)
-        side_carry(set, side);
-    side->pending[side->pending_count++] = value;
-    side->count++;
-}
-
-static struct order_run side_merge_all(struct order_statistic *set, struct order_side *side) {
-    uint64_t levels = 0;
-    for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
-        if (side->runs[i].count > 0)
-            levels |= UINT64_C(1) << i;
-    return side_merge(set, side, levels, side->count);
-}
-
-// Gives back what a much larger set once needed.
-static void trim(struct order_statistic *set, struct order_run *run) {
-    size_t needed = 0;
-    while ((size_t)ORDER_PENDING_MAX << needed < run->count)
-        needed++;
-    if (run->size_class > needed + 1) {
-        struct order_run smaller = run_take(set, run->count);
-        memcpy(smaller.values, run->values, run->count * sizeof *run->values);
-        smaller.count = run->count;
-        run_give(set, run);
-        *run = smaller;
-    }
-    spares_release(set, needed + 2);
-}
-
-// Takes the erased values out of the added ones: everything becomes one run.
-static void cancel_erased(struct order_statistic *set) {
-    struct order_run added = side_merge_all(set, &set->added);
-    struct order_run erased = side_merge_all(set, &set->erased);
-    size_t kept = 0, next = 0;
-    for (size_t i = 0; i < added.count; i++) {
-        if (next < erased.count && erased.values[next] == added.values[i])
+// Takes the erased values out; what is left is sorted.
+static void settle_bucket(struct order_bucket *bucket) {
+    sort_bucket(bucket);
+    if (bucket->erased == 0)
+        return;
+    uint64_t *values = bucket->values, *erased = values + bucket->room - bucket->erased;
+    sort_values(erased, bucket->erased);
+    uint32_t kept = 0, next = 0;
+    for (uint32_t i = 0; i < bucket->count; i++) {
+        if (next < bucket->erased && erased[next] == values[i])
             next++;
         else
-            added.values[kept++] = added.values[i];
+            values[kept++] = values[i];
     }
-    assert(next == erased.count && "a value was erased that is not in the set");
-    run_give(set, &erased);
-    set->erased.count = 0;
-    set->added.count = added.count = kept;
-    if (kept == 0) {
-        run_give(set, &added);
+    assert(next == bucket->erased && "a value was erased that is not in the set");
+    bucket->count = bucket->sorted = kept;
+    bucket->erased = 0;
+}
+
+// -- the row of buckets
+// -----------------------------------------------------------------------------
+
+static void open_places(struct order_statistic *set, uint32_t at, uint32_t count) {
+    uint32_t needed = set->bucket_count + count, behind = set->bucket_count - at;
+    if (needed > set->bucket_capacity) {
+        set->bucket_capacity = set->bucket_capacity == 0 ? 4 : set->bucket_capacity * 2;
+        assert(set->bucket_capacity >= needed);
+        set->firsts = memory_resize(set->firsts, set->bucket_capacity * sizeof *set->firsts);
+        set->counts = memory_resize(set->counts, set->bucket_capacity * sizeof *set->counts);
+        set->buckets = memory_resize(set->buckets, set->bucket_capacity * sizeof(void *));
+    }
+    memmove(set->firsts + at + count, set->firsts + at, behind * sizeof *set->firsts);
+    memmove(set->counts + at + count, set->counts + at, behind * sizeof *set->counts);
+    memmove(set->buckets + at + count, set->buckets + at, behind * sizeof(void *));
+    set->bucket_count = needed;
+}
+
+static void close_place(struct order_statistic *set, uint32_t at) {
+    uint32_t behind = --set->bucket_count - at;
+    memmove(set->firsts + at, set->firsts + at + 1, behind * sizeof *set->firsts);
+    memmove(set->counts + at, set->counts + at + 1, behind * sizeof *set->counts);
+    memmove(set->buckets + at, set->buckets + at + 1, behind * sizeof(void *));
+}
+
+// Sorted values of the bucket's range become what it holds.
+static void fill(struct order_statistic *set, uint32_t at, const uint64_t *values, size_t count) {
+    set->counts[at] = count;
+    set->buckets[at] = NULL;
+    if (count == 0 || is_single(set, at))
         return;
+    size_t room = count + count / 4;
+    struct order_bucket *bucket =
+        bucket_take(set, room < ORDER_BUCKET_MAX ? room : ORDER_BUCKET_MAX);
+    memcpy(bucket->values, values, count * sizeof *values);
+    bucket->count = bucket->sorted = (uint32_t)count;
+    set->buckets[at] = bucket;
+}
+
+// Appends what the bucket holds to `out`, sorted.
+static size_t collect(const struct order_statistic *set, uint32_t at, uint64_t *out) {
+    struct order_bucket *bucket = set->buckets[at];
+    size_t count = set->counts[at];
+    if (bucket == NULL) {
+        for (size_t i = 0; i < count; i++)
+            out[i] = set->firsts[at];
+        return count;
     }
-    trim(set, &added);
-    set->added.runs[run_level(kept)] = added;
-}
-
-void order_add(struct order_statistic *set, uint64_t value) {
-    side_add(set, &set->added, value);
-}
-
-void order_erase(struct order_statistic *set, uint64_t value) {
-    assert(order_count(set) > 0);
-    side_add(set, &set->erased, value);
-    size_t left = order_count(set);
-    if (set->erased.count > ORDER_PENDING_MAX && set->erased.count > left / 2)
-        cancel_erased(set);
-}
-
-size_t order_count(const struct order_statistic *set) {
-    return set->added.count - set->erased.count;
-}
-
-// The candidates left in one run.
-struct candidates {
-    const uint64_t *values;
-    size_t begin, end;
-};
-
-enum { SOURCES_MAX = 2 * (ORDER_RUNS_MAX + 1) };
-
-struct selection {
-    struct candidates sources[SOURCES_MAX]; // the added side first
-    size_t added_count, count;
-};
-
-static size_t side_sources(struct order_side *side, struct candidates *sources) {
-    size_t count = 0;
-    if (side->pending_count > 0) {
-        pending_sort(side->pending, side->pending_count);
-        sources[count++] = (struct candidates){side->pending, 0, side->pending_count};
-    }
-    for (size_t i = 0; i < ORDER_RUNS_MAX; i++)
-        if (side->runs[i].count > 0)
-            sources[count++] = (struct candidates){side->runs[i].values, 0, side->runs[i].count};
+    settle_bucket(bucket);
+    assert(bucket->count == count);
+    memcpy(out, bucket->values, count * sizeof *out);
     return count;
 }
 
-// How many of the run's values are smaller than `value` (or equal to it, with `or_equal`), given
-// that the border lies within the candidates.
-static size_t border(const struct candidates *run, uint64_t value, bool or_equal) {
-    size_t begin = run->begin, end = run->end;
-    while (begin < end) {
-        size_t middle = begin + (end - begin) / 2;
-        if (run->values[middle] < value || (or_equal && run->values[middle] == value))
-            begin = middle + 1;
-        else
-            end = middle;
+// Cuts a full bucket in two at its median; where half of it is one value, that one gets a bucket of
+// its own.
+static void split(struct order_statistic *set, uint32_t at) {
+    uint64_t values[ORDER_BUCKET_MAX];
+    size_t count = collect(set, at, values);
+    uint64_t median = values[count / 2];
+    size_t begin = count / 2, end = count / 2;
+    while (begin > 0 && values[begin - 1] == median)
+        begin--;
+    while (end < count && values[end] == median)
+        end++;
+    struct order_bucket *before = set->buckets[at];
+    if (end - begin < count / 2) {
+        assert(begin > 0);
+        open_places(set, at + 1, 1);
+        set->firsts[at + 1] = median;
+        fill(set, at, values, begin);
+        fill(set, at + 1, values + begin, count - begin);
+        bucket_give(set, before);
+        return;
     }
-    return begin;
+    bool lower = set->firsts[at] < median;
+    bool upper =
+        median < UINT64_MAX && (at + 1 == set->bucket_count || set->firsts[at + 1] > median + 1);
+    assert((lower || begin == 0) && (upper || end == count) && (lower || upper));
+    uint32_t middle = at + lower;
+    open_places(set, at + 1, (uint32_t)lower + (uint32_t)upper);
+    set->firsts[middle] = median;
+    if (upper)
+        set->firsts[middle + 1] = median + 1;
+    if (lower)
+        fill(set, at, values, begin);
+    fill(set, middle, NULL, end - begin);
+    if (upper)
+        fill(set, middle + 1, values + end, count - end);
+    bucket_give(set, before);
 }
 
-// The weighted median of the middles of the added side's ranges.
-static uint64_t selection_pivot(const struct selection *selection) {
-    uint64_t middles[SOURCES_MAX];
-    size_t weights[SOURCES_MAX];
-    size_t count = 0, total = 0;
-    for (size_t i = 0; i < selection->added_count; i++) {
-        const struct candidates *run = &selection->sources[i];
-        if (run->begin == run->end)
-            continue;
-        uint64_t middle = run->values[run->begin + (run->end - run->begin) / 2];
-        size_t weight = run->end - run->begin, at = count++;
-        for (; at > 0 && middles[at - 1] > middle; at--) {
-            middles[at] = middles[at - 1];
-            weights[at] = weights[at - 1];
-        }
-        middles[at] = middle;
-        weights[at] = weight;
-        total += weight;
-    }
-    assert(count > 0);
-    size_t at = 0;
-    for (size_t before = weights[0]; at + 1 < count && before < total - total / 2;
-         before += weights[at])
-        at++;
-    return middles[at];
+// Joins the bucket with the one before or behind it, where they are small.
+static void join(struct order_statistic *set, uint32_t at) {
+    if (at > 0 && set->counts[at - 1] + set->counts[at] <= SMALL)
+        at--;
+    else if (at + 1 == set->bucket_count || set->counts[at] + set->counts[at + 1] > SMALL)
+        return;
+    uint64_t values[SMALL];
+    size_t count = collect(set, at, values);
+    count += collect(set, at + 1, values + count);
+    bucket_give(set, set->buckets[at]);
+    bucket_give(set, set->buckets[at + 1]);
+    close_place(set, at + 1);
+    fill(set, at, values, count);
 }
 
-// Where the pivot divides every run; returns how many values of the set stand before.
-static size_t selection_borders(const struct selection *selection, uint64_t pivot, bool or_equal,
-                                size_t *borders) {
-    size_t before = 0;
-    for (size_t i = 0; i < selection->count; i++) {
-        borders[i] = border(&selection->sources[i], pivot, or_equal);
-        before += i < selection->added_count ? borders[i] : 0 - borders[i];
+// -- adding and erasing ---------------------------------------------------------------------------
+
+// Of each value, the bucket that takes it.
+static void find(const struct order_statistic *set, const uint64_t *values, uint32_t count,
+                 uint32_t *at) {
+    assert(count <= GROUP && set->bucket_count > 0);
+    for (uint32_t i = 0; i < count; i++)
+        at[i] = 0;
+    for (uint32_t left = set->bucket_count; left > 1;) {
+        uint32_t half = left / 2;
+        for (uint32_t i = 0; i < count; i++)
+            at[i] += set->firsts[at[i] + half] <= values[i] ? half : 0;
+        left -= half;
     }
-    return before;
+}
+
+// Room for one value more, added or erased; the row of buckets may change.
+static void make_room(struct order_statistic *set, uint32_t at) {
+    struct order_bucket *bucket = set->buckets[at];
+    if (bucket == NULL) {
+        set->buckets[at] = bucket_take(set, 1);
+    } else if (bucket->erased >= bucket->room / 8) {
+        settle_bucket(bucket);
+    } else if (bucket->size_class + 1 < ORDER_CLASSES) {
+        settle_bucket(bucket);
+        struct order_bucket *larger = bucket_take(set, bucket->room + 1);
+        memcpy(larger->values, bucket->values, bucket->count * sizeof *larger->values);
+        larger->count = larger->sorted = bucket->count;
+        set->buckets[at] = larger;
+        bucket_give(set, bucket);
+    } else {
+        split(set, at);
+    }
+}
+
+static bool has_no_room(const struct order_bucket *bucket) {
+    return bucket == NULL || bucket->count + bucket->erased == bucket->room;
+}
+
+// Whether it found room.
+static bool put_added(struct order_statistic *set, uint32_t at, uint64_t value) {
+    struct order_bucket *bucket = set->buckets[at];
+    if (has_no_room(bucket) && !is_single(set, at))
+        return false;
+    if (bucket != NULL) {
+        bucket->sorted += bucket->sorted == bucket->count &&
+                          (bucket->count == 0 || bucket->values[bucket->count - 1] <= value);
+        bucket->values[bucket->count++] = value;
+    }
+    set->counts[at]++;
+    return true;
+}
+
+static bool put_erased(struct order_statistic *set, uint32_t at, uint64_t value) {
+    struct order_bucket *bucket = set->buckets[at];
+    assert(set->counts[at] > 0 && "a value was erased that is not in the set");
+    if (bucket != NULL && has_no_room(bucket))
+        return false;
+    set->counts[at]--;
+    if (bucket != NULL)
+        bucket->values[bucket->room - ++bucket->erased] = value;
+    return true;
+}
+
+// Behind an erased value: whether the row of buckets changed.
+static bool shrink(struct order_statistic *set, uint32_t at) {
+    struct order_bucket *bucket = set->buckets[at];
+    if (bucket != NULL && bucket->erased < bucket->room / 8 && set->counts[at] > 0)
+        return false;
+    if (bucket != NULL)
+        settle_bucket(bucket);
+    if (bucket != NULL && bucket->count < bucket->room / 4) {
+        fill(set, at, bucket->values, bucket->count);
+        bucket_give(set, bucket);
+    }
+    uint32_t before = set->bucket_count;
+    join(set, at);
+    return set->bucket_count != before;
+}
+
+static void flush_added(struct order_statistic *set) {
+    struct order_pending *pending = &set->added;
+    if (pending->count > 0 && set->bucket_count == 0) {
+        open_places(set, 0, 1);
+        set->firsts[0] = 0;
+        fill(set, 0, NULL, 0);
+    }
+    for (uint32_t done = 0; done < pending->count;) {
+        uint32_t at[GROUP], size = pending->count - done < GROUP ? pending->count - done : GROUP;
+        find(set, pending->values + done, size, at);
+        uint32_t i = 0;
+        while (i < size && put_added(set, at[i], pending->values[done + i]))
+            i++;
+        if (i < size)
+            make_room(set, at[i]);
+        done += i;
+    }
+    pending->count = 0;
+}
+
+static void flush_erased(struct order_statistic *set) {
+    struct order_pending *pending = &set->erased;
+    flush_added(set);
+    for (uint32_t done = 0; done < pending->count;) {
+        uint32_t at[GROUP], size = pending->count - done < GROUP ? pending->count - done : GROUP;
+        find(set, pending->values + done, size, at);
+        uint32_t i = 0;
+        bool same = true;
+        while (i < size && same && put_erased(set, at[i], pending->values[done + i]))
+            same = !shrink(set, at[i++]);
+        if (i < size && same)
+            make_room(set, at[i]);
+        done += i;
+    }
+    pending->count = 0;
+}
+
+void order_add(struct order_statistic *set, uint64_t value) {
+    if (set->added.count == ORDER_PENDING_MAX)
+        flush_added(set);
+    set->added.values[set->added.count++] = value;
+    set->count++;
+}
+
+void order_erase(struct order_statistic *set, uint64_t value) {
+    assert(set->count > 0);
+    if (set->erased.count == ORDER_PENDING_MAX)
+        flush_erased(set);
+    set->erased.values[set->erased.count++] = value;
+    set->count--;
+}
+
+size_t order_count(const struct order_statistic *set) {
+    return set->count;
 }
 
 uint64_t order_select(struct order_statistic *set, size_t k) {
-    assert(k < order_count(set));
-    struct selection selection;
-    selection.added_count = side_sources(&set->added, selection.sources);
-    selection.count = selection.added_count +
-                      side_sources(&set->erased, selection.sources + selection.added_count);
-    size_t borders[SOURCES_MAX];
-    for (;;) {
-        uint64_t pivot = selection_pivot(&selection);
-        if (k < selection_borders(&selection, pivot, false, borders)) {
-            for (size_t i = 0; i < selection.count; i++)
-                selection.sources[i].end = borders[i];
-        } else if (k >= selection_borders(&selection, pivot, true, borders)) {
-            for (size_t i = 0; i < selection.count; i++)
-                selection.sources[i].begin = borders[i];
-        } else {
-            return pivot;
-        }
-    }
+    assert(k < set->count);
+    flush_erased(set);
+    uint32_t at = 0;
+    while (k >= set->counts[at])
+        k -= set->counts[at++];
+    assert(at < set->bucket_count);
+    struct order_bucket *bucket = set->buckets[at];
+    if (bucket == NULL)
+        return set->firsts[at];
+    settle_bucket(bucket);
+    return bucket->values[k];
 }

@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // The k-th smallest of a growing and shrinking multiset of 64-bit numbers.
 //
-// Sorted runs of doubling size (Bentley and Saxe's logarithmic method): adding is amortised
-// O(log n) in sequential merges. A query halves the candidates O(log n) times, each time with one
-// binary search in each of the O(log n) runs. Erased values stand in runs of their own and cancel
-// when they outgrow half of the rest. Memory: 8 to 24 bytes a value with what values are erased,
-// and as much in blocks that wait to be used again: a set of steady size allocates nothing.
+// The numbers are dealt out to buckets, each for a range of values, in the order of the ranges;
+// within a bucket they stand as they came. A bucket that is full is sorted and cut in two at its
+// median, two that became small are joined, and a bucket for one value alone only counts. No call
+// does more work than a few buckets take, whatever the size of the set: adding and erasing cost
+// O(log n) in 64 at a time, now and then with a bucket sorted, a query O(n / ORDER_BUCKET_MAX) and
+// a bucket sorted. Memory: 8 to 24 bytes a value; a set of steady size allocates nothing.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORDER_RUNS_MAX = 48, ORDER_PENDING_MAX = 256, ORDER_SPARES = 2 };
-
-struct order_run {
-    uint64_t *values; // ascending
-    size_t count;
-    size_t size_class; // room for ORDER_PENDING_MAX << size_class values
+enum {
+    ORDER_PENDING_MAX = 64,
+    ORDER_BUCKET_LEAST = 56, // room in the smallest bucket; each class has twice that before it
+    ORDER_CLASSES = 6,
+    ORDER_BUCKET_MAX = ORDER_BUCKET_LEAST << (ORDER_CLASSES - 1),
 };
 
-struct order_side {
-    uint64_t pending[ORDER_PENDING_MAX]; // not yet in a run
-    size_t pending_count;
-    struct order_run
-        runs[ORDER_RUNS_MAX]; // [i] holds fewer than 2^(i+1) * ORDER_PENDING_MAX values
-    size_t count;             // pending included
+struct order_bucket;
+
+struct order_pending { // not yet in a bucket
+    uint64_t values[ORDER_PENDING_MAX];
+    uint32_t count;
 };
 
 struct order_statistic { // all zero: empty
-    struct order_side added;
-    struct order_side erased;
-    uint64_t *spares[ORDER_RUNS_MAX][ORDER_SPARES]; // given-back blocks of each size class
+    size_t count;        // pending ones included
+    // By bucket, ascending; bucket i takes values from firsts[i] to below firsts[i + 1].
+    uint64_t *firsts;              // [0] is 0
+    size_t *counts;                // without what was erased
+    struct order_bucket **buckets; // NULL: empty, or for one value
+    uint32_t bucket_count, bucket_capacity;
+    struct order_pending added, erased;
+    struct order_bucket *spares[ORDER_CLASSES]; // to be used again
+    size_t room, spare_room;                    // values that fit into buckets, and into spares
 };
 
 void order_release(struct order_statistic *set); // and empty
