@@ -159,3 +159,20 @@ void workers_free(struct workers *workers) {
     memory_give(workers->threads);
     memory_give(workers);
 }
+
+enum { ARENA_BLOCK = 64 * 1024 };
+
+void worker_arenas_begin(struct worker_arenas *arenas, struct arena *callers) {
+    assert(callers != NULL);
+    arenas->callers = callers;
+    for (uint32_t i = 1; i < WORKERS_MAX; i++) {
+        if (arenas->others[i].block_size == 0)
+            arena_init(&arenas->others[i], ARENA_BLOCK);
+        arena_reset(&arenas->others[i]);
+    }
+}
+
+void worker_arenas_release(struct worker_arenas *arenas) {
+    for (uint32_t i = 1; i < WORKERS_MAX; i++)
+        arena_release(&arenas->others[i]);
+}

@@ -11,6 +11,8 @@
 // must not depend on how pieces were shared out, or is put together by piece.
 #pragma once
 
+#include "base/arena.h"
+
 #include <stdint.h>
 
 enum { WORKERS_MAX = 64, PIECES_PER_WORKER = 4, PIECES_MAX = WORKERS_MAX * PIECES_PER_WORKER };
@@ -43,4 +45,20 @@ uint32_t workers_pieces(const struct workers *workers, uint64_t weight, uint64_t
 // as that goes; of `piece` = `pieces`: the end of the last.
 static inline uint32_t piece_begin(uint32_t items, uint32_t pieces, uint32_t piece) {
     return (uint32_t)((uint64_t)items * piece / pieces);
+}
+
+// Memory that pieces take for what outlives the task: the caller's own arena, and one for each
+// other worker. All zero: empty.
+struct worker_arenas {
+    struct arena *callers;
+    struct arena others[WORKERS_MAX];
+};
+
+// Begins a round: what was taken in the round before from arenas of others is gone. `callers` is
+// the caller's.
+void worker_arenas_begin(struct worker_arenas *arenas, struct arena *callers);
+void worker_arenas_release(struct worker_arenas *arenas);
+
+static inline struct arena *worker_arena(struct worker_arenas *arenas, uint32_t worker) {
+    return worker == 0 ? arenas->callers : &arenas->others[worker];
 }

@@ -48,6 +48,14 @@ struct rank_spike {
     int64_t low_growth_bytes; // rise of the lows over the generation, whether it is a creep or not
 };
 
+// Which of a rank's spikes were found: so that all ranks can be looked over without them.
+enum spike_found {
+    FOUND_FIRST = 1 << 0,
+    FOUND_FIRST_OF_GENERATION = 1 << 1,
+    FOUND_KEPT = 1 << 2,
+    FOUND_CREEP = 1 << 3,
+};
+
 // -- first_cause --------------------------------------------------------------------------------
 enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
 
@@ -132,7 +140,9 @@ struct evaluation {
     const int32_t *missing_ranks; // ascending
     uint32_t missing_count;
 
-    const struct rank_spike *spikes; // spike_detect: [rank_count]
+    // spike_detect: [rank_count]
+    const struct rank_spike *spikes;
+    const uint8_t *found; // enum spike_found
 
     // first_cause
     const struct suspect_list *suspects; // the summary's

@@ -6,18 +6,24 @@
 #include "pipeline/component/component.h"
 
 #include "base/text/number.h"
+#include "base/workers.h"
 
 #include <assert.h>
 
+struct align_config {
+    int64_t max_world_size;
+};
+
 struct align {
     int64_t max_world_size;
+    struct workers *workers;
+    struct worker_arenas arenas;
 };
 
 enum { SKEW_NOTE_INTERVALS = 5 };
 
-// The instance is its configuration.
 static const struct option OPTIONS[] = {
-    OPTION(struct align, max_world_size, OPTION_INT, .default_value = "1048576", .min = 1,
+    OPTION(struct align_config, max_world_size, OPTION_INT, .default_value = "1048576", .min = 1,
            .max = 16777216,
            .help = "a larger world size that is claimed is not believed, with a note; ranks are "
                    "then missing only below the highest one seen"),
@@ -25,10 +31,15 @@ static const struct option OPTIONS[] = {
 
 static enum status align_start(void *instance, const void *config,
                                const struct component_context *context, struct error *error) {
-    (void)context;
+    struct align *self = instance;
     (void)error;
-    *(struct align *)instance = *(const struct align *)config;
+    self->max_world_size = ((const struct align_config *)config)->max_world_size;
+    self->workers = context->workers;
     return STATUS_OK;
+}
+
+static void align_stop(void *instance) {
+    worker_arenas_release(&((struct align *)instance)->arenas);
 }
 
 static void find_world(const struct align *self, struct evaluation *evaluation,
@@ -109,17 +120,43 @@ static void note_skew(struct evaluation *evaluation, struct arena *arena) {
     }
 }
 
-static void align_consume(void *instance, struct batch *batch) {
-    const struct align *self = instance;
-    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        struct evaluation *evaluation = &batch->evaluations[i];
+// Pieces are jobs one behind the other.
+enum { PIECE_RANKS = 8192 };
+
+struct aligning {
+    struct align *self;
+    struct batch *batch;
+    uint32_t pieces;
+};
+
+static void align_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct aligning *aligning = context;
+    const struct align *self = aligning->self;
+    struct arena *arena = worker_arena(&aligning->self->arenas, worker);
+    uint32_t count = aligning->batch->evaluation_count;
+    uint32_t end = piece_begin(count, aligning->pieces, piece + 1);
+    for (uint32_t i = piece_begin(count, aligning->pieces, piece); i < end; i++) {
+        struct evaluation *evaluation = &aligning->batch->evaluations[i];
         if (evaluation->rank_count == 0)
             continue;
-        find_world(self, evaluation, batch->arena);
-        find_missing(self, evaluation, batch->arena);
-        find_offsets(evaluation, batch->arena);
-        note_skew(evaluation, batch->arena);
+        find_world(self, evaluation, arena);
+        find_missing(self, evaluation, arena);
+        find_offsets(evaluation, arena);
+        note_skew(evaluation, arena);
     }
+}
+
+static void align_consume(void *instance, struct batch *batch) {
+    struct align *self = instance;
+    uint64_t ranks = 0;
+    if (batch->evaluation_count == 0)
+        return;
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        ranks += batch->evaluations[i].rank_count;
+    struct aligning aligning = {.self = self, .batch = batch};
+    aligning.pieces = workers_pieces(self->workers, ranks, PIECE_RANKS, batch->evaluation_count);
+    worker_arenas_begin(&self->arenas, batch->arena);
+    workers_run(self->workers, aligning.pieces, align_piece, &aligning);
 }
 
 const struct component_type processor_align = {
@@ -130,10 +167,11 @@ const struct component_type processor_align = {
     .presets = 1u << PRESET_MEMORY | 1u << PRESET_ALL,
     .options = OPTIONS,
     .option_count = OPTION_COUNT(OPTIONS),
-    .config_size = sizeof(struct align),
+    .config_size = sizeof(struct align_config),
     .instance_size = sizeof(struct align),
     .needs = FACT_SERIES,
     .gives = FACT_ALIGNMENT,
     .start = align_start,
+    .stop = align_stop,
     .processor = {.consume = align_consume},
 };

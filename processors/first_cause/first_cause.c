@@ -45,6 +45,7 @@ struct first_cause {
     double min_excess_ratio;
     uint64_t settle_ns;
     struct workers *workers;
+    struct worker_arenas arenas;
 };
 
 static const struct row_type GROWTHS = ROW_TYPE(struct growth_state, 64);
@@ -70,6 +71,10 @@ static enum status first_cause_start(void *instance, const void *config,
     self->workers = context->workers;
     self->settle_ns = context->timing == NULL ? 0 : (uint64_t)context->timing->settle.ns;
     return STATUS_OK;
+}
+
+static void first_cause_stop(void *instance) {
+    worker_arenas_release(&((struct first_cause *)instance)->arenas);
 }
 
 // A moment of the generation's aligned clock, on the clock of one rank.
@@ -145,38 +150,47 @@ struct comparison {
     uint32_t count;
 };
 
-// Pieces are ranks one behind the other.
-enum { PIECE_SAMPLES = 32768 };
-
-struct comparing {
-    struct first_cause *self;
-    const struct evaluation *evaluation;
-    uint32_t suspect_slot, pieces;
+// One job of an evaluation, from one round to the next.
+struct turn {
+    struct evaluation *evaluation;
+    struct cause *cause; // NULL: nothing to judge
+    bool found;          // of windows of growth
+    bool stayed;
+    // The suspect with whom the ranks are compared; NULL: with none.
+    const struct suspect *suspect;
+    struct cause creep;
+    uint32_t suspect_slot;
     __int128 from_ns, to_ns;    // on the aligned clock
     int64_t *growths, *heights; // by rank, where it has samples there
     bool *is_there;
 };
 
-static struct growth_state *growth_at(struct first_cause *self, const struct rank_view *view) {
-    while (self->growths.used <= view->slot)
-        table_add(&self->growths);
-    return table_row(&self->growths, view->slot);
-}
+struct round {
+    struct first_cause *self;
+    struct turn *turns;
+    uint32_t count, pieces;
+    // Begins of the ranks of each turn, where all that are compared stand in one row; [count].
+    uint32_t *begins;
+    uint32_t ranks;
+    void (*run)(struct first_cause *self, struct turn *turn, struct arena *arena);
+};
+
+TABLE_ACCESS(growth_at, struct first_cause, growths, struct growth_state)
 
 // Highest use in [from, to], and by how much it is above the use at `from`; false without samples
 // there.
-static bool rank_growth(const struct comparing *comparing, uint32_t index) {
-    const struct evaluation *evaluation = comparing->evaluation;
+static bool rank_growth(struct first_cause *self, const struct turn *turn, uint32_t index) {
+    const struct evaluation *evaluation = turn->evaluation;
     const struct rank_view *view = &evaluation->ranks[index];
     if (!view->in_generation)
         return false;
-    struct growth_state *state = growth_at(comparing->self, view);
-    uint64_t from = on_clock_of(evaluation, index, comparing->from_ns);
-    bool stands = state->begun && state->suspect_slot == comparing->suspect_slot &&
+    struct growth_state *state = growth_at(self, view->slot);
+    uint64_t from = on_clock_of(evaluation, index, turn->from_ns);
+    bool stands = state->begun && state->suspect_slot == turn->suspect_slot &&
                   state->from_ns == from && state->revision == view->series->revision;
-    if (!stands && !begin_growth(state, evaluation, view, comparing->suspect_slot, from))
+    if (!stands && !begin_growth(state, evaluation, view, turn->suspect_slot, from))
         return false;
-    uint64_t to = on_clock_of(evaluation, index, comparing->to_ns);
+    uint64_t to = on_clock_of(evaluation, index, turn->to_ns);
     if (to > evaluation->as_of_ns)
         to = evaluation->as_of_ns;
     const struct sample *rows;
@@ -187,64 +201,95 @@ static bool rank_growth(const struct comparing *comparing, uint32_t index) {
         for (uint32_t i = 0; i < count; i++)
             highest = rows[i].used_bytes > highest ? rows[i].used_bytes : highest;
     state->highest_bytes = highest;
-    comparing->growths[index] = highest - state->start_bytes;
-    comparing->heights[index] = highest;
+    turn->growths[index] = highest - state->start_bytes;
+    turn->heights[index] = highest;
     return true;
 }
 
-static void compare_piece(void *context, uint32_t piece, uint32_t worker) {
-    const struct comparing *comparing = context;
-    uint32_t ranks = comparing->evaluation->rank_count;
-    (void)worker;
-    uint32_t end = piece_begin(ranks, comparing->pieces, piece + 1);
-    for (uint32_t i = piece_begin(ranks, comparing->pieces, piece); i < end; i++)
-        comparing->is_there[i] = rank_growth(comparing, i);
+static void compare_ranks(struct first_cause *self, const struct turn *turn, uint32_t begin,
+                          uint32_t end) {
+    const struct evaluation *evaluation = turn->evaluation;
+    for (uint32_t i = begin; i < end; i++) {
+        if (i + SERIES_AHEAD < end)
+            series_prefetch(evaluation->store, evaluation->ranks[i + SERIES_AHEAD].series);
+        turn->is_there[i] = rank_growth(self, turn, i);
+    }
 }
 
+// Pieces are ranks one behind the other, of one job or several.
+static void compare_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct round *round = context;
+    (void)worker;
+    uint32_t begin = piece_begin(round->ranks, round->pieces, piece);
+    uint32_t end = piece_begin(round->ranks, round->pieces, piece + 1);
+    for (uint32_t i = 0; i < round->count; i++) {
+        const struct turn *turn = &round->turns[i];
+        uint32_t first = round->begins[i];
+        if (turn->suspect == NULL || first >= end || first + turn->evaluation->rank_count <= begin)
+            continue;
+        uint32_t last = first + turn->evaluation->rank_count;
+        compare_ranks(round->self, turn, begin > first ? begin - first : 0,
+                      (end < last ? end : last) - first);
+    }
+}
+
+enum { PIECE_SAMPLES = 32768, LIVE_RANK_WEIGHT = 16 };
+
 // A live evaluation has few new rows a rank.
-static uint32_t pieces_of(const struct first_cause *self, const struct evaluation *evaluation) {
-    if (!evaluation->last || workers_count(self->workers) == 1)
-        return 1;
+static uint64_t compare_weight(const struct evaluation *evaluation) {
+    if (!evaluation->last)
+        return (uint64_t)evaluation->rank_count * LIVE_RANK_WEIGHT;
     uint64_t samples = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         samples += evaluation->ranks[i].sample_count;
-    return workers_pieces(self->workers, samples, PIECE_SAMPLES, evaluation->rank_count);
+    return samples;
 }
 
-static struct comparison compare_ranks(struct first_cause *self,
-                                       const struct evaluation *evaluation,
-                                       const struct suspect *suspect, struct arena *arena) {
-    assert(suspect->index < evaluation->rank_count);
-    const struct rank_view *view = &evaluation->ranks[suspect->index];
-    __int128 offset = evaluation->alignment[suspect->index].generation_offset_ns;
-    uint32_t ranks = evaluation->rank_count;
-    struct comparing comparing = {
-        .self = self,
-        .evaluation = evaluation,
-        .suspect_slot = view->slot,
-        .pieces = pieces_of(self, evaluation),
-        .from_ns = suspect->spike.window_ns - offset,
-        .to_ns = view->last_ns - offset,
-        .growths = arena_take(arena, ranks * sizeof *comparing.growths),
-        .heights = arena_take(arena, ranks * sizeof *comparing.heights),
-        .is_there = arena_take(arena, ranks * sizeof *comparing.is_there),
-    };
-    // While there are several pieces the table must not grow.
-    for (uint32_t i = 0; comparing.pieces > 1 && i < ranks; i++)
-        if (evaluation->ranks[i].in_generation)
-            growth_at(self, &evaluation->ranks[i]);
-    workers_run(self->workers, comparing.pieces, compare_piece, &comparing);
-    // The others move to the front.
-    struct comparison all = {.growths = comparing.growths, .heights = comparing.heights};
-    for (uint32_t i = 0; i < ranks; i++) {
-        if (!comparing.is_there[i])
+// Compares the ranks of all jobs that have a suspect with him.
+static void compare_all(struct round *round, struct arena *arena) {
+    uint64_t weight = 0;
+    round->ranks = 0;
+    for (uint32_t i = 0; i < round->count; i++) {
+        struct turn *turn = &round->turns[i];
+        round->begins[i] = round->ranks;
+        if (turn->suspect == NULL)
             continue;
-        if (i == suspect->index) {
-            all.growth_bytes = comparing.growths[i];
-            all.highest_bytes = comparing.heights[i];
+        const struct evaluation *evaluation = turn->evaluation;
+        assert(turn->suspect->index < evaluation->rank_count);
+        const struct rank_view *view = &evaluation->ranks[turn->suspect->index];
+        __int128 offset = evaluation->alignment[turn->suspect->index].generation_offset_ns;
+        uint32_t ranks = evaluation->rank_count;
+        turn->suspect_slot = view->slot;
+        turn->from_ns = turn->suspect->spike.window_ns - offset;
+        turn->to_ns = view->last_ns - offset;
+        turn->growths = arena_take(arena, ranks * sizeof *turn->growths);
+        turn->heights = arena_take(arena, ranks * sizeof *turn->heights);
+        turn->is_there = arena_take(arena, ranks * sizeof *turn->is_there);
+        round->ranks += ranks;
+        weight += compare_weight(evaluation);
+        // The table does not grow while ranks are compared.
+        for (uint32_t j = 0; j < ranks; j++)
+            while (evaluation->ranks[j].in_generation &&
+                   round->self->growths.used <= evaluation->ranks[j].slot)
+                table_add(&round->self->growths);
+    }
+    round->pieces = workers_pieces(round->self->workers, weight, PIECE_SAMPLES, round->ranks);
+    if (round->ranks > 0)
+        workers_run(round->self->workers, round->pieces, compare_piece, round);
+}
+
+// The others move to the front.
+static struct comparison compared(const struct turn *turn) {
+    struct comparison all = {.growths = turn->growths, .heights = turn->heights};
+    for (uint32_t i = 0; i < turn->evaluation->rank_count; i++) {
+        if (!turn->is_there[i])
+            continue;
+        if (i == turn->suspect->index) {
+            all.growth_bytes = turn->growths[i];
+            all.highest_bytes = turn->heights[i];
         } else {
-            all.growths[all.count] = comparing.growths[i];
-            all.heights[all.count++] = comparing.heights[i];
+            all.growths[all.count] = turn->growths[i];
+            all.heights[all.count++] = turn->heights[i];
         }
     }
     return all;
@@ -260,18 +305,19 @@ static bool warmed_up_alike(const struct evaluation *evaluation, const struct su
 }
 
 // The rank whose lows rose most, if they rose by so much more than those of the others: a leak
-// under swings, or after growth that all shared. False when there is none.
-static bool find_creep(struct first_cause *self, const struct evaluation *evaluation,
-                       struct arena *arena, struct cause *cause) {
+// under swings, or after growth that all shared. It is the turn's suspect then.
+static void seek_creep(struct first_cause *self, struct turn *turn, struct arena *arena) {
+    const struct evaluation *evaluation = turn->evaluation;
     const struct rank_spike *spikes = NULL;
+    turn->suspect = NULL;
     for (uint32_t i = 0; i < evaluation->rank_count; i++) {
         const struct rank_spike *other = &evaluation->spikes[i];
-        if (other->creep.found &&
+        if ((evaluation->found[i] & FOUND_CREEP) != 0 &&
             (spikes == NULL || other->low_growth_bytes > spikes->low_growth_bytes))
             spikes = other;
     }
     if (spikes == NULL)
-        return false;
+        return;
     uint32_t best = (uint32_t)(spikes - evaluation->spikes);
     int64_t *others = arena_take(arena, evaluation->rank_count * sizeof *others);
     uint32_t count = 0;
@@ -279,37 +325,31 @@ static bool find_creep(struct first_cause *self, const struct evaluation *evalua
         if (i != best && evaluation->ranks[i].in_generation)
             others[count++] = evaluation->spikes[i].low_growth_bytes;
     int64_t median = median_of(others, count, arena);
-    struct cause creep = {.kind = CAUSE_LEAK,
-                          .growth_bytes = spikes->low_growth_bytes,
-                          .sole_earliest = true,
-                          .creeping = true};
-    set_excess(&creep, median);
+    turn->creep = (struct cause){.kind = CAUSE_LEAK,
+                                 .growth_bytes = spikes->low_growth_bytes,
+                                 .sole_earliest = true,
+                                 .creeping = true};
+    set_excess(&turn->creep, median);
     // What it leaked beyond the others has to be worth a word by itself.
-    if (creep.excess_ratio < self->min_excess_ratio ||
+    if (turn->creep.excess_ratio < self->min_excess_ratio ||
         spikes->low_growth_bytes - median < spikes->threshold_bytes)
-        return false;
+        return;
     struct suspect *suspect = arena_zero(arena, 1, sizeof *suspect);
     suspect->index = best;
     suspect->spike = spikes->creep;
     suspect->aligned_ns = spikes->creep.time_ns - evaluation->alignment[best].generation_offset_ns;
-    struct comparison all = compare_ranks(self, evaluation, suspect, arena);
-    if (warmed_up_alike(evaluation, suspect, &all, arena))
-        return false;
-    creep.suspects = (struct suspect_list){.items = suspect,
-                                           .count = 1,
-                                           .candidate_count = 1,
-                                           .onset_ns = suspect->aligned_ns,
-                                           .sparse = cause->suspects.sparse};
-    *cause = creep;
-    return true;
+    turn->creep.suspects = (struct suspect_list){.items = suspect,
+                                                 .count = 1,
+                                                 .candidate_count = 1,
+                                                 .onset_ns = suspect->aligned_ns,
+                                                 .sparse = turn->cause->suspects.sparse};
+    turn->suspect = suspect;
 }
 
 TABLE_ACCESS(name_at, struct first_cause, names, struct standing_name)
 
 static struct standing_name *name_of(struct first_cause *self,
                                      const struct evaluation *evaluation) {
-    while (self->names.used <= evaluation->job_slot)
-        name_at(self, table_add(&self->names))->slot = TABLE_NO_ROW;
     struct standing_name *name = name_at(self, evaluation->job_slot);
     if (name->job != evaluation->job)
         *name = (struct standing_name){.job = evaluation->job, .slot = TABLE_NO_ROW};
@@ -333,45 +373,6 @@ static uint32_t ranks_in_generation(const struct evaluation *evaluation) {
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
         count += evaluation->ranks[i].in_generation;
     return count;
-}
-
-// From windows of growth: who was first, and was it more than what the others grew?
-static bool find_spike(struct first_cause *self, const struct evaluation *evaluation,
-                       struct arena *arena, struct cause *cause) {
-    suspects_rank(evaluation, SUSPECTS_KEPT_OF_GENERATION, arena, &cause->suspects);
-    bool stayed = cause->suspects.count > 0;
-    if (!stayed)
-        suspects_rank(evaluation, SUSPECTS_OF_GENERATION, arena, &cause->suspects);
-    const struct suspect_list *suspects = &cause->suspects;
-    if (suspects->count == 0)
-        return false;
-    const struct suspect *first = &suspects->items[0];
-    struct comparison all = compare_ranks(self, evaluation, first, arena);
-    cause->growth_bytes = all.growth_bytes;
-    set_excess(cause, median_of(all.growths, all.count, arena));
-    cause->sole_earliest =
-        suspects->count < 2 || suspects->items[1].aligned_ns != suspects->items[0].aligned_ns;
-    bool alike = cause->excess_ratio < self->min_excess_ratio ||
-                 warmed_up_alike(evaluation, first, &all, arena);
-    cause->kind = !stayed ? CAUSE_SWING : alike ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
-    return true;
-}
-
-static const struct cause *judge(struct first_cause *self, const struct evaluation *evaluation,
-                                 struct arena *arena) {
-    if (ranks_in_generation(evaluation) < 2)
-        return NULL;
-    struct cause *cause = arena_zero(arena, 1, sizeof *cause);
-    bool found = find_spike(self, evaluation, arena, cause);
-    if (!found || cause->kind != CAUSE_LEAK)
-        found |= find_creep(self, evaluation, arena, cause);
-    if (!found)
-        return NULL;
-    assert(cause->suspects.count > 0);
-    cause->generation = evaluation->generation;
-    cause->settled =
-        has_settled(self, evaluation, evaluation->ranks[cause->suspects.items[0].index].slot);
-    return cause;
 }
 
 static void summarise(struct evaluation *evaluation, struct arena *arena) {
@@ -401,6 +402,65 @@ static void summarise(struct evaluation *evaluation, struct arena *arena) {
                         "Only one rank produced a qualifying spike; confidence is limited.");
 }
 
+// From windows of growth: who was first? He is the turn's suspect.
+static void seek_spike(struct first_cause *self, struct turn *turn, struct arena *arena) {
+    (void)self;
+    const struct evaluation *evaluation = turn->evaluation;
+    summarise(turn->evaluation, arena);
+    if (ranks_in_generation(evaluation) < 2)
+        return;
+    struct cause *cause = turn->cause = arena_zero(arena, 1, sizeof *cause);
+    suspects_rank(evaluation, SUSPECTS_KEPT_OF_GENERATION, arena, &cause->suspects);
+    turn->stayed = cause->suspects.count > 0;
+    if (!turn->stayed)
+        suspects_rank(evaluation, SUSPECTS_OF_GENERATION, arena, &cause->suspects);
+    turn->found = cause->suspects.count > 0;
+    turn->suspect = turn->found ? &cause->suspects.items[0] : NULL;
+}
+
+// Was it more than what the others grew? Unless a window says so, lows may.
+static void judge_spike(struct first_cause *self, struct turn *turn, struct arena *arena) {
+    struct cause *cause = turn->cause;
+    if (cause == NULL)
+        return;
+    if (turn->found) {
+        const struct suspect_list *suspects = &cause->suspects;
+        struct comparison all = compared(turn);
+        cause->growth_bytes = all.growth_bytes;
+        set_excess(cause, median_of(all.growths, all.count, arena));
+        cause->sole_earliest =
+            suspects->count < 2 || suspects->items[1].aligned_ns != suspects->items[0].aligned_ns;
+        bool alike = cause->excess_ratio < self->min_excess_ratio ||
+                     warmed_up_alike(turn->evaluation, turn->suspect, &all, arena);
+        cause->kind = !turn->stayed ? CAUSE_SWING : alike ? CAUSE_COMMON_GROWTH : CAUSE_LEAK;
+        turn->suspect = NULL;
+    }
+    if (!turn->found || cause->kind != CAUSE_LEAK)
+        seek_creep(self, turn, arena);
+}
+
+static void conclude(struct first_cause *self, struct turn *turn, struct arena *arena) {
+    struct evaluation *evaluation = turn->evaluation;
+    struct cause *cause = turn->cause;
+    if (cause == NULL)
+        return;
+    bool found = turn->found;
+    if (turn->suspect != NULL) {
+        struct comparison all = compared(turn);
+        if (!warmed_up_alike(evaluation, turn->suspect, &all, arena)) {
+            *cause = turn->creep;
+            found = true;
+        }
+    }
+    if (!found)
+        return;
+    assert(cause->suspects.count > 0);
+    cause->generation = evaluation->generation;
+    cause->settled =
+        has_settled(self, evaluation, evaluation->ranks[cause->suspects.items[0].index].slot);
+    evaluation->cause = cause;
+}
+
 static void forget(struct first_cause *self, const struct forgotten *forgotten) {
     if (forgotten->everything) {
         table_release(&self->growths);
@@ -414,15 +474,47 @@ static void forget(struct first_cause *self, const struct forgotten *forgotten) 
             *name_at(self, forgotten->jobs[i].slot) = (struct standing_name){.slot = TABLE_NO_ROW};
 }
 
+static void run_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct round *round = context;
+    struct arena *arena = worker_arena(&round->self->arenas, worker);
+    uint32_t end = piece_begin(round->count, round->pieces, piece + 1);
+    for (uint32_t i = piece_begin(round->count, round->pieces, piece); i < end; i++)
+        round->run(round->self, &round->turns[i], arena);
+}
+
+// Pieces are jobs one behind the other.
+enum { PIECE_RANKS = 4096 };
+
+static void run_round(struct round *round, uint64_t ranks,
+                      void (*run)(struct first_cause *, struct turn *, struct arena *)) {
+    round->run = run;
+    round->pieces = workers_pieces(round->self->workers, ranks, PIECE_RANKS, round->count);
+    workers_run(round->self->workers, round->pieces, run_piece, round);
+}
+
 static void first_cause_consume(void *instance, struct batch *batch) {
     struct first_cause *self = instance;
     if (batch->forgotten != NULL)
         forget(self, batch->forgotten);
-    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        struct evaluation *evaluation = &batch->evaluations[i];
-        summarise(evaluation, batch->arena);
-        evaluation->cause = judge(self, evaluation, batch->arena);
+    uint32_t count = batch->evaluation_count;
+    if (count == 0)
+        return;
+    struct round round = {.self = self, .count = count};
+    round.turns = arena_zero(batch->arena, count, sizeof *round.turns);
+    round.begins = arena_zero(batch->arena, count, sizeof *round.begins);
+    uint64_t ranks = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        round.turns[i].evaluation = &batch->evaluations[i];
+        ranks += batch->evaluations[i].rank_count;
+        while (self->names.used <= batch->evaluations[i].job_slot)
+            name_at(self, table_add(&self->names))->slot = TABLE_NO_ROW;
     }
+    worker_arenas_begin(&self->arenas, batch->arena);
+    run_round(&round, ranks, seek_spike);
+    compare_all(&round, batch->arena);
+    run_round(&round, ranks, judge_spike);
+    compare_all(&round, batch->arena);
+    run_round(&round, ranks, conclude);
 }
 
 const struct component_type processor_first_cause = {
@@ -438,6 +530,7 @@ const struct component_type processor_first_cause = {
     .needs = FACT_SPIKES | FACT_ALIGNMENT,
     .gives = FACT_SUSPECTS,
     .start = first_cause_start,
+    .stop = first_cause_stop,
     .state_rows = STATE,
     .state_row_count = STATE_ROW_COUNT(STATE),
     .processor = {.consume = first_cause_consume},

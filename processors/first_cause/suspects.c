@@ -14,6 +14,12 @@ static const struct spike *spike_from(const struct rank_spike *spikes, enum susp
     return source == SUSPECTS_OF_GENERATION ? &spikes->first_of_generation : &spikes->kept;
 }
 
+static enum spike_found found_from(enum suspect_source source) {
+    if (source == SUSPECTS_OF_ALL)
+        return FOUND_FIRST;
+    return source == SUSPECTS_OF_GENERATION ? FOUND_FIRST_OF_GENERATION : FOUND_KEPT;
+}
+
 static int compare_suspects(const void *left, const void *right) {
     const struct suspect *a = left;
     const struct suspect *b = right;
@@ -35,15 +41,17 @@ static bool is_sparse(const struct evaluation *evaluation, enum suspect_source s
 
 static void collect(const struct evaluation *evaluation, enum suspect_source source,
                     struct arena *arena, struct suspect_list *out) {
-    assert(evaluation->spikes != NULL && evaluation->alignment != NULL);
+    assert(evaluation->found != NULL && evaluation->alignment != NULL);
+    enum spike_found wanted = found_from(source);
     uint32_t found = 0;
     for (uint32_t i = 0; i < evaluation->rank_count; i++)
-        found += spike_from(&evaluation->spikes[i], source)->found;
+        found += (evaluation->found[i] & wanted) != 0;
     out->items = arena_take(arena, found * sizeof *out->items);
-    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
-        const struct spike *spike = spike_from(&evaluation->spikes[i], source);
-        if (!spike->found)
+    for (uint32_t i = 0; i < evaluation->rank_count && out->candidate_count < found; i++) {
+        if ((evaluation->found[i] & wanted) == 0)
             continue;
+        const struct spike *spike = spike_from(&evaluation->spikes[i], source);
+        assert(spike->found);
         const struct rank_alignment *alignment = &evaluation->alignment[i];
         __int128 offset =
             source == SUSPECTS_OF_ALL ? alignment->offset_ns : alignment->generation_offset_ns;

@@ -105,21 +105,27 @@ uint32_t changes_gather(struct rank_group *group, uint64_t before_ns, struct are
     return count;
 }
 
-void changes_counted(struct rank_group *group, uint32_t rank_row) {
-    struct rank_changes *changes = &group->changes;
-    const struct rank_state *rank = rank_at(group, rank_row);
-    const struct rank_series *series = &rank->series;
-    struct job_views *views = &changes->jobs[rank->job];
-    assert(rank->settled_count <= series->sample_count);
-    if (series->sample_count == rank->settled_count)
+void changes_note_expiry(struct rank_group *group, uint32_t rank_row) {
+    const struct rank_series *series = &rank_at(group, rank_row)->series;
+    uint64_t *expires_ns = &group->changes.expires_ns[rank_row];
+    assert(series->settled_any);
+    if (*expires_ns != UINT64_MAX || !group->live || series->chunk_count < 2)
+        return;
+    const struct sample_chunk *first = series_chunk(&group->store, series, 0);
+    uint64_t last_ns = first->rows[first->count - 1].time_ns;
+    // What is not settled yet expires at none of the next evaluations, and may still change.
+    if (last_ns <= series->settled_ns)
+        *expires_ns = last_ns;
+}
+
+void changes_counted(struct rank_changes *changes, uint32_t rank_row, uint32_t job_row, bool all,
+                     bool any) {
+    assert(rank_row < changes->rank_capacity && job_row < changes->job_capacity);
+    struct job_views *views = &changes->jobs[job_row];
+    if (all)
         changes->marks[rank_row / 64] &= ~(UINT64_C(1) << rank_row % 64);
-    changes->expires_ns[rank_row] = UINT64_MAX;
-    if (group->live && series->chunk_count > 1) {
-        const struct sample_chunk *first = series_chunk(&group->store, series, 0);
-        changes->expires_ns[rank_row] = first->rows[first->count - 1].time_ns;
-    }
     uint32_t place = changes->places[rank_row];
-    views->stale |= (place == TABLE_NO_ROW) != (rank->settled_count == 0);
+    views->stale |= (place == TABLE_NO_ROW) == any;
     if (!views->stale && place != TABLE_NO_ROW)
         views->changed[views->changed_count++] = place;
 }

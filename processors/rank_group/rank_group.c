@@ -75,9 +75,12 @@ void rank_group_clear(struct rank_group *self) {
     table_release(&self->ranks);
     table_release(&self->sessions);
     changes_release(&self->changes);
-    for (uint32_t i = 0; i < PIECES_MAX; i++)
+    for (uint32_t i = 0; i < PIECES_MAX; i++) {
         memory_give(self->run_lists[i].runs);
+        memory_give(self->run_lists[i].intervals);
+    }
     memset(self->run_lists, 0, sizeof self->run_lists);
+    worker_arenas_release(&self->arenas);
     self->kept = (struct rank_group_kept){.pool = TABLE_NO_ROW};
 }
 
@@ -332,8 +335,10 @@ static void take_sample(struct rank_group *self, const struct event *event, uint
     rank_group_refresh(self, rank);
     struct sample row = sample_of(telemetry, origin);
     struct row_place place = rows_insert(&self->store, &rank->series, &row, self->by_value);
-    if (place.late)
+    if (place.late) {
+        changes_unknown_expiry(&self->changes, rank_row);
         rank_group_settle_late(self, rank, &row, &place);
+    }
 }
 
 static void note_time(bool *seen, uint64_t *first_ns, uint64_t time_ns) {
@@ -367,8 +372,13 @@ static void evaluate(struct rank_group *self, struct batch *batch) {
     uint64_t before_ns = expire_before(self);
     const uint32_t *rows;
     uint32_t count = changes_gather(self, before_ns, batch->arena, &rows);
-    for (uint32_t i = 0; before_ns > 0 && i < count; i++)
+    for (uint32_t i = 0; before_ns > 0 && i < count; i++) {
+        uint64_t expires_ns = self->changes.expires_ns[rows[i]];
+        if (expires_ns >= before_ns && expires_ns != UINT64_MAX)
+            continue;
+        changes_unknown_expiry(&self->changes, rows[i]);
         rank_group_expire(self, rank_at(self, rows[i]), before_ns);
+    }
     for (uint32_t i = 0; i < self->jobs.used; i++)
         rank_group_sort(job_at(self, i), batch->arena);
     rank_group_settle(self, rows, count, batch->as_of_ns, batch->arena);

@@ -2,8 +2,9 @@
 // Adds up the rows up to an evaluation. Each row is counted once, when an evaluation reaches it:
 // how many, the most used, which world size is claimed, which sessions there were, and, in a live
 // pipeline, the intervals between neighbours. Rows that come late or expire are put right one by
-// one. In runs over inputs that end, where this is much, several threads count the ranks' own
-// figures, and one thread puts together, in the order of the ranks, what they share.
+// one. Where this is much, several threads count the ranks' own figures, and one thread puts
+// together, in the order of the ranks, what they share: it walks through what was counted, not
+// through the ranks.
 #include "base/memory.h"
 #include "base/sort.h"
 #include "base/table/row_index.h"
@@ -130,8 +131,8 @@ static void note_session(struct rank_group *group, struct rank_state *rank,
 }
 
 static struct world_claim *claim_of(struct rank_group *group, struct job_state *job,
-                                    const struct origin *origin) {
-    return origin->world_size > 1 ? job_claim(group, job, origin->world_size) : NULL;
+                                    int32_t world_size) {
+    return world_size > 1 ? job_claim(group, job, world_size) : NULL;
 }
 
 static void add_interval(const struct rank_group *group, struct job_state *job, uint64_t from_ns,
@@ -158,12 +159,19 @@ void rank_group_refresh(const struct rank_group *group, struct rank_state *rank)
 struct origin_run {
     uint64_t first_ns, count;
     uint32_t origin;
+    int32_t world_size;
+    bool new_session; // it may begin a session, or tell more of one
 };
 
 // What was counted of one rank.
 struct rank_count {
+    uint32_t job;
     uint32_t first_run, run_count; // of its piece's list
+    uint32_t interval_count;       // behind those of the ranks before it in its piece
     uint64_t rows;
+    bool active; // rows that are new
+    bool done;   // none of its rows is behind the evaluation
+    bool shown;  // it has rows up to the evaluation
 };
 
 struct settling {
@@ -174,7 +182,23 @@ struct settling {
     uint64_t as_of_ns;
 };
 
-static void add_run(struct run_list *list, struct rank_count *counted, const struct sample *row,
+// Whether its samples tell nothing of the rank's sessions that is not known: those of the newest
+// session do not, where nothing was carried with them.
+static bool tells_session(const struct rank_group *group, const struct rank_state *rank,
+                          const struct origin *origin, uint64_t time_ns) {
+    if (origin->carried != 0)
+        return true;
+    if (origin->session == STRING_NONE)
+        return false;
+    if (rank->newest_session == TABLE_NO_ROW)
+        return true;
+    const struct rank_session *newest = session_at(group, rank->newest_session);
+    return newest->session != origin->session || time_ns < newest->first_ns ||
+           rank->generation < newest->generation;
+}
+
+static void add_run(const struct rank_group *group, const struct rank_state *rank,
+                    struct run_list *list, struct rank_count *counted, const struct sample *row,
                     uint64_t count) {
     assert(count > 0);
     struct origin_run *runs = list->runs;
@@ -182,10 +206,23 @@ static void add_run(struct run_list *list, struct rank_count *counted, const str
         runs[list->count - 1].count += count;
         return;
     }
+    const struct origin *origin = series_origin(&group->store, row);
     list->runs = runs = memory_room(runs, &list->capacity, list->count, sizeof *runs);
     runs[list->count++] =
-        (struct origin_run){.origin = row->origin, .first_ns = row->time_ns, .count = count};
+        (struct origin_run){.origin = row->origin,
+                            .world_size = origin->world_size,
+                            .new_session = tells_session(group, rank, origin, row->time_ns),
+                            .first_ns = row->time_ns,
+                            .count = count};
     counted->run_count++;
+}
+
+static void list_interval(struct run_list *list, uint64_t from_ns, uint64_t to_ns) {
+    if (to_ns <= from_ns)
+        return;
+    list->intervals = memory_room(list->intervals, &list->interval_capacity, list->interval_count,
+                                  sizeof *list->intervals);
+    list->intervals[list->interval_count++] = to_ns - from_ns;
 }
 
 static void count_run(const struct rank_group *group, struct rank_state *rank,
@@ -196,77 +233,92 @@ static void count_run(const struct rank_group *group, struct rank_state *rank,
         uint32_t origin = rows[begin].origin;
         for (; end < count && rows[end].origin == origin; end++)
             highest = rows[end].used_bytes > highest ? rows[end].used_bytes : highest;
-        add_run(list, counted, &rows[begin], end - begin);
+        add_run(group, rank, list, counted, &rows[begin], end - begin);
     }
     rank->max_used_bytes = highest;
     if (group->live) {
-        struct job_state *job = job_at(group, rank->job);
         if (rank->settled_count > 0)
-            add_interval(group, job, rank->last_ns, rows[0].time_ns);
+            list_interval(list, rank->last_ns, rows[0].time_ns);
         for (uint32_t i = 1; i < count; i++)
-            add_interval(group, job, rows[i - 1].time_ns, rows[i].time_ns);
+            list_interval(list, rows[i - 1].time_ns, rows[i].time_ns);
     }
     rank->settled_count += count;
     rank->last_ns = rows[count - 1].time_ns;
     counted->rows += count;
 }
 
-// What is the rank's own; of a live job also the intervals.
+// What is the rank's own.
 static void count_rank(const struct settling *settling, uint32_t number, struct run_list *list) {
-    const struct rank_group *group = settling->group;
+    struct rank_group *group = settling->group;
     struct rank_state *rank = rank_at(group, settling->rows[number]);
+    struct rank_series *series = &rank->series;
     struct rank_count *counted = &settling->counts[number];
+    uint32_t intervals = list->interval_count;
     rank_group_refresh(group, rank);
-    *counted = (struct rank_count){.first_run = list->count};
+    *counted = (struct rank_count){.job = rank->job, .first_run = list->count};
     const struct sample *rows;
     uint32_t count;
-    while ((count = series_next_run(&group->store, &rank->series, &rank->cursor, settling->as_of_ns,
+    while ((count = series_next_run(&group->store, series, &rank->cursor, settling->as_of_ns,
                                     &rows)) > 0)
         count_run(group, rank, rows, count, list, counted);
+    assert(rank->settled_count <= series->sample_count);
+    counted->interval_count = list->interval_count - intervals;
+    // Rows that are only settled again, in a job whose figures were started again, are not new.
+    counted->active = counted->rows > 0 && rank->last_ns > series->settled_ns;
+    counted->done = series->sample_count == rank->settled_count;
+    counted->shown = rank->settled_count > 0;
+    series->settled_ns = settling->as_of_ns;
+    series->settled_any = true;
+    changes_note_expiry(group, settling->rows[number]);
 }
 
 static void count_piece(void *context, uint32_t piece, uint32_t worker) {
     const struct settling *settling = context;
+    const struct rank_group *group = settling->group;
     (void)worker;
     struct run_list *list = &settling->group->run_lists[piece];
     uint32_t end = piece_begin(settling->count, settling->pieces, piece + 1);
-    list->count = 0;
-    for (uint32_t i = piece_begin(settling->count, settling->pieces, piece); i < end; i++)
+    list->count = list->interval_count = 0;
+    for (uint32_t i = piece_begin(settling->count, settling->pieces, piece); i < end; i++) {
+        if (i + SERIES_AHEAD < end)
+            series_prefetch(&group->store,
+                            &rank_at(group, settling->rows[i + SERIES_AHEAD])->series);
         count_rank(settling, i, list);
+    }
 }
 
 // What ranks of a job have in common.
 static void settle_rank(const struct settling *settling, uint32_t number,
-                        const struct run_list *list) {
+                        const struct run_list *list, const uint64_t *intervals) {
     struct rank_group *group = settling->group;
-    struct rank_state *rank = rank_at(group, settling->rows[number]);
-    struct job_state *job = job_at(group, rank->job);
-    struct rank_series *series = &rank->series;
     const struct rank_count *counted = &settling->counts[number];
+    struct job_state *job = job_at(group, counted->job);
     for (uint32_t i = 0; i < counted->run_count; i++) {
         const struct origin_run *run = &list->runs[counted->first_run + i];
-        const struct origin *origin = table_row(&group->store.origins, run->origin);
-        struct world_claim *claim = claim_of(group, job, origin);
+        struct world_claim *claim = claim_of(group, job, run->world_size);
         if (claim != NULL)
             claim->count += run->count;
-        note_session(group, rank, origin, run->first_ns);
+        if (run->new_session)
+            note_session(group, rank_at(group, settling->rows[number]),
+                         table_row(&group->store.origins, run->origin), run->first_ns);
     }
-    // Rows that are only settled again, in a job whose figures were started again, are not new.
-    if (counted->rows > 0 && rank->last_ns > series->settled_ns)
+    for (uint32_t i = 0; i < counted->interval_count; i++)
+        order_add(job->intervals, intervals[i]);
+    if (counted->active)
         job->active_ns = settling->as_of_ns;
-    assert(rank->settled_count <= series->sample_count);
     job->settled_count += counted->rows;
-    series->settled_ns = settling->as_of_ns;
-    series->settled_any = true;
-    changes_counted(group, settling->rows[number]);
+    changes_counted(&group->changes, settling->rows[number], counted->job, counted->done,
+                    counted->shown);
 }
 
-enum { PIECE_SAMPLES = 32768 };
+enum { PIECE_SAMPLES = 32768, LIVE_PIECE_RANKS = 1024 };
 
-// A live evaluation has few rows a rank, and its intervals go into one set.
+// A live evaluation has few new rows a rank.
 static uint32_t pieces_of(const struct rank_group *group, const uint32_t *rows, uint32_t count) {
-    if (group->live || workers_count(group->workers) == 1)
+    if (workers_count(group->workers) == 1)
         return 1;
+    if (group->live)
+        return workers_pieces(group->workers, count, LIVE_PIECE_RANKS, count);
     uint64_t samples = 0;
     for (uint32_t i = 0; i < count; i++)
         samples += rank_at(group, rows[i])->series.sample_count;
@@ -286,9 +338,13 @@ void rank_group_settle(struct rank_group *group, const uint32_t *rows, uint32_t 
     settling.pieces = pieces_of(group, rows, count);
     workers_run(group->workers, settling.pieces, count_piece, &settling);
     for (uint32_t piece = 0; piece < settling.pieces; piece++) {
-        uint32_t end = piece_begin(count, settling.pieces, piece + 1);
-        for (uint32_t i = piece_begin(count, settling.pieces, piece); i < end; i++)
-            settle_rank(&settling, i, &group->run_lists[piece]);
+        const struct run_list *list = &group->run_lists[piece];
+        uint32_t end = piece_begin(count, settling.pieces, piece + 1), interval = 0;
+        for (uint32_t i = piece_begin(count, settling.pieces, piece); i < end; i++) {
+            settle_rank(&settling, i, list, list->intervals + interval);
+            interval += settling.counts[i].interval_count;
+        }
+        assert(interval == list->interval_count);
     }
 }
 
@@ -297,7 +353,7 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
     struct job_state *job = job_at(group, rank->job);
     struct rank_series *series = &rank->series;
     const struct origin *origin = series_origin(&group->store, row);
-    struct world_claim *claim = claim_of(group, job, origin);
+    struct world_claim *claim = claim_of(group, job, origin->world_size);
     if (claim != NULL)
         claim->count++;
     note_session(group, rank, origin, row->time_ns);
@@ -340,6 +396,7 @@ void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
     for (uint32_t i = 0; i < job->rank_count; i++) {
         struct rank_state *rank = rank_at(group, job->ranks[i].row);
         changes_mark(&group->changes, job->ranks[i].row);
+        changes_unknown_expiry(&group->changes, job->ranks[i].row);
         rank_group_refresh(group, rank);
         free_sessions(group, rank);
         rank->cursor = series_begin(&rank->series);
@@ -362,7 +419,8 @@ static void discount_chunk(struct rank_group *group, struct job_state *job, stru
     for (uint32_t i = 0; i < chunk->count; i++) {
         const struct sample *row = &chunk->rows[i];
         const struct sample *after = i + 1 < chunk->count ? row + 1 : next;
-        struct world_claim *claim = claim_of(group, job, series_origin(&group->store, row));
+        struct world_claim *claim =
+            claim_of(group, job, series_origin(&group->store, row)->world_size);
         assert(claim == NULL || claim->count > 0);
         if (claim != NULL)
             claim->count--;

@@ -110,8 +110,8 @@ struct rank_changes {
     // By row of the ranks table:
     uint64_t *marks;      // one bit a rank: rows came in that no evaluation has counted, or figures
                           // were started again
-    uint64_t *expires_ns; // time of the last row of its first chunk, where another chunk follows;
-                          // UINT64_MAX: none
+    uint64_t *expires_ns; // time of the last row of its first chunk, where another chunk follows
+                          // and that row is settled; UINT64_MAX: none, or not known
     uint32_t *places;     // its view's place in its job's; TABLE_NO_ROW: it has none
     uint32_t rank_capacity; // of the three; a multiple of 64
     struct job_views *jobs; // by row of the jobs table
@@ -122,6 +122,8 @@ struct rank_changes {
 struct run_list {
     struct origin_run *runs;
     uint32_t count, capacity;
+    uint64_t *intervals; // live only
+    uint32_t interval_count, interval_capacity;
 };
 
 struct rank_group {
@@ -141,6 +143,7 @@ struct rank_group {
     struct rank_changes changes;
     struct workers *workers;
     struct run_list run_lists[PIECES_MAX];
+    struct worker_arenas arenas; // of views of many jobs
 };
 
 TABLE_ACCESS(job_at, struct rank_group, jobs, struct job_state)
@@ -205,6 +208,11 @@ static inline void changes_mark(struct rank_changes *changes, uint32_t rank_row)
     changes->marks[rank_row / 64] |= UINT64_C(1) << rank_row % 64;
 }
 
+// Its first chunk, or the end of it, changed.
+static inline void changes_unknown_expiry(struct rank_changes *changes, uint32_t rank_row) {
+    changes->expires_ns[rank_row] = UINT64_MAX;
+}
+
 static inline bool changes_marked(const struct rank_changes *changes, uint32_t rank_row) {
     return changes->marks[rank_row / 64] >> rank_row % 64 & 1;
 }
@@ -218,5 +226,10 @@ void changes_drop_job(struct rank_changes *changes, uint32_t job_row);
 // are read when `before_ns` is not 0.
 uint32_t changes_gather(struct rank_group *group, uint64_t before_ns, struct arena *arena,
                         const uint32_t **rows);
-// The rank's rows were counted, up to the moment of the evaluation.
-void changes_counted(struct rank_group *group, uint32_t rank_row);
+// When rows of the settled rank will expire, where that is not known. Of other ranks it may be
+// called meanwhile.
+void changes_note_expiry(struct rank_group *group, uint32_t rank_row);
+// The rank's rows were counted, up to the moment of the evaluation: whether that is all that it
+// has, and whether there are any.
+void changes_counted(struct rank_changes *changes, uint32_t rank_row, uint32_t job_row, bool all,
+                     bool any);

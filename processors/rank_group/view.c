@@ -178,11 +178,11 @@ static void view_ranks(struct rank_group *group, uint32_t job_row, struct evalua
     evaluation->changed_count = views->changed_count;
 }
 
-// `row`: of the jobs table, or TABLE_NO_ROW. Appends to the batch; what `scratch` held is void.
+// `row`: of the jobs table, or TABLE_NO_ROW. `workers` may be NULL, as where jobs are viewed beside
+// one another. What is shown lies in `arena`; what `scratch` held is void.
 static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_jobs,
-                     struct batch *batch, struct arena *scratch) {
-    assert(batch->evaluation_count <= group->jobs.used);
-    struct evaluation *evaluation = &batch->evaluations[batch->evaluation_count++];
+                     const struct batch *batch, struct evaluation *evaluation,
+                     struct workers *workers, struct arena *arena, struct arena *scratch) {
     *evaluation = (struct evaluation){.as_of_ns = batch->as_of_ns,
                                       .last = batch->last,
                                       .store = &group->store,
@@ -195,13 +195,24 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
         evaluation->job = job->job;
         evaluation->job_slot = row;
         evaluation->claimed_world_size = claimed_world_size(group, job);
-        view_ranks(group, row, evaluation, batch->arena);
+        view_ranks(group, row, evaluation, arena);
         arena_reset(scratch);
         evaluation->median_interval_ns =
             group->live ? interval_median_of_set(evaluation, job->intervals, scratch)
-                        : interval_median_of_samples(evaluation, group->workers, scratch);
+                        : interval_median_of_samples(evaluation, workers, scratch);
     }
-    note_selection(group, evaluation, batch->arena, distinct_jobs, ranks_left_out);
+    note_selection(group, evaluation, arena, distinct_jobs, ranks_left_out);
+}
+
+// Of the one that is shown, if any.
+static void view_one_job(struct rank_group *group, uint32_t row, uint32_t distinct_jobs,
+                         struct batch *batch) {
+    struct arena scratch;
+    arena_init(&scratch, SCRATCH_BLOCK);
+    assert(batch->evaluation_count == 0);
+    view_job(group, row, distinct_jobs, batch, &batch->evaluations[batch->evaluation_count++],
+             group->workers, batch->arena, &scratch);
+    arena_release(&scratch);
 }
 
 // A job of an evaluation, where arrival is a race.
@@ -218,8 +229,45 @@ static int compare_turns(const void *left, const void *right) {
     return comes_first(a->group, x, y) ? -1 : comes_first(a->group, y, x);
 }
 
+// Pieces are jobs one behind the other; one job by itself may be viewed in pieces, too.
+enum { PIECE_RANKS = 1024, PIECE_SAMPLES = 32768 };
+
+struct viewing {
+    struct rank_group *group;
+    const struct job_turn *turns;
+    struct batch *batch;
+    uint32_t count, pieces;
+};
+
+static void view_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct viewing *viewing = context;
+    struct rank_group *group = viewing->group;
+    // The same for one job after the other: half a MiB each would stay with the batch.
+    struct arena scratch;
+    arena_init(&scratch, SCRATCH_BLOCK);
+    uint32_t end = piece_begin(viewing->count, viewing->pieces, piece + 1);
+    for (uint32_t i = piece_begin(viewing->count, viewing->pieces, piece); i < end; i++)
+        view_job(group, viewing->turns[i].row, 1, viewing->batch, &viewing->batch->evaluations[i],
+                 viewing->pieces == 1 ? group->workers : NULL, worker_arena(&group->arenas, worker),
+                 &scratch);
+    arena_release(&scratch);
+}
+
+// Jobs are many, or their samples are all looked at.
+static uint32_t view_pieces(const struct rank_group *group, const struct job_turn *turns,
+                            uint32_t count) {
+    uint64_t ranks = 0, samples = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ranks += job_at(group, turns[i].row)->rank_count;
+        samples += job_at(group, turns[i].row)->settled_count;
+    }
+    uint32_t by_ranks = workers_pieces(group->workers, ranks, PIECE_RANKS, count);
+    uint32_t by_samples = workers_pieces(group->workers, samples, PIECE_SAMPLES, count);
+    return group->live || by_ranks > by_samples ? by_ranks : by_samples;
+}
+
 // All jobs: as they came where that is defined, else the one that began first comes first.
-static void view_each_job(struct rank_group *group, struct batch *batch, struct arena *scratch) {
+static void view_each_job(struct rank_group *group, struct batch *batch) {
     struct job_turn *turns = arena_take(batch->arena, (group->jobs.used + 1) * sizeof *turns);
     uint32_t count = 0;
     for (uint32_t i = 0; i < group->jobs.used; i++)
@@ -227,24 +275,23 @@ static void view_each_job(struct rank_group *group, struct batch *batch, struct 
             turns[count++] = (struct job_turn){group, i};
     if (group->by_value && count > 1)
         qsort(turns, count, sizeof *turns, compare_turns);
-    for (uint32_t i = 0; i < count; i++)
-        view_job(group, turns[i].row, 1, batch, scratch);
+    struct viewing viewing = {.group = group, .turns = turns, .batch = batch, .count = count};
+    viewing.pieces = view_pieces(group, turns, count);
+    batch->evaluation_count = count;
+    worker_arenas_begin(&group->arenas, batch->arena);
+    workers_run(group->workers, viewing.pieces, view_piece, &viewing);
 }
 
 void rank_group_view(struct rank_group *group, struct batch *batch) {
     batch->evaluations = arena_zero(batch->arena, group->jobs.used + 1, sizeof(struct evaluation));
-    // The same for one job after the other: half a MiB each would stay with the batch.
-    struct arena scratch;
-    arena_init(&scratch, SCRATCH_BLOCK);
     if (group->choice.mode == JOB_EACH) {
-        view_each_job(group, batch, &scratch);
+        view_each_job(group, batch);
     } else {
         uint32_t distinct;
         uint32_t row = choose_job(group, &distinct);
         if (row != TABLE_NO_ROW)
-            view_job(group, row, distinct, batch, &scratch);
+            view_one_job(group, row, distinct, batch);
     }
     if (batch->evaluation_count == 0 && batch->last)
-        view_job(group, TABLE_NO_ROW, 0, batch, &scratch);
-    arena_release(&scratch);
+        view_one_job(group, TABLE_NO_ROW, 0, batch);
 }

@@ -39,6 +39,7 @@ struct rank_scans {
 // What was found in a job, kept from one evaluation to the next.
 struct job_spikes {
     struct rank_spike *spikes; // at the places of the job's ranks
+    uint8_t *found;            // enum spike_found
     uint32_t count, capacity;
     // On the generation's aligned clock: as long as the common end is behind `after_ns` and not
     // behind `until_ns`, the answers of ranks that did not change stand.
@@ -86,10 +87,16 @@ static enum status spike_detect_start(void *instance, const void *config,
     return STATUS_OK;
 }
 
+static void job_spikes_release(struct job_spikes *job) {
+    memory_give(job->spikes);
+    memory_give(job->found);
+    *job = (struct job_spikes){0};
+}
+
 static void spike_detect_stop(void *instance) {
     struct spike_detect *self = instance;
     for (uint32_t i = 0; i < self->job_capacity; i++)
-        memory_give(self->jobs[i].spikes);
+        job_spikes_release(&self->jobs[i]);
     memory_give(self->jobs);
     for (uint32_t i = 0; i < PIECES_MAX; i++)
         memory_give(self->lists[i].items);
@@ -205,12 +212,12 @@ static void detect_creep(const struct spike_detect *self, struct rank_scans *sca
         item->until_ns = answer.until_ns - offset_ns;
 }
 
-static void detect(const struct task *task, struct item *item, struct low_list *list) {
+static void detect_rank(const struct task *task, struct item *item, struct low_list *list,
+                        struct rank_spike *out) {
     struct spike_detect *self = task->self;
     const struct evaluation *evaluation = &task->evaluations[item->evaluation];
     const struct rank_view *view = &evaluation->ranks[item->place];
     struct rank_scans *scans = table_row(&self->scans, view->slot);
-    struct rank_spike *out = &self->jobs[evaluation->job_slot].spikes[item->place];
     bool restarted = begin_scans(scans, evaluation, view);
     int64_t threshold = threshold_of(self, view->max_used_bytes);
     if (threshold < scans->threshold_bytes)
@@ -243,14 +250,41 @@ static void detect(const struct task *task, struct item *item, struct low_list *
                  evaluation->alignment[item->place].generation_offset_ns, list, item, out);
 }
 
+static void detect(const struct task *task, struct item *item, struct low_list *list) {
+    const struct evaluation *evaluation = &task->evaluations[item->evaluation];
+    struct job_spikes *job = &task->self->jobs[evaluation->job_slot];
+    struct rank_spike *out = &job->spikes[item->place];
+    detect_rank(task, item, list, out);
+    job->found[item->place] =
+        (uint8_t)((out->first.found ? FOUND_FIRST : 0) |
+                  (out->first_of_generation.found ? FOUND_FIRST_OF_GENERATION : 0) |
+                  (out->kept.found ? FOUND_KEPT : 0) | (out->creep.found ? FOUND_CREEP : 0));
+}
+
+static void prefetch(const struct task *task, const struct item *item) {
+    const struct evaluation *evaluation = &task->evaluations[item->evaluation];
+    const struct rank_view *view = &evaluation->ranks[item->place];
+    const char *scans = table_row(&task->self->scans, view->slot);
+    series_prefetch(evaluation->store, view->series);
+    // What a rank in which nothing was found needs.
+    for (size_t i = 0; i < offsetof(struct rank_scans, first_of_generation); i += 64)
+        __builtin_prefetch(scans + i, 1);
+    __builtin_prefetch(scans + offsetof(struct rank_scans, kept), 1);
+    __builtin_prefetch(scans + offsetof(struct rank_scans, kept) + 64, 1);
+    __builtin_prefetch(scans + offsetof(struct rank_scans, lows), 1);
+}
+
 static void detect_piece(void *context, uint32_t piece, uint32_t worker) {
     const struct task *task = context;
     (void)worker;
     struct low_list *list = &task->self->lists[piece];
     uint32_t end = piece_begin(task->item_count, task->pieces, piece + 1);
     list->count = 0;
-    for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++)
+    for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++) {
+        if (i + SERIES_AHEAD < end)
+            prefetch(task, &task->items[i + SERIES_AHEAD]);
         detect(task, &task->items[i], list);
+    }
 }
 
 // -- an evaluation ------------------------------------------------------------------------------
@@ -267,6 +301,7 @@ static struct job_spikes *job_spikes_of(struct spike_detect *self,
     if (evaluation->rank_count > job->capacity) {
         job->capacity = evaluation->rank_count;
         job->spikes = memory_resize(job->spikes, job->capacity * sizeof *job->spikes);
+        job->found = memory_resize(job->found, job->capacity * sizeof *job->found);
     }
     return job;
 }
@@ -343,8 +378,7 @@ static void forget(struct spike_detect *self, const struct forgotten *forgotten)
         uint32_t slot = forgotten->jobs[i].slot;
         if (slot >= self->job_capacity)
             continue;
-        memory_give(self->jobs[slot].spikes);
-        self->jobs[slot] = (struct job_spikes){0};
+        job_spikes_release(&self->jobs[slot]);
     }
 }
 
@@ -363,8 +397,10 @@ static void evaluate(struct spike_detect *self, struct batch *batch) {
     task.pieces = workers_pieces(self->workers, weight_of(&task), PIECE_WEIGHT, task.item_count);
     workers_run(self->workers, task.pieces, detect_piece, &task);
     take_results(self, &task);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         batch->evaluations[i].spikes = self->jobs[batch->evaluations[i].job_slot].spikes;
+        batch->evaluations[i].found = self->jobs[batch->evaluations[i].job_slot].found;
+    }
 }
 
 static void spike_detect_consume(void *instance, struct batch *batch) {

@@ -134,27 +134,40 @@ START_TEST(what_is_kept_is_what_is_found_anew) {
 }
 END_TEST
 
-static void evaluate_with(uint32_t threads, bool once, struct buffer *out) {
-    enum { RANKS = 3000 };
+// Inputs of which all is evaluated by more than one worker.
+static const struct crowd {
+    uint32_t ranks, jobs, seconds;
+    bool once;
+} CROWDS[] = {
+    {.ranks = 3000, .jobs = 1, .seconds = 30},
+    {.ranks = 3000, .jobs = 50, .seconds = 30, .once = true},
+    {.ranks = 18000, .jobs = 90, .seconds = 12}, // many jobs, live
+};
+enum { CROWD_COUNT = sizeof CROWDS / sizeof CROWDS[0] };
+
+static void evaluate_with(uint32_t threads, const struct crowd *crowd, struct buffer *out) {
     struct workers *workers = workers_new(threads);
-    struct chain *chain = chain_new(once);
-    chain->config.job_filter.job_id = once ? "each" : "auto";
+    struct chain *chain = chain_new(crowd->once);
+    chain->config.job_filter.job_id = crowd->jobs > 1 ? "each" : "auto";
     chain->config.job_filter.max_jobs = 100;
     chain->config.spike_detect.min_growth.bytes = 1000;
+    chain->config.rank_group.retention.ns = 5 * (int64_t)SECOND;
     chain->workers = workers;
     chain_start(chain);
     random_state = 7;
-    for (uint32_t second = 0; second < 30; second++) {
-        for (uint32_t rank = 0; rank < RANKS; rank++) {
+    for (uint32_t second = 0; second < crowd->seconds; second++) {
+        for (uint32_t rank = 0; rank < crowd->ranks; rank++) {
             char job[16];
-            snprintf(job, sizeof job, "job-%u", once ? rank % 50 : 0);
-            int64_t used = 1000 + dice(200) + (rank % 701 == 0 && second > 10 ? second * 90 : 0);
+            snprintf(job, sizeof job, "job-%u", rank % crowd->jobs);
+            int64_t used = 1000 + dice(200);
+            if (rank % 701 == 0 && second > crowd->seconds / 3)
+                used += second * 1200 / crowd->seconds * 3;
             struct telemetry sample =
                 chain_sample((int32_t)rank, second * SECOND + dice(900) * MS, used);
             sample.job = intern(slice_of(job));
             chain_add(chain, &sample);
         }
-        if (!once)
+        if (!crowd->once)
             text_of_batch(chain_evaluate(chain, second * SECOND + 700 * MS, false), false, out);
     }
     text_of_batch(chain_evaluate(chain, 0, true), false, out);
@@ -164,10 +177,10 @@ static void evaluate_with(uint32_t threads, bool once, struct buffer *out) {
 
 START_TEST(answers_do_not_depend_on_the_number_of_threads) {
     static const uint32_t threads[] = {2, 7};
-    evaluate_with(1, _i == 1, &want);
+    evaluate_with(1, &CROWDS[_i], &want);
     for (uint32_t i = 0; i < 2; i++) {
         buffer_reset(&got);
-        evaluate_with(threads[i], _i == 1, &got);
+        evaluate_with(threads[i], &CROWDS[_i], &got);
         ck_assert_uint_eq(want.size, got.size);
         ck_assert_int_eq(memcmp(want.data, got.data, got.size), 0);
     }
@@ -182,7 +195,7 @@ int main(void) {
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, what_is_kept_is_what_is_found_anew, 0, 6);
-    tcase_add_loop_test(tests, answers_do_not_depend_on_the_number_of_threads, 0, 2);
+    tcase_add_loop_test(tests, answers_do_not_depend_on_the_number_of_threads, 0, CROWD_COUNT);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -138,6 +138,7 @@ static void evaluation_copy(struct evaluation *copy, struct captured_evaluation 
     copy->missing_ranks =
         copied(arena, copy->missing_ranks, copy->missing_count, sizeof *copy->missing_ranks);
     copy->spikes = NULL;
+    copy->found = NULL;
     struct suspect_list *suspects = copied(arena, copy->suspects, 1, sizeof *suspects);
     struct cause *cause = copied(arena, copy->cause, 1, sizeof *cause);
     if (suspects != NULL) {

@@ -109,7 +109,8 @@ static uint64_t ordered_value(enum order order, uint64_t i) {
 
 // Around borders of buckets: all places are compared.
 START_TEST(orders) {
-    static const size_t counts[] = {1, 2, 255, 256, 257, 447, 448, 449, 895, 896, 897, 1792, 1793, 2600};
+    static const size_t counts[] = {1,   2,   255, 256, 257,  447,  448,
+                                    449, 895, 896, 897, 1792, 1793, 2600};
     size_t next = 0;
     for (uint64_t i = 0; next < sizeof counts / sizeof counts[0]; i++) {
         add(ordered_value((enum order)_i, i));
