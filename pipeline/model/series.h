@@ -157,8 +157,8 @@ static inline uint32_t series_next_run(const struct series_store *store,
 }
 
 // Asks the processor to fetch what reading the newest rows will touch. Where many ranks are read
-// one after the other, each is asked for SERIES_AHEAD ranks before it is read, so that the waits
-// overlap.
+// one after the other, each is asked for 2 * SERIES_AHEAD ranks before it is read, and once more,
+// by the second function, SERIES_AHEAD before, so that the waits overlap.
 enum { SERIES_AHEAD = 8 };
 
 static inline void series_prefetch(const struct series_store *store,
@@ -172,6 +172,13 @@ static inline void series_prefetch(const struct series_store *store,
     __builtin_prefetch(&chunk->rows[series->tail_count - 1]);
     __builtin_prefetch((const char *)&chunk->rows[series->tail_count - 1] + sizeof *chunk->rows -
                        1);
+}
+
+// A cursor stands at the end of the chunk before where the newest row begins one.
+static inline void series_prefetch_before(const struct series_store *store,
+                                          const struct rank_series *series) {
+    if (series->tail_count == 1 && series->chunk_count > 1)
+        __builtin_prefetch(series_chunk(store, series, series->chunk_count - 2));
 }
 
 // The last row with time_ns <= time, or NULL; O(log chunks + log rows).

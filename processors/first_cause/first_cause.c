@@ -210,8 +210,10 @@ static void compare_ranks(struct first_cause *self, const struct turn *turn, uin
                           uint32_t end) {
     const struct evaluation *evaluation = turn->evaluation;
     for (uint32_t i = begin; i < end; i++) {
+        if (i + 2 * SERIES_AHEAD < end)
+            series_prefetch(evaluation->store, evaluation->ranks[i + 2 * SERIES_AHEAD].series);
         if (i + SERIES_AHEAD < end)
-            series_prefetch(evaluation->store, evaluation->ranks[i + SERIES_AHEAD].series);
+            series_prefetch_before(evaluation->store, evaluation->ranks[i + SERIES_AHEAD].series);
         turn->is_there[i] = rank_growth(self, turn, i);
     }
 }

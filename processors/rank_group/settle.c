@@ -280,9 +280,12 @@ static void count_piece(void *context, uint32_t piece, uint32_t worker) {
     uint32_t end = piece_begin(settling->count, settling->pieces, piece + 1);
     list->count = list->interval_count = 0;
     for (uint32_t i = piece_begin(settling->count, settling->pieces, piece); i < end; i++) {
-        if (i + SERIES_AHEAD < end)
+        if (i + 2 * SERIES_AHEAD < end)
             series_prefetch(&group->store,
-                            &rank_at(group, settling->rows[i + SERIES_AHEAD])->series);
+                            &rank_at(group, settling->rows[i + 2 * SERIES_AHEAD])->series);
+        if (i + SERIES_AHEAD < end)
+            series_prefetch_before(&group->store,
+                                   &rank_at(group, settling->rows[i + SERIES_AHEAD])->series);
         count_rank(settling, i, list);
     }
 }

@@ -231,8 +231,10 @@ static void detect_rank(const struct task *task, struct item *item, struct low_l
     item->edit = (struct low_edit){.kept = restarted ? TABLE_NO_ROW : scans->lows.newest};
     item->after_ns = NO_MOMENT_BEFORE;
     item->until_ns = NO_MOMENT_BEHIND;
-    *out =
-        (struct rank_spike){.threshold_bytes = threshold, .first = first_scan_spike(&scans->first)};
+    out->threshold_bytes = threshold;
+    out->first = first_scan_spike(&scans->first);
+    out->first_of_generation = out->kept = out->creep = (struct spike){0};
+    out->low_growth_bytes = 0;
     if (!view->in_generation)
         return;
     if (evaluation->generation == 0) {
@@ -261,17 +263,31 @@ static void detect(const struct task *task, struct item *item, struct low_list *
                   (out->kept.found ? FOUND_KEPT : 0) | (out->creep.found ? FOUND_CREEP : 0));
 }
 
-static void prefetch(const struct task *task, const struct item *item) {
+static struct rank_scans *scans_of(const struct task *task, const struct item *item) {
+    return table_row(&task->self->scans,
+                     task->evaluations[item->evaluation].ranks[item->place].slot);
+}
+
+// Asks the processor to fetch what a rank in which nothing was found needs, in two steps: then its
+// newest low.
+static void prefetch_rank(const struct task *task, const struct item *item) {
     const struct evaluation *evaluation = &task->evaluations[item->evaluation];
-    const struct rank_view *view = &evaluation->ranks[item->place];
-    const char *scans = table_row(&task->self->scans, view->slot);
-    series_prefetch(evaluation->store, view->series);
-    // What a rank in which nothing was found needs.
+    const char *scans = (const char *)scans_of(task, item);
+    series_prefetch(evaluation->store, evaluation->ranks[item->place].series);
     for (size_t i = 0; i < offsetof(struct rank_scans, first_of_generation); i += 64)
         __builtin_prefetch(scans + i, 1);
-    __builtin_prefetch(scans + offsetof(struct rank_scans, kept), 1);
-    __builtin_prefetch(scans + offsetof(struct rank_scans, kept) + 64, 1);
+    for (size_t i = offsetof(struct rank_scans, kept);
+         i <= offsetof(struct rank_scans, kept.crossing) + 63; i += 64)
+        __builtin_prefetch(scans + i, 1);
     __builtin_prefetch(scans + offsetof(struct rank_scans, lows), 1);
+}
+
+static void prefetch_low(const struct task *task, const struct item *item) {
+    const struct evaluation *evaluation = &task->evaluations[item->evaluation];
+    series_prefetch_before(evaluation->store, evaluation->ranks[item->place].series);
+    uint32_t newest = scans_of(task, item)->lows.newest;
+    if (newest != TABLE_NO_ROW)
+        __builtin_prefetch(table_row(&task->self->lows, newest));
 }
 
 static void detect_piece(void *context, uint32_t piece, uint32_t worker) {
@@ -281,8 +297,10 @@ static void detect_piece(void *context, uint32_t piece, uint32_t worker) {
     uint32_t end = piece_begin(task->item_count, task->pieces, piece + 1);
     list->count = 0;
     for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++) {
+        if (i + 2 * SERIES_AHEAD < end)
+            prefetch_rank(task, &task->items[i + 2 * SERIES_AHEAD]);
         if (i + SERIES_AHEAD < end)
-            prefetch(task, &task->items[i + SERIES_AHEAD]);
+            prefetch_low(task, &task->items[i + SERIES_AHEAD]);
         detect(task, &task->items[i], list);
     }
 }
