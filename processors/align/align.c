@@ -121,7 +121,7 @@ static void note_skew(struct evaluation *evaluation, struct arena *arena) {
 }
 
 // Pieces are jobs one behind the other.
-enum { PIECE_RANKS = 8192 };
+enum { PIECE_RANKS = 2048 };
 
 struct aligning {
     struct align *self;

@@ -485,7 +485,7 @@ static void run_piece(void *context, uint32_t piece, uint32_t worker) {
 }
 
 // Pieces are jobs one behind the other.
-enum { PIECE_RANKS = 4096 };
+enum { PIECE_RANKS = 2048 };
 
 static void run_round(struct round *round, uint64_t ranks,
                       void (*run)(struct first_cause *, struct turn *, struct arena *)) {

@@ -141,7 +141,7 @@ static const struct crowd {
 } CROWDS[] = {
     {.ranks = 3000, .jobs = 1, .seconds = 30},
     {.ranks = 3000, .jobs = 50, .seconds = 30, .once = true},
-    {.ranks = 18000, .jobs = 90, .seconds = 12}, // many jobs, live
+    {.ranks = 6000, .jobs = 60, .seconds = 8}, // many jobs, live
 };
 enum { CROWD_COUNT = sizeof CROWDS / sizeof CROWDS[0] };
 
