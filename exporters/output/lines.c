@@ -75,11 +75,20 @@ static enum status lines_reopen(struct output *output, struct error *error) {
     return file_open(output, O_RDWR | O_APPEND, error);
 }
 
+static void name_sync(struct output *output) {
+    output->name_unsynced = false;
+    directory_sync(output, output->path);
+}
+
 enum status lines_open(struct output *output, struct error *error) {
+    bool is_new = access(output->path, F_OK) != 0;
     enum status status = lines_reopen(output, error);
     if (status != STATUS_OK)
         return status;
-    directory_sync(output, output->path);
+    // Whoever made it may have ended before its name was synced: that can wait for the first line.
+    output->name_unsynced = true;
+    if (is_new)
+        name_sync(output);
     return torn_line_cut(output, error);
 }
 
@@ -126,7 +135,7 @@ static enum status lines_rotate(struct output *output, struct error *error) {
     output->descriptor = -1;
     enum status status = lines_reopen(output, error);
     if (status == STATUS_OK)
-        directory_sync(output, output->path);
+        name_sync(output);
     return status;
 }
 
@@ -170,6 +179,8 @@ static enum status lines_append(struct output *output, struct slice bytes, size_
         descriptor_cut(output, size);
         return error_set_os(error, STATUS_IO, failure, "writing %s", output->path);
     }
+    if (output->name_unsynced)
+        name_sync(output);
     *taken = part.size;
     return STATUS_OK;
 }

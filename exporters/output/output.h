@@ -36,6 +36,7 @@ struct output {
     int descriptor;                // -1: none
     bool is_stream;                // standard output, a pipe or a device: bytes just go out
     bool broken;                   // a stream that failed once stays failed
+    bool name_unsynced;            // LINES: its directory is to be synced once a line is in it
     bool cut_pending;              // cutting back failed: to be done before anything is written
     uint64_t size;                 // DOCUMENT: bytes of whole requests in the temporary file
     uint64_t cut_size;             // with cut_pending: what is whole

@@ -224,8 +224,7 @@ static void store_free(struct store *store) {
     memory_give(store);
 }
 
-static enum status file_open(struct store *store, const struct store_options *options,
-                             struct error *error) {
+static enum status file_open(struct store *store, struct error *error) {
     store_rebuild_resume(store);
     enum disk_result result = database_open(&store->database, store->path);
     if (result == DISK_DAMAGED)
@@ -233,7 +232,6 @@ static enum status file_open(struct store *store, const struct store_options *op
     if (result != DISK_OK)
         return error_set(error, STATUS_IO, "the store %s cannot be opened: %s.", store->path,
                          store->database.reason);
-    sync_path(options->directory); // the file's name must outlive a power failure, too
     atomic_store(&store->used_bytes, store->database.used_bytes);
     return STATUS_OK;
 }
@@ -264,7 +262,7 @@ enum status store_open(struct storage **out, const struct store_options *options
     store->database.keeps_mark = true;
     status = directory_lock(store, options->directory, error);
     if (status == STATUS_OK)
-        status = file_open(store, options, error);
+        status = file_open(store, error);
     if (status == STATUS_OK) {
         int failure = pthread_create(&store->thread, NULL, store_writer, store);
         if (failure != 0) {

@@ -12,6 +12,12 @@ void path_beside(char name[STORE_PATH_ROOM], const char *path, const char *suffi
     assert(size > 0 && size < STORE_PATH_ROOM);
 }
 
+void directory_of(const char *path, char directory[STORE_PATH_ROOM]) {
+    const char *slash = strrchr(path, '/');
+    assert(slash != NULL);
+    snprintf(directory, STORE_PATH_ROOM, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
 int open_beside(const char *path, const char *suffix, int flags) {
     char name[STORE_PATH_ROOM];
     path_beside(name, path, suffix);
@@ -37,4 +43,10 @@ void sync_path(const char *path) {
         return;
     (void)fsync(file);
     close(file);
+}
+
+void sync_directory_of(const char *path) {
+    char directory[STORE_PATH_ROOM];
+    directory_of(path, directory);
+    sync_path(directory);
 }

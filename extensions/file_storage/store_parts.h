@@ -40,6 +40,8 @@ enum { STORE_PATH_ROOM = 4400 };
 
 // The path with this behind it ("-wal"; "": itself).
 void path_beside(char name[STORE_PATH_ROOM], const char *path, const char *suffix);
+// The directory it stands in; it has a slash.
+void directory_of(const char *path, char directory[STORE_PATH_ROOM]);
 // -1 and errno when it cannot be opened; made with mode 0640.
 int open_beside(const char *path, const char *suffix, int flags);
 uint64_t size_beside(const char *path, const char *suffix); // 0 when there is none
@@ -47,6 +49,8 @@ void unlink_beside(const char *path, const char *suffix);
 
 // A file or directory; what cannot be synced stays as it is.
 void sync_path(const char *path);
+// The names in the directory that a file stands in.
+void sync_directory_of(const char *path);
 
 // -- names: store_names.c --
 struct store_name {

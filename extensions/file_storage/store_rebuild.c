@@ -39,10 +39,6 @@ static bool rename_part(const char *path, const char *from, const char *to) {
     return rename(old, new) == 0 || errno == ENOENT;
 }
 
-static void directory_of(const char *path, char directory[STORE_PATH_ROOM]) {
-    snprintf(directory, STORE_PATH_ROOM, "%.*s", (int)(strrchr(path, '/') - path), path);
-}
-
 static int newest_first(const void *a, const void *b) {
     return strcmp(b, a);
 }

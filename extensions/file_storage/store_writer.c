@@ -237,6 +237,9 @@ static bool await_group(struct store *store, bool untidy, uint64_t retry_ns, enu
 void *store_writer(void *context) {
     assert(((const struct store *)context)->base.magic == STORAGE_MAGIC);
     struct store *store = context;
+    // The names of the store's files must outlive a power failure, too: before anything is durable,
+    // and here, where nobody waits for it who only starts.
+    sync_directory_of(store->path);
     enum disk_result last = DISK_OK;
     bool untidy = false;
     uint64_t retry_ns = RETRY_FIRST_NS;
