@@ -5,6 +5,10 @@
 // another: a search is a chain of loads that wait for each other. In a bucket values stand from the
 // front, those that were erased from the back; they cancel when there are many, or when the bucket
 // is asked. What is sorted stays so: only what came behind it is sorted anew.
+//
+// When rows of all ranks expire in one evaluation, a third of all values may be erased at once.
+// Taking them out of their buckets costs some 60 ns each, looking past them in a query less than
+// one: so they wait, and queries take them out little by little.
 #include "processors/rank_group/order_statistic.h"
 
 #include "base/memory.h"
@@ -18,6 +22,9 @@ enum {
     FEW = 24,                          // are put in order one by one
     SMALL = ORDER_BUCKET_MAX / 4,      // two buckets with so many together are joined
     SPARE_ROOM = 2 * ORDER_BUCKET_MAX, // at least; and as much as a third of what is in use
+    // Of the erased values that wait a query takes out so many, and one in SHARE.
+    TAKEN_LEAST = 64,
+    SHARE = 32,
 };
 
 struct order_bucket {
@@ -78,6 +85,7 @@ void order_release(struct order_statistic *set) {
     memory_give(set->firsts);
     memory_give(set->counts);
     memory_give(set->buckets);
+    memory_give(set->erased.values);
     memset(set, 0, sizeof *set);
 }
 
@@ -382,21 +390,31 @@ static void flush_added(struct order_statistic *set) {
     pending->count = 0;
 }
 
-static void flush_erased(struct order_statistic *set) {
-    struct order_pending *pending = &set->erased;
+static void erased_resize(struct order_waiting *erased, size_t capacity) {
+    assert(capacity >= erased->count);
+    erased->values = memory_resize(erased->values, capacity * sizeof *erased->values);
+    erased->capacity = capacity;
+}
+
+// Takes up to `most` of the erased values that wait out of their buckets, the newest first.
+static void take_erased(struct order_statistic *set, size_t most) {
+    struct order_waiting *erased = &set->erased;
     flush_added(set);
-    for (uint32_t done = 0; done < pending->count;) {
-        uint32_t at[GROUP], size = pending->count - done < GROUP ? pending->count - done : GROUP;
-        find(set, pending->values + done, size, at);
-        uint32_t i = 0;
+    size_t left = most < erased->count ? most : erased->count;
+    while (left > 0) {
+        uint32_t at[GROUP], size = left < GROUP ? (uint32_t)left : GROUP, i = size;
+        const uint64_t *values = erased->values + erased->count - size;
+        find(set, values, size, at);
         bool same = true;
-        while (i < size && same && put_erased(set, at[i], pending->values[done + i]))
-            same = !shrink(set, at[i++]);
-        if (i < size && same)
-            make_room(set, at[i]);
-        done += i;
+        while (i > 0 && same && put_erased(set, at[i - 1], values[i - 1]))
+            same = !shrink(set, at[--i]);
+        if (i > 0 && same)
+            make_room(set, at[i - 1]);
+        erased->count -= size - i;
+        left -= size - i;
     }
-    pending->count = 0;
+    if (erased->capacity > ORDER_BUCKET_MAX && erased->count < erased->capacity / 8)
+        erased_resize(erased, erased->capacity / 2);
 }
 
 void order_add(struct order_statistic *set, uint64_t value) {
@@ -407,10 +425,13 @@ void order_add(struct order_statistic *set, uint64_t value) {
 }
 
 void order_erase(struct order_statistic *set, uint64_t value) {
+    struct order_waiting *erased = &set->erased;
     assert(set->count > 0);
-    if (set->erased.count == ORDER_PENDING_MAX)
-        flush_erased(set);
-    set->erased.values[set->erased.count++] = value;
+    if (erased->count >= ORDER_PENDING_MAX && erased->count >= set->count)
+        take_erased(set, ORDER_PENDING_MAX);
+    if (erased->count == erased->capacity)
+        erased_resize(erased, erased->count == 0 ? ORDER_PENDING_MAX : 2 * erased->count);
+    erased->values[erased->count++] = value;
     set->count--;
 }
 
@@ -418,16 +439,89 @@ size_t order_count(const struct order_statistic *set) {
     return set->count;
 }
 
+// -- queries --------------------------------------------------------------------------------------
+
+static bool is_last(const struct order_statistic *set, uint32_t at) {
+    return at + 1 == set->bucket_count;
+}
+
+// Of the erased values that wait: how many are below the bucket's range, and in it.
+static size_t count_erased(const struct order_statistic *set, uint32_t at, size_t *within) {
+    const struct order_waiting *erased = &set->erased;
+    uint64_t first = set->firsts[at], next = is_last(set, at) ? UINT64_MAX : set->firsts[at + 1];
+    size_t below_first = 0, below_next = 0;
+    for (size_t i = 0; i < erased->count; i++) {
+        below_first += erased->values[i] < first;
+        below_next += erased->values[i] < next;
+    }
+    if (is_last(set, at))
+        below_next = erased->count;
+    *within = below_next - below_first;
+    return below_first;
+}
+
+static size_t count_before(const struct order_statistic *set, uint32_t at) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < at; i++)
+        count += set->counts[i];
+    return count;
+}
+
+// The bucket with the value that has `*k` before it, which becomes how many of those are in the
+// bucket; `*within`: how many of the erased values that wait are in it.
+static uint32_t find_place(const struct order_statistic *set, size_t *k, size_t *within) {
+    // As if what waits were spread like the rest: mostly so, and then this is the bucket.
+    size_t waiting = set->erased.count, before = 0;
+    size_t guess = *k + (size_t)((unsigned __int128)*k * waiting / set->count);
+    uint32_t at = 0, low = 0, high = set->bucket_count;
+    for (; guess >= before + set->counts[at]; at++)
+        before += set->counts[at];
+    for (bool near = true;; near = false) {
+        size_t kept_before = before - count_erased(set, at, within);
+        if (*k < kept_before) {
+            high = at;
+        } else if (*k - kept_before >= set->counts[at] - *within) {
+            low = at + 1;
+        } else {
+            *k -= kept_before;
+            return at;
+        }
+        assert(low < high && "counts of buckets and values do not agree");
+        at = !near ? low + (high - low) / 2 : low > at ? low : high - 1;
+        before = count_before(set, at);
+    }
+}
+
+// The value with `k` before it in the bucket, past those that wait to be erased.
+static uint64_t select_past(const struct order_statistic *set, uint32_t at, size_t k,
+                            size_t within) {
+    const struct order_waiting *erased = &set->erased;
+    const struct order_bucket *bucket = set->buckets[at];
+    uint64_t first = set->firsts[at], gone[ORDER_BUCKET_MAX];
+    size_t count = 0, next = 0, i = 0;
+    assert(within <= bucket->count && bucket->count <= ORDER_BUCKET_MAX);
+    for (size_t j = 0; count < within; j++)
+        if (erased->values[j] >= first &&
+            (is_last(set, at) || erased->values[j] < set->firsts[at + 1]))
+            gone[count++] = erased->values[j];
+    sort_values(gone, count);
+    for (;; i++) {
+        assert(i < bucket->count && "a value was erased that is not in the set");
+        if (next < count && gone[next] == bucket->values[i])
+            next++;
+        else if (k-- == 0)
+            return bucket->values[i];
+    }
+}
+
 uint64_t order_select(struct order_statistic *set, size_t k) {
     assert(k < set->count);
-    flush_erased(set);
-    uint32_t at = 0;
-    while (k >= set->counts[at])
-        k -= set->counts[at++];
-    assert(at < set->bucket_count);
+    take_erased(set, TAKEN_LEAST + set->erased.count / SHARE);
+    size_t within;
+    uint32_t at = find_place(set, &k, &within);
     struct order_bucket *bucket = set->buckets[at];
     if (bucket == NULL)
         return set->firsts[at];
     settle_bucket(bucket);
-    return bucket->values[k];
+    return within == 0 ? bucket->values[k] : select_past(set, at, k, within);
 }

@@ -6,7 +6,10 @@
 // median, two that became small are joined, and a bucket for one value alone only counts. No call
 // does more work than a few buckets take, whatever the size of the set: adding and erasing cost
 // O(log n) in 64 at a time, now and then with a bucket sorted, a query O(n / ORDER_BUCKET_MAX) and
-// a bucket sorted. Memory: 8 to 24 bytes a value; a set of steady size allocates nothing.
+// a bucket sorted. Values that are erased many at once wait in a list, at most as many as there are
+// left, and each query takes a part of them out of their buckets: until then a query walks through
+// that list a few times. Memory: 8 to 24 bytes a value, and 8 to 16 for each that waits; a set of
+// steady size allocates nothing.
 #pragma once
 
 #include <stddef.h>
@@ -26,14 +29,20 @@ struct order_pending { // not yet in a bucket
     uint32_t count;
 };
 
+struct order_waiting { // still in a bucket, or among the pending
+    uint64_t *values;
+    size_t count, capacity;
+};
+
 struct order_statistic { // all zero: empty
-    size_t count;        // pending ones included
+    size_t count;        // pending ones included, those that wait to be erased not
     // By bucket, ascending; bucket i takes values from firsts[i] to below firsts[i + 1].
     uint64_t *firsts;              // [0] is 0
-    size_t *counts;                // without what was erased
+    size_t *counts;                // without what was erased, with what waits
     struct order_bucket **buckets; // NULL: empty, or for one value
     uint32_t bucket_count, bucket_capacity;
-    struct order_pending added, erased;
+    struct order_pending added;
+    struct order_waiting erased;
     struct order_bucket *spares[ORDER_CLASSES]; // to be used again
     size_t room, spare_room;                    // values that fit into buckets, and into spares
 };

@@ -372,13 +372,8 @@ static void evaluate(struct rank_group *self, struct batch *batch) {
     uint64_t before_ns = expire_before(self);
     const uint32_t *rows;
     uint32_t count = changes_gather(self, before_ns, batch->arena, &rows);
-    for (uint32_t i = 0; before_ns > 0 && i < count; i++) {
-        uint64_t expires_ns = self->changes.expires_ns[rows[i]];
-        if (expires_ns >= before_ns && expires_ns != UINT64_MAX)
-            continue;
-        changes_unknown_expiry(&self->changes, rows[i]);
-        rank_group_expire(self, rank_at(self, rows[i]), before_ns);
-    }
+    if (before_ns > 0)
+        rank_group_expire(self, rows, count, before_ns, batch->arena);
     for (uint32_t i = 0; i < self->jobs.used; i++)
         rank_group_sort(job_at(self, i), batch->arena);
     rank_group_settle(self, rows, count, batch->as_of_ns, batch->arena);

@@ -419,11 +419,12 @@ void rank_group_unsettle(struct rank_group *group, struct job_state *job) {
 static void discount_chunk(struct rank_group *group, struct job_state *job, struct rank_state *rank,
                            const struct sample_chunk *chunk, const struct sample *next) {
     const struct rank_series *series = &rank->series;
+    struct world_claim *claim = NULL;
     for (uint32_t i = 0; i < chunk->count; i++) {
         const struct sample *row = &chunk->rows[i];
         const struct sample *after = i + 1 < chunk->count ? row + 1 : next;
-        struct world_claim *claim =
-            claim_of(group, job, series_origin(&group->store, row)->world_size);
+        if (i == 0 || row->origin != row[-1].origin)
+            claim = claim_of(group, job, series_origin(&group->store, row)->world_size);
         assert(claim == NULL || claim->count > 0);
         if (claim != NULL)
             claim->count--;
@@ -435,7 +436,9 @@ static void discount_chunk(struct rank_group *group, struct job_state *job, stru
     job->settled_count -= chunk->count;
 }
 
-void rank_group_expire(struct rank_group *group, struct rank_state *rank, uint64_t before_ns) {
+static void expire_rank(struct rank_group *group, uint32_t row, uint64_t before_ns) {
+    struct rank_state *rank = rank_at(group, row);
+    changes_unknown_expiry(&group->changes, row);
     struct job_state *job = job_at(group, rank->job);
     struct rank_series *series = &rank->series;
     rank_group_refresh(group, rank);
@@ -445,6 +448,34 @@ void rank_group_expire(struct rank_group *group, struct rank_state *rank, uint64
         if (series->settled_any)
             discount_chunk(group, job, rank, chunk, series_chunk(&group->store, series, 1)->rows);
         rows_drop_first_chunk(&group->store, series);
+    }
+}
+
+// Of the first chunk all is read, of the one behind it the first row.
+static void prefetch_first(const struct rank_group *group, uint32_t row) {
+    const struct rank_series *series = &rank_at(group, row)->series;
+    if (series->chunk_count < 2)
+        return;
+    const char *chunk = table_row(&group->store.chunks, series->head);
+    for (size_t at = 0; at < sizeof(struct sample_chunk); at += 64)
+        __builtin_prefetch(chunk + at, 1);
+    __builtin_prefetch(series_chunk(&group->store, series, 1));
+}
+
+void rank_group_expire(struct rank_group *group, const uint32_t *rows, uint32_t count,
+                       uint64_t before_ns, struct arena *arena) {
+    uint32_t *due = arena_take(arena, (count + 1) * sizeof *due), due_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t expires_ns = group->changes.expires_ns[rows[i]];
+        if (expires_ns < before_ns || expires_ns == UINT64_MAX)
+            due[due_count++] = rows[i];
+    }
+    for (uint32_t i = 0; i < due_count; i++) {
+        if (i + 2 * SERIES_AHEAD < due_count)
+            __builtin_prefetch(rank_at(group, due[i + 2 * SERIES_AHEAD])->series.chunks);
+        if (i + SERIES_AHEAD < due_count)
+            prefetch_first(group, due[i + SERIES_AHEAD]);
+        expire_rank(group, due[i], before_ns);
     }
 }
 

@@ -194,8 +194,9 @@ void rank_group_settle_late(struct rank_group *group, struct rank_state *rank,
                             const struct sample *row, const struct row_place *place);
 // Starts the figures of the job again from nothing (its rows were changed).
 void rank_group_unsettle(struct rank_group *group, struct job_state *job);
-// Gives back chunks of the rank whose rows are all before `before_ns`.
-void rank_group_expire(struct rank_group *group, struct rank_state *rank, uint64_t before_ns);
+// Gives back chunks of these ranks (rows of the ranks table) whose rows are all before `before_ns`.
+void rank_group_expire(struct rank_group *group, const uint32_t *rows, uint32_t count,
+                       uint64_t before_ns, struct arena *arena);
 
 // Adds the evaluations that are due to the batch. O(ranks · log).
 void rank_group_view(struct rank_group *group, struct batch *batch);

@@ -3,6 +3,7 @@
 #include "processors/rank_group/order_statistic.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { MODEL_MAX = 60000 };
@@ -162,6 +163,67 @@ START_TEST(random_mixture) {
 }
 END_TEST
 
+// Which of the values in ascending order go at once.
+static bool goes(int which, size_t at, size_t count) {
+    switch (which) {
+    case 0:
+        return random_next() % 3 == 0;
+    case 1:
+        return at < count / 3;
+    case 2:
+        return at >= count - count / 3;
+    case 3:
+        return at > count / 3 && at < count / 3 * 2;
+    default:
+        return at % 50 != 0;
+    }
+}
+
+enum { ERASED_KINDS = 5 };
+
+// As when a chunk of each rank expires. `_i`: which ones, and whether many are equal.
+START_TEST(many_erased_at_once) {
+    uint64_t spread = _i % 2 == 0 ? UINT64_MAX : 40;
+    for (int round = 0; round < 4; round++) {
+        while (model_count < 6000)
+            add(random_next() % spread);
+        for (size_t at = model_count; at-- > 0;)
+            if (goes(_i / 2, at, model_count))
+                erase_at(at);
+        check_some();
+        for (int i = 0; i < 500; i++) {
+            add(random_next() % spread);
+            if (i % 10 == 0)
+                check_some();
+        }
+    }
+    check_all();
+}
+END_TEST
+
+START_TEST(queries_take_out_what_was_erased_little_by_little) {
+    enum { COUNT = 9000, ERASED = 3000, QUERIES = 100 };
+    for (uint64_t i = 0; i < COUNT; i++)
+        add(random_next());
+    check_place(0);
+    for (size_t i = 0; i < ERASED; i++)
+        erase_at(random_next() % model_count);
+    ck_assert_uint_eq(set.erased.count, ERASED);
+    for (size_t i = 0, waiting = ERASED; i < QUERIES; i++) {
+        check_place(model_count / 2);
+        ck_assert(set.erased.count < waiting || waiting == 0);
+        ck_assert_uint_le(waiting - set.erased.count, ERASED / 16);
+        waiting = set.erased.count;
+    }
+    ck_assert_uint_eq(set.erased.count, 0);
+    // Never more of them than values that are left.
+    while (model_count > 0) {
+        erase_at(random_next() % model_count);
+        ck_assert_uint_le(set.erased.count, model_count + ORDER_PENDING_MAX);
+    }
+}
+END_TEST
+
 START_TEST(few_blocks) {
     for (uint64_t i = 0; i <= ORDER_PENDING_MAX; i++)
         add(i);
@@ -180,6 +242,9 @@ START_TEST(memory_follows_what_is_left) {
         add(random_next());
     while (model_count > 2000)
         erase_at(random_next() % model_count);
+    // What waits to be erased goes with queries.
+    for (int i = 0; i < 20; i++)
+        check_some();
     ck_assert_uint_le(memory_figures().live_bytes, 4096 * 8 * 8);
     check_all();
 }
@@ -211,6 +276,8 @@ int main(void) {
     tcase_add_loop_test(cases, orders, 0, ORDER_COUNT);
     tcase_add_loop_test(cases, erase_in_order, 0, ORDER_COUNT);
     tcase_add_loop_test(cases, random_mixture, 0, 3);
+    tcase_add_loop_test(cases, many_erased_at_once, 0, 2 * ERASED_KINDS);
+    tcase_add_test(cases, queries_take_out_what_was_erased_little_by_little);
     tcase_add_test(cases, few_blocks);
     tcase_add_test(cases, memory_follows_what_is_left);
     tcase_add_test(cases, a_sliding_window_allocates_nothing);
