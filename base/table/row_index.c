@@ -4,14 +4,35 @@
 #include "base/table/row_index.h"
 
 #include "base/memory.h"
+#include "base/memory_pages.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum { SLOTS_FIRST = 64 };
 
+// Slots are looked at anywhere. Many of them lie in huge pages, or the processor would not know
+// where most of their pages are.
+static bool in_huge_pages(size_t bytes) {
+    return bytes >= MEMORY_HUGE_PAGE;
+}
+
+static struct row_slot *take_slots(uint32_t size) {
+    size_t bytes = size * sizeof(struct row_slot);
+    assert(!in_huge_pages(bytes) || bytes % MEMORY_HUGE_PAGE == 0);
+    return in_huge_pages(bytes) ? memory_take_pages(bytes) : memory_take(bytes);
+}
+
+static void give_slots(struct row_slot *slots, uint32_t size) {
+    size_t bytes = size * sizeof *slots;
+    if (in_huge_pages(bytes))
+        memory_give_pages(slots, bytes);
+    else
+        memory_give(slots);
+}
+
 void row_index_release(struct row_index *index) {
-    memory_give(index->slots);
+    give_slots(index->slots, index->size);
     *index = (struct row_index){0};
 }
 
@@ -23,7 +44,7 @@ void row_index_clear(struct row_index *index) {
 
 static void grow(struct row_index *index) {
     struct row_index larger = {.size = index->size == 0 ? SLOTS_FIRST : index->size * 2};
-    larger.slots = memory_take(larger.size * sizeof *larger.slots);
+    larger.slots = take_slots(larger.size);
     row_index_clear(&larger);
     for (uint32_t i = 0; i < index->size; i++)
         if (index->slots[i].row != TABLE_NO_ROW)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
+#include "base/memory_pages.h"
 #include "base/table/row_index.h"
 
 #include <check.h>
@@ -40,10 +41,28 @@ START_TEST(rows_are_found_until_they_are_removed) {
 }
 END_TEST
 
+// The memory of many is another one than that of few.
+START_TEST(many_rows) {
+    enum { MANY = 2 * MEMORY_HUGE_PAGE / (int)sizeof(struct row_slot) };
+    struct row_index index = {0};
+    for (uint32_t row = 0; row < MANY; row++)
+        row_index_put(&index, row * 0x9e3779b1u, row);
+    ck_assert_uint_eq((uintptr_t)index.slots % MEMORY_HUGE_PAGE, 0);
+    for (uint32_t row = 0; row < MANY; row += 2)
+        row_index_remove(&index, row * 0x9e3779b1u, row);
+    for (uint32_t row = 0; row < MANY; row++)
+        if (holds(&index, row * 0x9e3779b1u, row) != (row % 2 == 1))
+            ck_abort_msg("row %u", row);
+    row_index_release(&index);
+    ck_assert_uint_eq(memory_figures().live_bytes, 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("row_index");
     TCase *cases = tcase_create("row_index");
     tcase_add_loop_test(cases, rows_are_found_until_they_are_removed, 0, 4);
+    tcase_add_test(cases, many_rows);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
