@@ -4,8 +4,10 @@
 One real broker with two partitions on the same machine, one event a message. kcat and culprit take turns
 within a round; both begin with nothing (their start counts) and end when the last message is there.
 kcat is given culprit's settings of batches: idempotent, acknowledged, lz4, 10 ms of linger, and
-writes as many bytes of headers.
+writes as many bytes of headers. Of culprit and of librdkafka alone it is also said when they were
+told their partitions: from there to the last message both do the same, fetching and handling.
 """
+import datetime
 import json
 import os
 import re
@@ -24,6 +26,7 @@ import kafka_broker  # noqa: E402
 PATIENCE_S = 120
 LOOK_S = 0.01
 TAIL = 2000  # characters of a log
+ASSIGNED = "assigned at "  # of kafka_consume
 # What culprit's exporter puts beside each record, in about as many bytes.
 HEADERS = {"culprit-schema": "culprit.event.v1", "culprit-sender": "bench/kafka/0123456789abcdef",
            "culprit-sequence": "123456", "culprit-format": "stormlog", "culprit-job": "job-1",
@@ -31,6 +34,8 @@ HEADERS = {"culprit-schema": "culprit.event.v1", "culprit-sender": "bench/kafka/
 SENT = "culprit_exporter_sent_records_total"
 # By both, where today's is compared with an earlier state.
 COMPARED = ("kcat_reads", "culprit_reads", "kcat_writes", "culprit_writes_live")
+# From being assigned to the last message.
+STREAM_RATIOS = {"reads from the assignment on/librdkafka": ("culprit_reads", "librdkafka_reads")}
 RATIOS = {"reads/librdkafka": ("culprit_reads", "librdkafka_reads"),
           "reads/kcat": ("culprit_reads", "kcat_reads"),
           "reads/kcat in a group": ("culprit_reads", "kcat_reads_in_a_group"),
@@ -45,7 +50,7 @@ class Timed:
 
     def __init__(self, command, log, stdin=subprocess.DEVNULL):
         self.command, self.log = command, log
-        self.begun = time.monotonic()
+        self.begun, self.begun_unix = time.monotonic(), time.time()
         with open(log, "wb") as sink:
             self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL,
                                             stderr=sink)
@@ -53,6 +58,19 @@ class Timed:
     def fail(self, why):
         with open(self.log, encoding="utf-8", errors="replace") as file:
             raise SystemExit("%s %s: %s" % (self.command[0], why, file.read()[-TAIL:]))
+
+    def assigned_s(self):
+        """When it was told its partitions, since its start; None: its log does not say it."""
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith(ASSIGNED):
+                    return float(line[len(ASSIGNED):]) - self.begun_unix
+                if '"code":"C7005"' in line:
+                    said = json.loads(line)["ts"]  # nanoseconds, of which Python takes six digits
+                    at = datetime.datetime.strptime(said[:26], "%Y-%m-%dT%H:%M:%S.%f")
+                    at = at.replace(tzinfo=datetime.timezone.utc)
+                    return at.timestamp() - self.begun_unix
+        return None
 
     def cpu_s(self):
         return time.clock_gettime((~self.process.pid << 3) | 2)  # its CPU clock
@@ -83,7 +101,8 @@ class Bench:
     def to_its_end(self, *command):
         timed = Timed(command, os.path.join(self.folder, "peer.log"))
         cpu_s = timed.end()
-        return {"wall_s": time.monotonic() - timed.begun, "cpu_s": cpu_s}
+        wall_s = time.monotonic() - timed.begun
+        return {"wall_s": wall_s, "cpu_s": cpu_s, "assigned_s": timed.assigned_s()}
 
     def librdkafka_reads(self, topic):
         return self.to_its_end(self.bench.program("bench/kafka_consume"), self.broker.address,
@@ -155,7 +174,7 @@ class Bench:
             before = timed.cpu_s()
         timed.process.send_signal(signal.SIGTERM)
         timed.end()
-        return {"wall_s": wall_s, "cpu_s": cpu_s}
+        return {"wall_s": wall_s, "cpu_s": cpu_s, "assigned_s": timed.assigned_s()}
 
     @staticmethod
     def count(port, counter):
@@ -190,15 +209,29 @@ class Bench:
 
 def row(runs, events):
     wall_s = statistics.median(run["wall_s"] for run in runs)
-    return {"wall_s": round(wall_s, 3), "events_per_s": round(events / wall_s),
+    made = {"wall_s": round(wall_s, 3), "events_per_s": round(events / wall_s),
             "cpu_s": round(statistics.median(run["cpu_s"] for run in runs), 3),
             "rounds": len(runs)}
+    if all(run.get("assigned_s") is not None for run in runs):
+        stream_s = statistics.median(run["wall_s"] - run["assigned_s"] for run in runs)
+        made["assigned_s"] = round(statistics.median(run["assigned_s"] for run in runs), 3)
+        made["events_per_s_from_there"] = round(events / stream_s)
+    return made
 
 
 def ratio(runs, ours, theirs):
     """How many times as fast, round by round."""
     return round(statistics.median(their["wall_s"] / our["wall_s"]
                                    for our, their in zip(runs[ours], runs[theirs])), 3)
+
+
+def stream_ratio(runs, ours, theirs):
+    """The same from being assigned on; None where a run does not say when it was."""
+    pairs = list(zip(runs[ours], runs[theirs]))
+    if any(run["assigned_s"] is None for pair in pairs for run in pair):
+        return None
+    return round(statistics.median((their["wall_s"] - their["assigned_s"]) /
+                                   (our["wall_s"] - our["assigned_s"]) for our, their in pairs), 3)
 
 
 def measured(bench, broker, folder, options, say, only):
@@ -218,10 +251,15 @@ def measured(bench, broker, folder, options, say, only):
         for name, topic in works.items():
             say("kafka, round %d: %s" % (turn + 1, name))
             runs[name].append(getattr(made, name)(topic or made.topic()))
+    ratios = {name: ratio(runs, *pair) for name, pair in RATIOS.items()
+              if all(one in runs for one in pair)}
+    for name, pair in STREAM_RATIOS.items():
+        share = stream_ratio(runs, *pair) if all(one in runs for one in pair) else None
+        if share is not None:
+            ratios[name] = share
     return {"events": made.events, "bytes": os.path.getsize(made.input), "partitions": 2,
             "programs": {name: row(own, made.events) for name, own in runs.items()},
-            "ratios": {name: ratio(runs, *pair) for name, pair in RATIOS.items()
-                       if all(one in runs for one in pair)}}
+            "ratios": ratios}
 
 
 def measure(bench, options, say, only=None):

@@ -6,10 +6,12 @@
 //
 // Ends when it has as many messages, or when nothing came for ten seconds (status 1). KEY=VALUE are
 // settings of librdkafka. Messages are taken in the way that costs least: what is there, in
-// batches, and each is only counted.
+// batches, and each is only counted. "assigned at SECONDS" (Unix) on standard error is when it was
+// told its partitions.
 #include <librdkafka/rdkafka.h>
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,22 @@ static void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
     }
 }
 
+static void rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t event,
+                      rd_kafka_topic_partition_list_t *partitions, void *opaque) {
+    struct timespec now;
+    (void)opaque;
+    bool assigns = event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (assigns)
+        fprintf(stderr, "assigned at %lld.%09ld\n", (long long)now.tv_sec, now.tv_nsec);
+    if (strcmp(rd_kafka_rebalance_protocol(consumer), "COOPERATIVE") != 0)
+        rd_kafka_assign(consumer, assigns ? partitions : NULL);
+    else if (assigns)
+        rd_kafka_error_destroy(rd_kafka_incremental_assign(consumer, partitions));
+    else
+        rd_kafka_error_destroy(rd_kafka_incremental_unassign(consumer, partitions));
+}
+
 static rd_kafka_t *join(const char *brokers, const char *topic, int count, char **settings) {
     char group[64], why[256];
     struct timespec now;
@@ -35,6 +53,7 @@ static rd_kafka_t *join(const char *brokers, const char *topic, int count, char 
     set(conf, "group.id", group);
     set(conf, "auto.offset.reset", "earliest");
     set(conf, "enable.auto.commit", "false");
+    rd_kafka_conf_set_rebalance_cb(conf, rebalance);
     for (int i = 0; i < count; i++) {
         char *value = strchr(settings[i], '=');
         if (value == NULL) {

@@ -196,6 +196,14 @@ def live_rows(report):
     return found
 
 
+def stream_rows(ratios):
+    share_of = ratios.get("reads from the assignment on/librdkafka")
+    if share_of is None:
+        return []
+    return [Row("the same, from the assignment to the last message", "", share_of, None,
+                "%.2f of librdkafka's rate" % share_of)]
+
+
 def kafka_rows(report):
     ratios = report.get("kafka", {}).get("ratios")
     if not ratios:
@@ -211,6 +219,7 @@ def kafka_rows(report):
         Row("the same, beside librdkafka alone", "", ratios["reads/librdkafka"],
             at_least(0.9, "reading a topic, of librdkafka's rate", "%g of librdkafka"),
             "%.2f of librdkafka's rate" % ratios["reads/librdkafka"]),
+        *stream_rows(ratios),
         Row("Kafka, forwarding live", millions(live), ratios["writes live/kcat"],
             at_least(0.7, "forwarding to a topic, of kcat's rate", "%g of kcat"),
             "%.2f of kcat's rate" % ratios["writes live/kcat"], "kafka_forwards"),
