@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { SALTS_AT = 16, SUMS_AT = 512, SUMS_ROOM = 256 };
+enum { SALTS_AT = 16, SUMS_AT = 512, SUMS_ROOM = 16 };
 
 static const char MAGIC[8] = {'c', 'u', 'l', 'p', 'm', 'a', 'r', 'k'};
 
@@ -122,21 +122,23 @@ static void mark_write(struct store_database *database) {
         mark_give_up(database);
 }
 
-// Of the frames behind those that the mark spoke of. One that cannot be read has none.
+// Of the frames behind those that the mark spoke of, a piece of the log at a time. One that cannot
+// be read has none.
 static void sums_write(struct store_database *database, uint32_t frames) {
     assert(database->mark_log >= 0);
-    unsigned char frame[STORE_FRAME];
-    uint32_t sums[SUMS_ROOM], count = 0;
-    for (uint32_t i = database->mark.frames; i < frames; i++) {
-        off_t at = STORE_LOG_HEADER + (off_t)i * STORE_FRAME;
-        bool is_read = pread(database->mark_log, frame, STORE_FRAME, at) == STORE_FRAME;
-        sums[count++] = is_read ? mark_frame_sum(frame) : 0;
-        if (count < SUMS_ROOM && i + 1 < frames)
-            continue;
-        off_t place = SUMS_AT + (off_t)(i + 1 - count) * (off_t)sizeof *sums;
+    unsigned char piece[SUMS_ROOM * STORE_FRAME];
+    uint32_t sums[SUMS_ROOM];
+    for (uint32_t first = database->mark.frames, count; first < frames; first += count) {
+        count = frames - first < SUMS_ROOM ? frames - first : SUMS_ROOM;
+        ssize_t got = pread(database->mark_log, piece, (size_t)count * STORE_FRAME,
+                            STORE_LOG_HEADER + (off_t)first * STORE_FRAME);
+        for (uint32_t i = 0; i < count; i++) {
+            bool is_read = got >= (ssize_t)(i + 1) * STORE_FRAME;
+            sums[i] = is_read ? mark_frame_sum(piece + (size_t)i * STORE_FRAME) : 0;
+        }
+        off_t place = SUMS_AT + (off_t)first * (off_t)sizeof *sums;
         if (pwrite(database->mark_file, sums, count * sizeof *sums, place) < 0)
             return; // nothing depends on them alone
-        count = 0;
     }
 }
 
