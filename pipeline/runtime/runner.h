@@ -16,7 +16,7 @@
 #include "pipeline/component/node_names.h"
 #include "pipeline/runtime/control/overview.h"
 #include "pipeline/runtime/control/tap.h"
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 #include "pipeline/runtime/now/watch.h"
 #include "pipeline/runtime/now/zone.h"
 #include "pipeline/runtime/sender.h"

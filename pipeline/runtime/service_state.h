@@ -6,7 +6,7 @@
 #include "pipeline/component/storage.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/runtime/checkpoint.h"
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 #include "pipeline/runtime/runner.h"
 
 enum { SITE_MAX = 160 };

@@ -12,7 +12,7 @@
 #include "pipeline/component/storage.h"
 #include "pipeline/model/verdict.h"
 #include "pipeline/runtime/control/overview.h"
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 #include "pipeline/runtime/runner.h"
 #include "pipeline/runtime/service_state.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "pipeline/component/component.h"
-#include "pipeline/runtime/intake.h"
+#include "pipeline/runtime/feed/intake.h"
 #include "pipeline/runtime/now/now.h"
 #include "pipeline/runtime/now/zone.h"
 

@@ -21,7 +21,7 @@
 #include "base/text/rfc3339.h"
 #include "base/text/time_zone.h"
 #include "pipeline/model/observation.h"
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 #include "receivers/decode/formats.h"
 #include "receivers/file/read.h"
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/model/telemetry_event.h"
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 #include "pipeline/runtime/service.h"
 
 #include <check.h>

@@ -3,7 +3,7 @@
 #include "pipeline/runtime/runner.h"
 
 #include "base/memory.h"
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 
 #include <check.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pipeline/runtime/intake.h"
+#include "pipeline/runtime/feed/intake.h"
 
 #include "base/memory.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipeline/component/feed.h"
-#include "pipeline/runtime/intake.h"
+#include "pipeline/runtime/feed/intake.h"
 #include "pipeline/runtime/now/times.h"
 
 #define SOURCE_MAGIC UINT32_C(0x536f7572)

@@ -3,7 +3,7 @@
 // hands the batch over when it is full or when the receiver says so. Allocates nothing once warmed
 // up. Sources are found by path through a small hash. Everything belongs to the receiver's thread,
 // but for the two counts.
-#include "pipeline/runtime/feed_run.h"
+#include "pipeline/runtime/feed/feed_run.h"
 
 #include "base/clock.h"
 #include "base/hash/hash.h"
