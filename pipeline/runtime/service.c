@@ -2,12 +2,14 @@
 // Wires a plan's components together: extensions are started first, then exporters, and receivers
 // last, so that nothing on its way finds a closed door. Running them is in service_run.c.
 #include "pipeline/runtime/service.h"
+
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/workers.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/runtime/control/control.h"
+#include "pipeline/runtime/feed/intake.h"
 #include "pipeline/runtime/service_state.h"
 
 #include <assert.h>

@@ -6,6 +6,7 @@
 // passed over and takes the entries up later.
 #include "base/clock.h"
 #include "base/memory.h"
+#include "pipeline/component/feed.h"
 #include "pipeline/runtime/service_state.h"
 
 #include <assert.h>

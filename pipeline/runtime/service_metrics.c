@@ -7,6 +7,8 @@
 #include "base/http/server.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
+#include "pipeline/component/decoder.h"
+#include "pipeline/component/feed.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/runtime/self_metrics.h"
 #include "pipeline/runtime/service_state.h"

@@ -2,11 +2,13 @@
 // What a running service consists of, shared by the files it is made of.
 #pragma once
 
+#include "pipeline/component/decoder.h"
 #include "pipeline/component/service_status.h"
 #include "pipeline/component/storage.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/runtime/checkpoint.h"
 #include "pipeline/runtime/feed/feed_run.h"
+#include "pipeline/runtime/feed/intake.h"
 #include "pipeline/runtime/runner.h"
 
 enum { SITE_MAX = 160 };

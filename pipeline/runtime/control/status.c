@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/runtime/control/status.h"
 
+#include "pipeline/runtime/runner_state.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"

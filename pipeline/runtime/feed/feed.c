@@ -1,72 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a receiver's bytes to a batch of events: decodes each record into the batch's arrays and
 // hands the batch over when it is full or when the receiver says so. Allocates nothing once warmed
-// up. Sources are found by path through a small hash. Everything belongs to the receiver's thread,
-// but for the two counts.
-#include "pipeline/runtime/feed/feed_run.h"
-
-#include "base/clock.h"
-#include "base/hash/hash.h"
-#include "base/hash/hash_index.h"
+// up.
 #include "base/log.h"
-#include "base/memory.h"
-#include "base/table/table.h"
 #include "pipeline/model/observation.h"
 #include "pipeline/model/telemetry_event.h"
+#include "pipeline/runtime/feed/feed_state.h"
 
-#include <assert.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum {
-    FEED_ARENA_BLOCK = 64 * 1024,
-    NOTE_MAX = 1024,
-    BLOCKED_LOOK_MS = 5,
-    EVENTS_KEPT_MAX = 65536
-};
-
-#define FEED_MAGIC UINT32_C(0x46656564)
-
-struct feed {
-    uint32_t magic;
-    struct feed_settings settings;
-    struct arena arena; // of the batch being filled
-    struct event *events;
-    uint32_t event_count;
-    uint32_t kinds; // of them
-    uint32_t told;  // of them: tell of refused records
-    uint32_t event_capacity;
-    const char *foreseen; // the record that the next event was made of already; NULL: none
-    // What was parsed already, and the record that it was made of; NULL: nothing.
-    void *parsed;
-    const char *parsed_record;
-    bool journal; // flushed only when asked
-    bool caught_up;
-    bool steps;              // one source at a time is read (feed_steps)
-    bool turned;             // the record at hand may bring a moment of a pipeline
-    uint64_t batch;          // number of the batch being filled
-    uint64_t begun_ns;       // when its first event came, monotonic
-    struct feed_stamp stamp; // for events that name none
-    string_id none;          // the text that torchrun writes for a job without an id
-    bool said_none;
-    struct source **touched; // by this batch
-    uint32_t touched_count;
-    uint32_t touched_capacity;
-    struct source *reached; // whose position was told last
-    void (*refused)(void *context, const struct source *source, struct slice record,
-                    uint64_t position, const struct decode_fault *fault);
-    void *refused_context;
-    struct source **sources; // NULL: forgotten
-    uint32_t source_count;
-    uint32_t source_capacity;
-    struct hash_index by_path;       // of the sources
-    struct source_figures forgotten; // of sources that are gone
-    atomic_uint_fast64_t accepted;
-    atomic_uint_fast64_t refused_by[DECODE_CATEGORY_COUNT];
-    atomic_uint_fast64_t other;
-    atomic_uint_fast64_t unused_by[EVENT_CLASS_COUNT];
-};
+enum { NOTE_MAX = 1024, EVENTS_KEPT_MAX = 65536 };
 
 struct feed *feed_create(const struct feed_settings *settings) {
     assert(settings->batch_size > 0);
@@ -82,30 +26,11 @@ struct feed *feed_create(const struct feed_settings *settings) {
     return feed;
 }
 
-static void drop_decoder(struct source *source) {
-    if (source->decoder != NULL && source->decoder->release != NULL)
-        source->decoder->release(source->decoder_state);
-    memory_give(source->decoder_state);
-    source->decoder_state = NULL;
-}
-
-static void source_free(struct source *source) {
-    if (source == NULL)
-        return;
-    drop_decoder(source);
-    memory_give((uint64_t *)source->figures.by_class);
-    memory_give((uint64_t *)source->figures.by_category);
-    memory_give((char *)source->path.data);
-    memory_give(source->rows);
-    source->magic = 0;
-    memory_give(source);
-}
-
 void feed_free(struct feed *feed) {
     if (feed == NULL)
         return;
     for (uint32_t i = 0; i < feed->source_count; i++)
-        source_free(feed->sources[i]);
+        feed_source_free(feed->sources[i]);
     memory_give((uint64_t *)feed->forgotten.by_class);
     memory_give((uint64_t *)feed->forgotten.by_category);
     memory_give(feed->sources);
@@ -115,240 +40,6 @@ void feed_free(struct feed *feed) {
     arena_release(&feed->arena);
     feed->magic = 0;
     memory_give(feed);
-}
-
-// -- sources ------------------------------------------------------------------------------------
-
-// A place in the list that is free, or a new one.
-static uint32_t free_place(struct feed *feed) {
-    for (uint32_t i = 0; feed->source_count == feed->source_capacity && i < feed->source_count; i++)
-        if (feed->sources[i] == NULL)
-            return i;
-    feed->sources = memory_room(feed->sources, &feed->source_capacity, feed->source_count,
-                                sizeof(struct source *));
-    return feed->source_count++;
-}
-
-struct source *feed_source(struct feed *feed, struct slice path) {
-    assert(feed->magic == FEED_MAGIC);
-    uint64_t hash = hash_slice(path);
-    for (uint32_t probe = 0, at;
-         (at = hash_index_next(&feed->by_path, hash, &probe)) != HASH_INDEX_NONE;)
-        if (slice_equal(feed->sources[at]->path, path))
-            return feed->sources[at];
-    struct source *source = memory_zero(1, sizeof *source);
-    source->path = (struct slice){memory_copy_text(path.data, path.size), path.size};
-    source->magic = SOURCE_MAGIC;
-    source->feed = feed;
-    source->id = intern(path);
-    source->rows = memory_take((feed->settings.runner_count + 1) * sizeof *source->rows);
-    memset(source->rows, 0xff, (feed->settings.runner_count + 1) * sizeof *source->rows);
-    uint32_t place = free_place(feed);
-    feed->sources[place] = source;
-    source->place = place;
-    hash_index_add(&feed->by_path, hash, place);
-    feed->settings.outlet.restore(feed->settings.outlet.context, source);
-    source->reached = source->before = source->restored;
-    source->highest = source->restored.number;
-    return source;
-}
-
-struct source *feed_place(struct feed *feed, struct slice name) {
-    assert(name.size > 0 && name.data[0] == PLACE_MARK);
-    return feed_source(feed, name);
-}
-
-struct source *feed_restored_source(struct feed *feed, uint32_t index) {
-    assert(feed->magic == FEED_MAGIC);
-    struct slice path;
-    const struct feed_outlet *outlet = &feed->settings.outlet;
-    if (!outlet->restored_path(outlet->context, index, &path))
-        return NULL;
-    return feed_source(feed, path);
-}
-
-void feed_source_format(struct source *source, const struct decoder_type *decoder,
-                        const struct decoder_input *input) {
-    assert(source->magic == SOURCE_MAGIC);
-    assert(decoder != NULL);
-    drop_decoder(source);
-    source->decoder = decoder;
-    source->decoder_state = memory_zero(1, decoder->state_size + 1); // some have none
-    source->figures.format = decoder->name;
-    struct decoder_input known = *input;
-    known.path = source->path;
-    if (decoder->begin != NULL)
-        decoder->begin(source->decoder_state, &known);
-}
-
-const struct decoder_type *feed_source_decoder(const struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    return source->decoder;
-}
-
-struct slice feed_source_path(const struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    return source->path;
-}
-
-struct source_figures *feed_source_figures(struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    return &source->figures;
-}
-
-struct source_position feed_source_restored(const struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    return source->restored;
-}
-
-static void touch(struct feed *feed, struct source *source) {
-    assert(source->feed == feed);
-    source->caught_up = false;
-    if (source->batch == feed->batch)
-        return;
-    if (feed->touched_count == 0)
-        feed->begun_ns = clock_monotonic_ns();
-    source->batch = feed->batch;
-    source->times = (struct source_times){0};
-    source->left = false;
-    feed->touched = memory_room(feed->touched, &feed->touched_capacity, feed->touched_count,
-                                sizeof(struct source *));
-    feed->touched[feed->touched_count++] = source;
-}
-
-void feed_source_reached(struct source *source, const struct source_position *position) {
-    assert(source->magic == SOURCE_MAGIC);
-    assert(source->journal || position->number >= source->reached.number);
-    touch(source->feed, source);
-    source->feed->reached = source;
-    source->before = source->reached;
-    source->reached = *position;
-    if (position->number > source->highest)
-        source->highest = position->number;
-}
-
-void feed_source_leave(struct feed *feed, struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    assert(source->feed == feed);
-    source->left = true;
-    feed->settings.outlet.leave(feed->settings.outlet.context, source, false);
-}
-
-void feed_source_caught_up(struct feed *feed, struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    if (source->caught_up || feed_source_holds(source))
-        return;
-    touch(feed, source);
-    source->caught_up = true;
-}
-
-// The counts behind a pointer that readers may not write through; made when first needed.
-static uint64_t *counts_of(const uint64_t **counts, size_t count) {
-    if (*counts == NULL)
-        *counts = memory_zero(count, sizeof **counts);
-    return (uint64_t *)(uintptr_t)*counts;
-}
-
-static void add_counts(const uint64_t **to, const uint64_t *from, size_t count) {
-    uint64_t *sums = from == NULL ? NULL : counts_of(to, count);
-    for (size_t i = 0; sums != NULL && i < count; i++)
-        sums[i] += from[i];
-}
-
-static void add_figures(struct source_figures *to, const struct source_figures *from) {
-    to->bytes += from->bytes;
-    to->accepted += from->accepted;
-    to->event_lines += from->event_lines;
-    to->refused += from->refused;
-    to->blank += from->blank;
-    to->other += from->other;
-    add_counts(&to->by_class, from->by_class, EVENT_CLASS_COUNT);
-    add_counts(&to->by_category, from->by_category, DECODE_CATEGORY_COUNT);
-}
-
-void feed_source_forget(struct feed *feed, struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    assert(source->feed == feed);
-    feed_source_finish(feed, source);
-    if (source->holder != NULL)
-        source->holder->positions = NULL;
-    if (feed->reached == source)
-        feed->reached = NULL;
-    feed_flush(feed);
-    feed->settings.outlet.leave(feed->settings.outlet.context, source, true);
-    assert(feed->sources[source->place] == source);
-    hash_index_remove(&feed->by_path, hash_slice(source->path), source->place);
-    add_figures(&feed->forgotten, &source->figures);
-    feed->sources[source->place] = NULL;
-    source_free(source);
-}
-
-struct source_position feed_source_safe(struct feed *feed, const struct source *source) {
-    assert(feed->magic == FEED_MAGIC);
-    assert(source->magic == SOURCE_MAGIC);
-    return feed->settings.outlet.safe(feed->settings.outlet.context, source);
-}
-
-bool feed_blocked(const struct feed *feed) {
-    assert(feed->magic == FEED_MAGIC);
-    return feed->settings.outlet.blocked(feed->settings.outlet.context);
-}
-
-bool feed_wait(struct feed *feed, uint64_t timeout_ns) {
-    uint64_t until = clock_monotonic_ns() + timeout_ns;
-    struct pollfd stop = {.fd = feed->settings.stop_descriptor, .events = POLLIN};
-    while (feed_blocked(feed)) {
-        if (feed_stopping(feed) || clock_monotonic_ns() >= until)
-            return false;
-        if (poll(&stop, 1, BLOCKED_LOOK_MS) > 0)
-            return !feed_blocked(feed);
-    }
-    return true;
-}
-
-void feed_keeps_journal(struct feed *feed, struct source *source) {
-    feed->journal = source->journal = true;
-}
-
-bool feed_has_journal(const struct feed *feed) {
-    return feed->journal;
-}
-
-uint64_t feed_lag(struct feed *feed, const struct source *source) {
-    assert(source->magic == SOURCE_MAGIC);
-    return feed->settings.outlet.lag(feed->settings.outlet.context, source);
-}
-
-bool feed_knows_node(struct feed *feed, struct slice name) {
-    assert(feed->magic == FEED_MAGIC);
-    const struct feed_outlet *outlet = &feed->settings.outlet;
-    return outlet->knows_node != NULL && outlet->knows_node(outlet->context, name);
-}
-
-int32_t feed_settle_zone(struct feed *feed, struct slice path, const struct local_times *times) {
-    assert(feed->magic == FEED_MAGIC);
-    const struct feed_outlet *outlet = &feed->settings.outlet;
-    feed_flush(feed);
-    return outlet->settle_zone == NULL ? 0 : outlet->settle_zone(outlet->context, path, times);
-}
-
-void feed_steps(struct feed *feed, bool one_source) {
-    assert(feed->magic == FEED_MAGIC);
-    feed->steps = one_source;
-}
-
-void feed_caught_up(struct feed *feed) {
-    assert(feed->magic == FEED_MAGIC);
-    if (feed->caught_up)
-        return;
-    feed_flush(feed);
-    feed->caught_up = true;
-    feed->settings.outlet.caught_up(feed->settings.outlet.context);
-}
-
-void feed_trouble(struct feed *feed, const char *sentence) {
-    assert(feed->magic == FEED_MAGIC);
-    feed->settings.outlet.trouble(feed->settings.outlet.context, sentence);
 }
 
 // -- records ------------------------------------------------------------------------------------
@@ -367,8 +58,8 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
     assert(source->magic == SOURCE_MAGIC);
     assert(decode_refused(fault->category));
     source->figures.refused++;
-    counts_of(&source->figures.by_category, DECODE_CATEGORY_COUNT)[fault->category]++;
-    touch(feed, source);
+    feed_counts(&source->figures.by_category, DECODE_CATEGORY_COUNT)[fault->category]++;
+    feed_touch(feed, source);
     if (feed->settings.silent)
         return;
     atomic_fetch_add_explicit(&feed->refused_by[fault->category], 1, memory_order_relaxed);
@@ -518,7 +209,7 @@ static void count_event(struct feed *feed, struct source *source, const struct e
     uint32_t class = event_class(event);
     source->figures.accepted++;
     source->figures.event_lines += event->lines;
-    counts_of(&source->figures.by_class, EVENT_CLASS_COUNT)[class]++;
+    feed_counts(&source->figures.by_class, EVENT_CLASS_COUNT)[class]++;
     if (feed->settings.taken != NULL && !feed->settings.taken[class])
         count_unused(feed, class);
 }
@@ -604,7 +295,7 @@ static void settle(struct feed *feed, struct source *source, enum decode_categor
             return;
         feed->told++;
     }
-    touch(feed, source);
+    feed_touch(feed, source);
     if (category == DECODE_NOTHING) {
         // Time passes by such records, too.
         note_time(feed, source, event);
@@ -630,7 +321,7 @@ static void note_held(struct feed *feed, struct source *source) {
         source->positions->held_at = source->positions->before;
     } else if (source->positions != NULL) {
         source->positions->holder = NULL;
-        touch(feed, source->positions);
+        feed_touch(feed, source->positions);
         source->positions = NULL;
     }
 }
@@ -666,7 +357,7 @@ static inline void take_telemetry(struct feed *feed, struct source *source, stru
     struct event *event = &feed->events[feed->event_count];
     const struct decoder_type *decoder = source->decoder;
     assert(event->kind == EVENT_TELEMETRY);
-    touch(feed, source);
+    feed_touch(feed, source);
     pass_time(feed, source, event->time_ns);
     event->source = source->id;
     event->position = position;
@@ -680,7 +371,7 @@ static inline void take_telemetry(struct feed *feed, struct source *source, stru
         event->node = feed->stamp.node;
     source->figures.accepted++;
     source->figures.event_lines++;
-    counts_of(&source->figures.by_class, EVENT_CLASS_COUNT)[EVENT_CLASS_TELEMETRY]++;
+    feed_counts(&source->figures.by_class, EVENT_CLASS_COUNT)[EVENT_CLASS_TELEMETRY]++;
     if (feed->settings.taken != NULL && !feed->settings.taken[EVENT_CLASS_TELEMETRY])
         count_unused(feed, EVENT_CLASS_TELEMETRY);
     feed->kinds |= 1u << EVENT_TELEMETRY;
@@ -844,50 +535,4 @@ bool feed_pausing(const struct feed *feed) {
 
 int feed_stop_descriptor(const struct feed *feed) {
     return feed->settings.stop_descriptor;
-}
-
-uint32_t feed_source_count(const struct feed *feed) {
-    return feed->source_count + 1;
-}
-
-bool feed_source_report(const struct feed *feed, uint32_t index, struct report_source *out) {
-    assert(index <= feed->source_count);
-    *out = (struct report_source){.figures = feed->forgotten, .taken = feed->settings.taken};
-    if (index == feed->source_count)
-        return feed->forgotten.bytes + feed->forgotten.accepted > 0;
-    const struct source *source = feed->sources[index];
-    if (source == NULL || source->path.data[0] == PLACE_MARK)
-        return false;
-    *out = (struct report_source){
-        .path = source->path, .figures = source->figures, .taken = feed->settings.taken};
-    return true;
-}
-
-uint64_t feed_accepted(const struct feed *feed) {
-    return atomic_load_explicit(&feed->accepted, memory_order_relaxed);
-}
-
-uint64_t feed_other(const struct feed *feed) {
-    return atomic_load_explicit(&feed->other, memory_order_relaxed);
-}
-
-uint64_t feed_unused(const struct feed *feed, uint32_t class) {
-    assert(class < EVENT_CLASS_COUNT);
-    return atomic_load_explicit(&feed->unused_by[class], memory_order_relaxed);
-}
-
-uint64_t feed_refused(const struct feed *feed, enum decode_category category) {
-    assert(category < DECODE_CATEGORY_COUNT);
-    return atomic_load_explicit(&feed->refused_by[category], memory_order_relaxed);
-}
-
-void source_list_add(struct source_list *list, struct slice path) {
-    if (list->arena.block_size == 0)
-        arena_init(&list->arena, FEED_ARENA_BLOCK);
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        list->paths = arena_enlarge(&list->arena, list->paths, list->count, list->capacity,
-                                    sizeof *list->paths);
-    }
-    list->paths[list->count++] = arena_copy(&list->arena, path);
 }

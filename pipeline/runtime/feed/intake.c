@@ -2,6 +2,7 @@
 #include "pipeline/runtime/feed/intake.h"
 
 #include "base/memory.h"
+#include "pipeline/component/decoder.h"
 
 #include <assert.h>
 

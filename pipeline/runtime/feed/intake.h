@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/thread.h"
+#include "pipeline/component/decoder.h"
 #include "pipeline/runtime/run_report.h"
 
 #include <stdatomic.h>
