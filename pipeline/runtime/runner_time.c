@@ -288,7 +288,9 @@ uint64_t runner_next_look(const struct runner *runner) {
 bool runner_looks_late(const struct runner *runner, uint32_t row) {
     assert(runner->magic == RUNNER_MAGIC);
     const struct runner_source *source = runner_source_at(runner, row);
-    return source->at_end && !source->left && passed_at(runner, source) < runner->look_ns;
+    // Nothing is judged before all have caught up, which ends the sleep by itself.
+    return source->at_end && !source->left && !holds(runner, runner->looked_ns) &&
+           passed_at(runner, source) < runner->look_ns;
 }
 
 void runner_finish(struct runner *runner) {

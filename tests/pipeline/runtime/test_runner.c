@@ -141,6 +141,25 @@ START_TEST(a_source_at_its_end_is_passed) {
 }
 END_TEST
 
+// While a journal is read again nothing is judged, and no entry of it wakes the main thread.
+START_TEST(a_source_at_its_end_wakes_nobody_before_all_have_caught_up) {
+    runner.holds = 1;
+    runner.hold_until_ns = START + MINUTE;
+    come_to(0, 1 * SECOND, START, true);
+    runner.look_ns = runner_next_look(&runner);
+    ck_assert_uint_eq(runner.look_ns, runner.hold_until_ns);
+    ck_assert(!runner_looks_late(&runner, rows[0]));
+    come_to(0, 2 * SECOND, START + SECOND, true);
+    ck_assert(!runner_looks_late(&runner, rows[0]));
+    come_to(0, 3 * SECOND, runner.hold_until_ns, true);
+    runner.look_ns = UINT64_MAX; // as if it slept through the end of the wait
+    ck_assert(runner_looks_late(&runner, rows[0]));
+    runner.holds = 0;
+    come_to(0, 4 * SECOND, START + 2 * SECOND, true);
+    ck_assert(runner_looks_late(&runner, rows[0]));
+}
+END_TEST
+
 // When all were read to their ends, what came is judged once, and a silence is one all the same:
 // then a first name gets time to settle. What comes in between is judged in its turn.
 START_TEST(all_at_their_ends_are_judged) {
@@ -295,6 +314,7 @@ int main(void) {
     tcase_add_loop_test(tests, a_silent_source_wakes_nobody, 0, 2);
     tcase_add_test(tests, a_source_that_falls_silent_is_looked_at_in_time);
     tcase_add_loop_test(tests, a_source_at_its_end_is_passed, 0, 3);
+    tcase_add_test(tests, a_source_at_its_end_wakes_nobody_before_all_have_caught_up);
     tcase_add_loop_test(tests, all_at_their_ends_are_judged, 0, 2);
     tcase_add_test(tests, what_comes_late_to_a_silence_is_judged_in_the_next);
     tcase_add_loop_test(tests, an_end_is_of_this_process, 0, 2);
