@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/runtime/control/status.h"
 
-#include "pipeline/runtime/runner_state.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
@@ -15,6 +14,7 @@
 #include "pipeline/runtime/control/overview.h"
 #include "pipeline/runtime/feed/feed_run.h"
 #include "pipeline/runtime/runner.h"
+#include "pipeline/runtime/runner_state.h"
 #include "pipeline/runtime/service_state.h"
 
 #include <assert.h>
