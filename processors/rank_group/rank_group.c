@@ -382,22 +382,31 @@ static void evaluate(struct rank_group *self, struct batch *batch) {
     rank_group_view(self, batch);
 }
 
-// Takes the events of the batch one after the other, those behind on their way.
-static void take_events(struct rank_group *self, const struct batch *batch) {
+// Takes the events of the batch from `first` on one after the other, those behind on their way.
+static void take_events(struct rank_group *self, const struct batch *batch, uint32_t first) {
+    assert(first <= batch->event_count);
+    const struct event *events = batch->events + first;
+    const uint32_t count = batch->event_count - first, step = count < AHEAD ? count : AHEAD;
     struct ahead ahead = {.hashes = {0}};
-    const uint32_t count = batch->event_count, step = count < AHEAD ? count : AHEAD;
     for (uint32_t i = 0; i < count + ROUNDS * step; i++) {
         uint32_t ranks = i - step, rows = i - 2 * step, take = i - 3 * step; // wrap at first
         if (i < count)
-            fetch_slot(self, &ahead, &batch->events[i], i % AHEAD_ROOM);
+            fetch_slot(self, &ahead, &events[i], i % AHEAD_ROOM);
         if (ranks < count)
             fetch_rank(self, &ahead, ranks % AHEAD_ROOM);
         if (rows < count)
             fetch_rows(self, &ahead, rows % AHEAD_ROOM);
-        if (take < count && batch->events[take].kind == EVENT_TELEMETRY &&
-            batch_selects(batch, take))
-            take_event(self, &batch->events[take], ahead.rows[take % AHEAD_ROOM]);
+        if (take < count && events[take].kind == EVENT_TELEMETRY &&
+            batch_selects(batch, first + take))
+            take_event(self, &events[take], ahead.rows[take % AHEAD_ROOM]);
     }
+}
+
+static uint32_t first_telemetry(const struct batch *batch) {
+    uint32_t first = 0;
+    while (first < batch->event_count && batch->events[first].kind != EVENT_TELEMETRY)
+        first++;
+    return first;
 }
 
 static void rank_group_consume(void *instance, struct batch *batch) {
@@ -405,7 +414,9 @@ static void rank_group_consume(void *instance, struct batch *batch) {
     assert(batch->job_choice != NULL && "job_filter stands before");
     self->choice = *batch->job_choice;
     self->by_value = !batch->ordered;
-    take_events(self, batch);
+    uint32_t first = first_telemetry(batch);
+    if (first < batch->event_count)
+        take_events(self, batch, first);
     if (batch->evaluate)
         evaluate(self, batch);
 }
