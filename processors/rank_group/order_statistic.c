@@ -183,8 +183,7 @@ static void settle_bucket(struct order_bucket *bucket) {
     bucket->erased = 0;
 }
 
-// -- the row of buckets
-// -----------------------------------------------------------------------------
+// -- the row of buckets --------------------------------------------------------------------------
 
 static void open_places(struct order_statistic *set, uint32_t at, uint32_t count) {
     uint32_t needed = set->bucket_count + count, behind = set->bucket_count - at;
