@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binary of an earlier state, built in a folder of its own, to run in turn with today's."""
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -145,6 +146,11 @@ def limit_s(own_s):
     return max(LEAST_S, TIMES * own_s)
 
 
+def reason_of(error):
+    """Its first words, for a page that others read: without folders of this machine."""
+    return re.sub(r"(?<![\w.])/(?:[^\s:/]+/)+", "", str(error))[:200].partition("; ")[0]
+
+
 class Patience:
     """With the programs of the earlier state: what fails, or is not over in time, is left out with
     its reason, and when all of their time is over so is what comes behind."""
@@ -163,7 +169,7 @@ class Patience:
         except subprocess.TimeoutExpired as error:
             self.leave_out(what, "it took over %d s" % error.timeout)
         except (OSError, subprocess.CalledProcessError, SystemExit, ValueError) as error:
-            self.leave_out(what, str(error)[:200])
+            self.leave_out(what, reason_of(error))
         finally:
             self.left_s -= time.monotonic() - begun
         return None

@@ -184,6 +184,8 @@ def check_against(checks):
                   patience.run("wrong", wrong)], [7, None, None], "what fails is left out")
     patience.left_s = 0
     checks.equal(patience.run("last", lambda: 7), None, "and all behind the end of its time")
+    checks.equal(against.reason_of(SystemExit("ended with 78: /srv/b/c.yaml:1:4: no; valid keys")),
+                 "ended with 78: c.yaml:1:4: no", "a reason names no folder")
     checks.equal(patience.left_out, ["late (it took over 0 s)", "wrong (it broke)",
                                      "last (the comparison took over 10 s)"], "with reasons")
     one = {**FILES, "against": {"name": "v1", "faster": {}, "left_out": patience.left_out}}
