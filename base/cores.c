@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -54,4 +53,22 @@ uint32_t cores_usable(void) {
     uint32_t cores = count < 1 ? 1 : (uint32_t)count;
     uint32_t limit = group_limit();
     return limit > 0 && limit < cores ? limit : cores;
+}
+
+bool core_changed(int *core) {
+    int now = sched_getcpu();
+    bool changed = now >= 0 && now != *core;
+    if (changed)
+        *core = now;
+    return changed;
+}
+
+void core_avoid(int core, pthread_t thread) {
+    assert(core >= 0);
+    cpu_set_t set; // with more cores than fit, threads stay where they are
+    if (core >= CPU_SETSIZE || sched_getaffinity(0, sizeof set, &set) != 0)
+        return;
+    CPU_CLR((size_t)core, &set);
+    if (CPU_COUNT(&set) > 0)
+        (void)pthread_setaffinity_np(thread, sizeof set, &set);
 }

@@ -3,6 +3,7 @@
 // the ring, and decodes it then while another reads on.
 #include "receivers/file/ahead_parts.h"
 
+#include "base/cores.h"
 #include "base/intern.h"
 #include "base/memory.h"
 #include "receivers/decode/telemetry/telemetry.h"
@@ -17,6 +18,7 @@ struct ahead *ahead_new(uint32_t threads, size_t block_size) {
     assert(threads >= 2 && block_size > 0);
     struct ahead *ahead = memory_zero(1, sizeof *ahead);
     ahead->block_size = block_size;
+    ahead->core = -1;
     ahead->thread_max = threads > THREADS_MAX ? THREADS_MAX : threads;
     ahead->threads = memory_zero(ahead->thread_max, sizeof *ahead->threads);
     ahead->place_count = 2 * ahead->thread_max + 2;
@@ -188,9 +190,18 @@ bool ahead_start_threads(struct ahead *ahead) {
             ahead->thread_max = ahead->thread_count; // it is not tried again
             break;
         }
+        if (!is_taker && ahead->core >= 0)
+            core_avoid(ahead->core, decoding->thread);
         ahead->thread_count++;
     }
     return ahead->thread_count > 1;
+}
+
+void ahead_keep_apart(struct ahead *ahead) {
+    if (!core_changed(&ahead->core))
+        return;
+    for (uint32_t i = 1; i < ahead->thread_count; i++)
+        core_avoid(ahead->core, ahead->threads[i].thread);
 }
 
 bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max) {
@@ -237,6 +248,7 @@ static void put_rest(struct ahead *ahead, struct place *place) {
 }
 
 static struct place *take_place(struct ahead *ahead) {
+    ahead_keep_apart(ahead);
     lock_take(&ahead->lock);
     if (ahead->taken > 0)
         place_of(ahead, ahead->taken)->state = PLACE_FREE;

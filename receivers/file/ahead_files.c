@@ -210,6 +210,7 @@ bool ahead_file_take(struct ahead *ahead, struct slice path, struct file_input *
                      struct ahead_file *file) {
     assert(input->descriptor < 0 && ahead->files.lent == NULL);
     *file = (struct ahead_file){.data = NULL};
+    ahead_keep_apart(ahead);
     lock_take(&ahead->lock);
     struct file_place *place = next_place(ahead, path);
     if (place != NULL)

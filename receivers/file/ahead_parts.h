@@ -70,6 +70,7 @@ struct ahead {
     struct place *places;
     uint32_t thread_max, thread_count;
     struct decoding *threads; // the first is the taker
+    int core;                 // the taker's, when it took something last; -1: none yet
     struct buffer_of_rest {
         char *data;
         size_t size, capacity;
@@ -94,6 +95,8 @@ struct ahead {
 
 // Starts them with the first call. False: there is none beside the taker.
 bool ahead_start_threads(struct ahead *ahead);
+// Keeps the others off the taker's core. For each block and file that it takes.
+void ahead_keep_apart(struct ahead *ahead);
 // Decodes the whole lines of `text` that are telemetry beyond doubt. With a `later` names that are
 // new are postponed, and the events' positions say how many were up to them; else such lines are
 // left out.

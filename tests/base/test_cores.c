@@ -33,11 +33,50 @@ START_TEST(affinity) {
 }
 END_TEST
 
+static void *wait_for_end(void *end) {
+    pthread_mutex_lock(end);
+    pthread_mutex_unlock(end);
+    return NULL;
+}
+
+// A thread that helps is kept off one core, and off none where that is the only one.
+START_TEST(keeping_off) {
+    static pthread_mutex_t end = PTHREAD_MUTEX_INITIALIZER;
+    cpu_set_t all, one, of_helper;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    size_t first = 0;
+    while (!CPU_ISSET(first, &all))
+        first++;
+    CPU_SET(first, &one);
+    pthread_t helper;
+    pthread_mutex_lock(&end);
+    ck_assert_int_eq(pthread_create(&helper, NULL, wait_for_end, &end), 0);
+    core_avoid((int)first, helper);
+    ck_assert_int_eq(pthread_getaffinity_np(helper, sizeof of_helper, &of_helper), 0);
+    ck_assert_int_eq(CPU_ISSET(first, &of_helper), CPU_COUNT(&all) == 1);
+    ck_assert_int_eq(CPU_COUNT(&of_helper), CPU_COUNT(&all) == 1 ? 1 : CPU_COUNT(&all) - 1);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    int core = -1;
+    ck_assert(core_changed(&core));
+    ck_assert_int_eq(core, (int)first);
+    ck_assert(!core_changed(&core));
+    core_avoid(core, helper); // the caller may use no other
+    cpu_set_t after;
+    ck_assert_int_eq(pthread_getaffinity_np(helper, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&after, &of_helper));
+    ck_assert_int_eq(sched_setaffinity(0, sizeof all, &all), 0);
+    pthread_mutex_unlock(&end);
+    ck_assert_int_eq(pthread_join(helper, NULL), 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("cores");
     TCase *all = tcase_create("cores");
     tcase_add_test(all, limits);
     tcase_add_test(all, affinity);
+    tcase_add_test(all, keeping_off);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
