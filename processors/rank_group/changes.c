@@ -81,15 +81,9 @@ static void mark_expired(struct rank_changes *changes, uint32_t ranks, uint64_t 
             changes_mark(changes, i);
 }
 
-uint32_t changes_gather(struct rank_group *group, uint64_t before_ns, struct arena *arena,
-                        const uint32_t **rows) {
+uint32_t changes_list(struct rank_group *group, uint64_t before_ns, struct arena *arena,
+                      const uint32_t **rows) {
     struct rank_changes *changes = &group->changes;
-    for (uint32_t i = 0; i < group->jobs.used; i++) {
-        struct job_views *views = &changes->jobs[i];
-        views->stale |= !views->shown;
-        views->shown = false;
-        views->changed_count = 0;
-    }
     if (before_ns > 0)
         mark_expired(changes, group->ranks.used, before_ns);
     uint32_t words = (group->ranks.used + 63) / 64, count = 0;
@@ -103,6 +97,15 @@ uint32_t changes_gather(struct rank_group *group, uint64_t before_ns, struct are
     assert(filled == count);
     *rows = list;
     return count;
+}
+
+void changes_begin(struct rank_group *group) {
+    for (uint32_t i = 0; i < group->jobs.used; i++) {
+        struct job_views *views = &group->changes.jobs[i];
+        views->stale |= !views->shown;
+        views->shown = false;
+        views->changed_count = 0;
+    }
 }
 
 void changes_note_expiry(struct rank_group *group, uint32_t rank_row) {

@@ -368,16 +368,25 @@ static uint64_t expire_before(const struct rank_group *self) {
     return self->kept.judged_ns - retention_ns;
 }
 
-static void evaluate(struct rank_group *self, struct batch *batch) {
+// Those of these ranks' rows that are too old. What there is to do, in `rows`, returned.
+static uint32_t expire(struct rank_group *self, struct arena *arena, const uint32_t **rows) {
     uint64_t before_ns = expire_before(self);
-    const uint32_t *rows;
-    uint32_t count = changes_gather(self, before_ns, batch->arena, &rows);
+    uint32_t count = changes_list(self, before_ns, arena, rows);
     if (before_ns > 0)
-        rank_group_expire(self, rows, count, before_ns, batch->arena);
+        rank_group_expire(self, *rows, count, before_ns, arena);
+    self->expired = true;
+    return count;
+}
+
+static void evaluate(struct rank_group *self, struct batch *batch) {
+    changes_begin(self);
+    const uint32_t *rows;
+    uint32_t count = expire(self, batch->arena, &rows);
     for (uint32_t i = 0; i < self->jobs.used; i++)
         rank_group_sort(job_at(self, i), batch->arena);
     rank_group_settle(self, rows, count, batch->as_of_ns, batch->arena);
     self->kept.judged_ns = batch->as_of_ns;
+    self->expired = false;
     rank_group_forget(self, batch);
     rank_group_view(self, batch);
 }
@@ -415,8 +424,13 @@ static void rank_group_consume(void *instance, struct batch *batch) {
     self->choice = *batch->job_choice;
     self->by_value = !batch->ordered;
     uint32_t first = first_telemetry(batch);
-    if (first < batch->event_count)
+    if (first < batch->event_count) {
+        // What expires goes now, where it can: nobody waits for a verdict yet.
+        const uint32_t *rows;
+        if (!self->expired)
+            expire(self, batch->arena, &rows);
         take_events(self, batch, first);
+    }
     if (batch->evaluate)
         evaluate(self, batch);
 }

@@ -136,8 +136,9 @@ struct rank_group {
     struct row_index rank_index; // ranks by job row and rank
     uint32_t last_job;           // row that matched last
     struct rank_group_kept kept;
-    bool live; // evaluated again and again; intervals are kept up to date
-    bool lost; // rows of a restart did not fit: the other stages have to forget too
+    bool live;    // evaluated again and again; intervals are kept up to date
+    bool expired; // what the last evaluation left to expire is gone
+    bool lost;    // rows of a restart did not fit: the other stages have to forget too
     struct job_choice choice;
     bool by_value; // order of equal rows: by value, since arrival is a race
     struct rank_changes changes;
@@ -222,11 +223,12 @@ static inline bool changes_marked(const struct rank_changes *changes, uint32_t r
 void changes_drop_rank(struct rank_changes *changes, uint32_t rank_row, uint32_t job_row);
 void changes_drop_job(struct rank_changes *changes, uint32_t job_row);
 
-// Begins an evaluation: the rows of the ranks table that are marked, and those with a chunk that
-// ends before `before_ns`, ascending, in memory of the arena. O(ranks / 64), and 8 bytes a rank
-// are read when `before_ns` is not 0.
-uint32_t changes_gather(struct rank_group *group, uint64_t before_ns, struct arena *arena,
-                        const uint32_t **rows);
+void changes_begin(struct rank_group *group); // an evaluation
+// The rows of the ranks table that are marked, and from now on those with a chunk that ends before
+// `before_ns`, ascending, in memory of the arena. O(ranks / 64), and 8 bytes a rank are read when
+// `before_ns` is not 0.
+uint32_t changes_list(struct rank_group *group, uint64_t before_ns, struct arena *arena,
+                      const uint32_t **rows);
 // When rows of the settled rank will expire, where that is not known. Of other ranks it may be
 // called meanwhile.
 void changes_note_expiry(struct rank_group *group, uint32_t rank_row);

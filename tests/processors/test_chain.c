@@ -530,6 +530,36 @@ START_TEST(test_a_rank_that_turns_up_with_old_samples_is_counted_right) {
 }
 END_TEST
 
+// What an evaluation shows may be read until events come, with which what expired since goes: the
+// next evaluation is about them, and somebody waits for it.
+START_TEST(test_what_expires_goes_before_the_next_evaluation) {
+    struct chain *chain = chain_new(false);
+    chain->config.rank_group.retention.ns = 2 * (int64_t)SECOND;
+    chain_start(chain);
+    const struct rank_series *series = NULL;
+    uint32_t expired = 0;
+    for (int tick = 0; tick < 600; tick++) {
+        uint64_t now_ns = SECOND + (uint64_t)tick * 100 * MS;
+        uint64_t before = series == NULL ? 0 : series->sample_count;
+        chain_add_sample(chain, 0, now_ns, 1000 * MIB);
+        chain_flush(chain);
+        if (series != NULL && tick % 10 != 0)
+            ck_assert_uint_eq(series->sample_count, before + 1);
+        expired += series != NULL && tick % 10 == 0 && series->sample_count < before;
+        if (tick % 10 != 9)
+            continue;
+        before = series == NULL ? 0 : series->sample_count;
+        const struct evaluation *evaluation = &chain_evaluate(chain, now_ns, false)->evaluations[0];
+        ck_assert(series == NULL || series->sample_count == before);
+        series = evaluation->ranks[0].series;
+        ck_assert_uint_eq(evaluation->ranks[0].sample_count, series->sample_count);
+    }
+    // Chunks of 21 samples.
+    ck_assert_uint_ge(expired, 600 / 21 - 5);
+    chain_end(chain);
+}
+END_TEST
+
 START_TEST(test_bounds_are_kept_and_said) {
     struct chain *chain = chain_new(true);
     chain->config.rank_group.max_ranks = 3;
@@ -706,6 +736,7 @@ int main(void) {
     tcase_add_test(tests, test_one_restarted_rank_of_four_is_no_generation);
     tcase_add_test(tests, test_memory_stays_bounded_with_retention);
     tcase_add_test(tests, test_a_rank_that_turns_up_with_old_samples_is_counted_right);
+    tcase_add_test(tests, test_what_expires_goes_before_the_next_evaluation);
     tcase_add_test(tests, test_bounds_are_kept_and_said);
     tcase_add_test(tests, test_one_job_has_max_ranks);
     tcase_add_test(tests, test_a_large_job_leaves_room_for_others);
