@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 enum { SCRATCH_BLOCK = 4096 };
+// Pieces are ranks of one job, or jobs one behind the other.
+enum { PIECE_RANKS = 1024, PIECE_SAMPLES = 32768 };
 
 static bool comes_first(const struct rank_group *group, const struct job_state *a,
                         const struct job_state *b) {
@@ -155,20 +157,46 @@ static void view_all(struct rank_group *group, const struct job_state *job,
     views->stale = false;
 }
 
+// Views of ranks that changed, in the generation that the job had.
+struct reviewing {
+    const struct rank_group *group;
+    struct job_views *views;
+    uint32_t pieces;
+};
+
+static void review_piece(void *context, uint32_t piece, uint32_t worker) {
+    const struct reviewing *reviewing = context;
+    struct job_views *views = reviewing->views;
+    (void)worker;
+    uint32_t end = piece_begin(views->changed_count, reviewing->pieces, piece + 1);
+    for (uint32_t i = piece_begin(views->changed_count, reviewing->pieces, piece); i < end; i++) {
+        struct rank_view *view = &views->views[views->changed[i]];
+        view_rank(reviewing->group, views, views->changed[i], view->slot);
+        view_generation(reviewing->group, view, views->generation);
+    }
+}
+
+static void review(const struct rank_group *group, struct job_views *views,
+                   struct workers *workers) {
+    struct reviewing reviewing = {.group = group, .views = views};
+    reviewing.pieces =
+        workers_pieces(workers, views->changed_count, PIECE_RANKS, views->changed_count);
+    workers_run(workers, reviewing.pieces, review_piece, &reviewing);
+}
+
 static void view_ranks(struct rank_group *group, uint32_t job_row, struct evaluation *evaluation,
-                       struct arena *arena) {
+                       struct workers *workers, struct arena *arena) {
     struct job_views *views = &group->changes.jobs[job_row];
     bool all = views->stale;
     if (all)
         view_all(group, job_at(group, job_row), views);
-    for (uint32_t i = 0; !all && i < views->changed_count; i++)
-        view_rank(group, views, views->changed[i], views->views[views->changed[i]].slot);
+    else
+        review(group, views, workers);
     uint32_t generation = job_generation(views, arena);
     all |= generation != views->generation;
     views->generation = generation;
-    uint32_t count = all ? views->count : views->changed_count;
-    for (uint32_t i = 0; i < count; i++)
-        view_generation(group, &views->views[all ? i : views->changed[i]], generation);
+    for (uint32_t i = 0; all && i < views->count; i++)
+        view_generation(group, &views->views[i], generation);
     views->shown = true;
     evaluation->ranks = views->views;
     evaluation->rank_count = views->count;
@@ -195,7 +223,7 @@ static void view_job(struct rank_group *group, uint32_t row, uint32_t distinct_j
         evaluation->job = job->job;
         evaluation->job_slot = row;
         evaluation->claimed_world_size = claimed_world_size(group, job);
-        view_ranks(group, row, evaluation, arena);
+        view_ranks(group, row, evaluation, workers, arena);
         arena_reset(scratch);
         evaluation->median_interval_ns =
             group->live ? interval_median_of_set(evaluation, job->intervals, scratch)
@@ -228,9 +256,6 @@ static int compare_turns(const void *left, const void *right) {
     const struct job_state *y = job_at(b->group, b->row);
     return comes_first(a->group, x, y) ? -1 : comes_first(a->group, y, x);
 }
-
-// Pieces are jobs one behind the other; one job by itself may be viewed in pieces, too.
-enum { PIECE_RANKS = 1024, PIECE_SAMPLES = 32768 };
 
 struct viewing {
     struct rank_group *group;
