@@ -106,6 +106,23 @@ void low_steps_read(struct low_steps *steps, const struct table *table,
     assert(list->count == edit->first + edit->count);
 }
 
+bool low_steps_replace(struct low_steps *steps, const struct table *table, struct low_edit *edit,
+                       struct low_list *list) {
+    assert(list->count == edit->first + edit->count);
+    if (edit->count == 0)
+        return edit->kept == steps->newest;
+    if (edit->count > 1 || edit->kept == steps->newest)
+        return false;
+    struct low_step *newest = step_at(table, steps->newest);
+    if (newest->below != edit->kept)
+        return false;
+    *newest = list->items[edit->first];
+    newest->below = edit->kept;
+    *edit = (struct low_edit){.kept = steps->newest, .first = edit->first};
+    list->count = edit->first;
+    return true;
+}
+
 void low_steps_write(struct low_steps *steps, struct table *table, const struct low_edit *edit,
                      const struct low_list *list) {
     while (steps->newest != edit->kept) {

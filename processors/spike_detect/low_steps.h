@@ -28,8 +28,8 @@ struct low_steps {
     uint32_t newest; // row of the table, or TABLE_NO_ROW
 };
 
-// Ranks are read beside one another, while nobody changes the table: what each changes is put into
-// the table afterwards, by one thread.
+// Ranks are read beside one another, while nobody takes or frees rows of the table: what does is
+// put into it afterwards, by one thread.
 struct low_list { // new lows of one rank after the other
     struct low_step *items;
     uint32_t count, capacity;
@@ -49,6 +49,10 @@ void low_steps_restart(struct low_steps *steps, struct series_cursor at);
 void low_steps_read(struct low_steps *steps, const struct table *table,
                     const struct growth_source *source, int64_t step_bytes, struct low_edit *edit,
                     struct low_list *list);
+// Puts the edit into the table where that neither takes rows nor frees any: one low took another's
+// place, as mostly. Beside other ranks' reading. Nothing is left to write then, and true returned.
+bool low_steps_replace(struct low_steps *steps, const struct table *table, struct low_edit *edit,
+                       struct low_list *list);
 void low_steps_write(struct low_steps *steps, struct table *table, const struct low_edit *edit,
                      const struct low_list *list);
 

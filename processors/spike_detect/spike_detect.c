@@ -50,6 +50,21 @@ struct job_spikes {
 static const __int128 NO_MOMENT_BEFORE = -((__int128)1 << 100);
 static const __int128 NO_MOMENT_BEHIND = (__int128)1 << 100;
 
+// Of one evaluation: see struct job_spikes.
+struct validity {
+    uint32_t evaluation;
+    __int128 after_ns, until_ns;
+};
+
+// What a piece leaves to be put together by one thread.
+struct piece_found {
+    struct low_list lows;
+    uint32_t *edited; // items whose lows are still to be written
+    uint32_t edited_count, edited_capacity;
+    struct validity *valid; // by evaluation that it has ranks of
+    uint32_t valid_count, valid_capacity;
+};
+
 struct spike_detect {
     struct table scans;
     struct table lows;
@@ -57,7 +72,7 @@ struct spike_detect {
     // Not state: after a restart all ranks count as changed.
     struct job_spikes *jobs; // by slot
     uint32_t job_capacity;
-    struct low_list lists[PIECES_MAX]; // scratch, by piece
+    struct piece_found found[PIECES_MAX]; // scratch, by piece
     struct workers *workers;
 };
 
@@ -98,11 +113,14 @@ static void spike_detect_stop(void *instance) {
     for (uint32_t i = 0; i < self->job_capacity; i++)
         job_spikes_release(&self->jobs[i]);
     memory_give(self->jobs);
-    for (uint32_t i = 0; i < PIECES_MAX; i++)
-        memory_give(self->lists[i].items);
+    for (uint32_t i = 0; i < PIECES_MAX; i++) {
+        memory_give(self->found[i].lows.items);
+        memory_give(self->found[i].edited);
+        memory_give(self->found[i].valid);
+    }
     self->jobs = NULL;
     self->job_capacity = 0;
-    memset(self->lists, 0, sizeof self->lists);
+    memset(self->found, 0, sizeof self->found);
 }
 
 // A plain IEEE product, truncated, as the reference computes it.
@@ -184,7 +202,6 @@ static __int128 common_end(const struct evaluation *evaluation, struct arena *ar
 struct item {
     uint32_t evaluation, place;
     struct low_edit edit;
-    __int128 after_ns, until_ns; // of struct job_spikes
 };
 
 struct task {
@@ -193,26 +210,37 @@ struct task {
     const __int128 *end_ns; // by evaluation
     struct item *items;
     uint32_t item_count, pieces;
+    uint64_t weight;
 };
 
-static void detect_creep(const struct spike_detect *self, struct rank_scans *scans,
-                         const struct growth_source *source, __int128 end_ns, __int128 offset_ns,
-                         struct low_list *list, struct item *item, struct rank_spike *out) {
-    low_steps_read(&scans->lows, &self->lows, source, scans->threshold_bytes / STEPS_A_THRESHOLD,
-                   &item->edit, list);
-    end_ns += offset_ns;
+static void narrow(struct validity *valid, const struct low_answer *answer, __int128 offset_ns) {
+    if (answer->after_ns > 0 && answer->after_ns - offset_ns > valid->after_ns)
+        valid->after_ns = answer->after_ns - offset_ns;
+    if (answer->until_ns < UINT64_MAX && answer->until_ns - offset_ns < valid->until_ns)
+        valid->until_ns = answer->until_ns - offset_ns;
+}
+
+// False when the lows are still to be written.
+static bool detect_creep(const struct task *task, struct item *item, struct rank_scans *scans,
+                         const struct growth_source *source, struct piece_found *found,
+                         struct rank_spike *out) {
+    const struct table *table = &task->self->lows;
+    low_steps_read(&scans->lows, table, source, scans->threshold_bytes / STEPS_A_THRESHOLD,
+                   &item->edit, &found->lows);
+    const struct evaluation *evaluation = &task->evaluations[item->evaluation];
+    __int128 offset_ns = evaluation->alignment[item->place].generation_offset_ns;
+    __int128 end_ns = task->end_ns[item->evaluation] + offset_ns;
     uint64_t end = end_ns < 0 ? 0 : end_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)end_ns;
     struct low_answer answer;
     out->creep =
-        low_steps_creep(&item->edit, list, &self->lows, end, scans->threshold_bytes, &answer);
+        low_steps_creep(&item->edit, &found->lows, table, end, scans->threshold_bytes, &answer);
     out->low_growth_bytes = answer.growth_bytes;
-    if (answer.after_ns > 0)
-        item->after_ns = answer.after_ns - offset_ns;
-    if (answer.until_ns < UINT64_MAX)
-        item->until_ns = answer.until_ns - offset_ns;
+    narrow(&found->valid[found->valid_count - 1], &answer, offset_ns);
+    return low_steps_replace(&scans->lows, table, &item->edit, &found->lows);
 }
 
-static void detect_rank(const struct task *task, struct item *item, struct low_list *list,
+// False when its lows are still to be written.
+static bool detect_rank(const struct task *task, struct item *item, struct piece_found *found,
                         struct rank_spike *out) {
     struct spike_detect *self = task->self;
     const struct evaluation *evaluation = &task->evaluations[item->evaluation];
@@ -229,14 +257,12 @@ static void detect_rank(const struct task *task, struct item *item, struct low_l
                     kept_scan_is_at(&scans->kept, &scans->first);
     first_scan_advance(&scans->first, &source, threshold);
     item->edit = (struct low_edit){.kept = restarted ? TABLE_NO_ROW : scans->lows.newest};
-    item->after_ns = NO_MOMENT_BEFORE;
-    item->until_ns = NO_MOMENT_BEHIND;
     out->threshold_bytes = threshold;
     out->first = first_scan_spike(&scans->first);
     out->first_of_generation = out->kept = out->creep = (struct spike){0};
     out->low_growth_bytes = 0;
     if (!view->in_generation)
-        return;
+        return item->edit.kept == scans->lows.newest;
     if (evaluation->generation == 0) {
         out->first_of_generation = out->first;
         if (together)
@@ -248,15 +274,26 @@ static void detect_rank(const struct task *task, struct item *item, struct low_l
     kept_scan_advance(&scans->kept, &source, threshold);
     if (kept_scan_excess(&scans->kept) >= threshold / 2)
         out->kept = kept_scan_spike(&scans->kept);
-    detect_creep(self, scans, &source, task->end_ns[item->evaluation],
-                 evaluation->alignment[item->place].generation_offset_ns, list, item, out);
+    return detect_creep(task, item, scans, &source, found, out);
 }
 
-static void detect(const struct task *task, struct item *item, struct low_list *list) {
+static void detect(const struct task *task, uint32_t number, struct piece_found *found) {
+    struct item *item = &task->items[number];
     const struct evaluation *evaluation = &task->evaluations[item->evaluation];
     struct job_spikes *job = &task->self->jobs[evaluation->job_slot];
     struct rank_spike *out = &job->spikes[item->place];
-    detect_rank(task, item, list, out);
+    if (found->valid_count == 0 ||
+        found->valid[found->valid_count - 1].evaluation != item->evaluation) {
+        found->valid = memory_room(found->valid, &found->valid_capacity, found->valid_count,
+                                   sizeof *found->valid);
+        found->valid[found->valid_count++] =
+            (struct validity){item->evaluation, NO_MOMENT_BEFORE, NO_MOMENT_BEHIND};
+    }
+    if (!detect_rank(task, item, found, out)) {
+        found->edited = memory_room(found->edited, &found->edited_capacity, found->edited_count,
+                                    sizeof *found->edited);
+        found->edited[found->edited_count++] = number;
+    }
     job->found[item->place] =
         (uint8_t)((out->first.found ? FOUND_FIRST : 0) |
                   (out->first_of_generation.found ? FOUND_FIRST_OF_GENERATION : 0) |
@@ -293,15 +330,15 @@ static void prefetch_low(const struct task *task, const struct item *item) {
 static void detect_piece(void *context, uint32_t piece, uint32_t worker) {
     const struct task *task = context;
     (void)worker;
-    struct low_list *list = &task->self->lists[piece];
+    struct piece_found *found = &task->self->found[piece];
     uint32_t end = piece_begin(task->item_count, task->pieces, piece + 1);
-    list->count = 0;
+    found->lows.count = found->edited_count = found->valid_count = 0;
     for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++) {
         if (i + 2 * SERIES_AHEAD < end)
             prefetch_rank(task, &task->items[i + 2 * SERIES_AHEAD]);
         if (i + SERIES_AHEAD < end)
             prefetch_low(task, &task->items[i + SERIES_AHEAD]);
-        detect(task, &task->items[i], list);
+        detect(task, i, found);
     }
 }
 
@@ -349,33 +386,26 @@ static void add_items(struct spike_detect *self, struct task *task, uint32_t num
     uint32_t count = all ? evaluation->rank_count : evaluation->changed_count;
     for (uint32_t i = 0; i < count; i++)
         add_item(self, task, number, all ? i : evaluation->changed[i]);
-}
-
-static uint64_t weight_of(const struct task *task) {
-    uint64_t weight = 0;
-    for (uint32_t i = 0; i < task->item_count; i++) {
-        const struct evaluation *evaluation = &task->evaluations[task->items[i].evaluation];
-        weight += RANK_WEIGHT;
-        if (evaluation->last)
-            weight += evaluation->ranks[task->items[i].place].sample_count;
-    }
-    return weight;
+    task->weight += (uint64_t)count * RANK_WEIGHT;
+    for (uint32_t i = 0; evaluation->last && i < count; i++)
+        task->weight += evaluation->ranks[all ? i : evaluation->changed[i]].sample_count;
 }
 
 // Puts together what the pieces found, in the order of the items.
 static void take_results(struct spike_detect *self, const struct task *task) {
     for (uint32_t piece = 0; piece < task->pieces; piece++) {
-        uint32_t end = piece_begin(task->item_count, task->pieces, piece + 1);
-        for (uint32_t i = piece_begin(task->item_count, task->pieces, piece); i < end; i++) {
-            const struct item *item = &task->items[i];
-            const struct evaluation *evaluation = &task->evaluations[item->evaluation];
-            struct job_spikes *job = &self->jobs[evaluation->job_slot];
-            if (item->after_ns > job->after_ns)
-                job->after_ns = item->after_ns;
-            if (item->until_ns < job->until_ns)
-                job->until_ns = item->until_ns;
-            struct rank_scans *scans = table_row(&self->scans, evaluation->ranks[item->place].slot);
-            low_steps_write(&scans->lows, &self->lows, &item->edit, &self->lists[piece]);
+        const struct piece_found *found = &self->found[piece];
+        for (uint32_t i = 0; i < found->valid_count; i++) {
+            const struct validity *valid = &found->valid[i];
+            struct job_spikes *job = &self->jobs[task->evaluations[valid->evaluation].job_slot];
+            if (valid->after_ns > job->after_ns)
+                job->after_ns = valid->after_ns;
+            if (valid->until_ns < job->until_ns)
+                job->until_ns = valid->until_ns;
+        }
+        for (uint32_t i = 0; i < found->edited_count; i++) {
+            const struct item *item = &task->items[found->edited[i]];
+            low_steps_write(&scans_of(task, item)->lows, &self->lows, &item->edit, &found->lows);
         }
     }
 }
@@ -412,7 +442,7 @@ static void evaluate(struct spike_detect *self, struct batch *batch) {
         end_ns[i] = common_end(&batch->evaluations[i], batch->arena);
         add_items(self, &task, i, end_ns[i]);
     }
-    task.pieces = workers_pieces(self->workers, weight_of(&task), PIECE_WEIGHT, task.item_count);
+    task.pieces = workers_pieces(self->workers, task.weight, PIECE_WEIGHT, task.item_count);
     workers_run(self->workers, task.pieces, detect_piece, &task);
     take_results(self, &task);
     for (uint32_t i = 0; i < count; i++) {
