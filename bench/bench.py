@@ -39,6 +39,7 @@ import limits
 import live
 import spans
 import table
+from memory import provide_memory
 from progress import say
 
 PYTHON_LOOP = """
@@ -59,6 +60,7 @@ TURNS = 3                   # of a program that measures itself, while they are 
 PART_S = 25
 KIND_RECORDS = "10000"      # of each of 35 kinds: half a minute
 FLIGHT_DUMPS, FLIGHT_ENTRIES = 4096, 2000
+FEW_RANKS, MANY_RANKS = 8, 16384
 STORMLOG_LOOP = """
 import json, sys
 from stormlog.telemetry import telemetry_event_from_record
@@ -77,6 +79,7 @@ class Run:
     """CPU and wall seconds of one process on one core, and the most memory it held."""
 
     def __init__(self, core, command, out, **environment):
+        provide_memory()
         with open(out, "wb") as sink:
             begun = time.monotonic()
             process = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=sink,
@@ -170,40 +173,42 @@ class Bench:
 
     def said(self, *command, limit_s=None):
         say(" ".join(os.path.basename(c) for c in command))
+        provide_memory()
         done = subprocess.run(["taskset", "-c", str(self.core), *command], check=True,
                               stdout=subprocess.PIPE, timeout=limit_s)
         return json.loads(done.stdout)
 
-    def in_turn(self, picks, name, *arguments):
-        """What the program of today says, the first time; and how much faster than the earlier one
-        by each of `picks`, functions of what a program says that give a time; or a function that
-        gives them, from what today's said first."""
+    def in_turn(self, picks, name, *arguments, rounds=1):
+        """All that the program of today says, in so many rounds at least; and how much faster than
+        the earlier one by each of `picks`, functions of what a program says that give a time; or a
+        function that gives them, from what today's said first."""
         begun = time.monotonic()
-        first = self.said(self.program(name), *arguments)
+        own, theirs = [self.said(self.program(name), *arguments) for _ in range(rounds)], []
         if not self.earlier:
-            return first, {}
-        own, theirs, own_s = [first], [], time.monotonic() - begun
-        limit_s = against.limit_s(own_s)
+            return own, {}
+        own_s = (time.monotonic() - begun) / rounds
+        begun, limit_s = time.monotonic() - own_s, against.limit_s(own_s)
+        turns = own[-1:]
         for turn in range(TURNS):
             at_s = time.monotonic()
             if turn > 0:
-                own.append(self.said(self.program(name), *arguments))
+                turns.append(self.said(self.program(name), *arguments))
             said = self.earlier.patience.run(name, lambda: self.earlier.said_if_there(
                 name, *arguments, limit_s=limit_s))
             if said is None:
-                return first, {}
+                return own, {}
             theirs.append(said)
             now_s = time.monotonic()
             if now_s + own_s + (now_s - at_s) > begun + PART_S:
                 break
         found = {}
-        for key, pick in (picks(first) if callable(picks) else picks).items():
+        for key, pick in (picks(own[0]) if callable(picks) else picks).items():
             try:
-                found[key] = faster(map(pick, own), map(pick, theirs))
+                found[key] = faster(map(pick, turns), map(pick, theirs))
             except (KeyError, TypeError, StopIteration):
                 self.earlier.patience.leave_out(key, "its %s says something else"
                                                 % os.path.basename(name))
-        return first, found
+        return own + turns[1:], found
 
     def said_if_there(self, name, *arguments, limit_s):
         if not os.access(self.program(name), os.X_OK):
@@ -213,6 +218,7 @@ class Bench:
     def flight(self, limit_s=None):
         """Seconds for the dumps of a large job; CPU time, without making them."""
         say("bench_flight: %d dumps of %d entries" % (FLIGHT_DUMPS, FLIGHT_ENTRIES))
+        provide_memory()
         done = subprocess.run([self.program("bench/bench_flight"), str(FLIGHT_DUMPS),
                                str(FLIGHT_ENTRIES)], stdout=subprocess.PIPE, text=True,
                               check=True, timeout=limit_s)
@@ -224,6 +230,16 @@ class Bench:
 
 def median(values):
     return statistics.median(values)
+
+
+def medians(documents):
+    """Of the numbers at each place of documents of one shape."""
+    first = documents[0]
+    if isinstance(first, dict):
+        return {key: medians([document[key] for document in documents]) for key in first}
+    if isinstance(first, list):
+        return [medians(items) for items in zip(*documents)]
+    return first if all(document == first for document in documents) else median(documents)
 
 
 def faster(own, earlier):
@@ -301,7 +317,7 @@ def measure_spans_only(bench, _, report):
 
 
 def measure_spans(bench, report):
-    report["spans"] = spans.measure(bench, say)
+    report["spans"] = spans.measure(bench, options.rounds, medians, say)
 
 
 def stage(ranks, figure):
@@ -346,16 +362,20 @@ def measure_files(bench, options, report):
 
 def measure_programs(bench, options, report, compared):
     """Those that measure one part each."""
-    report["stages"], found = bench.in_turn(
-        {"decoder": stage(64, "decode_ns_per_event"), "growth": stage(16384, "ns_per_event")},
-        "bench/bench_stages", str(options.events), "8", "64", "1024", "16384")
+    few, many = stage(FEW_RANKS, "ns_per_event"), stage(MANY_RANKS, "ns_per_event")
+    runs, found = bench.in_turn(
+        {"decoder": stage(64, "decode_ns_per_event"), "growth": many}, "bench/bench_stages",
+        str(options.events), str(FEW_RANKS), "64", "1024", str(MANY_RANKS), rounds=options.rounds)
+    report["stages"] = medians(runs)
+    report["growth"] = round(median(many(rows) / few(rows) for rows in runs), 3)
     compared.update(found)
     report["allocations"] = bench.said(bench.program("bench/bench_allocations"))
     report["decode"] = bench.said(bench.program("bench/bench_decode"))
-    report["kinds"], found = bench.in_turn(
+    runs, found = bench.in_turn(
         lambda rows: {"slowest_kind": table.slowest_kind_s(min(
             rows, key=table.records_per_second)["kind"])},
         "bench/bench_kinds", KIND_RECORDS)
+    report["kinds"] = runs[0]
     compared.update(found)
     begun = time.monotonic()
     seconds = bench.flight()

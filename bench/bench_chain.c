@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum {
@@ -20,6 +21,8 @@ enum {
     BATCH_ARENA_BLOCK = 1 << 18,
     CONFIG_MAX = 1024,
     ROWS_MAX = 4 * BENCH_BATCH, // lines, and events, of one block
+    PROVIDED_BYTES = 256 << 20,
+    PAGE_BYTES = 4096,
 };
 
 static const struct {
@@ -118,6 +121,17 @@ static void start_stages(struct bench_chain *chain) {
             give_up(error.message);
         chain->stage_count++;
     }
+}
+
+void bench_provide_memory(void) {
+    char *memory = mmap(NULL, PROVIDED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
+    if (memory == MAP_FAILED)
+        give_up("out of memory");
+    madvise(memory, PROVIDED_BYTES, MADV_HUGEPAGE);
+    for (size_t at = 0; at < PROVIDED_BYTES; at += PAGE_BYTES)
+        memory[at] = 1;
+    munmap(memory, PROVIDED_BYTES);
 }
 
 void bench_chain_start(struct bench_chain *chain, enum bench_kind kind, bool once,

@@ -73,6 +73,9 @@ struct bench_chain {
 // Threads of the chains that are started from now on; default 1. With more, times are wall times.
 extern uint32_t bench_threads;
 
+// Takes much memory and gives it back at once: see bench/memory.py. Right before what is timed.
+void bench_provide_memory(void);
+
 // Ends the program with a message when anything fails. `once`: all samples are kept and judged at
 // the end; else `setting` ("10s") of them, as beside a running job. Of spans `setting` has their
 // options ("max_spans: 1000"). Of kinds all detectors run, and `setting` is not used.

@@ -89,6 +89,7 @@ int main(int argc, char **argv) {
     }
     bench_threads = threads;
     struct bench_chain chain;
+    bench_provide_memory();
     bench_chain_start(&chain, jobs > 1 ? BENCH_JOBS : BENCH_MEMORY, false, retention);
     uint32_t second = 0;
     for (; second < WARM; second++) {

@@ -30,11 +30,13 @@ static uint64_t pass(struct bench_chain *chain, const struct bench_job *job, uin
 static void measure(uint64_t events, uint32_t spans) {
     struct bench_job job = {BENCH_SPANS, .spans = made_spans_of(RANKS, spans)};
     struct bench_chain chain;
+    bench_provide_memory();
     bench_chain_start(&chain, BENCH_SPANS, true, "max_spans: 1100000, max_tasks: 10000");
     uint64_t done = pass(&chain, &job, 0, made_spans_first(&job.spans));
     uint64_t warm = made_spans_opening(&job.spans) * (MADE_SPANS_KEPT + 1);
     done = pass(&chain, &job, done, done + warm);
     double decode_s = chain.decode_s, apply_s = chain.consume_s[0];
+    bench_provide_memory();
     uint64_t before = counted_calls();
     pass(&chain, &job, done, done + events);
     uint64_t calls = counted_calls() - before;

@@ -23,6 +23,7 @@ static void print_stages(const struct bench_chain *chain, const double *seconds,
 static void measure(uint64_t events, uint32_t ranks) {
     struct bench_job job = {.memory = {.ranks = ranks, .schema_version = 3}};
     struct bench_chain chain;
+    bench_provide_memory();
     bench_chain_start(&chain, BENCH_MEMORY, true, "all");
     for (uint64_t done = 0; done < events;) {
         uint64_t left = events - done;

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 
+from memory import provide_memory
 from progress import say
 
 PATIENCE_S = 60
@@ -482,7 +483,10 @@ class Rest:
 
 
 class Folder:
+    """That a run of culprit has for itself, and memory for it."""
+
     def __init__(self, parent):
+        provide_memory()
         self.path = tempfile.mkdtemp(prefix="live-", dir=parent)
 
     def __enter__(self):

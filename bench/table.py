@@ -102,7 +102,7 @@ def stage_rows(report):
     if limit:
         touch_ns = limit["memory_s"] / limit["bytes"] * report["input"]["bytes_per_event"] * 1e9
         touched = share(touch_ns, decode, "memory's bandwidth")
-    growth = rows[-1]["ns_per_event"] / rows[0]["ns_per_event"]
+    growth = report["growth"]
     found = [
         Row("decoder", "%.0f ns an event" % decode, report["decode"]["ratio"],
             at_least(30.0, "decoding, times as fast as jansson", "%g × jansson"),

@@ -28,6 +28,7 @@ FILES = {
     "stages": [{"ranks": 8, "ns_per_event": 200.0, "decode_ns_per_event": 90.0},
                {"ranks": 64, "ns_per_event": 210.0, "decode_ns_per_event": 100.0},
                {"ranks": 16384, "ns_per_event": 230.0, "decode_ns_per_event": 120.0}],
+    "growth": 1.15,
     "decode": {"ratio": 48.0},
     "allocations": [{"pipeline": "live", "allocations_per_event": 0.0},
                     {"pipeline": "all", "peak_bytes": 70, "peak_bytes_allowed": 100,
@@ -218,7 +219,8 @@ def check_in_turn(checks):
     picks = {"one": lambda row: row["one"], "two": lambda row: row["two"]}
     earlier = Rows({"one": 4.0})
     own = Rows({"one": 2.0, "two": 1.0}, earlier)
-    checks.equal(own.in_turn(picks, "bench/program"), ({"one": 2.0, "two": 1.0}, {"one": 2.0}),
+    checks.equal(own.in_turn(picks, "bench/program"),
+                 ([{"one": 2.0, "two": 1.0}] * bench.TURNS, {"one": 2.0}),
                  "twice as fast by one, and the other is not said")
     checks.equal((len(own.limits), earlier.limits), (bench.TURNS, [against.LEAST_S] * bench.TURNS),
                  "each as often, the earlier one with an end")
@@ -228,9 +230,14 @@ def check_in_turn(checks):
                  {"key": 2.0}, "what is compared depends on what today's says")
     broken = Rows({}, fails=True)
     own = Rows({"one": 2.0}, broken)
-    checks.equal(own.in_turn(picks, "bench/program"), ({"one": 2.0}, {}), "a program that fails")
+    checks.equal(own.in_turn(picks, "bench/program"), ([{"one": 2.0}], {}), "a program that fails")
     checks.equal((len(own.limits), len(broken.limits), broken.patience.left_out),
                  (1, 1, ["program (it says nothing)"]), "is run once")
+    alone = Rows({"one": 2.0})
+    checks.equal(alone.in_turn(picks, "bench/program", rounds=4), ([{"one": 2.0}] * 4, {}),
+                 "rounds of today's alone")
+    checks.equal(bench.medians([{"a": [3, "x", 10]}, {"a": [1, "x", 10]}, {"a": [2, "x", 10]}]),
+                 {"a": [2, "x", 10]}, "medians, place by place")
     real = bench.Bench("no build", None, "folder")
     own = Rows({"one": 2.0}, real)
     checks.equal((own.in_turn(picks, "bench/program")[1], real.patience.left_out),
