@@ -275,7 +275,7 @@ def measure(bench, options, compared_with):
 def measure_parts(bench, options, report):
     """Adds to the report; `seconds`: how long each part took."""
     for name, wanted, part in (
-            ("spans", options.spans_only, measure_spans_only),
+            ("spans", options.spans_only, measure_spans),
             ("files", not (options.spans_only or options.kafka_only or options.live_only),
              measure_files),
             ("live", options.live or options.live_only, measure_live),
@@ -312,11 +312,7 @@ def measure_kafka(bench, options, report):
                 report["kafka"]["ratios"][name] / earlier["ratios"][name], 3)
 
 
-def measure_spans_only(bench, _, report):
-    measure_spans(bench, report)
-
-
-def measure_spans(bench, report):
+def measure_spans(bench, options, report):
     report["spans"] = spans.measure(bench, options.rounds, medians, say)
 
 
@@ -350,7 +346,7 @@ def measure_files(bench, options, report):
                                   (r.cpu_s for r in runs["earlier"]))
         compared["all_cores"] = report["all_cores"]["times_earlier"]
     measure_programs(bench, options, report, compared)
-    measure_spans(bench, report)
+    measure_spans(bench, options, report)
     if bench.earlier:
         _, found = bench.in_turn(
             {"span_line": lambda rows: max(row["decode_ns_per_event"] + row["apply_ns_per_event"]
