@@ -124,8 +124,8 @@ static void start_stages(struct bench_chain *chain) {
 }
 
 void bench_provide_memory(void) {
-    char *memory = mmap(NULL, PROVIDED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
+    char *memory =
+        mmap(NULL, PROVIDED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         give_up("out of memory");
     madvise(memory, PROVIDED_BYTES, MADV_HUGEPAGE);

@@ -26,7 +26,7 @@ void table_start(struct table *table, const char *name, const struct row_type *t
 
 // A table begins with chunks that are allocated one by one. Of one that has grown large, as many
 // chunks as fit share a huge page; what is left of that is never touched.
-enum { LARGE_BYTES = 1 << 20 };
+enum { LARGE_BYTES = 8 << 20 };
 
 static size_t chunk_bytes(const struct table *table) {
     return table->row_size * table->rows_per_chunk;

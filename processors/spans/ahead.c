@@ -8,10 +8,15 @@
 
 enum { STEP_ID, STEP_SPAN, STEP_NEIGHBOURS, STEPS_DONE };
 
+// An event takes about as long as what was asked for is on its way, or less.
+enum { BETWEEN_MAX = 3 };
+
 enum { CACHE_LINE = 64 };
 
-void span_ahead_begin(struct span_forest *forest, const struct span_event *event) {
+void span_ahead_begin(struct span_forest *forest, const struct span_event *event, uint32_t events) {
     struct span_ahead *ahead = &forest->ahead;
+    uint32_t between = events / (STEPS_DONE + 1);
+    ahead->between = ahead->left = between > BETWEEN_MAX ? BETWEEN_MAX : between;
     assert(event->kind == SPAN_TASKS);
     ahead->event = event;
     ahead->step = STEPS_DONE;
@@ -44,6 +49,11 @@ void span_ahead_step(struct span_forest *forest) {
     struct span_ahead *ahead = &forest->ahead;
     if (ahead->step >= STEPS_DONE || ahead->event == NULL)
         return;
+    if (ahead->left > 1) {
+        ahead->left--;
+        return;
+    }
+    ahead->left = ahead->between;
     switch (ahead->step++) {
     case STEP_ID:
         ahead->name = span_names_approach(&forest->names, ahead->hash);

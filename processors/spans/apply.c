@@ -456,8 +456,11 @@ static struct span_task_row *find_changed(struct applying *apply) {
     if (task == NULL || task->head.live == 0 || task->key.tree != apply->tree_row ||
         !span_names_is(&forest->names, task->key.name, apply->event->key))
         task = span_find_task(forest, apply->tree, apply->event->key);
-    if (task != NULL)
-        forest->likely_task = task->before;
+    if (task == NULL)
+        return NULL;
+    forest->likely_task = task->before;
+    if (apply->event->to == TASK_FORGOTTEN && task->before != SPAN_NONE)
+        span_names_leave(&forest->names, span_task_at(forest, task->before)->key.name);
     return task;
 }
 

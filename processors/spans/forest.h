@@ -193,6 +193,7 @@ struct span_ahead {
     uint32_t name;                  // that id
     uint32_t span;                  // which most likely bears it
     uint32_t step;                  // that comes next
+    uint32_t between, left;         // events from one step to the next, and until that
     uint32_t hashes[AHEAD_KEYS];    // of its keys
 };
 
@@ -235,9 +236,10 @@ enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *t
                              const struct span_event *event, uint64_t line);
 
 // Asks for the memory that a later event of the same batch, one of tasks, needs first of all: begun
-// with that event, then step by step between those before it. It changes nothing that is kept.
+// with that event, then step by step between those before it, of which there are `events`. It
+// changes nothing that is kept.
 // Until it is ended the event stays as it is.
-void span_ahead_begin(struct span_forest *forest, const struct span_event *event);
+void span_ahead_begin(struct span_forest *forest, const struct span_event *event, uint32_t events);
 void span_ahead_step(struct span_forest *forest);
 void span_ahead_end(struct span_forest *forest);
 // The hashes of its keys in their order, AHEAD_KEYS at most, when the event is that one; else NULL.

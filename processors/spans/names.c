@@ -147,6 +147,10 @@ void span_names_expect(const struct span_names *names, uint32_t hash) {
         __builtin_prefetch(slot);
 }
 
+void span_names_leave(const struct span_names *names, uint32_t name) {
+    span_names_expect(names, row_at(names, name)->hash);
+}
+
 uint32_t span_names_approach(const struct span_names *names, uint32_t hash) {
     uint32_t at = 0, name = row_index_next(&names->index, hash, &at);
     if (name != NAME_NONE)

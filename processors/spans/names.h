@@ -36,6 +36,8 @@ uint32_t span_names_find_hashed(const struct span_names *names, struct slice tex
 // with the same hash; NAME_NONE: it is not there.
 void span_names_expect(const struct span_names *names, uint32_t hash);
 uint32_t span_names_approach(const struct span_names *names, uint32_t hash);
+// This one will be given back soon: where its number stands is asked for.
+void span_names_leave(const struct span_names *names, uint32_t name);
 // Which row the text most likely names; whoever asks makes sure that it does. TABLE_NO_ROW, or any
 // number, when nobody said.
 void span_names_point(struct span_names *names, uint32_t name, uint32_t row);

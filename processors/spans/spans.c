@@ -119,7 +119,7 @@ static void fetch_ahead(struct spans *self, const struct batch *batch, uint32_t 
     }
     for (*next = at + 1; *next < batch->event_count; ++*next) {
         if (is_tasks(batch, *next)) {
-            span_ahead_begin(&self->forest, batch->events[*next].span);
+            span_ahead_begin(&self->forest, batch->events[*next].span, *next - at);
             return;
         }
     }
