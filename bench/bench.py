@@ -239,7 +239,8 @@ def medians(documents):
         return {key: medians([document[key] for document in documents]) for key in first}
     if isinstance(first, list):
         return [medians(items) for items in zip(*documents)]
-    return first if all(document == first for document in documents) else median(documents)
+    same = all(document == first for document in documents)
+    return first if same else round(median(documents), 3)
 
 
 def faster(own, earlier):
