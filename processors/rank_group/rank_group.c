@@ -368,7 +368,7 @@ static uint64_t expire_before(const struct rank_group *self) {
     return self->kept.judged_ns - retention_ns;
 }
 
-// Those of these ranks' rows that are too old. What there is to do, in `rows`, returned.
+// Lets rows go that are too old. The ranks that changed: how many, and which.
 static uint32_t expire(struct rank_group *self, struct arena *arena, const uint32_t **rows) {
     uint64_t before_ns = expire_before(self);
     uint32_t count = changes_list(self, before_ns, arena, rows);
@@ -425,9 +425,9 @@ static void rank_group_consume(void *instance, struct batch *batch) {
     self->by_value = !batch->ordered;
     uint32_t first = first_telemetry(batch);
     if (first < batch->event_count) {
-        // What expires goes now, where it can: nobody waits for a verdict yet.
+        // What the evaluation before leaves to expire goes now, while nobody waits for a verdict.
         const uint32_t *rows;
-        if (!self->expired)
+        if (!self->expired && expire_before(self) > 0)
             expire(self, batch->arena, &rows);
         take_events(self, batch, first);
     }
