@@ -178,6 +178,9 @@ class Bench:
                               stdout=subprocess.PIPE, timeout=limit_s)
         return json.loads(done.stdout)
 
+    def medians_said(self, rounds, *command):
+        return medians([self.said(*command) for _ in range(rounds)])
+
     def in_turn(self, picks, name, *arguments, rounds=1):
         """All that the program of today says, in so many rounds at least; and how much faster than
         the earlier one by each of `picks`, functions of what a program says that give a time; or a
@@ -314,7 +317,7 @@ def measure_kafka(bench, options, report):
 
 
 def measure_spans(bench, options, report):
-    report["spans"] = spans.measure(bench, options.rounds, medians, say)
+    report["spans"] = spans.measure(bench, options.rounds, say)
 
 
 def stage(ranks, figure):

@@ -45,14 +45,14 @@ def dask(bench, python, row):
         os.unlink(path)
 
 
-def measure(bench, rounds, medians, say):
+def measure(bench, rounds, say):
     """Nanoseconds of CPU time a line, from its bytes to the state it changes; one core.
 
     Each opening of a phase leaves a group, and a question goes over all of them: so culprit is
     asked after as many lines as dask is, whatever it was timed with.
     """
-    rows = medians([bench.said(bench.program("bench/bench_spans"), "300000", *map(str, SPANS))
-                    for _ in range(rounds)])
+    rows = bench.medians_said(rounds, bench.program("bench/bench_spans"), "300000",
+                              *map(str, SPANS))
     python, why = dask_python(say)
     for row in rows:
         row["ns_per_event"] = round(row["decode_ns_per_event"] + row["apply_ns_per_event"], 1)

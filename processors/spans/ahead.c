@@ -8,10 +8,9 @@
 
 enum { STEP_ID, STEP_SPAN, STEP_NEIGHBOURS, STEPS_DONE };
 
-// An event takes about as long as what was asked for is on its way, or less.
-enum { BETWEEN_MAX = 3 };
-
-enum { CACHE_LINE = 64 };
+// BETWEEN_MAX: events from one step to the next at most. In one what was asked for may not have
+// come yet.
+enum { BETWEEN_MAX = 3, CACHE_LINE = 64 };
 
 void span_ahead_begin(struct span_forest *forest, const struct span_event *event, uint32_t events) {
     struct span_ahead *ahead = &forest->ahead;

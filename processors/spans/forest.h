@@ -236,9 +236,8 @@ enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *t
                              const struct span_event *event, uint64_t line);
 
 // Asks for the memory that a later event of the same batch, one of tasks, needs first of all: begun
-// with that event, then step by step between those before it, of which there are `events`. It
-// changes nothing that is kept.
-// Until it is ended the event stays as it is.
+// with that event, which stands `events` behind the one at hand, then step by step between those
+// before it. It changes nothing that is kept. Until it is ended the event stays as it is.
 void span_ahead_begin(struct span_forest *forest, const struct span_event *event, uint32_t events);
 void span_ahead_step(struct span_forest *forest);
 void span_ahead_end(struct span_forest *forest);

@@ -190,8 +190,6 @@ bool ahead_start_threads(struct ahead *ahead) {
             ahead->thread_max = ahead->thread_count; // it is not tried again
             break;
         }
-        if (!is_taker && ahead->core >= 0)
-            core_avoid(ahead->core, decoding->thread);
         ahead->thread_count++;
     }
     return ahead->thread_count > 1;
