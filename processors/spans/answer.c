@@ -107,14 +107,14 @@ static double add_durations(const struct span_forest *forest, const struct span_
                             struct by_name *sums, struct arena *arena) {
     double total = 0;
     const struct span_action_row *action;
-    for (uint32_t at = group->actions.first; at != TABLE_NO_ROW; at = action->next) {
+    for (uint32_t at = group->actions.first; at != TABLE_NO_ROW; at = action->head.next) {
         action = span_action_at(forest, at);
         double seconds = seconds_of(action->us);
         bool is_new;
-        struct span_duration *sum = item_of(sums, action->key.name, arena, &is_new);
+        struct span_duration *sum = item_of(sums, action->head.name, arena, &is_new);
         if (is_new)
-            *sum =
-                (struct span_duration){span_names_text(&forest->names, action->key.name, arena), 0};
+            *sum = (struct span_duration){span_names_text(&forest->names, action->head.name, arena),
+                                          0};
         sum->seconds += seconds;
         total += seconds;
     }
@@ -199,13 +199,13 @@ static void add_group(struct sums *sums, const struct span_group_row *group) {
 
 static void add_item(struct sums *sums, const struct span_item_row *item) {
     bool is_new;
-    if (item->key.kind == SPAN_ITEM_CODE) {
-        struct slice *text = item_of(&sums->stacks, item->key.name, sums->arena, &is_new);
+    if (item->head.kind == SPAN_ITEM_CODE) {
+        struct slice *text = item_of(&sums->stacks, item->head.name, sums->arena, &is_new);
         if (is_new)
-            *text = span_names_text(&sums->forest->names, item->key.name, sums->arena);
+            *text = span_names_text(&sums->forest->names, item->head.name, sums->arena);
         return;
     }
-    struct metric_sum *sum = item_of(&sums->metrics, item->key.name, sums->arena, &is_new);
+    struct metric_sum *sum = item_of(&sums->metrics, item->head.name, sums->arena, &is_new);
     if (is_new)
         *sum = (struct metric_sum){{.whole = true}, item->is_known_time != 0};
     struct span_number value = {item->whole != 0, item->integer, item->number};
@@ -225,7 +225,7 @@ static double add_tree(struct sums *sums, uint32_t root, double now_s) {
             stop_s = larger(group->stop_s, stop_s);
         }
         const struct span_item_row *item;
-        for (uint32_t at = span->items.first; at != TABLE_NO_ROW; at = item->next) {
+        for (uint32_t at = span->items.first; at != TABLE_NO_ROW; at = item->head.next) {
             item = span_item_at(forest, at);
             add_item(sums, item);
         }

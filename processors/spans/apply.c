@@ -157,6 +157,7 @@ static uint32_t ensure_span(struct applying *apply, const struct span_annotation
 static uint32_t default_span(struct applying *apply) {
     struct span_forest *forest = apply->forest;
     struct span_tree_row *tree = apply->tree;
+    span_settle(forest);
     if (tree->newest_default != SPAN_NONE && span_at(forest, tree->newest_default)->active > 0)
         return tree->newest_default;
     struct slice id = apply->event->default_id;
@@ -170,13 +171,28 @@ static uint32_t default_span(struct applying *apply) {
     return make_span(apply, SPAN_NONE, span_path_take(forest, SPAN_NONE, SLICE("default")), id);
 }
 
-static void add_active(struct span_forest *forest, uint32_t span, int64_t count) {
-    while (span != SPAN_NONE) {
-        struct span_row *row = span_at(forest, span);
-        assert(count > 0 || row->active >= (uint64_t)-count);
-        row->active += (uint64_t)count;
-        span = row->parent;
+void span_settle(struct span_forest *forest) {
+    int64_t count = forest->unsettled;
+    if (count == 0)
+        return;
+    forest->unsettled = 0;
+    for (uint32_t at = forest->unsettled_span; at != SPAN_NONE;) {
+        struct span_row *span = span_at(forest, at);
+        assert(count > 0 || span->active >= (uint64_t)-count);
+        span->active += (uint64_t)count;
+        at = span->parent;
     }
+}
+
+// Changes of one span that come one after another are told to those above it at once.
+static void add_active(struct span_forest *forest, uint32_t span, int64_t count) {
+    if (span == SPAN_NONE)
+        return;
+    if (span != forest->unsettled_span) {
+        span_settle(forest);
+        forest->unsettled_span = span;
+    }
+    forest->unsettled += count;
 }
 
 static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span_row) {
@@ -187,11 +203,6 @@ static void attach(struct span_forest *forest, uint32_t group_row, uint32_t span
                  &span_at(forest, span_row)->groups, group_row);
     if (group->active > 0)
         add_active(forest, span_row, group->active);
-    // It will most likely have the actions that others had.
-    for (int i = 0; i < RECENT_ACTIONS; i++) {
-        struct span_action_key key = {group_row, forest->recent_actions[i]};
-        keyed_rows_expect(&forest->actions, &key);
-    }
 }
 
 // -- tasks --------------------------------------------------------------------------------------
@@ -430,10 +441,10 @@ static void act(struct span_forest *forest, uint32_t group_row, const struct spa
     struct span_group_row *group = span_group_at(forest, group_row);
     struct span_action_row *row = *likely == TABLE_NO_ROW ? NULL : span_action_at(forest, *likely);
     int64_t us = microseconds_of(action);
-    if (row != NULL && span_names_is(&forest->names, row->key.name, action->name)) {
-        assert(row->key.group == group_row);
+    if (row != NULL && span_names_is(&forest->names, row->head.name, action->name)) {
+        assert(row->head.owner == group_row);
         row->us += us;
-        *likely = row->next;
+        *likely = row->head.next;
     } else {
         uint32_t name = span_names_take(&forest->names, action->name);
         span_group_act(forest, group_row, name, us);
@@ -472,7 +483,7 @@ static enum span_refusal transition(struct applying *apply) {
         return SPAN_UNKNOWN_TASK;
     if (task->state == (uint32_t)event->to)
         return SPAN_ACCEPTED;
-    if (keyed_rows_count(&forest->actions) + event->action_count > ITEMS_MAX)
+    if (table_live(&forest->actions.table) + event->action_count > ITEMS_MAX)
         return SPAN_LIMIT;
     uint32_t likely = span_group_at(forest, task->group)->actions.first;
     for (uint32_t i = 0; i < event->action_count; i++)
@@ -504,9 +515,9 @@ static void take_metric(struct span_forest *forest, const struct span_metric *me
     struct span_number value = {metric->whole, metric->integer, metric->number};
     struct span_item_row *item =
         likely->row == TABLE_NO_ROW ? NULL : span_item_at(forest, likely->row);
-    if (item != NULL && item->key.kind == SPAN_ITEM_METRIC &&
-        span_names_is(&forest->names, item->key.name, metric->key)) {
-        assert(item->key.span == likely->span);
+    if (item != NULL && item->head.kind == SPAN_ITEM_METRIC &&
+        span_names_is(&forest->names, item->head.name, metric->key)) {
+        assert(item->head.owner == likely->span);
         span_item_sum(item, &value);
     } else {
         uint32_t name = span_names_take(&forest->names, metric->key);
@@ -514,22 +525,7 @@ static void take_metric(struct span_forest *forest, const struct span_metric *me
                              metric->is_known_time);
         span_names_give(&forest->names, name);
     }
-    likely->row = item->next;
-}
-
-// A span's first metrics are all added, each somewhere else in memory.
-static void expect_items(const struct applying *apply, const struct likely_item *likely) {
-    const struct span_forest *forest = apply->forest;
-    if (likely->span == SPAN_NONE || likely->row != TABLE_NO_ROW)
-        return;
-    for (uint32_t i = 0; i < apply->event->metric_count; i++) {
-        const struct span_metric *metric = &apply->event->metrics[i];
-        if (metric->refused != SPAN_ACCEPTED)
-            continue;
-        struct span_item_key key = {likely->span, SPAN_ITEM_METRIC,
-                                    span_names_find(&forest->names, metric->key)};
-        keyed_rows_expect(&forest->items, &key);
-    }
+    likely->row = item->head.next;
 }
 
 static void take_metrics(struct applying *apply, uint64_t line) {
@@ -540,11 +536,9 @@ static void take_metrics(struct applying *apply, uint64_t line) {
         enum span_refusal refusal = metric->refused;
         if (refusal == SPAN_ACCEPTED) {
             find_metric_span(apply, metric->span_id, &likely);
-            if (i == 0)
-                expect_items(apply, &likely);
             if (likely.span == SPAN_NONE)
                 refusal = SPAN_UNKNOWN_SPAN;
-            else if (keyed_rows_count(&forest->items) >= ITEMS_MAX)
+            else if (table_live(&forest->items.table) >= ITEMS_MAX)
                 refusal = SPAN_LIMIT;
         }
         if (refusal != SPAN_ACCEPTED) {

@@ -24,8 +24,8 @@ static void add_group(struct span_forest *forest, uint32_t into_row, uint32_t fr
         into->start_s = from->start_s;
     for (uint32_t at = from->actions.first; at != TABLE_NO_ROW;) {
         const struct span_action_row *action = span_action_at(forest, at);
-        span_group_act(forest, into_row, action->key.name, action->us);
-        at = action->next;
+        span_group_act(forest, into_row, action->head.name, action->us);
+        at = action->head.next;
     }
 }
 
@@ -63,15 +63,15 @@ static void take_up_groups(struct span_forest *forest, struct span_row *span, ui
 
 static void take_up_items(struct span_forest *forest, struct span_row *span, uint32_t into) {
     for (uint32_t at = span->items.first; at != TABLE_NO_ROW;) {
-        struct span_item_row *item = span_item_at(forest, at);
+        const struct span_item_row *item = span_item_at(forest, at);
         struct span_number value = {item->whole, item->integer, item->number};
-        at = item->next;
-        if (into != SPAN_NONE && item->key.kind == SPAN_ITEM_METRIC)
-            span_item_add(forest, into, SPAN_ITEM_METRIC, item->key.name, &value,
+        if (into != SPAN_NONE && item->head.kind == SPAN_ITEM_METRIC)
+            span_item_add(forest, into, SPAN_ITEM_METRIC, item->head.name, &value,
                           item->is_known_time);
-        span_names_give(&forest->names, item->key.name);
-        keyed_rows_remove(&forest->items, item);
+        span_names_give(&forest->names, item->head.name);
+        at = item->head.next;
     }
+    named_rows_free(&forest->items, &span->items);
     const struct span_text_row *text;
     for (uint32_t at = span->texts.first; at != TABLE_NO_ROW; at = text->next) {
         text = span_text_at(forest, at);
@@ -86,7 +86,7 @@ static void remove_span(struct span_forest *forest, struct span_tree_row *tree,
                         struct span_row *span, uint32_t into) {
     uint32_t row = keyed_rows_number(&forest->spans, span);
     struct table *spans = &forest->spans.table;
-    assert(span->children.first == SPAN_NONE && tree->span_count > 0);
+    assert(span->children.first == SPAN_NONE && tree->span_count > 0 && forest->unsettled == 0);
     take_up_groups(forest, span, into);
     take_up_items(forest, span, into);
     table_unlink(spans, offsetof(struct span_row, sibling),
@@ -119,6 +119,7 @@ static uint32_t fold_in_tree(struct span_forest *forest, struct span_tree_row *t
 
 uint32_t span_fold_tree(struct span_forest *forest, struct span_tree_row *tree, uint32_t wanted) {
     uint32_t done = 0;
+    span_settle(forest);
     // Parents become leaves when their children went.
     for (uint32_t now = 1; now > 0 && done < wanted; done += now)
         now = fold_in_tree(forest, tree, wanted - done);
@@ -233,6 +234,7 @@ bool span_fold_tasks(struct span_forest *forest, uint32_t wanted) {
 
 void span_forest_drop_tree(struct span_forest *forest, struct span_tree_row *tree) {
     uint32_t row = keyed_rows_number(&forest->trees, tree);
+    span_settle(forest);
     while (tree->made.last != SPAN_NONE) // children before their parents
         remove_span(forest, tree, span_at(forest, tree->made.last), SPAN_NONE);
     for (uint32_t i = 0; i < forest->groups.used; i++) {

@@ -15,8 +15,8 @@ static const struct row_type PATHS = KEYED_ROW_TYPE(struct span_path_row, key, 2
 static const struct row_type TASKS = KEYED_ROW_TYPE(struct span_task_row, key, 1024);
 static const struct row_type LIVE_GROUPS = KEYED_ROW_TYPE(struct span_live_group_row, key, 256);
 static const struct row_type WORKERS = KEYED_ROW_TYPE(struct span_worker_row, key, 64);
-static const struct row_type ITEMS = KEYED_ROW_TYPE(struct span_item_row, key, 256);
-static const struct row_type ACTIONS = KEYED_ROW_TYPE(struct span_action_row, key, 256);
+static const struct row_type ITEMS = ROW_TYPE(struct span_item_row, 256);
+static const struct row_type ACTIONS = ROW_TYPE(struct span_action_row, 256);
 static const struct row_type GROUPS = ROW_TYPE(struct span_group_row, 256);
 static const struct row_type TEXTS = ROW_TYPE(struct span_text_row, 64);
 static const struct row_type POINTS = ROW_TYPE(struct span_point_row, 64);
@@ -30,9 +30,9 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct span_forest, tasks, "spans.tasks", TASKS),
     STATE_ROWS(struct span_forest, live_groups, "spans.live_groups", LIVE_GROUPS),
     STATE_ROWS(struct span_forest, workers, "spans.workers", WORKERS),
-    STATE_ROWS(struct span_forest, items, "spans.items", ITEMS),
+    STATE_ROWS(struct span_forest, items.table, "spans.items", ITEMS),
     STATE_ROWS(struct span_forest, groups, "spans.groups", GROUPS),
-    STATE_ROWS(struct span_forest, actions, "spans.actions", ACTIONS),
+    STATE_ROWS(struct span_forest, actions.table, "spans.actions", ACTIONS),
     STATE_ROWS(struct span_forest, texts, "spans.texts", TEXTS),
     STATE_ROWS(struct span_forest, points, "spans.points", POINTS),
     STATE_ROWS(struct span_forest, refused, "spans.refused", REFUSED),
@@ -44,11 +44,18 @@ static void forest_init(void *part, const char *name) {
 }
 
 static void forest_release(void *part) {
-    arena_release(&((struct span_forest *)part)->scratch);
+    struct span_forest *forest = part;
+    named_rows_release(&forest->items);
+    named_rows_release(&forest->actions);
+    arena_release(&forest->scratch);
 }
 
 static void forest_restored(void *part) {
-    ((struct span_forest *)part)->recent = NULL;
+    struct span_forest *forest = part;
+    named_rows_restored(&forest->items);
+    named_rows_restored(&forest->actions);
+    forest->recent = NULL;
+    assert(forest->unsettled == 0);
 }
 
 const struct state_part span_forest_part = {.rows = STATE,
@@ -183,54 +190,26 @@ uint32_t span_group_new(struct span_forest *forest, uint32_t tree, uint32_t name
 void span_group_free(struct span_forest *forest, uint32_t row) {
     struct span_group_row *group = span_group_at(forest, row);
     assert(group->alive == 0);
-    for (uint32_t at = group->actions.first; at != TABLE_NO_ROW;) {
-        struct span_action_row *action = span_action_at(forest, at);
-        at = action->next;
-        span_names_give(&forest->names, action->key.name);
-        keyed_rows_remove(&forest->actions, action);
+    const struct span_action_row *action;
+    for (uint32_t at = group->actions.first; at != TABLE_NO_ROW; at = action->head.next) {
+        action = span_action_at(forest, at);
+        span_names_give(&forest->names, action->head.name);
     }
+    named_rows_free(&forest->actions, &group->actions);
     span_names_give(&forest->names, group->name);
     group->in_use = 0;
     table_free(&forest->groups, row);
 }
 
-// Lists of few are walked, which finds out sooner than their keys that something is not there.
-enum { LISTED_FEW = 8 };
-
-static struct span_action_row *find_action(const struct span_forest *forest,
-                                           const struct span_action_key *key) {
-    uint32_t at = span_group_at(forest, key->group)->actions.first;
-    for (int i = 0; i < LISTED_FEW; i++) {
-        if (at == TABLE_NO_ROW)
-            return NULL;
-        struct span_action_row *action = span_action_at(forest, at);
-        if (action->key.name == key->name)
-            return action;
-        at = action->next;
-    }
-    return keyed_rows_find(&forest->actions, key);
-}
-
-static void note_action(struct span_forest *forest, uint32_t name) {
-    for (int i = 0; i < RECENT_ACTIONS; i++)
-        if (forest->recent_actions[i] == name)
-            return;
-    forest->recent_actions[forest->recent_action++ % RECENT_ACTIONS] = name;
-}
-
 void span_group_act(struct span_forest *forest, uint32_t group_row, uint32_t name, __int128 us) {
-    assert(us >= 0 && span_group_at(forest, group_row)->in_use);
-    struct span_action_key key = {group_row, name};
-    struct span_action_row *action = find_action(forest, &key);
-    if (action == NULL) {
-        action = keyed_rows_add(&forest->actions, &key);
+    struct span_group_row *group = span_group_at(forest, group_row);
+    assert(us >= 0 && group->in_use);
+    bool is_new;
+    uint32_t row = named_rows_get(&forest->actions, &group->actions,
+                                  (struct named_row){.owner = group_row, .name = name}, &is_new);
+    if (is_new)
         span_names_keep(&forest->names, name);
-        note_action(forest, name);
-        table_append(&forest->actions.table, offsetof(struct span_action_row, next),
-                     &span_group_at(forest, group_row)->actions,
-                     keyed_rows_number(&forest->actions, action));
-    }
-    action->us += us;
+    span_action_at(forest, row)->us += us;
 }
 
 static void unlink_task(struct span_forest *forest, const struct span_task_row *task) {
@@ -266,33 +245,18 @@ void span_number_add(struct span_number *sum, const struct span_number *value) {
     sum->whole = false;
 }
 
-static struct span_item_row *find_item(const struct span_forest *forest,
-                                       const struct span_item_key *key) {
-    uint32_t at = span_at(forest, key->span)->items.first;
-    for (int i = 0; i < LISTED_FEW; i++) {
-        if (at == TABLE_NO_ROW)
-            return NULL;
-        struct span_item_row *item = span_item_at(forest, at);
-        if (item->key.name == key->name && item->key.kind == key->kind)
-            return item;
-        at = item->next;
-    }
-    return keyed_rows_find(&forest->items, key);
-}
-
-struct span_item_row *span_item_add(struct span_forest *forest, uint32_t span_number,
+struct span_item_row *span_item_add(struct span_forest *forest, uint32_t span,
                                     enum span_item_kind kind, uint32_t name,
                                     const struct span_number *value, bool is_known_time) {
-    struct span_item_key key = {span_number, kind, name};
     assert((kind == SPAN_ITEM_METRIC) == (value != NULL) && name != NAME_NONE);
-    struct span_item_row *item = find_item(forest, &key);
-    if (item == NULL) {
-        item = keyed_rows_add(&forest->items, &key);
+    struct named_row key = {.owner = span, .kind = (uint8_t)kind, .name = name};
+    bool is_new;
+    struct span_item_row *item = span_item_at(
+        forest, named_rows_get(&forest->items, &span_at(forest, span)->items, key, &is_new));
+    if (is_new) {
         span_names_keep(&forest->names, name);
         item->whole = 1;
         item->is_known_time = is_known_time;
-        table_append(&forest->items.table, offsetof(struct span_item_row, next),
-                     &span_at(forest, span_number)->items, keyed_rows_number(&forest->items, item));
     }
     if (value != NULL)
         span_item_sum(item, value);
@@ -300,7 +264,7 @@ struct span_item_row *span_item_add(struct span_forest *forest, uint32_t span_nu
 }
 
 void span_item_sum(struct span_item_row *item, const struct span_number *value) {
-    assert(item->head.live != 0 && item->key.kind == SPAN_ITEM_METRIC);
+    assert(item->head.kind == SPAN_ITEM_METRIC);
     struct span_number sum = {item->whole, item->integer, item->number};
     span_number_add(&sum, value);
     item->whole = sum.whole;

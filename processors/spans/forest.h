@@ -11,6 +11,7 @@
 #include "pipeline/component/state.h"
 #include "pipeline/model/span_event.h"
 #include "pipeline/model/span_report.h"
+#include "processors/spans/named_rows.h"
 #include "processors/spans/names.h"
 
 enum { SPAN_NONE = TABLE_NO_ROW };
@@ -106,14 +107,8 @@ struct span_group_row {
     uint64_t states[TASK_STATE_COUNT];
 };
 
-struct span_action_key {
-    uint32_t group;
-    uint32_t name;
-};
 struct span_action_row {
-    struct row_head head;
-    struct span_action_key key;
-    uint32_t next; // in its group
+    struct named_row head; // its owner is the group
     span_wide us;
 };
 
@@ -142,15 +137,8 @@ struct span_worker_row {
 };
 
 enum span_item_kind { SPAN_ITEM_METRIC, SPAN_ITEM_CODE };
-struct span_item_key {
-    uint32_t span;
-    uint32_t kind;
-    uint32_t name;
-};
 struct span_item_row {
-    struct row_head head;
-    struct span_item_key key;
-    uint32_t next; // in its span
+    struct named_row head; // its owner is the span, its kind a span_item_kind
     uint8_t whole, is_known_time;
     double number;
     span_wide integer;
@@ -178,13 +166,11 @@ struct span_refused_row {
 KEYED_ROW_CHECK(struct span_tree_row, key);
 KEYED_ROW_CHECK(struct span_path_row, key);
 KEYED_ROW_CHECK(struct span_row, key);
-KEYED_ROW_CHECK(struct span_action_row, key);
 KEYED_ROW_CHECK(struct span_task_row, key);
 KEYED_ROW_CHECK(struct span_live_group_row, key);
 KEYED_ROW_CHECK(struct span_worker_row, key);
-KEYED_ROW_CHECK(struct span_item_row, key);
 
-enum { AHEAD_KEYS = 64, RECENT_ACTIONS = 4 };
+enum { AHEAD_KEYS = 64 };
 
 // What is fetched ahead (ahead.c).
 struct span_ahead {
@@ -200,15 +186,17 @@ struct span_ahead {
 struct span_forest {
     struct span_limits limits;
     struct span_names names;
-    struct keyed_rows trees, spans, paths, tasks, live_groups, workers, items, actions;
+    struct keyed_rows trees, spans, paths, tasks, live_groups, workers;
+    struct named_rows items, actions;
     struct table groups, texts, points, refused;
     struct arena scratch; // of one call
     // What the next event most likely names; looked at before it is believed.
     struct span_tree_row *recent; // NULL: none
     uint32_t recent_number;
-    uint32_t likely_task;                    // may be no row, or another one's by now
-    uint32_t recent_actions[RECENT_ACTIONS]; // names of those that groups had first, in turn
-    uint32_t recent_action;
+    uint32_t likely_task; // may be no row, or another one's by now
+    // What `active` of this span and of those above it lacks.
+    uint32_t unsettled_span;
+    int64_t unsettled;
     struct span_ahead ahead;
 };
 
@@ -234,6 +222,11 @@ static inline struct span_tree_row *span_forest_recent(struct span_forest *fores
 // Lets the event take effect, or lists why it has none. O(tasks + depth).
 enum span_refusal span_apply(struct span_forest *forest, struct span_tree_row *tree,
                              const struct span_event *event, uint64_t line);
+
+// What span_apply left for later: a task that becomes active, or no longer is, counts in all spans
+// above it. To be called before `active` of a span is read or answered from, before a span goes,
+// and behind the last event of a batch.
+void span_settle(struct span_forest *forest);
 
 // Asks for the memory that a later event of the same batch, one of tasks, needs first of all: begun
 // with that event, which stands `events` behind the one at hand, then step by step between those

@@ -65,6 +65,7 @@ static void apply(struct crossing *crossing, struct span_event *event) {
     event->time_s = crossing->time_s;
     if (span_apply(crossing->phases->forest, crossing->tree, event, 0) != SPAN_ACCEPTED)
         crossing->phases->kept.left_out++;
+    span_settle(crossing->phases->forest);
 }
 
 static struct slice span_of(struct crossing *crossing, const struct phase_opening *opening) {

@@ -99,8 +99,10 @@ static void take_span_event(struct spans *self, const struct event *event) {
     struct span_tree tree = {&self->forest, row};
     if (event->job != STRING_NONE)
         row->job = event->job;
-    if (self->queries.count > 0)
+    if (self->queries.count > 0) {
+        span_settle(&self->forest);
         span_queries_reach(&self->queries, &tree, event->position);
+    }
     span_apply(&self->forest, row, event->span, event->position);
 }
 
@@ -140,6 +142,7 @@ static void take_events(struct spans *self, const struct batch *batch) {
         }
     }
     span_ahead_end(&self->forest);
+    span_settle(&self->forest);
 }
 
 // -- reports ------------------------------------------------------------------------------------

@@ -76,6 +76,7 @@ static void compute(const char *key, double start_s, double seconds, int64_t nby
 static struct span_answer answer_of(const char *id) {
     struct span_tree handle = {&forest, tree};
     struct span_answer answer;
+    span_settle(&forest);
     uint32_t span = span_find(&forest, tree, slice_of(id));
     ck_assert_msg(span != SPAN_NONE, "%s is not there", id);
     span_answer_one(&handle, span, tree->now_s, &arena, &answer);
@@ -202,10 +203,24 @@ START_TEST(texts_are_bounded_and_given_back) {
     ck_assert_uint_eq(forest.names.bytes, 0);
     ck_assert_uint_eq(keyed_rows_count(&forest.spans) + keyed_rows_count(&forest.tasks) +
                           keyed_rows_count(&forest.paths) + keyed_rows_count(&forest.live_groups) +
-                          keyed_rows_count(&forest.items) + keyed_rows_count(&forest.actions) +
+                          table_live(&forest.items.table) + table_live(&forest.actions.table) +
                           table_live(&forest.groups) + table_live(&forest.points) +
                           table_live(&forest.refused) + table_live(&forest.texts),
                       0);
+    close_forest();
+}
+END_TEST
+
+START_TEST(the_default_span_is_taken_while_a_task_of_it_is_active) {
+    open_forest(100, 100);
+    say("{'ev':'start','ts':999}");
+    say("{'ev':'tasks','ts':1000,'group':'g0','tasks':['k0']}");
+    say("{'ev':'transition','ts':1001,'key':'k0','to':'processing'}");
+    ck_assert_int_eq(say("{'ev':'tasks','ts':1002,'group':'g1','tasks':['k1']}"), SPAN_ACCEPTED);
+    ck_assert_uint_eq(tree->span_count, 1);
+    say("{'ev':'transition','ts':1003,'key':'k0','to':'memory'}");
+    ck_assert_int_eq(say("{'ev':'tasks','ts':1004,'group':'g2','tasks':['k2']}"), SPAN_ACCEPTED);
+    ck_assert_uint_eq(tree->span_count, 2);
     close_forest();
 }
 END_TEST
@@ -245,6 +260,7 @@ static void through_a_restart(void) {
     struct state_copy copy = {0};
     struct state_list list = {0};
     struct span_limits limits = forest.limits;
+    span_settle(&forest);
     state_rows_list(&FOREST, 1, &forest, &list);
     for (uint32_t i = 0; i < list.count; i++)
         entry_save(&copy, &list.entries[i]);
@@ -516,6 +532,7 @@ int main(void) {
     tcase_add_test(cases, what_is_under_way_is_never_folded);
     tcase_add_test(cases, ended_tasks_lose_their_keys_before_memory_grows);
     tcase_add_test(cases, texts_are_bounded_and_given_back);
+    tcase_add_test(cases, the_default_span_is_taken_while_a_task_of_it_is_active);
     tcase_add_test(cases, the_tree_told_of_least_recently_goes);
     tcase_add_test(cases, nothing_is_allocated_once_warm);
     tcase_add_test(cases, state_may_be_saved_anywhere);

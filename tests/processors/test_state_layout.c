@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the memory pipeline and of spans as stores of version 0.1 hold it: names, sizes and
-// places of strings. A store is loaded only when they are the same.
+// The state of the memory pipeline and of spans as stores hold it since version 0.2: names, sizes
+// and places of strings. A store is loaded only when they are the same.
 #include "tests/support/detector.h"
 
 extern const struct component_type processor_rank_group, processor_spike_detect,
@@ -41,9 +41,9 @@ static const struct {
     {"spans.tasks", 48, {0}},
     {"spans.live_groups", 24, {0}},
     {"spans.workers", 32, {0}},
-    {"spans.items", 56, {0}},
+    {"spans.items", 48, {0}},
     {"spans.groups", 144, {0}},
-    {"spans.actions", 40, {0}},
+    {"spans.actions", 32, {0}},
     {"spans.texts", 8, {0}},
     {"spans.points", 24, {0}},
     {"spans.refused", 24, {0}},
