@@ -51,6 +51,7 @@ class Culprit:
             json.dump(config, file)
         self.log = os.path.join(folder, "log")
         with open(self.log, "wb") as log:
+            self.begun = time.perf_counter()
             self.process = subprocess.Popen([binary, "run", "--config", path], stderr=log,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
@@ -406,16 +407,14 @@ class Rest:
 
     def start_once(self, folder):
         port = free_port()
-        config = self.config(folder, True, port)
-        begun = time.perf_counter()
-        with Culprit(self.live.binary, folder, config) as culprit:
-            return self.wait_for_port(culprit, port, begun)
+        with Culprit(self.live.binary, folder, self.config(folder, True, port)) as culprit:
+            return self.wait_for_port(culprit, port)
 
-    def wait_for_port(self, culprit, port, begun):
+    def wait_for_port(self, culprit, port):
         while not connects(port):
             if culprit.process.poll() is not None:
                 raise SystemExit("culprit ended: %s" % culprit.said())
-        return time.perf_counter() - begun
+        return time.perf_counter() - culprit.begun
 
     def start_large(self, rounds=5):
         """The same after a kill -9, with all that was acknowledged in the journal and not in a
@@ -432,7 +431,7 @@ class Rest:
                 "first_taken_max_ms": milliseconds(max(taken))}
 
     def fill_store(self, folder):
-        culprit, port, _ = self.start_stored(folder)
+        culprit, port = self.start_stored(folder)
         try:
             culprit.ready(port)
             subprocess.run([self.live.generator, "--port", str(port), "--connections", "8",
@@ -444,10 +443,10 @@ class Rest:
 
     def start_filled(self, folder):
         """Seconds until it listens, and until a request is taken."""
-        culprit, port, begun = self.start_stored(folder)
+        culprit, port = self.start_stored(folder)
         try:
-            listening = self.wait_for_port(culprit, port, begun)
-            taken = self.wait_until_taken(port, begun)
+            listening = self.wait_for_port(culprit, port)
+            taken = self.wait_until_taken(culprit, port)
             said = re.search(r"(\d+) journal entries that no checkpoint held", culprit.said())
         finally:
             culprit.kill()
@@ -463,18 +462,17 @@ class Rest:
                   "extensions": {"file_storage": {"directory": os.path.join(folder, "store"),
                                                   "max_size": "8GiB"}},
                   "service": {**service(["http"], ["file_storage"]), "checkpoint_interval": "1h"}}
-        begun = time.perf_counter()
-        return Culprit(self.live.binary, folder, config), port, begun
+        return Culprit(self.live.binary, folder, config), port
 
-    def wait_until_taken(self, port, begun):
+    def wait_until_taken(self, culprit, port):
         line = Job(1).line(0, str(START_S), 0, BASE).encode()
         head = ("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                 "Content-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n" % len(line))
-        while time.perf_counter() - begun < PATIENCE_S:
+        while time.perf_counter() - culprit.begun < PATIENCE_S:
             with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
                 client.sendall(head.encode() + line)
                 if client.recv(65536).startswith(b"HTTP/1.1 200"):
-                    return time.perf_counter() - begun
+                    return time.perf_counter() - culprit.begun
             time.sleep(0.01)
         raise SystemExit("no request was taken")
 
