@@ -64,14 +64,14 @@ class Run:
         return [line for line in found if line["code"] == code]
 
     def wait(self, code, count=1, component=""):
-        """Until so many lines with the code, the last of them about the component, are there."""
+        """Until so many lines with the code about the component are there; these lines."""
         end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            lines = self.lines(code)
-            if len(lines) >= count and lines and lines[-1].get("component", "").endswith(component):
-                break
+        while True:
+            lines = [line for line in self.lines(code)
+                     if line.get("component", "").endswith(component)]
+            if len(lines) >= count or time.monotonic() > end:
+                return lines
             time.sleep(0.02)
-        return self.lines(code)
 
     def post(self, port, events):
         body = json.dumps({"events": events}).encode()
@@ -102,11 +102,23 @@ def contains(path, text):
         return False
 
 
+def figures(run, count):
+    """What every component said the last of so many times SIGUSR2, by its name."""
+    run.process.send_signal(signal.SIGUSR2)
+    run.wait("C1008", count, "pipeline/memory/http")  # the last to say so
+    return {line["component"]: line["msg"] for line in run.lines("C1008")}
+
+
 def dumped(checks, run):
     """SIGUSR2: every component with its figures, every pipeline with what it judged."""
-    run.process.send_signal(signal.SIGUSR2)
-    run.wait("C1008", component="pipeline/memory/http")
-    said = {line["component"]: line["msg"] for line in run.lines("C1008")}
+    end = time.monotonic() + PATIENCE_S
+    said = {}
+    count = 0
+    # A verdict can come while the last of the job is still read.
+    while not any(text.startswith("843 events, ") for text in said.values()) \
+            and time.monotonic() < end:
+        count += 1
+        said = figures(run, count)
     for component, pattern in (
             ("receiver/http", r"^StatusOK; 3 events accepted, 0 records refused$"),
             ("receiver/file", r"^StatusOK; 840 events accepted, 0 records refused$"),
