@@ -49,6 +49,7 @@ START_TEST(a_sink_that_refuses_is_told_with_its_words) {
     atomic_store(&refusals_left, 1000000);
     refuse_for_good = _i == 1;
     begin_live();
+    AWAIT(health().started);
     tell("1");
     tell("100");
     AWAIT(is_in("exporter/letters", _i == 0 ? COMPONENT_RECOVERABLE : COMPONENT_PERMANENT));
