@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread.h"
 
+#include "base/clock.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
-static const uint64_t SECOND_NS = 1000000000;
+static const uint64_t SECOND_NS = 1000000000, LOOK_OUT_NS = 200000;
 
 void thread_name(const char *what, const char *of) {
     char name[16];
@@ -93,4 +95,57 @@ bool cond_wait_until(pthread_cond_t *cond, struct lock *lock, uint64_t until_ns)
     assert(failure == 0 || failure == ETIMEDOUT);
     holder_set(lock, thread_mark());
     return failure != ETIMEDOUT;
+}
+
+// -- wakeups ------------------------------------------------------------------------------------
+
+void wakeup_init(struct wakeup *wakeup) {
+    cond_init(&wakeup->cond);
+    atomic_init(&wakeup->count, 0);
+}
+
+void wakeup_destroy(struct wakeup *wakeup) {
+    pthread_cond_destroy(&wakeup->cond);
+}
+
+void wakeup_one(struct wakeup *wakeup) {
+    atomic_fetch_add_explicit(&wakeup->count, 1, memory_order_relaxed);
+    pthread_cond_signal(&wakeup->cond);
+}
+
+void wakeup_all(struct wakeup *wakeup) {
+    atomic_fetch_add_explicit(&wakeup->count, 1, memory_order_relaxed);
+    pthread_cond_broadcast(&wakeup->cond);
+}
+
+// Lets the other thread of the same core go on.
+static inline void pause_a_moment(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static bool has_come(const struct wakeup *wakeup, uint64_t seen) {
+    return atomic_load_explicit(&wakeup->count, memory_order_relaxed) != seen;
+}
+
+static void look_out(const struct wakeup *wakeup, uint64_t seen) {
+    enum { LOOKS = 64 }; // between two looks at the clock
+    uint64_t until_ns = clock_monotonic_ns() + LOOK_OUT_NS;
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if (has_come(wakeup, seen))
+                return;
+            pause_a_moment();
+        }
+    } while (clock_monotonic_ns() < until_ns);
+}
+
+void wakeup_wait(struct wakeup *wakeup, struct lock *lock) {
+    uint64_t seen = atomic_load_explicit(&wakeup->count, memory_order_relaxed);
+    lock_release(lock);
+    look_out(wakeup, seen);
+    lock_take(lock);
+    if (!has_come(wakeup, seen))
+        cond_wait(&wakeup->cond, lock);
 }

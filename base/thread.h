@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of threads, a mutex that knows its holder, and conditions that wait by the monotonic clock.
+// Names of threads, a mutex that knows its holder, conditions that wait by the monotonic clock, and
+// such that look out first.
 #pragma once
 
 #include <pthread.h>
@@ -38,3 +39,18 @@ void cond_init(pthread_cond_t *cond);
 void cond_wait(pthread_cond_t *cond, struct lock *lock);
 // False once clock_monotonic_ns() has reached `until_ns`; UINT64_MAX: waits for ever.
 bool cond_wait_until(pthread_cond_t *cond, struct lock *lock, uint64_t until_ns);
+
+// What threads wait for that mostly comes in a moment: sleeping and being woken would take longer
+// than the wait. So they look out for it first, for a fifth of a millisecond.
+struct wakeup {
+    pthread_cond_t cond;
+    atomic_uint_fast64_t count;
+};
+
+void wakeup_init(struct wakeup *wakeup);
+void wakeup_destroy(struct wakeup *wakeup); // nobody waits
+// Behind a change of what the lock guards, with it or without.
+void wakeup_one(struct wakeup *wakeup); // of those that sleep; all that look out see it
+void wakeup_all(struct wakeup *wakeup);
+// The calling thread holds the lock, and holds it again when it returns. It may do so early.
+void wakeup_wait(struct wakeup *wakeup, struct lock *lock);

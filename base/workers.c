@@ -3,19 +3,15 @@
 // meanwhile enters it, one that wakes up later finds it closed; the caller then waits for those
 // that entered, not for those that slept on.
 //
-// Waking a thread takes longer than many a task, and tasks mostly come one soon after the other. So
-// a thread looks out for the next one for a moment before it sleeps, and the caller for those that
-// entered.
+// Waking a thread takes longer than many a task, and tasks mostly come one soon after the other: so
+// they wait by wakeups.
 #include "base/workers.h"
 
-#include "base/clock.h"
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/thread.h"
 
 #include <assert.h>
-
-static const uint64_t LOOK_OUT_NS = 200000;
 
 struct worker {
     struct workers *all;
@@ -35,15 +31,14 @@ struct workers {
     int core;         // the caller's when it opened the last task; -1: none yet
     struct worker *threads;
     struct lock lock;
-    pthread_cond_t work; // a task was opened, or it is time to end
-    pthread_cond_t done; // the last one that had entered has left
+    struct wakeup work; // a task was opened, or it is time to end
+    struct wakeup done; // the last one that had entered has left
     // By the lock:
     struct task task; // stands while somebody is inside
     bool open;
-    // Changed by the lock, and looked at without it by those that look out:
-    atomic_bool ending;
-    atomic_uint_fast64_t opened; // tasks so far
-    atomic_uint inside;          // threads in the task, without the caller's
+    bool ending;
+    uint64_t opened; // tasks so far
+    uint32_t inside; // threads in the task, without the caller's
 
     atomic_uint_fast64_t next_piece; // wider than a piece: each worker takes one too many
 };
@@ -55,8 +50,8 @@ struct workers *workers_new(uint32_t threads) {
     workers->started = 1;
     workers->core = -1;
     lock_init(&workers->lock);
-    cond_init(&workers->work);
-    cond_init(&workers->done);
+    wakeup_init(&workers->work);
+    wakeup_init(&workers->done);
     return workers;
 }
 
@@ -86,36 +81,6 @@ static void take_pieces(struct workers *workers, const struct task *task, uint32
     }
 }
 
-// Lets the other thread of the same core go on.
-static inline void pause_a_moment(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
-
-static bool is_opened(struct workers *workers, uint64_t seen) {
-    return atomic_load_explicit(&workers->opened, memory_order_relaxed) != seen ||
-           atomic_load_explicit(&workers->ending, memory_order_relaxed);
-}
-
-static bool is_left(struct workers *workers, uint64_t number) {
-    (void)number;
-    return atomic_load_explicit(&workers->inside, memory_order_relaxed) == 0;
-}
-
-static void look_out(struct workers *workers, bool (*is_there)(struct workers *, uint64_t),
-                     uint64_t number) {
-    enum { LOOKS = 64 }; // between two looks at the clock
-    uint64_t until_ns = clock_monotonic_ns() + LOOK_OUT_NS;
-    do {
-        for (int i = 0; i < LOOKS; i++) {
-            if (is_there(workers, number))
-                return;
-            pause_a_moment();
-        }
-    } while (clock_monotonic_ns() < until_ns);
-}
-
 static void *worker_thread(void *argument) {
     const struct worker *worker = argument;
     struct workers *workers = worker->all;
@@ -124,7 +89,7 @@ static void *worker_thread(void *argument) {
     lock_take(&workers->lock);
     while (!workers->ending) {
         if (!workers->open || workers->opened == seen) {
-            cond_wait(&workers->work, &workers->lock);
+            wakeup_wait(&workers->work, &workers->lock);
             continue;
         }
         seen = workers->opened;
@@ -134,10 +99,7 @@ static void *worker_thread(void *argument) {
         take_pieces(workers, &task, worker->number);
         lock_take(&workers->lock);
         if (--workers->inside == 0)
-            pthread_cond_signal(&workers->done);
-        lock_release(&workers->lock);
-        look_out(workers, is_opened, seen);
-        lock_take(&workers->lock);
+            wakeup_one(&workers->done);
     }
     lock_release(&workers->lock);
     return NULL;
@@ -167,17 +129,14 @@ static void open_task(struct workers *workers, const struct task *task) {
     workers->opened++;
     atomic_store_explicit(&workers->next_piece, 0, memory_order_relaxed);
     lock_release(&workers->lock);
-    pthread_cond_broadcast(&workers->work); // who wakes up finds the lock free
+    wakeup_all(&workers->work); // who wakes up finds the lock free
 }
 
 static void close_task(struct workers *workers) {
     lock_take(&workers->lock);
     workers->open = false;
-    lock_release(&workers->lock);
-    look_out(workers, is_left, 0);
-    lock_take(&workers->lock);
     while (workers->inside > 0)
-        cond_wait(&workers->done, &workers->lock);
+        wakeup_wait(&workers->done, &workers->lock);
     lock_release(&workers->lock);
 }
 
@@ -201,13 +160,13 @@ void workers_free(struct workers *workers) {
     lock_take(&workers->lock);
     assert(!workers->open && workers->inside == 0);
     workers->ending = true;
-    pthread_cond_broadcast(&workers->work);
+    wakeup_all(&workers->work);
     lock_release(&workers->lock);
     for (uint32_t i = 1; i < workers->started; i++)
         pthread_join(workers->threads[i].thread, NULL);
     lock_destroy(&workers->lock);
-    pthread_cond_destroy(&workers->work);
-    pthread_cond_destroy(&workers->done);
+    wakeup_destroy(&workers->work);
+    wakeup_destroy(&workers->done);
     memory_give(workers->threads);
     memory_give(workers);
 }

@@ -30,8 +30,8 @@ struct ahead *ahead_new(uint32_t threads, size_t block_size) {
     for (uint32_t i = 0; i < ahead->place_count; i++)
         arena_init(&ahead->places[i].foreseen.arena, ARENA_BLOCK);
     lock_init(&ahead->lock);
-    cond_init(&ahead->work);
-    cond_init(&ahead->ready);
+    wakeup_init(&ahead->work);
+    wakeup_init(&ahead->ready);
     return ahead;
 }
 
@@ -42,7 +42,7 @@ void ahead_free(struct ahead *ahead) {
     ahead_files_end(ahead);
     lock_take(&ahead->lock);
     ahead->stopping = true;
-    pthread_cond_broadcast(&ahead->work);
+    wakeup_all(&ahead->work);
     lock_release(&ahead->lock);
     for (uint32_t i = 0; i < ahead->thread_count; i++) {
         if (i > 0)
@@ -56,8 +56,8 @@ void ahead_free(struct ahead *ahead) {
         memory_give(ahead->places[i].foreseen.events);
         arena_release(&ahead->places[i].foreseen.arena);
     }
-    pthread_cond_destroy(&ahead->work);
-    pthread_cond_destroy(&ahead->ready);
+    wakeup_destroy(&ahead->work);
+    wakeup_destroy(&ahead->ready);
     lock_destroy(&ahead->lock);
     memory_give(ahead->rest.data);
     memory_give(ahead->threads);
@@ -153,15 +153,14 @@ static void work(struct decoding *decoding) {
     ahead->reading = false;
     ahead->next_read++;
     ahead->ended = place->read == 0;
-    if (may_read(ahead) && ahead->idle > 0)
-        pthread_cond_signal(&ahead->work);
+    if (may_read(ahead))
+        wakeup_one(&ahead->work);
     lock_release(&ahead->lock);
     decode_block(decoding, place, line_max);
     lock_take(&ahead->lock);
     place->state = PLACE_READY;
     ahead->busy--;
-    if (ahead->taker_waits)
-        pthread_cond_signal(&ahead->ready);
+    wakeup_one(&ahead->ready);
 }
 
 static void *ahead_thread(void *argument) {
@@ -178,9 +177,7 @@ static void *ahead_thread(void *argument) {
             ahead_files_work(decoding);
             continue;
         }
-        ahead->idle++;
-        cond_wait(&ahead->work, &ahead->lock);
-        ahead->idle--;
+        wakeup_wait(&ahead->work, &ahead->lock);
     }
     lock_release(&ahead->lock);
     return NULL;
@@ -222,7 +219,7 @@ bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max)
     ahead->line_max = line_max;
     ahead->next_read = ahead->taken = 0;
     ahead->ended = ahead->reading = false;
-    pthread_cond_signal(&ahead->work);
+    wakeup_one(&ahead->work);
     lock_release(&ahead->lock);
     return true;
 }
@@ -260,16 +257,14 @@ static struct place *take_place(struct ahead *ahead) {
     if (ahead->taken > 0)
         place_of(ahead, ahead->taken)->state = PLACE_FREE;
     struct place *place = place_of(ahead, ++ahead->taken);
-    if (may_read(ahead) && ahead->idle > 0)
-        pthread_cond_signal(&ahead->work);
+    if (may_read(ahead))
+        wakeup_one(&ahead->work);
     while (place->state != PLACE_READY) {
         if (may_read(ahead)) {
             work(&ahead->threads[0]);
             continue;
         }
-        ahead->taker_waits = true;
-        cond_wait(&ahead->ready, &ahead->lock);
-        ahead->taker_waits = false;
+        wakeup_wait(&ahead->ready, &ahead->lock);
     }
     lock_release(&ahead->lock);
     return place;
@@ -294,11 +289,8 @@ void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *bloc
 void ahead_end(struct ahead *ahead) {
     lock_take(&ahead->lock);
     ahead->ended = true;
-    while (ahead->busy > 0) {
-        ahead->taker_waits = true;
-        cond_wait(&ahead->ready, &ahead->lock);
-        ahead->taker_waits = false;
-    }
+    while (ahead->busy > 0)
+        wakeup_wait(&ahead->ready, &ahead->lock);
     ahead->input = NULL;
     lock_release(&ahead->lock);
 }

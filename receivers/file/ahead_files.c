@@ -130,15 +130,14 @@ void ahead_files_work(struct decoding *decoding) {
     files->held += place->held;
     files->busy++;
     struct ahead_file_options options = files->options;
-    if (ahead_files_may(ahead) && ahead->idle > 0)
-        pthread_cond_signal(&ahead->work);
+    if (ahead_files_may(ahead))
+        wakeup_one(&ahead->work);
     lock_release(&ahead->lock);
     read_file(decoding, place, &options);
     lock_take(&ahead->lock);
     place->state = PLACE_READY;
     files->busy--;
-    if (ahead->taker_waits)
-        pthread_cond_signal(&ahead->ready);
+    wakeup_one(&ahead->ready);
 }
 
 // -- the taker ----------------------------------------------------------------------------------
@@ -176,7 +175,7 @@ void ahead_files_begin(struct ahead *ahead, const struct ahead_path *paths, uint
     files->count = count;
     files->options = options;
     files->claimed = files->taken = 0;
-    pthread_cond_broadcast(&ahead->work);
+    wakeup_all(&ahead->work);
     lock_release(&ahead->lock);
 }
 
@@ -187,9 +186,7 @@ static void wait_for_place(struct ahead *ahead, const struct file_place *place) 
             ahead_files_work(&ahead->threads[0]);
             continue;
         }
-        ahead->taker_waits = true;
-        cond_wait(&ahead->ready, &ahead->lock);
-        ahead->taker_waits = false;
+        wakeup_wait(&ahead->ready, &ahead->lock);
     }
 }
 
@@ -242,8 +239,8 @@ void ahead_file_done(struct ahead *ahead) {
     ahead->files.lent = NULL;
     lock_take(&ahead->lock);
     free_place(ahead, place);
-    if (ahead_files_may(ahead) && ahead->idle > 0)
-        pthread_cond_signal(&ahead->work);
+    if (ahead_files_may(ahead))
+        wakeup_one(&ahead->work);
     lock_release(&ahead->lock);
 }
 
@@ -252,11 +249,8 @@ void ahead_files_end(struct ahead *ahead) {
     struct ahead_files *files = &ahead->files;
     lock_take(&ahead->lock);
     files->claimed = files->count;
-    while (files->busy > 0) {
-        ahead->taker_waits = true;
-        cond_wait(&ahead->ready, &ahead->lock);
-        ahead->taker_waits = false;
-    }
+    while (files->busy > 0)
+        wakeup_wait(&ahead->ready, &ahead->lock);
     for (uint32_t i = 0; files->places != NULL && i < ahead->place_count; i++)
         if (files->places[i].state == PLACE_READY)
             free_place(ahead, &files->places[i]);

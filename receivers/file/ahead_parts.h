@@ -77,18 +77,16 @@ struct ahead {
     } rest;
 
     struct lock lock;
-    pthread_cond_t work;  // something may be read
-    pthread_cond_t ready; // a block or file is, or nobody is at an input
+    struct wakeup work;  // something may be read
+    struct wakeup ready; // a block or file is, or nobody is at an input
     // By the lock:
     struct file_input *input; // NULL: none
     size_t line_max;
     uint64_t next_read; // number of the block that is read next
     uint64_t taken;     // … that the taker has; the first is 1, 0: none yet
     uint32_t busy;      // who are at a block
-    uint32_t idle;      // threads that wait for work
     bool reading;
     bool ended;
-    bool taker_waits;
     bool stopping;
     struct ahead_files files;
 };

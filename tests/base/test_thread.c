@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lock knows its holder, ends the process where it is used wrongly, and waits no longer than it
-// is told to.
+// is told to; nobody sleeps past a wakeup.
 #include "base/thread.h"
 
 #include "base/clock.h"
@@ -72,6 +72,59 @@ START_TEST(a_condition_waits_and_holds_the_lock_again) {
 }
 END_TEST
 
+enum { WAITERS = 3 };
+static struct wakeup wakeup;
+static unsigned turn, arrived; // by the lock
+
+// Waits for turn 1, then for turn 2.
+static void *wait_for_turns(void *argument) {
+    (void)argument;
+    lock_take(&lock);
+    for (unsigned wanted = 1; wanted <= 2; wanted++) {
+        arrived++;
+        while (turn < wanted)
+            wakeup_wait(&wakeup, &lock);
+        ck_assert(lock_is_held(&lock));
+    }
+    lock_release(&lock);
+    return NULL;
+}
+
+static void turn_to(unsigned number, uint64_t after_ns) {
+    for (bool all = false; !all;) {
+        clock_sleep_ns(100000);
+        lock_take(&lock);
+        all = arrived == number * WAITERS;
+        lock_release(&lock);
+    }
+    clock_sleep_ns(after_ns);
+    lock_take(&lock);
+    turn = number;
+    lock_release(&lock);
+    if (number == 1) {
+        wakeup_all(&wakeup);
+        return;
+    }
+    for (int i = 0; i < WAITERS; i++)
+        wakeup_one(&wakeup);
+}
+
+// Told while they look out, and when they have long been asleep.
+START_TEST(a_wakeup_reaches_who_looks_out_and_who_sleeps) {
+    static const uint64_t after_ns[] = {0, 20000000};
+    pthread_t threads[WAITERS];
+    wakeup_init(&wakeup);
+    turn = arrived = 0;
+    for (int i = 0; i < WAITERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, wait_for_turns, NULL), 0);
+    turn_to(1, after_ns[_i]);
+    turn_to(2, after_ns[_i]);
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(threads[i], NULL);
+    wakeup_destroy(&wakeup);
+}
+END_TEST
+
 // Each of these is a mistake that would else be a deadlock or a race.
 START_TEST(a_lock_used_wrongly_ends_the_process) {
     struct lock other;
@@ -100,6 +153,7 @@ int main(void) {
     TCase *tests = tcase_create("thread");
     tcase_add_test(tests, a_lock_knows_who_holds_it);
     tcase_add_test(tests, a_condition_waits_and_holds_the_lock_again);
+    tcase_add_loop_test(tests, a_wakeup_reaches_who_looks_out_and_who_sleeps, 0, 2);
     tcase_add_loop_test_raise_signal(tests, a_lock_used_wrongly_ends_the_process, SIGABRT, 0, 4);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
