@@ -108,13 +108,26 @@ void wakeup_destroy(struct wakeup *wakeup) {
     pthread_cond_destroy(&wakeup->cond);
 }
 
-void wakeup_one(struct wakeup *wakeup) {
+// By the lock: else it could come, and wake nobody, between the last look of who waits and its
+// sleep.
+static void count_up(struct wakeup *wakeup, const struct lock *lock) {
+    assert(lock_is_held(lock));
     atomic_fetch_add_explicit(&wakeup->count, 1, memory_order_relaxed);
+}
+
+void wakeup_one(struct wakeup *wakeup, const struct lock *lock) {
+    count_up(wakeup, lock);
     pthread_cond_signal(&wakeup->cond);
 }
 
-void wakeup_all(struct wakeup *wakeup) {
-    atomic_fetch_add_explicit(&wakeup->count, 1, memory_order_relaxed);
+void wakeup_all(struct wakeup *wakeup, const struct lock *lock) {
+    count_up(wakeup, lock);
+    pthread_cond_broadcast(&wakeup->cond);
+}
+
+void wakeup_all_release(struct wakeup *wakeup, struct lock *lock) {
+    count_up(wakeup, lock);
+    lock_release(lock);
     pthread_cond_broadcast(&wakeup->cond);
 }
 

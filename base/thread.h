@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of threads, a mutex that knows its holder, conditions that wait by the monotonic clock, and
-// such that look out first.
+// wakeups, whose waiters look out before they sleep.
 #pragma once
 
 #include <pthread.h>
@@ -49,8 +49,10 @@ struct wakeup {
 
 void wakeup_init(struct wakeup *wakeup);
 void wakeup_destroy(struct wakeup *wakeup); // nobody waits
-// Behind a change of what the lock guards, with it or without.
-void wakeup_one(struct wakeup *wakeup); // of those that sleep; all that look out see it
-void wakeup_all(struct wakeup *wakeup);
+// The calling thread holds the lock, by which it changed what they wait for.
+void wakeup_one(struct wakeup *wakeup, const struct lock *lock); // of those that sleep
+void wakeup_all(struct wakeup *wakeup, const struct lock *lock);
+// Likewise, and releases the lock, so that who wakes up finds it free.
+void wakeup_all_release(struct wakeup *wakeup, struct lock *lock);
 // The calling thread holds the lock, and holds it again when it returns. It may do so early.
 void wakeup_wait(struct wakeup *wakeup, struct lock *lock);

@@ -99,7 +99,7 @@ static void *worker_thread(void *argument) {
         take_pieces(workers, &task, worker->number);
         lock_take(&workers->lock);
         if (--workers->inside == 0)
-            wakeup_one(&workers->done);
+            wakeup_one(&workers->done, &workers->lock);
     }
     lock_release(&workers->lock);
     return NULL;
@@ -128,8 +128,7 @@ static void open_task(struct workers *workers, const struct task *task) {
     workers->open = true;
     workers->opened++;
     atomic_store_explicit(&workers->next_piece, 0, memory_order_relaxed);
-    lock_release(&workers->lock);
-    wakeup_all(&workers->work); // who wakes up finds the lock free
+    wakeup_all_release(&workers->work, &workers->lock);
 }
 
 static void close_task(struct workers *workers) {
@@ -160,7 +159,7 @@ void workers_free(struct workers *workers) {
     lock_take(&workers->lock);
     assert(!workers->open && workers->inside == 0);
     workers->ending = true;
-    wakeup_all(&workers->work);
+    wakeup_all(&workers->work, &workers->lock);
     lock_release(&workers->lock);
     for (uint32_t i = 1; i < workers->started; i++)
         pthread_join(workers->threads[i].thread, NULL);

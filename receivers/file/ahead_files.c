@@ -131,13 +131,13 @@ void ahead_files_work(struct decoding *decoding) {
     files->busy++;
     struct ahead_file_options options = files->options;
     if (ahead_files_may(ahead))
-        wakeup_one(&ahead->work);
+        wakeup_one(&ahead->work, &ahead->lock);
     lock_release(&ahead->lock);
     read_file(decoding, place, &options);
     lock_take(&ahead->lock);
     place->state = PLACE_READY;
     files->busy--;
-    wakeup_one(&ahead->ready);
+    wakeup_one(&ahead->ready, &ahead->lock);
 }
 
 // -- the taker ----------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ void ahead_files_begin(struct ahead *ahead, const struct ahead_path *paths, uint
     files->count = count;
     files->options = options;
     files->claimed = files->taken = 0;
-    wakeup_all(&ahead->work);
+    wakeup_all(&ahead->work, &ahead->lock);
     lock_release(&ahead->lock);
 }
 
@@ -240,7 +240,7 @@ void ahead_file_done(struct ahead *ahead) {
     lock_take(&ahead->lock);
     free_place(ahead, place);
     if (ahead_files_may(ahead))
-        wakeup_one(&ahead->work);
+        wakeup_one(&ahead->work, &ahead->lock);
     lock_release(&ahead->lock);
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 
 #include <check.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -76,11 +77,11 @@ enum { WAITERS = 3 };
 static struct wakeup wakeup;
 static unsigned turn, arrived; // by the lock
 
-// Waits for turn 1, then for turn 2.
+// Waits for turns 1 to 3, one after the other.
 static void *wait_for_turns(void *argument) {
     (void)argument;
     lock_take(&lock);
-    for (unsigned wanted = 1; wanted <= 2; wanted++) {
+    for (unsigned wanted = 1; wanted <= 3; wanted++) {
         arrived++;
         while (turn < wanted)
             wakeup_wait(&wakeup, &lock);
@@ -92,21 +93,24 @@ static void *wait_for_turns(void *argument) {
 
 static void turn_to(unsigned number, uint64_t after_ns) {
     for (bool all = false; !all;) {
-        clock_sleep_ns(100000);
+        sched_yield(); // no sleep: the last one looks out for a moment only
         lock_take(&lock);
         all = arrived == number * WAITERS;
         lock_release(&lock);
     }
-    clock_sleep_ns(after_ns);
+    if (after_ns > 0)
+        clock_sleep_ns(after_ns);
     lock_take(&lock);
     turn = number;
-    lock_release(&lock);
     if (number == 1) {
-        wakeup_all(&wakeup);
+        wakeup_all_release(&wakeup, &lock);
         return;
     }
-    for (int i = 0; i < WAITERS; i++)
-        wakeup_one(&wakeup);
+    for (int i = 0; i < WAITERS && number == 2; i++)
+        wakeup_one(&wakeup, &lock);
+    if (number == 3)
+        wakeup_all(&wakeup, &lock);
+    lock_release(&lock);
 }
 
 // Told while they look out, and when they have long been asleep.
@@ -119,6 +123,7 @@ START_TEST(a_wakeup_reaches_who_looks_out_and_who_sleeps) {
         ck_assert_int_eq(pthread_create(&threads[i], NULL, wait_for_turns, NULL), 0);
     turn_to(1, after_ns[_i]);
     turn_to(2, after_ns[_i]);
+    turn_to(3, after_ns[_i]);
     for (int i = 0; i < WAITERS; i++)
         pthread_join(threads[i], NULL);
     wakeup_destroy(&wakeup);
