@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// A library is loaded outside the lock, so that one can be loaded while another one is.
 #include "base/late_library.h"
 
+#include "base/memory.h"
 #include "base/thread.h"
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <string.h>
+
+static struct lock lock = LOCK_INITIALIZER; // of all libraries' `loading` and `loaded`
+static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;
 
 static enum status load(const struct late_library *library, struct error *error) {
     // Never closed: threads of the library may outlive the component that asked for it.
@@ -25,11 +31,56 @@ static enum status load(const struct late_library *library, struct error *error)
 }
 
 enum status late_library_load(struct late_library *library, struct error *error) {
-    static struct lock lock = LOCK_INITIALIZER;
     assert(library->symbols != NULL && library->symbol_count > 0);
     lock_take(&lock);
-    enum status status = library->loaded ? STATUS_OK : load(library, error);
-    library->loaded = status == STATUS_OK;
+    while (library->loading)
+        cond_wait(&settled, &lock);
+    enum status status = STATUS_OK;
+    if (!library->loaded) {
+        library->loading = true;
+        lock_release(&lock);
+        status = load(library, error);
+        lock_take(&lock);
+        library->loading = false;
+        library->loaded = status == STATUS_OK;
+        pthread_cond_broadcast(&settled);
+    }
     lock_release(&lock);
     return status;
+}
+
+// -- ahead ----------------------------------------------------------------------------------------
+
+struct late_ahead {
+    pthread_t thread;
+    size_t count;
+    struct late_library *libraries[];
+};
+
+static void *load_all(void *argument) {
+    const struct late_ahead *ahead = argument;
+    thread_name("load", "libraries");
+    for (size_t i = 0; i < ahead->count; i++)
+        if (late_library_load(ahead->libraries[i], NULL) != STATUS_OK)
+            continue; // who needs it tells why
+    return NULL;
+}
+
+struct late_ahead *late_ahead_begin(struct late_library *const *libraries, size_t count) {
+    assert(count > 0);
+    size_t size = count * sizeof(struct late_library *);
+    struct late_ahead *ahead = memory_take(sizeof *ahead + size);
+    ahead->count = count;
+    memcpy(ahead->libraries, libraries, size);
+    if (pthread_create(&ahead->thread, NULL, load_all, ahead) == 0)
+        return ahead;
+    memory_give(ahead);
+    return NULL; // each is loaded when it is needed
+}
+
+void late_ahead_end(struct late_ahead *ahead) {
+    if (ahead == NULL)
+        return;
+    pthread_join(ahead->thread, NULL);
+    memory_give(ahead);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/curl_library.h"
 
-#include "base/late_library.h"
+#include "base/http/late.h"
 
 static struct curl_library curl;
 
@@ -17,15 +17,15 @@ static enum status set_up(struct error *error) {
     return error_set(error, STATUS_OS, "libcurl cannot set itself up");
 }
 
-static struct late_library late = {"libcurl.so.4",
-                                   "libcurl4",
-                                   "sending over HTTP",
-                                   symbols,
-                                   .symbol_count = sizeof symbols / sizeof symbols[0],
-                                   .set_up = set_up};
+struct late_library http_client_library = {"libcurl.so.4",
+                                           "libcurl4",
+                                           "sending over HTTP",
+                                           symbols,
+                                           .symbol_count = sizeof symbols / sizeof symbols[0],
+                                           .set_up = set_up};
 
 enum status curl_library_load(const struct curl_library **library, struct error *error) {
-    enum status status = late_library_load(&late, error);
+    enum status status = late_library_load(&http_client_library, error);
     if (status == STATUS_OK)
         *library = &curl;
     return status;

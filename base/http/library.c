@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http/library.h"
 
-#include "base/late_library.h"
+#include "base/http/late.h"
 
 static struct http_library http;
 static struct tls_library tls;
@@ -16,7 +16,7 @@ static const struct late_symbol tls_symbols[] = {
     {"gnutls_session_set_verify_cert", (void **)(void *)&tls.session_set_verify_cert},
     {"gnutls_certificate_verify_peers2", (void **)(void *)&tls.certificate_verify_peers2},
 };
-static struct late_library late_http = {
+struct late_library http_server_library = {
     "libmicrohttpd.so.12", "libmicrohttpd12", "listening for HTTP", http_symbols,
     .symbol_count = sizeof http_symbols / sizeof http_symbols[0]};
 static struct late_library late_tls = {"libgnutls.so.30", "libgnutls30", "client certificates",
@@ -24,7 +24,7 @@ static struct late_library late_tls = {"libgnutls.so.30", "libgnutls30", "client
                                        .symbol_count = sizeof tls_symbols / sizeof tls_symbols[0]};
 
 enum status http_library_load(const struct http_library **library, struct error *error) {
-    enum status status = late_library_load(&late_http, error);
+    enum status status = late_library_load(&http_server_library, error);
     if (status == STATUS_OK)
         *library = &http;
     return status;

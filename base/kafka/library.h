@@ -2,6 +2,7 @@
 // librdkafka, loaded when the first Kafka component starts.
 #pragma once
 
+#include "base/late_library.h"
 #include "base/status.h"
 
 #include <librdkafka/rdkafka.h>
@@ -81,6 +82,8 @@ struct kafka_library {
     KAFKA_FUNCTIONS(KAFKA_MEMBER)
 #undef KAFKA_MEMBER
 };
+
+extern struct late_library kafka_late_library; // for component_type
 
 // Lives as long as the process. Any thread.
 enum status kafka_library_load(const struct kafka_library **library, struct error *error) MUST_USE;

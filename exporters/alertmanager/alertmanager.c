@@ -7,6 +7,7 @@
 // is lost. API: https://github.com/prometheus/alertmanager, api/v2/openapi.yaml.
 #include "base/clock.h"
 #include "base/http/client.h"
+#include "base/http/late.h"
 #include "base/http/url.h"
 #include "base/log.h"
 #include "base/metrics/metrics.h"
@@ -280,6 +281,7 @@ const struct component_type exporter_alertmanager = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct alert_config),
     .instance_size = sizeof(struct alertmanager),
+    .library = &http_client_library,
     .needs = FACT_VERDICTS,
     .validate = am_validate,
     .start = am_start,

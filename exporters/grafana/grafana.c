@@ -7,6 +7,7 @@
 // anew, nothing comes twice and nobody else's annotation is changed.
 // API: https://grafana.com/docs/grafana/latest/developers/http_api/annotations/
 #include "base/http/client.h"
+#include "base/http/late.h"
 #include "base/http/url.h"
 #include "base/log.h"
 #include "base/text/cut.h"
@@ -232,6 +233,7 @@ const struct component_type exporter_grafana = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct grafana_config),
     .instance_size = sizeof(struct grafana),
+    .library = &http_client_library,
     .needs = FACT_VERDICTS,
     .validate = grafana_validate,
     .start = grafana_start,

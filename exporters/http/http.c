@@ -8,6 +8,7 @@
 // also wrong tokens and paths, are tried again for as long as the options say.
 #include "base/gzip.h"
 #include "base/http/client.h"
+#include "base/http/late.h"
 #include "base/http/url.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -229,6 +230,7 @@ const struct component_type exporter_http = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct http_exporter_config),
     .instance_size = sizeof(struct http_exporter),
+    .library = &http_client_library,
     .validate = http_validate,
     .start = http_start,
     .stop = http_stop,

@@ -120,6 +120,7 @@ const struct component_type exporter_kafka = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct kafka_exporter_config),
     .instance_size = sizeof(struct kafka_exporter),
+    .library = &kafka_late_library,
     .needs = FACT_VERDICTS,
     .validate = kafka_validate,
     .start = kafka_start,

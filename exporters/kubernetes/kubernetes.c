@@ -8,6 +8,7 @@
 // for which an account can have a right of its own beside that to write core/v1 objects.
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 #include "base/clock.h"
+#include "base/http/late.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text/cut.h"
@@ -282,6 +283,7 @@ const struct component_type exporter_kubernetes = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct kube_config),
     .instance_size = sizeof(struct kube_exporter),
+    .library = &http_client_library,
     .needs = FACT_VERDICTS,
     .validate = kube_validate,
     .start = kube_start,

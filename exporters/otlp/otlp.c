@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "base/http/client.h"
+#include "base/http/late.h"
 #include "base/http/url.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -294,6 +295,7 @@ const struct component_type exporter_otlp = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct otlp_config),
     .instance_size = sizeof(struct otlp_exporter),
+    .library = &http_client_library,
     .needs = FACT_VERDICTS,
     .validate = otlp_validate,
     .start = otlp_start,

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/http/endpoint.h"
+#include "base/http/late.h"
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/metrics/metrics.h"
@@ -175,6 +176,7 @@ const struct component_type exporter_prometheus = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct prometheus_config),
     .instance_size = sizeof(struct prometheus_exporter),
+    .library = &http_server_library,
     .needs = FACT_VERDICTS,
     .validate = prometheus_validate,
     .start = prometheus_start,

@@ -5,6 +5,7 @@
 // are tried again.
 #include "base/hash/digest.h"
 #include "base/http/client.h"
+#include "base/http/late.h"
 #include "base/text/json_write.h"
 #include "base/text/redact.h"
 #include "base/text/rfc3339.h"
@@ -241,6 +242,7 @@ const struct component_type exporter_webhook = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct webhook_config),
     .instance_size = sizeof(struct webhook),
+    .library = &http_client_library,
     .needs = FACT_VERDICTS,
     .validate = webhook_validate,
     .start = webhook_start,

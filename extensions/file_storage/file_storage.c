@@ -7,6 +7,7 @@
 
 #include "base/metrics/metrics.h"
 #include "extensions/file_storage/store.h"
+#include "extensions/file_storage/store_library.h"
 
 #include <assert.h>
 
@@ -148,6 +149,7 @@ const struct component_type extension_file_storage = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct file_storage_config),
     .instance_size = sizeof(struct file_storage),
+    .library = &store_late_library,
     .start = file_storage_start,
     .stop = file_storage_stop,
     .extension = {.store = file_storage_store},

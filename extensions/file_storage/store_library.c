@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "extensions/file_storage/store_library.h"
 
-#include "base/late_library.h"
-
 #include <assert.h>
 
 static struct store_library library;
@@ -22,15 +20,15 @@ static enum status set_up(struct error *error) {
     return error_set(error, STATUS_OS, "SQLite could not be started.");
 }
 
-static struct late_library late = {"libsqlite3.so.0",
-                                   "libsqlite3-0",
-                                   "the store",
-                                   symbols,
-                                   .symbol_count = sizeof symbols / sizeof symbols[0],
-                                   .set_up = set_up};
+struct late_library store_late_library = {"libsqlite3.so.0",
+                                          "libsqlite3-0",
+                                          "the store",
+                                          symbols,
+                                          .symbol_count = sizeof symbols / sizeof symbols[0],
+                                          .set_up = set_up};
 
 enum status store_library_load(const struct store_library **out, struct error *error) {
-    enum status status = late_library_load(&late, error);
+    enum status status = late_library_load(&store_late_library, error);
     if (status == STATUS_OK)
         *out = &library;
     return status;
@@ -38,7 +36,7 @@ enum status store_library_load(const struct store_library **out, struct error *e
 
 int store_query(sqlite3 *connection, const char *sql, store_row_visit *row, void *context) {
     sqlite3_stmt *statement = NULL;
-    assert(late.loaded);
+    assert(store_late_library.loaded);
     int code = library.prepare_v2(connection, sql, -1, &statement, NULL);
     if (code == SQLITE_OK)
         while ((code = library.step(statement)) == SQLITE_ROW && row(context, statement))

@@ -2,6 +2,7 @@
 // SQLite, loaded when the first store is opened.
 #pragma once
 
+#include "base/late_library.h"
 #include "base/status.h"
 
 #include <sqlite3.h>
@@ -40,6 +41,8 @@ struct store_library {
     STORE_FUNCTIONS(STORE_MEMBER)
 #undef STORE_MEMBER
 };
+
+extern struct late_library store_late_library; // for component_type
 
 // Lives as long as the process. Any thread.
 enum status store_library_load(const struct store_library **library, struct error *error) MUST_USE;

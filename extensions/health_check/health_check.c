@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/http/endpoint.h"
+#include "base/http/late.h"
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -222,6 +223,7 @@ const struct component_type extension_health_check = {
     .option_count = OPTION_COUNT(OPTIONS),
     .config_size = sizeof(struct health_check_config),
     .instance_size = sizeof(struct health_check),
+    .library = &http_server_library,
     .validate = health_validate,
     .start = health_start,
     .stop = health_stop,

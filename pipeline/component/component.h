@@ -40,6 +40,7 @@ struct source_list;
 struct storage;
 struct service_status;
 struct component_set;
+struct late_library;
 struct workers;
 
 // What `preset:` of a pipeline puts into it: who started the growth of memory; every finding.
@@ -237,6 +238,9 @@ struct component_type {
     size_t option_count;
     size_t config_size;   // of the struct that the option rows fill
     size_t instance_size; // zeroed before start
+    // The shared library that start, or a receiver's run, loads whatever the configuration says: it
+    // is loaded while the components before it start. NULL: none.
+    struct late_library *library;
     // Processors: 1 << enum event_kind of the events that it looks at; batches without any of them
     // reach it only to be judged. 0: all do.
     uint32_t takes;

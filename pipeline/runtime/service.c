@@ -4,6 +4,8 @@
 #include "pipeline/runtime/service.h"
 
 #include "base/cores.h"
+#include "base/http/late.h"
+#include "base/late_library.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/workers.h"
@@ -352,6 +354,41 @@ static enum status go_on(struct service *service, struct snapshot *given, struct
     return status;
 }
 
+// The libraries that the start will load, in the order in which it comes to them.
+struct libraries {
+    struct late_library *items[8];
+    uint32_t count;
+};
+
+static void libraries_add(struct libraries *libraries, struct late_library *library) {
+    for (uint32_t i = 0; i < libraries->count; i++)
+        if (libraries->items[i] == library)
+            return;
+    assert(libraries->count < sizeof libraries->items / sizeof libraries->items[0]);
+    if (library != NULL)
+        libraries->items[libraries->count++] = library;
+}
+
+static void libraries_of_kind(struct libraries *libraries, const struct plan *plan,
+                              enum component_kind kind) {
+    for (uint32_t i = 0; i < plan->component_count; i++)
+        if (plan->components[i].used && plan->components[i].type->kind == kind)
+            libraries_add(libraries, plan->components[i].type->library);
+}
+
+// With one library there is nothing to do beside loading it. NULL: none is loaded ahead.
+static struct late_ahead *load_ahead(const struct service *service) {
+    const struct plan *plan = service->plan;
+    struct libraries libraries = {.count = 0};
+    libraries_of_kind(&libraries, plan, COMPONENT_EXTENSION);
+    libraries_of_kind(&libraries, plan, COMPONENT_EXPORTER);
+    libraries_of_kind(&libraries, plan, COMPONENT_RECEIVER);
+    if (plan->settings.telemetry.metrics.endpoint != NULL)
+        libraries_add(&libraries, &http_server_library);
+    bool is_worth_it = !service->once && libraries.count > 1;
+    return is_worth_it ? late_ahead_begin(libraries.items, libraries.count) : NULL;
+}
+
 static enum status start_all(struct service *service, struct snapshot *snapshot,
                              struct error *error) {
     service->stop_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -404,9 +441,11 @@ enum status service_start(struct service **out, const struct plan *plan, bool on
     service->stop_descriptor = service->wake_descriptor = -1;
     intake_init(&service->intake);
     service_status_init(service);
+    struct late_ahead *ahead = load_ahead(service);
     enum status status = start_all(service, snapshot, error);
     if (status == STATUS_OK && !once)
         status = service_metrics_start(service, error);
+    late_ahead_end(ahead);
     service_set_built(service, status == STATUS_OK);
     if (status == STATUS_OK && !once)
         status = start_control(service, snapshot != NULL, error);

@@ -6,6 +6,7 @@
 #include "pipeline/component/component.h"
 
 #include "base/http/endpoint.h"
+#include "base/http/late.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "config/problem.h"
@@ -394,6 +395,7 @@ const struct component_type receiver_http = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct http_config),
     .instance_size = sizeof(struct http_receiver),
+    .library = &http_server_library,
     .validate = http_validate,
     .start = http_start,
     .stop = http_stop,

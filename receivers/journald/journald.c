@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "config/problem.h"
+#include "receivers/journald/library.h"
 #include "receivers/journald/receiver.h"
 
 #include <assert.h>
@@ -150,6 +151,7 @@ const struct component_type receiver_journald = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct journald_config),
     .instance_size = sizeof(struct journald_receiver),
+    .library = &journal_late_library,
     .validate = journald_validate,
     .start = journald_start,
     .stop = journald_stop,

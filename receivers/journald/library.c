@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "receivers/journald/library.h"
 
-#include "base/late_library.h"
-
 static struct journal_library journal;
 
 static const struct late_symbol symbols[] = {
@@ -10,11 +8,12 @@ static const struct late_symbol symbols[] = {
     JOURNAL_FUNCTIONS(JOURNAL_PLACE)
 #undef JOURNAL_PLACE
 };
-static struct late_library late = {"libsystemd.so.0", "libsystemd0", "the journal", symbols,
-                                   .symbol_count = sizeof symbols / sizeof symbols[0]};
+struct late_library journal_late_library = {"libsystemd.so.0", "libsystemd0", "the journal",
+                                            symbols,
+                                            .symbol_count = sizeof symbols / sizeof symbols[0]};
 
 enum status journal_library_load(const struct journal_library **library, struct error *error) {
-    enum status status = late_library_load(&late, error);
+    enum status status = late_library_load(&journal_late_library, error);
     if (status == STATUS_OK)
         *library = &journal;
     return status;

@@ -2,6 +2,7 @@
 // libsystemd's reader of journals, loaded when the first journald receiver starts.
 #pragma once
 
+#include "base/late_library.h"
 #include "base/status.h"
 
 #include <systemd/sd-journal.h>
@@ -34,6 +35,8 @@ struct journal_library {
     JOURNAL_FUNCTIONS(JOURNAL_MEMBER)
 #undef JOURNAL_MEMBER
 };
+
+extern struct late_library journal_late_library; // for component_type
 
 // Lives as long as the process. Any thread.
 enum status journal_library_load(const struct journal_library **library,

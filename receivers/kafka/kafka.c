@@ -243,6 +243,7 @@ const struct component_type receiver_kafka = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct kafka_config),
     .instance_size = sizeof(struct kafka_receiver),
+    .library = &kafka_late_library,
     .validate = kafka_validate,
     .start = kafka_start,
     .stop = kafka_stop,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Kubernetes receiver as a component: its options, and its life from start to stop.
 #include "base/http/handle.h"
+#include "base/http/late.h"
 #include "config/problem.h"
 #include "receivers/kubernetes/receiver.h"
 
@@ -132,6 +133,7 @@ const struct component_type receiver_kubernetes = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct kubernetes_config),
     .instance_size = sizeof(struct kubernetes_receiver),
+    .library = &http_client_library,
     .validate = kubernetes_validate,
     .start = kubernetes_start,
     .stop = kubernetes_stop,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scrape receiver as a component: its options, and its life from start to stop. Start reads
 // files and opens no connection.
+#include "base/http/late.h"
 #include "base/http/url.h"
 #include "base/memory.h"
 #include "config/problem.h"
@@ -135,6 +136,7 @@ const struct component_type receiver_prometheus_scrape = {
     .option_count = OPTION_COUNT(options),
     .config_size = sizeof(struct scrape_config),
     .instance_size = sizeof(struct scrape_receiver),
+    .library = &http_client_library,
     .validate = scrape_validate,
     .start = scrape_start,
     .stop = scrape_stop,

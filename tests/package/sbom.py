@@ -37,9 +37,11 @@ def output(*command):
 
 
 def late_libraries(root):
-    """[(soname, package, what for)]: each struct late_library."""
+    """[(soname, package, what for)]: each struct late_library, but for those of tests."""
     calls = []
     for path in glob.glob(os.path.join(root, "[a-z]*", "**", "*.c"), recursive=True):
+        if path.startswith(os.path.join(root, "tests", "")):
+            continue
         with open(path, encoding="utf-8") as file:
             calls += re.findall(r'struct late_library \w+ = \{\s*"(.+?)",\s*"(.+?)",\s*"(.+?)"',
                                 file.read())
