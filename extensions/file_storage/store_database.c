@@ -236,21 +236,35 @@ static enum disk_result schema_ensure(struct store_database *database, bool is_n
     return result;
 }
 
+struct unused_names {
+    const struct store_library *library;
+    uint32_t *ids;
+    uint32_t count, capacity;
+};
+
+static bool unused_row(void *context, sqlite3_stmt *statement) {
+    struct unused_names *unused = context;
+    unused->ids = memory_room(unused->ids, &unused->capacity, unused->count, sizeof *unused->ids);
+    unused->ids[unused->count++] = (uint32_t)unused->library->column_int64(statement, 0);
+    return true;
+}
+
 // Names under which nothing is kept any more free their ids.
 static enum disk_result names_thin(struct store_database *database) {
-    enum disk_result result = DISK_OK;
-    for (uint32_t id = 1; id < database->names.count && result == DISK_OK; id++) {
-        char sql[64];
-        int64_t key;
-        if (database->names.items[id].text == NULL)
-            continue;
-        result = database_last(database, store_key(id, 0), store_key(id, STORAGE_NUMBER_MAX), &key);
-        if (result != DISK_OK || key >= 0)
-            continue;
-        snprintf(sql, sizeof sql, "DELETE FROM name WHERE id = %u", id);
+    char sql[192];
+    struct unused_names unused = {.library = database->library};
+    snprintf(sql, sizeof sql,
+             "SELECT id FROM name NOT INDEXED WHERE NOT EXISTS (SELECT 1 FROM blob WHERE key "
+             "BETWEEN id << %d AND (id << %d) + %lld)",
+             STORE_NUMBER_BITS, STORE_NUMBER_BITS, (long long)STORAGE_NUMBER_MAX);
+    enum disk_result result =
+        result_of(database, store_query(database->connection, sql, unused_row, &unused));
+    for (uint32_t i = 0; i < unused.count && result == DISK_OK; i++) {
+        snprintf(sql, sizeof sql, "DELETE FROM name WHERE id = %u", unused.ids[i]);
         result = execute(database, sql);
-        names_clear(&database->names, id);
+        names_clear(&database->names, unused.ids[i]);
     }
+    memory_give(unused.ids);
     return result;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was put is there, in order, whole, and only for one process at a time.
 #include "base/clock.h"
+#include "extensions/file_storage/store_library.h"
 #include "tests/extensions/file_storage/store_fixture.h"
 
 #include <pthread.h>
@@ -54,6 +55,45 @@ START_TEST(puts_and_deletes) {
     open_store();
     ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), expected);
     ck_assert_str_eq(rows_of(STORAGE_QUEUE, NULL), "a/2=elsewhere;");
+}
+END_TEST
+
+static int64_t count_names(void) {
+    const struct store_library *library;
+    sqlite3 *connection = NULL;
+    int64_t count = -1;
+    ck_assert_int_eq(store_library_load(&library, &error), STATUS_OK);
+    ck_assert_int_eq(
+        library->open_v2(path_of("culprit.db"), &connection, SQLITE_OPEN_READONLY, NULL),
+        SQLITE_OK);
+    (void)store_query_number(connection, "SELECT count(*) FROM name", &count);
+    ck_assert_int_eq(library->close(connection), SQLITE_OK);
+    return count;
+}
+
+START_TEST(names_without_rows_are_freed_at_the_next_start) {
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    for (int i = 0; i < 5; i++) {
+        put_text(STORAGE_STATE, names[i], 0, "first");
+        put_text(STORAGE_STATE, names[i], STORAGE_NUMBER_MAX, "last");
+    }
+    struct storage_batch *batch = storage_batch_new(store);
+    storage_delete_names(batch, STORAGE_STATE, "a");
+    storage_delete_names(batch, STORAGE_STATE, "d");
+    storage_delete(batch, STORAGE_STATE, "b", 1, UINT64_MAX); // the first row stays
+    storage_delete(batch, STORAGE_STATE, "c", 0, 0);          // the last one does
+    ck_assert_int_eq(storage_wait(store, storage_submit(batch), 30 * SECOND, &error), STATUS_OK);
+    close_store();
+    ck_assert_int_eq(count_names(), 5);
+    open_store();
+    put_text(STORAGE_STATE, "f", 1, "new");
+    const char *expected =
+        "b/0=first;c/140737488355327=last;e/0=first;e/140737488355327=last;f/1=new;";
+    ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), expected);
+    close_store();
+    ck_assert_int_eq(count_names(), 4);
+    open_store();
+    ck_assert_str_eq(rows_of(STORAGE_STATE, NULL), expected);
 }
 END_TEST
 
@@ -298,6 +338,7 @@ int main(void) {
     TCase *cases = tcase_create("store");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, puts_and_deletes);
+    tcase_add_test(cases, names_without_rows_are_freed_at_the_next_start);
     tcase_add_test(cases, blobs_of_all_sizes);
     tcase_add_test(cases, visitors_may_write);
     tcase_add_test(cases, waiters_share_commits);
