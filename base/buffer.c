@@ -50,7 +50,7 @@ bool buffer_finish(struct buffer *buffer) {
 }
 
 // Makes room for `more` bytes, or fails the buffer.
-static bool buffer_reserve(struct buffer *buffer, size_t more) {
+static bool make_room(struct buffer *buffer, size_t more) {
     assert(buffer->size <= buffer->capacity && buffer->capacity <= buffer->max);
     if (buffer->failed)
         return false;
@@ -71,6 +71,11 @@ static bool buffer_reserve(struct buffer *buffer, size_t more) {
     return true;
 }
 
+void buffer_reserve(struct buffer *buffer, size_t more) {
+    size_t left = buffer->max - buffer->size;
+    (void)make_room(buffer, more < left ? more : left);
+}
+
 void buffer_append(struct buffer *buffer, struct slice bytes) {
     if (bytes.size == 0)
         return;
@@ -83,7 +88,7 @@ void buffer_append(struct buffer *buffer, struct slice bytes) {
             return;
         }
     }
-    if (!buffer_reserve(buffer, bytes.size))
+    if (!make_room(buffer, bytes.size))
         return;
     memcpy(buffer->data + buffer->size, bytes.data, bytes.size);
     buffer->size += bytes.size;

@@ -26,6 +26,8 @@ void buffer_init(struct buffer *buffer, size_t max);
 void buffer_init_drained(struct buffer *buffer, size_t block, buffer_drain *drain, void *context);
 void buffer_reset(struct buffer *buffer); // empty, not failed; the memory stays
 void buffer_release(struct buffer *buffer);
+// Room for so many bytes more, up to the maximum, in one step.
+void buffer_reserve(struct buffer *buffer, size_t more);
 // Drains what is left; false when the buffer failed at any time.
 bool buffer_finish(struct buffer *buffer) MUST_USE;
 

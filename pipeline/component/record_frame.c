@@ -2,22 +2,46 @@
 #include "pipeline/component/record_frame.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <string.h>
 
 static const uint32_t NO_KEY = UINT32_MAX;
 
-static void put_number(struct buffer *out, uint64_t value, unsigned size) {
-    char bytes[8];
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (char)(value >> (8 * i));
-    buffer_append(out, (struct slice){bytes, size});
+// What of a frame stands together before it is appended: all but the value, with usual headers.
+enum { TOGETHER_BYTES = 1024 };
+
+struct frame_writer {
+    struct buffer *out;
+    size_t size;
+    char bytes[TOGETHER_BYTES];
+};
+
+static void write_out(struct frame_writer *writer) {
+    buffer_append(writer->out, (struct slice){writer->bytes, writer->size});
+    writer->size = 0;
 }
 
-static void put(struct buffer *out, struct slice bytes) {
+static void put_bytes(struct frame_writer *writer, struct slice bytes) {
+    assert(writer->size <= TOGETHER_BYTES);
+    if (bytes.size > TOGETHER_BYTES - writer->size)
+        write_out(writer);
+    if (bytes.size > TOGETHER_BYTES) {
+        buffer_append(writer->out, bytes);
+    } else if (bytes.size > 0) {
+        memcpy(writer->bytes + writer->size, bytes.data, bytes.size);
+        writer->size += bytes.size;
+    }
+}
+
+static void put_number(struct frame_writer *writer, uint64_t value, unsigned size) {
+    value = htole64(value);
+    put_bytes(writer, (struct slice){(const char *)&value, size});
+}
+
+static void put(struct frame_writer *writer, struct slice bytes) {
     assert(bytes.size < RECORD_FRAME_MAX);
-    put_number(out, bytes.size, 4);
-    if (bytes.size > 0)
-        buffer_append(out, bytes);
+    put_number(writer, bytes.size, 4);
+    put_bytes(writer, bytes);
 }
 
 void record_frame_add(struct record_frame *frame, const char *name, struct slice value) {
@@ -30,26 +54,32 @@ void record_frame_write(const struct record_frame *frame, struct buffer *out) {
     size_t size = 8 + 4 * 3 + frame->key.size + frame->value.size;
     for (uint32_t i = 0; i < frame->header_count; i++)
         size += 4 * 2 + frame->headers[i].name.size + frame->headers[i].value.size;
-    put_number(out, size, 4);
-    put_number(out, frame->sequence, 8);
+    struct frame_writer writer;
+    writer.out = out;
+    writer.size = 0;
+    put_number(&writer, size, 4);
+    put_number(&writer, frame->sequence, 8);
     if (frame->key.data == NULL)
-        put_number(out, NO_KEY, 4);
+        put_number(&writer, NO_KEY, 4);
     else
-        put(out, frame->key);
-    put_number(out, frame->header_count, 4);
+        put(&writer, frame->key);
+    put_number(&writer, frame->header_count, 4);
     for (uint32_t i = 0; i < frame->header_count; i++) {
-        put(out, frame->headers[i].name);
-        put(out, frame->headers[i].value);
+        put(&writer, frame->headers[i].name);
+        put(&writer, frame->headers[i].value);
     }
-    put(out, frame->value);
+    assert(frame->value.size < RECORD_FRAME_MAX);
+    put_number(&writer, frame->value.size, 4);
+    write_out(&writer);
+    buffer_append(out, frame->value);
 }
 
 static bool take_number(struct slice *bytes, unsigned size, uint64_t *value) {
     if (bytes->size < size)
         return false;
     *value = 0;
-    for (unsigned i = 0; i < size; i++)
-        *value |= (uint64_t)(unsigned char)bytes->data[i] << (8 * i);
+    memcpy(value, bytes->data, size);
+    *value = le64toh(*value);
     bytes->data += size;
     bytes->size -= size;
     return true;

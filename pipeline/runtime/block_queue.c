@@ -54,12 +54,17 @@ void block_queue_spare_put(struct block_queue *queue, struct buffer *bytes) {
 
 struct block *block_queue_add(struct block_queue *queue) {
     assert(queue->count <= queue->capacity);
+    const struct block *before = block_queue_last(queue);
+    size_t usual = before == NULL ? 0 : before->bytes.size;
     queue->ring = memory_ring_room(queue->ring, &queue->capacity, queue->first, queue->count,
                                    sizeof *queue->ring);
     queue->count++;
     struct block *block = block_queue_last(queue);
     *block = (struct block){.sequence = queue->next_sequence++, .begun_ns = clock_monotonic_ns()};
     block_queue_spare_take(queue, &block->bytes);
+    // A block becomes about as large as the one before it: it need not grow step by step.
+    if (block->bytes.capacity < usual && usual <= SPARE_BYTES_MAX)
+        buffer_reserve(&block->bytes, usual);
     return block;
 }
 

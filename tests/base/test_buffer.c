@@ -29,10 +29,14 @@ START_TEST(numbers) {
     buffer_append_int128(&buffer, -((__int128)1 << 126) * 2);
     buffer_append_char(&buffer, ' ');
     buffer_append_int128(&buffer, 0);
+    buffer_append_char(&buffer, ' ');
+    buffer_append_int128(&buffer, UINT64_MAX);
+    buffer_append_char(&buffer, ' ');
+    buffer_append_int128(&buffer, (__int128)UINT64_MAX + 1);
     ck_assert(buffer_finish(&buffer));
     CHECK_BYTES(
         "0 18446744073709551615 -9223372036854775808 42 "
-        "-170141183460469231731687303715884105728 0");
+        "-170141183460469231731687303715884105728 0 18446744073709551615 18446744073709551616");
 }
 END_TEST
 
@@ -101,6 +105,21 @@ static bool sink_take(void *context, struct slice bytes) {
     return true;
 }
 
+START_TEST(room_is_made_in_one_step) {
+    buffer_init(&buffer, 5000);
+    buffer_append_char(&buffer, 'x');
+    buffer_reserve(&buffer, 3000);
+    const char *before = buffer.data;
+    for (int i = 0; i < 3000; i++)
+        buffer_append_char(&buffer, 'y');
+    ck_assert_ptr_eq(buffer.data, before);
+    ck_assert_uint_eq(buffer.size, 3001);
+    buffer_reserve(&buffer, SIZE_MAX); // more than it may hold
+    ck_assert(!buffer.failed);
+    ck_assert_uint_eq(buffer.capacity, 5000);
+}
+END_TEST
+
 START_TEST(drain_takes_blocks) {
     struct sink sink = {0};
     buffer_init_drained(&buffer, 10, sink_take, &sink);
@@ -139,6 +158,7 @@ int main(void) {
     tcase_add_test(cases, format_short_and_long);
     tcase_add_test(cases, maximum_is_sticky);
     tcase_add_test(cases, growth_keeps_bytes);
+    tcase_add_test(cases, room_is_made_in_one_step);
     tcase_add_test(cases, drain_takes_blocks);
     tcase_add_test(cases, drain_that_fails);
     suite_add_tcase(suite, cases);

@@ -47,6 +47,30 @@ START_TEST(comes_out_as_it_went_in) {
 }
 END_TEST
 
+// What does not fit what is put together first, at each place of its end.
+START_TEST(long_headers) {
+    static char text[3000];
+    memset(text, 'h', sizeof text);
+    for (size_t size = 0; size <= sizeof text; size += size < 900 || size > 1100 ? 100 : 1) {
+        struct record_frame frame = {.sequence = 1, .key = {text, size}, .value = SLICE("value")};
+        record_frame_add(&frame, RECORD_PATH, (struct slice){text, size});
+        record_frame_add(&frame, RECORD_JOB, SLICE("job"));
+        record_frame_add(&frame, RECORD_NODE, (struct slice){text, size});
+        buffer_reset(&out);
+        record_frame_write(&frame, &out);
+        struct slice bytes = buffer_slice(&out);
+        struct record_frame read;
+        ck_assert(record_frame_read(&bytes, &read));
+        ck_assert_uint_eq(bytes.size, 0);
+        ck_assert(slice_equal(read.key, frame.key) && slice_equal(read.value, frame.value));
+        ck_assert_uint_eq(read.header_count, 3);
+        for (uint32_t i = 0; i < 3; i++)
+            ck_assert(slice_equal(read.headers[i].name, frame.headers[i].name) &&
+                      slice_equal(read.headers[i].value, frame.headers[i].value));
+    }
+}
+END_TEST
+
 // The layout is what other programs read: it does not change.
 START_TEST(layout) {
     struct record_frame frame = {.sequence = 2, .value = SLICE("v")};
@@ -107,6 +131,7 @@ int main(void) {
     TCase *tests = tcase_create("all");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, comes_out_as_it_went_in);
+    tcase_add_test(tests, long_headers);
     tcase_add_test(tests, layout);
     tcase_add_test(tests, what_is_not_whole_is_refused);
     tcase_add_test(tests, number_0_is_none);

@@ -80,8 +80,7 @@ static void consume_last(const char *text) {
     sender_consume(&sender, &batch);
 }
 
-// -- memory
-// -----------------------------------------------------------------------------------------
+// -- memory ---------------------------------------------------------------------------------------
 
 // Whoever encodes holds its pipeline, and freeing a page can take longer than an evaluation.
 START_TEST(memory_of_a_page_is_kept_while_nothing_is_appended) {
@@ -103,6 +102,30 @@ START_TEST(memory_of_a_page_is_kept_while_nothing_is_appended) {
     ck_assert_uint_eq(queue->spare_count, 1);
     block_queue_spare_put(queue, &bytes); // has no memory any more
     ck_assert_uint_eq(queue->spare_count, 1);
+}
+END_TEST
+
+// While the sink is slower than what comes, no block is moved as it grows.
+START_TEST(a_block_has_room_for_what_the_one_before_held) {
+    make(false, false);
+    struct block_queue *queue = &sender.queue;
+    struct block *block = block_queue_add(queue);
+    for (int i = 0; i < 1000; i++)
+        buffer_append_text(&block->bytes, "record");
+    block_queue_appended(queue, block->bytes.size, 1);
+    block = block_queue_add(queue);
+    const char *memory = block->bytes.data;
+    ck_assert_uint_eq(block->bytes.size, 0);
+    for (int i = 0; i < 1000; i++)
+        buffer_append_text(&block->bytes, "record");
+    ck_assert_ptr_eq(block->bytes.data, memory);
+    // A small one behind it has its memory, the one behind that need not have as much.
+    block_queue_appended(queue, block->bytes.size, 1);
+    block = block_queue_add(queue);
+    ck_assert_uint_ge(block->bytes.capacity, 6000);
+    buffer_append_text(&block->bytes, "record");
+    block_queue_appended(queue, 6, 1);
+    ck_assert_uint_lt(block_queue_add(queue)->bytes.capacity, 6000);
 }
 END_TEST
 
@@ -254,6 +277,7 @@ int main(void) {
     TCase *tests = tcase_create("sender_render");
     tcase_add_checked_fixture(tests, setup_pages, teardown_pages);
     tcase_add_test(tests, memory_of_a_page_is_kept_while_nothing_is_appended);
+    tcase_add_test(tests, a_block_has_room_for_what_the_one_before_held);
     tcase_add_test(tests, what_was_encoded_is_rendered_and_leaves);
     tcase_add_test(tests, what_is_newer_takes_the_place_of_what_waits);
     tcase_add_test(tests, a_page_of_before_does_not_come_behind_the_last);
