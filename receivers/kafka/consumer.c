@@ -18,6 +18,7 @@ enum {
     QUEUED_MESSAGES = 100000, // so many are fetched ahead, when they are that small
     TAKEN_MAX = 128,          // messages taken from its queue at once
     PROBE_MS = 500,
+    PROBE_WAIT_S = 2,
     RENEW_MAX_S = 30
 };
 
@@ -45,6 +46,10 @@ void kafka_end_trouble(struct kafka_receiver *receiver, enum kafka_trouble troub
     feed_trouble(receiver->feed, NULL);
 }
 
+static void say_no_broker(struct kafka_receiver *receiver, const char *reason) {
+    kafka_say_trouble(receiver, KAFKA_NO_BROKER, "the brokers cannot be used: %s", reason);
+}
+
 static void note_error(rd_kafka_t *consumer, int code, const char *reason, void *opaque) {
     struct kafka_receiver *receiver = kafka_receiver_of(opaque);
     (void)consumer;
@@ -58,25 +63,36 @@ static void note_error(rd_kafka_t *consumer, int code, const char *reason, void 
     case RD_KAFKA_RESP_ERR__AUTHENTICATION:
     case RD_KAFKA_RESP_ERR__SSL:
         receiver->probed_ns = clock_monotonic_ns();
-        kafka_say_trouble(receiver, KAFKA_NO_BROKER, "the brokers cannot be used: %s", reason);
+        say_no_broker(receiver, reason);
         break;
     default:
         log_write(LOG_INFO, kafka_site(receiver, "C7009"), "%s", reason);
+        if (receiver->doubt[0] == '\0')
+            receiver->probed_ns = clock_monotonic_ns();
+        snprintf(receiver->doubt, sizeof receiver->doubt, "%s", reason);
     }
 }
 
-// librdkafka does not say that a broker is back.
+// librdkafka does not say that a broker is back, and not always that all are away: it counts them,
+// and its word was missing once when the broker that coordinated the group was shut down in order.
+// So after any error it is asked, while nothing comes, whether a broker answers.
 static void probe(struct kafka_receiver *receiver) {
     uint64_t now = clock_monotonic_ns();
-    if (receiver->trouble != KAFKA_NO_BROKER || now - receiver->probed_ns < 2 * SECOND_NS)
+    bool doubted = receiver->trouble == KAFKA_WELL && receiver->doubt[0] != '\0';
+    if ((!doubted && receiver->trouble != KAFKA_NO_BROKER) ||
+        now - receiver->probed_ns < PROBE_WAIT_S * SECOND_NS)
         return;
-    receiver->probed_ns = now;
     const struct rd_kafka_metadata *metadata;
-    if (receiver->library->metadata(receiver->consumer, 0, NULL, &metadata, PROBE_MS) !=
-        RD_KAFKA_RESP_ERR_NO_ERROR)
-        return;
-    receiver->library->metadata_destroy(metadata);
-    kafka_end_trouble(receiver, KAFKA_NO_BROKER);
+    rd_kafka_resp_err_t failure =
+        receiver->library->metadata(receiver->consumer, 0, NULL, &metadata, PROBE_MS);
+    receiver->probed_ns = clock_monotonic_ns();
+    if (failure == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        receiver->library->metadata_destroy(metadata);
+        receiver->doubt[0] = '\0';
+        kafka_end_trouble(receiver, KAFKA_NO_BROKER);
+    } else if (doubted) {
+        say_no_broker(receiver, receiver->doubt);
+    }
 }
 
 // -- messages -----------------------------------------------------------------------------------

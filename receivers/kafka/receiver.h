@@ -158,6 +158,7 @@ struct kafka_receiver {
     struct kafka_partition *last; // that was looked up
     uint64_t tended_ns;
     uint64_t probed_ns;
+    char doubt[256]; // the last error since a broker answered a probe; "" for none
     enum kafka_trouble trouble;
     struct kafka_counters counters;
 };

@@ -412,6 +412,46 @@ START_TEST(starts_without_brokers) {
 }
 END_TEST
 
+static struct {
+    struct kafka_library library;
+    void (*note_error)(rd_kafka_t *, int, const char *, void *);
+} miscounting;
+
+static void note_all_but_the_last(rd_kafka_t *consumer, int code, const char *reason,
+                                  void *opaque) {
+    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+        miscounting.note_error(consumer, code, reason, opaque);
+}
+
+static void set_error_cb(rd_kafka_conf_t *conf,
+                         void (*note_error)(rd_kafka_t *, int, const char *, void *)) {
+    miscounting.note_error = note_error;
+    kafka->conf_set_error_cb(conf, note_all_but_the_last);
+}
+
+// librdkafka tells of each broker that goes, but not that it was the last.
+START_TEST(brokers_that_go_untold) {
+    struct error error = {0};
+    ck_assert_int_eq(
+        component_start(&receiver_kafka, one.receiver, &one.config, &one.context, &error),
+        STATUS_OK);
+    kafka_consumer_close(one.receiver, 0);
+    miscounting.library = *kafka;
+    miscounting.library.conf_set_error_cb = set_error_cb;
+    one.receiver->library = one.receiver->client.library = &miscounting.library;
+    ck_assert_int_eq(kafka_consumer_open(one.receiver, &error), STATUS_OK);
+    ck_assert_int_eq(pthread_create(&one.thread, NULL, running_thread, &one), 0);
+    one.runs = true;
+    produce_many(0, 0, 5);
+    EVENTUALLY(accepted(&one) == 5);
+    ck_assert_int_eq(mock.mock_broker_set_down(cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    EVENTUALLY(trouble_says(&one, "brokers cannot be used: 127.0.0.1:"));
+    ck_assert_int_eq(mock.mock_broker_set_up(cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    EVENTUALLY(trouble_says(&one, NULL));
+    running_stop(&one);
+}
+END_TEST
+
 START_TEST(failed_commits_are_tried_again) {
     enum { OFFSET_COMMIT = 8 };
     const rd_kafka_resp_err_t failures[] = {RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
@@ -510,6 +550,7 @@ int main(void) {
     TCase *faults = add_case(suite, "faults");
     tcase_add_test(faults, waits_while_pipelines_are_blocked);
     tcase_add_test(faults, brokers_that_go_and_come);
+    tcase_add_test(faults, brokers_that_go_untold);
     tcase_add_test(faults, starts_without_brokers);
     tcase_add_test(faults, failed_commits_are_tried_again);
     tcase_add_test(faults, fetch_errors_lose_nothing);
