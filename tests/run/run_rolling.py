@@ -14,14 +14,11 @@ depends on how long something takes: what must happen is waited for, up to a lim
 import glob
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -29,6 +26,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
 import generate  # noqa: E402
 import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
+from own_metrics import metric_sum  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
 
@@ -118,13 +116,7 @@ class Followed:
 
     def metric(self, name):
         """None while nobody answers, as during a reload."""
-        try:
-            with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.own,
-                                        timeout=PATIENCE_S) as page:
-                text = page.read().decode()
-        except (OSError, urllib.error.URLError):
-            return None
-        return sum(float(n) for n in re.findall(r"^%s(?:\{.*\})? (\S+)$" % name, text, re.M))
+        return metric_sum(self.own, name)
 
     def accepted(self):
         count = self.metric("culprit_receiver_accepted_events_total")

@@ -9,16 +9,15 @@ after kill -9 nothing is told twice. What must happen is waited for, up to a lim
 """
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
 import threading
-import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
+from own_metrics import metric_sum  # noqa: E402
 from ports import free_port  # noqa: E402
 from running import Running, wait_for  # noqa: E402
 from sysfs_tree import SysfsTree  # noqa: E402
@@ -44,14 +43,7 @@ class Run(Running):
                 "allowed_lateness": "0s", "settle": "0s", "idle_timeout": "1s"}}}})
 
     def metric(self, name):
-        """The sum over its series; None: it is not shown (yet)."""
-        try:
-            with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.port, timeout=10) as got:
-                text = got.read().decode()
-        except OSError:
-            return None
-        values = re.findall(r"^%s(?:{[^}]*})? (\S+)" % name, text, re.M)
-        return sum(float(value) for value in values) if values else None
+        return metric_sum(self.port, name)
 
     def accepted(self):
         return self.metric("culprit_receiver_accepted_events_total") or 0

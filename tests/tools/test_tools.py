@@ -74,17 +74,22 @@ def modules(checks):
 
 
 def results(checks):
-    def said(cases, **files):
+    def lines(cases, output="", **files):
         with tempfile.TemporaryDirectory() as folder:
             files["ctest.xml"] = "<testsuite>%s</testsuite>" % "".join(
-                '<testcase name="%s" status="%s"/>' % case for case in cases)
+                '<testcase name="%s" status="%s"><system-out>%s</system-out></testcase>'
+                % (*case, output) for case in cases)
             for name, text in files.items():
                 with open(os.path.join(folder, name.replace("__", ".")), "w",
                           encoding="ascii") as file:
                     file.write(text)
             done = subprocess.run([sys.executable, "-B", os.path.join(TOOLS, "count_results"),
                                    folder], capture_output=True, check=False)
-            return done.stdout.decode().strip(), done.returncode
+            return done.stdout.decode().strip().split("\n"), done.returncode
+
+    def said(cases, **files):
+        text, code = lines(cases, **files)
+        return text[-1], code
     fine, bad = [("base/test_x", "run")], [("base/test_x", "fail")]
     tap = "1..3\nok 1 - a\nok 2 - b\nnot ok 3 - c\n"
     checks.equal(said(fine, base__test_x__count="7 0\n"), ("7 passed, 0 failed", 0), "a suite")
@@ -93,6 +98,11 @@ def results(checks):
     checks.equal(said(bad), ("0 passed, 1 failed", 1), "a crash before the first check")
     checks.equal(said(fine), ("1 passed, 0 failed", 0), "a test without figures")
     checks.equal(said([]), ("0 passed, 0 failed", 1), "no tests at all")
+    head, last = "== failed: base/test_x ==", "0 passed, 1 failed"
+    checks.equal(lines(bad, "a\nFAILED: b\nc\nx.c:3:F:d:e:0: f\n")[0],
+                 [head, "FAILED: b", "x.c:3:F:d:e:0: f", last], "what failed is said again")
+    checks.equal(lines(bad, "a\nb\n")[0], [head, "a", "b", last], "the end of what says nothing")
+    checks.equal(lines(fine, "FAILED: b\n")[0], ["1 passed, 0 failed"], "what passed is not")
 
 
 def schemas(checks):
