@@ -411,9 +411,11 @@ class Rest:
             return self.wait_for_port(culprit, port)
 
     def wait_for_port(self, culprit, port):
+        """Sleeps between two looks, since the start may use both cores."""
         while not connects(port):
             if culprit.process.poll() is not None:
                 raise SystemExit("culprit ended: %s" % culprit.said())
+            time.sleep(0.0001)
         return time.perf_counter() - culprit.begun
 
     def start_large(self, rounds=5):
