@@ -21,7 +21,7 @@ enum {
     DRAIN_BURSTS_MAX = 64, // at a stop
     WAIT_MS = 10000,
     HELD_WAIT_MS = 500,
-    SOCKET_WAIT_MS = 500,       // for what is there, when it reads once
+    SOCKET_WAIT_MS = 500,       // what is there comes within it
     FRESH_NS = 2 * 1000 * 1000, // who waited less may have been behind
     KEPT_LOOK_NS = 100 * 1000 * 1000,
 };
@@ -218,12 +218,17 @@ static void wait_device(struct kmsg_receiver *receiver, uint64_t most_ns) {
     }
     uint64_t wait_ms = holds ? HELD_WAIT_MS : most_ns / 1000000;
     bool there = kmsg_device_wait(&receiver->device, feed_stop_descriptor(feed), (int)wait_ms);
-    receiver->woken = there && clock_monotonic_ns() - from >= FRESH_NS;
+    uint64_t now = clock_monotonic_ns();
+    // The device has all that is there when it is opened; a program may still be giving it.
+    receiver->woken = there && now - from >= FRESH_NS &&
+                      (!receiver->device.is_socket ||
+                       now - receiver->read_ns >= SOCKET_WAIT_MS * UINT64_C(1000000));
 }
 
 static void open_again(struct kmsg_receiver *receiver) {
     struct error error;
     receiver->works = false;
+    receiver->read_ns = clock_monotonic_ns();
     if (kmsg_device_open(&receiver->device, receiver->config->path, &error) == STATUS_OK)
         return;
     feed_trouble(receiver->feed, error.message);

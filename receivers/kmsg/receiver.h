@@ -48,7 +48,7 @@ struct kmsg_receiver {
     bool skipping;    // what is there is passed over, up to the first time it is drained
     bool woken;       // the next record ended a wait: it is as old as this moment
     bool works;       // since it was opened there was a record, or a wait without a failure
-    uint64_t read_ns; // when the last record was read; monotonic
+    uint64_t read_ns; // when it was opened, or the last record was read; monotonic
     char *block;      // lines that the feed's batch points into
     size_t used;
     struct buffer line;
