@@ -11,7 +11,7 @@
 // Every function of libmicrohttpd that culprit calls, without its prefix `MHD_`.
 #define HTTP_FUNCTIONS(X)                                                                          \
     X(start_daemon)                                                                                \
-    X(quiesce_daemon)                                                                              \
+    X(add_connection)                                                                              \
     X(stop_daemon)                                                                                 \
     X(is_feature_supported)                                                                        \
     X(get_connection_info)                                                                         \

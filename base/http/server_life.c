@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting and stopping a listener.
 //
-// libmicrohttpd gets epoll threads (poll with TLS), never one a connection, a duplicate of our own
-// listening socket, and every bound that it knows. Its own timeout, by the second and for silence
-// only, is a second net under the deadlines of server_watch.c.
+// libmicrohttpd gets epoll threads (poll with TLS), never one a connection, the connections that
+// server_accept.c takes, and every bound that it knows. Its own timeout, by the second and for
+// silence only, is a second net under the deadlines of server_watch.c; its own bound of connections
+// would end some instead of letting them wait, so each of its threads may have all.
 #include "base/http/server.h"
 
 #include "base/clock.h"
@@ -102,10 +103,9 @@ static void notice_connection(void *context, struct MHD_Connection *native, void
         if (*place != NULL)
             watch_disconnect(*place);
         *place = NULL;
-        atomic_fetch_sub(&server->connections, 1);
+        accept_left(server);
         return;
     }
-    atomic_fetch_add(&server->connections, 1);
     const union MHD_ConnectionInfo *info =
         server->library->get_connection_info(native, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info != NULL)
@@ -132,20 +132,17 @@ static unsigned net_timeout_s(const struct http_server_options *options) {
 
 static enum status start_daemon(struct http_server *server, struct error *error) {
     const struct http_server_options *options = &server->options;
-    int given = fcntl(server->descriptor, F_DUPFD_CLOEXEC, 3);
-    if (given < 0)
-        return error_set_os(error, STATUS_OS, errno, "endpoint %s cannot be used",
-                            options->endpoint);
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_ERROR_LOG;
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
+                     MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     // With epoll libmicrohttpd takes a handshake that waits for the client for one that can go on,
     // and spins until its deadline. poll costs O(connections) a turn, but sleeps.
     flags |= server->cert_text == NULL ? MHD_USE_EPOLL : MHD_USE_POLL;
     struct MHD_OptionItem more[8];
     int count = 0;
-    if (options->threads > 1)
+    unsigned threads = options->threads > 1 ? options->threads : 1;
+    if (threads > 1)
         more[count++] =
-            (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)options->threads, NULL};
+            (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
     if (server->cert_text != NULL) {
         flags |= MHD_USE_TLS;
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, server->cert_text};
@@ -162,7 +159,7 @@ static enum status start_daemon(struct http_server *server, struct error *error)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     server->daemon = server->library->start_daemon(
         flags, 0, NULL, NULL, exchange_access, server, MHD_OPTION_EXTERNAL_LOGGER, say, server,
-        MHD_OPTION_LISTEN_SOCKET, given, MHD_OPTION_CONNECTION_LIMIT, options->max_connections,
+        MHD_OPTION_CONNECTION_LIMIT, options->max_connections * threads,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->max_connections_per_address,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)CONNECTION_INCREMENT,
@@ -174,7 +171,6 @@ static enum status start_daemon(struct http_server *server, struct error *error)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (server->daemon != NULL)
         return STATUS_OK;
-    close(given);
     return server->cert_text != NULL
                ? error_set(error, STATUS_CONFIG,
                            "endpoint %s cannot serve HTTPS: certificate %s and key %s cannot be "
@@ -200,6 +196,7 @@ static void release(struct http_server *server) {
     memory_give(server->client_ca_text);
     pthread_cond_destroy(&server->quieter);
     lock_destroy(&server->lock);
+    lock_destroy(&server->accepting.lock);
     server->magic = 0;
     memory_give(server);
 }
@@ -226,10 +223,12 @@ static enum status open_all(struct http_server *server, struct error *error) {
     status = watch_start(server, error);
     if (status == STATUS_OK)
         status = start_daemon(server, error);
-    if (status != STATUS_OK) {
-        watch_stop(server);
-        endpoint_return(options->endpoint, server->descriptor, false);
+    if (status == STATUS_OK) {
+        accept_begin(server);
+        return STATUS_OK;
     }
+    watch_stop(server);
+    endpoint_return(options->endpoint, server->descriptor, false);
     return status;
 }
 
@@ -239,12 +238,12 @@ enum status http_server_start(struct http_server **out, const struct http_server
     assert(options->path_count <= HTTP_PATHS_MAX && options->max_connections > 0);
     server->magic = SERVER_MAGIC;
     server->options = *options;
-    // libmicrohttpd divides the connections among the threads: none may be left without.
     if (server->options.threads > server->options.max_connections)
         server->options.threads = server->options.max_connections;
     if (server->options.max_pending_bytes == 0)
         server->options.max_pending_bytes = 4 * options->max_request_bytes + (1 << 20);
     lock_init(&server->lock);
+    lock_init(&server->accepting.lock);
     cond_init(&server->quieter);
     enum status status = open_all(server, error);
     if (status != STATUS_OK) {
@@ -287,15 +286,13 @@ void http_server_stop(struct http_server *server, uint64_t grace_ns, bool keep) 
         return;
     assert(server->magic == SERVER_MAGIC && !atomic_load(&server->stopping));
     atomic_store(&server->stopping, true);
-    MHD_socket given = server->library->quiesce_daemon(server->daemon);
+    accept_end(server);
     endpoint_return(server->options.endpoint, server->descriptor, keep);
     for (uint32_t i = 0; i < server->options.path_count; i++)
         if (server->options.paths[i].events != NULL)
             events_close(server->options.paths[i].events);
     wait_quiet(server, grace_ns);
     server->library->stop_daemon(server->daemon);
-    if (given != MHD_INVALID_SOCKET)
-        close(given);
     watch_stop(server);
     if (keep)
         kept_files_leave(server);

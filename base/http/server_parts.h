@@ -106,11 +106,19 @@ struct token_watch {
 
 enum { LINGER_MAX = 64 };
 
-struct connection_watch {
+struct accepting {
     struct lock lock;
-    pthread_cond_t changed;
+    bool open; // under the lock; a connection is taken under it, too
+    // Of the watch thread:
+    uint64_t not_before_ns; // monotonic
+    bool failing;           // that was told
+};
+
+struct connection_watch {
     pthread_t thread;
     bool running;
+    int wake_descriptor; // an eventfd
+    struct lock lock;    // of what follows
     bool ending;
     struct http_connection *first;
     atomic_uint_fast64_t next_ns; // when it looks again; UINT64_MAX: when it is told to
@@ -127,10 +135,11 @@ struct http_server {
     const struct http_library *library;
     const struct tls_library *tls; // NULL: no client certificates are asked for
     struct MHD_Daemon *daemon;
-    int descriptor; // of the listening socket; libmicrohttpd has a duplicate
+    int descriptor; // of the listening socket
     uint16_t port;
     atomic_bool stopping;
     struct token_watch token;
+    struct accepting accepting;
     struct connection_watch watch;
     char *key_text, *cert_text, *client_ca_text;
 
@@ -142,7 +151,7 @@ struct http_server {
     z_stream *deflater;
 
     atomic_uint_fast64_t pending_bytes; // capacity of all bodies
-    atomic_uint_fast64_t connections;   // open now
+    atomic_uint_fast64_t connections;   // open now, from accept on
 };
 
 // server_exchange.c: what libmicrohttpd calls.
@@ -208,9 +217,20 @@ void kept_files_leave(struct http_server *server);
 bool kept_files_take(struct http_server *server);
 void kept_files_drop(void);
 
-// server_watch.c: closes connections whose time is over.
+// server_accept.c: takes connections.
+void accept_begin(struct http_server *server);
+void accept_end(struct http_server *server); // none is taken any more when it returns
+// A connection has ended. Any thread.
+void accept_left(struct http_server *server);
+// By the watch thread: what to wait for, or -1, and until when (UINT64_MAX: until it is woken); and
+// taking what is there.
+int accept_descriptor(struct http_server *server, uint64_t now, uint64_t *again_ns);
+void accept_some(struct http_server *server);
+
+// server_watch.c: closes connections whose time is over, and has connections taken.
 enum status watch_start(struct http_server *server, struct error *error) MUST_USE;
 void watch_stop(struct http_server *server);
+void watch_wake(struct http_server *server); // it looks again at what it waits for; any thread
 // Whether a connection has yet to send its first request, or the rest of one.
 bool watch_expects_request(struct http_server *server);
 struct http_connection *watch_connect(struct http_server *server, int descriptor);

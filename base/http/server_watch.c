@@ -3,8 +3,9 @@
 //
 // libmicrohttpd only knows how long nothing came, so a client that sends a byte now and then could
 // hold a connection for ever. Here each phase of a connection has a deadline. One thread sleeps
-// until the earliest, looks at all connections, and shuts those whose time is over; it sleeps for
-// good while there are none. A plain connection whose request was too slow is told so first (408).
+// until the earliest or a new connection, looks at all connections, and shuts those whose time is
+// over; it sleeps for good while there are none. A plain connection whose request was too slow is
+// told so first (408).
 //
 // A connection that ends before its request was read to the end is kept open for a moment and read
 // empty: closing it at once would make the system throw away the answer on its way.
@@ -15,8 +16,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -96,41 +99,71 @@ static uint64_t look_at_lingering(struct connection_watch *watch, uint64_t now) 
     return watch->linger_count > 0 ? now + LINGER_LOOK_NS : UINT64_MAX;
 }
 
+void watch_wake(struct http_server *server) {
+    // It can only fail when it is full of such calls.
+    (void)eventfd_write(server->watch.wake_descriptor, 1);
+}
+
+// Until something is to be looked at. Connections are taken meanwhile.
+static void wait_and_accept(struct http_server *server, uint64_t until_ns) {
+    for (;;) {
+        uint64_t now = clock_monotonic_ns(), again_ns;
+        if (now >= until_ns)
+            return;
+        struct pollfd both[] = {
+            {.fd = server->watch.wake_descriptor, .events = POLLIN},
+            {.fd = accept_descriptor(server, now, &again_ns), .events = POLLIN}};
+        uint64_t wait_ns = (again_ns < until_ns ? again_ns : until_ns) - now;
+        struct timespec wait = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
+        bool forever = until_ns == UINT64_MAX && again_ns == UINT64_MAX;
+        int ready = ppoll(both, 2, forever ? NULL : &wait, NULL);
+        if (ready > 0 && both[1].revents != 0)
+            accept_some(server);
+        eventfd_t times;
+        if (ready > 0 && both[0].revents != 0 &&
+            eventfd_read(server->watch.wake_descriptor, &times) == 0)
+            return;
+    }
+}
+
 static void *run(void *context) {
     struct http_server *server = context;
     assert(server->magic == SERVER_MAGIC);
     struct connection_watch *watch = &server->watch;
-    lock_take(&watch->lock);
     for (;;) {
-        // Whoever sets an earlier deadline from here on signals, and waits for the lock to do so.
+        lock_take(&watch->lock);
+        // Whoever sets an earlier deadline from here on wakes it.
         atomic_store(&watch->next_ns, UINT64_MAX);
         uint64_t now = clock_monotonic_ns();
         uint64_t next = look_at_connections(server, now);
         uint64_t linger = look_at_lingering(watch, now);
         next = linger < next ? linger : next;
-        if (watch->ending)
-            break;
+        bool ending = watch->ending;
         atomic_store(&watch->next_ns, next);
-        (void)cond_wait_until(&watch->changed, &watch->lock, next);
+        lock_release(&watch->lock);
+        if (ending)
+            return NULL;
+        wait_and_accept(server, next);
     }
-    lock_release(&watch->lock);
-    return NULL;
 }
 
 enum status watch_start(struct http_server *server, struct error *error) {
     assert(!server->watch.running && server->watch.first == NULL);
     struct connection_watch *watch = &server->watch;
     lock_init(&watch->lock);
-    cond_init(&watch->changed);
     atomic_store(&watch->next_ns, UINT64_MAX);
+    watch->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watch->wake_descriptor < 0)
+        return error_set_os(error, STATUS_OS, errno, "an eventfd cannot be had");
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int os_error = pthread_create(&watch->thread, NULL, run, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (os_error != 0)
-        return error_set_os(error, STATUS_OS, os_error, "a thread for deadlines cannot be started");
-    (void)pthread_setname_np(watch->thread, "http-deadlines");
+        return error_set_os(error, STATUS_OS, os_error,
+                            "a thread for connections cannot be started");
+    (void)pthread_setname_np(watch->thread, "http-accept");
     watch->running = true;
     return STATUS_OK;
 }
@@ -140,25 +173,28 @@ void watch_stop(struct http_server *server) {
     if (watch->running) {
         lock_take(&watch->lock);
         watch->ending = true;
-        pthread_cond_signal(&watch->changed);
         lock_release(&watch->lock);
+        watch_wake(server);
         pthread_join(watch->thread, NULL);
         watch->running = false;
     }
-    pthread_cond_destroy(&watch->changed);
+    if (watch->wake_descriptor >= 0)
+        close(watch->wake_descriptor);
     assert(watch->linger_count == 0);
     lock_destroy(&watch->lock);
 }
 
 bool watch_expects_request(struct http_server *server) {
     bool expects = false;
+    uint64_t count = 0;
     lock_take(&server->watch.lock);
     for (const struct http_connection *at = server->watch.first; at != NULL; at = at->next) {
         uint64_t phase = atomic_load(&at->phase) & PHASE_MASK;
         expects = expects || phase == PHASE_HEADERS || phase == PHASE_BODY;
+        count++;
     }
     lock_release(&server->watch.lock);
-    return expects;
+    return expects || count < atomic_load(&server->connections); // not yet with its thread
 }
 
 struct http_connection *watch_connect(struct http_server *server, int descriptor) {
@@ -196,7 +232,7 @@ void watch_disconnect(struct http_connection *connection) {
         watch->linger[watch->linger_count].descriptor = lingering;
         watch->linger[watch->linger_count++].until_ns = clock_monotonic_ns() + LINGER_NS;
         lingering = -1;
-        pthread_cond_signal(&watch->changed);
+        watch_wake(connection->server);
     }
     lock_release(&watch->lock);
     if (lingering >= 0)
@@ -215,11 +251,7 @@ bool watch_enter(struct http_connection *connection, enum connection_phase phase
         if ((seen & PHASE_MASK) == PHASE_EXPIRED)
             return false;
     } while (!atomic_compare_exchange_weak(&connection->phase, &seen, wanted));
-    struct connection_watch *watch = &connection->server->watch;
-    if (deadline != 0 && deadline < atomic_load(&watch->next_ns)) {
-        lock_take(&watch->lock);
-        pthread_cond_signal(&watch->changed);
-        lock_release(&watch->lock);
-    }
+    if (deadline != 0 && deadline < atomic_load(&connection->server->watch.next_ns))
+        watch_wake(connection->server);
     return true;
 }
