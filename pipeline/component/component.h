@@ -86,7 +86,7 @@ struct component_context {
     const struct component_set *components;
     const struct pipeline_timing *timing; // processors: that pipeline's; else NULL
     bool once;                            // finite inputs, evaluated at their end
-    uint32_t threads; // receivers that read to an end: how many may decode; 1: only the caller's
+    uint32_t threads;                     // receivers: how many may decode; 1: only the caller's
     // Processors: for what is large, within `consume`; all of a pipeline share them. NULL: nobody.
     struct workers *workers;
     // Receivers and exporters: the store of the file_storage extension; NULL: there is none.

@@ -54,9 +54,11 @@ static const struct option SERVICE_ROWS[] = {
            .help =
                "events that pass through a pipeline at once, at most; results do not depend on it"),
     OPTION(struct service_settings, threads, OPTION_INT, .default_value = "0", .max = 64,
-           .help = "threads that read and decode inputs that end, and threads that work at a large "
-                   "evaluation, at most; 0: as many as the process may use cores; results do not "
-                   "depend on it"),
+           .help =
+               "threads that read and decode files, when there is much to read, and threads that "
+               "work at a large evaluation, at most; 0: as many as the process may use cores; "
+               "results do not "
+               "depend on it"),
     OPTION(struct service_settings, checkpoint_interval, OPTION_DURATION, .default_value = "5s",
            .min = 0.01, .max = 3600,
            .help =

@@ -47,11 +47,6 @@ static uint32_t threads_wanted(const struct plan *plan) {
     return threads < WORKERS_MAX ? threads : WORKERS_MAX;
 }
 
-// Live each receiver has a thread of its own.
-static uint32_t decoding_threads(const struct service *service) {
-    return service->once ? service->threads : 1;
-}
-
 // `pipeline` and `before` (the fingerprint of the stages in front of it): of a processor.
 static enum status instance_start(struct service *service, struct instance *instance,
                                   const struct plan_component *component,
@@ -72,7 +67,7 @@ static enum status instance_start(struct service *service, struct instance *inst
                                    .timing = pipeline == NULL ? NULL : &pipeline->timing,
                                    .components = &service->plan->components_known,
                                    .once = service->once,
-                                   .threads = decoding_threads(service),
+                                   .threads = service->threads,
                                    .workers = instance->workers,
                                    .store = service->store,
                                    .copy = instance->copy,

@@ -24,7 +24,7 @@
 struct ahead_block {
     char *data; // what was left of the block before, then `read` new bytes: `size` in all
     size_t size;
-    size_t read;            // 0: the input is at its end
+    size_t read;            // 0: the input is at its end, or all that was asked for was read
     uint64_t raw_done;      // file_input.raw_done behind it
     struct event *foreseen; // in the order of the lines, which are their `raw`
     uint32_t foreseen_count;
@@ -37,9 +37,10 @@ struct ahead;
 // `threads`: at most, the taker's among them; at least 2. They are started with the first input.
 struct ahead *ahead_new(uint32_t threads, size_t block_size);
 void ahead_free(struct ahead *ahead); // NULL is fine
-// From here on the input belongs to the threads, until ahead_end. False: no thread could be
+// From here on the input belongs to the threads, until ahead_end; of its bytes about the next
+// `bytes` are read. Events of the blocks before must be handed over. False: no thread could be
 // started, and nothing has happened.
-bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max);
+bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, size_t line_max);
 // The next block. `rest`: what of the block before (at the first call: of anything) was not used.
 void ahead_next(struct ahead *ahead, struct slice rest, struct ahead_block *block);
 // The input is the caller's again; the block stays valid until the next ahead_begin. Bytes that

@@ -90,11 +90,14 @@ static void read_block(struct ahead *ahead, struct place *place) {
         take_memory(place, HEADROOM);
     }
     place->read = 0;
-    place->status = file_input_read(ahead->input, place->memory + place->headroom,
-                                    ahead->block_size, &place->read, &place->error);
+    place->status = STATUS_OK;
+    if (ahead->left > 0)
+        place->status = file_input_read(ahead->input, place->memory + place->headroom,
+                                        ahead->block_size, &place->read, &place->error);
     place->raw_done = ahead->input->raw_done;
     if (place->status != STATUS_OK)
         place->read = 0;
+    ahead->left -= place->read < ahead->left ? place->read : ahead->left;
 }
 
 static struct event *next_event(struct foreseen *foreseen) {
@@ -208,7 +211,7 @@ void ahead_keep_apart(struct ahead *ahead) {
         core_avoid(ahead->core, ahead->threads[i].thread);
 }
 
-bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max) {
+bool ahead_begin(struct ahead *ahead, struct file_input *input, uint64_t bytes, size_t line_max) {
     assert(ahead->input == NULL && input->descriptor >= 0);
     if (!ahead_start_threads(ahead))
         return false;
@@ -216,6 +219,7 @@ bool ahead_begin(struct ahead *ahead, struct file_input *input, size_t line_max)
         ahead->places[i].state = PLACE_FREE;
     lock_take(&ahead->lock);
     ahead->input = input;
+    ahead->left = bytes;
     ahead->line_max = line_max;
     ahead->next_read = ahead->taken = 0;
     ahead->ended = ahead->reading = false;

@@ -81,6 +81,7 @@ struct ahead {
     struct wakeup ready; // a block or file is, or nobody is at an input
     // By the lock:
     struct file_input *input; // NULL: none
+    uint64_t left;            // bytes that are still to be read of it; belongs to who reads
     size_t line_max;
     uint64_t next_read; // number of the block that is read next
     uint64_t taken;     // … that the taker has; the first is 1, 0: none yet

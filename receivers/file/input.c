@@ -99,13 +99,26 @@ static enum status begin(struct file_input *input, struct error *error) {
     return STATUS_OK;
 }
 
-enum status file_input_attach(struct file_input *input, int descriptor, struct error *error) {
+static void take(struct file_input *input, int descriptor) {
     assert(descriptor >= 0);
     input->descriptor = descriptor;
-    input->owned = input->gzip = input->ended = input->inflating = false;
+    input->owned = input->waits = input->gzip = input->ended = input->inflating = false;
     input->raw_done = input->made = 0;
     input->trouble[0] = '\0';
     input->peeked_count = 0;
+}
+
+enum status file_input_attach_plain(struct file_input *input, int descriptor, uint64_t offset,
+                                    struct error *error) {
+    take(input, descriptor);
+    if (lseek(descriptor, (off_t)offset, SEEK_SET) < 0)
+        return error_set_os(error, STATUS_IO, errno, "it cannot be read from byte %llu on",
+                            (unsigned long long)offset);
+    return STATUS_OK;
+}
+
+enum status file_input_attach(struct file_input *input, int descriptor, struct error *error) {
+    take(input, descriptor);
     input->waits = lseek(descriptor, 0, SEEK_CUR) < 0;
     enum status status = begin(input, error);
     if (status != STATUS_OK)

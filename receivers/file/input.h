@@ -40,6 +40,9 @@ enum status file_input_open(struct file_input *input, const char *path,
 // The same on a descriptor that is somebody else's and stands at the beginning of the file.
 enum status file_input_attach(struct file_input *input, int descriptor,
                               struct error *error) MUST_USE;
+// The bytes as they are, from `offset` on, of a regular file that is somebody else's.
+enum status file_input_attach_plain(struct file_input *input, int descriptor, uint64_t offset,
+                                    struct error *error) MUST_USE;
 // Up to `room` bytes; *got is 0 only at the end, or when waiting was ended by stop_descriptor.
 // STATUS_IO when reading fails.
 enum status file_input_read(struct file_input *input, char *to, size_t room, size_t *got,

@@ -323,17 +323,12 @@ static bool skip_bytes(struct file_reader *reader, struct source *source, uint64
     }
 }
 
-static bool has_telemetry(const struct source *source) {
-    const struct decoder_type *decoder = feed_source_decoder(source);
-    return decoder == &decoder_stormlog || decoder->plain == &decoder_stormlog;
-}
-
 // Whether what comes of the input is worth other threads: a file of more than some blocks (of which
 // the first was read) whose telemetry they know.
 static bool is_for_ahead(const struct file_reader *reader, const struct source *source) {
     enum { BLOCKS_MIN = 4 };
     struct stat about;
-    return reader->ahead != NULL && !reader->input.waits && has_telemetry(source) &&
+    return reader->ahead != NULL && !reader->input.waits && records_are_telemetry(source) &&
            fstat(reader->input.descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
            about.st_size > (off_t)reader->input.raw_done + BLOCKS_MIN * FILE_BLOCK;
 }
@@ -381,13 +376,13 @@ static void read_lines(struct file_reader *reader, struct record_stream *stream)
     struct record_sink *sink = &reader->sink;
     bool right;
     const struct ahead_file *given = &reader->given;
-    if (given->data != NULL && has_telemetry(stream->source))
+    if (given->data != NULL && records_are_telemetry(stream->source))
         stream->foreseen = (struct foreseen_lines){.next = given->foreseen,
                                                    .end = given->foreseen + given->foreseen_count,
                                                    .later = given->later,
                                                    .ids = reader->ids};
     if (is_for_ahead(reader, stream->source) &&
-        ahead_begin(reader->ahead, &reader->input, sink->record_max)) {
+        ahead_begin(reader->ahead, &reader->input, UINT64_MAX, sink->record_max)) {
         right = read_ahead(reader, stream);
     } else {
         while ((right = take_window(reader, stream)) && fill(reader, stream->source))

@@ -44,6 +44,11 @@ void records_refuse_empty(struct record_sink *sink, struct record_stream *stream
 
 // -- lines that are events already --------------------------------------------------------------
 
+bool records_are_telemetry(const struct source *source) {
+    const struct decoder_type *decoder = feed_source_decoder(source);
+    return decoder == &decoder_stormlog || decoder->plain == &decoder_stormlog;
+}
+
 // Gives the names of the next event their ids. False: one of them was refused, and the line is to
 // be decoded to say so.
 static bool settle_names(struct foreseen_lines *foreseen) {
@@ -98,12 +103,24 @@ static const char *take_foreseen(struct record_sink *sink, struct record_stream 
     return at;
 }
 
+// The same of one line, whose position was told.
+static bool take_foreseen_line(struct record_sink *sink, struct record_stream *stream,
+                               const char *at) {
+    struct foreseen_lines *foreseen = &stream->foreseen;
+    assert(foreseen->later == NULL);
+    return begins_foreseen(foreseen, at) &&
+           feed_offer_foreseen(sink->feed, stream->source, foreseen->next++, 1,
+                               stream->done.records);
+}
+
 // `end`: where the line ends, in the bytes that were handed over.
 static void take_line(struct record_sink *sink, struct record_stream *stream, struct slice line,
                       size_t end) {
     uint64_t position = ++stream->done.records;
     assert(!stream->skipping);
     stream_reach(stream, position, stream->done.offset + end);
+    if (stream->place != NULL && take_foreseen_line(sink, stream, line.data))
+        return;
     if (line.size > 0 && line.data[line.size - 1] == '\r')
         line.size--;
     if ((line.size == 0 || (unsigned char)line.data[0] <= ' ') && text_is_blank(line)) {
@@ -123,7 +140,7 @@ size_t records_take_lines(struct record_sink *sink, struct record_stream *stream
     const char *end = bytes.data + bytes.size;
     const char *newline;
     for (;;) {
-        if (!stream->skipping && begins_foreseen(&stream->foreseen, at)) {
+        if (!stream->skipping && stream->place == NULL && begins_foreseen(&stream->foreseen, at)) {
             const char *behind = take_foreseen(sink, stream, at, end);
             if (behind > at) {
                 at = behind;

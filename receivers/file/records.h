@@ -15,7 +15,10 @@ enum last_line {
     LAST_LINE_TORN, // broke off: was dropped, and `torn` set in the source's figures
 };
 
-// Takes the whole lines of `bytes`; returns how many bytes they are.
+// Whether the source's records may be told by decoder_stormlog alone, so that they can be foreseen.
+bool records_are_telemetry(const struct source *source);
+// Takes the whole lines of `bytes`; returns how many bytes they are. Those that stream->foreseen
+// has an event of are not decoded; where positions are told, each is told with its own.
 size_t records_take_lines(struct record_sink *sink, struct record_stream *stream,
                           struct slice bytes);
 // `rest` is the beginning of a line whose end has not come. True when it is already too long: it

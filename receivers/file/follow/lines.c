@@ -7,7 +7,10 @@
 
 #include <assert.h>
 
-enum { REREAD_MAX = 64 << 10 }; // an unfinished line up to this long is simply read again
+enum {
+    REREAD_MAX = 64 << 10,      // an unfinished line up to this long is simply read again
+    MUCH_MIN = 16 * FILE_BLOCK, // so much at once is worth other threads
+};
 
 // `known_bytes`: how long it was when it was looked at before.
 static void restart(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
@@ -90,12 +93,13 @@ static struct fingerprint head_of(struct slice block) {
         (struct slice){block.data, size < FINGERPRINT_MAX ? size : FINGERPRINT_MAX});
 }
 
-// Offers the lines of a block that begins with the bytes of the tail.
-static void take_block(struct follower *follower, struct tracked_file *file, struct slice block) {
+// Offers the whole lines of a block that begins with `known` bytes of the tail. Returns what is
+// left of it.
+static struct slice take_block(struct follower *follower, struct tracked_file *file,
+                               struct slice block, size_t known) {
     struct record_sink *sink = &follower->reader->sink;
     struct record_stream *stream = &file->stream;
     struct extent *done = &stream->done;
-    size_t known = done->tail.size;
     assert(block.size >= known);
     // What another file of this name began, before it was rotated, does not go on in this one.
     if (feed_source_holds(stream->source) && !feed_source_holds(stream->place))
@@ -116,11 +120,58 @@ static void take_block(struct follower *follower, struct tracked_file *file, str
     }
     file->scanned = done->offset + (fresh.size - taken);
     feed_source_figures(stream->source)->bytes += taken;
+    return (struct slice){fresh.data + taken, fresh.size - taken};
 }
+
+// -- much at once -------------------------------------------------------------------------------
+
+// Whether so much is left that other threads are to read and decode, while lines before go through
+// the chain.
+static bool has_much(const struct follower *follower, const struct tracked_file *file) {
+    uint64_t offset = file->stream.done.offset;
+    return follower->reader->ahead != NULL && file->seen.bytes >= offset + MUCH_MIN &&
+           file->scanned - offset <= REREAD_MAX && records_are_telemetry(file->stream.source);
+}
+
+// Reads a part of it. False: nothing was read, since there is no other thread or reading fails.
+static bool read_part(struct follower *follower, struct tracked_file *file) {
+    struct file_reader *reader = follower->reader;
+    struct record_stream *stream = &file->stream;
+    struct file_input input = {.stop_descriptor = -1};
+    struct error error;
+    follower_clear(follower);
+    if (file_input_attach_plain(&input, file->descriptor, stream->done.offset, &error) !=
+            STATUS_OK ||
+        !ahead_begin(reader->ahead, &input, MUCH_MIN, reader->sink.record_max))
+        return false;
+    struct slice rest = {NULL, 0};
+    struct ahead_block block;
+    bool any = false;
+    for (;; any = true) {
+        ahead_next(reader->ahead, rest, &block);
+        if (block.read == 0)
+            break;
+        stream->foreseen = (struct foreseen_lines){.next = block.foreseen,
+                                                   .end = block.foreseen + block.foreseen_count};
+        rest = take_block(follower, file, (struct slice){block.data, block.size}, 0);
+        feed_flush(reader->sink.feed);
+    }
+    ahead_end(reader->ahead);
+    stream->foreseen = (struct foreseen_lines){.next = NULL};
+    file_input_release(&input);
+    return any;
+}
+
+// -- a block at a time --------------------------------------------------------------------------
 
 static bool read_block(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
     const struct extent *done = &file->stream.done;
     assert(file->scanned >= done->offset && done->offset >= done->tail.size);
+    bool unreadable = false;
+    if (has_much(follower, file) &&
+        follower_holds(follower, file, done->tail, done->offset - done->tail.size, &unreadable) &&
+        read_part(follower, file))
+        return true;
     size_t size = FILE_BLOCK;
     if (file->scanned - done->offset > REREAD_MAX) {
         bool more = false;
@@ -141,7 +192,7 @@ static bool read_block(struct follower *follower, struct tracked_file *file, uin
         restart(follower, file, known_bytes);
         return true;
     }
-    take_block(follower, file, (struct slice){to, got});
+    (void)take_block(follower, file, (struct slice){to, got}, done->tail.size);
     follower->reader->window.end += got;
     return got == size;
 }

@@ -84,7 +84,7 @@ static struct taken take_all(struct ahead *ahead, bool check) {
     struct error error;
     ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
     ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
-    ck_assert(ahead_begin(ahead, &input, LONGEST));
+    ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST));
     struct slice rest = {NULL, 0};
     struct ahead_block block;
     for (ahead_next(ahead, rest, &block); block.read > 0; ahead_next(ahead, rest, &block)) {
@@ -180,11 +180,42 @@ START_TEST(ends_early) {
         struct error error;
         ck_assert_int_eq(lseek(descriptor, 0, SEEK_SET), 0);
         ck_assert_int_eq(file_input_attach(&input, descriptor, &error), STATUS_OK);
-        ck_assert(ahead_begin(ahead, &input, LONGEST));
+        ck_assert(ahead_begin(ahead, &input, UINT64_MAX, LONGEST));
         struct ahead_block block;
         for (int i = 0; i < blocks; i++)
             ahead_next(ahead, (struct slice){NULL, 0}, &block);
         ahead_end(ahead);
+        file_input_release(&input);
+    }
+    ahead_free(ahead);
+}
+END_TEST
+
+// As of a file that is followed: from the middle on, and no more than was asked for.
+START_TEST(a_part_of_a_file) {
+    enum { OFFSET = 100000, PART = 5 * BLOCK + 1 };
+    for (uint64_t i = 0; i < 2000; i++)
+        append_sample(i, "alpha");
+    put_text();
+    know_names("alpha");
+    struct ahead *ahead = ahead_new(3, BLOCK);
+    for (int round = 0; round < 20; round++) {
+        struct file_input input = {.stop_descriptor = -1};
+        struct error error;
+        ck_assert_int_eq(file_input_attach_plain(&input, descriptor, OFFSET, &error), STATUS_OK);
+        ck_assert(ahead_begin(ahead, &input, PART, LONGEST));
+        struct ahead_block block;
+        size_t read = 0, foreseen = 0;
+        for (;; read += block.read, foreseen += block.foreseen_count) {
+            ahead_next(ahead, (struct slice){NULL, 0}, &block);
+            if (block.read == 0)
+                break;
+            ck_assert_mem_eq(block.data, text.data + OFFSET + read, block.read);
+        }
+        ahead_end(ahead);
+        ck_assert_int_eq(block.status, STATUS_OK);
+        ck_assert_uint_eq(read, 6 * BLOCK);
+        ck_assert_uint_gt(foreseen, 10);
         file_input_release(&input);
     }
     ahead_free(ahead);
@@ -384,6 +415,7 @@ int main(void) {
     tcase_add_test(all, same_bytes_with_any_number_of_threads);
     tcase_add_test(all, names_are_left_to_the_taker);
     tcase_add_test(all, ends_early);
+    tcase_add_test(all, a_part_of_a_file);
     tcase_add_test(all, files_are_taken_in_order);
     tcase_add_test(all, a_file_that_is_gone_is_left_to_the_taker);
     tcase_add_test(all, dumps_are_parsed_ahead);
