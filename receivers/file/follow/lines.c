@@ -162,15 +162,25 @@ static bool read_part(struct follower *follower, struct tracked_file *file) {
     return any;
 }
 
+// The same where the file is still the one that was read so far. Whether it is is asked again then:
+// it may have been filled anew meanwhile, beyond where it was read.
+static bool read_much(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
+    struct fingerprint tail = file->stream.done.tail;
+    uint64_t offset = file->stream.done.offset - tail.size;
+    bool unreadable = false;
+    if (!follower_holds(follower, file, tail, offset, &unreadable) || !read_part(follower, file))
+        return false;
+    if (!follower_holds(follower, file, tail, offset, &unreadable) && !unreadable)
+        restart(follower, file, known_bytes);
+    return true;
+}
+
 // -- a block at a time --------------------------------------------------------------------------
 
 static bool read_block(struct follower *follower, struct tracked_file *file, uint64_t known_bytes) {
     const struct extent *done = &file->stream.done;
     assert(file->scanned >= done->offset && done->offset >= done->tail.size);
-    bool unreadable = false;
-    if (has_much(follower, file) &&
-        follower_holds(follower, file, done->tail, done->offset - done->tail.size, &unreadable) &&
-        read_part(follower, file))
+    if (has_much(follower, file) && read_much(follower, file, known_bytes))
         return true;
     size_t size = FILE_BLOCK;
     if (file->scanned - done->offset > REREAD_MAX) {
