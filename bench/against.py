@@ -117,6 +117,10 @@ def live_in_turn(module, own, earlier, options, patience):
                 own, earlier, rate(connections, events, ack)))
             if rates is not None:
                 found["http_%s_%d" % (ack, connections)] = round(max(rates[0]) / max(rates[1]), 3)
+    rates = patience.run("backlog", lambda: turns(own, earlier,
+                                                  lambda live: module.Backlog(live).rate()))
+    if rates is not None:
+        found["backlog"] = round(max(rates[0]) / max(rates[1]), 3)
     for key, count, measure in (
             ("latency", 1, lambda live: module.Latency(live).run(
                 "http", 10000, False, LIVE_EVALUATIONS)["p99_ms"]),

@@ -147,6 +147,57 @@ class Rates:
         return max((self.run(*arguments) for _ in range(3)), key=lambda row: row["events_per_s"])
 
 
+# -- a backlog --------------------------------------------------------------------------------
+
+
+class Backlog:
+    """A file that is there when culprit starts, and is followed: until all of it went through."""
+
+    def __init__(self, live):
+        self.live = live
+
+    def run(self, rounds=5):
+        say("a backlog, %d rounds with each number of threads" % rounds)
+        with self.live.folder() as folder:
+            self.write(folder)
+            counts = sorted({1, os.cpu_count()})
+            found = {count: [] for count in counts}
+            for _ in range(rounds):
+                for count in counts:
+                    found[count].append(self.seconds(folder, count))
+        least, most = (statistics.median(found[count]) for count in (counts[0], counts[-1]))
+        return {"events": self.live.events, "threads": counts[-1], "rounds": rounds,
+                "events_per_s": round(self.live.events / most),
+                "times_one_thread": round(least / most, 3)}
+
+    def rate(self):
+        """Events a second with as many threads as it takes by itself."""
+        with self.live.folder() as folder:
+            self.write(folder)
+            return self.live.events / min(self.seconds(folder) for _ in range(3))
+
+    def write(self, folder):
+        os.mkdir(os.path.join(folder, "in"))
+        with open(os.path.join(folder, "in", "a.jsonl"), "wb") as file:
+            subprocess.run([self.live.maker, "--events", str(self.live.events)], stdout=file,
+                           stderr=subprocess.DEVNULL, check=True)
+
+    def seconds(self, folder, threads=None):
+        """From before exec until it has ended: a stop processes what there is."""
+        output = os.path.join(folder, "verdicts.jsonl")
+        config = {"receivers": {"file": {"include": [os.path.join(folder, "in", "*.jsonl")]}},
+                  "exporters": {"json": {"path": output}}, "service": service(["file"])}
+        if threads is not None:
+            config["service"]["threads"] = threads
+        with Culprit(self.live.binary, folder, config) as culprit:
+            culprit.ready()
+        seconds = time.perf_counter() - culprit.begun
+        if "%d events accepted" % self.live.events not in culprit.said():
+            raise SystemExit("not all was read: %s" % culprit.said()[-2000:])
+        os.unlink(output)
+        return seconds
+
+
 # -- verdict latency ----------------------------------------------------------------------------
 
 
@@ -500,6 +551,7 @@ class Live:
     def __init__(self, build, options):
         self.binary = os.path.join(build, "culprit")
         self.generator = os.path.join(build, "bench", "http_load")
+        self.maker = os.path.join(build, "bench", "culprit_generate")
         self.parent = build if options.live_folder is None else options.live_folder
         self.events, self.evaluations = options.live_events, options.live_evaluations
 
@@ -517,12 +569,15 @@ class Live:
                                    "before the write of one sample until the line is in the file; "
                                    "fsync follows the line's write; with retention 30s a "
                                    "chunk of each rank expires in one evaluation of 21",
+                "backlog": "a file of telemetry that is there at the start, read from memory; "
+                           "from before exec to the end of a stop that comes at once; medians",
                 "cores": os.cpu_count(), "folder": self.parent},
             "http": [rates.best(connections, 64, events, ack)
                      for ack, events in (("accepted", self.events), ("stored", self.events // 2))
                      for connections in (1, 8)],
             "growth_with_ranks": [rates.best(1, ranks, 2 * self.events, "accepted")
                                   for ranks in (8, 10000)],
+            "backlog": Backlog(self).run(),
             "verdict_latency": [latency.run(way, ranks, fsync, self.evaluations)
                                 for way in ("file", "http") for ranks in (8, 10000)
                                 for fsync in (True, False)] +

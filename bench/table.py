@@ -182,6 +182,12 @@ def live_rows(report):
                      % (row["ack"], row["connections"]), "%g M a core's second"),
             key="http_%s_%d" % (row["ack"], row["connections"]),
             limit=share(row["events_per_s"], discard, "a server that discards")))
+    backlog = live.get("backlog")
+    if backlog:
+        found.append(Row("following a file, %s events that were there, %d threads"
+                         % ("{:,}".format(backlog["events"]), backlog["threads"]),
+                         "%s, %.2f × one thread's" % (millions(backlog["events_per_s"]),
+                                                      backlog["times_one_thread"]), key="backlog"))
     many = [row for row in live["verdict_latency"] if row["ranks"] >= 10000]
     if many:
         worst = max(row["p99_ms"] for row in many)

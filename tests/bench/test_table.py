@@ -55,6 +55,8 @@ LIVE = {
                        "culprit_cpu_s_per_million": 2.0}],
              "verdict_latency": [{"ranks": 8, "p99_ms": 9.0}, {"ranks": 10000, "p99_ms": 4.0},
                                  {"ranks": 10000, "p99_ms": 4.5}],
+             "backlog": {"events": 1000000, "threads": 2, "rounds": 5, "events_per_s": 2500000,
+                         "times_one_thread": 1.6},
              "start": {"median_ms": 10.0},
              "aims": [{"aim": "at rest, RSS MiB", "measured": 13, "at_most": 12, "met": False}]},
 }
@@ -125,6 +127,8 @@ def check_live(checks):
                  "≥ 0.4 M a core's second: met", "stored: waiting for the disk is no CPU time")
     checks.equal(cells(LIVE, "verdict behind its last event, p99, 10,000 ranks")[0], "4.5 ms",
                  "the worst of those with many ranks")
+    checks.equal(cells(LIVE, "following a file, 1,000,000 events that were there, 2 threads")[0],
+                 "2.50 M events/s, 1.60 × one thread's", "a backlog")
     checks.equal(cells(LIVE, "start to listening, store and HTTP")[3], "20 % of an empty program",
                  "start")
     checks.equal(cells(LIVE, "at rest, RSS MiB"), ["13", "≤ 12: **not met**"], "further aims")
