@@ -433,7 +433,8 @@ def main(arguments):
     parser.add_argument("--kafka", action="store_true", help="measure topics, too")
     parser.add_argument("--kafka-only", action="store_true", help="and nothing else")
     parser.add_argument("--kafka-events", type=int, default=300000, help="messages of each run")
-    parser.add_argument("--live-events", type=int, default=1000000, help="of each run over HTTP, and of the file that is followed")
+    parser.add_argument("--live-events", type=int, default=1000000,
+                        help="of each run over HTTP, and of the file that is followed")
     parser.add_argument("--live-evaluations", type=int, default=200,
                         help="verdict lines at least, for each latency")
     parser.add_argument("--live-folder", help="where its files are (the build folder)")
