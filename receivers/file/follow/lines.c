@@ -2,7 +2,9 @@
 #include "receivers/file/follow/lines.h"
 
 #include "pipeline/component/feed.h"
+#include "receivers/file/ahead.h"
 #include "receivers/file/follow/place.h"
+#include "receivers/file/input.h"
 #include "receivers/file/records.h"
 
 #include <assert.h>
