@@ -93,7 +93,7 @@ class Run:
         os.makedirs(os.path.join(folder, "culprit"))
         self.log = os.path.join(folder, "log")
         more = {"exporters": {"webhook/chat": {**CHAT, **QUICK}, "webhook/pager": QUICK}}
-        more["service"] = {"checkpoint_interval": "100ms", "shutdown_timeout": "30s"}
+        more["service"] = {"checkpoint_interval": "100ms", "shutdown_timeout": "2m"}
         if metrics is not None:
             more["service"]["telemetry"] = {"metrics": {"endpoint": metrics}}
         self.more = os.path.join(folder, "more.yaml")

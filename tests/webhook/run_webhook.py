@@ -34,7 +34,7 @@ for line in sys.stdin:
     event = from_http(headers, body.encode())
     print(json.dumps([event["id"], event["type"], event["subject"], event["time"], event.data]))
 """
-PATIENCE_S = 60
+PATIENCE_S = 120
 LOST = 74
 
 Post = collections.namedtuple("Post", "headers body time")
