@@ -8,10 +8,10 @@
 // gzip) is answered here. Paths match exactly, but for a "?query", which is cut off. What is not
 // HTTP at all, and headers beyond 32 KiB, are answered by libmicrohttpd in its own words.
 //
-// Cost: a few threads, whatever the number of connections, and one that sleeps until the next
-// deadline; with no connection open, and while clients rest, nothing wakes up. With TLS a request
-// looks at all connections of its thread, some 0.1 us each. Memory: 64 KiB a connection, and bodies
-// within max_pending_bytes; what a request needs is used again by the next.
+// Cost: a few threads, whatever the number of connections, and one that accepts them and sleeps
+// until the next deadline; with no connection open, and while clients rest, nothing wakes up. With
+// TLS a request looks at all connections of its thread, some 0.1 us each. Memory: 64 KiB a
+// connection, and bodies within max_pending_bytes; what a request needs is used again by the next.
 #pragma once
 
 #include "base/buffer.h"

@@ -32,6 +32,10 @@ void accept_end(struct http_server *server) {
     watch_wake(server);
 }
 
+static bool is_full(const struct http_server *server) {
+    return atomic_load(&server->connections) >= server->options.max_connections;
+}
+
 void accept_left(struct http_server *server) {
     uint64_t before = atomic_fetch_sub(&server->connections, 1);
     assert(before > 0);
@@ -41,14 +45,16 @@ void accept_left(struct http_server *server) {
 
 int accept_descriptor(struct http_server *server, uint64_t now, uint64_t *again_ns) {
     struct accepting *accepting = &server->accepting;
+    *again_ns = UINT64_MAX;
     lock_take(&accepting->lock);
     bool open = accepting->open;
     lock_release(&accepting->lock);
-    *again_ns = open && now < accepting->not_before_ns ? accepting->not_before_ns : UINT64_MAX;
-    if (!open || *again_ns != UINT64_MAX ||
-        atomic_load(&server->connections) >= server->options.max_connections)
+    if (!open || is_full(server))
         return -1;
-    return server->descriptor;
+    if (now >= accepting->not_before_ns)
+        return server->descriptor;
+    *again_ns = accepting->not_before_ns;
+    return -1;
 }
 
 static void note_failure(struct http_server *server, int failure) {
@@ -82,9 +88,8 @@ static bool accept_one(struct http_server *server) {
 
 void accept_some(struct http_server *server) {
     lock_take(&server->accepting.lock);
-    for (int i = 0; i < AT_ONCE_MAX && server->accepting.open; i++)
-        if (atomic_load(&server->connections) >= server->options.max_connections ||
-            !accept_one(server))
+    for (int i = 0; i < AT_ONCE_MAX && server->accepting.open && !is_full(server); i++)
+        if (!accept_one(server))
             break;
     lock_release(&server->accepting.lock);
 }

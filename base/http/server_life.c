@@ -139,10 +139,9 @@ static enum status start_daemon(struct http_server *server, struct error *error)
     flags |= server->cert_text == NULL ? MHD_USE_EPOLL : MHD_USE_POLL;
     struct MHD_OptionItem more[8];
     int count = 0;
-    unsigned threads = options->threads > 1 ? options->threads : 1;
-    if (threads > 1)
+    if (options->threads > 1)
         more[count++] =
-            (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
+            (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)options->threads, NULL};
     if (server->cert_text != NULL) {
         flags |= MHD_USE_TLS;
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, server->cert_text};
@@ -159,7 +158,7 @@ static enum status start_daemon(struct http_server *server, struct error *error)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     server->daemon = server->library->start_daemon(
         flags, 0, NULL, NULL, exchange_access, server, MHD_OPTION_EXTERNAL_LOGGER, say, server,
-        MHD_OPTION_CONNECTION_LIMIT, options->max_connections * threads,
+        MHD_OPTION_CONNECTION_LIMIT, options->max_connections * options->threads,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->max_connections_per_address,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)CONNECTION_INCREMENT,
@@ -238,6 +237,8 @@ enum status http_server_start(struct http_server **out, const struct http_server
     assert(options->path_count <= HTTP_PATHS_MAX && options->max_connections > 0);
     server->magic = SERVER_MAGIC;
     server->options = *options;
+    if (server->options.threads == 0)
+        server->options.threads = 1;
     if (server->options.threads > server->options.max_connections)
         server->options.threads = server->options.max_connections;
     if (server->options.max_pending_bytes == 0)

@@ -206,7 +206,7 @@ def undisturbed(make, checks):
 
 
 def killed(make, kills, checks):
-    """`make` gives a Run in a folder."""
+    """`make` gives a Run in a folder. Returns the verdicts of one that was not disturbed."""
     expected, expected_summary = undisturbed(make, checks)
     checks.check(expected.count(b"\n") >= 3, "undisturbed: too few verdicts to compare")
     with tempfile.TemporaryDirectory() as folder:
@@ -223,6 +223,7 @@ def killed(make, kills, checks):
         checks.equal(json.loads(run.bytes_of(run.summary)), json.loads(expected_summary),
                      "killed: summary")
         checks.check(True, "killed %d times" % kills)
+    return expected
 
 
 def main():
