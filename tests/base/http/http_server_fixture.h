@@ -152,3 +152,28 @@ static inline void check_refused(const char *method, const char *path, const cha
     ck_assert_int_eq(atomic_load(&handled), 0);
     ck_assert_int_ge(atomic_load(&statuses[status]), 1);
 }
+
+// How often the threads that belong to the listener were woken; `*threads` of them were found.
+static inline unsigned long wake_ups(int *threads) {
+    unsigned long sum = 0;
+    *threads = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(tasks);
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], line[256];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+        bool ours = false;
+        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+            if (strncmp(line, "Name:\tMHD", 9) == 0 || strncmp(line, "Name:\thttp-", 11) == 0)
+                ours = true;
+            if (ours && strncmp(line, "voluntary_ctxt_switches:", 24) == 0)
+                sum += strtoul(line + 24, NULL, 10);
+        }
+        *threads += ours;
+        if (file != NULL)
+            fclose(file);
+    }
+    closedir(tasks);
+    return sum;
+}
