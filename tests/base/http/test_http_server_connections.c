@@ -4,6 +4,8 @@
 #include "tests/base/http/http_server_fixture.h"
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // -- several at once ----------------------------------------------------------------------------
 
@@ -61,8 +63,15 @@ START_TEST(connections_are_bounded) {
 }
 END_TEST
 
-// -- when none can be taken
-// ------------------------------------------------------------------------
+// -- when none can be taken -----------------------------------------------------------------------
+
+static atomic_uint accept_calls;
+
+// In place of the C library's: the listener's calls are counted.
+int accept4(int descriptor, struct sockaddr *address, socklen_t *size, int flags) {
+    atomic_fetch_add(&accept_calls, 1);
+    return (int)syscall(SYS_accept4, descriptor, address, size, flags);
+}
 
 static void check_answered(int descriptor) {
     struct answer answer = client_answer(descriptor, false);
@@ -105,8 +114,13 @@ START_TEST(clients_wait_while_there_are_no_descriptors) {
     ck_assert_int_eq(connect(client, (struct sockaddr *)&address, sizeof address), 0);
     client_patience(client);
     client_request(client, "GET", "/echo", "", NULL, 0);
+    uint64_t since_ns = clock_monotonic_ns();
+    unsigned before = atomic_load(&accept_calls);
     usleep(300000);
     ck_assert_int_eq(atomic_load(&handled), 0);
+    // Ten times a second it is tried again, and no more.
+    unsigned calls = atomic_load(&accept_calls) - before;
+    ck_assert_uint_le(calls, (clock_monotonic_ns() - since_ns) * 10 / SECOND + 2);
     while (count > 0)
         close(taken[--count]);
     check_answered(client);
