@@ -96,13 +96,15 @@ static bool read_timestamp(struct slice word, uint64_t *time_ns) {
     copy[word.size] = '\0';
     char *end;
     double value = strtod(copy, &end);
-    if (*end != '\0' || !(value > 0) || value >= 1e16)
+    bool is_ms = value >= 1e11;
+    // Nanoseconds since 1970 end in 2554.
+    if (*end != '\0' || !(value > 0) || value >= (is_ms ? 1.8e13 : 1.8e10))
         return false;
-    bool is_whole = strspn(copy, "0123456789") == word.size;
-    if (value >= 1e11) {
+    if (is_ms) {
+        bool is_whole = strspn(copy, "0123456789") == word.size;
         *time_ns =
             is_whole ? strtoull(copy, NULL, 10) * UINT64_C(1000000) : (uint64_t)(value * 1e6);
-        return *time_ns != 0 && value < 1.8e13;
+        return true;
     }
     // The fraction by its digits: a double would lose the last ones.
     uint64_t seconds = strtoull(copy, &end, 10), fraction = 0, unit = 100000000;
@@ -112,7 +114,7 @@ static bool read_timestamp(struct slice word, uint64_t *time_ns) {
     *time_ns = *end == '\0' || (*end >= '0' && *end <= '9')
                    ? seconds * UINT64_C(1000000000) + fraction
                    : (uint64_t)(value * 1e9);
-    return value < 1.8e10 && *time_ns != 0;
+    return *time_ns != 0;
 }
 
 bool series_take_value(struct slice *line, struct slice *value, uint64_t *time_ns) {
