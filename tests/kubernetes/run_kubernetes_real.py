@@ -23,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import api_server  # noqa: E402
 from checks import Checks  # noqa: E402
+from process import environment  # noqa: E402
 from run_kubernetes import Culprit, event  # noqa: E402
 
 PATIENCE_S = 240
@@ -37,7 +38,7 @@ class Broker:
     def __init__(self, binary):
         program = os.path.join(os.path.dirname(binary), "tests", "kafka_mock")
         self.process = subprocess.Popen([program, TOPIC], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
+                                        stdout=subprocess.PIPE, env=environment())
         self.address = self.process.stdout.readline().decode().strip()
 
     def stop(self):
