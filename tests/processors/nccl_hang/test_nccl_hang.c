@@ -39,9 +39,9 @@ static void teardown(void) {
     ck_assert_uint_eq(memory_figures().live_bytes, 0);
 }
 
-// Seconds after noon.
+// Seconds after noon; negative: before it.
 static uint64_t at(double seconds) {
-    return NOON + (uint64_t)(seconds * 1e9);
+    return NOON + (uint64_t)(int64_t)(seconds * 1e9);
 }
 
 static struct flight_dump *add_dump(int32_t rank, double seconds) {
