@@ -156,8 +156,12 @@ static void work(struct decoding *decoding) {
     ahead->reading = false;
     ahead->next_read++;
     ahead->ended = place->read == 0;
-    if (may_read(ahead))
+    if (may_read(ahead)) {
         wakeup_one(&ahead->work, &ahead->lock);
+        // All others are at blocks: the taker, if it waits, reads one instead.
+        if (ahead->busy + 1 == ahead->thread_count)
+            wakeup_one(&ahead->ready, &ahead->lock);
+    }
     lock_release(&ahead->lock);
     decode_block(decoding, place, line_max);
     lock_take(&ahead->lock);
