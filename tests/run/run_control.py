@@ -309,8 +309,7 @@ def commands(checks, binary, folder):
     culprit = Culprit(binary, folder, control, CULPRIT_SOCKET=path).start()
     try:
         culprit.socket()
-        tap = culprit.spawn("tap", "memory", "--limit", "6")
-        attached(path, culprit)
+        tap = watching(culprit, path, "tap", "memory", "--limit", "6")
         culprit.write([sample(i, 0) for i in range(3)])
         got = [json.loads(tap.stdout.readline()) for _ in range(3)]
         checks.equal([line["position"] for line in got], [1, 2, 3], "lines as they come")
@@ -332,23 +331,29 @@ def commands(checks, binary, folder):
         culprit.kill()
 
 
-def attached(path, culprit):
-    """Waits until somebody watches: then a fifth reader is one too many."""
-    def full():
+def watching(culprit, path, *arguments):
+    """The command, once it watches: a fifth reader is one too many then. When those that ask for
+    that were faster, it is refused itself and begins again."""
+    def is_full():
         taps = [Tap(path, "pipeline=memory").begun() for _ in range(4)]
         for tap in taps:
             tap.close()
         return any(b"503" in tap.head[:20] for tap in taps)
-    return wait_for(full)
+    for _ in range(PATIENCE_S):
+        tap = culprit.spawn(*arguments)
+        wait_for(lambda: tap.poll() is not None or is_full())
+        time.sleep(0.1)
+        if tap.poll() is None:
+            return tap
+        tap.communicate(timeout=PATIENCE_S)
+    raise AssertionError("%s is always refused" % (arguments,))
 
 
 def ended(checks, culprit, path):
-    tap = culprit.spawn("tap", "memory")
-    attached(path, culprit)
+    tap = watching(culprit, path, "tap", "memory")
     tap.send_signal(signal.SIGINT)
     checks.equal(tap.wait(PATIENCE_S), 0, "SIGINT ends it")
-    tap = culprit.spawn("tap", "memory:out")
-    attached(path, culprit)
+    tap = watching(culprit, path, "tap", "memory:out")
     tap.stdout.close()  # head has seen enough
     checks.equal(tap.wait(PATIENCE_S), 0, "nobody reads any more")
     for arguments, code, says in (
@@ -366,8 +371,7 @@ def ended(checks, culprit, path):
         got, out, err = culprit.ask(*arguments)
         checks.check(got == code and says in err and out == "",
                      "%s: %d %r" % (" ".join(arguments), got, err))
-    tap = culprit.spawn("tap", "memory")
-    attached(path, culprit)
+    tap = watching(culprit, path, "tap", "memory")
     culprit.process.kill()
     culprit.process.wait()
     _, err = tap.communicate(timeout=PATIENCE_S)
