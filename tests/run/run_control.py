@@ -26,6 +26,8 @@ from running import wait_for  # noqa: E402
 
 NOBODY = 65534
 FLOOD = 30000
+WATCH_TRIES = 20
+REFUSED = 75  # exit code of a tap that was one too many
 START_NS = 1795248000 * 10 ** 9
 
 
@@ -339,14 +341,17 @@ def watching(culprit, path, *arguments):
         for tap in taps:
             tap.close()
         return any(b"503" in tap.head[:20] for tap in taps)
-    for _ in range(PATIENCE_S):
+    for _ in range(WATCH_TRIES):
         tap = culprit.spawn(*arguments)
-        wait_for(lambda: tap.poll() is not None or is_full())
+        if not wait_for(lambda: tap.poll() is not None or is_full()):
+            break
         time.sleep(0.1)
         if tap.poll() is None:
             return tap
-        tap.communicate(timeout=PATIENCE_S)
-    raise AssertionError("%s is always refused" % (arguments,))
+        out, err = tap.communicate(timeout=PATIENCE_S)
+        if tap.returncode != REFUSED:
+            raise AssertionError("%s: %d %r %r" % (arguments, tap.returncode, out, err))
+    raise AssertionError("%s does not watch" % (arguments,))
 
 
 def ended(checks, culprit, path):
