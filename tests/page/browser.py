@@ -114,8 +114,10 @@ class Browser:
             if "method" in answer:
                 self.events.setdefault(answer.get("sessionId"), []).append(answer)
 
-    def open(self, url, width=1200, height=900, dark=False, script=True, block=()):
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+    def open(self, url, width=1200, height=900, dark=False, script=True, block=(), window=False):
+        """In a window of its own a page stays in view while others are opened."""
+        target = self.call("Target.createTarget", url="about:blank",
+                           newWindow=window)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, target, session)
         for domain in ("Page", "Runtime", "Network", "Log"):

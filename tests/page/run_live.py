@@ -36,7 +36,7 @@ TOKEN = "s3cret-t0ken"
 class Served:
     """A culprit that serves its page and reads what is appended to a file."""
 
-    def __init__(self, binary, folder, port=None, **options):
+    def __init__(self, binary, folder, port=None, preset="memory", **options):
         self.binary, self.folder = binary, tempfile.mkdtemp(dir=folder)
         self.port = port or free_port()
         self.events = os.path.join(self.folder, "events.jsonl")
@@ -54,7 +54,7 @@ class Served:
                 "processors": {"job_filter": {"job_id": "each"}},
                 "exporters": {"html": html},
                 "service": {"pipelines": {"memory": {
-                    "receivers": ["file"], "preset": "memory", "exporters": ["html"],
+                    "receivers": ["file"], "preset": preset, "exporters": ["html"],
                     "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s",
                     "idle_timeout": "1s", "caught_up_timeout": "200ms"}}}}, file)
 

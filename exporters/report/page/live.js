@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Of a page that is served: listens for newer ones, and exchanges what differs. What the reader
    opened, focused, selected and scrolled to stays, since nodes are changed in place: a node is known
-   by its id or data-key, else by its place. What is folded away stays text until it is opened. Takes at most a tenth of the time. The page can be read without it. */
+   by its id or data-key, else by its place. What is folded away stays text, known by the id of its
+   element, until it is opened. Takes at most a tenth of the time. The page can be read without
+   it. */
 
 'use strict';
 (function () {
@@ -11,7 +13,7 @@
   var RETRY = 2000, GONE = 'gone', HERE = 'here', HELD = 'held', FULL = 'full';
   var source = null, timer = null, shown = '', wanted = '', busy = false, paused = false;
   var status = '', newsAt = 0, earliest = 0, offset = 0;
-  var texts = new WeakMap(), folded = new WeakMap(), unfolded = new WeakMap();
+  var folded = new Map(), unfolded = new WeakMap();
   var button = document.createElement('button');
   button.type = 'button';
   button.id = 'live-pause';
@@ -60,17 +62,17 @@
     return node.nodeType === 1 && (node === bar || node.classList.contains('cursor') ||
       node.nodeName === 'SCRIPT');
   }
+  // Whether something is open is the reader's to say.
   function attributes(from, to) {
-    var i, name;
+    var i, name, kept = from.nodeName === 'DETAILS' ? 'open' : '';
     for (i = 0; i < to.attributes.length; i++) {
       name = to.attributes[i].name;
-      if (from.getAttribute(name) !== to.attributes[i].value)
+      if (name !== kept && from.getAttribute(name) !== to.attributes[i].value)
         from.setAttribute(name, to.attributes[i].value);
     }
     for (i = from.attributes.length - 1; i >= 0; i--) {
       name = from.attributes[i].name;
-      if (!to.hasAttribute(name) && !(name === 'open' && from.nodeName === 'DETAILS'))
-        from.removeAttribute(name);
+      if (name !== kept && !to.hasAttribute(name)) from.removeAttribute(name);
     }
   }
   function children(from, to) {
@@ -98,7 +100,7 @@
         exchange(match, node);
         if (name) delete keyed[name];
       } else {
-        from.insertBefore(adopted(node), next);
+        from.insertBefore(document.importNode(node, true), next);
       }
     }
     while (next) {
@@ -112,47 +114,42 @@
       if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
       return;
     }
-    if (texts.has(to)) {
+    if (isFolded(to)) {
+      attributes(from, to);
       exchange(from.firstElementChild, to.firstElementChild);
-      folded.set(from, texts.get(to));
-      if (from.open) unfold(from);
       return;
     }
     if (from.isEqualNode(to)) return;
+    unfolded.delete(from);
     attributes(from, to);
     children(from, to);
   }
   // Tables of many ranks are most of a page, and folded: their rows are taken out of its text before
   // it is read. Nothing in a page but such an element has this markup, since texts are escaped.
-  function parsed(text) {
-    var rest = [], page = new DOMParser().parseFromString(text.replace(
-      /(<details class="fold"><summary>[^<]*<\/summary>)([^]*?)(?=<\/details>)/g,
-      function (_, head, rows) { rest.push(rows); return head; }), 'text/html');
-    page.querySelectorAll('details.fold').forEach(function (node, i) {
-      texts.set(node, rest[i]);
-    });
-    return page;
+  function parsed(text, rows) {
+    return new DOMParser().parseFromString(text.replace(
+      /(<details class="fold" id="([^"]*)"><summary>[^<]*<\/summary>)([^]*?)(?=<\/details>)/g,
+      function (_, head, id, body) { rows.set(id, body); return head; }), 'text/html');
   }
-  function adopted(node) {
-    var copy = document.importNode(node, true);
-    if (node.nodeType !== 1) return copy;
-    var from = node.querySelectorAll('details.fold'), to = copy.querySelectorAll('details.fold');
-    for (var i = 0; i < from.length; i++) folded.set(to[i], texts.get(from[i]));
-    if (texts.has(node)) folded.set(copy, texts.get(node));
-    return copy;
+  function isFolded(node) {
+    return node.nodeName === 'DETAILS' && folded.has(node.id);
   }
   function unfold(node) {
-    var text = folded.get(node);
-    folded.delete(node);
-    if (text === undefined || unfolded.get(node) === text) return;
+    var text = folded.get(node.id);
+    if (unfolded.get(node) === text) return;
     unfolded.set(node, text);
     var to = new DOMParser().parseFromString('<details>' + text + '</details>', 'text/html')
       .body.firstChild;
     to.insertBefore(node.firstElementChild.cloneNode(true), to.firstChild);
     children(node, to);
   }
+  function unfoldOpen() {
+    document.querySelectorAll('details[open]').forEach(function (node) {
+      if (isFolded(node)) unfold(node);
+    });
+  }
   document.addEventListener('toggle', function (event) {
-    if (!event.target.open || !folded.has(event.target)) return;
+    if (!event.target.open || !isFolded(event.target)) return;
     unfold(event.target);
     document.dispatchEvent(new Event('page:changed'));
     tick();
@@ -167,12 +164,14 @@
     return brought(page) !== brought(document);
   }
   function apply(text) {
-    var page = parsed(text);
+    var rows = new Map(), page = parsed(text, rows);
     if (!page.getElementById('live')) throw new Error('no page of culprit');
     if (isOther(page)) return location.reload();
+    folded = rows;
     note(page.getElementById('live-time'));
     document.title = page.title;
     children(document.body, page.body);
+    unfoldOpen();
     document.dispatchEvent(new Event('page:changed'));
   }
   function note(node) {

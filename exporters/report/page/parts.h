@@ -182,6 +182,7 @@ void page_alerts_append(struct page_view *view, const struct evaluation *evaluat
 // others are folded, "12 more ranks"; page_rows_next comes before each row.
 enum { PAGE_ROWS_OPEN = 16 };
 struct page_rows {
+    const char *id; // of what is folded, behind the job's number; our own text, unique in its job
     const char *name, *caption, *columns;
     const char *what; // "more ranks"
     uint32_t count, done;

@@ -8,6 +8,8 @@
 #include "exporters/report/span_words.h"
 #include "exporters/report/text/layout.h"
 
+#include "base/hash/hash.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -114,7 +116,7 @@ void page_outline_make(const struct batch *batch, uint32_t index, struct arena *
                      outline);
 }
 
-static void tree_append(struct page_view *view, const struct span_report *report,
+static void tree_append(struct page_view *view, const struct span_report *report, const char *id,
                         uint32_t max_lines) {
     const struct page_input *input = view->input;
     struct span_outline outline;
@@ -126,6 +128,7 @@ static void tree_append(struct page_view *view, const struct span_report *report
     if (outline.count == 0)
         return;
     struct page_rows rows = {
+        .id = id,
         .name = "spans",
         .caption =
             "Spans below one another; those with the most thread time have rows. The bar is "
@@ -183,7 +186,8 @@ static void phase_row_append(struct page_view *view, const struct span_phase *ph
     html_raw(html, "\n");
 }
 
-static void phases_append(struct page_view *view, const struct span_report *report) {
+static void phases_append(struct page_view *view, const struct span_report *report,
+                          const char *id) {
     const struct span_phase **phases;
     uint32_t most_rows = view->span_rows < PHASES_SHOWN ? view->span_rows : PHASES_SHOWN;
     uint32_t count = span_phases_choose(report, most_rows, view->html.arena, &phases);
@@ -194,6 +198,7 @@ static void phases_append(struct page_view *view, const struct span_report *repo
             scale.most_lag = fmax(scale.most_lag, phases[i]->ranks[0].lag_s);
     }
     struct page_rows rows = {
+        .id = id,
         .name = "spans",
         .caption =
             "Phases of all ranks together; a thread is a rank. The pale end of a bar is "
@@ -235,12 +240,14 @@ static bool is_of_evaluation(const struct page_view *view, const struct span_rep
 
 void page_job_spans_append(struct page_view *view, const struct evaluation *evaluation) {
     const struct span_report_list *spans = &view->input->batch->spans;
+    uint32_t shown = 0; // of this job, so that its ids do not change with other jobs
     for (uint32_t i = 0; i < spans->count; i++) {
         const struct span_report *report = &spans->items[i];
         if (!report->from_telemetry || report->job != evaluation->job || report->phase_count == 0)
             continue;
-        page_section_begin(view, arena_format(view->html.arena, "phases%u", i), "Thread time");
-        phases_append(view, report);
+        const char *id = arena_format(view->html.arena, "phases%u", shown++);
+        page_section_begin(view, id, "Thread time");
+        phases_append(view, report, id);
         remarks_append(view, report);
         page_section_end(view);
     }
@@ -248,6 +255,16 @@ void page_job_spans_append(struct page_view *view, const struct evaluation *eval
 
 static bool is_other(const struct page_view *view, const struct span_report *report) {
     return !is_of_evaluation(view, report) && (!report->from_telemetry || report->phase_count > 0);
+}
+
+// Of one that is served it must not change when others come.
+static const char *other_id(struct page_view *view, uint32_t index) {
+    const struct span_report *report = &view->input->batch->spans.items[index];
+    if (view->input->live == NULL)
+        return arena_format(view->html.arena, "spans%u", index);
+    struct slice name = report->from_telemetry ? intern_slice(report->job) : report->source;
+    return arena_format(view->html.arena, report->from_telemetry ? "phases%016lx" : "spans%016lx",
+                        (unsigned long)hash_slice(name));
 }
 
 void page_other_spans_append(struct page_view *view) {
@@ -265,13 +282,14 @@ void page_other_spans_append(struct page_view *view) {
         if (!is_other(view, report))
             continue;
         shown++;
+        const char *id = other_id(view, i);
         page_section_begin(
-            view, arena_format(view->html.arena, "spans%u", i),
+            view, id,
             arena_format(view->html.arena, "Thread time in %s", span_source(&view->words, report)));
         if (report->from_telemetry)
-            phases_append(view, report);
+            phases_append(view, report, id);
         else
-            tree_append(view, report, lines);
+            tree_append(view, report, id, lines);
         remarks_append(view, report);
         page_section_end(view);
     }

@@ -29,6 +29,13 @@ static void table_end(struct page_view *view) {
     html_raw(&view->html, "</tbody></table></div></div>\n");
 }
 
+// What is folded has an id of its own: by it a page that is open in a browser gets newer rows
+// (live.js). The caller writes the summary's text, and ends it with "</summary>".
+static void fold_begin(struct page_view *view, const char *id, bool open) {
+    html_format(&view->html, "<details class=\"fold\" id=\"j%u-%s\"%s><summary>", view->job_number,
+                id, open ? " open" : "");
+}
+
 void page_rows_begin(struct page_view *view, const struct page_rows *rows) {
     table_begin(view, rows->name, rows->caption, rows->columns);
 }
@@ -38,8 +45,8 @@ void page_rows_next(struct page_view *view, struct page_rows *rows) {
     if (rows->done++ != PAGE_ROWS_OPEN)
         return;
     table_end(view);
-    html_format(&view->html, "<details class=\"fold\"><summary>%u %s</summary>\n",
-                rows->count - PAGE_ROWS_OPEN, rows->what);
+    fold_begin(view, rows->id, false);
+    html_format(&view->html, "%u %s</summary>\n", rows->count - PAGE_ROWS_OPEN, rows->what);
     page_rows_begin(view, rows);
 }
 
@@ -133,6 +140,7 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
     uint32_t shown = count + 1 < SUSPECTS_SHOWN_MAX ? count + 1 : SUSPECTS_SHOWN_MAX;
     page_section_begin(view, "grew", "Ranks that grew");
     struct page_rows rows = {
+        .id = "grew",
         .name = "grew",
         .caption = "In the order in which they grew far enough to be found",
         .columns = "Rank|Host|Found at|Lead|Growth|Phase",
@@ -271,8 +279,8 @@ void page_ranks_append(struct page_view *view, const struct evaluation *evaluati
     if (!text_span(evaluation, &start_ns, &end_ns))
         start_ns = text_aligned(evaluation, 0, evaluation->ranks[0].first_ns);
     page_section_begin(view, "ranks", "All ranks");
-    html_format(&view->html, "<details class=\"fold\"%s><summary>%u rank%s",
-                evaluation->rank_count <= RANKS_OPEN_MAX ? " open" : "", evaluation->rank_count,
+    fold_begin(view, "ranks", evaluation->rank_count <= RANKS_OPEN_MAX);
+    html_format(&view->html, "%u rank%s", evaluation->rank_count,
                 evaluation->rank_count == 1 ? "" : "s");
     if (evaluation->missing_count > 0)
         html_format(&view->html, "; missing: %s",
@@ -329,9 +337,9 @@ static void alert_table_append(struct page_view *view, const struct evaluation *
     bool texts = false;
     for (uint32_t i = 0; i < view->alert_count; i++)
         texts |= alert_is_listed(view, i, evaluation, peaks) && view->alerts[i].text[0] != '\0';
-    html_format(&view->html, "<details class=\"fold\"%s><summary>%u %s%s</summary>\n",
-                !peaks && count <= ALERTS_OPEN_MAX ? " open" : "", count,
-                peaks ? "new peak" : "alert", count == 1 ? "" : "s");
+    fold_begin(view, peaks ? "peaks" : "alerts", !peaks && count <= ALERTS_OPEN_MAX);
+    html_format(&view->html, "%u %s%s</summary>\n", count, peaks ? "new peak" : "alert",
+                count == 1 ? "" : "s");
     table_begin(view, "alerts",
                 peaks ? "New peaks that the ranks reported, by time"
                       : "What the ranks themselves reported, by time",

@@ -102,7 +102,8 @@ void card_evidence(struct page_view *view, const struct verdict *verdict) {
     if (verdict->evidence_count == 0)
         return;
     html_format(html,
-                "<details class=\"trail\"><summary>Evidence: %u observation%s</summary><ol>\n",
+                "<details class=\"trail\" data-key=\"trail\"><summary>Evidence: %u "
+                "observation%s</summary><ol>\n",
                 verdict->evidence_count, verdict->evidence_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
         const struct evidence *evidence = &verdict->evidence[i];
@@ -136,7 +137,7 @@ static void times_append(struct page_view *view, const struct verdict *verdict) 
 void card_figures(struct page_view *view, const struct verdict *verdict, bool with_times) {
     struct html *html = &view->html;
     html_format(html,
-                "<details class=\"more\"><summary>Attributes</summary>"
+                "<details class=\"more\" data-key=\"more\"><summary>Attributes</summary>"
                 "<table class=\"figures\"><tbody>\n<tr><th scope=\"row\">id<td>%s"
                 "\n<tr><th scope=\"row\">pattern<td>%s",
                 verdict->id, verdict->pattern);

@@ -82,7 +82,7 @@ START_TEST(peaks_are_no_alerts) {
     markup_check(page);
     CONTAINS(page, ">New peaks</h2>");
     CONTAINS(page, "They are no alerts.");
-    CONTAINS(page, "<details class=\"fold\"><summary>108 new peaks</summary>");
+    CONTAINS(page, "<details class=\"fold\" id=\"j0-peaks\"><summary>108 new peaks</summary>");
     LACKS(page, ">Alerts</h2>");
     event_make(0, "warning", 1, START + 1000 * MS);
     note(1, NULL);

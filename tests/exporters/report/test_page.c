@@ -324,7 +324,7 @@ START_TEST(charts_come_before_tables_and_long_ones_are_folded) {
         before++;
     ck_assert_uint_eq(before, PAGE_ROWS_OPEN);
     ck_assert_uint_eq(count_of(table, "<tr><th scope=\"row\">"), 256);
-    CONTAINS(page, "<details class=\"fold\"><summary>256 ranks</summary>");
+    CONTAINS(page, "<details class=\"fold\" id=\"j0-ranks\"><summary>256 ranks</summary>");
 }
 END_TEST
 
