@@ -48,6 +48,19 @@ struct circle {
     uint32_t beside; // circles that stand there already
 };
 
+// What the legend names, in its order.
+enum drawing {
+    DRAWN_STEP,
+    DRAWN_ARROW,
+    DRAWN_CULPRIT,
+    DRAWN_SUSPECT,
+    DRAWN_VICTIM,
+    DRAWN_CAUSE,
+    DRAWN_EFFECT,
+    DRAWN_CONTEXT,
+    DRAWINGS
+};
+
 struct lanes {
     struct page_view *view;
     const struct story *story;
@@ -61,6 +74,7 @@ struct lanes {
     struct mark marks[MARKS_MAX];
     uint32_t mark_count;
     struct circle circles[STEPS_DRAWN];
+    bool drawn[DRAWINGS];
 };
 
 // -- who has a lane -------------------------------------------------------------------------------
@@ -134,16 +148,28 @@ static void lanes_find(struct lanes *lanes) {
                 compare_lanes);
 }
 
-// Where the numbers of a step stand: with the first that it blames, suspects or calls a victim.
+// A node holds pods, and both hold ranks and devices.
+static int breadth_of(const struct entity *entity) {
+    return strcmp(entity->kind, "node") == 0 ? 2 : strcmp(entity->kind, "pod") == 0 ? 1 : 0;
+}
+
+// Where the numbers of a step stand: with the first that it blames, else suspects, else calls a
+// victim; a node or a pod only where nothing on it is named so.
 static uint32_t home_of(const struct lanes *lanes, const struct verdict *step) {
+    const struct entity *narrowest = NULL;
+    uint32_t home = 0;
     for (uint32_t i = 0; i < step->entity_count; i++) {
         const struct entity *entity = &step->entities[i];
         uint32_t lane = shares_lane(entity) ? find_lane(lanes, NULL, entity->name)
                                             : find_lane(lanes, entity->kind, entity->name);
-        if (lane < LANES_MAX)
-            return lane;
+        if (lane == LANES_MAX ||
+            (narrowest != NULL &&
+             (entity->role != narrowest->role || breadth_of(entity) >= breadth_of(narrowest))))
+            continue;
+        narrowest = entity;
+        home = lane;
     }
-    return 0;
+    return home;
 }
 
 static uint32_t lane_of_evidence(const struct lanes *lanes, const struct verdict *step,
@@ -258,14 +284,16 @@ static void lane_append(struct lanes *lanes, uint32_t number) {
 }
 
 static void bar_append(struct lanes *lanes, uint32_t lane, const struct verdict *step,
-                       const char *role) {
+                       enum entity_role role) {
+    static const char *const roles[] = {"culprit", "suspect", "victim"};
     int from = x_of(lanes, step->start_ns), to = x_of(lanes, step->end_ns);
     if (to <= from)
         return;
+    lanes->drawn[DRAWN_CULPRIT + role] = true;
     html_format(&lanes->view->html,
                 "<rect class=\"span %s\" x=\"" SHARE "\" width=\"" SHARE
                 "\" y=\"%d\" height=\"8\" rx=\"4\"/>\n",
-                role, SHARE_OF(from), SHARE_OF(to - from), top_of(lane) + TRACK - 4);
+                roles[role], SHARE_OF(from), SHARE_OF(to - from), top_of(lane) + TRACK - 4);
 }
 
 static bool is_blamed(const struct lanes *lanes, const struct entity *suspect) {
@@ -282,19 +310,18 @@ static bool is_blamed(const struct lanes *lanes, const struct entity *suspect) {
 
 // One bar for whom it blames, suspects or struck; none for a suspicion of whom another step blames.
 static void bars_append(struct lanes *lanes, const struct verdict *step) {
-    static const char *const roles[] = {"culprit", "suspect", "victim"};
     for (uint32_t i = 0; i < step->entity_count; i++) {
         const struct entity *entity = &step->entities[i];
         uint32_t lane = find_lane(lanes, entity->kind, entity->name);
         if (shares_lane(entity) || lane == LANES_MAX ||
             (entity->role == ROLE_SUSPECT && is_blamed(lanes, entity)))
             continue;
-        bar_append(lanes, lane, step, roles[entity->role]);
+        bar_append(lanes, lane, step, entity->role);
     }
     uint32_t count, shared = find_lane(lanes, NULL, SLICE(""));
     story_victims(step, lanes->view->html.arena, &count);
     if (count > 0 && shared < LANES_MAX)
-        bar_append(lanes, shared, step, "victim");
+        bar_append(lanes, shared, step, ROLE_VICTIM);
 }
 
 static void circles_find(struct lanes *lanes) {
@@ -316,6 +343,7 @@ static void arrow_append(struct lanes *lanes, uint32_t step) {
     int y = top_of(from->lane) + TRACK, end = top_of(to->lane) + TRACK;
     if (to->beside > 0 || to->x < from->x)
         return;
+    lanes->drawn[DRAWN_ARROW] = true;
     if (to->x > from->x)
         html_format(html,
                     "<line class=\"arrow\" x1=\"" SHARE "\" x2=\"" SHARE
@@ -346,6 +374,7 @@ static void circle_append(struct lanes *lanes, uint32_t step) {
     const struct verdict *verdict = lanes->story->steps[step];
     struct page_view *view = lanes->view;
     int dx = (int)circle->beside * 20;
+    lanes->drawn[DRAWN_STEP] = true;
     html_format(&view->html,
                 "<svg x=\"" SHARE
                 "\" y=\"%d\" overflow=\"visible\"><g class=\"step%s\" "
@@ -387,13 +416,15 @@ static void marks_find(struct lanes *lanes) {
     }
 }
 
+static const char *const evidence_shapes[] = {
+    [EVIDENCE_CAUSE] = "<path class=\"cause\" d=\"M0-5.5 5.5 0 0 5.5-5.5 0Z\"/>",
+    [EVIDENCE_EFFECT] = "<circle class=\"effect\" r=\"4.5\"/>",
+    [EVIDENCE_CONTEXT] = "<circle class=\"context\" r=\"3.5\"/>",
+};
+
 static void mark_append(struct lanes *lanes, const struct mark *mark) {
-    static const char *const shapes[] = {
-        [EVIDENCE_CAUSE] = "<path class=\"cause\" d=\"M0-5.5 5.5 0 0 5.5-5.5 0Z\"/>",
-        [EVIDENCE_EFFECT] = "<circle class=\"effect\" r=\"4.5\"/>",
-        [EVIDENCE_CONTEXT] = "<circle class=\"context\" r=\"3.5\"/>",
-    };
     struct page_view *view = lanes->view;
+    lanes->drawn[DRAWN_CAUSE + mark->role] = true;
     html_format(&view->html,
                 "<svg x=\"" SHARE
                 "\" y=\"%d\" overflow=\"visible\"><g class=\"seen\" "
@@ -404,7 +435,7 @@ static void mark_append(struct lanes *lanes, const struct mark *mark) {
     if (mark->count > 1)
         html_format(&view->html, "; and %u more", mark->count - 1);
     html_raw(&view->html, "</title>");
-    html_raw(&view->html, shapes[mark->role]);
+    html_raw(&view->html, evidence_shapes[mark->role]);
     html_raw(&view->html, "</g></svg>\n");
 }
 
@@ -438,14 +469,42 @@ static void axis_append(struct lanes *lanes) {
     }
 }
 
+// Of each kind of mark that is drawn what it means.
+static void legend_append(struct lanes *lanes) {
+    static const struct {
+        const char *shape, *words;
+    } keys[] = {
+        [DRAWN_STEP] = {"<g class=\"step first\"><circle r=\"6\"/></g>",
+                        "a step began, by its number"},
+        [DRAWN_ARROW] = {"<path class=\"arrow\" d=\"M-12 0H6\"/><path class=\"head\" "
+                         "d=\"M12 0l-8-5v10z\"/>",
+                         "led to"},
+        [DRAWN_CULPRIT] = {"<path class=\"span culprit\" d=\"M-13-4H13V4H-13Z\"/>", "blamed"},
+        [DRAWN_SUSPECT] = {"<path class=\"span suspect\" d=\"M-12-4H12V4H-12Z\"/>", "suspected"},
+        [DRAWN_VICTIM] = {"<path class=\"span victim\" d=\"M-13-4H13V4H-13Z\"/>", "struck"},
+        [DRAWN_CAUSE] = {NULL, "evidence of a cause"},
+        [DRAWN_EFFECT] = {NULL, "evidence of an effect"},
+        [DRAWN_CONTEXT] = {NULL, "context"},
+    };
+    struct html *html = &lanes->view->html;
+    html_raw(html, "<ul class=\"legend\">\n");
+    for (int i = 0; i < DRAWINGS; i++) {
+        if (!lanes->drawn[i])
+            continue;
+        html_raw(html,
+                 "<li><svg class=\"key\" viewBox=\"-13 -6 26 12\" aria-hidden=\"true\">"
+                 "<g class=\"seen\">");
+        html_raw(html, keys[i].shape != NULL ? keys[i].shape : evidence_shapes[i - DRAWN_CAUSE]);
+        html_format(html, "</g></svg>%s</li>\n", keys[i].words);
+    }
+    html_raw(html, "</ul>");
+}
+
 static void caption_append(struct lanes *lanes) {
     struct html *html = &lanes->view->html;
-    html_raw(html,
-             "<figcaption class=\"quiet\">Time runs from left to right, not to scale. "
-             "\xe2\x97\x86\xc2\xa0"
-             "evidence of a cause, \xe2\x97\x8f\xc2\xa0of an effect, "
-             "\xe2\x97\x8b\xc2\xa0"
-             "context.");
+    html_raw(html, "<figcaption class=\"quiet\">");
+    legend_append(lanes);
+    html_raw(html, "Time runs from left to right, not to scale.");
     if (lanes->left_out > 0)
         html_format(html, " %u more that are named have no lane.", lanes->left_out);
     if (lanes->story->count > lanes->step_count)

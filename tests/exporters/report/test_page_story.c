@@ -115,8 +115,8 @@ START_TEST(lanes_lead_from_cause_to_consequence) {
     ck_assert_uint_eq(count_of(page, "<text class=\"lane"), 5);
     // From 1 to 2 along and down, from 2 to 3 along and up.
     ck_assert_uint_eq(count_of(page, "<line class=\"arrow\""), 4);
-    ck_assert_uint_eq(count_of(page, "<path class=\"head\""), 2);
-    ck_assert_uint_eq(count_of(page, "<g class=\"step"), 3);
+    ck_assert_uint_eq(count_of(page, "overflow=\"visible\"><path class=\"head\""), 2);
+    ck_assert_uint_eq(count_of(page, "<g class=\"step") - count_of(page, ">a step began"), 3);
     CONTAINS(page, "<title>2: 2026-11-21 08:06:52.632 UTC: Rank 3 never came</title>");
     CONTAINS(page,
              "<g class=\"seen\" role=\"img\"><title>2026-11-21 08:06:52.232 UTC: fatal "
@@ -150,8 +150,34 @@ START_TEST(lanes_are_bounded_and_their_texts_cannot_act) {
     LACKS(page, "<img");
     ck_assert_uint_le(count_of(page, "<text class=\"lane"), 9);
     CONTAINS(page, " more that are named have no lane.");
-    ck_assert_uint_eq(count_of(page, "<path class=\"cause\""), 1); // all at one moment
+    // All at one moment; the other is the legend's.
+    ck_assert_uint_eq(count_of(page, "<path class=\"cause\""), 2);
     CONTAINS(page, "; and 39 more</title>");
+}
+END_TEST
+
+// The number stands on the rank that did not come, not on the node that it is on; what is drawn is
+// named below, and nothing else is.
+START_TEST(a_suspected_rank_has_the_number_of_its_hang) {
+    static struct entity entities[] = {{"node", SLICE("node-a"), ROLE_SUSPECT},
+                                       {"rank", SLICE("1"), ROLE_SUSPECT},
+                                       {"rank", SLICE("0"), ROLE_VICTIM}};
+    ranks_make(4, 57, -1, -1, SLICE("a"));
+    chain_make();
+    chain[0].entities = entities, chain[0].entity_count = 3;
+    chain[0].related_count = chain[0].evidence_count = 0;
+    input.verdicts = chain;
+    input.verdict_count = 1;
+    const char *page = page_made();
+    CONTAINS(page, "<title>node node-a</title>");
+    CONTAINS(page, "<text class=\"lane\" x=\"0\" y=\"72\"><title>rank 1</title>");
+    CONTAINS(page, "y=\"90\" overflow=\"visible\"><g class=\"step first\" role=\"img\">");
+    in_this_order(page, (const char *const[]){
+                            "<ul class=\"legend\">", "</svg>a step began, by its number</li>",
+                            "</svg>suspected</li>", "</svg>struck</li>", "</ul>Time runs", NULL});
+    LACKS(page, "</svg>blamed</li>");
+    LACKS(page, "</svg>led to</li>");
+    LACKS(page, "evidence of a cause");
 }
 END_TEST
 
@@ -242,6 +268,7 @@ int main(void) {
     tcase_add_test(cases, an_incident_is_told_in_one_direction);
     tcase_add_test(cases, lanes_lead_from_cause_to_consequence);
     tcase_add_test(cases, lanes_are_bounded_and_their_texts_cannot_act);
+    tcase_add_test(cases, a_suspected_rank_has_the_number_of_its_hang);
     tcase_add_test(cases, of_very_many_incidents_the_first_are_drawn);
     tcase_add_test(cases, the_launcher_is_quoted_where_it_names_another);
     tcase_add_test(cases, what_is_over_comes_last);
