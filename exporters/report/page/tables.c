@@ -166,12 +166,18 @@ void page_suspects_append(struct page_view *view, const struct evaluation *evalu
 
 // -- ranks ----------------------------------------------------------------------------------------
 
+// The rank that the answer names, whose row is bold.
+static bool is_named(const struct evaluation *evaluation, int32_t suspect) {
+    const struct cause *cause = evaluation->cause;
+    return suspect == 0 && cause != NULL && cause->kind == CAUSE_LEAK && cause->sole_earliest;
+}
+
 static const char *finding_of(const struct evaluation *evaluation, uint32_t index,
                               int32_t suspect) {
     assert(index < evaluation->rank_count && (suspect < 0 || evaluation->cause != NULL));
     const struct cause *cause = evaluation->cause;
     if (suspect >= 0 && cause->kind == CAUSE_LEAK)
-        return suspect == 0 && cause->sole_earliest ? "started it" : "suspect";
+        return is_named(evaluation, suspect) ? "started it" : "suspect";
     if (evaluation->spikes != NULL && evaluation->spikes[index].kept.found)
         return "grew";
     return evaluation->spikes != NULL && evaluation->spikes[index].first.found ? "fell back" : "";
@@ -221,7 +227,8 @@ static void rank_row_append(struct page_view *view, const struct evaluation *eva
     const struct rank_view *rank = &evaluation->ranks[index];
     int32_t number = rank->series->rank;
     const char *finding = finding_of(evaluation, index, figures->suspect);
-    html_raw(html, finding[0] == '\0' ? "<tr><th scope=row>" : "<tr class=f><th scope=row>");
+    bool named = is_named(evaluation, figures->suspect);
+    html_raw(html, named ? "<tr class=f><th scope=row>" : "<tr><th scope=row>");
     rank_append(view, number, "", figures->has_line);
     html_raw(html, columns->finding ? "<td>" : "");
     html_raw(html, finding);
@@ -287,8 +294,13 @@ void page_ranks_append(struct page_view *view, const struct evaluation *evaluati
                     text_ranks(&view->words, evaluation->missing_ranks, evaluation->missing_count));
     html_raw(&view->html, "</summary>\n");
     struct rank_columns columns = columns_of(evaluation, figures);
+    bool named = evaluation->cause != NULL && evaluation->cause->suspects.count > 0 &&
+                 is_named(evaluation, 0);
     table_begin(
-        view, "ranks", "Memory of each rank; times are aligned, from the first sample of all",
+        view, "ranks",
+        named ? "Memory of each rank, in bold of the one that started it; times are aligned, from "
+                "the first sample of all"
+              : "Memory of each rank; times are aligned, from the first sample of all",
         arena_format(view->html.arena,
                      "Rank%s|Host|Samples|First at|Last at|First|Peak|Last|Change%s",
                      columns.finding ? "|Finding" : "", columns.device ? "|Peak of device" : ""));

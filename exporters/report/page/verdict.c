@@ -200,7 +200,18 @@ static const struct verdict *verdict_of(const struct page_view *view,
     return told;
 }
 
-// Nothing found is good only where all ranks were seen, and there are others to compare with.
+// Whether something was found of this job, or of machines that may be its, also what no longer
+// stands.
+static bool has_finding(const struct page_view *view, string_id job) {
+    for (uint32_t i = 0; i < view->verdict_count; i++)
+        if ((view->verdicts[i]->job == job || view->verdicts[i]->job == STRING_NONE) &&
+            view->verdicts[i]->severity >= SEVERITY_WARNING)
+            return true;
+    return false;
+}
+
+// Nothing found is good only where all ranks were seen, there are others to compare with, and
+// nobody else found anything.
 static struct badge badge_of_answer(const struct page_view *view,
                                     const struct evaluation *evaluation,
                                     const struct verdict *verdict) {
@@ -213,6 +224,8 @@ static struct badge badge_of_answer(const struct page_view *view,
                               evaluation->rank_count == 0   ? "nothing read"
                               : evaluation->rank_count == 1 ? "nothing to compare with"
                                                             : "nothing found, ranks are missing"};
+    if (has_finding(view, evaluation->job))
+        return (struct badge){"plain", plain_shape, "nothing found in memory"};
     return (struct badge){"good", good_shape, "nothing found"};
 }
 

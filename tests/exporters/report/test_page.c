@@ -388,8 +388,31 @@ START_TEST(what_is_over_or_not_known_has_no_tick) {
     input.verdict_count = 1;
     page = page_made();
     CONTAINS(page, "</svg>warning, resolved</span>");
-    ck_assert_uint_eq(count_of(page, tick), 1); // of the answer: nobody is to blame
-    CONTAINS(page, "<article class=\"card plain\"");
+    // Nor has the answer one below what was found.
+    LACKS(page, tick);
+    CONTAINS(page, "</svg>nothing found in memory</span>");
+    ck_assert_uint_eq(count_of(page, "<article class=\"card plain\""), 2);
+    // What was found of another job is none of this one's; of machines it may be.
+    verdict.job = intern(SLICE("other"));
+    CONTAINS(page_made(), tick);
+    verdict.job = STRING_NONE;
+    verdict.state = VERDICT_OPEN;
+    LACKS(page_made(), tick);
+}
+END_TEST
+
+// Bold means that the answer names this rank, and the table says so.
+START_TEST(only_the_rank_that_is_named_is_bold) {
+    ranks_make(4, 57, -1, -1, SLICE("a"));
+    const char *page = page_made();
+    LACKS(page, "<tr class=f>");
+    LACKS(page, "in bold");
+    leak_make(4, 40, SLICE("node"));
+    page = page_made();
+    ck_assert_uint_eq(count_of(page, "<tr class=f>"), 1);
+    const char *bold = strstr(page, "<tr class=f>");
+    ck_assert(strstr(bold, "<td>started it<") < strstr(bold, "\n<tr>"));
+    CONTAINS(page, "in bold of the one that started it; times are aligned");
 }
 END_TEST
 
@@ -556,6 +579,7 @@ int main(void) {
     tcase_add_test(cases, no_line_is_highlighted_when_nobody_is_to_blame);
     tcase_add_test(cases, a_tie_names_nobody);
     tcase_add_test(cases, what_is_over_or_not_known_has_no_tick);
+    tcase_add_test(cases, only_the_rank_that_is_named_is_bold);
     tcase_add_test(cases, one_rank_has_none_to_compare_with);
     tcase_add_test(cases, a_leak_without_its_verdict_is_not_settled);
     tcase_add_test(cases, each_job_has_a_section_the_gravest_first);
