@@ -245,9 +245,6 @@ static int x_of(const struct lanes *lanes, uint64_t time_ns) {
 
 // -- writing --------------------------------------------------------------------------------------
 
-#define SHARE       "%d.%02d%%"
-#define SHARE_OF(x) (x) / 100, (x) % 100
-
 static int top_of(uint32_t lane) {
     return (int)lane * LANE_HEIGHT;
 }
@@ -291,9 +288,10 @@ static void bar_append(struct lanes *lanes, uint32_t lane, const struct verdict 
         return;
     lanes->drawn[DRAWN_CULPRIT + role] = true;
     html_format(&lanes->view->html,
-                "<rect class=\"span %s\" x=\"" SHARE "\" width=\"" SHARE
+                "<rect class=\"span %s\" x=\"" PAGE_SHARE "\" width=\"" PAGE_SHARE
                 "\" y=\"%d\" height=\"8\" rx=\"4\"/>\n",
-                roles[role], SHARE_OF(from), SHARE_OF(to - from), top_of(lane) + TRACK - 4);
+                roles[role], PAGE_SHARE_OF(from), PAGE_SHARE_OF(to - from),
+                top_of(lane) + TRACK - 4);
 }
 
 static bool is_blamed(const struct lanes *lanes, const struct entity *suspect) {
@@ -346,27 +344,27 @@ static void arrow_append(struct lanes *lanes, uint32_t step) {
     lanes->drawn[DRAWN_ARROW] = true;
     if (to->x > from->x)
         html_format(html,
-                    "<line class=\"arrow\" x1=\"" SHARE "\" x2=\"" SHARE
+                    "<line class=\"arrow\" x1=\"" PAGE_SHARE "\" x2=\"" PAGE_SHARE
                     "\" y1=\"%d\" "
                     "y2=\"%d\"/>\n",
-                    SHARE_OF(from->x), SHARE_OF(to->x), y, y);
+                    PAGE_SHARE_OF(from->x), PAGE_SHARE_OF(to->x), y, y);
     if (to->lane == from->lane) {
         html_format(html,
-                    "<svg x=\"" SHARE
+                    "<svg x=\"" PAGE_SHARE
                     "\" y=\"%d\" overflow=\"visible\"><path class=\"head\" "
                     "d=\"M-11 0l-8-5v10z\"/></svg>\n",
-                    SHARE_OF(to->x), end);
+                    PAGE_SHARE_OF(to->x), end);
         return;
     }
     int down = to->lane > from->lane ? 1 : -1;
     html_format(html,
-                "<line class=\"arrow\" x1=\"" SHARE "\" x2=\"" SHARE
+                "<line class=\"arrow\" x1=\"" PAGE_SHARE "\" x2=\"" PAGE_SHARE
                 "\" y1=\"%d\" y2=\"%d\"/>"
-                "<svg x=\"" SHARE
+                "<svg x=\"" PAGE_SHARE
                 "\" y=\"%d\" overflow=\"visible\"><path class=\"head\" "
                 "d=\"M0 0l-5 %dh10z\"/></svg>\n",
-                SHARE_OF(to->x), SHARE_OF(to->x), y, end - down * 16, SHARE_OF(to->x),
-                end - down * 11, -down * 8);
+                PAGE_SHARE_OF(to->x), PAGE_SHARE_OF(to->x), y, end - down * 16,
+                PAGE_SHARE_OF(to->x), end - down * 11, -down * 8);
 }
 
 static void circle_append(struct lanes *lanes, uint32_t step) {
@@ -376,10 +374,10 @@ static void circle_append(struct lanes *lanes, uint32_t step) {
     int dx = (int)circle->beside * 20;
     lanes->drawn[DRAWN_STEP] = true;
     html_format(&view->html,
-                "<svg x=\"" SHARE
+                "<svg x=\"" PAGE_SHARE
                 "\" y=\"%d\" overflow=\"visible\"><g class=\"step%s\" "
                 "role=\"img\"><title>%u: %s",
-                SHARE_OF(circle->x), top_of(circle->lane) + TRACK, step == 0 ? " first" : "",
+                PAGE_SHARE_OF(circle->x), top_of(circle->lane) + TRACK, step == 0 ? " first" : "",
                 step + 1, page_time(&view->words, verdict->start_ns));
     html_format(&view->html,
                 ": %s</title><circle cx=\"%d\" r=\"10\"/><text x=\"%d\" y=\"4.5\" "
@@ -426,10 +424,10 @@ static void mark_append(struct lanes *lanes, const struct mark *mark) {
     struct page_view *view = lanes->view;
     lanes->drawn[DRAWN_CAUSE + mark->role] = true;
     html_format(&view->html,
-                "<svg x=\"" SHARE
+                "<svg x=\"" PAGE_SHARE
                 "\" y=\"%d\" overflow=\"visible\"><g class=\"seen\" "
                 "role=\"img\"><title>%s: %s",
-                SHARE_OF(mark->x), top_of(mark->lane) + TRACK + MARKS_BELOW,
+                PAGE_SHARE_OF(mark->x), top_of(mark->lane) + TRACK + MARKS_BELOW,
                 page_time(&view->words, mark->first->time_ns),
                 page_shown(&view->words, mark->first->description, 0));
     if (mark->count > 1)
@@ -459,13 +457,14 @@ static void axis_append(struct lanes *lanes) {
         const char *anchor = i == 0 ? "start" : i == lanes->column_count - 1 ? "end" : "middle";
         int x = i == 0 ? 0 : i == lanes->column_count - 1 ? 10000 : column_x(lanes, i);
         html_format(html,
-                    "<line class=\"column\" x1=\"" SHARE "\" x2=\"" SHARE
+                    "<line class=\"column\" x1=\"" PAGE_SHARE "\" x2=\"" PAGE_SHARE
                     "\" y1=\"20\" "
-                    "y2=\"%d\"/><text class=\"when\" x=\"" SHARE
+                    "y2=\"%d\"/><text class=\"when\" x=\"" PAGE_SHARE
                     "\" y=\"%d\" "
                     "text-anchor=\"%s\">%s</text>\n",
-                    SHARE_OF(column_x(lanes, i)), SHARE_OF(column_x(lanes, i)), bottom, SHARE_OF(x),
-                    bottom + 14 + (crowded ? (int)(i % 2) * 16 : 0), anchor, tick_text(lanes, i));
+                    PAGE_SHARE_OF(column_x(lanes, i)), PAGE_SHARE_OF(column_x(lanes, i)), bottom,
+                    PAGE_SHARE_OF(x), bottom + 14 + (crowded ? (int)(i % 2) * 16 : 0), anchor,
+                    tick_text(lanes, i));
     }
 }
 

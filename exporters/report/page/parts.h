@@ -53,6 +53,9 @@ enum { HTML_TEXT_MAX = 16 * 1024 };
 void html_text(struct html *html, struct slice text);
 // <time datetime=…>2026-01-31 09:15:04.123 UTC</time>
 void html_time(struct html *html, uint64_t unix_ns);
+// A share of the width, in hundredths of a percent.
+#define PAGE_SHARE       "%d.%02d%%"
+#define PAGE_SHARE_OF(x) (x) / 100, (x) % 100
 // The style, the script, and the policy that allows these and nothing else; for the head.
 void html_append_policy(struct html *html);
 // The same with the script that asks for newer pages where this one came from.
