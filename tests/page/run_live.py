@@ -353,7 +353,7 @@ class Suite:
                            ".getBoundingClientRect(); return [b.x, b.y, b.width, b.height]})()")
             page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] * 0.8,
                       y=box[1] + box[3] * 0.3)
-            self.awaits(page, "/^rank \\d+, /.test(document.querySelector('.cursor text')"
+            self.awaits(page, "/^rank \\d+/.test(document.querySelector('.readout .near')"
                         ".textContent)", "the readout")
             self.folds(served, page)
             self.holds(served, page)

@@ -435,8 +435,17 @@ class Suite:
                         self.checks.equal(hinted, over, said + ": a hint where there is more")
                     elif over and width <= 740:
                         self.checks.equal(hinted, True, said + ": a hint")
-                if width <= 390 and what != "verdicts":
-                    self.checks.check(any(over for over, *_ in boxes), said + ": a chart scrolls")
+                # Charts do not scroll: the end of each curve and its name are in view.
+                self.checks.equal(page.run(
+                    "[...document.querySelectorAll('.plot .lines, .plot .name, .plot .tick text')]"
+                    ".filter(e => {const b = e.getBoundingClientRect(); return b.width > 0 && "
+                    "(b.left < 0 || b.right > innerWidth)}).map(e => e.outerHTML.slice(0, 80))"),
+                    [], said + ": charts are in view")
+                self.checks.equal(page.run(
+                    "[...document.querySelectorAll('.plot')].flatMap(svg => {const ticks = "
+                    "[...svg.querySelectorAll('.tick text')].map(e => e.getBoundingClientRect())"
+                    ".filter(b => b.width > 0); return ticks.filter((b, i) => i > 0 && b.left < "
+                    "ticks[i - 1].right)}).length"), 0, said + ": ticks do not overlap")
                 page.close()
 
     def inert(self, browser, file):
@@ -472,10 +481,17 @@ class Suite:
                        ".getBoundingClientRect(); return [box.x, box.y, box.width, box.height]})()")
         page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] * 0.6,
                   y=box[1] + box[3] * 0.3)
-        readout = page.run("new Promise(done => setTimeout(() => done("
-                           "document.querySelector('.cursor text').textContent), 100))")
-        self.checks.check(re.fullmatch(r"rank \d+, [\d.]+ s: [\d.]+ GiB", readout or ""),
-                          "readout: %r" % readout)
+        # The time, then each line with its value in the axis's unit; the nearest is bold.
+        rows = page.run("new Promise(done => setTimeout(() => done([...document.querySelectorAll("
+                        "'.readout p')].map(p => [p.children[0].textContent, "
+                        "p.children[1].textContent, p.className])), 100))")
+        self.checks.check(re.fullmatch(r"[\d.]+ s", rows[0][0]), "readout: %r" % rows)
+        self.checks.equal(sorted(name for name, *_ in rows[1:]),
+                          ["rank %d" % rank for rank in range(8)], "readout: all ranks")
+        values = [float(re.fullmatch(r"([\d.]+)\u00a0GiB", value)[1]) for _, value, _ in rows[1:]]
+        self.checks.equal(values, sorted(values, reverse=True), "readout: from above to below")
+        self.checks.equal(len([1 for *_, look in rows if "near" in look]), 1,
+                          "readout: the nearest")
         page.run("document.querySelector('table.grew a').click()")
         self.checks.equal(page.run("document.querySelectorAll('g.l:target').length"), 1,
                           "a rank is picked")

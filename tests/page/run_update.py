@@ -6,8 +6,9 @@
 
 Jobs of few and of many ranks, with and without findings, are posted in several parts to pages that
 are open: one that has been since before the first record, in which the reader closed what was open,
-and one in which the reader opened all that was folded. After each part every element of both, with its attributes and texts, is compared
-with those of a page that was loaded at that moment. Needs Chromium.
+and one in which the reader opened all that was folded. After each part every element of both, with
+its attributes and texts, is compared with those of a page that was loaded at that moment. Needs
+Chromium.
 """
 import os
 import sys

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <math.h>
 
-enum { TIME_TICKS_MAX = 10, VALUE_TICKS_MAX = 5 };
+enum { TIME_TICKS_MAX = 10, VALUE_TICKS_MAX = 5, TIME_TICKS_NARROW = 6 };
 
 static double round_step(double range, int ticks) {
     assert(range > 0 && ticks > 0);
@@ -72,10 +72,23 @@ void plot_scale_percent(struct plot *plot, double highest) {
     plot->unit_name = "%";
 }
 
+static int decimals_of(double step) {
+    assert(step > 0);
+    return step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-9);
+}
+
+int plot_decimals(const struct plot *plot) {
+    return decimals_of(plot->step);
+}
+
+const char *plot_value_text(const struct plot *plot, double value) {
+    return arena_format(plot->view->html.arena, "%.*f\xc2\xa0%s", plot_decimals(plot),
+                        value / plot->unit, plot->unit_name);
+}
+
 static void value_ticks_append(const struct plot *plot) {
     assert(plot->step > 0 && plot->unit > 0);
     struct html *html = &plot->view->html;
-    int decimals = plot->step >= 1 ? 0 : (int)ceil(-log10(plot->step) - 1e-9);
     double step = plot->step * plot->unit;
     for (int i = 0;; i++) {
         double value = plot->bottom + i * step;
@@ -83,9 +96,9 @@ static void value_ticks_append(const struct plot *plot) {
             return;
         int y = plot_y(plot, value) / PLOT_FINE;
         html_format(html,
-                    "<path class=\"grid\" d=\"M0 %dH%d\"/><text x=\"-8\" y=\"%d\" "
-                    "text-anchor=\"end\">%.*f&#160;%s</text>\n",
-                    y, PLOT_WIDTH, y + 4, decimals, value / plot->unit, plot->unit_name);
+                    "<line class=\"grid\" x2=\"100%%\" y1=\"%d\" y2=\"%d\"/><text x=\"-8\" "
+                    "y=\"%d\" text-anchor=\"end\">%s</text>\n",
+                    y, y, y + 4, plot_value_text(plot, value));
     }
 }
 
@@ -121,6 +134,8 @@ static double time_step(const struct time_unit *unit, double span) {
     return round_step(span, TIME_TICKS_MAX);
 }
 
+// Where there is little room, the style leaves out the words of every other tick, of many of three
+// in four.
 static void time_ticks_append(const struct plot *plot) {
     struct html *html = &plot->view->html;
     const struct time_unit *unit = time_units;
@@ -128,13 +143,20 @@ static void time_ticks_append(const struct plot *plot) {
         unit++;
     double span = (double)plot->span_ns / (double)unit->unit_ns;
     double step = time_step(unit, span);
-    int decimals = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-9);
+    bool many = span / step > TIME_TICKS_NARROW;
     for (int i = 0; i * step <= span * 1.0001; i++) {
-        int x = (int)lround(i * step / span * PLOT_WIDTH);
+        int x = (int)lround(i * step / span * 10000);
+        html_format(html, "<g class=\"tick%s\">",
+                    i % 2 == 1           ? " odd"
+                    : i % 4 == 2 && many ? " half"
+                                         : "");
+        html_format(html, "<line x1=\"" PAGE_SHARE "\" x2=\"" PAGE_SHARE "\" y1=\"%d\" y2=\"%d\"/>",
+                    PAGE_SHARE_OF(x), PAGE_SHARE_OF(x), plot->height, plot->height + 5);
         html_format(html,
-                    "<path class=\"tick\" d=\"M%d %dv5\"/><text x=\"%d\" y=\"%d\" "
-                    "text-anchor=\"middle\">%.*f&#160;%s</text>\n",
-                    x, plot->height, x, plot->height + 20, decimals, i * step, unit->name);
+                    "<text x=\"" PAGE_SHARE
+                    "\" y=\"%d\" text-anchor=\"middle\">%.*f&#160;%s"
+                    "</text></g>\n",
+                    PAGE_SHARE_OF(x), plot->height + 20, decimals_of(step), i * step, unit->name);
     }
 }
 
@@ -142,13 +164,15 @@ void plot_axes_append(const struct plot *plot) {
     struct html *html = &plot->view->html;
     html_raw(html, "<g class=\"axis\">\n");
     value_ticks_append(plot);
-    html_format(html, "<path class=\"base\" d=\"M0 %dH%d\"/>\n", plot->height, PLOT_WIDTH);
+    html_format(html, "<line class=\"base\" x2=\"100%%\" y1=\"%d\" y2=\"%d\"/>\n", plot->height,
+                plot->height);
     time_ticks_append(plot);
     // Aligned time begins with the first sample of the rank that sets the clock.
     uint64_t start_ns = plot->start_ns < 0                      ? 0
                         : plot->start_ns > (__int128)UINT64_MAX ? UINT64_MAX
                                                                 : (uint64_t)plot->start_ns;
-    html_format(
-        html, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">aligned time since %s</text>\n</g>\n",
-        PLOT_WIDTH / 2, plot->height + 40, page_time(&plot->view->words, start_ns));
+    html_format(html,
+                "<text class=\"since\" x=\"50%%\" y=\"%d\" text-anchor=\"middle\">aligned time "
+                "since %s</text>\n</g>\n",
+                plot->height + 40, page_time(&plot->view->words, start_ns));
 }

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NAMED_LINES_MAX = 8, NAME_HEIGHT = 15, LEGEND_SUSPECTS_MAX = 6, MARK_TEXT_WIDTH = 130 };
+enum { NAMED_LINES_MAX = 8, NAME_HEIGHT = 15, LEGEND_SUSPECTS_MAX = 6, LONG_RANK = 1000 };
 
 static const int heights[] = {[PLOT_MEMORY] = 280, [PLOT_UTILISATION] = 150};
 
@@ -76,12 +76,18 @@ static bool plot_find_scale(struct plot *plot) {
 
 // -- marks --------------------------------------------------------------------------------------
 
+// Its words lie towards the middle, those of the second mark lower.
 static void mark_append(const struct plot *plot, const char *name, int x, int row,
                         const char *text) {
-    bool left = x > PLOT_WIDTH - MARK_TEXT_WIDTH;
+    bool left = x > PLOT_WIDTH * PLOT_FINE / 2;
+    int share = plot_share(x);
     struct html *html = &plot->view->html;
-    html_format(html, "<g class=\"mark %s\"><path d=\"M%d %dV%d\"/><text x=\"%d\" y=\"%d\"", name,
-                x, -22 + row * 14, plot->height, left ? x - 5 : x + 5, -13 + row * 14);
+    html_format(html,
+                "<g class=\"mark %s\"><line x1=\"" PAGE_SHARE "\" x2=\"" PAGE_SHARE
+                "\" y1=\"%d\" y2=\"%d\"/>",
+                name, PAGE_SHARE_OF(share), PAGE_SHARE_OF(share), -36 + row * 14, plot->height);
+    html_format(html, "<text x=\"" PAGE_SHARE "\" dx=\"%d\" y=\"%d\"", PAGE_SHARE_OF(share),
+                left ? -5 : 5, -27 + row * 14);
     html_raw(html, left ? " text-anchor=\"end\">" : ">");
     html_format(html, "%s</text></g>\n", text);
 }
@@ -92,35 +98,36 @@ static void marks_append(const struct plot *plot) {
     if (cause == NULL || cause->suspects.count == 0)
         return;
     const struct suspect *first = &cause->suspects.items[0];
-    int began = plot_x(plot, text_aligned(plot->evaluation, first->index, first->spike.window_ns)) /
-                PLOT_FINE;
+    int began = plot_x(plot, text_aligned(plot->evaluation, first->index, first->spike.window_ns));
     mark_append(plot, "began", began, 0, "growth began");
     if (cause->kind == CAUSE_SWING || cause->suspects.count < 2 || !cause->sole_earliest)
         return;
     const struct suspect *second = &cause->suspects.items[1];
     int followed =
-        plot_x(plot, text_aligned(plot->evaluation, second->index, second->spike.time_ns)) /
-        PLOT_FINE;
-    mark_append(plot, "onset", followed, abs(followed - began) < MARK_TEXT_WIDTH,
-                "another rank followed");
+        plot_x(plot, text_aligned(plot->evaluation, second->index, second->spike.time_ns));
+    mark_append(plot, "onset", followed, 1, "another rank followed");
+}
+
+static bool has_spike(const struct plot *plot) {
+    const struct cause *cause = plot->evaluation->cause;
+    return cause != NULL && cause->suspects.count > 0 &&
+           plot_shows(plot, cause->suspects.items[0].index);
 }
 
 static void spike_append(const struct plot *plot) {
     const struct cause *cause = plot->evaluation->cause;
-    if (cause == NULL || cause->suspects.count == 0)
+    if (!has_spike(plot))
         return;
     const struct suspect *first = &cause->suspects.items[0];
     const struct spike *spike = &first->spike;
-    if (!plot_shows(plot, first->index))
-        return;
+    int share =
+        plot_share(plot_x(plot, text_aligned(plot->evaluation, first->index, spike->time_ns)));
     double value = plot_value(plot, first->index, spike->base_bytes + spike->growth_bytes);
     html_format(&plot->view->html,
                 "<g class=\"spike %s\"><title>rank %d had grown far enough to be found, %s</title>"
-                "<circle cx=\"%d\" cy=\"%d\" r=\"5\"/></g>\n",
+                "<circle cx=\"" PAGE_SHARE "\" cy=\"%d\" r=\"5\"/></g>\n",
                 page_rank_class(plot->evaluation, 0), text_rank_at(plot->evaluation, first->index),
-                page_time(&plot->view->words, spike->time_ns),
-                plot_x(plot, text_aligned(plot->evaluation, first->index, spike->time_ns)) /
-                    PLOT_FINE,
+                page_time(&plot->view->words, spike->time_ns), PAGE_SHARE_OF(share),
                 plot_y(plot, value) / PLOT_FINE);
 }
 
@@ -157,15 +164,15 @@ static void alert_append(const struct plot *plot, const struct page_alert *alert
         if (sample != NULL)
             y = plot_y(plot, plot_value(plot, (uint32_t)index, sample->used_bytes)) / PLOT_FINE;
     }
-    html_format(html, "<g transform=\"translate(%d %d)\"><title>%s",
-                plot_x(plot, aligned_ns) / PLOT_FINE, y,
+    html_format(html, "<svg x=\"" PAGE_SHARE "\" y=\"%d\" overflow=\"visible\"><g><title>%s",
+                PAGE_SHARE_OF(plot_share(plot_x(plot, aligned_ns))), y,
                 page_alert_name((enum page_alert_kind)alert->kind));
     if (alert->rank != RANK_NONE)
         html_format(html, ", rank %d", alert->rank);
     html_format(html, ", %s", page_time(&plot->view->words, alert->time_ns));
     if (alert->text[0] != '\0')
         html_format(html, ": %s", alert->text);
-    html_format(html, "</title><use href=\"#alert-%s\"/></g>\n",
+    html_format(html, "</title><use href=\"#alert-%s\"/></g></svg>\n",
                 page_alert_name((enum page_alert_kind)alert->kind));
 }
 
@@ -231,9 +238,10 @@ static void names_append(const struct plot *plot) {
     qsort(ends, (size_t)count, sizeof *ends, end_compare);
     ends_spread(plot, ends, count);
     for (int i = 0; i < count; i++)
-        html_format(&plot->view->html, "<text class=\"name %s\" x=\"%d\" y=\"%d\">rank %d</text>\n",
+        html_format(&plot->view->html,
+                    "<text class=\"name %s\" x=\"100%%\" dx=\"8\" y=\"%d\">rank %d</text>\n",
                     page_rank_class(plot->evaluation, plot->figures[ends[i].index].suspect),
-                    PLOT_WIDTH + 8, ends[i].y, text_rank_at(plot->evaluation, ends[i].index));
+                    ends[i].y, text_rank_at(plot->evaluation, ends[i].index));
 }
 
 // -- the legend ---------------------------------------------------------------------------------
@@ -267,6 +275,16 @@ static void suspect_keys_append(const struct plot *plot) {
     if (cause->suspects.count > LEGEND_SUSPECTS_MAX)
         html_format(html, "<li>and %u more suspects</li>\n",
                     cause->suspects.count - LEGEND_SUSPECTS_MAX);
+}
+
+static void spike_key_append(const struct plot *plot) {
+    struct html *html = &plot->view->html;
+    if (has_spike(plot))
+        html_format(html,
+                    "<li><svg class=\"key\" viewBox=\"-13 -6 26 12\" aria-hidden=\"true\"><g "
+                    "class=\"spike %s\"><circle r=\"5\"/></g></svg>grown far enough to be found"
+                    "</li>\n",
+                    page_rank_class(plot->evaluation, 0));
 }
 
 static void rank_keys_append(const struct plot *plot) {
@@ -327,20 +345,21 @@ static void picture_append(const struct plot *plot) {
     char id[32];
     snprintf(id, sizeof id, "j%u%s", plot->view->job_number,
              plot->kind == PLOT_MEMORY ? "memory" : "utilisation");
-    html_raw(html, PAGE_WIDE_HINT);
+    int32_t last_rank = text_rank_at(plot->evaluation, plot->evaluation->rank_count - 1);
     html_format(html,
-                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"%st\">"
-                "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" "
-                "aria-labelledby=\"%st %sd\"",
-                id, PICTURE_WIDTH, PLOT_TOP + plot->height + PLOT_BOTTOM, id, id);
-    // For the readout: what a place in the plot stands for.
+                "<div class=\"room%s\"><svg class=\"plot\" width=\"100%%\" height=\"%d\" "
+                "role=\"img\" aria-labelledby=\"%st %sd\"",
+                last_rank >= LONG_RANK ? " long" : "", PLOT_TOP + plot->height + PLOT_BOTTOM, id,
+                id);
+    // For the readout: what a place in the plot stands for, in the axis's unit.
     html_format(html,
-                " data-plot=\"%d %d %d %d\" data-seconds=\"%.9g\" data-range=\"%.17g %.17g\" "
-                "data-unit=\"%s\">\n",
-                PLOT_LEFT, PLOT_TOP, PLOT_WIDTH, plot->height, (double)plot->span_ns / 1e9,
-                plot->bottom, plot->top, plot->kind == PLOT_MEMORY ? "bytes" : "percent");
+                " data-plot=\"%d %d %d\" data-seconds=\"%.9g\" data-range=\"%.17g %.17g\" "
+                "data-unit=\"%s\" data-digits=\"%d\">\n",
+                PLOT_TOP, plot->height, PLOT_WIDTH * PLOT_FINE, (double)plot->span_ns / 1e9,
+                plot->bottom / plot->unit, plot->top / plot->unit, plot->unit_name,
+                plot_decimals(plot) + (plot->step < 10 ? 2 : 1));
     description_append(plot, id);
-    html_format(html, "<g transform=\"translate(%d %d)\">\n", PLOT_LEFT, PLOT_TOP);
+    html_format(html, "<g transform=\"translate(0 %d)\">\n", PLOT_TOP);
     plot_axes_append(plot);
     plot_band_append(plot);
     plot_lines_append(plot);
@@ -357,6 +376,7 @@ static void caption_append(const struct plot *plot) {
     html_raw(html, "<figcaption><ul class=\"legend\">\n");
     suspect_keys_append(plot);
     rank_keys_append(plot);
+    spike_key_append(plot);
     if (plot->kind == PLOT_MEMORY)
         alert_keys_append(plot);
     html_raw(html, "</ul><p class=\"quiet\">");
@@ -366,8 +386,7 @@ static void caption_append(const struct plot *plot) {
              "Times are aligned: each rank&#8217;s clock is shifted so that all first "
              "samples fall together. ");
     if (plot->kind == PLOT_MEMORY && plot->bottom > 0)
-        html_format(html, "The axis begins at %s. ",
-                    page_bytes(&plot->view->words, (int64_t)plot->bottom));
+        html_format(html, "The axis begins at %s. ", plot_value_text(plot, plot->bottom));
     html_raw(html, "</p></figcaption>\n");
 }
 
@@ -377,7 +396,7 @@ static void figure_append(struct plot *plot, const char *name, const char *headi
         return;
     plot_choose_lines(plot);
     page_section_begin(plot->view, name, heading);
-    html_raw(&plot->view->html, "<figure class=\"wide\">\n");
+    html_raw(&plot->view->html, "<figure>\n");
     picture_append(plot);
     caption_append(plot);
     html_raw(&plot->view->html, "</figure>\n");

@@ -180,13 +180,20 @@ static void line_append(const struct plot *plot, uint32_t index) {
                 rank);
 }
 
+void plot_field_begin(const struct plot *plot, const char *class) {
+    html_format(&plot->view->html,
+                "<svg class=\"%s\" width=\"100%%\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+                "preserveAspectRatio=\"none\" overflow=\"visible\">",
+                class, plot->height, PLOT_WIDTH * PLOT_FINE, plot->height * PLOT_FINE);
+}
+
 // Suspects last, so that they lie above the others.
 void plot_lines_append(const struct plot *plot) {
-    html_format(&plot->view->html, "<g class=\"lines%s\" transform=\"scale(.1)\">\n",
-                plot->line_count > 24 ? " many" : "");
+    plot_field_begin(plot, plot->line_count > 24 ? "lines many" : "lines");
+    html_raw(&plot->view->html, "\n");
     for (uint32_t i = plot->line_count; i > 0; i--)
         line_append(plot, plot->lines[i - 1]);
-    html_raw(&plot->view->html, "</g>\n");
+    html_raw(&plot->view->html, "</svg>\n");
 }
 
 // -- the band of all others -----------------------------------------------------------------------
@@ -259,9 +266,8 @@ void plot_band_append(const struct plot *plot) {
             band_add(plot, band, i);
     if (band->rank_count == 0)
         return;
-    html_format(html,
-                "<g class=\"band\" transform=\"scale(.1)\"><title>least and most of %u further "
-                "rank%s</title><path d=\"",
+    plot_field_begin(plot, "band");
+    html_format(html, "<title>least and most of %u further rank%s</title><path d=\"",
                 band->rank_count, band->rank_count == 1 ? "" : "s");
     for (int from = 0, to; from < BAND_COLUMNS; from = to) {
         for (to = from; to < BAND_COLUMNS && band->any[to] == band->any[from];)
@@ -269,5 +275,5 @@ void plot_band_append(const struct plot *plot) {
         if (band->any[from])
             band_run_append(plot, band, from, to);
     }
-    html_raw(html, "\"/></g>\n");
+    html_raw(html, "\"/></svg>\n");
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readout under the pointer: finds the line that is nearest to it, and writes rank, time and
-   value. The page is whole without it. Comments like this one do not get into the page. */
+/* The readout under the pointer: the time, and the value that each line has there, in the unit of
+   the axis; the line that is nearest is bold. Of very many lines those of suspects and the nearest,
+   and from where to where the others lie. The page is whole without it. Comments like this one do
+   not get into the page. */
 
 'use strict';
 (function () {
-  var NS = 'http://www.w3.org/2000/svg';
+  var NS = 'http://www.w3.org/2000/svg', ROWS = 12, ROWS_NARROW = 5, NARROW = 400;
   function make(parent, name, attributes) {
     var node = document.createElementNS(NS, name);
     for (var key in attributes) node.setAttribute(key, attributes[key]);
     parent.appendChild(node);
     return node;
-  }
-  function bytes(value) {
-    var units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'], i = 0;
-    while (Math.abs(value) >= (i ? 1023.5 : 1024) && i < 6) { value /= 1024; i++; }
-    var size = Math.abs(value);
-    var digits = i === 0 ? 0 : size < 9.995 ? 2 : size < 999.95 ? 1 : 0;
-    return value.toFixed(digits) + ' ' + units[i];
   }
   function seconds(value) {
     if (value < 0.9995) return (value * 1000).toFixed(0) + ' ms';
@@ -36,20 +31,28 @@
       return points;
     });
   }
+  // The height at this place, between the points beside it.
+  function at(points, x) {
+    var low = 0, high = points.length - 1;
+    while (high - low > 1) {
+      var middle = low + high >> 1;
+      if (points[middle][0] <= x) low = middle; else high = middle;
+    }
+    var a = points[low], b = points[high], wide = b[0] - a[0];
+    var share = wide > 0 ? Math.min(1, Math.max(0, (x - a[0]) / wide)) : 0;
+    return a[1] + (b[1] - a[1]) * share;
+  }
   function height(line, x) {
     for (var r = 0; r < line.runs.length; r++) {
-      var points = line.runs[r], last = points.length - 1;
-      if (x < points[0][0] - 5 || x > points[last][0] + 5) continue;
-      var low = 0, high = last;
-      while (high - low > 1) {
-        var middle = low + high >> 1;
-        if (points[middle][0] <= x) low = middle; else high = middle;
-      }
-      var a = points[low], b = points[high], wide = b[0] - a[0];
-      var share = wide > 0 ? Math.min(1, Math.max(0, (x - a[0]) / wide)) : 0;
-      return a[1] + (b[1] - a[1]) * share;
+      var points = line.runs[r];
+      if (x >= points[0][0] - 5 && x <= points[points.length - 1][0] + 5) return at(points, x);
     }
     return null;
+  }
+  function pairs(text) {
+    var numbers = text.match(/-?\d+/g).map(Number), points = [];
+    for (var i = 0; i + 1 < numbers.length; i += 2) points.push([numbers[i], numbers[i + 1]]);
+    return points;
   }
   // Says which boxes hold more than they show.
   function measure() {
@@ -62,16 +65,19 @@
   document.addEventListener('toggle', measure, true);
   var known = new WeakSet();
   function dress(svg) {
-    var box, range, span, lines = null, lit = null;
+    var plot, range, lines = null, lit = null;
     if (known.has(svg)) return;
     known.add(svg);
     read();
     var cursor = make(svg, 'g', {'class': 'cursor', 'aria-hidden': 'true',
       'visibility': 'hidden', 'pointer-events': 'none',
-      'transform': 'translate(' + box[0] + ' ' + box[1] + ')'});
-    var rule = make(cursor, 'path', {}), dot = make(cursor, 'circle', {r: 3.5});
-    var back = make(cursor, 'rect', {rx: 4, height: 22});
-    var label = make(cursor, 'text', {});
+      'transform': 'translate(0 ' + plot[0] + ')'});
+    var rule = make(cursor, 'line', {y1: 0, y2: plot[1]}), dot = make(cursor, 'circle', {r: 3.5});
+    var label = document.createElement('div');
+    label.className = 'readout cursor';
+    label.hidden = true;
+    label.setAttribute('aria-hidden', 'true');
+    svg.parentNode.appendChild(label);
     function light(line) {
       if (lit === line) return;
       if (lit) lit.group.classList.remove('on');
@@ -79,43 +85,105 @@
       lit = line;
     }
     function read() {
-      box = svg.dataset.plot.split(' ').map(Number);
+      plot = svg.dataset.plot.split(' ').map(Number);
       range = svg.dataset.range.split(' ').map(Number);
-      span = Number(svg.dataset.seconds);
       lines = null;
     }
-    function hide() { cursor.setAttribute('visibility', 'hidden'); light(null); }
-    function show(event) {
-      var at = svg.createSVGPoint();
-      at.x = event.clientX; at.y = event.clientY;
-      at = at.matrixTransform(svg.getScreenCTM().inverse());
-      var x = at.x - box[0], y = at.y - box[1];
-      if (x < 0 || x > box[2] || y < 0 || y > box[3]) return hide();
-      lines = lines || Array.from(svg.querySelectorAll('g.l')).map(function (group) {
-        return {group: group, runs: runs(group.querySelector('path')),
+    function hide() {
+      cursor.setAttribute('visibility', 'hidden');
+      label.hidden = true;
+      light(null);
+    }
+    // In the axis's unit, from a height in pixels.
+    function value(y) { return range[1] - y / plot[1] * (range[1] - range[0]); }
+    function written(number) {
+      return number.toFixed(Number(svg.dataset.digits)) + '\u00a0' + svg.dataset.unit;
+    }
+    function fromTo(y, other) {
+      return value(Math.max(y, other)).toFixed(Number(svg.dataset.digits)) + ' to ' +
+        written(value(Math.min(y, other)));
+    }
+    function row(name, text, classes) {
+      var p = label.appendChild(document.createElement('p'));
+      p.className = classes;
+      p.appendChild(document.createElement('span')).textContent = name;
+      p.appendChild(document.createElement('span')).textContent = text;
+    }
+    // The nearest, suspects, then who is near; from above to below.
+    function chosen(there, y, width) {
+      function far(line) { return Math.abs(line.y - y); }
+      var near = there.slice().sort(function (a, b) { return far(a) - far(b); });
+      var order = [near[0]].concat(near.slice(1).sort(function (a, b) {
+        return b.suspect - a.suspect || far(a) - far(b);
+      }));
+      return order.slice(0, width < NARROW ? ROWS_NARROW : ROWS).sort(function (a, b) {
+        return a.y - b.y;
+      });
+    }
+    function fill(there, best, x, y, width) {
+      var shown = chosen(there, y, width), rest = there.filter(function (line) {
+        return shown.indexOf(line) < 0;
+      }).map(function (line) { return line.y; });
+      label.textContent = '';
+      row(seconds(x / width * Number(svg.dataset.seconds)), '', '');
+      shown.forEach(function (line) {
+        row(line.name, written(value(line.y)), line.look + (line === best ? ' near' : ''));
+      });
+      if (rest.length) row(rest.length + ' more', fromTo(Math.max.apply(null, rest),
+        Math.min.apply(null, rest)), 'm');
+      var others = band(x / width * plot[2]);
+      if (others) row(others.name, fromTo(others.least / 10, others.most / 10), 'm');
+    }
+    // The others together: their least and most at this place.
+    function band(x) {
+      var group = svg.querySelector('.band'), found = null;
+      if (!group) return null;
+      group.querySelector('path').getAttribute('d').split('M').slice(1).forEach(function (run) {
+        var halves = run.split('V'), above = pairs(halves[0]);
+        var below = pairs(halves[1].replace(/^-?\d+/, '')).reverse();
+        if (x < above[0][0] || x > above[above.length - 1][0]) return;
+        found = {name: group.querySelector('title').textContent.replace('least and most of ', ''),
+          most: at(above, x), least: at(below, x)};
+      });
+      return found;
+    }
+    function look() {
+      return Array.from(svg.querySelectorAll('g.l')).map(function (group) {
+        var look = (group.getAttribute('class').match(/\b(c\d|m)\b/) || ['m'])[0];
+        return {group: group, runs: runs(group.querySelector('path')), look: look,
+          suspect: look === 'm' ? 0 : 1,
           name: group.querySelector('title').textContent.split(':')[0]};
       });
-      var best = null, bestY = 0;
-      lines.forEach(function (line) {
-        var h = height(line, x * 10);
-        if (h !== null && (best === null || Math.abs(h / 10 - y) < Math.abs(bestY - y))) {
-          best = line; bestY = h / 10;
-        }
+    }
+    // Beside the pointer, on the side where there is more, and never outside.
+    function place(box, x) {
+      var room = svg.parentNode.getBoundingClientRect(), from = box.left - room.left + x;
+      label.hidden = false;
+      label.style.top = plot[0] + 4 + 'px';
+      label.style.left = '0';
+      var width = label.offsetWidth, left = x > box.width / 2 ? from - 14 - width : from + 14;
+      label.style.left = Math.max(0, Math.min(left, room.width - width)) + 'px';
+    }
+    function show(event) {
+      var box = svg.getBoundingClientRect(), best = null;
+      var x = event.clientX - box.left, y = event.clientY - box.top - plot[0];
+      if (x < 0 || x > box.width || y < 0 || y > plot[1]) return hide();
+      lines = lines || look();
+      var there = lines.filter(function (line) {
+        var h = height(line, x / box.width * plot[2]);
+        line.y = h / 10;
+        return h !== null;
       });
-      if (best === null) return hide();
+      there.forEach(function (line) {
+        if (!best || Math.abs(line.y - y) < Math.abs(best.y - y)) best = line;
+      });
+      if (!best) return hide();
       light(best);
-      var value = range[1] - bestY / box[3] * (range[1] - range[0]);
-      label.textContent = best.name + ', ' + seconds(x / box[2] * span) + ': ' +
-        (svg.dataset.unit === 'bytes' ? bytes(value) : value.toFixed(1) + ' %');
-      rule.setAttribute('d', 'M' + x + ' 0V' + box[3]);
-      dot.setAttribute('cx', x); dot.setAttribute('cy', bestY);
+      fill(there, best, x, y, box.width);
+      rule.setAttribute('x1', x); rule.setAttribute('x2', x);
+      dot.setAttribute('cx', x); dot.setAttribute('cy', best.y);
       cursor.setAttribute('visibility', 'visible');
-      var width = label.getComputedTextLength() + 16;
-      var left = x + 12 + width > box[2] + 80 ? x - 12 - width : x + 12;
-      var top = Math.max(2, Math.min(box[3] - 24, bestY - 30));
-      back.setAttribute('x', left); back.setAttribute('y', top);
-      back.setAttribute('width', width);
-      label.setAttribute('x', left + 8); label.setAttribute('y', top + 15.5);
+      place(box, x);
     }
     svg.addEventListener('pointermove', show);
     svg.addEventListener('pointerdown', show);

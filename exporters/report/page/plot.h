@@ -4,14 +4,14 @@
 
 #include "exporters/report/page/parts.h"
 
-// The drawing, in its own units: the plot stands at (LEFT, TOP) in a picture of PICTURE_WIDTH.
+// The drawing is as wide as there is room: across, places are shares of the width, so that texts
+// keep their size and all of it is in view also on a phone. Down, units are pixels. Only lines and
+// the band are stretched: they are drawn in tenths of a unit of a plot that is PLOT_WIDTH wide.
 enum {
-    PLOT_LEFT = 82,
-    PLOT_TOP = 40,
+    PLOT_TOP = 40, // above the plot
     PLOT_WIDTH = 784,
     PLOT_BOTTOM = 48, // below the plot
-    PICTURE_WIDTH = 960,
-    PLOT_FINE = 10, // lines are drawn in tenths of a unit
+    PLOT_FINE = 10,
 };
 
 enum plot_kind { PLOT_MEMORY, PLOT_UTILISATION };
@@ -42,12 +42,22 @@ double plot_value(const struct plot *plot, uint32_t index, int64_t used_bytes);
 int plot_x(const struct plot *plot, __int128 aligned_ns);
 int plot_y(const struct plot *plot, double value);
 
+// The share of a place in tenths of a unit, for PAGE_SHARE_OF.
+static inline int plot_share(int x) {
+    return x * 10000 / (PLOT_WIDTH * PLOT_FINE);
+}
+
 // axis.c: sets bottom and top to round numbers around these, and draws both axes.
 void plot_scale_bytes(struct plot *plot, double lowest, double highest);
 void plot_scale_percent(struct plot *plot, double highest);
 void plot_axes_append(const struct plot *plot);
+// Of ticks the digits behind the point; a value with as many, in the axis's unit.
+int plot_decimals(const struct plot *plot);
+const char *plot_value_text(const struct plot *plot, double value);
 
 // lines.c: which ranks get lines; the others as a band; the lines.
 void plot_choose_lines(struct plot *plot);
 void plot_band_append(const struct plot *plot);
 void plot_lines_append(const struct plot *plot);
+// "<svg …>" of what is stretched to the plot's width; the caller ends it.
+void plot_field_begin(const struct plot *plot, const char *class);
