@@ -116,6 +116,21 @@ static char capital(char letter) {
     return letter >= 'a' && letter <= 'z' ? (char)(letter - 'a' + 'A') : letter;
 }
 
+// The words that values begin with when they do not begin with a name.
+static const char *const OWN_WORDS[] = {"a",         "an",    "collective", "network", "node",
+                                        "operation", "phase", "pod",        "port",    "process",
+                                        "rank",      "ranks", "the"};
+
+static bool begins_with_own_word(struct slice text) {
+    size_t size = 0;
+    while (size < text.size && text.data[size] != ' ')
+        size++;
+    for (size_t i = 0; i < sizeof OWN_WORDS / sizeof *OWN_WORDS; i++)
+        if (slice_equal((struct slice){text.data, size}, slice_of(OWN_WORDS[i])))
+            return true;
+    return false;
+}
+
 static struct slice value_of(const struct text_field *fields, struct slice name) {
     for (; fields->name != NULL; fields++)
         if (strlen(fields->name) == name.size &&
@@ -142,9 +157,11 @@ static size_t fill(char *to, const char *template, const struct text_field *fiel
         if (*template == '\0')
             break;
         struct slice name = {template + 1, strcspn(template, "}") - 1};
+        struct slice value = value_of(fields, name);
+        bool rises = name.data[0] == capital(name.data[0]) && begins_with_own_word(value);
         size_t begin = size;
-        size = append(to, size, value_of(fields, name));
-        if (to != NULL && size > begin && name.data[0] == capital(name.data[0]))
+        size = append(to, size, value);
+        if (to != NULL && rises)
             to[begin] = capital(to[begin]);
         template += name.size + 2;
     }

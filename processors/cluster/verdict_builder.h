@@ -45,7 +45,10 @@ void builder_attribute_format(struct verdict_builder *builder, const char *key, 
 struct text_field {
     const char *name, *value;
 };
-// The template with the value of each "{name}"; "{Name}" begins with a capital letter.
+// The template with the value of each "{name}". "{Name}", at the beginning of a sentence, puts a
+// capital there only where the value begins with a word of ours ("rank 3", "node gpu-7", "the
+// job"): a name out of the input keeps its spelling, so that it can be searched for. Where a
+// sentence would begin with such a name, put what it is before it.
 const char *text_fill(struct arena *arena, const char *template, const struct text_field *fields);
 // Templates of the headline and of what to do.
 void builder_texts(struct verdict_builder *builder, const char *headline, const char *remediation,

@@ -81,7 +81,9 @@ static const char *candidate_spoken(const struct exit_list *list,
         return exit_process_spoken(&list->processes[candidate->process], arena);
     if (candidate->unit != STRING_NONE)
         return arena_format(arena, "pod %s", intern_slice(candidate->unit).data);
-    return candidate->node == STRING_NONE ? "the job" : node_spoken(candidate->node, arena);
+    return candidate->node == STRING_NONE
+               ? "the job"
+               : arena_format(arena, "node %s", node_spoken(candidate->node, arena));
 }
 
 // "rank 2 on node-b and rank 0 on node-a", "rank 0 on node-a and 3 others".

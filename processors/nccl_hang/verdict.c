@@ -352,19 +352,20 @@ void hang_verdict_end(const struct hang_said *said, struct verdict_builder *buil
     struct arena *arena = builder->arena;
     const struct text_field fields[] = {
         {"op", hang_operation_text(said->operation, arena)},
+        {"operation", hang_operation_named(said->operation, arena)},
         {"n", arena_format(arena, "%" PRId64, said->sequence)},
         {"group", hang_group_text(said->group_name, said->group_desc, arena)},
         {NULL, NULL},
     };
     begin(builder, said->kind, said->job, said->partial);
     builder_rate(builder, SEVERITY_ERROR, said->confidence, "monitor");
-    builder_texts(builder, "{op} {n} of {group} hangs no longer",
+    builder_texts(builder, "{Operation} {n} of {group} hangs no longer",
                   "Nothing to do: the operation went on, or its group is gone.", fields);
     builder_evidence(
         builder, EVIDENCE_EFFECT, said->start_ns,
         uid_of(said->told_by, said->group_name, said->p2p, said->sequence, said->witness, arena),
         "rank %" PRId32 " waited in %s %" PRId64 " of %s", said->witness, fields[0].value,
-        said->sequence, fields[2].value);
+        said->sequence, fields[3].value);
     builder_attribute(builder, "nccl.collective.name", slice_of(fields[0].value));
     builder_attribute(builder, "nccl.process_group.desc", intern_slice(said->group_desc));
     builder_attribute(builder, "nccl.process_group.name", intern_slice(said->group_name));

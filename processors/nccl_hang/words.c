@@ -36,6 +36,11 @@ const char *hang_operation_text(string_id name, struct arena *arena) {
     return name == STRING_NONE ? "collective" : hang_text(name, NAME_SHOWN, arena);
 }
 
+const char *hang_operation_named(string_id name, struct arena *arena) {
+    const char *text = hang_operation_text(name, arena);
+    return name == STRING_NONE ? text : arena_format(arena, "operation %s", text);
+}
+
 // "rank 5", "ranks 1, 2 and 3", "ranks 0, 1, 2, 3, 4, 5 and 10 others" of those with this part.
 static const char *ranks_text(const struct hang_finding *finding, enum hang_part part,
                               struct arena *arena) {
@@ -187,7 +192,8 @@ static const struct sentence HEADLINES[] = {
     {HANG_MISSING_DUMP, ANY_PART, "{waiting} {wait} in {op} {n} of {group}; {no_dump}"},
     {HANG_NOT_STARTED, HANG_CULPRIT,
      "{Who} called {op} {n} of {group} but never started it; the others wait in it"},
-    {HANG_NOT_STARTED, ANY_PART, "{Op} {n} of {group} waits for {victims}, held up elsewhere"},
+    {HANG_NOT_STARTED, ANY_PART,
+     "{Operation} {n} of {group} waits for {victims}, held up elsewhere"},
     {HANG_NOT_COMPLETED, ANY_PART, "{Who} never completed {op} {n} of {group}{others_did}"},
     {HANG_ALL_STARTED, ANY_PART, "{all_started}: no rank is to blame"},
     {HANG_MISSING_PEER, HANG_CULPRIT,
@@ -289,6 +295,7 @@ void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *
         {"suspects", ranks_text(finding, HANG_SUSPECT, arena)},
         {"victims", ranks_text(finding, HANG_VICTIM, arena)},
         {"op", operation},
+        {"operation", hang_operation_named(hang_main_operation(finding), arena)},
         {"n", arena_format(arena, "%" PRId64, finding->sequence)},
         {"group", group},
         {"waiting", count_text(finding->waiting_count, arena)},

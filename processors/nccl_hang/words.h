@@ -18,6 +18,8 @@ const char *hang_text(string_id id, size_t max, struct arena *arena);
 // "default_pg", or "group 7" where it has no description.
 const char *hang_group_text(string_id name, string_id desc, struct arena *arena);
 const char *hang_operation_text(string_id name, struct arena *arena);
+// "operation all_reduce", to begin a sentence with; "collective" where its name is not known.
+const char *hang_operation_named(string_id name, struct arena *arena);
 // The operation that most of those who wait are in; of equally many the first by its name.
 string_id hang_main_operation(const struct hang_finding *finding);
 // What a rank called, in as much detail as the kind needs.

@@ -79,6 +79,12 @@ static const char *node_text(const struct eviction_finding *finding, size_t max,
     return arena_text(arena, text_cut_at(intern_slice(finding->removal->node), max));
 }
 
+// "node gpu-node-05", to begin a sentence with.
+static const char *node_named(const struct eviction_finding *finding, struct arena *arena) {
+    const char *node = node_text(finding, REMEDIATION_NODE_MAX, arena);
+    return finding->removal->node == STRING_NONE ? node : arena_format(arena, "node %s", node);
+}
+
 // The bits of the text, or those of the condition that was joined where the text said nothing.
 static uint32_t pressure_of(const struct eviction_finding *finding) {
     static const uint32_t OF_CONDITION[] = {
@@ -126,7 +132,7 @@ static void set_texts(const struct eviction_finding *finding, struct verdict_bui
     const struct text_field fields[] = {
         {"pod", arena_text(arena, text_cut_at(pod, HEADLINE_POD_MAX))},
         {"node", node_text(finding, HEADLINE_NODE_MAX, arena)},
-        {"long_node", node_text(finding, REMEDIATION_NODE_MAX, arena)},
+        {"its_node", node_named(finding, arena)},
         {"time", time},
         {"short_of", shortage(pressure_of(finding), arena)},
         {"advice", advice_of(finding)},
@@ -139,11 +145,11 @@ static void set_texts(const struct eviction_finding *finding, struct verdict_bui
     else if (finding->cancelled)
         builder_texts(builder,
                       "Pod {pod} stays on {node}: its removal, told at {time}, was called off",
-                      "{long_node} keeps the pod: nothing to mend.", fields);
+                      "{Its_node} keeps the pod: nothing to mend.", fields);
     else
         builder_texts(builder, KINDS[finding->kind].headline,
                       finding->kind == EVICTION_POD_LIMIT ? "{advice}"
-                                                          : "{long_node} {advice}{unseen}",
+                                                          : "{Its_node} {advice}{unseen}",
                       fields);
 }
 

@@ -43,7 +43,7 @@ static const struct {
 static const char *headline_of(const struct slow_finding *finding) {
     if (finding->ended == 0)
         return KINDS[finding->kind].headline;
-    return finding->kind == COMMON_STALL ? "{Phase} takes no longer than usual again"
+    return finding->kind == COMMON_STALL ? "Phase {phase} takes no longer than usual again"
                                          : "{Rank} keeps up with the others again, in {phase} too";
 }
 

@@ -132,10 +132,32 @@ START_TEST(templates_are_filled) {
 }
 END_TEST
 
+START_TEST(names_keep_their_spelling) {
+    static const char *const NAMES[] = {"gpu7",       "node-a", "n012",
+                                        "all_reduce", "rank-3", "the-node.example.com"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        const struct text_field fields[] = {{"who", NAMES[i]}, {NULL, NULL}};
+        ck_assert_str_eq(text_fill(&arena, "{Who}", fields), NAMES[i]);
+    }
+    static const char *const OURS[][2] = {{"rank 3 on gpu7", "Rank 3 on gpu7"},
+                                          {"node node-a", "Node node-a"},
+                                          {"a process", "A process"},
+                                          {"an unnamed node", "An unnamed node"},
+                                          {"the job", "The job"},
+                                          {"network card mlx5_0", "Network card mlx5_0"},
+                                          {"port 1 of mlx5_0", "Port 1 of mlx5_0"}};
+    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++) {
+        const struct text_field fields[] = {{"who", OURS[i][0]}, {NULL, NULL}};
+        ck_assert_str_eq(text_fill(&arena, "{Who}", fields), OURS[i][1]);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("verdict_builder");
     TCase *cases = tcase_create("verdict_builder");
     tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, names_keep_their_spelling);
     tcase_add_test(cases, ranks_are_numbers);
     tcase_add_test(cases, evidence_by_time_attributes_by_key);
     tcase_add_test(cases, evidence_of_one_moment_begins_with_causes);

@@ -413,7 +413,7 @@ START_TEST(a_node_that_slurm_lost) {
     ck_assert_uint_eq(detector.verdict_count, 1);
     says(lines, "\"kind\":\"node_lost\"");
     says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
-    says(lines, "B was lost, and the ranks with it");
+    says(lines, "Node b was lost, and the ranks with it");
     says(lines, "Slurm cancelled it: NODE FAILURE");
 }
 END_TEST
@@ -428,8 +428,8 @@ START_TEST(a_lost_node_that_only_srun_names) {
     event->timeless = true;
     const char *lines = run();
     ck_assert_uint_eq(detector.verdict_count, 1);
-    says(lines,
-         _i == 0 ? "C was lost, and the ranks with it" : "B was lost, and the ranks with it");
+    says(lines, _i == 0 ? "Node c was lost, and the ranks with it"
+                        : "Node b was lost, and the ranks with it");
     says(lines, "Slurm cancelled it: NODE FAILURE");
 }
 END_TEST
@@ -525,7 +525,7 @@ START_TEST(a_node_that_does_not_answer_the_cluster) {
     ck_assert_uint_eq(detector.verdict_count, 1);
     says(lines, "\"kind\":\"node_lost\"");
     says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
-    says(lines, "B stopped answering the cluster, and the ranks with it");
+    says(lines, "Node b stopped answering the cluster, and the ranks with it");
     says(lines, "\"confidence\":75");
     says_not(lines, "\"name\":\"z\"");
 }
@@ -557,8 +557,8 @@ END_TEST
 
 static const struct {
     const char *reason, *says;
-} LOSSES[] = {{"NodeLost", "B was lost"},          {"DeletionByPodGC", "B was lost"},
-              {"NodeShutdown", "B was shut down"}, {"Terminated", "B was shut down"},
+} LOSSES[] = {{"NodeLost", "Node b was lost"},          {"DeletionByPodGC", "Node b was lost"},
+              {"NodeShutdown", "Node b was shut down"}, {"Terminated", "Node b was shut down"},
               {"EvictionByEvictionAPI", NULL}, // pod_evicted tells of it
               {"DeletionByTaintManager", NULL}};
 

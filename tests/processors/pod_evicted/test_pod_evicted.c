@@ -23,7 +23,7 @@ START_TEST(partial_without_condition_still_names_the_node) {
     cluster_evicted(&cluster, 200, "e1", "w-7", "n6", LOW_DISK);
     const char *lines = run();
     says(lines, "\"completeness\":\"partial\",\"confidence\":60");
-    says(lines, "\"remediation\":\"n6 ran short of ephemeral-storage");
+    says(lines, "\"remediation\":\"Node n6 ran short of ephemeral-storage");
     says_not(lines, "node-condition");
     says_not(lines, "emory");
 }
@@ -34,8 +34,8 @@ START_TEST(remediation_begins_with_the_node_on_both_paths) {
     cluster_evicted(&cluster, 20, "e1", "w-1", "n5", LOW_MEMORY);
     cluster_evicted(&cluster, 30, "e2", "w-2", "n6", LOW_MEMORY);
     const char *lines = run();
-    says(lines, "\"remediation\":\"n5 ");
-    says(lines, "\"remediation\":\"n6 ");
+    says(lines, "\"remediation\":\"Node n5 ");
+    says(lines, "\"remediation\":\"Node n6 ");
 }
 END_TEST
 
@@ -155,7 +155,7 @@ START_TEST(empty_note_joins_only_a_single_condition) {
     says_not(lines, "node-condition:two");
     says(lines, "\"completeness\":\"partial\",\"confidence\":40");
     says(lines, "from two at 2026-11-18T09:01:40Z; what was short is not said");
-    says(lines, "\"remediation\":\"none evicted the pod without saying");
+    says(lines, "\"remediation\":\"Node none evicted the pod without saying");
 }
 END_TEST
 
@@ -266,7 +266,7 @@ START_TEST(node_comes_from_the_pod_when_the_event_has_none) {
     const char *lines = run();
     says(lines, "\"headline\":\"Pod train/w-1 was evicted from n4 ");
     says(lines, "node-condition:n4");
-    says(lines, "\"remediation\":\"a node that no event names ran short of memory");
+    says(lines, "\"remediation\":\"A node that no event names ran short of memory");
 }
 END_TEST
 
