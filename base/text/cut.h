@@ -3,6 +3,8 @@
 //
 // A function named `take` or `skip` moves the text behind what it took; one that gives false leaves
 // it as it was. Parts point into the text. Any bytes, no allocation, any thread.
+//
+// text_shorten is for texts that people read and that are longer than their place.
 #pragma once
 
 #include "base/slice.h"
@@ -108,3 +110,21 @@ static inline bool text_take_number(struct slice *text, size_t least, size_t mos
 static inline bool text_number(struct slice text, size_t most, uint64_t *value) {
     return text_take_number(&text, 1, most, value) && text.size == 0;
 }
+
+enum text_unit { TEXT_BYTES, TEXT_CHARACTERS };
+enum {
+    TEXT_SHORTEST = 4,   // no text is shortened to less than this
+    TEXT_WORD_MAX = 512, // bytes; what is longer is no name, and its end is not shown
+    UTF8_BYTES_MAX = 4,  // of one character
+};
+// The room for a text of at most `max` characters.
+#define TEXT_ROOM(max) (UTF8_BYTES_MAX * (max))
+
+// At most `max` bytes or characters of a text that people read: all of it where it fits, else
+// whole words from its front and " …" for what is left out. A word is what stands between blanks,
+// so an address, a number and a path are never shown in part, with one exception: where one word
+// takes most of the room, its end is shown, from a sign on ("cannot open …/shards/0017.tar"). Only
+// a word without such a sign is cut within, and never within a number.
+// Ids, which are compared, are not to be shortened: utf8_cut.
+// The text itself, or a slice of `room`, which has `max` bytes or TEXT_ROOM(max). O(max).
+struct slice text_shorten(struct slice text, size_t max, enum text_unit unit, char *room);
