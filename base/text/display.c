@@ -5,6 +5,8 @@
 // linear in the text.
 #include "base/text/display.h"
 
+#include "base/memory.h"
+#include "base/text/cut.h"
 #include "base/text/utf8.h"
 
 #include <assert.h>
@@ -90,20 +92,33 @@ static size_t shown_size(struct slice text, size_t max) {
     return size;
 }
 
-void display_append(struct buffer *out, struct slice text, size_t max) {
-    assert(max == 0 || max >= 3);
-    bool cut = max > 0 && shown_size(text, max) > max;
-    size_t room = cut ? max - 3 : SIZE_MAX;
+static void append_all(struct buffer *out, struct slice text) {
     for (size_t at = 0; at < text.size;) {
         struct shown shown = character_shown(text, at);
-        if (shown.size > room)
-            break;
         buffer_append(out, (struct slice){shown.bytes, shown.size});
-        room -= shown.size;
         at += shown.consumed;
     }
-    if (cut)
-        buffer_append_text(out, "...");
+}
+
+static void append_shortened(struct buffer *out, struct slice text, size_t max) {
+    // A word that is not whole in it is too long to be shown by its end.
+    size_t looked_at = max + 2 * TEXT_WORD_MAX;
+    struct buffer safe;
+    text.size = text.size < looked_at ? text.size : looked_at;
+    buffer_init(&safe, SHOWN_MAX * text.size);
+    append_all(&safe, text);
+    char *room = memory_take(max);
+    buffer_append(out, text_shorten(buffer_slice(&safe), max, TEXT_BYTES, room));
+    memory_give(room);
+    buffer_release(&safe);
+}
+
+void display_append(struct buffer *out, struct slice text, size_t max) {
+    assert(max == 0 || max >= TEXT_SHORTEST);
+    if (max > 0 && shown_size(text, max) > max)
+        append_shortened(out, text, max);
+    else
+        append_all(out, text);
 }
 
 size_t display_columns(struct slice text) {

@@ -9,8 +9,8 @@
 
 #include "base/buffer.h"
 
-// Appends `text`, made safe. `max` bytes of output at most (0: no limit); what is cut ends in
-// "...".
+// Appends `text`, made safe. `max` bytes of output at most (0: no limit), at least 4: what is
+// longer is shortened (text_shorten).
 void display_append(struct buffer *out, struct slice text, size_t max);
 // How many columns `text` takes once made safe: one a character, two for wide East Asian ones and
 // emoji, none for combining marks.

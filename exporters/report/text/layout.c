@@ -104,12 +104,16 @@ void page_tell(struct text_page *page, struct told told) {
     buffer_append_char(page->out, '\n');
 }
 
-// A terminal without UTF-8 would take the bytes of other characters for something else.
+// A terminal without UTF-8 would take the bytes of other characters for something else. U+2026 is
+// what a shortened text ends in.
 static void ascii_append(struct buffer *out, struct slice text) {
+    enum { ELLIPSIS = 0x2026 };
     for (size_t at = 0; at < text.size;) {
         uint32_t code_point = 0;
         size_t length = utf8_decode(text, at, &code_point);
-        if (length > 1)
+        if (length > 1 && code_point == ELLIPSIS)
+            buffer_append_text(out, "...");
+        else if (length > 1)
             buffer_append_format(out, "\\u%04x", (unsigned)code_point);
         else
             buffer_append_char(out, text.data[at]);
@@ -132,7 +136,9 @@ const char *page_shown(struct text_page *page, struct slice text, size_t max) {
     if (max > 0 && shown.size > max) {
         buffer_reset(&safe);
         display_append(&safe, slice_of(copy), max);
-        copy = arena_text(page->arena, buffer_slice(&safe));
+        buffer_reset(&plain);
+        ascii_append(&plain, buffer_slice(&safe));
+        copy = arena_text(page->arena, buffer_slice(page->style->utf8 ? &safe : &plain));
     }
     buffer_release(&safe);
     buffer_release(&plain);

@@ -31,16 +31,10 @@ enum {
 static const struct span_outline_limits LONG = {.lines = 40, .children = 8, .depth = 6};
 static const struct span_outline_limits SHORT = {.lines = 15, .children = 5, .depth = 4};
 
-// Cut to so many columns. Characters of several bytes may be cut earlier.
+// Shortened to so many columns. Characters of several bytes may be left out earlier.
 static const char *fitted(struct text_page *page, const char *text, uint32_t columns) {
-    if (display_columns(slice_of(text)) <= columns)
-        return text;
-    struct buffer cut;
-    buffer_init(&cut, 1024);
-    display_append(&cut, slice_of(text), columns);
-    text = arena_text(page->arena, buffer_slice(&cut));
-    buffer_release(&cut);
-    return text;
+    return display_columns(slice_of(text)) <= columns ? text
+                                                      : page_shown(page, slice_of(text), columns);
 }
 
 // A name padded to the column where figures begin.

@@ -72,18 +72,16 @@ END_TEST
 START_TEST(cut) {
     display_append(&out, SLICE("12345"), 5);
     CHECK_OUT("12345");
-    display_append(&out, SLICE("123456"), 5);
-    CHECK_OUT("12...");
-    display_append(&out, SLICE("\n\n"), 7);
-    CHECK_OUT("\\x0a...");
+    display_append(&out, SLICE("ab cdefgh"), 8);
+    CHECK_OUT("ab \xe2\x80\xa6");
+    display_append(&out, SLICE("abcdef"), 5);
+    CHECK_OUT("ab\xe2\x80\xa6");
     display_append(&out, SLICE("\n\n"), 8);
     CHECK_OUT("\\x0a\\x0a");
-    display_append(&out, SLICE("\n\n"), 5);
-    CHECK_OUT("...");
-    display_append(&out, SLICE("\xc3\xa9\xc3\xa9\xc3\xa9"), 4);
-    CHECK_OUT("...");
+    display_append(&out, SLICE("a word\nand more"), 12);
+    CHECK_OUT("a \xe2\x80\xa6");
     display_append(&out, SLICE("\xc3\xa9\xc3\xa9\xc3\xa9"), 5);
-    CHECK_OUT("\xc3\xa9...");
+    CHECK_OUT("\xc3\xa9\xe2\x80\xa6");
 }
 END_TEST
 

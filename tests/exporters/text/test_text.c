@@ -536,7 +536,7 @@ START_TEST(texts_of_events_cannot_act) {
     }
     check_says("job\\x1b]0;title\\x07");
     check_says("host ho\\u202est");
-    check_says("h\\x0a\\x0aRa...");
+    check_says("h\\x0a\\x0aRa\xe2\x80\xa6");
     check_says("a\\x9b2J\\xff");
     check_says("thread \\x0d\\x7f");
     check_says("probably b\\x09c");
