@@ -5,13 +5,15 @@
 // nothing that changes while evidence comes in, but for the severity: routes go by it.
 #include "exporters/alertmanager/alert.h"
 
+#include "base/text/cut.h"
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
 #include "exporters/report/story.h"
 
 #include <assert.h>
 
-enum { NAMED_MAX = 8, EVIDENCE_MAX = 3, PART_MAX = 480 }; // PART_MAX: bytes
+// LABEL_MAX, NAME_MAX_SHOWN: characters. Labels are compared, so that what is beyond is just cut.
+enum { NAMED_MAX = 8, EVIDENCE_MAX = 3, LABEL_MAX = 480, NAME_MAX_SHOWN = 256 };
 
 // In the order of the labels' names. `entity`: the kind that it names.
 static const struct {
@@ -56,7 +58,7 @@ static void append_labels(const struct alert_config *config, const struct verdic
     for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0]; i++) {
         const struct entity *entity = story_only_blamed(verdict, PLACES[i].entity);
         if (entity != NULL)
-            json_field_slice(&json, PLACES[i].label, utf8_cut(entity->name, PART_MAX));
+            json_field_slice(&json, PLACES[i].label, utf8_cut(entity->name, LABEL_MAX));
     }
     json_field_text(&json, "kind", verdict->kind);
     json_field_text(&json, "pattern", verdict->pattern);
@@ -69,6 +71,7 @@ static void append_labels(const struct alert_config *config, const struct verdic
 
 // "rank 3, gpu node-1/0000:3b:00.0"; those behind the eighth are counted.
 static void append_who(const struct verdict *verdict, struct buffer *text) {
+    char room[TEXT_ROOM(NAME_MAX_SHOWN)];
     uint32_t named = 0, more = 0;
     for (uint32_t i = 0; i < verdict->entity_count; i++) {
         const struct entity *entity = &verdict->entities[i];
@@ -80,16 +83,17 @@ static void append_who(const struct verdict *verdict, struct buffer *text) {
         }
         buffer_append_text(text, named++ == 0 ? "" : ", ");
         buffer_append_format(text, "%s ", entity->kind);
-        buffer_append(text, utf8_cut(entity->name, PART_MAX));
+        buffer_append(text, text_shorten(entity->name, NAME_MAX_SHOWN, TEXT_CHARACTERS, room));
     }
     if (more > 0)
         buffer_append_format(text, " and %u more", more);
 }
 
 static void append_evidence(const struct verdict *verdict, struct buffer *text) {
+    char room[TEXT_ROOM(EVIDENCE_DESCRIPTION_MAX)];
     for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_MAX; i++) {
         buffer_append_text(text, i == 0 ? "" : "\n");
-        buffer_append(text, utf8_cut(verdict->evidence[i].description, PART_MAX));
+        buffer_append(text, evidence_description(&verdict->evidence[i], room));
     }
     if (verdict->evidence_count > EVIDENCE_MAX)
         buffer_append_format(text, "\nand %u more", verdict->evidence_count - EVIDENCE_MAX);
@@ -97,6 +101,7 @@ static void append_evidence(const struct verdict *verdict, struct buffer *text) 
 
 static void append_annotations(const struct verdict *verdict, struct buffer *text,
                                struct buffer *out) {
+    char room[TEXT_ROOM(VERDICT_REMEDIATION_MAX)];
     struct json_writer json;
     json_begin(&json, out, 0);
     json_object_open(&json);
@@ -104,12 +109,12 @@ static void append_annotations(const struct verdict *verdict, struct buffer *tex
     buffer_append_format(text, "%d %%", verdict->confidence);
     json_field_slice(&json, "confidence", buffer_slice(text));
     buffer_reset(text);
-    json_field_slice(&json, "description", utf8_cut(verdict->remediation, VERDICT_REMEDIATION_MAX));
+    json_field_slice(&json, "description", verdict_remediation(verdict, room));
     append_evidence(verdict, text);
     if (text->size > 0)
         json_field_slice(&json, "evidence", buffer_slice(text));
     buffer_reset(text);
-    json_field_slice(&json, "summary", utf8_cut(verdict->headline, VERDICT_HEADLINE_MAX));
+    json_field_slice(&json, "summary", verdict_headline(verdict, room));
     append_who(verdict, text);
     if (text->size > 0)
         json_field_slice(&json, verdict->entities[0].role == ROLE_VICTIM ? "victims" : "who",

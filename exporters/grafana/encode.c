@@ -9,7 +9,6 @@
 #include "base/text/cut.h"
 #include "base/text/display.h"
 #include "base/text/json_write.h"
-#include "base/text/utf8.h"
 #include "exporters/report/page/parts.h"
 #include "exporters/report/story.h"
 
@@ -87,10 +86,11 @@ static void text_append(const struct grafana_config *config, const struct verdic
                         struct arena *arena, struct buffer *text) {
     struct html html;
     html_init(&html, text, arena);
+    char room[TEXT_ROOM(VERDICT_REMEDIATION_MAX)];
     html_raw(&html, "<b>");
-    html_text(&html, utf8_cut(verdict->headline, VERDICT_HEADLINE_MAX));
+    html_text(&html, verdict_headline(verdict, room));
     html_raw(&html, "</b><br>");
-    html_text(&html, utf8_cut(verdict->remediation, VERDICT_REMEDIATION_MAX));
+    html_text(&html, verdict_remediation(verdict, room));
     html_format(&html, "<br>%s, %s, confidence %d %%", severity_name(verdict->severity),
                 verdict_state_name(verdict->state), verdict->confidence);
     if (config->link != NULL)

@@ -5,6 +5,7 @@
 // An Event's name is made of what it says, of whom: after a crash the same line makes the same
 // name, and the server says that it is there. Limits: kubernetes
 // pkg/apis/core/validation/events.go.
+#include "base/text/cut.h"
 #include "base/text/json_write.h"
 #include "base/text/rfc3339.h"
 #include "base/text/utf8.h"
@@ -38,15 +39,11 @@ const char *kube_event_namespace(const struct kube_object *object) {
 
 // -- words ----------------------------------------------------------------------------------------
 
-// Up to `most` bytes in all, whole characters.
-static void append_cut(struct buffer *out, const char *text, size_t most) {
-    struct slice rest = slice_of(text);
-    if (rest.size > most - out->size) {
-        rest.size = most - out->size;
-        while (rest.size > 0 && ((unsigned char)text[rest.size] & 0xc0) == 0x80)
-            rest.size--;
-    }
-    buffer_append(out, rest);
+// Up to `most` bytes in all.
+static void append_shortened(struct buffer *out, const char *text, size_t most) {
+    char room[KUBE_NOTE_MAX];
+    assert(most <= sizeof room && out->size + TEXT_SHORTEST <= most);
+    buffer_append(out, text_shorten(slice_of(text), most - out->size, TEXT_BYTES, room));
 }
 
 static void append_note(const struct kube_verdict *verdict, enum kube_state state,
@@ -55,12 +52,12 @@ static void append_note(const struct kube_verdict *verdict, enum kube_state stat
         [KUBE_OPEN] = "", [KUBE_RESOLVED] = "Over: ", [KUBE_WITHDRAWN] = "Not held against it: "};
     size_t most = KUBE_NOTE_MAX - strlen(verdict->id) - strlen(" []");
     buffer_append_text(out, before[state]);
-    append_cut(out, kube_text(verdict->line, "headline"), most);
+    append_shortened(out, kube_text(verdict->line, "headline"), most);
     const char *more = kube_text(verdict->line, "remediation");
-    if (state == KUBE_OPEN && more[0] != '\0' && out->size + 2 < most) {
+    if (state == KUBE_OPEN && more[0] != '\0' && out->size + 2 + TEXT_SHORTEST <= most) {
         bool ends = out->size > 0 && strchr(".!?", out->data[out->size - 1]) != NULL;
         buffer_append_text(out, ends ? " " : ". ");
-        append_cut(out, more, most);
+        append_shortened(out, more, most);
     }
     buffer_append_format(out, " [%s]", verdict->id);
     assert(out->size <= KUBE_NOTE_MAX);

@@ -11,6 +11,7 @@
 #include <assert.h>
 
 enum { HEADLINE_MAX = 600, REMEDIATION_MAX = 1000, ANNOTATION_MAX = 256 }; // bytes
+enum { BYTES_OF_WRONG = 3 }; // of U+FFFD for a byte that is no character
 
 struct place {
     enum kube_kind kind;
@@ -31,10 +32,8 @@ void kube_reason(const char *pattern, struct buffer *out) {
     }
 }
 
-// At most `most` bytes, whole characters.
-static void append_clean(struct buffer *out, struct slice text, size_t most) {
-    size_t end = out->size + most, at = 0;
-    while (at < text.size) {
+static void append_clean(struct buffer *out, struct slice text) {
+    for (size_t at = 0; at < text.size;) {
         uint32_t code_point = 0;
         size_t length = utf8_decode(text, at, &code_point);
         bool wrong = length == 0 || (code_point >= 0xd800 && code_point <= 0xdfff);
@@ -42,18 +41,19 @@ static void append_clean(struct buffer *out, struct slice text, size_t most) {
         struct slice one = wrong     ? SLICE("\xef\xbf\xbd")
                            : control ? SLICE(" ")
                                      : (struct slice){text.data + at, length};
-        if (one.size > end - out->size)
-            break;
         buffer_append(out, one);
         at += length == 0 ? 1 : length;
     }
 }
 
+// Shortened to `most` bytes.
 static void field_clean(struct json_writer *json, const char *key, struct slice text, size_t most) {
+    char room[REMEDIATION_MAX];
     struct buffer clean;
-    buffer_init(&clean, most);
-    append_clean(&clean, text, most);
-    json_field_slice(json, key, buffer_slice(&clean));
+    assert(most <= sizeof room);
+    buffer_init(&clean, BYTES_OF_WRONG * text.size + 1);
+    append_clean(&clean, text);
+    json_field_slice(json, key, text_shorten(buffer_slice(&clean), most, TEXT_BYTES, room));
     buffer_release(&clean);
 }
 

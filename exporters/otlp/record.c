@@ -3,8 +3,8 @@
 #include "exporters/otlp/otlp.h"
 
 #include "base/memory.h"
+#include "base/text/cut.h"
 #include "base/text/json_write.h"
-#include "base/text/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,8 +14,9 @@ enum { EVIDENCE_MAX = 64, ENTITIES_MAX = 64, VALUE_MAX = 1024 };
 // -- values ---------------------------------------------------------------------------------------
 
 static void value_text(struct json_writer *json, struct slice text) {
+    char room[TEXT_ROOM(VALUE_MAX)];
     json_object_open(json);
-    json_field_slice(json, "stringValue", utf8_cut(text, VALUE_MAX));
+    json_field_slice(json, "stringValue", text_shorten(text, VALUE_MAX, TEXT_CHARACTERS, room));
     json_object_close(json);
 }
 
@@ -198,7 +199,8 @@ void otlp_encode_verdict(const struct verdict *verdict, const char *service, str
     json_field_text(&json, "severityText", texts[verdict->severity]);
     json_field_text(&json, "eventName", "culprit.verdict");
     json_key(&json, "body");
-    value_text(&json, utf8_cut(verdict->headline, VERDICT_HEADLINE_MAX));
+    char room[TEXT_ROOM(VERDICT_HEADLINE_MAX)];
+    value_text(&json, verdict_headline(verdict, room));
     append_attributes(&json, verdict);
     json_object_close(&json);
     json_array_close(&json);

@@ -5,11 +5,11 @@
 // turns a line round; then through what the placeholder asks for; then they are escaped for JSON.
 #include "exporters/webhook/template.h"
 
+#include "base/memory.h"
 #include "base/text/cut.h"
 #include "base/text/display.h"
 #include "base/text/json_write.h"
 #include "base/text/rfc3339.h"
-#include "base/text/utf8.h"
 
 #include <assert.h>
 
@@ -95,10 +95,10 @@ static void append_blamed(const struct verdict *verdict, const char *kind, struc
 }
 
 static void append_evidence(const struct verdict *verdict, struct buffer *text) {
+    char room[TEXT_ROOM(EVIDENCE_DESCRIPTION_MAX)];
     for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_MAX; i++) {
         buffer_append_text(text, i == 0 ? "" : "\n");
-        display_append(text, utf8_cut(verdict->evidence[i].description, VERDICT_REMEDIATION_MAX),
-                       0);
+        display_append(text, evidence_description(&verdict->evidence[i], room), 0);
     }
     if (verdict->evidence_count > EVIDENCE_MAX)
         buffer_append_format(text, "\nand %u more", verdict->evidence_count - EVIDENCE_MAX);
@@ -112,6 +112,7 @@ static void append_time(uint64_t unix_ns, struct buffer *text) {
 
 static void append_value(const struct verdict *verdict, enum template_value value,
                          struct buffer *text) {
+    char room[TEXT_ROOM(VERDICT_REMEDIATION_MAX)];
     switch (value) {
     case VALUE_ACTION:
         buffer_append_text(text, verdict->action);
@@ -132,7 +133,7 @@ static void append_value(const struct verdict *verdict, enum template_value valu
         append_blamed(verdict, "gpu", text);
         break;
     case VALUE_HEADLINE:
-        display_append(text, utf8_cut(verdict->headline, VERDICT_HEADLINE_MAX), 0);
+        display_append(text, verdict_headline(verdict, room), 0);
         break;
     case VALUE_ID:
         buffer_append_text(text, verdict->id);
@@ -157,7 +158,7 @@ static void append_value(const struct verdict *verdict, enum template_value valu
         append_blamed(verdict, "rank", text);
         break;
     case VALUE_REMEDIATION:
-        display_append(text, utf8_cut(verdict->remediation, VERDICT_REMEDIATION_MAX), 0);
+        display_append(text, verdict_remediation(verdict, room), 0);
         break;
     case VALUE_ROOT:
         buffer_append_text(text, ROOT[!verdict_is_root(verdict)]);
@@ -202,20 +203,17 @@ static void append_escaped(struct buffer *out, struct slice text, struct buffer 
 // The value lies at the beginning of `text`; what is made of it behind.
 static void append_piece(const struct template_piece *piece, struct buffer *text,
                          struct buffer *out) {
-    static const struct slice DOTS = {"...", 3};
-    struct slice value = replaced(piece, buffer_slice(text));
-    struct slice kept = piece->cut == 0 ? value : utf8_cut(value, piece->cut);
-    bool shortened = kept.size < value.size;
-    if (shortened)
-        kept = utf8_cut(value, piece->cut - DOTS.size);
+    struct slice kept = replaced(piece, buffer_slice(text));
+    char *room = memory_take(TEXT_ROOM((size_t)piece->cut));
+    if (piece->cut > 0)
+        kept = text_shorten(kept, piece->cut, TEXT_CHARACTERS, room);
     struct buffer made;
     buffer_init(&made, PIECE_MAX);
     if (piece->slack)
         slack_append(&made, kept);
     else
         buffer_append(&made, kept);
-    if (shortened)
-        buffer_append(&made, DOTS);
+    memory_give(room);
     assert(!made.failed);
     buffer_reset(text);
     append_escaped(out, buffer_slice(&made), text);

@@ -3,7 +3,8 @@
 //
 // The name is made from the pattern and its correlation key alone, so it stays when evidence is
 // added. The line holds the fields of docs/verdict.schema.json in the schema's order; texts that
-// are longer than the schema allows are cut between characters. No memory of its own.
+// are longer than the schema allows are shortened between words, uids cut between characters. No
+// memory of its own.
 #include "pipeline/model/verdict.h"
 
 #include "base/sort.h"
@@ -18,7 +19,6 @@ enum {
     KEY_PARTS_MAX = 16,
     ENTITY_NAME_MAX = 253,
     EVIDENCE_UID_MAX = 512,
-    EVIDENCE_DESCRIPTION_MAX = 480,
     ATTRIBUTE_VALUE_MAX = 1024,
 };
 
@@ -133,9 +133,39 @@ static void field_text(struct json_writer *json, const char *key, const char *va
     json_text(json, value);
 }
 
-static void field_cut(struct json_writer *json, const char *key, struct slice value, size_t max) {
+struct slice verdict_headline(const struct verdict *verdict,
+                              char room[TEXT_ROOM(VERDICT_HEADLINE_MAX)]) {
+    return text_shorten(verdict->headline, VERDICT_HEADLINE_MAX, TEXT_CHARACTERS, room);
+}
+
+struct slice verdict_remediation(const struct verdict *verdict,
+                                 char room[TEXT_ROOM(VERDICT_REMEDIATION_MAX)]) {
+    return text_shorten(verdict->remediation, VERDICT_REMEDIATION_MAX, TEXT_CHARACTERS, room);
+}
+
+struct slice evidence_description(const struct evidence *evidence,
+                                  char room[TEXT_ROOM(EVIDENCE_DESCRIPTION_MAX)]) {
+    return text_shorten(evidence->description, EVIDENCE_DESCRIPTION_MAX, TEXT_CHARACTERS, room);
+}
+
+static void shorten(struct slice *text, size_t max, struct arena *arena) {
+    if (text->size > max)
+        *text = text_shorten(*text, max, TEXT_CHARACTERS, arena_take(arena, TEXT_ROOM(max)));
+}
+
+void verdict_shorten(struct verdict *verdict, struct arena *arena) {
+    shorten(&verdict->headline, VERDICT_HEADLINE_MAX, arena);
+    shorten(&verdict->remediation, VERDICT_REMEDIATION_MAX, arena);
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        shorten(&verdict->evidence[i].description, EVIDENCE_DESCRIPTION_MAX, arena);
+}
+
+static void field_shortened(struct json_writer *json, const char *key, struct slice value,
+                            size_t max) {
+    char room[TEXT_ROOM(ATTRIBUTE_VALUE_MAX)];
+    assert(max <= ATTRIBUTE_VALUE_MAX);
     json_key(json, key);
-    json_slice(json, utf8_cut(value, max));
+    json_slice(json, text_shorten(value, max, TEXT_CHARACTERS, room));
 }
 
 // Nanoseconds as a decimal string, as in OTLP/JSON.
@@ -162,7 +192,7 @@ static void entities_encode(struct json_writer *json, const struct verdict *verd
         assert(entity->kind != NULL && entity->role <= ROLE_VICTIM);
         json_object_open(json);
         field_text(json, "kind", entity->kind);
-        field_cut(json, "name", entity->name, ENTITY_NAME_MAX);
+        field_shortened(json, "name", entity->name, ENTITY_NAME_MAX);
         field_text(json, "role", entity_role_names[entity->role]);
         json_object_close(json);
     }
@@ -178,8 +208,9 @@ static void evidence_encode(struct json_writer *json, const struct verdict *verd
         const struct evidence *evidence = &verdict->evidence[i];
         assert(evidence->role <= EVIDENCE_CONTEXT);
         json_object_open(json);
-        field_cut(json, "uid", evidence->uid, EVIDENCE_UID_MAX);
-        field_cut(json, "description", evidence->description, EVIDENCE_DESCRIPTION_MAX);
+        json_key(json, "uid");
+        json_slice(json, utf8_cut(evidence->uid, EVIDENCE_UID_MAX));
+        field_shortened(json, "description", evidence->description, EVIDENCE_DESCRIPTION_MAX);
         if (evidence->has_time)
             field_nano(json, "time_unix_nano", evidence->time_ns);
         field_text(json, "role", evidence_role_names[evidence->role]);
@@ -214,7 +245,7 @@ static void attributes_encode(struct json_writer *json, const struct verdict *ve
     for (uint32_t i = 0; i < verdict->attribute_count; i++) {
         const struct attribute *attribute = &verdict->attributes[i];
         assert(i == 0 || strcmp(verdict->attributes[i - 1].key, attribute->key) < 0);
-        field_cut(json, attribute->key, attribute->value, ATTRIBUTE_VALUE_MAX);
+        field_shortened(json, attribute->key, attribute->value, ATTRIBUTE_VALUE_MAX);
     }
     json_object_close(json);
 }
@@ -238,8 +269,8 @@ void verdict_encode(const struct verdict *verdict, struct buffer *out) {
     field_text(json, "completeness", verdict->partial ? "partial" : "full");
     json_key(json, "confidence");
     json_int(json, verdict->confidence);
-    field_cut(json, "headline", verdict->headline, VERDICT_HEADLINE_MAX);
-    field_cut(json, "remediation", verdict->remediation, VERDICT_REMEDIATION_MAX);
+    field_shortened(json, "headline", verdict->headline, VERDICT_HEADLINE_MAX);
+    field_shortened(json, "remediation", verdict->remediation, VERDICT_REMEDIATION_MAX);
     field_text(json, "action", verdict->action);
     field_nano(json, "start_time_unix_nano", verdict->start_ns);
     field_nano(json, "end_time_unix_nano", verdict->end_ns);

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/hash/digest.h"
 #include "base/intern.h"
+#include "base/text/cut.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ enum {
     VERDICT_ID_SIZE = VERDICT_PATTERN_MAX + 1 + DIGEST_ID_SIZE,
     VERDICT_HEADLINE_MAX = 240,
     VERDICT_REMEDIATION_MAX = 480,
+    EVIDENCE_DESCRIPTION_MAX = 480,
     VERDICT_ENTITIES_MAX = 1024,
     VERDICT_EVIDENCE_MAX = 256,
     VERDICT_ATTRIBUTES_MAX = 64,
@@ -115,5 +117,15 @@ const struct attribute *verdict_attribute(const struct verdict *verdict, const c
 bool verdict_is_root(const struct verdict *verdict);
 const char *severity_name(enum severity severity);
 const char *verdict_state_name(enum verdict_state state); // "open"
+// The texts as all are told: within the schema's lengths, shortened (text_shorten) where they are
+// longer. The text itself, or a slice of `room`.
+struct slice verdict_headline(const struct verdict *verdict,
+                              char room[TEXT_ROOM(VERDICT_HEADLINE_MAX)]);
+struct slice verdict_remediation(const struct verdict *verdict,
+                                 char room[TEXT_ROOM(VERDICT_REMEDIATION_MAX)]);
+struct slice evidence_description(const struct evidence *evidence,
+                                  char room[TEXT_ROOM(EVIDENCE_DESCRIPTION_MAX)]);
+// Puts them in place of its own, in the arena, so that all sinks say the same.
+void verdict_shorten(struct verdict *verdict, struct arena *arena);
 // One line of JSON with its newline, fields in the schema's order.
 void verdict_encode(const struct verdict *verdict, struct buffer *out);

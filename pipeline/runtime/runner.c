@@ -289,6 +289,7 @@ void runner_pass(struct runner *runner, struct batch *batch) {
     batch_drop_unchanged(batch);
     node_names_show(&runner->names, batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++) {
+        verdict_shorten(&batch->verdicts.items[i], batch->arena);
         batch_mark_incomplete(batch, &batch->verdicts.items[i]);
         if (!batch->verdicts.items[i].unchanged)
             count_verdict(runner, &batch->verdicts.items[i]);

@@ -11,6 +11,7 @@
 #include "pipeline/model/verdict.h"
 
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/text/utf8.h"
 
 #include <stdlib.h>
@@ -39,6 +40,14 @@ static void keep(char *out, size_t size, struct slice text) {
     out[used] = '\0';
 }
 
+// The same of a text for people, shortened.
+static void keep_shortened(char *out, size_t size, struct slice text) {
+    struct slice kept = text_shorten(text, size - 1, TEXT_BYTES, out);
+    if (kept.size > 0 && kept.data != out)
+        memcpy(out, kept.data, kept.size);
+    out[kept.size] = '\0';
+}
+
 // "rank 3, node a": whom the verdict names first, culprits or suspects.
 static void keep_who(struct live_verdict *row, const struct verdict *verdict) {
     struct buffer who;
@@ -53,7 +62,7 @@ static void keep_who(struct live_verdict *row, const struct verdict *verdict) {
         buffer_append_char(&who, ' ');
         buffer_append(&who, entity->name);
     }
-    keep(row->who, sizeof row->who, buffer_slice(&who));
+    keep_shortened(row->who, sizeof row->who, buffer_slice(&who));
     buffer_release(&who);
 }
 
@@ -80,8 +89,8 @@ static void note(struct live *live, struct live_run *run, const struct verdict *
     keep(row->pattern, sizeof row->pattern, slice_of(verdict->pattern));
     keep(row->kind, sizeof row->kind, slice_of(verdict->kind));
     keep(row->action, sizeof row->action, slice_of(verdict->action));
-    keep(row->headline, sizeof row->headline, verdict->headline);
-    keep(row->remediation, sizeof row->remediation, verdict->remediation);
+    keep_shortened(row->headline, sizeof row->headline, verdict->headline);
+    keep_shortened(row->remediation, sizeof row->remediation, verdict->remediation);
     keep_who(row, verdict);
     row->state = (int32_t)verdict->state;
     row->severity = (int32_t)verdict->severity;

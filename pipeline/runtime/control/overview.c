@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/runtime/control/overview.h"
 
+#include "base/text/cut.h"
+
 #include <assert.h>
 
 void overview_init(struct overview *overview) {
@@ -79,20 +81,16 @@ static struct overview_incident *least_grave(struct overview_state *view, enum s
 }
 
 static void fill_incident(struct overview_incident *incident, const struct verdict *verdict) {
-    size_t size = verdict->headline.size;
-    if (size > sizeof incident->headline) {
-        size = sizeof incident->headline;
-        while (size > 0 && ((unsigned char)verdict->headline.data[size] & 0xc0) == 0x80)
-            size--; // not within a character
-    }
     *incident = (struct overview_incident){.pattern = verdict->pattern,
                                            .severity = verdict->severity,
                                            .job = verdict->job,
-                                           .start_ns = verdict->start_ns,
-                                           .headline_size = (uint32_t)size};
+                                           .start_ns = verdict->start_ns};
     memcpy(incident->id, verdict->id, sizeof incident->id);
-    if (size > 0)
-        memcpy(incident->headline, verdict->headline.data, size);
+    struct slice kept =
+        text_shorten(verdict->headline, sizeof incident->headline, TEXT_BYTES, incident->headline);
+    incident->headline_size = (uint32_t)kept.size;
+    if (kept.size > 0 && kept.data != incident->headline)
+        memcpy(incident->headline, kept.data, kept.size);
 }
 
 static void note_verdict(struct overview_state *view, const struct verdict *verdict) {

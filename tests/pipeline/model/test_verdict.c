@@ -140,7 +140,7 @@ static size_t characters(const json_t *value) {
     return count;
 }
 
-START_TEST(long_texts_are_cut_between_characters) {
+START_TEST(long_texts_keep_within_the_schema) {
     static char text[6000];
     for (size_t i = 0; i + 2 < sizeof text; i += 3)
         memcpy(text + i, "\xe2\x82\xac", 3);
@@ -164,6 +164,32 @@ START_TEST(long_texts_are_cut_between_characters) {
     json_t *attributes = json_object_get(line, "attributes");
     ck_assert_uint_eq(characters(json_object_get(attributes, "a")), 1024);
     json_decref(line);
+}
+END_TEST
+
+// All sinks are given what JSON holds; ids stay as they are.
+START_TEST(long_texts_are_told_once) {
+    static char text[1000];
+    for (size_t i = 0; i + 1 < sizeof text; i++)
+        text[i] = "[10.0.0.12]:17567 "[i % 18];
+    struct slice long_text = slice_of(text);
+    verdict.headline = verdict.remediation = long_text;
+    verdict.evidence = (struct evidence[]){{long_text, long_text, 1, true, EVIDENCE_CAUSE}};
+    verdict.evidence_count = 1;
+    struct arena arena;
+    arena_init(&arena, 1024);
+    verdict_shorten(&verdict, &arena);
+    struct slice end = SLICE(" [10.0.0.12]:17567 \xe2\x80\xa6");
+    struct slice told[] = {verdict.headline, verdict.remediation, verdict.evidence[0].description};
+    for (size_t i = 0; i < 3; i++)
+        ck_assert(slice_equal(text_from(told[i], told[i].size - end.size), end));
+    ck_assert(slice_equal(verdict.evidence[0].uid, long_text));
+    encode();
+    json_t *line = json_loadb(out.data, out.size, 0, NULL);
+    const char *headline = json_string_value(json_object_get(line, "headline"));
+    ck_assert(slice_equal(verdict.headline, slice_of(headline)));
+    json_decref(line);
+    arena_release(&arena);
 }
 END_TEST
 
@@ -229,7 +255,8 @@ int main(void) {
     tcase_add_test(cases, smallest);
     tcase_add_test(cases, everything);
     tcase_add_test(cases, fields_in_the_schemas_order);
-    tcase_add_test(cases, long_texts_are_cut_between_characters);
+    tcase_add_test(cases, long_texts_keep_within_the_schema);
+    tcase_add_test(cases, long_texts_are_told_once);
     tcase_add_test(cases, one_line_whatever_the_texts);
     tcase_add_test(cases, ids);
     tcase_add_test(cases, severities);
