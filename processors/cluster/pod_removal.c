@@ -212,7 +212,7 @@ static void add_mark(struct pod_removal *row, const struct removal_witness *mark
 static void add_note(struct pod_removal *row, const struct told *told) {
     uint32_t pressure = pressure_read(told->note, told->starved_resource);
     char note[REMOVAL_NOTE_MAX];
-    row_text_put(note, sizeof note, told->note);
+    row_text_say(note, sizeof note, told->note);
     int order = -1;
     if (row->note_ns != 0)
         order = COMPARE_KEYS(COMPARE(pressure == 0, row->pressure == 0),

@@ -52,7 +52,7 @@ enum {
     REMOVAL_UID_MAX = 64,
     REMOVAL_NAMESPACE_MAX = 64,
     REMOVAL_NAME_MAX = 256,
-    REMOVAL_NOTE_MAX = 320,
+    REMOVAL_NOTE_MAX = 400,
     REMOVAL_MARKS_MAX = 4,
     REMOVALS_MAX_DEFAULT = 8192,
 };
@@ -83,7 +83,7 @@ struct pod_removal {
     char uid[REMOVAL_UID_MAX];
     char namespace[REMOVAL_NAMESPACE_MAX];
     char name[REMOVAL_NAME_MAX];
-    char note[REMOVAL_NOTE_MAX]; // what the kubelet wrote, cut
+    char note[REMOVAL_NOTE_MAX]; // what the kubelet wrote, shortened
 };
 
 extern const struct row_type REMOVAL_ROWS;
@@ -110,7 +110,7 @@ struct removal {
     string_id node;     // that the removal itself names; STRING_NONE: ask removal_locate
     struct slice uid, namespace, name; // of the pod; empty: not said
     struct slice event_uid;            // of the Event object; empty unless source is BY_EVENT
-    struct slice note;                 // what the kubelet wrote, cut; empty: nothing
+    struct slice note;                 // what the kubelet wrote, shortened; empty: nothing
 };
 
 // False when there is only a cancellation in it. Look at `stands` before anything else.

@@ -6,6 +6,7 @@
 #include "base/sort.h"
 #include "base/table/table.h"
 #include "processors/cluster/compare.h"
+#include "processors/cluster/row_text.h"
 
 #include <inttypes.h>
 
@@ -35,15 +36,6 @@ static struct xid_entry *entry_of(struct xid_log *log, const struct xid_key *key
                          scratch);
 }
 
-// As much of the text as has room, whole characters: of those that may be wide only a quarter.
-static uint16_t put_text(char *to, size_t room, struct slice text) {
-    struct slice cut = text_cut_at(text, room);
-    cut = cut.size <= room ? cut : text_cut_at(text, room / 4);
-    if (cut.size > 0)
-        memcpy(to, cut.data, cut.size);
-    return (uint16_t)cut.size;
-}
-
 static int compare_words(const struct xid_entry *a, const struct xid_entry *b) {
     return COMPARE_KEYS(slice_compare(xid_entry_detail(a), xid_entry_detail(b)),
                         slice_compare((struct slice){a->process, a->process_size},
@@ -69,8 +61,8 @@ void xid_log_take(struct xid_log *log, const struct event *event, bool (*wanted)
     struct xid_entry *entry = entry_of(log, &key, &is_new, scratch);
     // Of two with one key the lesser is kept, whichever came first.
     struct xid_entry said = {.pid = line->pid};
-    said.process_size = put_text(said.process, sizeof said.process, line->process);
-    said.detail_size = put_text(said.detail, sizeof said.detail, line->detail);
+    said.process_size = row_text_copy(said.process, sizeof said.process, line->process);
+    said.detail_size = row_text_copy(said.detail, sizeof said.detail, line->detail);
     if (!is_new && compare_words(&said, entry) >= 0)
         return;
     entry->pid = said.pid;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words for nodes, GPUs and Xids. The meanings of Xids come from the table (tables.h), what the
-// line adds is cut so that a description keeps within the schema.
+// line adds is shortened so that a description keeps within the schema.
 #include "processors/cluster/xid_text.h"
 
+#include "base/text/cut.h"
 #include "base/text/human.h"
 #include "base/text/utf8.h"
 #include "processors/cluster/tables.h"
 
 #include <inttypes.h>
 
-enum { DETAIL_MAX = 160, PROCESS_MAX = 64, NODE_SPOKEN_MAX = 64, NODE_IN_UID_MAX = 220 };
+enum { DETAIL_MAX = 176, PROCESS_MAX = 64, NODE_SPOKEN_MAX = 64, NODE_IN_UID_MAX = 220 };
 
 // At most `max` bytes, whole characters.
 static struct slice cut_bytes(struct slice text, size_t max) {
@@ -25,7 +26,7 @@ static struct slice cut_bytes(struct slice text, size_t max) {
 const char *node_spoken(string_id node, struct arena *arena) {
     if (node == STRING_NONE)
         return "an unnamed node";
-    return arena_text(arena, cut_bytes(intern_slice(node), NODE_SPOKEN_MAX));
+    return text_shown(intern_slice(node), NODE_SPOKEN_MAX, arena);
 }
 
 const char *node_in_uid(string_id node, struct arena *arena) {
@@ -58,14 +59,11 @@ const char *duration_text(__int128 duration_ns, struct arena *arena) {
     return arena_text(arena, slice_of(text));
 }
 
-struct slice text_cut_at(struct slice text, size_t max) {
-    size_t at = 0;
-    uint32_t code_point;
-    for (size_t count = 0; count < max && at < text.size; count++) {
-        size_t size = utf8_decode(text, at, &code_point);
-        at += size == 0 ? 1 : size;
-    }
-    return (struct slice){text.data, at < text.size ? at : text.size};
+const char *text_shown(struct slice text, size_t max, struct arena *arena) {
+    if (text.size <= max)
+        return arena_text(arena, text);
+    char *room = arena_take(arena, TEXT_ROOM(max) + 1);
+    return arena_text(arena, text_shorten(text, max, TEXT_CHARACTERS, room));
 }
 
 const char *xid_uid(string_id node, pci_address address, uint32_t code, uint64_t time_ns,
@@ -89,22 +87,23 @@ struct slice xid_meaning(uint32_t code) {
 
 // "python3 (pid 48211)", "pid 48211", "python3" or nothing.
 static const char *process_text(struct slice process, int64_t pid, struct arena *arena) {
-    struct slice name = text_cut_at(process, PROCESS_MAX);
+    const char *name = text_shown(process, PROCESS_MAX, arena);
     if (pid < 0)
-        return name.size == 0 ? "" : arena_text(arena, name);
-    if (name.size == 0)
+        return name;
+    if (name[0] == '\0')
         return arena_format(arena, "pid %" PRId64, pid);
-    return arena_format(arena, "%.*s (pid %" PRId64 ")", (int)name.size, name.data, pid);
+    return arena_format(arena, "%s (pid %" PRId64 ")", name, pid);
 }
 
 const char *xid_description(pci_address address, uint32_t code, struct slice process, int64_t pid,
                             struct slice detail, struct arena *arena) {
-    struct slice meaning = xid_meaning(code), said = text_cut_at(detail, DETAIL_MAX);
+    struct slice meaning = xid_meaning(code);
     const char *who = process_text(process, pid, arena);
-    return arena_format(arena, "Xid %" PRIu32 " on %s%s%.*s%s%s%s%.*s", code,
+    const char *said = text_shown(detail, DETAIL_MAX, arena);
+    return arena_format(arena, "Xid %" PRIu32 " on %s%s%.*s%s%s%s%s", code,
                         pci_text(address, false, arena), meaning.size > 0 ? ": " : "",
                         (int)meaning.size, meaning.data, who[0] != '\0' ? "; " : "", who,
-                        said.size > 0 ? ": " : "", (int)said.size, said.size > 0 ? said.data : "");
+                        said[0] != '\0' ? ": " : "", said);
 }
 
 // The address, else the UUID.

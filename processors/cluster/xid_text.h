@@ -7,7 +7,8 @@
 #include "pipeline/model/node_event.h"
 #include "processors/cluster/verdict_builder.h"
 
-// "gpu-node-03", cut where it is longer than a headline bears; "an unnamed node" for STRING_NONE.
+// "gpu-node-03", shortened where it is longer than a headline bears; "an unnamed node" for
+// STRING_NONE.
 const char *node_spoken(string_id node, struct arena *arena);
 // The node's part of a uid; "" for STRING_NONE.
 const char *node_in_uid(string_id node, struct arena *arena);
@@ -54,5 +55,5 @@ recovery_action(enum recovery recovery); // of the schema's list; NULL: none is 
 const char *action_graver(const char *a, const char *b);
 // Whether the detail of an NVLink Xid holds the word Fatal.
 bool xid_is_fatal(struct slice detail);
-// At most `max` characters, whole ones.
-struct slice text_cut_at(struct slice text, size_t max);
+// At most `max` characters of it, as text_shorten leaves them.
+const char *text_shown(struct slice text, size_t max, struct arena *arena);

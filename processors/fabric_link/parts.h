@@ -52,7 +52,7 @@ extern const struct port_counter_row {
     int64_t max; // where it sticks
 } PORT_COUNTERS[PORT_COUNTER_COUNT];
 
-enum { LINK_TEXT_MAX = 128 };
+enum { LINK_TEXT_MAX = 192 };
 
 struct link_said {
     struct row_head head;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps what lines say of network cards, NVLink and NVSwitches. Rows of about 250 bytes, found by
 // all that tells them apart; of two with one key the lesser text is kept.
+#include "base/text/cut.h"
 #include "pipeline/model/node_event.h"
 #include "pipeline/model/observation.h"
 #include "processors/cluster/xid_text.h"
@@ -54,13 +55,13 @@ struct link_said *link_log_add(struct link_log *log, const struct link_said *lik
 }
 
 static void put_text(struct link_said *said, struct slice text) {
-    struct slice cut = text_cut_at(text, LINK_TEXT_MAX);
-    cut = cut.size <= LINK_TEXT_MAX ? cut : text_cut_at(text, LINK_TEXT_MAX / 4);
+    char room[LINK_TEXT_MAX];
+    struct slice kept = text_shorten(text, sizeof room, TEXT_BYTES, room);
     struct slice old = {said->text, said->text_size};
-    if (cut.size == 0 || (said->text_size > 0 && slice_compare(cut, old) >= 0))
+    if (kept.size == 0 || (said->text_size > 0 && slice_compare(kept, old) >= 0))
         return;
-    memcpy(said->text, cut.data, cut.size);
-    said->text_size = (uint32_t)cut.size;
+    memcpy(said->text, kept.data, kept.size);
+    said->text_size = (uint32_t)kept.size;
 }
 
 void link_log_name(struct link_log *log, string_id node, string_id device, pci_address address,

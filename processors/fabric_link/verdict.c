@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 static const char PATTERN[] = "fabric_link";
-enum { CONFIDENCE_OF_ENDED = 5, NAME_MAX_SHOWN = 40 };
+enum { CONFIDENCE_OF_ENDED = 5, NAME_MAX_SHOWN = 40, SAID_MAX_SHOWN = 120 };
 
 static const char *const KINDS[] = {[FABRIC_ERRORS] = "link_errors",
                                     [FABRIC_FLAPPING] = "link_flapping",
@@ -26,7 +26,7 @@ static const char *card_name(const struct fabric_fault *fault, struct arena *are
         fault->address == PCI_NONE ? NULL : pci_text(fault->address, false, arena);
     if (said == NULL)
         return address;
-    const char *name = arena_text(arena, text_cut_at(intern_slice(said->device), NAME_MAX_SHOWN));
+    const char *name = text_shown(intern_slice(said->device), NAME_MAX_SHOWN, arena);
     return address == NULL ? name : arena_format(arena, "%s (%s)", name, address);
 }
 
@@ -247,10 +247,9 @@ static void accuse(const struct fabric_config *config, const struct fabric_fault
          nvlink && anchor->port >= 0 ? arena_format(arena, " on link %" PRId32, anchor->port) : ""},
         {"number", arena_format(arena, "%" PRId64, fault->number)},
         {"window", duration_text((__int128)duration_ns(config->window), arena)},
-        {"said",
-         nvlink
-             ? ""
-             : arena_text(arena, text_cut_at((struct slice){anchor->text, anchor->text_size}, 80))},
+        {"said", nvlink ? ""
+                        : text_shown((struct slice){anchor->text, anchor->text_size},
+                                     SAID_MAX_SHOWN, arena)},
         {NULL, NULL},
     };
     builder_rate(builder, fault->severity, confidence_of(config, fault), fault->action);

@@ -32,7 +32,7 @@ static const struct option OPTIONS[] = {
                 .help = "percent less where several may have been the first, or nothing says that "
                         "the process ended"),
     EXIT_OPTION(max_notes, OPTION_INT, .default_value = "65536", .min = 16, .max = 16777216,
-                .help = "lines about ends that are kept, 600 bytes each; the oldest go first"),
+                .help = "lines about ends that are kept, 1,000 bytes each; the oldest go first"),
     EXIT_OPTION(xid_window, OPTION_DURATION, .default_value = "1m", .max = 3600,
                 .help = "an Xid of a rank's GPU goes with a CUDA error of the rank that comes so "
                         "soon after it"),

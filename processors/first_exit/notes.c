@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what is told of ends: rows of about 600 bytes for notes, 72 for places.
+// Keeps what is told of ends: rows of about 1,000 bytes for notes, 72 for places.
 #include "processors/first_exit/notes.h"
 
 #include "base/hash/hash.h"
@@ -9,6 +9,7 @@
 #include "base/text/cut.h"
 #include "pipeline/model/telemetry_event.h"
 #include "processors/cluster/compare.h"
+#include "processors/cluster/row_text.h"
 #include "processors/cluster/xid_text.h"
 
 KEYED_ROW_CHECK(struct exit_note, key);
@@ -172,13 +173,22 @@ static enum telling_kind kind_tells(enum observation_kind kind) {
     return TELLS_NOTHING;
 }
 
-// As much as has room, whole characters, without the ends of lines.
+// As much as has room, shortened, without the ends of lines.
 static uint16_t put_text(char *to, size_t room, struct slice text) {
-    struct slice cut = text_cut_at(text, room);
-    cut = cut.size <= room ? cut : text_cut_at(text, room / 4);
-    for (size_t i = 0; i < cut.size; i++)
-        to[i] = (unsigned char)cut.data[i] < ' ' ? ' ' : cut.data[i];
-    return (uint16_t)cut.size;
+    uint16_t size = row_text_copy(to, room, text);
+    for (size_t i = 0; i < size; i++)
+        to[i] = (unsigned char)to[i] < ' ' ? ' ' : to[i];
+    return size;
+}
+
+// Those that have room whole: the list ends at a comma.
+static uint16_t put_hosts(char *to, size_t room, struct slice hosts) {
+    size_t size = hosts.size;
+    while (size > room || (size > 0 && size < hosts.size && hosts.data[size] != ','))
+        size--;
+    if (size > 0)
+        memcpy(to, hosts.data, size);
+    return (uint16_t)size;
 }
 
 static int32_t number_of(const struct observation *observation, enum fact_key key) {
@@ -192,20 +202,23 @@ static void put_words(struct exit_note *note, const struct observation *observat
                       struct arena *scratch) {
     struct slice type = SLICE(""), text = SLICE(""), last_type = SLICE(""), last = SLICE("");
     observation_text(observation, FACT_EXCEPTION, &type);
+    note->text_size = 0;
     if (!observation_text(observation, FACT_MESSAGE, &text) &&
-        !observation_text(observation, FACT_ERROR, &text))
-        observation_text(observation, FACT_HOSTS, &text);
+        !observation_text(observation, FACT_ERROR, &text) &&
+        observation_text(observation, FACT_HOSTS, &text))
+        note->text_size = put_hosts(note->text, NOTE_TEXT_MAX, text);
     observation_text(observation, FACT_LAST_EXCEPTION, &last_type);
     observation_text(observation, FACT_LAST_MESSAGE, &last);
     note->type_size = put_text(note->type, NOTE_TYPE_MAX, type);
+    if (note->text_size > 0)
+        return;
     if (last_type.size == 0) {
         note->text_size = put_text(note->text, NOTE_TEXT_MAX, text);
         return;
     }
-    text = text_cut_at(text, NOTE_TEXT_MAX / 3);
-    const char *both = arena_format(scratch, "%.*s; then %.*s: %.*s", (int)text.size, text.data,
-                                    (int)text_cut_at(last_type, NOTE_TYPE_MAX).size, last_type.data,
-                                    (int)text_cut_at(last, NOTE_TEXT_MAX).size, last.data);
+    const char *both = arena_format(
+        scratch, "%s; then %s: %s", text_shown(text, NOTE_TEXT_MAX / 3, scratch),
+        text_shown(last_type, NOTE_TYPE_MAX, scratch), text_shown(last, NOTE_TEXT_MAX, scratch));
     note->text_size = put_text(note->text, NOTE_TEXT_MAX, slice_of(both));
 }
 

@@ -16,7 +16,7 @@
 #include "processors/cluster/row_bound.h"
 #include "processors/cluster/xid_log.h"
 
-enum { NOTE_TYPE_MAX = 96, NOTE_TEXT_MAX = 224, NOTE_REASON_MAX = 48, NOTE_RANGES_MAX = 8 };
+enum { NOTE_TYPE_MAX = 96, NOTE_TEXT_MAX = 640, NOTE_REASON_MAX = 48, NOTE_RANGES_MAX = 8 };
 
 enum note_flag {
     NOTE_TIMELESS = 1 << 0, // its time is that of its file

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says in words who ended first.
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "processors/cluster/tables.h"
 #include "processors/cluster/xid_text.h"
 #include "processors/first_exit/decide.h"
@@ -10,7 +11,9 @@
 
 #define PATTERN "first_exit"
 
-enum { WORDS_MAX = 120, EVIDENCE_TEXT_MAX = 110, PEERS_MAX = 16, ENTITIES_MAX = 512 };
+// Characters of what an exception says: in the headline, of whom is blamed, of the others.
+enum { WORDS_MAX = 170, CAUSE_TEXT_MAX = 400, PEER_TEXT_MAX = 160, ROOT_CAUSE_MAX = 1000 };
+enum { PEERS_MAX = 16, ENTITIES_MAX = 512 };
 
 static const char *const KINDS[EXIT_KINDS] = {
     [EXIT_HOST_OOM] = "host_oom",     [EXIT_CUDA_OOM] = "cuda_oom",
@@ -115,11 +118,11 @@ static const char *signal_name(int32_t signal, struct arena *arena) {
 
 // "IndexError: index out of range in self"; "" without words.
 static const char *words_of(const struct exit_note *note, size_t max, struct arena *arena) {
-    struct slice text = text_cut_at(note_text(note), max);
+    const char *text = text_shown(note_text(note), max, arena);
     if (note->type_size == 0)
-        return arena_text(arena, text);
-    return arena_format(arena, "%.*s%s%.*s", (int)note->type_size, note->type,
-                        text.size > 0 ? ": " : "", (int)text.size, text.data);
+        return text;
+    return arena_format(arena, "%.*s%s%s", (int)note->type_size, note->type,
+                        text[0] != '\0' ? ": " : "", text);
 }
 
 static int32_t status_signal(const struct exit_note *note) {
@@ -195,7 +198,7 @@ static const char *candidate_words(const struct exit_decision *decision,
     }
 }
 
-static const char *note_words(const struct exit_note *note, struct arena *arena) {
+static const char *note_words(const struct exit_note *note, size_t max, struct arena *arena) {
     switch (note_kind(note)) {
     case OBSERVATION_OOM_KILL:
         return "the kernel killed it because memory ran out";
@@ -229,7 +232,7 @@ static const char *note_words(const struct exit_note *note, struct arena *arena)
         break;
     }
     if (note->type_size > 0 || note->text_size > 0)
-        return words_of(note, EVIDENCE_TEXT_MAX, arena);
+        return words_of(note, max, arena);
     return note->signal >= 0 || note->exit_code >= 0 ? status_words(note, arena)
                                                      : observation_name(note_kind(note));
 }
@@ -273,8 +276,10 @@ static void tell_note(struct verdict_builder *builder, const struct exit_list *l
     if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP)
         who.node = note->node; // also where all of the job's were
     if (!is_told(&builder->verdict, uid))
-        builder_evidence(builder, role, note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns, uid,
-                         "%s: %s", candidate_spoken(list, &who, arena), note_words(note, arena));
+        builder_evidence(
+            builder, role, note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns, uid, "%s: %s",
+            candidate_spoken(list, &who, arena),
+            note_words(note, role == EVIDENCE_CAUSE ? CAUSE_TEXT_MAX : PEER_TEXT_MAX, arena));
 }
 
 // -- evidence -------------------------------------------------------------------------------------
@@ -398,11 +403,12 @@ static void tell_launchers_word(struct verdict_builder *builder, const struct ex
                                           note_uid(note, process, builder->arena)),
                              "the launcher of %s calls %s the root cause: %s",
                              node_spoken(process->node, builder->arena), who,
-                             note_words(note, builder->arena));
+                             note_words(note, PEER_TEXT_MAX, builder->arena));
             break;
         }
     }
-    builder_attribute(builder, "launcher.root_cause", text_cut_at(slice_of(named), 1000));
+    builder_attribute(builder, "launcher.root_cause",
+                      slice_of(text_shown(slice_of(named), ROOT_CAUSE_MAX, builder->arena)));
 }
 
 // -- the verdict ----------------------------------------------------------------------------------
@@ -458,13 +464,13 @@ static bool is_of_all(const struct exit_list *list, const struct exit_decision *
     return true;
 }
 
-static void set_texts(struct verdict_builder *builder, const struct exit_list *list,
-                      const struct exit_decision *decision) {
+// With at most `max` characters of what an exception says.
+static void fill_texts(struct verdict_builder *builder, const struct exit_list *list,
+                       const struct exit_decision *decision, size_t max) {
     struct arena *arena = builder->arena;
-    const char *who = candidates_spoken(list, decision, arena);
     const struct text_field fields[] = {
-        {"who", who},
-        {"what", candidate_words(decision, &decision->candidates[0], WORDS_MAX, arena)},
+        {"who", candidates_spoken(list, decision, arena)},
+        {"what", candidate_words(decision, &decision->candidates[0], max, arena)},
         {NULL, NULL}};
     bool is_job = decision->candidates[0].process == NO_PROCESS;
     builder_texts(builder,
@@ -473,6 +479,18 @@ static void set_texts(struct verdict_builder *builder, const struct exit_list *l
                   : is_job           ? "{Who} {what}, and the ranks with it"
                                      : "{Who} ended first: it {what}",
                   ADVICE[decision->kind].words, fields);
+}
+
+// Where the headline is too long, it is the exception that gives way, not what stands around it.
+static void set_texts(struct verdict_builder *builder, const struct exit_list *list,
+                      const struct exit_decision *decision) {
+    size_t max = WORDS_MAX;
+    fill_texts(builder, list, decision, max);
+    while (builder->verdict.headline.size > VERDICT_HEADLINE_MAX && max > TEXT_SHORTEST) {
+        size_t over = builder->verdict.headline.size - VERDICT_HEADLINE_MAX;
+        max = max > over + TEXT_SHORTEST ? max - over : TEXT_SHORTEST;
+        fill_texts(builder, list, decision, max);
+    }
 }
 
 static enum severity severity_of(const struct exit_decision *decision) {
@@ -497,7 +515,7 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
     if (note == NULL || decision->tied)
         return;
     builder_attribute(builder, "exception.type", note_type(note));
-    builder_attribute(builder, "exception.message", text_cut_at(note_text(note), 200));
+    builder_attribute(builder, "exception.message", note_text(note));
 }
 
 // -- the verdict ---------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ static void merge(struct amd_line *line, const struct observation *said) {
     line->over |= ended && !failed;
     line->errors = errors > line->errors ? errors : line->errors;
     char text[AMD_CODE_MAX];
-    row_text_put(text, sizeof text, code);
+    row_text_say(text, sizeof text, code);
     if (line->count == 0 || strcmp(text, line->code) > 0)
         memcpy(line->code, text, sizeof text);
     line->count++;

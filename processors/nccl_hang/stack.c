@@ -6,6 +6,7 @@
 #include "base/sort.h"
 #include "pipeline/model/observation.h"
 #include "processors/cluster/compare.h"
+#include "processors/cluster/row_text.h"
 #include "processors/nccl_hang/judge.h"
 #include "processors/nccl_hang/ras.h"
 
@@ -17,15 +18,6 @@ const struct row_type HANG_STACK_ROWS = {
     .rows_per_chunk = 16,
     .strings = {offsetof(struct hang_stack, key.job), offsetof(struct hang_stack, key.node)},
 };
-
-// Not cut within a character.
-static size_t fitting(struct slice text, size_t max) {
-    if (text.size <= max)
-        return text.size;
-    while (max > 0 && ((unsigned char)text.data[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
 
 void hang_stack_take(struct hang_store *store, const struct event *event, struct arena *scratch) {
     struct slice frame = {NULL, 0}, thread = {NULL, 0};
@@ -42,12 +34,11 @@ void hang_stack_take(struct hang_store *store, const struct event *event, struct
                                        event->time_ns};
     struct hang_stack *row = row_bound_take(&store->stacks, &store->stack_bound, &key,
                                             offsetof(struct hang_stack, time_ns), scratch);
-    size_t size = fitting(frame, HANG_FRAME_MAX - 1);
+    char told[HANG_FRAME_MAX];
+    row_text_say(told, sizeof told, frame);
     row->time_ns = event->time_ns;
-    if (slice_compare((struct slice){frame.data, size}, slice_of(row->frame)) <= 0)
-        return;
-    memset(row->frame, 0, sizeof row->frame);
-    memcpy(row->frame, frame.data, size);
+    if (strcmp(told, row->frame) > 0)
+        memcpy(row->frame, told, sizeof told);
 }
 
 // -- whose they are ------------------------------------------------------------------------------

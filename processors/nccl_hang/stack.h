@@ -7,7 +7,7 @@
 
 #include "processors/nccl_hang/store.h"
 
-enum { HANG_FRAME_MAX = 160 };
+enum { HANG_FRAME_MAX = 256 };
 
 struct hang_stack_key {
     string_id job, node;

@@ -46,11 +46,23 @@ static uint8_t told_by(const struct hang_finding *finding) {
     return finding->by_ras ? BY_RAS : finding->from_lines ? BY_LINES : BY_DUMPS;
 }
 
+// An id: "..." stands for what is beyond its bound, as ever, so that it stays the same.
+static const char *name_in_uid(string_id name, struct arena *arena) {
+    enum { NAME_IN_UID_MAX = 256 };
+    struct slice text = intern_slice(name);
+    size_t size = text.size;
+    if (size <= NAME_IN_UID_MAX)
+        return arena_text(arena, text);
+    for (size = NAME_IN_UID_MAX; size > 0 && ((unsigned char)text.data[size] & 0xc0) == 0x80;)
+        size--;
+    return arena_format(arena, "%.*s...", (int)size, text.data);
+}
+
 static const char *uid_of(uint8_t by, string_id group, bool p2p, int64_t sequence, int32_t rank,
                           struct arena *arena) {
     static const char *const PREFIX[] = {"fr", "watchdog", "ras"};
     return arena_format(arena, "%s:%s:%s%" PRId64 ":%" PRId32, PREFIX[by],
-                        hang_text(group, 256, arena), p2p ? "p2p" : "", sequence, rank);
+                        name_in_uid(group, arena), p2p ? "p2p" : "", sequence, rank);
 }
 
 static const char *seat_uid(const struct telling *telling, const struct hang_seat *seat,
@@ -117,7 +129,7 @@ static void add_last_seen(const struct telling *telling) {
         return;
     builder_evidence(telling->builder, EVIDENCE_CONTEXT, finding->end_ns,
                      arena_format(arena, "fr:%s:dump:%" PRIu64 ":%" PRId32,
-                                  hang_text(finding->group->name, 256, arena), finding->end_ns,
+                                  name_in_uid(finding->group->name, arena), finding->end_ns,
                                   finding->seen_rank),
                      "rank %" PRId32 " still waited when it dumped", finding->seen_rank);
 }
@@ -211,14 +223,14 @@ static void add_entities(struct verdict_builder *builder, const struct hang_find
                        arena_format(builder->arena, "%" PRId32, finding->seats[i].rank));
 }
 
-static void add_attributes(struct verdict_builder *builder, const struct hang_finding *finding,
-                           const char *operation) {
+static void add_attributes(struct verdict_builder *builder, const struct hang_finding *finding) {
     for (uint32_t i = 0; finding->culprit_count == 1 && i < finding->seat_count; i++)
         if (finding->seats[i].part == HANG_CULPRIT)
             builder_attribute_format(builder, "culprit.rank", "%" PRId32, finding->seats[i].rank);
     if (finding->straggler)
         builder_attribute(builder, "culprit.straggler", SLICE("true"));
-    builder_attribute(builder, "nccl.collective.name", slice_of(operation));
+    builder_attribute(builder, "nccl.collective.name",
+                      hang_operation_whole(hang_main_operation(finding)));
     builder_attribute_format(builder, "nccl.collective.seq_id", "%" PRId64, finding->sequence);
     builder_attribute(builder, "nccl.process_group.desc", intern_slice(finding->group->desc));
     builder_attribute(builder, "nccl.process_group.name", intern_slice(finding->group->name));
@@ -303,7 +315,7 @@ void hang_verdict_build(const struct hang_store *store, const struct hang_findin
     add_entities(builder, finding, &nodes);
     add_evidence(&telling);
     add_stacks(&telling);
-    add_attributes(builder, finding, operation);
+    add_attributes(builder, finding);
     finish(builder, finding);
 }
 
@@ -366,7 +378,7 @@ void hang_verdict_end(const struct hang_said *said, struct verdict_builder *buil
         uid_of(said->told_by, said->group_name, said->p2p, said->sequence, said->witness, arena),
         "rank %" PRId32 " waited in %s %" PRId64 " of %s", said->witness, fields[0].value,
         said->sequence, fields[3].value);
-    builder_attribute(builder, "nccl.collective.name", slice_of(fields[0].value));
+    builder_attribute(builder, "nccl.collective.name", hang_operation_whole(said->operation));
     builder_attribute(builder, "nccl.process_group.desc", intern_slice(said->group_desc));
     builder_attribute(builder, "nccl.process_group.name", intern_slice(said->group_name));
     builder_finish(builder, NULL, 0);

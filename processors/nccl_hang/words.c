@@ -18,12 +18,7 @@ bool hang_is_mismatch(enum hang_kind kind) {
 // -- words ---------------------------------------------------------------------------------------
 
 const char *hang_text(string_id id, size_t max, struct arena *arena) {
-    struct slice text = intern_slice(id);
-    if (text.size <= max)
-        return arena_text(arena, text);
-    while (max > 0 && ((unsigned char)text.data[max] & 0xc0) == 0x80)
-        max--;
-    return arena_format(arena, "%.*s...", (int)max, text.data);
+    return text_shown(intern_slice(id), max, arena);
 }
 
 const char *hang_group_text(string_id name, string_id desc, struct arena *arena) {
@@ -33,7 +28,11 @@ const char *hang_group_text(string_id name, string_id desc, struct arena *arena)
 }
 
 const char *hang_operation_text(string_id name, struct arena *arena) {
-    return name == STRING_NONE ? "collective" : hang_text(name, NAME_SHOWN, arena);
+    return text_shown(hang_operation_whole(name), NAME_SHOWN, arena);
+}
+
+struct slice hang_operation_whole(string_id name) {
+    return name == STRING_NONE ? SLICE("collective") : intern_slice(name);
 }
 
 const char *hang_operation_named(string_id name, struct arena *arena) {

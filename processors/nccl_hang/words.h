@@ -13,11 +13,12 @@ struct hang_nodes {
     bool some_unknown; // of some it is not known where they run
 };
 
-// The text, cut at `max` bytes between two characters.
+// The text, shortened to `max` characters.
 const char *hang_text(string_id id, size_t max, struct arena *arena);
 // "default_pg", or "group 7" where it has no description.
 const char *hang_group_text(string_id name, string_id desc, struct arena *arena);
 const char *hang_operation_text(string_id name, struct arena *arena);
+struct slice hang_operation_whole(string_id name); // not shortened
 // "operation all_reduce", to begin a sentence with; "collective" where its name is not known.
 const char *hang_operation_named(string_id name, struct arena *arena);
 // The operation that most of those who wait are in; of equally many the first by its name.

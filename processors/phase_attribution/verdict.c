@@ -6,6 +6,7 @@
 
 #include "base/hash/digest.h"
 #include "base/table/table.h"
+#include "base/text/cut.h"
 #include "base/text/human.h"
 #include "base/text/utf8.h"
 #include "pipeline/model/series.h"
@@ -14,7 +15,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { EVIDENCE_UID_MAX = 512 };
+enum { EVIDENCE_UID_MAX = 512, PHASE_SHOWN_MAX = 100, HOST_SHOWN_MAX = 64 };
 static const char PATTERN[] = "memory_first_cause";
 static const char *const KINDS[] = {
     [CAUSE_LEAK] = "leak", [CAUSE_COMMON_GROWTH] = "common_growth", [CAUSE_SWING] = "swing"};
@@ -40,6 +41,10 @@ static const struct origin *origin_of(const struct memory_finding *finding, uint
                      finding->cause->suspects.items[i].spike.origin);
 }
 
+static struct slice shortened(struct slice text, size_t max, struct arena *arena) {
+    return text_shorten(text, max, TEXT_CHARACTERS, arena_take(arena, TEXT_ROOM(max)));
+}
+
 // "epoch / step / backward", "a (likely)", or empty.
 static struct slice phase_text(const struct phase_attribution *phase, struct arena *arena) {
     if (phase->resolution == PHASE_NONE)
@@ -54,7 +59,7 @@ static struct slice phase_text(const struct phase_attribution *phase, struct are
 
 // " in epoch / step", or nothing.
 static const char *in_phase(const struct memory_finding *finding, struct arena *arena) {
-    struct slice phase = utf8_cut(phase_text(&finding->phases[0], arena), 100);
+    struct slice phase = shortened(phase_text(&finding->phases[0], arena), PHASE_SHOWN_MAX, arena);
     return phase.size == 0 ? "" : arena_format(arena, " in %.*s", (int)phase.size, phase.data);
 }
 
@@ -99,7 +104,7 @@ static const char *remediation(const struct memory_finding *finding, struct aren
         return "No action needed on a single rank. If memory runs out, use less on all of them: "
                "smaller batches, activation checkpointing, sharding.";
     const struct origin *origin = origin_of(finding, 0);
-    struct slice host = utf8_cut(intern_slice(origin->host), 64);
+    struct slice host = shortened(intern_slice(origin->host), HOST_SHOWN_MAX, arena);
     return arena_format(arena,
                         "Find out what rank %d (host %.*s, pid %" PRId64
                         ") keeps alive%s: tensors held in lists, closures or caches, inputs larger "
@@ -258,7 +263,7 @@ static void add_attributes(const struct writing *writing) {
     for (size_t i = 0; i < count; i++)
         if (rows[i].value != NULL && rows[i].value[0] != '\0')
             all[writing->out->attribute_count++] =
-                (struct attribute){rows[i].key, utf8_cut(slice_of(rows[i].value), 1024)};
+                (struct attribute){rows[i].key, slice_of(rows[i].value)};
 }
 
 static void set_kind(const struct memory_finding *finding, struct verdict *out) {
@@ -287,8 +292,8 @@ void memory_verdict_build(const struct memory_finding *finding, struct arena *ar
                           slice_of(arena_number(arena, rank_of(finding, 0)))};
     verdict_set_id(out, PATTERN, key, 3);
     set_kind(finding, out);
-    out->headline = utf8_cut(slice_of(headline(finding, arena)), VERDICT_HEADLINE_MAX);
-    out->remediation = utf8_cut(slice_of(remediation(finding, arena)), VERDICT_REMEDIATION_MAX);
+    out->headline = slice_of(headline(finding, arena));
+    out->remediation = slice_of(remediation(finding, arena));
     add_entities(&writing);
     out->evidence = arena_take(arena, VERDICT_EVIDENCE_MAX * sizeof *out->evidence);
     add_first_evidence(&writing);

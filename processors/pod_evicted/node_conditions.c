@@ -97,8 +97,8 @@ void node_conditions_take(struct node_conditions *conditions, const struct event
                            offsetof(struct condition_row, seen_ns), scratch);
         struct transition transition = {.time_ns = told->transition_ns,
                                         .is_true = slice_equal(told->status, SLICE("True"))};
-        row_text_put(transition.reason, sizeof transition.reason, told->reason);
-        row_text_put(transition.message, sizeof transition.message, told->message);
+        row_text_say(transition.reason, sizeof transition.reason, told->reason);
+        row_text_say(transition.message, sizeof transition.message, told->message);
         add(row, &transition);
         if (event->time_ns > row->seen_ns)
             row->seen_ns = event->time_ns;

@@ -20,8 +20,8 @@ enum { TRANSITIONS_MAX = 8, CONDITION_REASON_MAX = 48, CONDITION_MESSAGE_MAX = 1
 struct transition {
     uint64_t time_ns;
     uint32_t is_true;
-    char reason[CONDITION_REASON_MAX];   // cut
-    char message[CONDITION_MESSAGE_MAX]; // cut
+    char reason[CONDITION_REASON_MAX];   // shortened
+    char message[CONDITION_MESSAGE_MAX]; // shortened
 };
 
 extern const struct row_type CONDITION_ROWS;

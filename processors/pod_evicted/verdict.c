@@ -76,7 +76,7 @@ static const char *node_text(const struct eviction_finding *finding, size_t max,
                              struct arena *arena) {
     if (finding->removal->node == STRING_NONE)
         return "a node that no event names";
-    return arena_text(arena, text_cut_at(intern_slice(finding->removal->node), max));
+    return text_shown(intern_slice(finding->removal->node), max, arena);
 }
 
 // "node gpu-node-05", to begin a sentence with.
@@ -130,7 +130,7 @@ static void set_texts(const struct eviction_finding *finding, struct verdict_bui
     char time[RFC3339_TEXT_MAX];
     rfc3339_format_second(removal->time_ns, time);
     const struct text_field fields[] = {
-        {"pod", arena_text(arena, text_cut_at(pod, HEADLINE_POD_MAX))},
+        {"pod", text_shown(pod, HEADLINE_POD_MAX, arena)},
         {"node", node_text(finding, HEADLINE_NODE_MAX, arena)},
         {"its_node", node_named(finding, arena)},
         {"time", time},

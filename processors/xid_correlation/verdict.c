@@ -71,7 +71,7 @@ static const char *advice_for(const char *action) {
 
 static const char *pod_in_text(const struct removal *removal, struct arena *arena) {
     struct slice pod = slice_of(removal_pod_name(removal, arena));
-    return arena_text(arena, text_cut_at(pod, POD_IN_TEXT_MAX));
+    return text_shown(pod, POD_IN_TEXT_MAX, arena);
 }
 
 static void set_texts(struct verdict_builder *builder, const struct xid_finding *finding) {

@@ -26,6 +26,47 @@ START_TEST(the_first_own_end_is_the_culprit) {
 }
 END_TEST
 
+// What is too long for its place ends between words; the numbers of a message stay whole, and the
+// message itself stands in the attribute.
+START_TEST(long_words_of_an_exception_are_shortened) {
+    static const char OOM[] =
+        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.15 GiB "
+        "of which 12.88 MiB is free. Process 918273 has 76.90 GiB memory in use. Of the allocated "
+        "memory 75.12 GiB is allocated by PyTorch, and 1.20 GiB is reserved by PyTorch but "
+        "unallocated. If reserved but unallocated memory is large try setting "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.";
+    start_job(0, 100);
+    raise_in(60, "b", 2, "torch.OutOfMemoryError", OOM, false);
+    raise_in(62, "a", 0, "RuntimeError",
+             "[../third_party/gloo/gloo/transport/tcp/pair.cc:561] Connection closed by peer "
+             "[10.0.0.12]:17567. This is typically caused by a remote worker crashing, which its "
+             "own log tells of",
+             true);
+    leaves(60.7, "b", 102, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    says(lines, "Rank 2 on b ended first: it raised torch.OutOfMemoryError: CUDA out of memory.");
+    says(lines, "Process 918273 has 76.90 GiB memory in use. Of the \\u2026\",");
+    says(lines, "expandable_segments:True to avoid \\u2026\",");
+    says(lines,
+         "Connection closed by peer [10.0.0.12]:17567. This is typically caused by a remote "
+         "worker crashing, which \\u2026\",");
+    says(lines, "expandable_segments:True to avoid fragmentation.\"");
+}
+END_TEST
+
+START_TEST(a_long_headline_says_how_it_ends) {
+    static char type[90], message[300];
+    memset(type, 'T', sizeof type - 1);
+    for (size_t i = 0; i + 1 < sizeof message; i++)
+        message[i] = "word "[i % 5];
+    struct event *event =
+        say(60, "a-node-of-a-rather-long-name-as-clouds-give-them", 3, OBSERVATION_EXCEPTION);
+    add_text(event, FACT_EXCEPTION, type);
+    add_text(event, FACT_MESSAGE, message);
+    says(run(), "word \\u2026; nothing says that it ended\"");
+}
+END_TEST
+
 START_TEST(whole_seconds_order_nothing_but_launchers_do) {
     start_job(0, 100);
     raise_in(60, "b", 2, "KeyError", "'labels'", false);
@@ -438,6 +479,8 @@ int main(void) {
     TCase *cases = tcase_create("cases");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_first_own_end_is_the_culprit);
+    tcase_add_test(cases, long_words_of_an_exception_are_shortened);
+    tcase_add_test(cases, a_long_headline_says_how_it_ends);
     tcase_add_test(cases, whole_seconds_order_nothing_but_launchers_do);
     tcase_add_test(cases, the_launcher_that_acted_first_breaks_a_tie);
     tcase_add_test(cases, a_written_reason_counts_for_more_than_a_code);
