@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-enum { MESSAGE_MAX = 512, BLANKS_MAX = 3 };
+enum { MESSAGE_MAX = 640, BLANKS_MAX = 3 };
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
@@ -93,15 +93,11 @@ static bool is_doubtful(struct slice type, struct slice message) {
 
 // -- facts ----------------------------------------------------------------------------------------
 
-static struct slice bounded(struct slice text) {
+static struct slice bounded(struct slice text, struct arena *arena) {
     text = text_until(text, '\n');
     if (text.size <= MESSAGE_MAX)
         return text;
-    text.size = MESSAGE_MAX;
-    // Not inside a character.
-    for (unsigned i = 0; i < 3 && (text.data[text.size] & 0xc0) == 0x80; i++)
-        text.size--;
-    return text;
+    return text_shorten(text, MESSAGE_MAX, TEXT_BYTES, arena_take(arena, MESSAGE_MAX));
 }
 
 // "Process 991 got signal: 15".
@@ -136,7 +132,7 @@ static bool set_told(struct slice type, struct slice message, struct reading *re
 }
 
 void exception_message(struct slice message, struct reading *reading) {
-    message = bounded(message);
+    message = bounded(message, reading->arena);
     if (message.size > 0)
         reading_text(reading, FACT_MESSAGE, message);
 }
@@ -156,7 +152,7 @@ void exception_facts(const struct raised *raised, struct reading *reading) {
 void exception_last(const struct traceback *traceback, struct reading *reading) {
     if (traceback->count < 2 || traceback->unfinished)
         return;
-    struct slice message = bounded(traceback->last.message);
+    struct slice message = bounded(traceback->last.message, reading->arena);
     reading_text(reading, FACT_LAST_EXCEPTION, traceback->last.type);
     if (message.size > 0)
         reading_text(reading, FACT_LAST_MESSAGE, message);

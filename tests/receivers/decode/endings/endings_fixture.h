@@ -55,7 +55,7 @@ static inline void tell_fact(struct told *told, const struct fact *fact) {
         tell(told, "%lld", (long long)fact->number);
         break;
     case FACT_TEXT:
-        tell(told, "%.*s", (int)(fact->text.size > 600 ? 600 : fact->text.size), fact->text.data);
+        tell(told, "%.*s", (int)(fact->text.size > 700 ? 700 : fact->text.size), fact->text.data);
         break;
     case FACT_YES_NO:
         tell(told, "%s", fact->yes ? "yes" : "no");

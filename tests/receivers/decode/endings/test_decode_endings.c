@@ -438,7 +438,7 @@ START_TEST(bounds) {
 }
 END_TEST
 
-// A long message is kept up to a bound, and not cut inside a character.
+// A long message is kept up to a bound, and ends between words or at least characters.
 START_TEST(long_message) {
     char text[4096] = "ValueError: ";
     for (unsigned i = 0; i < 300; i++)
@@ -447,8 +447,18 @@ START_TEST(long_message) {
     read_log(&whole, log, log.size);
     ck_assert_uint_eq(whole.count, 1);
     const char *message = strstr(whole.events[0].text, "message=") + 8;
-    ck_assert_uint_eq(strcspn(message, " "), 510);
+    ck_assert_uint_eq(strcspn(message, " "), 639);
     ck_assert_ptr_eq(strchr(message, '?'), NULL);
+}
+END_TEST
+
+START_TEST(long_message_of_words) {
+    char text[4096] = "ValueError:";
+    for (unsigned i = 0; i < 100; i++)
+        strcat(text, " [10.0.0.12]:17567");
+    struct slice log = slice_of(text);
+    read_log(&whole, log, log.size);
+    ck_assert_ptr_nonnull(strstr(whole.events[0].text, " [10.0.0.12]:17567 \xe2\x80\xa6"));
 }
 END_TEST
 
@@ -462,6 +472,7 @@ int main(void) {
     tcase_add_loop_test(cases, every_prefix, 0, count);
     tcase_add_test(cases, bounds);
     tcase_add_test(cases, long_message);
+    tcase_add_test(cases, long_message_of_words);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
