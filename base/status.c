@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
+#include "base/text/cut.h"
 #include "base/text/redact.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { WHOLE_MAX = 2 * ERROR_MESSAGE_MAX };
+
+// Shortened where it is too long; `behind` stays whole as long as the message itself has that room.
+static void put_message(struct error *error, char *whole, const char *behind) {
+    size_t left = ERROR_MESSAGE_MAX - 1, size = strlen(behind);
+    size = size < left / 2 ? size : 0;
+    redact_urls(whole, WHOLE_MAX);
+    char room[ERROR_MESSAGE_MAX];
+    struct slice kept = text_shorten(slice_of(whole), left - size, TEXT_BYTES, room);
+    memcpy(error->message, kept.data, kept.size);
+    memcpy(error->message + kept.size, behind, size);
+    error->message[kept.size + size] = '\0';
+}
 
 enum status error_set(struct error *error, enum status status, const char *format, ...) {
     assert(format != NULL);
@@ -14,9 +29,10 @@ enum status error_set(struct error *error, enum status status, const char *forma
     error->status = status;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    char whole[WHOLE_MAX];
+    vsnprintf(whole, sizeof whole, format, arguments);
     va_end(arguments);
-    redact_urls(error->message, sizeof error->message);
+    put_message(error, whole, "");
     return status;
 }
 
@@ -42,12 +58,11 @@ enum status error_set_os(struct error *error, enum status status, int os_error, 
     error->status = status;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(error->message, sizeof error->message, format, arguments);
+    char whole[WHOLE_MAX], reason[128];
+    vsnprintf(whole, sizeof whole, format, arguments);
     va_end(arguments);
-    size_t used = length < 0 ? 0 : (size_t)length;
-    if (used < sizeof error->message)
-        snprintf(error->message + used, sizeof error->message - used, ": %s", strerror(os_error));
-    redact_urls(error->message, sizeof error->message);
+    snprintf(reason, sizeof reason, ": %s", strerror(os_error));
+    put_message(error, whole, reason);
     return status;
 }
 
