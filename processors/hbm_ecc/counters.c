@@ -167,17 +167,32 @@ void ecc_counters_expire(struct ecc_counters *counters, uint64_t before_ns) {
                      before_ns);
 }
 
+static const struct ecc_gpu *find_gpu(const struct ecc_counters *counters, string_id node,
+                                      string_id uuid, pci_address address) {
+    struct gpu_key key = gpu_key_of(node, uuid, address);
+    const struct ecc_gpu *gpu = keyed_rows_find(&counters->gpus, &key);
+    if (gpu != NULL || uuid == STRING_NONE)
+        return gpu;
+    key = gpu_key_of(node, STRING_NONE, address);
+    return keyed_rows_find(&counters->gpus, &key);
+}
+
 bool ecc_counters_value(const struct ecc_counters *counters, string_id node, string_id uuid,
                         pci_address address, enum ecc_field field, int64_t *value) {
     assert(field < ECC_FIELD_COUNT);
-    struct gpu_key key = gpu_key_of(node, uuid, address);
-    const struct ecc_gpu *gpu = keyed_rows_find(&counters->gpus, &key);
-    if (gpu == NULL && uuid != STRING_NONE) {
-        key = gpu_key_of(node, STRING_NONE, address);
-        gpu = keyed_rows_find(&counters->gpus, &key);
-    }
+    const struct ecc_gpu *gpu = find_gpu(counters, node, uuid, address);
     if (gpu == NULL || gpu->seen_ns[field] == 0)
         return false;
     *value = gpu->value[field];
     return true;
+}
+
+uint64_t ecc_corrected_told(const struct ecc_counters *counters, string_id node, string_id uuid,
+                            pci_address address) {
+    const struct ecc_gpu *gpu = find_gpu(counters, node, uuid, address);
+    if (gpu == NULL)
+        return 0;
+    uint64_t now = gpu->seen_ns[ECC_CORRECTED];
+    uint64_t ever = gpu->seen_ns[ECC_CORRECTED_LIFETIME];
+    return now > ever ? now : ever;
 }

@@ -224,11 +224,21 @@ static bool is_zero(const struct hbm_ecc *self, const struct ecc_incident *incid
     return value == 0;
 }
 
-// A remap that waited has been done, or corrected errors are as rare again as they should be.
+// Whether corrected errors are as rare again as they should be. Inputs that end say so only as long
+// as the GPU's own counters are read: that others went on says nothing of it.
+static bool is_rare_again(const struct hbm_ecc *self, const struct ecc_incident *incident,
+                          uint64_t now_ns) {
+    uint64_t told_ns = ecc_corrected_told(&self->counters, incident->node, uuid_of(self, incident),
+                                          incident->address);
+    uint64_t until_ns = self->base.live || told_ns > now_ns ? now_ns : told_ns;
+    return ecc_corrected_errors(self, incident, until_ns) <= self->config.storm_errors;
+}
+
+// A remap that waited has been done, or corrected errors are rare again.
 static bool is_over(const struct hbm_ecc *self, const struct ecc_incident *incident,
                     uint64_t now_ns) {
     if (incident->kind == ECC_STORM && incident->seen_xid == 0)
-        return ecc_corrected_errors(self, incident, now_ns) <= self->config.storm_errors;
+        return is_rare_again(self, incident, now_ns);
     bool known = false;
     return incident->kind == ECC_PENDING && is_zero(self, incident, ECC_REMAP_PENDING, &known) &&
            is_zero(self, incident, ECC_RETIRED_PENDING, &known) && known;
@@ -255,6 +265,15 @@ static int compare_ends(const void *left, const void *right) {
     return order != 0 ? order : compare_strings(a->uuid, b->uuid);
 }
 
+// Whether a storm ends only since its counters were not read for so long.
+static bool is_silent(const struct hbm_ecc *self, const struct ecc_incident *incident,
+                      uint64_t now_ns) {
+    uint64_t told_ns = ecc_corrected_told(&self->counters, incident->node, uuid_of(self, incident),
+                                          incident->address);
+    return incident->kind == ECC_STORM && now_ns > told_ns &&
+           now_ns - told_ns >= duration_ns(self->config.storm_window);
+}
+
 // Incidents that were not told of this time: those that are over, and those whose items now belong
 // to another one.
 static void end_others(struct hbm_ecc *self, struct batch *batch, struct incident_list *list,
@@ -272,8 +291,9 @@ static void end_others(struct hbm_ecc *self, struct batch *batch, struct inciden
             continue;
         incident->ended = 1;
         report(self, batch, incident, NULL,
-               over ? "what was told of its memory is over"
-                    : "what was told of its memory is part of another incident");
+               !over ? "what was told of its memory is part of another incident"
+               : is_silent(self, incident, now_ns) ? "no later sample tells of its memory"
+                                                   : "what was told of its memory is over");
         if (merged)
             keyed_rows_remove(&self->incidents, incident);
     }
@@ -284,7 +304,7 @@ static void forget_storms(struct hbm_ecc *self, uint64_t now_ns) {
     struct ecc_incident *incident;
     for (uint32_t at = 0; (incident = keyed_rows_next(&self->incidents, &at)) != NULL;)
         if (incident->storm != 0 && incident->kind != ECC_STORM &&
-            ecc_corrected_errors(self, incident, now_ns) <= self->config.storm_errors)
+            is_rare_again(self, incident, now_ns))
             incident->storm = 0;
 }
 

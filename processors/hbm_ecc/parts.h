@@ -70,6 +70,9 @@ void ecc_counters_expire(struct ecc_counters *counters, uint64_t before_ns);
 // The value of the newest sample that has the field; false when none has.
 bool ecc_counters_value(const struct ecc_counters *counters, string_id node, string_id uuid,
                         pci_address address, enum ecc_field field, int64_t *value);
+// When the newest sample of the GPU that counts corrected errors was taken; 0: there is none.
+uint64_t ecc_corrected_told(const struct ecc_counters *counters, string_id node, string_id uuid,
+                            pci_address address);
 
 // -- Incidents ------------------------------------------------------------------------------------
 

@@ -319,7 +319,8 @@ void aer_incident_forget(struct aer_facts *facts, uint32_t row) {
     table_free(&facts->incidents, row);
 }
 
-// What nobody has told of for long is over.
+// Live, what nobody has told of for long does not stand for ever. Inputs that end leave it as it
+// was when its own source fell silent: that others went on says nothing of it.
 static void end_silent(struct aer_facts *facts, uint64_t now_ns) {
     for (uint32_t row = 0; row < facts->incidents.used; row++) {
         const struct aer_incident *incident = aer_incident_at(facts, row);
@@ -426,5 +427,6 @@ static void keep(struct aer_facts *facts, const struct aer_fact *fact, struct ar
 void aer_facts_advance(struct aer_facts *facts, uint64_t now_ns, bool last, struct arena *arena) {
     take_until(facts, now_ns, arena);
     aer_reports_close(facts, last ? UINT64_MAX : now_ns);
-    end_silent(facts, now_ns);
+    if (facts->live)
+        end_silent(facts, now_ns);
 }

@@ -210,6 +210,7 @@ extern const struct row_type AER_FACT_ROWS, AER_DEVICE_ROWS, AER_INCIDENT_ROWS;
 // Its tables are the owner's state rows.
 struct aer_facts {
     const struct aer_config *config;
+    bool live;                 // the input has no end
     struct table waiting;      // AER_FACT_ROWS
     struct keyed_rows devices; // AER_DEVICE_ROWS
     struct table incidents;    // AER_INCIDENT_ROWS

@@ -24,8 +24,9 @@ static const struct option OPTIONS[] = {
     AER_OPTION(outcome, OPTION_DURATION, .default_value = "1m", .max = 3600,
                .help = "how long after a report its recovery, or Xid 79 or 167, belongs to it"),
     AER_OPTION(hold, OPTION_DURATION, .default_value = "24h", .min = 1, .max = 31536000,
-               .help = "how long an uncorrectable error stands after its last report; a later one "
-                       "is another verdict"),
+               .help =
+                   "how long an uncorrectable error stands after its last report, live; a later "
+                   "one is another verdict"),
     AER_OPTION(minute, OPTION_DURATION, .default_value = "1m", .min = 1, .max = 3600,
                .help = "the time over which corrected errors are held against the limit"),
     AER_OPTION(minutes, OPTION_INT, .default_value = "2", .min = 1, .max = 1000,
@@ -35,7 +36,8 @@ static const struct option OPTIONS[] = {
                .help = "corrected errors in that time that a link may have whose generation and "
                        "width are not known"),
     AER_OPTION(silence, OPTION_DURATION, .default_value = "10m", .min = 1, .max = 86400,
-               .help = "a storm or a degraded link is over when nothing was read for so long"),
+               .help = "live: a storm or a degraded link of which nothing was read for so long is "
+                       "given up"),
     AER_OPTION(link_samples, OPTION_INT, .default_value = "2", .min = 1, .max = 1000,
                .help = "readings in a row that make a link a degraded one, or a good one again"),
     AER_OPTION(busy_percent, OPTION_RATIO, .default_value = "50", .max = 100,
@@ -146,6 +148,7 @@ static enum status pcie_start(void *instance, const void *config,
     (void)error;
     self->config = *(const struct aer_config *)config;
     aer_facts_start(&self->facts, &self->config);
+    self->facts.live = !context->once;
     return detector_begin(&self->base, "pcie_aer", context, take, judge);
 }
 

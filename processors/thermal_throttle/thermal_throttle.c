@@ -212,10 +212,10 @@ static bool report_node(struct thermal_throttle *self, struct batch *batch,
     for (uint32_t i = 0; i < near; i++)
         if (list[i].incident->leader == list[0].row) {
             members[member_count++] = list[i].row;
-            ended = ended && list[i].incident->ended;
+            ended = ended && list[i].incident->ended != THERMAL_STANDS;
         }
     struct verdict_builder builder = {.arena = batch->arena};
-    thermal_verdict_node(&self->window, members, member_count, ended, &builder);
+    thermal_verdict_node(&self->window, members, member_count, &builder);
     verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, ended, 0);
     return ended;
 }
@@ -239,13 +239,14 @@ static void report(struct thermal_throttle *self, struct batch *batch) {
         if (incident->leader == row)
             over[row] = report_node(self, batch, by_node + at, count - at);
         if (incident->leader == TABLE_NO_ROW)
-            report_gpu(self, batch, &list[i], incident->ended != 0);
+            report_gpu(self, batch, &list[i], incident->ended != THERMAL_STANDS);
         else if (incident->reported)
             report_gpu(self, batch, &list[i], true);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct thermal_incident *incident = list[i].incident;
-        if (incident->leader == TABLE_NO_ROW ? incident->ended != 0 : over[incident->leader])
+        if (incident->leader == TABLE_NO_ROW ? incident->ended != THERMAL_STANDS
+                                             : over[incident->leader])
             thermal_incident_forget(&self->window, list[i].row);
     }
 }
@@ -274,6 +275,7 @@ static enum status thermal_start(void *instance, const void *config,
     (void)error;
     self->config = *(const struct thermal_config *)config;
     window->config = &self->config;
+    window->live = !context->once;
     const struct text_list *margins = &self->config.slowdown_margins;
     for (uint32_t i = 0; i < margins->count && i < THERMAL_MODELS_MAX; i++)
         window->model_count += read_model(margins->items[i], &window->models[window->model_count]);

@@ -210,6 +210,16 @@ static const char *cause_text(enum thermal_kind kind, const struct thermal_incid
     }
 }
 
+static const char *const GPU_TEXTS[] = {
+    [THERMAL_STANDS] = "GPU {gpu} on {node} is slowed by heat ({cause}){clock}",
+    [THERMAL_COOL] =
+        "GPU {gpu} on {node} was slowed by heat for {time} ({cause}) and has "
+        "recovered",
+    [THERMAL_UNKNOWN] =
+        "GPU {gpu} on {node} was slowed by heat for {time} ({cause}); no later "
+        "sample says whether it has recovered",
+};
+
 static void set_texts(struct verdict_builder *builder, const struct thermal_gpu *gpu,
                       const struct thermal_incident *incident, enum thermal_kind kind) {
     struct arena *arena = builder->arena;
@@ -227,11 +237,7 @@ static void set_texts(struct verdict_builder *builder, const struct thermal_gpu 
         {"more", by_counter ? COLLECT_REASONS : KINDS[kind].more},
         {NULL, NULL},
     };
-    builder_texts(builder,
-                  incident->ended
-                      ? "GPU {gpu} on {node} was slowed by heat for {time} ({cause}) and has "
-                        "recovered"
-                      : "GPU {gpu} on {node} is slowed by heat ({cause}){clock}",
+    builder_texts(builder, GPU_TEXTS[incident->ended],
                   "Check the cooling of {node}: fans, filters, inlet temperature or coolant flow, "
                   "and the cooler of GPU {gpu}. Until it is mended, ranks on it hold up the "
                   "others; move them or take the GPU out.{more}",
@@ -308,8 +314,18 @@ void thermal_verdict_gpu(const struct thermal_window *window,
 
 // -- A node ---------------------------------------------------------------------------------------
 
+static const char *const NODE_TEXTS[] = {
+    [THERMAL_STANDS] = "{hot} of {gpus} GPUs of {node} are slowed by heat, all within {within}",
+    [THERMAL_COOL] =
+        "{hot} of {gpus} GPUs of {node} were slowed by heat, all within {within}; "
+        "they have recovered",
+    [THERMAL_UNKNOWN] =
+        "{hot} of {gpus} GPUs of {node} were slowed by heat, all within {within}; "
+        "no later sample says whether all have recovered",
+};
+
 static void set_node_texts(struct verdict_builder *builder, string_id node, uint64_t spread_ns,
-                           uint32_t hot, uint32_t gpus, bool ended) {
+                           uint32_t hot, uint32_t gpus, enum thermal_end ended) {
     struct arena *arena = builder->arena;
     const struct text_field fields[] = {
         {"hot", arena_format(arena, "%" PRIu32, hot)},
@@ -320,18 +336,28 @@ static void set_node_texts(struct verdict_builder *builder, string_id node, uint
     };
     builder_attribute(builder, "culprit.hot_gpus", slice_of(fields[0].value));
     builder_attribute(builder, "culprit.node_gpus", slice_of(fields[1].value));
-    builder_texts(builder,
-                  ended ? "{hot} of {gpus} GPUs of {node} were slowed by heat, all within "
-                          "{within}; they have recovered"
-                        : "{hot} of {gpus} GPUs of {node} are slowed by heat, all within {within}",
+    builder_texts(builder, NODE_TEXTS[ended],
                   "The cooling of {node} itself fails, not one GPU's: check fans, inlet "
                   "temperature, coolant flow and the rack around it. Move the job off {node} until "
                   "it is cool.",
                   fields);
 }
 
+// Of all of them: one that is hot is enough, and so is one of which nothing is known.
+static enum thermal_end end_of(const struct thermal_window *window, const uint32_t *members,
+                               uint32_t member_count) {
+    enum thermal_end end = THERMAL_COOL;
+    for (uint32_t i = 0; i < member_count; i++) {
+        enum thermal_end own = (enum thermal_end)thermal_incident_at(window, members[i])->ended;
+        if (own == THERMAL_STANDS)
+            return own;
+        end = own == THERMAL_UNKNOWN ? own : end;
+    }
+    return end;
+}
+
 void thermal_verdict_node(const struct thermal_window *window, const uint32_t *members,
-                          uint32_t member_count, bool ended, struct verdict_builder *builder) {
+                          uint32_t member_count, struct verdict_builder *builder) {
     struct arena *arena = builder->arena;
     assert(member_count > 0);
     const struct thermal_incident *first = thermal_incident_at(window, members[0]);
@@ -361,6 +387,6 @@ void thermal_verdict_node(const struct thermal_window *window, const uint32_t *m
     add_last_hot(builder, thermal_gpu_at(window, last->gpu), last);
     builder_attribute(builder, "k8s.node.name", intern_slice(node));
     set_node_texts(builder, node, newest->start_ns - first->start_ns, member_count,
-                   thermal_node_gpus(window, node), ended);
+                   thermal_node_gpus(window, node), end_of(window, members, member_count));
     finish(builder, anchor, first, "");
 }

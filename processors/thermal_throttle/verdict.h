@@ -10,4 +10,4 @@ void thermal_verdict_gpu(const struct thermal_window *window,
                          const struct thermal_incident *incident, struct verdict_builder *builder);
 // About a node: `members` are the incidents of its GPUs by start, then address.
 void thermal_verdict_node(const struct thermal_window *window, const uint32_t *members,
-                          uint32_t member_count, bool ended, struct verdict_builder *builder);
+                          uint32_t member_count, struct verdict_builder *builder);

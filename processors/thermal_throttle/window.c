@@ -307,18 +307,35 @@ static void open_incident(struct thermal_window *window, struct thermal_gpu *gpu
     }
 }
 
+static void end_incident(struct thermal_window *window, struct thermal_gpu *gpu,
+                         enum thermal_end how) {
+    assert(gpu->incident != TABLE_NO_ROW);
+    thermal_incident_at(window, gpu->incident)->ended = (uint8_t)how;
+    gpu->incident = TABLE_NO_ROW;
+}
+
+// Whether the sample says anything of what made the GPU a hot one. A counter does so from its
+// second value on.
+static bool tells_of_incident(const struct thermal_window *window,
+                              const struct thermal_incident *incident,
+                              const struct thermal_sample *sample, uint64_t before_ns) {
+    for (enum thermal_path path = 0; path < PATH_COUNT; path++)
+        if (incident->count[path] > 0 && tells_of(sample, path))
+            return true;
+    return incident->lost_first_ns != 0 && tells_of(sample, PATH_COUNTER) && before_ns != 0 &&
+           sample->time_ns - before_ns < duration_ns(window->config->window);
+}
+
 static void judge(struct thermal_window *window, struct thermal_gpu *gpu,
                   const struct thermal_sample *sample, uint64_t before_ns) {
     enum thermal_path path;
     bool holds = find_rule(window, gpu, &path);
     if (gpu->incident != TABLE_NO_ROW) {
         struct thermal_incident *incident = thermal_incident_at(window, gpu->incident);
-        if (holds) {
+        if (holds || sample->paths != 0)
             count_in(incident, sample, before_ns);
-        } else {
-            incident->ended = 1;
-            gpu->incident = TABLE_NO_ROW;
-        }
+        else if (tells_of_incident(window, incident, sample, before_ns))
+            end_incident(window, gpu, THERMAL_COOL);
     } else if (holds) {
         open_incident(window, gpu, path);
     }
@@ -500,18 +517,35 @@ static void take_until(struct thermal_window *window, uint64_t until_ns, struct 
         at += take_moment(window, due.items + at, due.count - at, arena);
 }
 
-void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, struct arena *arena) {
-    take_until(window, now_ns, arena);
-    // Without a sample for a whole window nothing is known any more.
+// Whether a sample of the window tells of the GPU's incident.
+static bool is_told_of(const struct thermal_window *window, const struct thermal_gpu *gpu) {
+    const struct thermal_incident *incident = thermal_incident_at(window, gpu->incident);
+    uint64_t before_ns = 0;
+    for (uint32_t at = gpu->first; at != TABLE_NO_ROW; at = thermal_sample_at(window, at)->next) {
+        const struct thermal_sample *sample = thermal_sample_at(window, at);
+        if (tells_of_incident(window, incident, sample, before_ns))
+            return true;
+        before_ns = sample->time_ns;
+    }
+    return false;
+}
+
+// Live, what nobody tells of any more does not stand for ever. Inputs that end leave it as it was
+// when its own samples ended: that others went on says nothing of it.
+static void give_up_silent(struct thermal_window *window, uint64_t now_ns) {
     struct thermal_gpu *gpu;
     for (uint32_t at = 0; (gpu = keyed_rows_next(&window->gpus, &at)) != NULL;) {
-        if (gpu->taken_ns > now_ns || now_ns - gpu->taken_ns < duration_ns(window->config->window))
-            continue;
-        drop_expired(window, gpu, now_ns);
-        if (gpu->incident != TABLE_NO_ROW)
-            thermal_incident_at(window, gpu->incident)->ended = 1;
-        gpu->incident = TABLE_NO_ROW;
+        if (gpu->taken_ns <= now_ns)
+            drop_expired(window, gpu, now_ns);
+        if (gpu->incident != TABLE_NO_ROW && !is_told_of(window, gpu))
+            end_incident(window, gpu, THERMAL_UNKNOWN);
     }
+}
+
+void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, struct arena *arena) {
+    take_until(window, now_ns, arena);
+    if (window->live)
+        give_up_silent(window, now_ns);
 }
 
 void thermal_window_add(struct thermal_window *window, const struct gpu_sample *sample,

@@ -4,7 +4,8 @@
 //
 // For each GPU the samples of the last `window` are kept with what each adds to the sums; one
 // sample costs O(1) amortised. An incident begins when a rule holds for the window and ends when
-// none does. Memory: 96 bytes a sample, at most `max_samples`; about 290 a GPU.
+// none does and a sample of the GPU says that it is not hot. What others say ends nothing. Memory:
+// 96 bytes a sample, at most `max_samples`; about 290 a GPU.
 #pragma once
 
 #include "pipeline/model/node_event.h"
@@ -108,12 +109,18 @@ static inline uint8_t thermal_spelling(const struct thermal_sample *sample, unsi
     return (uint8_t)(sample->present >> (THERMAL_VALUE_COUNT + 2 * value) & 3);
 }
 
+enum thermal_end {
+    THERMAL_STANDS,
+    THERMAL_COOL,   // a sample said so
+    THERMAL_UNKNOWN // live: no sample has told of it for a whole window
+};
+
 struct thermal_incident {
     uint32_t chain; // of freed rows
     uint32_t live;  // 0: freed
     uint32_t gpu;
-    uint32_t leader; // incident of the group that this one is in; TABLE_NO_ROW: none
-    uint8_t ended;
+    uint32_t leader;      // incident of the group that this one is in; TABLE_NO_ROW: none
+    uint8_t ended;        // enum thermal_end
     uint8_t reported;     // put out as a verdict of its own
     uint8_t has_reasons;  // a sample said what slows the clock
     uint8_t start_path;   // enum thermal_path
@@ -144,6 +151,7 @@ extern const struct row_type THERMAL_GPU_ROWS, THERMAL_NODE_ROWS, THERMAL_SAMPLE
 // Its tables are the owner's state rows.
 struct thermal_window {
     const struct thermal_config *config;
+    bool live; // the input has no end: who fell silent is given up
     struct thermal_model models[THERMAL_MODELS_MAX];
     uint32_t model_count;
     struct keyed_rows gpus;  // THERMAL_GPU_ROWS
@@ -163,7 +171,8 @@ void thermal_window_restored(struct thermal_window *window);
 // same GPU and time, or a later one, was taken.
 void thermal_window_add(struct thermal_window *window, const struct gpu_sample *sample,
                         string_id job, struct arena *arena);
-// Takes all samples up to `now_ns` in order of time; then incidents of GPUs that fell silent end.
+// Takes all samples up to `now_ns` in order of time; then, live, incidents of which no sample tells
+// any more are given up.
 void thermal_window_advance(struct thermal_window *window, uint64_t now_ns, struct arena *arena);
 
 static inline struct thermal_gpu *thermal_gpu_at(const struct thermal_window *window,

@@ -210,6 +210,19 @@ START_TEST(storm_that_passed_is_resolved) {
 }
 END_TEST
 
+// That others go on is no sign that errors have become rare.
+START_TEST(storm_of_a_silent_gpu_stands) {
+    bool live = _i == 1;
+    value(0, GPU_ECC_CORRECTED_VOLATILE, 0);
+    value(30, GPU_ECC_CORRECTED_VOLATILE, 101);
+    node_xid(&cluster, 9000, "n0", "0000:c9:00", 63, "");
+    detector_start_as(&detector, !live);
+    detector_feed(&detector, cluster.events, cluster.count);
+    detector_finish(&detector);
+    says(detector_lines(&detector), live ? "\"state\":\"resolved\"" : "\"state\":\"open\"");
+}
+END_TEST
+
 START_TEST(two_gpus_two_incidents) {
     xid(100, 95);
     node_xid(&cluster, 100, "n1", "0000:1b:00", 95, "");
@@ -695,6 +708,7 @@ int main(void) {
     tcase_add_test(cases, few_corrected_errors);
     tcase_add_test(cases, storm_window_slides);
     tcase_add_test(cases, storm_that_passed_is_resolved);
+    tcase_add_loop_test(cases, storm_of_a_silent_gpu_stands, 0, 2);
     tcase_add_loop_test(cases, page_retirement_is_called_so, 0, 2);
     tcase_add_test(cases, a_storm_begins_with_its_first_error);
     tcase_add_loop_test(cases, a_field_as_it_was_spelled, 0, 2);

@@ -697,8 +697,21 @@ START_TEST(an_open_report_waits_for_its_lines) {
 }
 END_TEST
 
+// Live, a storm of which nothing is read any more is given up; over inputs that end it stays.
+START_TEST(silence_is_no_end) {
+    bool live = _i == 1;
+    detector_start_as(&detector, !live);
+    for (uint64_t minute = 0; minute <= 6; minute++)
+        feed_counters(minute * 60, gpu, minute * 500, 0, 0);
+    feed_port(90000 * SECOND, nic, AER_CORRECTABLE, false);
+    detector_finish(&detector);
+    expect(1);
+    says(live ? "\"state\":\"resolved\"" : "\"state\":\"open\"");
+}
+END_TEST
+
 START_TEST(held_for_a_day) {
-    detector_start(&detector);
+    detector_start_as(&detector, false);
     feed_report(0, gpu, VENDOR_NVIDIA, AER_FATAL, 1u << 18, 0);
     detector_judge(&detector, BASE + SECOND, false);
     feed_port(3600 * SECOND, nic, AER_CORRECTABLE, false);
@@ -838,6 +851,7 @@ int main(void) {
     tcase_add_test(cases, two_reports_a_second_apart);
     tcase_add_test(cases, an_open_report_waits_for_its_lines);
     tcase_add_test(cases, held_for_a_day);
+    tcase_add_loop_test(cases, silence_is_no_end, 0, 2);
     tcase_add_test(cases, two_functions_of_one_device_are_two);
     tcase_add_loop_test(cases, two_devices_at_one_moment, 0, 2);
     tcase_add_test(cases, firmware_says_what_it_is);

@@ -471,14 +471,73 @@ START_TEST(the_sample_before_may_have_left_the_window) {
 }
 END_TEST
 
-START_TEST(silence_ends_it) {
-    detector_start(&detector);
+// Live, what no sample tells of any more is given up: nobody says that it has recovered.
+START_TEST(silence_gives_it_up) {
+    detector_start_as(&detector, false);
     for (uint64_t at = 0; at <= 300; at += STEP)
-        feed_mask(0, at, 0x40, 1200);
-    feed_mask(1, 1000, 0, 1900);
+        for (unsigned gpu = 0; gpu < (_i == 0 ? 1 : 4); gpu++)
+            feed_mask(gpu, at, 0x40, 1200);
+    for (uint64_t at = 330; at <= 1000; at += 10)
+        feed_mask(7, at, 0, 1900);
+    if (_i == 2) { // the others are cool, of one nothing is known
+        for (uint64_t at = 330; at <= 1000; at += STEP)
+            for (unsigned gpu = 0; gpu < 3; gpu++)
+                feed_mask(gpu, at, 0, 1900);
+    }
     detector_finish(&detector);
     expect(1);
     says("\"state\":\"resolved\"");
+    says(_i == 0 ? "no later sample says whether it has recovered"
+                 : "no later sample says whether all have recovered");
+}
+END_TEST
+
+// Over inputs that end it stays as it was, however long others go on.
+START_TEST(silence_is_no_recovery) {
+    detector_start_as(&detector, true);
+    for (uint64_t at = 0; at <= 300; at += STEP)
+        for (unsigned gpu = 0; gpu < (_i == 0 ? 1 : 4); gpu++)
+            feed_mask(gpu, at, 0x40, 1200);
+    feed_mask(7, 7500, 0, 1900);
+    detector_finish(&detector);
+    expect(1);
+    says("\"state\":\"open\"");
+    says_not("recovered");
+}
+END_TEST
+
+// After a gap one hot sample makes no slowed GPU, and is no recovery either; nor are samples
+// without what made it a hot one.
+START_TEST(a_gap_is_no_recovery) {
+    detector_start_as(&detector, true);
+    for (uint64_t at = 0; at <= 300; at += STEP)
+        feed_mask(0, at, 0x40, 1200);
+    if (_i == 0) {
+        feed_mask(0, 7500, 0x40, 1200);
+    } else {
+        for (uint64_t at = 330; at <= 1200; at += STEP) {
+            struct gpu_sample other = sample_of(0, at);
+            put(&other, GPU_TEMPERATURE_C, 60);
+            feed(&other);
+        }
+    }
+    detector_finish(&detector);
+    expect(1);
+    says("\"state\":\"open\"");
+    says_not("recovered");
+}
+END_TEST
+
+START_TEST(a_counter_says_so_from_its_second_value_on) {
+    detector_start_as(&detector, true);
+    for (uint64_t at = 0; at <= 300; at += STEP)
+        feed_counter(0, at, (int64_t)(at * 1000000000));
+    feed_counter(0, 7500, 300000000000);
+    if (_i == 1)
+        feed_counter(0, 7530, 300000000000);
+    detector_finish(&detector);
+    expect(1);
+    says(_i == 0 ? "\"state\":\"open\"" : "and has recovered");
 }
 END_TEST
 
@@ -689,7 +748,10 @@ int main(void) {
     tcase_add_loop_test(cases, a_sample_says_after_when, 0, 2);
     tcase_add_test(cases, nothing_before_the_first_sample);
     tcase_add_test(cases, the_sample_before_may_have_left_the_window);
-    tcase_add_test(cases, silence_ends_it);
+    tcase_add_loop_test(cases, silence_gives_it_up, 0, 3);
+    tcase_add_loop_test(cases, silence_is_no_recovery, 0, 2);
+    tcase_add_loop_test(cases, a_gap_is_no_recovery, 0, 2);
+    tcase_add_loop_test(cases, a_counter_says_so_from_its_second_value_on, 0, 2);
     tcase_add_test(cases, order_and_size_make_no_difference);
     tcase_add_test(cases, fields_of_one_moment_are_joined);
     tcase_add_test(cases, bounds);
