@@ -237,6 +237,8 @@ static inline void pass_time(struct feed *feed, struct source *source, uint64_t 
 static void note_time(struct feed *feed, struct source *source, const struct event *event) {
     if (!event->timeless && event->time_ns != 0)
         pass_time(feed, source, event->time_ns);
+    if (event->kind == EVENT_KERNEL)
+        source_times_tell(&source->times);
 }
 
 // What travelled with the record.

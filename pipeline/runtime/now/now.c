@@ -92,13 +92,22 @@ static bool is_believed(struct table *clocks, const struct now_rule *rule, const
     return !agreement->holds || within(lone->time_ns, agreement->end_ns, rule->max_jump_ns);
 }
 
-static void leave_aside(struct table *clocks, const struct now_rule *rule,
-                        const struct lone *lone) {
+// Inputs that end do not leave aside what a kernel log ends with: nothing comes that could get
+// there, and a fault is one whatever its time. A log that went on at an earlier time says itself
+// that the time is wrong.
+static bool is_judged_all_the_same(struct table *clocks, const struct now_rule *rule,
+                                   const struct lone *lone) {
+    const struct time_run *run = &clock_at(clocks, lone->clock)->times.runs[lone->run];
+    return rule->end == NOW_ENDS && rule->unix_ns == 0 && run->tells != 0 && run->behind == 0;
+}
+
+static void tell_of(struct table *clocks, const struct now_rule *rule, const struct lone *lone,
+                    enum run_told what) {
     struct source_clock *clock = clock_at(clocks, lone->clock);
     struct time_run *run = &clock->times.runs[lone->run];
-    if (run->told != 0 || (run->behind == 0 && rule->end != NOW_ENDS))
+    if (run->told != RUN_NOT_TOLD || (run->behind == 0 && rule->end != NOW_ENDS))
         return;
-    run->told = 1;
+    run->told = (uint16_t)what;
     clock->told++;
     if (rule->tell != NULL)
         rule->tell(rule->context, clock, run);
@@ -127,11 +136,17 @@ uint64_t now_of(struct table *clocks, const struct now_rule *rule, struct arena 
         count = company(&list, i, rule->max_jump_ns);
         const struct lone *first = &list.items[i];
         bool near = now != 0 && within(first->time_ns, now, rule->max_jump_ns);
-        if (near || count > 1 ||
-            (rule->end != NOW_GOES_ON && is_believed(clocks, rule, first, &agreement, scratch)))
+        bool counts =
+            near || count > 1 ||
+            (rule->end != NOW_GOES_ON && is_believed(clocks, rule, first, &agreement, scratch));
+        bool judged = !counts && is_judged_all_the_same(clocks, rule, first);
+        if (counts || judged)
             now = list.items[i + count - 1].time_ns;
-        else
-            leave_aside(clocks, rule, first);
+        if (!counts)
+            tell_of(clocks, rule, first,
+                    judged                                        ? RUN_JUDGED
+                    : rule->end == NOW_ENDS && rule->unix_ns == 0 ? RUN_NOT_JUDGED
+                                                                  : RUN_LEFT_ASIDE);
     }
     return now;
 }

@@ -5,8 +5,10 @@
 // come within max_jump of it, or when its source went on from it. A single time that is further
 // ahead than that is left aside. At the end of the input or in a silence, when nothing more can
 // speak for it, it counts after all unless its source went back from it, or most of the (at least
-// three) sources agree on an earlier end. So one line with the date of tomorrow does not make all
-// else old, and a lone Xid at the end of a kernel log is not lost.
+// three) sources agree on an earlier end. What a kernel log ends with
+// counts even then where inputs end: a fault is judged, and its time said to be doubtful. So one
+// line with the date of tomorrow does not make all else old, and a lone Xid at the end of a kernel
+// log is not lost.
 #pragma once
 
 #include "base/arena.h"
@@ -47,7 +49,7 @@ struct now_rule {
     // happened, and its clock is right.
     uint64_t unix_ns;
     uint64_t fresh_ns;
-    // Each run that is left aside for good, once.
+    // Each run that is left aside for good, or judged though nothing speaks for it, once.
     void (*tell)(void *context, const struct source_clock *clock, const struct time_run *run);
     void *context;
 };

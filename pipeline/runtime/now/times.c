@@ -72,6 +72,7 @@ void source_times_merge(struct source_times *times, const struct source_times *l
         const struct time_run *run = &later->runs[i];
         source_times_add(times, run->low, run->high, jump);
         times->runs[times->at].behind |= run->behind;
+        times->runs[times->at].tells |= run->tells;
     }
 }
 

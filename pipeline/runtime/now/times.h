@@ -13,10 +13,18 @@
 
 enum { TIME_RUNS = 4 }; // the newest ones; older ones are one
 
+enum run_told {
+    RUN_NOT_TOLD,
+    RUN_LEFT_ASIDE, // until others get there
+    RUN_JUDGED,
+    RUN_NOT_JUDGED
+};
+
 struct time_run {
     uint64_t low, high; // the same: a single time
     uint32_t behind;    // a record that came later happened more than `jump` before it
-    uint32_t told;      // that it is left aside
+    uint16_t told;      // what is done with it: enum run_told
+    uint16_t tells;     // a line of the kernel is of it, which tells of what happened
 };
 
 struct source_times {                // all zero: none
@@ -38,6 +46,11 @@ static inline void source_times_note(struct source_times *times, uint64_t time_n
         source_times_add(times, time_ns, time_ns, jump);
     else if (time_ns > run->high)
         run->high = time_ns;
+}
+
+// That the event that was noted last is a line of the kernel.
+static inline void source_times_tell(struct source_times *times) {
+    times->runs[times->at].tells = 1;
 }
 
 static inline uint64_t source_times_newest(const struct source_times *times) {

@@ -56,9 +56,10 @@ static void tell_outlier(void *context, const struct source_clock *clock,
     char time[CLOCK_RFC3339_MAX];
     clock_format_rfc3339(run->low, time);
     tell(watch, "C1016", clock,
-         "an event of %s is alone further ahead of all others than max_jump allows; it is judged "
-         "when others get there",
-         time);
+         "an event of %s is alone further ahead of all others than max_jump allows; %s", time,
+         run->told == RUN_JUDGED       ? "it is judged as of that time, which may be wrong"
+         : run->told == RUN_NOT_JUDGED ? "it is not judged"
+                                       : "it is judged when others get there");
 }
 
 uint64_t watch_now(struct clock_watch *watch, enum now_end end, uint64_t unix_ns,

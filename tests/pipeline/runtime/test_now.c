@@ -123,6 +123,43 @@ static const struct row {
 static struct table clocks;
 static struct arena arena;
 
+// A line of the kernel that is alone far ahead: what its log ends with is judged.
+static const struct {
+    uint64_t times[TIMES_MAX], others[TIMES_MAX];
+    bool ends;
+    uint64_t unix_s, now;
+    enum run_told told;
+} KERNEL_ROWS[] = {
+    {{1000, 1001, 8200}, {1000, 1100}, true, 0, 8200, RUN_JUDGED},
+    {{1000, 8200, 1001, 1002}, {1000, 1100}, true, 0, 1100, RUN_NOT_JUDGED},
+    {{1000, 1001, 8200}, {1000, 1100}, false, 0, 1100, RUN_NOT_TOLD},
+    {{1000, 8200, 1001, 1002}, {1000, 1100}, false, 0, 1100, RUN_LEFT_ASIDE},
+    {{1000, 1001, 8200}, {1000, 1100}, true, 1200, 1100, RUN_LEFT_ASIDE}, // live
+};
+
+START_TEST(a_line_of_the_kernel_far_ahead) {
+    table_init(&clocks, "clocks", sizeof(struct source_clock), 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct source_clock *clock = table_row(&clocks, table_add(&clocks));
+        const uint64_t *times = i == 0 ? KERNEL_ROWS[_i].times : KERNEL_ROWS[_i].others;
+        for (uint32_t j = 0; j < TIMES_MAX && times[j] != 0; j++) {
+            source_times_note(&clock->times, times[j], JUMP);
+            if (i == 0)
+                source_times_tell(&clock->times);
+        }
+    }
+    struct now_rule rule = {.max_jump_ns = JUMP,
+                            .end = KERNEL_ROWS[_i].ends ? NOW_ENDS : NOW_GOES_ON,
+                            .unix_ns = KERNEL_ROWS[_i].unix_s,
+                            .fresh_ns = JUMP + MINUTE};
+    ck_assert_uint_eq(now_of(&clocks, &rule, &arena), KERNEL_ROWS[_i].now);
+    const struct source_clock *clock = table_row(&clocks, 0);
+    ck_assert_uint_eq(clock->times.runs[clock->times.count - 1].told, KERNEL_ROWS[_i].told);
+    table_release(&clocks);
+    arena_reset(&arena);
+}
+END_TEST
+
 static void fill(const struct row *row, uint32_t shift) {
     table_init(&clocks, "clocks", sizeof(struct source_clock), 4);
     for (uint32_t i = 0; i < SOURCES_MAX; i++)
@@ -310,6 +347,8 @@ int main(void) {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_loop_test(tests, runs_do_not_depend_on_order_or_batches, 0, 40);
     tcase_add_test(tests, old_runs_become_one);
+    tcase_add_loop_test(tests, a_line_of_the_kernel_far_ahead, 0,
+                        sizeof KERNEL_ROWS / sizeof KERNEL_ROWS[0]);
     tcase_add_loop_test(tests, the_time_of_a_pipeline, 0, sizeof ROWS / sizeof ROWS[0]);
     tcase_add_loop_test(tests, an_offset_is_said_once, 0,
                         sizeof OFFSET_ROWS / sizeof OFFSET_ROWS[0]);
