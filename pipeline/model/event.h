@@ -50,6 +50,14 @@ struct carried {
     string_id path;           // of the input that it stood in; STRING_NONE: unknown
 };
 
+// Whose time it is where nobody wrote one.
+enum time_of {
+    TIME_OF_EVENT,       // its own
+    TIME_OF_LINE_BEFORE, // of the last line before it in its file that has one: it came after
+    TIME_OF_FILE,        // when the file was written last: it came before
+    TIME_OF_RECEIPT      // when it was received
+};
+
 struct event {
     uint64_t time_ns;  // when it happened, Unix nanoseconds
     uint64_t position; // 1-based line or item in its source
@@ -58,8 +66,9 @@ struct event {
     string_id node;    // the host that the process reported; STRING_NONE when unknown
     int32_t rank;      // or RANK_NONE
     enum event_kind kind;
-    // It has no timestamp of its own but that of its input: it does not move the time on.
+    // It has no timestamp of its own but that of something else: it does not move the time on.
     bool timeless;
+    enum time_of time_of; // … of what, where it is read from a line; says nothing where it has one
     // Lines of its source that it was made of and that no other event counts; 0 for the second
     // event of one line.
     uint32_t lines;

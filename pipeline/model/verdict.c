@@ -113,6 +113,24 @@ const struct attribute *verdict_attribute(const struct verdict *verdict, const c
     return NULL;
 }
 
+static const char *const time_of_names[] = {[TIME_OF_EVENT] = "event",
+                                            [TIME_OF_LINE_BEFORE] = "line_before",
+                                            [TIME_OF_FILE] = "file",
+                                            [TIME_OF_RECEIPT] = "receipt"};
+
+const char *time_of_name(enum time_of time_of) {
+    assert((size_t)time_of < sizeof time_of_names / sizeof time_of_names[0]);
+    return time_of_names[time_of];
+}
+
+enum time_of verdict_time_of(const struct verdict *verdict) {
+    const struct attribute *said = verdict_attribute(verdict, "culprit.time_of");
+    for (enum time_of of = TIME_OF_EVENT; said != NULL && of <= TIME_OF_RECEIPT; of++)
+        if (slice_equal(said->value, slice_of(time_of_names[of])))
+            return of;
+    return TIME_OF_EVENT;
+}
+
 bool verdict_is_root(const struct verdict *verdict) {
     const struct attribute *root = verdict_attribute(verdict, "culprit.root");
     return root == NULL || slice_equal(root->value, SLICE("true"));

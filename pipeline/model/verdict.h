@@ -8,6 +8,7 @@
 #include "base/hash/digest.h"
 #include "base/intern.h"
 #include "base/text/cut.h"
+#include "pipeline/model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,6 +114,10 @@ void verdict_sort_entities(struct verdict *verdict);
 void verdict_sort_evidence(struct verdict *verdict, struct arena *arena);
 // The attribute with this key; NULL: it has none.
 const struct attribute *verdict_attribute(const struct verdict *verdict, const char *key);
+// Whose time `start_ns` is: attribute culprit.time_of, which only those have whose own is not
+// known.
+enum time_of verdict_time_of(const struct verdict *verdict);
+const char *time_of_name(enum time_of time_of); // "file"
 // Whether it is the root of its incident, which holds at least itself (processors/incident).
 bool verdict_is_root(const struct verdict *verdict);
 const char *severity_name(enum severity severity);

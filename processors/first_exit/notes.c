@@ -293,7 +293,8 @@ static void fill_note(struct exit_note *note, const struct event *event, bool vi
     note->signal = number_of(observation, FACT_SIGNAL);
     note->exit_code = number_of(observation, FACT_EXIT_CODE);
     note->attempt = attempt_of(note, observation);
-    note->flags = (event->timeless ? NOTE_TIMELESS : 0) | (victim ? NOTE_VICTIM : 0) |
+    uint32_t time_of = event->timeless ? (uint32_t)event->time_of << NOTE_TIME_OF_SHIFT : 0;
+    note->flags = (event->timeless ? NOTE_TIMELESS : 0) | time_of | (victim ? NOTE_VICTIM : 0) |
                   (observation_is(observation, FACT_FIRST, false) ? NOTE_SUMMARY_FIRST : 0);
     note->reason_size = put_text(note->reason, NOTE_REASON_MAX, reason_of(observation));
     fill_unit(note, observation);
@@ -360,7 +361,7 @@ static uint32_t what_of(const struct exit_note *note) {
                                note->signal,
                                note->exit_code,
                                note->attempt,
-                               note->flags,
+                               note->flags & ~(uint32_t)NOTE_TIME_OF,
                                (int64_t)note->slack_ns,
                                (int64_t)note->container,
                                note_is(note, NOTE_TIMELESS) ? 0 : (int64_t)note->time_ns};

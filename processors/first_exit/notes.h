@@ -19,10 +19,12 @@
 enum { NOTE_TYPE_MAX = 96, NOTE_TEXT_MAX = 640, NOTE_REASON_MAX = 48, NOTE_RANGES_MAX = 8 };
 
 enum note_flag {
-    NOTE_TIMELESS = 1 << 0, // its time is that of its file
+    NOTE_TIMELESS = 1 << 0, // its time is that of something else: note_time_of
     NOTE_VICTIM = 1 << 1,   // it follows from another's end
     NOTE_SUMMARY_FIRST = 1 << 2,
+    NOTE_TIME_OF = 3 << 3, // of NOTE_TIMELESS: enum time_of
 };
+enum { NOTE_TIME_OF_SHIFT = 3 };
 
 struct exit_note_key {
     string_id source;
@@ -120,6 +122,9 @@ static inline bool note_has_unit_uid(const struct exit_note *note) {
 // Whether the line says in which container it happened.
 static inline bool note_is_contained(const struct exit_note *note) {
     return note->container != 0 || note_has_unit_uid(note);
+}
+static inline enum time_of note_time_of(const struct exit_note *note) {
+    return (enum time_of)((note->flags & NOTE_TIME_OF) >> NOTE_TIME_OF_SHIFT);
 }
 static inline bool note_is(const struct exit_note *note, enum note_flag flag) {
     return (note->flags & (uint32_t)flag) != 0;

@@ -265,6 +265,11 @@ static bool is_told(const struct verdict *verdict, const char *uid) {
 }
 
 // Copies of one line (a console and a file, two forms of a kernel log) are told once.
+// 0: nobody wrote it.
+static uint64_t time_of_note(const struct exit_note *note) {
+    return note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns;
+}
+
 static void tell_note(struct verdict_builder *builder, const struct exit_list *list,
                       const struct exit_candidate *of, const struct exit_note *note,
                       enum evidence_role role) {
@@ -277,8 +282,7 @@ static void tell_note(struct verdict_builder *builder, const struct exit_list *l
         who.node = note->node; // also where all of the job's were
     if (!is_told(&builder->verdict, uid))
         builder_evidence(
-            builder, role, note_is(note, NOTE_TIMELESS) ? 0 : note->time_ns, uid, "%s: %s",
-            candidate_spoken(list, &who, arena),
+            builder, role, time_of_note(note), uid, "%s: %s", candidate_spoken(list, &who, arena),
             note_words(note, role == EVIDENCE_CAUSE ? CAUSE_TEXT_MAX : PEER_TEXT_MAX, arena));
 }
 
@@ -398,7 +402,7 @@ static void tell_launchers_word(struct verdict_builder *builder, const struct ex
                 continue;
             const char *who = exit_process_spoken(process, builder->arena);
             named = arena_format(builder->arena, "%s%s%s", named, count++ > 0 ? ", " : "", who);
-            builder_evidence(builder, EVIDENCE_CONTEXT, note->time_ns,
+            builder_evidence(builder, EVIDENCE_CONTEXT, time_of_note(note),
                              arena_format(builder->arena, "%s:root_cause",
                                           note_uid(note, process, builder->arena)),
                              "the launcher of %s calls %s the root cause: %s",
@@ -409,6 +413,40 @@ static void tell_launchers_word(struct verdict_builder *builder, const struct ex
     }
     builder_attribute(builder, "launcher.root_cause",
                       slice_of(text_shown(slice_of(named), ROOT_CAUSE_MAX, builder->arena)));
+}
+
+// Whose time this is that a note has.
+static enum time_of whose_time(const struct exit_list *list, uint64_t time_ns) {
+    for (uint32_t i = 0; i < list->note_count; i++)
+        if (list->notes[i]->time_ns == time_ns && note_is(list->notes[i], NOTE_TIMELESS))
+            return note_time_of(list->notes[i]);
+    return TIME_OF_EVENT;
+}
+
+// The begin where a piece of evidence has no time. What has one tells of it, but for a line before
+// that is earlier: with that, and where nothing has a time, the verdict says whose the time is.
+static uint64_t begin_without_time(struct verdict_builder *builder, const struct exit_list *list,
+                                   uint64_t time_ns) {
+    uint64_t dated_ns = 0;
+    for (uint32_t i = 0; i < builder->verdict.evidence_count; i++) {
+        const struct evidence *evidence = &builder->verdict.evidence[i];
+        if (evidence->has_time && evidence->role != EVIDENCE_CONTEXT &&
+            (dated_ns == 0 || evidence->time_ns < dated_ns))
+            dated_ns = evidence->time_ns;
+    }
+    enum time_of time_of = whose_time(list, time_ns);
+    if (dated_ns != 0 && (time_of != TIME_OF_LINE_BEFORE || time_ns >= dated_ns))
+        return dated_ns;
+    if (time_of != TIME_OF_EVENT)
+        builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(time_of)));
+    return time_ns;
+}
+
+static bool has_all_times(const struct verdict *verdict) {
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (!verdict->evidence[i].has_time && verdict->evidence[i].role != EVIDENCE_CONTEXT)
+            return false;
+    return verdict->evidence_count > 0;
 }
 
 // -- the verdict ----------------------------------------------------------------------------------
@@ -550,13 +588,18 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     set_attributes(builder, list, decision);
     if (is_certain(decision))
         exit_tell_xids(config, list, &decision->candidates[0], builder);
+    uint64_t begin_ns =
+        has_all_times(&builder->verdict) ? 0 : begin_without_time(builder, list, time_ns);
     builder_finish(
         builder,
         (struct slice[]){round->job == STRING_NONE ? SLICE("") : intern_slice(round->job),
                          slice_of(arena_number(builder->arena, round->ordinal))},
         2);
-    if (builder->verdict.start_ns == 0)
-        builder->verdict.start_ns = builder->verdict.end_ns = time_ns;
+    struct verdict *verdict = &builder->verdict;
+    if (begin_ns != 0 || verdict->start_ns == 0)
+        verdict->start_ns = begin_ns != 0 ? begin_ns : time_ns;
+    if (verdict->end_ns < verdict->start_ns)
+        verdict->end_ns = verdict->start_ns;
     // That a node does not answer is seen some time after it went.
     const struct exit_candidate *first = &decision->candidates[0];
     if (first->reason != NULL && note_kind(first->reason) == OBSERVATION_NODE_CONDITION)

@@ -28,6 +28,8 @@ void card_fact_end(struct page_view *view);
 void card_fact(struct page_view *view, const char *label, struct slice text);
 void card_entities(struct page_view *view, const struct verdict *verdict);
 void card_moments(struct page_view *view, const struct verdict *verdict);
+// When it began, or that nobody wrote it.
+void card_began(struct page_view *view, const struct verdict *verdict);
 // Folded: evidence by time; id, pattern, the two times, and attributes.
 void card_evidence(struct page_view *view, const struct verdict *verdict);
 void card_figures(struct page_view *view, const struct verdict *verdict, bool with_times);

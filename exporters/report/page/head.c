@@ -65,6 +65,8 @@ static bool data_range(const struct page_view *view, uint64_t *from_ns, uint64_t
         }
     for (uint32_t i = 0; i < view->verdict_count; i++) {
         const struct verdict *verdict = view->verdicts[i];
+        if (verdict_time_of(verdict) > TIME_OF_LINE_BEFORE)
+            continue; // when the input was read or written
         *from_ns = verdict->start_ns < *from_ns ? verdict->start_ns : *from_ns;
         *to_ns = verdict->end_ns > *to_ns ? verdict->end_ns : *to_ns;
     }

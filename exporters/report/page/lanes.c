@@ -378,7 +378,7 @@ static void circle_append(struct lanes *lanes, uint32_t step) {
                 "\" y=\"%d\" overflow=\"visible\"><g class=\"step%s\" "
                 "role=\"img\"><title>%u: %s",
                 PAGE_SHARE_OF(circle->x), top_of(circle->lane) + TRACK, step == 0 ? " first" : "",
-                step + 1, page_time(&view->words, verdict->start_ns));
+                step + 1, page_began(&view->words, verdict));
     html_format(&view->html,
                 ": %s</title><circle cx=\"%d\" r=\"10\"/><text x=\"%d\" y=\"4.5\" "
                 "text-anchor=\"middle\">%u</text></g></svg>\n",

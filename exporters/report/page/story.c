@@ -46,7 +46,7 @@ static void listed_append(struct page_view *view, const struct story *story) {
     html_format(html, "<li><a href=\"#%s\" target=\"_self\">%.*s</a> <span class=\"tag\">%s</span>",
                 card_id(view, root), TEXT_OF(root->headline), card_badge(view, root).word);
     html_raw(html, "<br><span class=\"quiet\">");
-    html_time(html, root->start_ns);
+    card_began(view, root);
     html_format(html, ": %s", text_culprit(&view->words, root));
     if (took != NULL)
         html_format(html, ", took along %s", took);

@@ -124,10 +124,17 @@ static void last_seen_append(struct page_view *view, const struct verdict *verdi
                 page_duration(&view->words, verdict->end_ns - verdict->start_ns));
 }
 
+void card_began(struct page_view *view, const struct verdict *verdict) {
+    if (verdict_time_of(verdict) == TIME_OF_EVENT)
+        html_time(&view->html, verdict->start_ns);
+    else
+        html_format(&view->html, "%s", page_began(&view->words, verdict));
+}
+
 // Rows of a table: when it began, when it was last seen.
 static void times_append(struct page_view *view, const struct verdict *verdict) {
     html_raw(&view->html, "\n<tr><th scope=\"row\">began<td>");
-    html_time(&view->html, verdict->start_ns);
+    card_began(view, verdict);
     if (verdict->end_ns <= verdict->start_ns)
         return;
     html_raw(&view->html, "\n<tr><th scope=\"row\">last seen<td>");
@@ -289,7 +296,7 @@ void card_entities(struct page_view *view, const struct verdict *verdict) {
 
 void card_moments(struct page_view *view, const struct verdict *verdict) {
     card_fact_begin(view, "began");
-    html_time(&view->html, verdict->start_ns);
+    card_began(view, verdict);
     card_fact_end(view);
     if (verdict->end_ns <= verdict->start_ns)
         return;

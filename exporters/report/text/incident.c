@@ -81,6 +81,8 @@ static const char *offset(struct text_page *page, uint64_t from_ns, uint64_t tim
 
 const char *text_verdict_offset(struct text_page *page, const struct verdict *from,
                                 const struct verdict *verdict) {
+    if (verdict_time_of(from) != TIME_OF_EVENT || verdict_time_of(verdict) != TIME_OF_EVENT)
+        return "at an unknown time";
     const char *began = offset(page, from->start_ns, verdict->start_ns);
     if (verdict->end_ns <= verdict->start_ns)
         return began;
@@ -89,7 +91,7 @@ const char *text_verdict_offset(struct text_page *page, const struct verdict *fr
 }
 
 static void moments_append(struct text_page *page, const struct verdict *verdict) {
-    page_field(page, "began", "%s", page_time(page, verdict->start_ns));
+    page_field(page, "began", "%s", page_began(page, verdict));
     if (verdict->end_ns > verdict->start_ns)
         page_field(page, "last seen", "%s",
                    text_after_begin(page, verdict->end_ns, verdict->start_ns));

@@ -9,6 +9,7 @@
 #include "base/text/display.h"
 #include "base/text/human.h"
 #include "base/text/utf8.h"
+#include "pipeline/model/event.h"
 
 #include <assert.h>
 
@@ -150,6 +151,20 @@ const char *page_time(struct text_page *page, uint64_t unix_ns) {
     clock_format_rfc3339(unix_ns, text);
     text[10] = ' ';
     return arena_format(page->arena, "%.23s UTC", text);
+}
+
+const char *page_began(struct text_page *page, const struct verdict *verdict) {
+    char text[CLOCK_RFC3339_MAX];
+    clock_format_rfc3339(verdict->start_ns, text);
+    enum time_of time_of = verdict_time_of(verdict);
+    if (time_of == TIME_OF_EVENT)
+        return page_time(page, verdict->start_ns);
+    if (time_of == TIME_OF_LINE_BEFORE)
+        return arena_format(page->arena, "time not known (after %s, the time of a line before it)",
+                            page_time(page, verdict->start_ns));
+    return arena_format(page->arena, "time not known (%s %.10s %.5s UTC)",
+                        time_of == TIME_OF_FILE ? "file last written" : "received", text,
+                        text + 11);
 }
 
 const char *page_bytes(struct text_page *page, int64_t bytes) {

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/status.h"
+#include "pipeline/model/verdict.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +77,7 @@ void page_tell(struct text_page *page, struct told told);
 const char *page_shown(struct text_page *page, struct slice text, size_t max);
 // "2026-01-31 09:15:04.123 UTC".
 const char *page_time(struct text_page *page, uint64_t unix_ns);
+// When the verdict began, or that nobody wrote it.
+const char *page_began(struct text_page *page, const struct verdict *verdict);
 const char *page_bytes(struct text_page *page, int64_t bytes);
 const char *page_duration(struct text_page *page, __int128 duration_ns);

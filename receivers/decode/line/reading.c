@@ -205,8 +205,13 @@ static enum decode_category set_time(const struct reading *reading, const struct
     if (input->observed_ns == 0)
         return fault_set(fault, DECODE_MISSING_TIMESTAMP, SLICE(""),
                          "the line has no timestamp, and when it was written is not known");
-    event->time_ns = input->observed_ns;
     event->timeless = true;
+    event->time_ns = input->observed_ns;
+    event->time_of = input->is_file ? TIME_OF_FILE : TIME_OF_RECEIPT;
+    if (frame->after_ns != 0) {
+        event->time_ns = frame->after_ns;
+        event->time_of = TIME_OF_LINE_BEFORE;
+    }
     return DECODE_OK;
 }
 
