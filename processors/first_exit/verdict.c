@@ -578,6 +578,8 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
         if (i < PEERS_MAX)
             tell_candidate(builder, list, &decision->candidates[i]);
     }
+    // That nobody knows whose process it was is not the whole of it.
+    builder->verdict.partial |= !is_place && builder->verdict.entity_count == 0;
     tell_peers(builder, list, decision);
     uint64_t time_ns = decision->time_ns;
     if (builder->verdict.evidence_count == 0) {

@@ -59,6 +59,7 @@ class Suite:
             len(verdicts) == 1 and verdicts[0]["attributes"].get("culprit.time_of") == time_of
             and verdicts[0]["start_time_unix_nano"] == str(start_ns),
             lambda: "%s: %s" % (name, verdicts))
+        self.checks.equal(verdicts[0]["completeness"], "partial", name)  # nobody is named
         for form in ("text", "html"):
             shown = " ".join(self.shown(name, form).split())
             self.checks.check(words in shown, lambda: "%s as %s: no %r in %s"
