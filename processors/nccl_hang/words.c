@@ -199,7 +199,7 @@ static const struct sentence HEADLINES[] = {
      "{Who} never came to the other side of {op} in {group} (operation {n}); {waiting} {wait} for "
      "it"},
     {HANG_MISSING_PEER, HANG_SUSPECT,
-     "{waiting} {wait} in {group} (operation {n}) for {suspects}, without a dump"},
+     "{waiting} {wait} in {group} (operation {n}) for {suspects}, of whom no dump was read"},
     {HANG_MISSING_PEER, HANG_VICTIM,
      "{waiting} {wait} in {group} (operation {n}) for {victims}, held up elsewhere"},
     {ANY_KIND, ANY_PART,
@@ -271,6 +271,7 @@ static const char *others_text(const struct hang_finding *finding, struct arena 
     return arena_format(arena, "%" PRIu32 " other%s", others, others == 1 ? "" : "s");
 }
 
+// What was read: a dump may be there that was refused, or too long.
 static const char *no_dump_text(const struct hang_finding *finding, struct arena *arena) {
     const char *suspects = ranks_text(finding, HANG_SUSPECT, arena);
     if (finding->by_ras)
@@ -278,7 +279,7 @@ static const char *no_dump_text(const struct hang_finding *finding, struct arena
     if (finding->from_lines)
         return arena_format(arena, "no line of the logs is from %s", suspects);
     return arena_format(arena, "no dump of %s %s", suspects,
-                        finding->has_old_dumps ? "is of that time" : "was found");
+                        finding->has_old_dumps ? "is of that time" : "was read");
 }
 
 void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *finding,

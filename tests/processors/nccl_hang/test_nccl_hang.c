@@ -948,7 +948,7 @@ START_TEST(a_rank_of_the_map_left_no_dump) {
     assert_count(1);
     assert_kind(lines, "missing_dump");
     assert_role(lines, 2, "suspect");
-    assert_has(lines, "no dump of rank 2 was found");
+    assert_has(lines, "no dump of rank 2 was read");
 }
 END_TEST
 
