@@ -113,12 +113,14 @@ static const char *sequence_of(enum view_style style) {
 }
 
 static void put_row(struct screen *screen, struct slice text, enum view_style style) {
-    struct slice cut = view_cut(text, screen->columns);
+    bool more;
+    struct slice cut = view_cut(text, screen->columns, &more);
     bool styled = screen->colours && style != STYLE_PLAIN;
     // Cleared first: behind a text of full width the cursor still stands on its last character.
     buffer_append_text(&screen->frame, "\033[K");
     buffer_append_text(&screen->frame, styled ? sequence_of(style) : "");
     buffer_append(&screen->frame, cut);
+    buffer_append_text(&screen->frame, more ? "…" : "");
     buffer_append_text(&screen->frame, styled ? "\033[0m" : "");
 }
 

@@ -47,7 +47,8 @@ static size_t character_size(unsigned char first) {
     return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-struct slice view_cut(struct slice text, uint32_t columns) {
+// As much of the text as fits into so many columns.
+static struct slice text_fitting(struct slice text, uint32_t columns) {
     size_t at = 0, used = 0;
     while (at < text.size) {
         size_t size = character_size((unsigned char)text.data[at]);
@@ -60,6 +61,27 @@ struct slice view_cut(struct slice text, uint32_t columns) {
         at += size;
     }
     return (struct slice){text.data, at};
+}
+
+struct slice view_cut(struct slice text, uint32_t columns, bool *more) {
+    struct slice cut = text_fitting(text, columns);
+    *more = cut.size < text.size && columns > 0;
+    return *more ? text_fitting(text, columns - 1) : cut;
+}
+
+// The same, but ends behind a word where one is over; how much of `text` that takes with the blanks
+// that follow stands in *taken.
+static struct slice text_words(struct slice text, uint32_t columns, size_t *taken) {
+    struct slice cut = text_fitting(text, columns);
+    size_t end = cut.size;
+    while (cut.size < text.size && end > 0 && text.data[end] != ' ')
+        end--;
+    if (end > 0)
+        cut.size = end;
+    *taken = cut.size;
+    while (*taken < text.size && text.data[*taken] == ' ')
+        ++*taken;
+    return cut;
 }
 
 // -- values ---------------------------------------------------------------------------------------
@@ -144,9 +166,11 @@ static const char *bytes_of(const struct view *view, const json_t *object, const
 
 // `text`, and blanks up to so many columns; longer texts are cut.
 static const char *padded(const struct view *view, const char *text, uint32_t columns) {
-    struct slice cut = view_cut(slice_of(text), columns);
-    size_t used = display_columns(cut);
-    return arena_format(view->arena, "%.*s%*s", (int)cut.size, cut.data, (int)(columns - used), "");
+    bool more;
+    struct slice cut = view_cut(slice_of(text), columns, &more);
+    size_t used = display_columns(cut) + more;
+    return arena_format(view->arena, "%.*s%s%*s", (int)cut.size, cut.data, more ? "…" : "",
+                        (int)(columns - used), "");
 }
 
 // How wide the column of names is: that of the longest, within bounds.
@@ -411,15 +435,16 @@ static const char *short_time(const struct view *view, const char *time) {
     return arena_format(view->arena, "%.10s %.8s", time, time + 11);
 }
 
-// On as many lines as it takes; those behind the first are indented.
+// On as many lines as it takes, broken between words; those behind the first are indented.
 static void add_wrapped(struct view *view, enum view_style style, struct slice text,
                         uint32_t columns) {
     enum { INDENT = 4, COLUMNS_MIN = 20 };
-    struct slice part = columns < COLUMNS_MIN ? text : view_cut(text, columns);
+    size_t taken = text.size;
+    struct slice part = columns < COLUMNS_MIN ? text : text_words(text, columns, &taken);
     add_line(view, style, part);
-    while (part.size < text.size) {
-        text = (struct slice){text.data + part.size, text.size - part.size};
-        part = view_cut(text, columns - INDENT);
+    while (taken < text.size) {
+        text = (struct slice){text.data + taken, text.size - taken};
+        part = text_words(text, columns - INDENT, &taken);
         add_format(view, style, "%*s%.*s", INDENT, "", (int)part.size, part.data);
     }
 }

@@ -35,5 +35,6 @@ struct view_answers {
 // then.
 struct view view_make(enum view_kind kind, const struct view_answers *answers, uint32_t columns,
                       struct arena *arena);
-// As much of the text as fits into so many columns.
-struct slice view_cut(struct slice text, uint32_t columns);
+// As much of the text as fits into so many columns; with *more an ellipsis has to follow, and room
+// is left for it.
+struct slice view_cut(struct slice text, uint32_t columns, bool *more);

@@ -89,8 +89,15 @@ START_TEST(incidents_stand_by_gravity_and_once) {
         "warning  2026-11-18 09:01:40  a warning\n");
     HAS_NO("twice");
     make(VIEW_INCIDENTS, now, NULL, 0, 40);
-    HAS("critical 2026-11-18 09:01:40  j: the gra\n    vest of all that stand here\nwarning");
+    HAS("critical 2026-11-18 09:01:40  j: the\n    gravest of all that stand here\nwarning");
     ck_assert_int_eq(view.lines[3].style, STYLE_BAD);
+}
+END_TEST
+
+START_TEST(a_name_that_is_cut_ends_in_an_ellipsis) {
+    make(VIEW_PIPELINES, "{\"receivers\":[{\"id\":\"file/a-name-that-no-column-of-names-holds\"}]}",
+         NULL, 0, 0);
+    HAS("file/a-name-that-no-column-…        -");
 }
 END_TEST
 
@@ -135,13 +142,15 @@ START_TEST(text_is_cut_by_columns) {
         "a\xe6\xbc\xa2" // two columns
         "e\xcc\x81"     // one, with a combining mark
         "z";
-    static const size_t sizes[] = {0, 1, 1, 4, 7, 8, 8};
+    static const size_t sizes[] = {0, 0, 1, 1, 4, 8, 8}; // one column is the ellipsis
+    bool more;
     for (uint32_t columns = 0; columns < 7; columns++) {
-        struct slice cut = view_cut(slice_of(text), columns);
+        struct slice cut = view_cut(slice_of(text), columns, &more);
         ck_assert_uint_eq(cut.size, sizes[columns]);
-        ck_assert_uint_le(display_columns(cut), columns);
+        ck_assert_int_eq(more, columns > 0 && columns < 5);
+        ck_assert_uint_le(display_columns(cut) + more, columns);
     }
-    ck_assert_uint_eq(view_cut((struct slice){"\xf0\x9f", 2}, 9).size, 2); // cut off itself
+    ck_assert_uint_eq(view_cut((struct slice){"\xf0\x9f", 2}, 9, &more).size, 2); // cut off itself
 }
 END_TEST
 
@@ -160,6 +169,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, rates_are_what_was_added);
     tcase_add_test(tests, incidents_stand_by_gravity_and_once);
+    tcase_add_test(tests, a_name_that_is_cut_ends_in_an_ellipsis);
     tcase_add_test(tests, text_of_others_is_made_safe);
     tcase_add_loop_test(tests, any_answer_can_be_shown, 0, sizeof odd / sizeof odd[0]);
     tcase_add_test(tests, text_is_cut_by_columns);
