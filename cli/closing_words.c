@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-enum { REFUSALS_SHOWN = 10, NOTES_SHOWN = 20, PATH_SHOWN_MAX = 300 };
+enum { REFUSALS_SHOWN = 10, NOTES_SHOWN = 20, PATHS_SHOWN = 3, PATH_SHOWN_MAX = 300 };
 
 static void append_path(struct buffer *out, struct slice path) {
     if (slice_equal(path, SLICE("-")))
@@ -124,51 +124,113 @@ static bool append_counts(struct buffer *out, const char *before, uint64_t count
     }
 }
 
-// What was read and looked at by nobody, and what was of no interest.
-static void append_left(struct buffer *out, const struct report *report) {
-    uint64_t counts[EVENT_CLASS_COUNT], other = 0;
-    count_kinds(report, false, counts);
-    if (append_counts(out, "read, and no processor of the pipeline looks at them: ", counts))
-        buffer_append_char(out, '\n');
-    for (uint32_t i = 0; i < report->source_count; i++)
-        other += report->sources[i].figures.other;
-    if (other == 0)
-        return;
-    figures_append_count(out, other, "line");
-    buffer_append_text(out, other == 1 ? " is of no interest\n" : " are of no interest\n");
-}
-
 static bool is_nothing(const struct report_source *source) {
     return source->figures.accepted == 0 && source->figures.refused == 0 &&
            source->figures.other > 0 && source->figures.format != NULL &&
            strcmp(source->figures.format, "log") == 0;
 }
 
-// Files that were taken for logs, since they look like nothing else.
+// What was read and looked at by nobody, and what was of no interest.
+static void append_left(struct buffer *out, const struct report *report) {
+    uint64_t counts[EVENT_CLASS_COUNT], other = 0, said_below = 0;
+    count_kinds(report, false, counts);
+    if (append_counts(out, "read, and no processor of the pipeline looks at them: ", counts))
+        buffer_append_char(out, '\n');
+    for (uint32_t i = 0; i < report->source_count; i++) {
+        other += report->sources[i].figures.other;
+        said_below += is_nothing(&report->sources[i]) ? report->sources[i].figures.other : 0;
+    }
+    if (other == said_below)
+        return;
+    figures_append_count(out, other, "line");
+    buffer_append_text(out, other == 1 ? " is of no interest\n" : " are of no interest\n");
+}
+
+// Paths with commas between them, until there are enough. `count`: how many there were.
+static void append_listed(struct buffer *out, struct slice path, uint32_t count) {
+    if (count > PATHS_SHOWN)
+        return;
+    buffer_append_text(out, count == 0 ? "" : ", ");
+    if (count == PATHS_SHOWN)
+        buffer_append_text(out, "…");
+    else
+        append_path(out, path);
+}
+
+// Files that were taken for logs, since they look like nothing else: said once for all of them.
 static void append_nothing(struct buffer *out, const struct report *report) {
-    uint64_t count = 0;
+    struct buffer paths;
+    buffer_init(&paths, (PATHS_SHOWN + 1) * 4 * PATH_SHOWN_MAX);
+    uint32_t count = 0;
+    uint64_t lines = 0;
     for (uint32_t i = 0; i < report->source_count; i++) {
         const struct report_source *source = &report->sources[i];
-        if (!is_nothing(source) || count++ >= NOTES_SHOWN)
+        if (!is_nothing(source))
             continue;
-        append_path(out, source->path);
-        buffer_append_text(out, ": read as lines of a log, of which ");
-        buffer_append_text(out, source->figures.other == 1 ? "the only one" : "none");
-        buffer_append_text(out,
-                           source->figures.other == 1 ? " is of no interest" : " is of interest");
-        buffer_append_text(out, "; if it is something else, name that with --format\n");
+        append_listed(&paths, source->path, count++);
+        lines += source->figures.other;
     }
-    if (count > NOTES_SHOWN)
-        append_more(out, count - NOTES_SHOWN);
+    if (count > 1)
+        buffer_append_format(out, "%" PRIu32 " files (", count);
+    buffer_append(out, buffer_slice(&paths));
+    buffer_release(&paths);
+    if (count > 1)
+        buffer_append_format(out,
+                             ") read as logs, and none of their %" PRIu64
+                             " lines is of interest; "
+                             "if they are something else, name that with --format\n",
+                             lines);
+    else if (lines > 1)
+        buffer_append_format(out,
+                             ": read as a log, and none of its %" PRIu64
+                             " lines is of interest; if "
+                             "it is something else, name that with --format\n",
+                             lines);
+    else if (lines == 1)
+        buffer_append_text(out,
+                           ": read as a log, and its only line is of no interest; if it is "
+                           "something else, name that with --format\n");
+}
+
+// Where ": not read: WHY" begins; NULL: the note says something else.
+static const char *note_reason(const char *note) {
+    return strstr(note, ": not read: ");
+}
+
+static bool same_reason(const char *note, const char *reason) {
+    const char *own = note_reason(note);
+    return own != NULL && strcmp(own, reason) == 0;
+}
+
+// A note together with those behind it that give the same reason; how many that are. 0: it was said
+// with one before it.
+static uint32_t append_note(struct buffer *out, const struct report *report, uint32_t first) {
+    const char *reason = note_reason(report->notes[first]);
+    uint32_t count = 0;
+    for (uint32_t i = 0; reason != NULL && i < first; i++)
+        if (same_reason(report->notes[i], reason))
+            return 0;
+    for (uint32_t i = first; reason != NULL && i < report->note_count; i++) {
+        const char *note = report->notes[i];
+        if (same_reason(note, reason))
+            append_listed(out, (struct slice){note, (size_t)(note_reason(note) - note)}, count++);
+    }
+    if (count > PATHS_SHOWN)
+        buffer_append_format(out, " (%" PRIu32 " files)", count);
+    display_append(out, slice_of(reason == NULL ? report->notes[first] : reason), 0);
+    buffer_append_char(out, '\n');
+    return reason == NULL ? 1 : count;
 }
 
 static void append_notes(struct buffer *out, const struct report *report) {
-    uint32_t shown = report->note_count < NOTES_SHOWN ? report->note_count : NOTES_SHOWN;
-    for (uint32_t i = 0; i < shown; i++) {
-        display_append(out, slice_of(report->notes[i]), 0);
-        buffer_append_char(out, '\n');
+    uint64_t said = 0;
+    uint32_t lines = 0;
+    for (uint32_t i = 0; i < report->note_count && lines < NOTES_SHOWN; i++) {
+        uint32_t count = append_note(out, report, i);
+        said += count;
+        lines += count > 0;
     }
-    append_more(out, report->note_count - shown + report->notes_dropped);
+    append_more(out, report->note_count - said + report->notes_dropped);
 }
 
 void closing_words_append(struct buffer *out, const struct report *report) {
@@ -188,16 +250,23 @@ static bool is_denied(struct slice path) {
     return denied;
 }
 
+// Text that could be read and says nothing. Where most was refused, the rest is no log.
+static bool is_quiet(const struct source_figures *figures) {
+    return !figures->unread && figures->other > figures->refused;
+}
+
 // What was read of what was there.
 static int read_exit_code(const struct report *report, bool any_denied) {
-    bool all_unread = true, any_bytes = false;
+    bool all_unread = true, unread_bytes = false, any_quiet = false;
     for (uint32_t i = 0; i < report->source_count; i++) {
-        all_unread &= report->sources[i].figures.unread || is_nothing(&report->sources[i]);
-        any_bytes |= report->sources[i].figures.bytes > 0;
+        const struct source_figures *figures = &report->sources[i].figures;
+        all_unread &= figures->unread;
+        unread_bytes |= figures->unread && figures->bytes > 0;
+        any_quiet |= is_quiet(figures);
     }
-    if (report->accepted > 0)
+    if (report->accepted > 0 || any_quiet)
         return 0;
-    if (report->refused > 0 || (all_unread && any_bytes))
+    if (report->refused > 0 || unread_bytes)
         return status_exit_code(STATUS_BAD_DATA);
     if (all_unread)
         return status_exit_code(any_denied ? STATUS_DENIED : STATUS_NOT_FOUND);

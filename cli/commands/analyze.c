@@ -206,7 +206,7 @@ static int close_run(struct invocation *invocation, struct service *service) {
     int code = closing_exit_code(&report, options->ignore_missing);
     if (!options->quiet || code != 0)
         closing_words_append(invocation->err, &report);
-    if (report.accepted > 0) {
+    if (report.accepted > 0 || code == 0) {
         int unexplained = check_explained(invocation, &report);
         code = code != 0 ? code : unexplained;
     }
@@ -333,13 +333,16 @@ const struct command command_analyze = {
         "  culprit analyze --stats tally.json /telemetry kern.log slurm-123.out\n"
         "  culprit analyze --print-config /telemetry > culprit.yaml\n",
     .exit_codes =
-        "  0   something was read, or the input is empty\n"
+        "  0   the input was read, whether something was found or not; or it is empty\n"
         "  2   a verdict at or above --fail-on\n"
         "  64  the command line is wrong, or --explain names no verdict that was found\n"
-        "  65  no record could be used, or the file of --queries is wrong\n"
+        "  65  no file could be understood, or every record was refused; or the file of --queries "
+        "is "
+        "wrong\n"
         "  66  a PATH or the file of --queries is missing; see --ignore-missing\n"
+        "  73  the file of --html or --stats cannot be created\n"
         "  74  reading or writing failed\n"
-        "  77  no permission to read a file\n"
+        "  77  no permission to read or write a file\n"
         "  78  the configuration is wrong\n",
     .run = analyze_run,
 };

@@ -200,11 +200,25 @@ class Suite:
                      err=[r"none\.jsonl.*No such file"])
         self.summary(["--ignore-missing", CASE + "events.jsonl", self.path("none.jsonl")],
                      err=[r"none\.jsonl.*No such file"])
-        text = write(self.path("notes.txt"), "a shopping list\n")
-        self.expect(65, "analyze", text, err=["notes.txt"])
         evil = write(self.path("evil\n\x1b[31m.jsonl"), "not json\n")
-        done = self.expect(65, "analyze", evil)
+        done = self.expect(0, "analyze", evil, err=["its only line is of no interest"])
         self.checks.check(ESCAPE not in done.err, "a control character of a path is printed raw")
+
+    def quiet_logs(self):
+        """A log that can be read is valid input, also when it says nothing that is looked for."""
+        log = write(self.path("job.log"), "2026-11-21 08:02:23 INFO step 1\nloss 3.2\n")
+        empty = write(self.path("empty.log"), "")
+        noise = write(self.path("noise.bin"), bytes(range(256)) * 64)
+        said = [r"job\.log: read as a log, and none of its 2 lines is of interest"]
+        self.expect(0, "analyze", log, err=said)
+        self.expect(0, "analyze", log, "--format", "log", err=said)
+        self.expect(0, "analyze", log, "--format", "kernel_log")
+        self.expect(0, "analyze", log, empty, err=said)
+        self.expect(0, "analyze", log, "--quiet", "--fail-on", "info", quiet="err")
+        self.expect(0, "analyze", log, noise, err=["left out 1 file"])
+        self.expect(65, "analyze", noise, err=["noise.bin: not read"])
+        self.expect(65, "analyze", noise, empty, err=["noise.bin: not read"])
+        self.expect(64, "analyze", log, "--explain", "x", err=["no verdict begins with x"])
 
     def missing(self):
         """An answer that does without an input says so, and so does the exit code."""
@@ -497,7 +511,8 @@ service:
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
-        for part in (suite.help, suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
+        for part in (suite.help, suite.quiet_logs, 
+                     suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):
             part()

@@ -150,6 +150,72 @@ START_TEST(exit_code_says_what_could_not_be_read) {
 }
 END_TEST
 
+// A log that nothing is told of was read all the same; what is beside it changes nothing.
+START_TEST(exit_code_of_text_that_says_nothing) {
+    struct report_source sources[2] = {
+        {.path = SLICE("job.log"), .figures = {.bytes = 90, .other = 3, .format = "log"}},
+        {.path = SLICE("b"), .figures = {.unread = true, .bytes = 9}},
+    };
+    struct report report = {.sources = sources, .source_count = 1};
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
+    sources[0].figures.format = "kernel_log";
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
+    report.source_count = 2;
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
+    sources[1].figures = (struct source_figures){0};
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
+    // A few records of it that were refused do not make it another thing, most do.
+    report.refused = sources[0].figures.refused = 2;
+    ck_assert_int_eq(closing_exit_code(&report, false), 0);
+    report.refused = sources[0].figures.refused = 3;
+    ck_assert_int_eq(closing_exit_code(&report, false), 65);
+    // An empty file beside one that nobody understands does not make that right.
+    sources[0].figures = (struct source_figures){.unread = true, .bytes = 9};
+    report.refused = 0;
+    ck_assert_int_eq(closing_exit_code(&report, false), 65);
+}
+END_TEST
+
+START_TEST(logs_that_say_nothing_are_one_line) {
+    struct report_source sources[5] = {
+        {.path = SLICE("a"), .figures = {.accepted = 1, .other = 2}}};
+    struct report report = {.sources = sources, .source_count = 2, .accepted = 1, .bytes = 7};
+    static const char *const names[] = {"", "b.log", "c.log", "d.log", "e.log"};
+    for (int i = 1; i < 5; i++)
+        sources[i] = (struct report_source){.path = slice_of(names[i]),
+                                            .figures = {.other = 1, .format = "log"}};
+    closing_words_append(&out, &report);
+    ck_assert_str_eq(taken(),
+                     "read 2 files, 1 event, 7 B\n3 lines are of no interest\n"
+                     "b.log: read as a log, and its only line is of no interest; if it is "
+                     "something else, name that with --format\n");
+    report.source_count = 5;
+    sources[0].figures.other = 0; // then one line says it all
+    closing_words_append(&out, &report);
+    ck_assert_str_eq(taken(),
+                     "read 5 files, 1 event, 7 B\n"
+                     "4 files (b.log, c.log, d.log, …) read as logs, and none of their 4 lines "
+                     "is of interest; if they are something else, name that with "
+                     "--format\n");
+}
+END_TEST
+
+START_TEST(notes_with_one_reason_are_one_line) {
+    char *notes[] = {"a: not read: no rights",     "b: it was cut",
+                     "c: not read: no rights",     "d: not read: unknown",
+                     "e\x1b: not read: no rights", "f: not read: no rights"};
+    struct report_source source = {.path = SLICE("a"), .figures = {.accepted = 1}};
+    struct report report = {
+        .sources = &source, .source_count = 1, .accepted = 1, .notes = notes, .note_count = 6};
+    closing_words_append(&out, &report);
+    ck_assert_str_eq(taken(),
+                     "read 1 file, 1 event, 0 B\n"
+                     "a, c, e\\x1b, … (4 files): not read: no rights\n"
+                     "b: it was cut\n"
+                     "d: not read: unknown\n");
+}
+END_TEST
+
 // -- default configuration ----------------------------------------------------------------------
 
 static const char *quoted(struct slice text) {
@@ -207,6 +273,9 @@ int main(void) {
     tcase_add_test(tests, closing_words_name_what_was_refused);
     tcase_add_test(tests, exit_code_says_what_was_read);
     tcase_add_test(tests, exit_code_says_what_could_not_be_read);
+    tcase_add_test(tests, exit_code_of_text_that_says_nothing);
+    tcase_add_test(tests, logs_that_say_nothing_are_one_line);
+    tcase_add_test(tests, notes_with_one_reason_are_one_line);
     tcase_add_test(tests, paths_are_quoted_for_yaml);
     tcase_add_test(tests, default_config_lists_the_paths);
     suite_add_tcase(suite, tests);
