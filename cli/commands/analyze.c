@@ -199,7 +199,8 @@ static int check_explained(struct invocation *invocation, const struct report *r
 }
 
 // What is said at the end, and the exit code that follows from what was read and found.
-static int close_run(struct invocation *invocation, struct service *service) {
+static int close_run(struct invocation *invocation, struct service *service,
+                     struct stats_file *stats) {
     const struct analyze_options *options = invocation->options;
     struct report report;
     service_report(service, &report);
@@ -217,13 +218,14 @@ static int close_run(struct invocation *invocation, struct service *service) {
         page_hint_append(invocation->err, options->html);
     invocation_say(invocation);
     struct error error = {0};
-    if (options->stats != NULL && stats_write(options->stats, &report, &error) != STATUS_OK)
+    if (stats->path != NULL && stats_write(stats, &report, &error) != STATUS_OK)
         code = invocation_fail(invocation, &error);
     report_release(&report);
     return code;
 }
 
-static int run_plan(struct invocation *invocation, const struct plan *plan) {
+static int run_service(struct invocation *invocation, const struct plan *plan,
+                       struct stats_file *stats) {
     const struct analyze_options *options = invocation->options;
     assert(plan->pipeline_count == 1); // the answer is of one
     struct service *service = NULL;
@@ -238,10 +240,21 @@ static int run_plan(struct invocation *invocation, const struct plan *plan) {
     progress_stop(&progress);
     int code = 0;
     if (status == STATUS_OK)
-        code = close_run(invocation, service);
+        code = close_run(invocation, service, stats);
     else if (!reader_is_gone())
         code = invocation_fail(invocation, &error);
     service_free(service);
+    return code;
+}
+
+static int run_plan(struct invocation *invocation, const struct plan *plan) {
+    const struct analyze_options *options = invocation->options;
+    struct stats_file stats = {0};
+    struct error error = {0};
+    if (options->stats != NULL && stats_open(&stats, options->stats, &error) != STATUS_OK)
+        return invocation_fail(invocation, &error);
+    int code = run_service(invocation, plan, &stats);
+    stats_close(&stats);
     return code;
 }
 

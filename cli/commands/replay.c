@@ -99,17 +99,13 @@ static enum status run_once(const struct plan *plan, struct error *error) {
     return status;
 }
 
-static int compare(struct invocation *invocation, struct slice got) {
+static int compare(struct invocation *invocation, struct slice expected, struct slice got) {
     const struct replay_options *options = invocation->options;
     assert(options->expect != NULL);
-    struct slice expected;
     struct error error = {0};
-    if (file_read(options->expect, &expected, &error) != STATUS_OK)
-        return invocation_fail(invocation, &error);
     struct verdict_diff diff;
     enum status status =
         verdict_diff_compare(&diff, invocation->out, expected, options->expect, got, &error);
-    memory_give((char *)(uintptr_t)expected.data);
     if (status != STATUS_OK)
         return invocation_fail(invocation, &error);
     if (diff.equal) {
@@ -124,7 +120,8 @@ static int compare(struct invocation *invocation, struct slice got) {
 }
 
 // `path` is where the verdicts go; the file may come to be or not.
-static int replay_into(struct invocation *invocation, struct plan *plan, const char *path) {
+static int replay_into(struct invocation *invocation, struct plan *plan, struct slice expected,
+                       const char *path) {
     struct error error = {0};
     plan_set_text(plan, COMPONENT_EXPORTER, NULL, "path", path);
     log_configure(LOG_ERROR, LOG_CONSOLE);
@@ -134,12 +131,12 @@ static int replay_into(struct invocation *invocation, struct plan *plan, const c
     enum status status = file_read(path, &got, &error);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND)
         return invocation_fail(invocation, &error);
-    int code = compare(invocation, got);
+    int code = compare(invocation, expected, got);
     memory_give((char *)(uintptr_t)got.data);
     return code;
 }
 
-static int replay_plan(struct invocation *invocation, struct plan *plan) {
+static int replay_beside(struct invocation *invocation, struct plan *plan, struct slice expected) {
     assert(plan->pipeline_count == 1 && plan->pipelines[0].exporter_count == 1);
     const char *parent = getenv("TMPDIR");
     char *folder = arena_format(invocation->arena, "%s/culprit-replay-XXXXXX",
@@ -150,9 +147,21 @@ static int replay_plan(struct invocation *invocation, struct plan *plan) {
         return invocation_fail(invocation, &error);
     }
     const char *path = arena_format(invocation->arena, "%s/verdicts.jsonl", folder);
-    int code = replay_into(invocation, plan, path);
+    int code = replay_into(invocation, plan, expected, path);
     unlink(path);
     rmdir(folder);
+    return code;
+}
+
+// What is expected is read before the work, so that a file that is missing is told at once.
+static int replay_plan(struct invocation *invocation, struct plan *plan) {
+    const struct replay_options *options = invocation->options;
+    struct slice expected;
+    struct error error = {0};
+    if (file_read(options->expect, &expected, &error) != STATUS_OK)
+        return invocation_fail(invocation, &error);
+    int code = replay_beside(invocation, plan, expected);
+    memory_give((char *)(uintptr_t)expected.data);
     return code;
 }
 
@@ -181,8 +190,8 @@ const struct command command_replay = {
     .summary = "checks that recorded input still gives the expected verdicts",
     .operands = "[FILE…]",
     .description =
-        "Runs one pipeline of a configuration once over recorded input and compares the verdicts,\n"
-        "byte for byte and in order, with those that are expected. What differs is printed, field\n"
+        "Runs one pipeline of a configuration once over recorded input and compares the verdicts, "
+        "byte for byte and in order, with those that are expected. What differs is printed, field "
         "by field: - is what was expected, + is what came out.",
     COMMAND_OPTIONS(rows, struct replay_options),
     .examples =

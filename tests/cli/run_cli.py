@@ -220,6 +220,24 @@ class Suite:
         self.expect(65, "analyze", noise, empty, err=["noise.bin: not read"])
         self.expect(64, "analyze", log, "--explain", "x", err=["no verdict begins with x"])
 
+    def before_the_work(self):
+        """What cannot be written or read at the end is told before anything is read."""
+        there = write(self.path("kept.json"), "kept")
+        for path in (self.path("none/tally.json"), self.folder):
+            self.expect(73, "analyze", "--stats", path, KILLED, quiet="out", err=["--stats: .*/"])
+        self.expect(66, "analyze", "--stats", there, self.path("none.jsonl"), quiet="out")
+        self.checks.equal(bytes_of(there), b"kept", "the document of a run that failed")
+        new = self.path("new.json")
+        self.expect(66, "analyze", "--stats", new, self.path("none.jsonl"), quiet="out")
+        self.checks.check(not os.path.exists(new), "an empty document is left behind")
+        write(there, "x" * 100000)
+        self.expect(0, "analyze", "--stats", there, CASE)
+        self.checks.equal(len(json.loads(bytes_of(there))["sources"]) > 0, True, "the document")
+        self.expect(73, "analyze", "--html", self.path("none/page.html"), KILLED, quiet="out")
+        config = write(self.path("replay.yaml"), self.config_text(KILLED))
+        self.expect(66, "replay", "--config", config, "--input", self.path("gone"),
+                    "--expect", self.path("gone.jsonl"), quiet="out", err=["gone.jsonl"])
+
     def missing(self):
         """An answer that does without an input says so, and so does the exit code."""
         there = KILLED + "/rank1"
@@ -511,7 +529,7 @@ service:
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
-        for part in (suite.help, suite.quiet_logs, 
+        for part in (suite.help, suite.quiet_logs, suite.before_the_work,
                      suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):
