@@ -5,12 +5,14 @@
 // words, in the caller's arena; cost linear in the words typed times the rows.
 #include "cli/arguments.h"
 
+#include "base/text/cut.h"
+#include "base/text/display.h"
 #include "config/option.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { ROWS_MAX = 32, HELP_COLUMN = 28, HELP_WIDTH = 100, CHOICES_WIDTH_MAX = 90 };
+enum { ROWS_MAX = 32, HELP_COLUMN = 28, HELP_WIDTH = 80, CHOICES_WIDTH_MAX = 60 };
 
 struct parser {
     const struct argument *rows;
@@ -225,50 +227,52 @@ struct word_list word_list_join(struct arena *arena, const struct word_list *a,
 
 // -- help ---------------------------------------------------------------------------------------
 
-static void pad_to(struct buffer *out, size_t line_start, size_t column) {
-    assert(line_start <= out->size);
-    while (out->size - line_start < column)
+static void pad(struct buffer *out, size_t from, size_t column) {
+    for (; from < column; from++)
         buffer_append_char(out, ' ');
 }
 
-// Words of `text`, from the current column on, with a hanging indent.
-static void print_wrapped(struct buffer *out, size_t line_start, const char *text) {
-    while (*text != '\0') {
-        size_t length = strcspn(text, " ");
-        if (out->size - line_start + length > HELP_WIDTH) {
-            out->size -= out->size > 0 && out->data[out->size - 1] == ' ';
+void arguments_print_words(struct buffer *out, struct slice text, size_t used, size_t indent) {
+    size_t column = used;
+    bool begun = false; // the line has a word
+    assert(out != NULL && used < HELP_WIDTH && indent < HELP_WIDTH);
+    while (text.size > 0) {
+        struct slice word = text_until(text, ' ');
+        size_t width = display_columns(word);
+        if (begun && column + 1 + width > HELP_WIDTH) {
             buffer_append_char(out, '\n');
-            line_start = out->size;
-            pad_to(out, line_start, HELP_COLUMN);
-        }
-        buffer_append(out, (struct slice){text, length});
-        text += length;
-        if (*text == ' ') {
+            pad(out, 0, indent);
+            column = indent;
+        } else if (begun) {
             buffer_append_char(out, ' ');
-            text++;
+            column++;
         }
+        buffer_append(out, word);
+        column += width;
+        begun = true;
+        text = text_from(text, word.size + (word.size < text.size));
     }
     buffer_append_char(out, '\n');
 }
 
 static void print_row(struct buffer *out, const struct argument *row) {
-    struct buffer line;
-    buffer_init(&line, 4096);
+    struct buffer name;
+    buffer_init(&name, 4096);
     if (row->letter != 0)
-        buffer_append_format(&line, "  -%c, ", row->letter);
+        buffer_append_format(&name, "  -%c, ", row->letter);
     else
-        buffer_append_text(&line, "      ");
-    argument_print(&line, row);
-    size_t line_start = 0;
-    if (line.size + 2 > HELP_COLUMN) {
-        buffer_append_char(&line, '\n');
-        line_start = line.size;
+        buffer_append_text(&name, "      ");
+    argument_print(&name, row);
+    assert(!name.failed);
+    buffer_append(out, buffer_slice(&name));
+    size_t used = display_columns(buffer_slice(&name));
+    buffer_release(&name);
+    if (used + 2 > HELP_COLUMN) {
+        buffer_append_char(out, '\n');
+        used = 0;
     }
-    pad_to(&line, line_start, HELP_COLUMN);
-    print_wrapped(&line, line_start, row->help);
-    assert(!line.failed);
-    buffer_append(out, buffer_slice(&line));
-    buffer_release(&line);
+    pad(out, used, HELP_COLUMN);
+    arguments_print_words(out, slice_of(row->help), HELP_COLUMN, HELP_COLUMN);
 }
 
 void arguments_print(struct buffer *out, const struct argument *rows, size_t row_count) {

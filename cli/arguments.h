@@ -56,8 +56,11 @@ enum status arguments_parse(struct arguments *arguments, void *options, const st
 // The words of both, in order.
 struct word_list word_list_join(struct arena *arena, const struct word_list *a,
                                 const struct word_list *b);
-// The table of options for help: two columns, the right one wrapped at 100 columns.
+// The table of options for help: two columns, the right one wrapped at 80 columns.
 void arguments_print(struct buffer *out, const struct argument *rows, size_t row_count);
+// The words of `text`, in lines of 80 columns, of which `used` are taken in the first, and which
+// begin with `indent` blanks from the second on; ends the line.
+void arguments_print_words(struct buffer *out, struct slice text, size_t used, size_t indent);
 // " --config FILE…": what must be given, for the usage line.
 void arguments_print_required(struct buffer *out, const struct argument *rows, size_t row_count);
 // "--output text|summary": an option as it is written, without its letter.

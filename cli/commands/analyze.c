@@ -327,12 +327,12 @@ const struct command command_analyze = {
     .summary = "who broke the job: reads files, prints one answer",
     .operands = "PATH…",
     .description =
-        "Reads what the ranks of a job, its nodes and its cluster wrote (telemetry, dumps, logs,\n"
-        "counters) and says which rank, GPU or node started it, when, and how sure that is. PATH\n"
-        "is a file, a directory (what is input in it is known by its name), or - for standard\n"
-        "input. Files may be compressed by gzip; each record is recognised by its content.\n"
+        "Reads what the ranks of a job, its nodes and its cluster wrote (telemetry, dumps, logs, "
+        "counters) and says which rank, GPU or node started it, when, and how sure that is. PATH "
+        "is a file, a directory (what is input in it is known by its name), or - for standard "
+        "input. Files may be compressed by gzip; each record is recognised by its content. "
         "What was read, refused and left out is reported on standard error. A PATH that is "
-        "missing\n"
+        "missing "
         "is named in the answer, too, in verdicts as the attribute culprit.missing_inputs.",
     COMMAND_OPTIONS(rows, struct analyze_options),
     .examples =
@@ -350,8 +350,7 @@ const struct command command_analyze = {
         "  2   a verdict at or above --fail-on\n"
         "  64  the command line is wrong, or --explain names no verdict that was found\n"
         "  65  no file could be understood, or every record was refused; or the file of --queries "
-        "is "
-        "wrong\n"
+        "is wrong\n"
         "  66  a PATH or the file of --queries is missing; see --ignore-missing\n"
         "  73  the file of --html or --stats cannot be created\n"
         "  74  reading or writing failed\n"

@@ -246,7 +246,7 @@ static int completion_run(struct invocation *invocation) {
 
 const struct command command_completion = {
     .name = "completion",
-    .summary = "a script that completes culprit's command line in bash, zsh or fish",
+    .summary = "a script that completes commands in bash, zsh or fish",
     .operands = "SHELL",
     .operand_words = shell_words,
     .description =
@@ -255,6 +255,7 @@ const struct command command_completion = {
     .examples =
         "  source <(culprit completion bash)\n"
         "  culprit completion fish > ~/.config/fish/completions/culprit.fish\n",
-    .exit_codes = "  0   printed\n  64  there is no script for such a shell\n",
+    .exit_codes =
+        "  0   printed\n  64  there is no script for such a shell\n  74  writing failed\n",
     .run = completion_run,
 };

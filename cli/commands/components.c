@@ -253,7 +253,7 @@ const struct command command_components = {
     .operand_max = 1,
     .operand_words = component_words,
     .description =
-        "Lists the components of this build. With NAME: the options of that component, what it\n"
+        "Lists the components of this build. With NAME: the options of that component, what it "
         "needs from the stages before it and what it gives to those after it.",
     COMMAND_OPTIONS(rows, struct components_flags),
     .examples =
@@ -262,6 +262,7 @@ const struct command command_components = {
         "  culprit components rank_group --markdown\n",
     .exit_codes =
         "  0   printed\n"
-        "  64  there is no such component, or the command line is wrong\n",
+        "  64  there is no such component, or the command line is wrong\n"
+        "  74  writing failed\n",
     .run = components_run,
 };

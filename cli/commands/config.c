@@ -25,10 +25,10 @@ static int print_run(struct invocation *invocation) {
 
 const struct command command_config_print = {
     .name = "config print",
-    .summary = "a configuration as it takes effect, with where each value comes from",
+    .summary = "a configuration as it takes effect, and where it comes from",
     .description =
         "Prints the configuration as it takes effect: files joined, values filled in, defaults "
-        "and\n"
+        "and "
         "presets written out, each key with the place it comes from. Secrets are not shown.",
     COMMAND_OPTIONS(print_rows, struct print_options),
     .examples =
@@ -38,6 +38,7 @@ const struct command command_config_print = {
         "  0   printed\n"
         "  64  the command line is wrong\n"
         "  66  a configuration file is missing\n"
+        "  74  reading or writing failed\n"
         "  77  no permission to read it\n"
         "  78  the configuration is wrong\n",
     .run = print_run,
@@ -53,9 +54,9 @@ const struct command command_config_schema = {
     .summary = "the JSON schema of a configuration, for editors",
     .description =
         "Prints a JSON schema of the configuration of this build. An editor that knows it "
-        "completes\n"
+        "completes "
         "keys and marks what is wrong.",
     .examples = "  culprit config schema > culprit.schema.json\n",
-    .exit_codes = "  0   printed\n",
+    .exit_codes = "  0   printed\n  64  the command line is wrong\n  74  writing failed\n",
     .run = schema_run,
 };

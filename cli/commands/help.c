@@ -6,24 +6,41 @@
 #include <assert.h>
 #include <string.h>
 
+enum { USAGE_MAX = 1024, USAGE_INDENT = 15 };
+
 static const char all_exit_codes[] =
     "  0        done; a clean stop\n"
-    "  1        replay: the verdicts differ from the expected ones\n"
+    "  1        replay, test: not as expected; store check, store dump: damaged\n"
     "  2        analyze: a verdict at or above --fail-on\n"
     "  64       the command line is wrong\n"
     "  65       the input is not valid\n"
-    "  66       no input was found\n"
+    "  66       an input, a file, a store or a running culprit is not there\n"
     "  70       a bug of culprit\n"
     "  71       the system refused something (memory, threads, descriptors)\n"
     "  73       an output cannot be created\n"
     "  74       reading or writing failed\n"
-    "  75       stopped before all was delivered; the store keeps it for the next start\n"
+    "  75       run: stopped before all was delivered, and the store keeps it for the next start; "
+    "tap: four others watch, or the pipeline is busy\n"
     "  77       no permission\n"
     "  78       the configuration is wrong\n"
     "  128+n    ended at once by a second signal n\n";
 
 const char *help_exit_codes(void) {
     return all_exit_codes;
+}
+
+// "  64  the command line is wrong" a line; a long meaning goes on below its beginning.
+static void print_exit_codes(struct buffer *out, const char *lines) {
+    while (*lines != '\0') {
+        size_t code = strspn(lines, " ");
+        code += strcspn(lines + code, " ");
+        code += strspn(lines + code, " ");
+        size_t size = strcspn(lines, "\n");
+        assert(lines[size] == '\n' && code < size);
+        buffer_append(out, (struct slice){lines, code});
+        arguments_print_words(out, (struct slice){lines + code, size - code}, code, code);
+        lines += size + 1;
+    }
 }
 
 static void print_command_rows(struct buffer *out, const char *group) {
@@ -40,14 +57,14 @@ static void print_command_rows(struct buffer *out, const char *group) {
 
 void help_print_commands(struct buffer *out) {
     buffer_append_text(out,
-                       "culprit names the rank, phase, GPU or node that broke a distributed "
-                       "training job.\n\nUsage: culprit COMMAND [OPTION…]\n\nCommands:\n");
+                       "culprit names the rank, phase, GPU or node that broke a training job.\n\n"
+                       "Usage: culprit COMMAND [OPTION…]\n\nCommands:\n");
     print_command_rows(out, NULL);
     buffer_append_text(
         out,
         "\nFor a command: culprit help COMMAND, or culprit COMMAND --help.\n\nExample:\n"
         "  culprit analyze /telemetry\n\nExit codes:\n");
-    buffer_append_text(out, all_exit_codes);
+    print_exit_codes(out, all_exit_codes);
 }
 
 void help_print_group(struct buffer *out, const char *word) {
@@ -66,12 +83,19 @@ void help_print_usage(struct buffer *out, const struct command *command) {
 void help_print_command(struct buffer *out, const struct command *command) {
     assert(command->description != NULL && command->examples != NULL);
     assert(command->exit_codes != NULL);
+    struct buffer usage;
+    buffer_init(&usage, USAGE_MAX);
+    help_print_usage(&usage, command);
+    assert(!usage.failed);
     buffer_append_text(out, "Usage: ");
-    help_print_usage(out, command);
-    buffer_append_format(out, "\n\n%s\n\nOptions:\n", command->description);
+    arguments_print_words(out, buffer_slice(&usage), sizeof "Usage: " - 1, USAGE_INDENT);
+    buffer_release(&usage);
+    buffer_append_char(out, '\n');
+    arguments_print_words(out, slice_of(command->description), 0, 0);
+    buffer_append_text(out, "\nOptions:\n");
     arguments_print(out, command->rows, command->row_count);
-    buffer_append_format(out, "\nExamples:\n%s\nExit codes:\n%s", command->examples,
-                         command->exit_codes);
+    buffer_append_format(out, "\nExamples:\n%s\nExit codes:\n", command->examples);
+    print_exit_codes(out, command->exit_codes);
 }
 
 static int help_run(struct invocation *invocation) {
@@ -107,6 +131,6 @@ const struct command command_help = {
     .operand_words = command_words,
     .description = "Prints how culprit, or one command of it, is used.",
     .examples = "  culprit help\n  culprit help analyze\n  culprit help config print\n",
-    .exit_codes = "  0   printed\n  64  there is no such command\n",
+    .exit_codes = "  0   printed\n  64  there is no such command\n  74  writing failed\n",
     .run = help_run,
 };

@@ -291,9 +291,9 @@ const struct command command_manual = {
     .operand_max = 1,
     .operand_words = page_words,
     .description =
-        "Prints a manual page in the language of man: culprit, about the commands, or\n"
+        "Prints a manual page in the language of man: culprit, about the commands, or "
         "culprit.yaml, about the configuration with every option of every component.",
     .examples = "  culprit manual | man -l -\n  culprit manual culprit.yaml | man -l -\n",
-    .exit_codes = "  0   printed\n  64  there is no such page\n",
+    .exit_codes = "  0   printed\n  64  there is no such page\n  74  writing failed\n",
     .run = manual_run,
 };

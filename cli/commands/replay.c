@@ -203,6 +203,9 @@ const struct command command_replay = {
         "  64  the command line is wrong\n"
         "  65  the expected verdicts are not JSON Lines\n"
         "  66  a file is missing\n"
+        "  73  a directory for the run cannot be created\n"
+        "  74  reading or writing failed\n"
+        "  77  no permission to read a file\n"
         "  78  the configuration is wrong\n",
     .run = replay_run,
 };

@@ -130,18 +130,17 @@ const struct command command_run = {
     .name = "run",
     .summary = "runs the pipelines of a configuration until stopped",
     .description =
-        "Runs the pipelines of a configuration beside the job. SIGTERM and SIGINT stop it: what\n"
-        "has been read is evaluated and written first. A second signal ends it at once. SIGHUP\n"
+        "Runs the pipelines of a configuration beside the job. SIGTERM and SIGINT stop it: what "
+        "has been read is evaluated and written first. A second signal ends it at once. SIGHUP "
         "reloads the configuration; one with mistakes changes nothing, and the log says why. "
-        "SIGUSR2\n"
+        "SIGUSR2 "
         "writes the state of every component to the log.",
     COMMAND_OPTIONS(rows, struct run_options),
     .examples =
         "  culprit run --config /etc/culprit/culprit.yaml\n"
         "  culprit run --config culprit.yaml --once\n"
         "  culprit run --start-delay 5s --config sidecar.yaml\n"
-        "  culprit run --config base.yaml --config node7.yaml --set "
-        "service.batch_size=256\n",
+        "  culprit run --config base.yaml --config node7.yaml --set service.threads=2\n",
     .exit_codes =
         "  0      a clean stop\n"
         "  64     the command line is wrong, or there is no --config\n"

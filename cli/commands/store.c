@@ -78,7 +78,10 @@ const struct command command_store_check = {
     .examples = "  culprit store check /var/lib/culprit\n",
     .exit_codes =
         "  0   whole\n  1   damaged; what is wrong is on standard error\n"
-        "  66  there is no store\n",
+        "  64  the command line is wrong\n"
+        "  66  there is no store\n"
+        "  74  reading or writing failed\n"
+        "  77  no permission to read it\n",
     .run = check_run,
 };
 
@@ -161,6 +164,9 @@ const struct command command_store_dump = {
     .examples = "  culprit store dump /var/lib/culprit --space queue\n",
     .exit_codes =
         "  0   printed\n  1   damaged; what could be read was printed\n"
-        "  66  there is no store\n",
+        "  64  the command line is wrong\n"
+        "  66  there is no store\n"
+        "  74  reading or writing failed\n"
+        "  77  no permission to read it\n",
     .run = dump_run,
 };

@@ -228,11 +228,11 @@ const struct command command_tap = {
     .operand_max = 1,
     .operand_words = point_words,
     .description =
-        "Prints events and verdicts of a running culprit, one JSON object a line, as they pass:\n"
-        "those that enter PIPELINE; behind STAGE, the id of a processor, the events that it looks\n"
-        "at and the verdicts that it adds; and with PIPELINE:out the verdicts that exporters get.\n"
-        "It is a sample: at most --rate records a second, and none that this reader is too slow\n"
-        "for. A line {\"left_out\":N} says how many were passed over. The pipeline never waits.\n"
+        "Prints events and verdicts of a running culprit, one JSON object a line, as they pass: "
+        "those that enter PIPELINE; behind STAGE, the id of a processor, the events that it looks "
+        "at and the verdicts that it adds; and with PIPELINE:out the verdicts that exporters get. "
+        "It is a sample: at most --rate records a second, and none that this reader is too slow "
+        "for. A line {\"left_out\":N} says how many were passed over. The pipeline never waits. "
         "Only the user that culprit runs as, and root, may look.",
     COMMAND_OPTIONS(rows, struct tap_options),
     .examples =

@@ -134,14 +134,14 @@ const struct command command_test = {
     .summary = "runs the tests of a configuration",
     .operands = "[FILE…]",
     .description =
-        "Runs the tests that stand under the key tests of a configuration. Each feeds its inputs,\n"
-        "in place of the pipeline's receivers, to the processors of the pipeline, once, at the\n"
+        "Runs the tests that stand under the key tests of a configuration. Each feeds its inputs, "
+        "in place of the pipeline's receivers, to the processors of the pipeline, once, at the "
         "times that the events say, and compares the verdicts with those that it expects. "
-        "Exporters\n"
+        "Exporters "
         "and extensions are left out, so that nothing is sent, stored or listened on, and "
-        "variables\n"
-        "and secrets of receivers, exporters and extensions need not be there. Several FILEs are\n"
-        "joined, behind those of --config; the last one wins, so tests may have a file of their\n"
+        "variables "
+        "and secrets of receivers, exporters and extensions need not be there. Several FILEs are "
+        "joined, behind those of --config; the last one wins, so tests may have a file of their "
         "own.",
     COMMAND_OPTIONS(rows, struct test_options),
     .examples =
@@ -153,6 +153,8 @@ const struct command command_test = {
         "  1   a test failed; what differs is printed\n"
         "  64  the command line is wrong, or there is no such test\n"
         "  66  a configuration file is missing\n"
+        "  73  a directory for the run cannot be created\n"
+        "  74  reading or writing failed\n"
         "  77  no permission to read it\n"
         "  78  the configuration is wrong, or has no tests\n",
     .run = test_command_run,

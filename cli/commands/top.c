@@ -325,11 +325,11 @@ const struct command command_top = {
     .name = "top",
     .summary = "shows how a running culprit does: rates, lag, ranks, incidents",
     .description =
-        "Shows, once a second, what a running culprit does: events a second and how far behind\n"
+        "Shows, once a second, what a running culprit does: events a second and how far behind "
         "each pipeline is, the incidents that are open, the ranks of each job, receivers, and "
-        "what\n"
-        "waits in exporters. Keys: q quits, p shows pipelines with their stages, j jobs, i\n"
-        "incidents, a all; arrows scroll. Only the user that culprit runs as, and root, may look;\n"
+        "what "
+        "waits in exporters. Keys: q quits, p shows pipelines with their stages, j jobs, i "
+        "incidents, a all; arrows scroll. Only the user that culprit runs as, and root, may look; "
         "of several culprits --socket chooses one.",
     COMMAND_OPTIONS(rows, struct top_options),
     .examples =

@@ -163,11 +163,11 @@ const struct command command_validate = {
     .summary = "checks a configuration and says what it guarantees",
     .operands = "[FILE…]",
     .description =
-        "Checks a configuration without starting anything. Every problem is printed at once, each\n"
-        "as FILE:LINE:COLUMN: KEY: what is wrong, what would be right; so is a port, file or\n"
-        "directory that two components want, and an output whose directory is not there. When\n"
+        "Checks a configuration without starting anything. Every problem is printed at once, each "
+        "as FILE:LINE:COLUMN: KEY: what is wrong, what would be right; so is a port, file or "
+        "directory that two components want, and an output whose directory is not there. When "
         "there is none, the first line is \"valid\"; then each pipeline is described, and what "
-        "all\n"
+        "all "
         "of them guarantee. Several FILEs are joined, behind those of --config; the last one wins.",
     COMMAND_OPTIONS(rows, struct validate_options),
     .examples =
@@ -177,6 +177,7 @@ const struct command command_validate = {
         "  0   the configuration is right\n"
         "  64  the command line is wrong\n"
         "  66  a configuration file is missing\n"
+        "  74  reading or writing failed\n"
         "  77  no permission to read it\n"
         "  78  the configuration is wrong\n",
     .run = validate_run,

@@ -16,9 +16,9 @@ const struct command command_version = {
     .name = "version",
     .summary = "the version of culprit",
     .description =
-        "Prints the version and the revision of the source it was built from, and which vector\n"
+        "Prints the version and the revision of the source it was built from, and which vector "
         "instructions are used on this processor: baseline, AVX2 or AVX-512.",
     .examples = "  culprit version\n  culprit --version\n",
-    .exit_codes = "  0   printed\n",
+    .exit_codes = "  0   printed\n  64  the command line is wrong\n  74  writing failed\n",
     .run = version_run,
 };

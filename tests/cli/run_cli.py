@@ -98,6 +98,25 @@ class Suite:
         self.expect(64, quiet="out", err=["analyze"])
         self.expect(64, "help", "analyse", quiet="out", err=["analyze"])
 
+    def columns(self):
+        """Help fits a terminal of 80 columns, and says all exit codes that every command has."""
+        listed = [line.split()[0] for line in self.expect(0, "help").text()
+                  .split("Commands:\n")[1].split("\n\n")[0].splitlines()]
+        both = [["config", "print"], ["config", "schema"], ["store", "check"], ["store", "dump"]]
+        names = [[name] for name in listed if name not in ("config", "store")] + both
+        self.checks.check(len(names) > 15, "the commands that help lists: %r" % listed)
+        for name in [[], ["config"], ["store"]] + names:
+            text = self.expect(0, "help", *name, quiet="err").text()
+            for line in text.splitlines():
+                self.checks.check(len(line) <= 80, "help %s: %d columns: %s"
+                                  % (" ".join(name), len(line), line))
+                self.checks.check(line == line.rstrip(), "blanks at the end of %r" % line)
+            if name in names:
+                codes = re.findall(r"^  (\d+)\b", text.split("Exit codes:\n")[1], re.M)
+                self.checks.check({"0", "64", "74"} <= set(codes), "codes of %s: %r"
+                                  % (name, codes))
+                self.checks.equal(codes, sorted(codes, key=int), "order of the codes of %s" % name)
+
     def version(self):
         said = [self.expect(0, *how, out=[r"^culprit \d+\.\d+\.\d+ \([^)\n]+\)\nvector "
                                              r"instructions: (baseline|AVX2|AVX-512)\n$"],
@@ -529,7 +548,7 @@ service:
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
-        for part in (suite.help, suite.quiet_logs, suite.before_the_work,
+        for part in (suite.help, suite.columns, suite.quiet_logs, suite.before_the_work,
                      suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):

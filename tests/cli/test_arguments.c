@@ -168,7 +168,7 @@ START_TEST(help_is_wrapped_and_complete) {
     for (const char *line = out.data; *line != '\0';) {
         const char *end = strchr(line, '\n');
         ck_assert_ptr_nonnull(end);
-        ck_assert_int_le(end - line, 100);
+        ck_assert_int_le(end - line, 80);
         ck_assert(end == line || end[-1] != ' ');
         line = end + 1;
     }

@@ -73,6 +73,20 @@ START_TEST(half_a_name_is_no_command) {
 }
 END_TEST
 
+// Whether the words of `text` stand in `whole` one after another, however its lines are broken.
+static bool has_words(const char *whole, const char *text) {
+    for (; *whole != '\0'; whole++) {
+        const char *at = whole, *wanted = text;
+        while (*wanted != '\0' && (*at == *wanted || (*at == '\n' && *wanted == ' '))) {
+            at += 1 + strspn(at + 1, *at == '\n' && *wanted == ' ' ? " " : "");
+            wanted++;
+        }
+        if (*wanted == '\0')
+            return true;
+    }
+    return false;
+}
+
 START_TEST(help_of_each_command_is_whole) {
     struct command_list list = command_list();
     for (size_t i = 0; i < list.count; i++) {
@@ -81,9 +95,9 @@ START_TEST(help_of_each_command_is_whole) {
         help_print_command(&out, command);
         buffer_append_char(&out, '\0');
         ck_assert(!out.failed);
-        ck_assert_ptr_nonnull(strstr(out.data, command->description));
+        ck_assert_msg(has_words(out.data, command->description), "%s", command->name);
         ck_assert_ptr_nonnull(strstr(out.data, command->examples));
-        ck_assert_ptr_nonnull(strstr(out.data, command->exit_codes));
+        ck_assert_msg(has_words(out.data, command->exit_codes), "%s", command->name);
         ck_assert_ptr_nonnull(strstr(out.data, "--help"));
         for (size_t row = 0; row < command->row_count; row++) {
             char option[64];
