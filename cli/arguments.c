@@ -74,6 +74,29 @@ static enum status put_choice(struct parser *parser, const struct argument *row,
     return status;
 }
 
+// "a.b=value": no part of the key is empty; "\." is a dot within one.
+static bool is_assignment(const char *value) {
+    size_t part = 0;
+    for (const char *at = value; *at != '='; at++) {
+        if (*at == '\0' || (*at == '.' && part == 0))
+            return false;
+        at += at[0] == '\\' && at[1] == '.';
+        part = *at == '.' && at[-1] != '\\' ? 0 : part + 1;
+    }
+    return part > 0;
+}
+
+// What was written is not shown: where the '=' is missing, all of it may be a secret.
+static enum status not_assigned(struct parser *parser, const struct argument *row,
+                                const char *value) {
+    const struct word_list *before =
+        (const struct word_list *)(const void *)(parser->options + row->offset);
+    assert(row->type == ARGUMENT_LIST && row->assignment);
+    return error_set(parser->error, STATUS_USAGE, "--%s number %u has no %s; write --%s %s",
+                     row->name, before->count + 1, strchr(value, '=') != NULL ? "whole key" : "'='",
+                     row->name, row->value_name);
+}
+
 static enum status put_value(struct parser *parser, const struct argument *row, const char *value) {
     char *field = parser->options + row->offset;
     switch (row->type) {
@@ -84,6 +107,8 @@ static enum status put_value(struct parser *parser, const struct argument *row, 
         *(const char **)(void *)field = value;
         return STATUS_OK;
     case ARGUMENT_LIST:
+        if (row->assignment && !is_assignment(value))
+            return not_assigned(parser, row, value);
         word_append((struct word_list *)(void *)field, parser, value);
         return STATUS_OK;
     case ARGUMENT_CHOICE:
@@ -146,17 +171,38 @@ static enum status take_long(struct parser *parser, const char *text) {
     return STATUS_OK;
 }
 
-// `-q`, `-o value`, `-ovalue`; letters are not bundled.
-static enum status take_letter(struct parser *parser, const char *text) {
-    for (size_t i = 0; i < parser->row_count; i++) {
-        if (parser->rows[i].letter == 0 || parser->rows[i].letter != text[0])
-            continue;
-        return take_option(parser, &parser->rows[i], text[1] == '\0' ? NULL : text + 1);
-    }
-    if (strcmp(text, "h") != 0)
+static const struct argument *find_letter(const struct parser *parser, char letter) {
+    for (size_t i = 0; i < parser->row_count; i++)
+        if (parser->rows[i].letter != 0 && parser->rows[i].letter == letter)
+            return &parser->rows[i];
+    return NULL;
+}
+
+static enum status unknown_letter(struct parser *parser, const char *word, char letter) {
+    assert(word[0] == '-');
+    if (word[2] == '\0')
         return error_set(parser->error, STATUS_USAGE,
-                         "unknown option -%s; long options begin with two dashes", text);
-    parser->arguments->help_wanted = true;
+                         "unknown option %s; long options begin with two dashes", word);
+    return error_set(parser->error, STATUS_USAGE,
+                     "unknown option -%c in %s; long options begin with two dashes", letter, word);
+}
+
+// `-q`, `-qv`, `-o value`, `-ovalue`, `-qo value`: what takes a value is the last of its word.
+static enum status take_letters(struct parser *parser, const char *word) {
+    for (const char *at = word + 1; *at != '\0'; at++) {
+        const struct argument *row = find_letter(parser, *at);
+        if (row == NULL && *at != 'h')
+            return unknown_letter(parser, word, *at);
+        if (row == NULL) {
+            parser->arguments->help_wanted = true;
+            continue;
+        }
+        if (row->type != ARGUMENT_FLAG)
+            return take_option(parser, row, at[1] == '\0' ? NULL : at + 1);
+        enum status status = take_option(parser, row, at[1] == '=' ? at + 2 : NULL);
+        if (status != STATUS_OK)
+            return status;
+    }
     return STATUS_OK;
 }
 
@@ -167,7 +213,7 @@ static enum status take_word(struct parser *parser, bool *options_ended) {
         return STATUS_OK;
     }
     if (word[1] != '-')
-        return take_letter(parser, word + 1);
+        return take_letters(parser, word);
     if (word[2] != '\0')
         return take_long(parser, word + 2);
     *options_ended = true;

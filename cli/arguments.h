@@ -2,9 +2,9 @@
 // Command-line options: one row names an option, its type, its value and its help, once. The rows
 // feed both the parser and `--help`.
 //
-// GNU style: `--name value` and `--name=value`, options and operands in any order, `--` ends the
-// options, `-` is an operand. Names are not abbreviated, so that a script keeps its meaning when an
-// option is added.
+// GNU style: `--name value` and `--name=value`, letters of flags in one word (`-qv`), options and
+// operands in any order, `--` ends the options, `-` is an operand. Names are not abbreviated, so
+// that a script keeps its meaning when an option is added.
 #pragma once
 
 #include "base/arena.h"
@@ -35,6 +35,7 @@ struct argument {
     const char *value_name;     // "FILE"; NULL for flags
     const char *const *choices; // CHOICE: NULL-terminated
     bool required;
+    bool assignment;  // LIST: each is KEY=VALUE
     const char *help; // a clause, no trailing full stop
 };
 

@@ -6,6 +6,7 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "config/option.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -42,6 +43,13 @@ static bool sink_write(void *context, struct slice bytes) {
 }
 
 // -- dispatch -----------------------------------------------------------------------------------
+
+struct command_line {
+    char *const *before; // options that stand before the command
+    int before_count;
+    char *const *argv; // the command and what stands behind it
+    int argc;
+};
 
 static int check_operands(struct invocation *invocation) {
     const struct command *command = invocation->command;
@@ -89,26 +97,74 @@ static int unknown_command(struct invocation *invocation, const char *word) {
     return 64;
 }
 
+static bool is_word(const char *word, const char *name, const char *letter) {
+    return strcmp(word, name) == 0 || strcmp(word, letter) == 0;
+}
+
+// How many words before the command are options of it (`culprit --quiet analyze PATH`): flags,
+// since a value of its own would be the command.
+static int count_before(int argc, char *const *argv) {
+    int count = 0;
+    while (count < argc && argv[count][0] == '-' && !is_word(argv[count], "--help", "-h") &&
+           !is_word(argv[count], "--version", "-V"))
+        count++;
+    return count;
+}
+
+static int only_options(struct invocation *invocation, const char *word) {
+    static const char *const OWN[] = {"--help", "--version"};
+    const char *nearest = option_nearest(word, OWN, sizeof OWN / sizeof OWN[0]);
+    if (nearest != NULL)
+        buffer_append_format(invocation->err,
+                             "culprit: unknown option \"%s\"; did you mean \"%s\"?\n", word,
+                             nearest);
+    else
+        buffer_append_format(invocation->err,
+                             "culprit: no command is given, only the option \"%s\"; write "
+                             "culprit COMMAND %s; culprit help lists the commands\n",
+                             word, word);
+    invocation_say(invocation);
+    return 64;
+}
+
+// The command's words without its name: the options before it come first.
+static int run_named(struct invocation *invocation, const struct command_line *line, int words) {
+    assert(words <= line->argc);
+    int argc = line->before_count + line->argc - words;
+    char **argv = arena_zero(invocation->arena, (size_t)argc + 1, sizeof *argv);
+    for (int i = 0; i < line->before_count; i++)
+        argv[i] = line->before[i];
+    for (int i = words; i < line->argc; i++)
+        argv[line->before_count + i - words] = line->argv[i];
+    return run_command(invocation, argc, argv);
+}
+
 static int dispatch(struct invocation *invocation, int argc, char *const *argv) {
     if (argc < 1) {
         help_print_commands(invocation->err);
         invocation_say(invocation);
         return 64;
     }
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+    int before = count_before(argc, argv);
+    if (before == argc)
+        return only_options(invocation, argv[0]);
+    struct command_line line = {argv, before, argv + before, argc - before};
+    argv += before;
+    argc -= before;
+    if (is_word(argv[0], "--help", "-h")) {
         help_print_commands(invocation->out);
         return 0;
     }
     int words = 1;
-    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
+    if (is_word(argv[0], "--version", "-V"))
         invocation->command = &command_version;
     else
         invocation->command = command_find(argc, argv, &words);
     if (invocation->command != NULL)
-        return run_command(invocation, argc - words, argv + words);
+        return run_named(invocation, &line, words);
     if (!command_is_group(argv[0]))
         return unknown_command(invocation, argv[0]);
-    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    bool help = argc > 1 && is_word(argv[1], "--help", "-h");
     if (argc > 1 && !help)
         return unknown_command(invocation,
                                arena_format(invocation->arena, "%s %s", argv[0], argv[1]));

@@ -18,7 +18,7 @@ struct plan_request {
 };
 
 #define SET_ARGUMENT(owner)                                                                        \
-    ARGUMENT("set", owner, sets, ARGUMENT_LIST, .value_name = "KEY=VALUE",                         \
+    ARGUMENT("set", owner, sets, ARGUMENT_LIST, .value_name = "KEY=VALUE", .assignment = true,     \
              .help = "override one key, such as processors.spike_detect.min_growth=128MiB")
 
 // 0 and a plan that the caller releases, or an exit code, with every problem on standard error.

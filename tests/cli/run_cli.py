@@ -98,6 +98,13 @@ class Suite:
         self.expect(64, quiet="out", err=["analyze"])
         self.expect(64, "help", "analyse", quiet="out", err=["analyze"])
 
+    def flags(self):
+        """Letters in one word, and flags in front of the command."""
+        for words in (["analyze", "-qv", CASE], ["-qv", "analyze", CASE],
+                      ["--quiet", "analyze", "--verbose", CASE], ["-q", "-v", "analyze", CASE]):
+            self.expect(0, *words, quiet="err", out=["Not checked|looked at"])
+        self.expect(0, "-q", "--help", out=["Commands:"], quiet="err")
+
     def columns(self):
         """Help fits a terminal of 80 columns, and says all exit codes that every command has."""
         listed = [line.split()[0] for line in self.expect(0, "help").text()
@@ -135,7 +142,15 @@ class Suite:
         self.expect(64, "analyze", "--fail-on", "bad", CASE, quiet="out", err=["bad", "warning"])
         self.expect(64, "analyze", "--print-config=yes", quiet="out", err=["--print-config"])
         self.expect(64, "analyze", quiet="out", err=["PATH"])
-        self.expect(78, "analyze", "--set", "nonsense", CASE, quiet="out", err=["assignment 1 has no '='"])
+        for command in (["analyze", CASE], ["validate", "x"], ["run", "--config", "x"],
+                        ["test", "x"], ["config", "print", "--config", "x"]):
+            self.expect(64, *command, "--set", "nonsense", quiet="out",
+                        err=["--set number 1 has no '='; write --set KEY=VALUE"])
+        self.expect(64, "analyze", "--set", "a..b=1", CASE, quiet="out", err=["no whole key"])
+        self.expect(64, "--verbose", quiet="out", err=["no command.*culprit COMMAND --verbose"])
+        self.expect(64, "--versoin", quiet="out", err=["--version"])
+        self.expect(64, "--quiet", "frobnicate", quiet="out", err=["frobnicate"])
+        self.expect(64, "-q", "version", quiet="out", err=["version: unknown option -q"])
         self.expect(64, "run", quiet="out", err=["--config"])
         self.expect(64, "run", "now", "--config", "x", quiet="out", err=["now"])
         self.expect(64, "validate", quiet="out", err=["--config"])
@@ -548,7 +563,7 @@ service:
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(binary, folder)
-        for part in (suite.help, suite.columns, suite.quiet_logs, suite.before_the_work,
+        for part in (suite.help, suite.flags, suite.columns, suite.quiet_logs, suite.before_the_work,
                      suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
                      suite.config, suite.print_config, suite.components, suite.replay):

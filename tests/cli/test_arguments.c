@@ -7,6 +7,7 @@
 
 struct options {
     bool quiet;
+    bool verbose;
     const char *name;
     struct word_list sets;
     int output;
@@ -20,6 +21,11 @@ static const struct argument rows[] = {
      .type = ARGUMENT_FLAG,
      .offset = offsetof(struct options, quiet),
      .help = "say nothing"},
+    {.name = "verbose",
+     .letter = 'v',
+     .type = ARGUMENT_FLAG,
+     .offset = offsetof(struct options, verbose),
+     .help = "say more"},
     {.name = "name",
      .letter = 'n',
      .type = ARGUMENT_TEXT,
@@ -30,6 +36,7 @@ static const struct argument rows[] = {
      .type = ARGUMENT_LIST,
      .offset = offsetof(struct options, sets),
      .value_name = "K=V",
+     .assignment = true,
      .help = "a key, with a help text that is so long that it does not fit into what is left of "
              "its line and has to go on in the next one"},
     {.name = "output",
@@ -96,6 +103,40 @@ START_TEST(options_and_operands_mix) {
 }
 END_TEST
 
+START_TEST(letters_stand_in_one_word) {
+    ck_assert_int_eq(PARSE("-qv"), STATUS_OK);
+    ck_assert(options.quiet && options.verbose);
+    options = (struct options){0};
+    ck_assert_int_eq(PARSE("-vn", "a", "one"), STATUS_OK);
+    ck_assert(options.verbose && !options.quiet);
+    ck_assert_str_eq(options.name, "a");
+    ck_assert_uint_eq(arguments.operands.count, 1);
+    ck_assert_int_eq(PARSE("-qnv"), STATUS_OK); // what follows is the value
+    ck_assert_str_eq(options.name, "v");
+    ck_assert_int_eq(PARSE("-qh"), STATUS_OK);
+    ck_assert(arguments.help_wanted);
+    ck_assert_int_eq(PARSE("-qx"), STATUS_USAGE);
+    ck_assert_str_eq(error.message, "unknown option -x in -qx; long options begin with two dashes");
+    ck_assert_int_eq(PARSE("-vq=1"), STATUS_USAGE);
+    ck_assert_str_eq(error.message, "--quiet takes no value, but \"1\" was given");
+}
+END_TEST
+
+START_TEST(an_assignment_has_a_key_and_an_equals) {
+    ck_assert_int_eq(PARSE("--set", "a.b\\.c.d=", "--set=a=b=c"), STATUS_OK);
+    ck_assert_uint_eq(options.sets.count, 2);
+    options = (struct options){0};
+    ck_assert_int_eq(PARSE("--set", "a=1", "--set", "hunter2"), STATUS_USAGE);
+    ck_assert_str_eq(error.message, "--set number 2 has no '='; write --set K=V");
+    static char *const wrong[] = {"=1", ".a=1", "a.=1", "a..b=1", "a.\\..b.=1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        options = (struct options){0};
+        ck_assert_int_eq(PARSE("--set", wrong[i]), STATUS_USAGE);
+        ck_assert_str_eq(error.message, "--set number 1 has no whole key; write --set K=V");
+    }
+}
+END_TEST
+
 START_TEST(a_value_may_look_like_an_option) {
     ck_assert_int_eq(PARSE("--name", "--quiet"), STATUS_OK);
     ck_assert_str_eq(options.name, "--quiet");
@@ -136,7 +177,7 @@ START_TEST(a_missing_or_needless_value_is_refused) {
 END_TEST
 
 START_TEST(a_required_option_is_missed_unless_help_is_wanted) {
-    struct argument required[] = {rows[1]};
+    struct argument required[] = {rows[2]};
     required[0].required = true;
     char *nothing[] = {"word", NULL};
     ck_assert_int_eq(arguments_parse(&arguments, &options, required, 1, 1, nothing, &arena, &error),
@@ -177,7 +218,7 @@ START_TEST(help_is_wrapped_and_complete) {
 END_TEST
 
 START_TEST(usage_shows_what_must_be_given) {
-    struct argument some[] = {rows[0], rows[1], rows[2]};
+    struct argument some[] = {rows[0], rows[2], rows[3]};
     some[1].required = some[2].required = true;
     struct buffer out;
     buffer_init(&out, 1024);
@@ -194,6 +235,8 @@ int main(void) {
     tcase_add_test(tests, values_come_with_or_without_equals);
     tcase_add_test(tests, the_last_text_wins);
     tcase_add_test(tests, options_and_operands_mix);
+    tcase_add_test(tests, letters_stand_in_one_word);
+    tcase_add_test(tests, an_assignment_has_a_key_and_an_equals);
     tcase_add_test(tests, a_value_may_look_like_an_option);
     tcase_add_test(tests, an_unknown_option_names_the_nearest);
     tcase_add_test(tests, a_wrong_choice_names_all_of_them);
