@@ -13,7 +13,6 @@ static const struct late_symbol http_symbols[] = {
 };
 static const struct late_symbol tls_symbols[] = {
     {"gnutls_certificate_server_set_request", (void **)(void *)&tls.certificate_server_set_request},
-    {"gnutls_session_set_verify_cert", (void **)(void *)&tls.session_set_verify_cert},
     {"gnutls_certificate_verify_peers2", (void **)(void *)&tls.certificate_verify_peers2},
 };
 struct late_library http_server_library = {

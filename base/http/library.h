@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libmicrohttpd and the three functions of GnuTLS that it does not offer itself, loaded when the
+// libmicrohttpd and the two functions of GnuTLS that it does not offer itself, loaded when the
 // first listener starts.
 #pragma once
 
@@ -34,7 +34,6 @@ struct http_library {
 // Sessions are opaque here, so that GnuTLS' headers are not needed.
 struct tls_library {
     void (*certificate_server_set_request)(void *session, int request);
-    void (*session_set_verify_cert)(void *session, const char *hostname, unsigned flags);
     int (*certificate_verify_peers2)(void *session, unsigned *status);
 };
 

@@ -4,6 +4,7 @@
 // In this order: where the body ends, Host, client certificate, token, path, method, content type,
 // content encoding, length, and what the owner of the listener says (`admit`).
 #include "base/http/server_parts.h"
+#include "base/log.h"
 #include "base/text/cut.h"
 
 #include <arpa/inet.h>
@@ -90,6 +91,10 @@ static void check_framing(struct http_exchange *exchange) {
 
 // -- who asks -----------------------------------------------------------------------------------
 
+enum { GNUTLS_NO_CERTIFICATE = -49 }; // GNUTLS_E_NO_CERTIFICATE_FOUND
+
+// Who shows no certificate, or that of somebody else, gets as far as here, since a handshake that
+// fails tells a client nothing but that it failed.
 static void check_client(struct http_exchange *exchange) {
     struct http_server *server = exchange->server;
     struct http_connection *connection = exchange->connection;
@@ -99,14 +104,28 @@ static void check_client(struct http_exchange *exchange) {
         const union MHD_ConnectionInfo *info = server->library->get_connection_info(
             exchange->native, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         unsigned wrong = 1;
+        int verified =
+            info == NULL ? -1 : server->tls->certificate_verify_peers2(info->tls_session, &wrong);
         connection->client_checked = true;
-        connection->client_right =
-            info != NULL &&
-            server->tls->certificate_verify_peers2(info->tls_session, &wrong) == 0 && wrong == 0;
+        connection->client_right = verified == 0 && wrong == 0;
+        connection->client_shown = verified != GNUTLS_NO_CERTIFICATE;
+        if (!connection->client_right)
+            log_write(LOG_WARN, (struct log_site){"C2110", server->options.site},
+                      connection->client_shown
+                          ? "a client was refused: its certificate is not signed by an authority "
+                            "of %s, or is not valid now"
+                          : "a client was refused: it shows no certificate, and one that an "
+                            "authority of %s signed is needed",
+                      server->options.tls.client_ca_file);
     }
-    if (!connection->client_right)
-        exchange_refuse(exchange, 403, "client_certificate",
-                        "A client certificate that is signed by the right authority is needed.");
+    if (connection->client_right)
+        return;
+    exchange_refuse(exchange, 403, "client_certificate",
+                    connection->client_shown
+                        ? "The client's certificate is not signed by an authority that is trusted "
+                          "here, or is not valid now."
+                        : "A client certificate is needed, and none was shown: give one that an "
+                          "authority that is trusted here has signed.");
 }
 
 static void check_token(struct http_exchange *exchange) {

@@ -93,7 +93,7 @@ static enum status read_tls(struct http_server *server, bool kept, struct error 
 
 // -- connections --------------------------------------------------------------------------------
 
-enum { GNUTLS_CERTIFICATE_REQUIRED = 2 }; // GNUTLS_CERT_REQUIRE
+enum { GNUTLS_CERTIFICATE_REQUEST = 1 }; // GNUTLS_CERT_REQUEST
 
 static void notice_connection(void *context, struct MHD_Connection *native, void **place,
                               enum MHD_ConnectionNotificationCode what) {
@@ -114,9 +114,9 @@ static void notice_connection(void *context, struct MHD_Connection *native, void
         return;
     info = server->library->get_connection_info(native, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     if (info == NULL || info->tls_session == NULL)
-        return; // each request looks at the certificate again
-    server->tls->certificate_server_set_request(info->tls_session, GNUTLS_CERTIFICATE_REQUIRED);
-    server->tls->session_set_verify_cert(info->tls_session, NULL, 0);
+        return; // no certificate is asked for, so each request is refused
+    // Asked for, and looked at with the first request (server_check.c).
+    server->tls->certificate_server_set_request(info->tls_session, GNUTLS_CERTIFICATE_REQUEST);
 }
 
 // -- start --------------------------------------------------------------------------------------

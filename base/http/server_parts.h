@@ -39,6 +39,7 @@ struct http_connection {
     int descriptor;
     atomic_uint_fast64_t phase; // deadline in ns << 3 | enum connection_phase
     bool client_checked;        // its certificate was looked at …
+    bool client_shown;          // … there is one …
     bool client_right;          // … and is right
     bool linger;                // what the client still sends is read away after the end
 };

@@ -8,11 +8,13 @@
 #include "base/clock.h"
 #include "base/http/endpoint.h"
 #include "base/http/server.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "tests/support/temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -151,6 +153,30 @@ static inline void check_refused(const char *method, const char *path, const cha
     answer_free(&answer);
     ck_assert_int_eq(atomic_load(&handled), 0);
     ck_assert_int_ge(atomic_load(&statuses[status]), 1);
+}
+
+// From now on the log goes to a file of the folder.
+static inline void log_to_file(void) {
+    int descriptor = open(in_folder("log"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ck_assert_int_ge(descriptor, 0);
+    ck_assert_int_ge(dup2(descriptor, STDERR_FILENO), 0);
+    close(descriptor);
+    log_configure(LOG_WARN, LOG_CONSOLE);
+}
+
+// Whether the log said so within a second.
+static inline bool log_says(const char *wanted) {
+    static char text[65536];
+    for (int i = 0; i < 100; i++) {
+        FILE *file = fopen(in_folder("log"), "r");
+        ck_assert_ptr_nonnull(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+        if (strstr(text, wanted) != NULL)
+            return true;
+        clock_sleep_ns(10000000);
+    }
+    return false;
 }
 
 // How often the threads that belong to the listener were woken; `*threads` of them were found.
