@@ -124,7 +124,8 @@ struct http_server_options {
     // Told of every answer's status, also of those that are made here; any thread. NULL: nobody.
     void (*answered)(void *context, int status);
     void *answered_context;
-    const char *site; // for logs, "receiver/http"
+    const char *speaks; // a clause for logs of clients with another protocol; NULL: HTTP/1.1
+    const char *site;   // for logs, "receiver/http"
 };
 
 // Listens and answers until it is stopped. The listening socket of an endpoint is kept when the

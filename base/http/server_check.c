@@ -174,6 +174,8 @@ static void check_name(struct http_exchange *exchange) {
 
 // -- what it asks for ---------------------------------------------------------------------------
 
+enum { NAMED_MAX = 80 }; // bytes of what a client wrote, in its answer
+
 // Whether `word` is one of the words in `list`, which are separated by spaces. In any case.
 static bool is_listed(const char *list, struct slice word) {
     while (list != NULL && *list != '\0') {
@@ -184,6 +186,18 @@ static bool is_listed(const char *list, struct slice word) {
         list += *list == ' ';
     }
     return false;
+}
+
+// Names what was asked for, and what is there.
+static void refuse_path(struct http_exchange *exchange) {
+    const struct http_server_options *options = &exchange->server->options;
+    char served[HTTP_MESSAGE_MAX] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < options->path_count && used < sizeof served; i++)
+        used += (size_t)snprintf(served + used, sizeof served - used, "%s%s %s", i == 0 ? "" : ", ",
+                                 options->paths[i].methods, options->paths[i].path);
+    exchange_refuse(exchange, 404, "not_found", "There is nothing at %.*s; what is there: %s.",
+                    NAMED_MAX, exchange->request.path, served);
 }
 
 static void check_path(struct http_exchange *exchange) {
@@ -199,7 +213,7 @@ static void check_path(struct http_exchange *exchange) {
     if (exchange->path == NULL)
         exchange->path = rest;
     if (exchange->path == NULL)
-        exchange_refuse(exchange, 404, "not_found", "There is nothing at this path.");
+        refuse_path(exchange);
 }
 
 static void check_method(struct http_exchange *exchange) {
@@ -216,8 +230,6 @@ static void check_method(struct http_exchange *exchange) {
 static struct slice media_type(const char *text) {
     return text_trim(text_until(slice_of(text), ';'));
 }
-
-enum { NAMED_MAX = 80 }; // bytes of what a client wrote, in its answer
 
 static void check_content(struct http_exchange *exchange) {
     const char *type = http_request_header(&exchange->request, "Content-Type");

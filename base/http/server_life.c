@@ -35,13 +35,23 @@ enum {
 // GnuTLS' words for: TLS 1.2 and 1.3 only, ciphers of 128 bits and more.
 static const char priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
+// libmicrohttpd refuses HTTP/2 by itself (505) and calls no function of ours but this one.
+static bool is_about_http2(const char *text) {
+    return strstr(text, "HTTP response code is 505") != NULL;
+}
+
 static void say(void *context, const char *format, va_list arguments) {
     const struct http_server *server = context;
     assert(server->magic == SERVER_MAGIC);
-    if (!log_enabled(LOG_DEBUG))
-        return;
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
+    if (is_about_http2(text))
+        log_write(LOG_WARN, (struct log_site){"C2111", server->options.site},
+                  "a client that speaks HTTP/2, as gRPC does, was refused: %s",
+                  server->options.speaks == NULL ? "HTTP/1.1 is spoken here"
+                                                 : server->options.speaks);
+    if (!log_enabled(LOG_DEBUG))
+        return;
     size_t size = strlen(text);
     if (size > 0 && text[size - 1] == '\n')
         text[size - 1] = '\0';

@@ -28,7 +28,8 @@ enum {
     SPARE_ITEMS = 16384,
     SPARE_WORKS = 16,
     SPARE_ROWS = 512 << 10,
-    ARENA_BLOCK = 64 << 10
+    ARENA_BLOCK = 64 << 10,
+    GRPC_PORT = 4317 // of OTLP, by custom
 };
 
 static const char *const ack_choices[] = {"accepted", "stored", NULL};
@@ -243,6 +244,9 @@ static enum status listen_now(struct http_receiver *receiver, struct error *erro
         .admit_context = receiver,
         .answered = count_answer,
         .answered_context = receiver,
+        .speaks =
+            "culprit reads OTLP over HTTP/1.1, which exporters send with the protocol "
+            "http/protobuf or http/json, mostly to port 4318",
         .site = receiver->context->site,
     };
     return http_server_start(&receiver->server, &server, error);
@@ -320,6 +324,12 @@ static void say_listening(const struct http_receiver *receiver) {
     const struct http_config *config = receiver->config;
     char shown[ENDPOINT_SHOWN_MAX];
     endpoint_show(config->endpoint, http_server_port(receiver->server), shown);
+    if (http_server_port(receiver->server) == GRPC_PORT)
+        log_write(
+            LOG_WARN, (struct log_site){"C2112", receiver->context->site},
+            "clients expect gRPC at port %d, which is not spoken here: that of OTLP over HTTP "
+            "is 4318",
+            GRPC_PORT);
     log_write(LOG_INFO, (struct log_site){"C2108", receiver->context->site},
               "listening for %s on %s", config->tls.cert_file == NULL ? "HTTP" : "HTTPS", shown);
 }

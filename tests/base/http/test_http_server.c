@@ -105,6 +105,31 @@ END_TEST
 
 // -- what is refused ----------------------------------------------------------------------------
 
+START_TEST(another_path_and_what_is_there_are_named) {
+    start();
+    struct answer answer = ask("POST", "/v1/traces", "", "x");
+    ck_assert_int_eq(answer.status, 404);
+    ck_assert_msg(strstr(answer.body, "There is nothing at /v1/traces; what is there: ") != NULL &&
+                      strstr(answer.body, "/echo") != NULL && strstr(answer.body, "/json") != NULL,
+                  "%s", answer.body);
+    answer_free(&answer);
+}
+END_TEST
+
+// What a gRPC client sends first (RFC 9113, 3.4).
+START_TEST(http2_is_refused_and_said) {
+    log_to_file();
+    start();
+    int descriptor = client_connect(http_server_port(server));
+    client_send_text(descriptor, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    struct answer answer = client_answer(descriptor, false);
+    ck_assert_int_eq(answer.status, 505);
+    answer_free(&answer);
+    close(descriptor);
+    ck_assert(log_says("a client that speaks HTTP/2, as gRPC does, was refused"));
+}
+END_TEST
+
 START_TEST(paths_and_methods) {
     start();
     check_refused("GET", "/nowhere", "", NULL, 404, "not_found");
@@ -450,6 +475,8 @@ int main(void) {
     tcase_add_test(cases, chunked_body_is_joined);
     tcase_add_test(cases, head_is_get_without_body);
     tcase_add_test(cases, answers_are_compressed_when_asked);
+    tcase_add_test(cases, another_path_and_what_is_there_are_named);
+    tcase_add_test(cases, http2_is_refused_and_said);
     tcase_add_test(cases, paths_and_methods);
     tcase_add_test(cases, a_415_names_what_it_got);
     tcase_add_test(cases, content_types_and_encodings);
