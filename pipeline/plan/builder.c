@@ -110,7 +110,8 @@ static void sections_check(struct plan_builder *builder) {
     bind_check_keys(&builder->binder, names, NAME_COUNT, &source);
 }
 
-static void unused_check(struct plan_builder *builder) {
+// It may be kept for later, so that is no mistake: it is not started.
+static void unused_warn(struct plan_builder *builder) {
     for (uint32_t i = 0; i < builder->plan->component_count && !builder->names_unknown; i++) {
         const struct plan_component *component = &builder->plan->components[i];
         enum component_kind kind = component->type->kind;
@@ -118,11 +119,11 @@ static void unused_check(struct plan_builder *builder) {
             continue;
         const char *key =
             arena_format(&builder->plan->arena, "%s.%s", plan_section(kind), component->id);
-        problem_add_at(
-            builder->binder.problems, component->where, key,
-            kind == COMPONENT_EXTENSION
-                ? "defined but service.extensions does not list it; remove it or add it there"
-                : "defined but no pipeline uses it; remove it or add it to a pipeline");
+        problem_add_at(builder->binder.warnings, component->where, key,
+                       kind == COMPONENT_EXTENSION
+                           ? "is not started, as service.extensions does not list it; add it there "
+                             "or remove it"
+                           : "is not started, as no pipeline uses it; add it to one or remove it");
     }
 }
 
@@ -172,7 +173,7 @@ enum status plan_build(struct plan *plan, const struct plan_input *input,
         sections_check(&builder);
         plan_define_components(&builder);
         plan_define_service(&builder);
-        unused_check(&builder);
+        unused_warn(&builder);
         stores_check(&builder);
         plan_define_tests(&builder);
         if (!input->ends_unused)
