@@ -65,6 +65,20 @@ static bool preset_resolve(struct plan_builder *builder, struct draft *draft) {
     return good;
 }
 
+// Those that let input in or not come first, wherever they are listed: they are asked before
+// anything is read.
+static void admitting_first(const struct plan_builder *builder, struct draft *draft) {
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < draft->processor_count; i++) {
+        uint32_t row = draft->processors[i];
+        if (builder->plan->components[row].type->processor.admits == NULL)
+            continue;
+        memmove(&draft->processors[first + 1], &draft->processors[first],
+                (i - first) * sizeof *draft->processors);
+        draft->processors[first++] = row;
+    }
+}
+
 static uint32_t *rows_take(struct plan_builder *builder, uint32_t more) {
     return arena_take(&builder->plan->arena, (PLAN_LIST_MAX + more) * sizeof(uint32_t));
 }
@@ -87,6 +101,7 @@ static void pipeline_make(struct plan_builder *builder, struct draft *draft) {
     good = list_resolve(builder, draft, COMPONENT_PROCESSOR, draft->processors,
                         &draft->processor_count) &&
            good;
+    admitting_first(builder, draft);
     good = list_resolve(builder, draft, COMPONENT_EXPORTER, exporters, &pipeline->exporter_count) &&
            good;
     pipeline->processors = draft->processors;
