@@ -383,7 +383,6 @@ static bool http_needs_store(const void *config) {
 }
 
 static void http_guarantee(const void *config, const char *id, bool store, struct buffer *out) {
-    (void)store; // without one ack: stored does not start
     if (((const struct http_config *)config)->ack == ACK_STORED)
         buffer_append_format(out,
                              " %s answers 200 only when the request is on the disk: what was "
@@ -391,9 +390,10 @@ static void http_guarantee(const void *config, const char *id, bool store, struc
                              id);
     else
         buffer_append_format(out,
-                             " What %s acknowledged since the last checkpoint is lost in a crash "
-                             "(ack: accepted); ack: stored keeps it.",
-                             id);
+                             " What %s acknowledged%s is lost in a crash (ack: accepted); ack: "
+                             "stored%s keeps it.",
+                             id, store ? " since the last checkpoint" : "",
+                             store ? "" : ", with a store,");
 }
 
 const struct component_type receiver_http = {

@@ -120,11 +120,10 @@ static void scrape_stop(void *instance) {
 
 static void scrape_guarantee(const void *config, const char *id, bool store, struct buffer *out) {
     (void)config;
-    (void)store;
     buffer_append_format(out,
-                         " %s asks for what is true now: samples that no checkpoint holds are lost "
-                         "in a crash, and so are those of the time while nobody asks.",
-                         id);
+                         " %s asks for what is true now: samples%s are lost in a crash, and so are "
+                         "those of the time while nobody asks.",
+                         id, store ? " that no checkpoint holds" : "");
 }
 
 const struct component_type receiver_prometheus_scrape = {
