@@ -284,9 +284,15 @@ static const struct state_row STATE[] = {
     STATE_STRUCT(struct json_exporter, told, "told_spans"),
 };
 
+static const struct component_alias aliases[] = {
+    {"file", "it writes verdicts to a file, as JSON Lines"},
+};
+
 const struct component_type exporter_json = {
     .name = "json",
     .summary = "Writes verdicts as JSON Lines, or summaries, timelines or spans as JSON documents.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_EXPORTER,
     .stability = STABILITY_BETA,
     .options = OPTIONS,

@@ -94,9 +94,16 @@ static const struct route_config *log_route(const void *config) {
     return &((const struct log_config *)config)->route;
 }
 
+static const struct component_alias aliases[] = {
+    {"debug", "it writes verdicts to the log of culprit"},
+    {"logging", "it writes verdicts to the log of culprit"},
+};
+
 const struct component_type exporter_log = {
     .name = "log",
     .summary = "Writes verdicts as lines of culprit's own log, for kubectl logs.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_EXPORTER,
     .stability = STABILITY_BETA,
     .options = OPTIONS,

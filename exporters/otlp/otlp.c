@@ -285,10 +285,17 @@ static const struct route_config *otlp_route(const void *config) {
     return &((const struct otlp_config *)config)->route;
 }
 
+static const struct component_alias aliases[] = {
+    {"otlphttp", "it sends verdicts as OTLP logs over HTTP"},
+    {"otlp_http", "it sends verdicts as OTLP logs over HTTP"},
+};
+
 const struct component_type exporter_otlp = {
     .name = "otlp",
     .summary =
         "Sends verdicts as OpenTelemetry log records over HTTP, and counts them as a metric.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_EXPORTER,
     .stability = STABILITY_BETA,
     .options = OPTIONS,

@@ -229,6 +229,12 @@ struct extension_calls {
     struct storage *(*store)(void *instance);
 };
 
+// What others call a component with this purpose: a hint for who writes that.
+struct component_alias {
+    const char *name; // "filelog"
+    const char *does; // "it follows files": a clause
+};
+
 struct component_type {
     const char *name;    // lower_snake_case, as in YAML
     const char *summary; // one sentence
@@ -254,6 +260,8 @@ struct component_type {
     size_t pattern_count;
     const struct evidence_prefix *evidence;
     size_t evidence_count;
+    const struct component_alias *aliases;
+    size_t alias_count;
     // Rules between options, no I/O. NULL when there are none.
     void (*validate)(const void *config, struct problem_list *problems);
     enum status (*start)(void *instance, const void *config,

@@ -29,6 +29,18 @@ static const struct component_type *type_elsewhere(struct component_set set, str
     return NULL;
 }
 
+// The type of this kind that others call so, and what is to be said of it.
+static const struct component_type *type_alias(struct component_set set, enum component_kind kind,
+                                               struct slice name, const char **does) {
+    for (size_t i = 0; i < set.count; i++)
+        for (size_t j = 0; set.types[i]->kind == kind && j < set.types[i]->alias_count; j++)
+            if (slice_equal(slice_of(set.types[i]->aliases[j].name), name)) {
+                *does = set.types[i]->aliases[j].does;
+                return set.types[i];
+            }
+    return NULL;
+}
+
 // Its name, or NULL.
 static const char *type_nearest(struct component_set set, enum component_kind kind,
                                 const char *name) {
@@ -51,7 +63,14 @@ static const struct component_type *type_unknown(struct plan_builder *builder,
     const char *type_name = arena_text(&builder->plan->arena, name);
     const char *kind_name = component_kind_name(kind);
     const struct component_type *elsewhere = type_elsewhere(set, name);
-    const char *near = type_nearest(set, kind, type_name);
+    const char *near = type_nearest(set, kind, type_name), *does = NULL;
+    const struct component_type *alias = type_alias(set, kind, name, &does);
+    if (alias != NULL) {
+        problem_add_at(builder->binder.problems, entry->key_where, key,
+                       "there is no %s '%s'; use '%s': %s", kind_name, type_name, alias->name,
+                       does);
+        return NULL; // its options are not those of the other
+    }
     if (elsewhere != NULL) {
         const char *other = component_kind_name(elsewhere->kind);
         problem_add_at(builder->binder.problems, entry->key_where, key,

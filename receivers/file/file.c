@@ -300,9 +300,16 @@ static void file_guarantee(const void *config, const char *id, bool store, struc
                              id, start_choices[file->start_at]);
 }
 
+static const struct component_alias aliases[] = {
+    {"filelog", "it follows files, and tells what each record is"},
+    {"tail", "it follows files, and tells what each record is"},
+};
+
 const struct component_type receiver_file = {
     .name = "file",
     .summary = "Reads telemetry files and sink directories, once or while they grow.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_RECEIVER,
     .stability = STABILITY_BETA,
     .options = options,

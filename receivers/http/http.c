@@ -396,9 +396,15 @@ static void http_guarantee(const void *config, const char *id, bool store, struc
                              store ? "" : ", with a store,");
 }
 
+static const struct component_alias aliases[] = {
+    {"otlp", "it takes OTLP logs over HTTP/1.1, as POST /v1/logs"},
+};
+
 const struct component_type receiver_http = {
     .name = "http",
     .summary = "Takes events and OTLP logs that are posted over HTTP.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_RECEIVER,
     .stability = STABILITY_BETA,
     .options = options,

@@ -124,9 +124,16 @@ static void kubernetes_guarantee(const void *config, const char *id, bool store,
                          id);
 }
 
+static const struct component_alias aliases[] = {
+    {"k8s_events", "it watches Events, Pods and Nodes"},
+    {"k8sobjects", "it watches Events, Pods and Nodes"},
+};
+
 const struct component_type receiver_kubernetes = {
     .name = "kubernetes",
     .summary = "Reads events, pods and nodes from a Kubernetes API server, by list and watch.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_RECEIVER,
     .stability = STABILITY_ALPHA,
     .options = options,

@@ -126,9 +126,15 @@ static void scrape_guarantee(const void *config, const char *id, bool store, str
                          id, store ? " that no checkpoint holds" : "");
 }
 
+static const struct component_alias aliases[] = {
+    {"prometheus", "it asks its endpoints for metrics of GPUs and network cards"},
+};
+
 const struct component_type receiver_prometheus_scrape = {
     .name = "prometheus_scrape",
     .summary = "Asks exporters of metrics at an interval: GPUs and network cards of nodes.",
+    .aliases = aliases,
+    .alias_count = sizeof aliases / sizeof aliases[0],
     .kind = COMPONENT_RECEIVER,
     .stability = STABILITY_BETA,
     .options = options,

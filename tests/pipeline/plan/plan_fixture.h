@@ -140,8 +140,11 @@ static void finder_validate(const void *config, struct problem_list *problems) {
         problem_add(problems, "missing.key", "is not there");
 }
 
+static const struct component_alias TAIL_ALIASES[] = {{"filelog", "it follows files"}};
 static const struct component_type TAIL = {.name = "tail",
                                            .summary = "Reads files.",
+                                           .aliases = TAIL_ALIASES,
+                                           .alias_count = 1,
                                            .kind = COMPONENT_RECEIVER,
                                            .options = TAIL_ROWS,
                                            .option_count = OPTION_COUNT(TAIL_ROWS),

@@ -238,6 +238,15 @@ START_TEST(unused) {
 }
 END_TEST
 
+START_TEST(names_of_others_are_known) {
+    refuses(
+        "receivers: {tail: {include: a}, filelog/x: {operators: [a]}}\nexporters: {raw: }\n"
+        "service: {pipelines: {p: {receivers: [tail], exporters: [raw]}}}\n",
+        "c.yaml:1:33: receivers.filelog/x: there is no receiver 'filelog'; use 'tail': it "
+        "follows files\n");
+}
+END_TEST
+
 // The component's own rules, asked only when its options can be trusted.
 // A misspelt name is told once, and what stands below it is checked as if it were right.
 START_TEST(misspelt_parents) {
@@ -412,6 +421,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, unknown_keys);
     tcase_add_test(cases, many_at_once);
     tcase_add_test(cases, unused);
+    tcase_add_test(cases, names_of_others_are_known);
     tcase_add_test(cases, misspelt_parents);
     tcase_add_test(cases, own_rules);
     tcase_add_test(cases, files_and_sets);
