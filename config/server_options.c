@@ -29,7 +29,12 @@ const struct option auth_server_rows[2] = {
 void endpoint_check(const char *endpoint, const char *key, struct problem_list *problems) {
     struct endpoint parsed;
     const char *wrong = endpoint == NULL ? "it is empty" : endpoint_parse(endpoint, &parsed);
-    if (wrong != NULL)
+    if (endpoint != NULL && endpoint[0] != '\0' && endpoint[strspn(endpoint, "0123456789")] == '\0')
+        problem_add(problems, key,
+                    "%s is a port without a host; write \"127.0.0.1:%s\" for this machine only, or "
+                    "\"0.0.0.0:%s\" for all its addresses",
+                    endpoint, endpoint, endpoint);
+    else if (wrong != NULL)
         problem_add(problems, key, "\"%s\" cannot be used: %s", endpoint == NULL ? "" : endpoint,
                     wrong);
 }

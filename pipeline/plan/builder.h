@@ -47,6 +47,8 @@ void plan_define_tests(struct plan_builder *builder);
 // Asks the type's own rules about a component that was bound, whose options stand under `key`.
 void plan_validate_component(struct plan_builder *builder, const struct component_type *type,
                              const void *config, const char *key);
+// Asks whether what stands under `key`.endpoint can be listened on; NULL is fine.
+void plan_check_endpoint(struct plan_builder *builder, const char *endpoint, const char *key);
 
 // Ids that a list under `key` names, as rows of plan->components; false when one is not defined.
 bool plan_resolve(struct plan_builder *builder, enum component_kind kind, const struct node *list,

@@ -4,6 +4,7 @@
 // Each id is looked up among the types of this build and bound by the type's rows; the type's own
 // rules are asked only when every option has a valid value. Linear in the ids.
 #include "config/problem.h"
+#include "config/server_options.h"
 #include "config/yaml/document.h"
 #include "pipeline/plan/builder.h"
 
@@ -136,22 +137,41 @@ static void route_validate(struct plan_builder *builder, const struct component_
     route_check(type->exporter.route(config), names, count, problems);
 }
 
-void plan_validate_component(struct plan_builder *builder, const struct component_type *type,
-                             const void *config, const char *key) {
-    assert(builder->binder.problems->prefix == NULL);
+// The problems that are added until rules_end are those of what stands under `key`.
+static uint32_t rules_begin(struct plan_builder *builder, const char *key) {
     struct problem_list *problems = builder->binder.problems;
-    uint32_t before = problems->count;
+    assert(problems->prefix == NULL);
     problems->prefix = arena_format(&builder->plan->arena, "%s.", key);
     problems->locate = builder_locate;
     problems->locate_context = builder;
-    if (type->validate != NULL)
-        type->validate(config, problems);
-    if (type->exporter.route != NULL)
-        route_validate(builder, type, config, problems);
+    return problems->count;
+}
+
+static void rules_end(struct plan_builder *builder, uint32_t before) {
+    struct problem_list *problems = builder->binder.problems;
     problems->prefix = NULL;
     problems->locate = NULL;
     problems->locate_context = NULL;
     unknown_problems_drop(builder, before);
+}
+
+void plan_validate_component(struct plan_builder *builder, const struct component_type *type,
+                             const void *config, const char *key) {
+    struct problem_list *problems = builder->binder.problems;
+    uint32_t before = rules_begin(builder, key);
+    if (type->validate != NULL)
+        type->validate(config, problems);
+    if (type->exporter.route != NULL)
+        route_validate(builder, type, config, problems);
+    rules_end(builder, before);
+}
+
+void plan_check_endpoint(struct plan_builder *builder, const char *endpoint, const char *key) {
+    if (endpoint == NULL)
+        return;
+    uint32_t before = rules_begin(builder, key);
+    endpoint_check(endpoint, "endpoint", builder->binder.problems);
+    rules_end(builder, before);
 }
 
 static uint32_t component_add(struct plan_builder *builder, const struct component_type *type,

@@ -172,6 +172,8 @@ void plan_define_service(struct plan_builder *builder) {
     bind_options(&builder->binder, PLAN_SERVICE_ROWS.rows, PLAN_SERVICE_ROWS.count, &source,
                  &builder->plan->settings);
     builder->plan->service = source.node;
+    plan_check_endpoint(builder, builder->plan->settings.telemetry.metrics.endpoint,
+                        "service.telemetry.metrics");
     if (source.node != NULL && source.node->type != NODE_MAP && source.node->type != NODE_NULL)
         return;
     extensions_use(builder, source.node);

@@ -31,7 +31,8 @@ START_TEST(endpoints) {
     check_endpoint("127.0.0.1:4318", NULL);
     check_endpoint("[::]:4318", NULL);
     check_endpoint("unix:/run/culprit.sock", NULL);
-    check_endpoint("4318", "\"4318\" cannot be used: the port is missing");
+    check_endpoint("4318", "4318 is a port without a host; write \"127.0.0.1:4318\" for");
+    check_endpoint("localhost", "the port is missing");
     check_endpoint("host:70000", "0 to 65535");
     check_endpoint("::1:4318", "[ADDRESS]:PORT");
     check_endpoint("unix:run", "slash");

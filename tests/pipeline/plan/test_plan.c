@@ -238,6 +238,16 @@ START_TEST(unused) {
 }
 END_TEST
 
+START_TEST(a_port_is_no_endpoint) {
+    refuses(
+        "receivers: {tail: {include: \"5\"}}\nexporters: {raw: }\n"
+        "service:\n  telemetry: {metrics: {endpoint: 9464}}\n"
+        "  pipelines: {p: {receivers: [tail], exporters: [raw]}}\n",
+        "c.yaml:4:35: service.telemetry.metrics.endpoint: 9464 is a port without a host; write "
+        "\"127.0.0.1:9464\" for this machine only, or \"0.0.0.0:9464\" for all its addresses\n");
+}
+END_TEST
+
 START_TEST(names_of_others_are_known) {
     refuses(
         "receivers: {tail: {include: a}, filelog/x: {operators: [a]}}\nexporters: {raw: }\n"
@@ -421,6 +431,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, unknown_keys);
     tcase_add_test(cases, many_at_once);
     tcase_add_test(cases, unused);
+    tcase_add_test(cases, a_port_is_no_endpoint);
     tcase_add_test(cases, names_of_others_are_known);
     tcase_add_test(cases, misspelt_parents);
     tcase_add_test(cases, own_rules);
