@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SHOWN_MAX = 60, WHY_MAX = 1024 };
 
@@ -226,19 +227,61 @@ void bind_default(const struct binder *binder, const struct option *row, void *f
     (void)read;
 }
 
-static bool bind_list(const struct binder *binder, const struct node *list, const char *key,
-                      struct text_list *out) {
+static bool is_truth_value(const char *text) {
+    static const char *const WORDS[] = {"true", "false", "yes", "no", "on", "off"};
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
+        if (strcasecmp(WORDS[i], text) == 0)
+            return true;
+    return false;
+}
+
+static bool is_number(const char *text) {
+    char *end = NULL;
+    if (text[strspn(text, "0123456789abcdefABCDEFxX.+-")] != '\0')
+        return false; // "nan", "infinity"
+    (void)strtod(text, &end);
+    return end != text && *end == '\0';
+}
+
+// What YAML takes for something else than a text, where it is not in quotes; NULL: it is a text. On
+// the command line a shell has taken the quotes, and what was filled in is never read as YAML. A
+// port is told better by the rule for endpoints.
+static const char *other_type(const struct option *row, const struct node *node) {
+    if (node->quoted || node->expanded || node->unknown || node->where.file == NULL)
+        return NULL;
+    if (is_truth_value(node->text))
+        return "a truth value";
+    return is_number(node->text) && row->claim != CLAIM_ENDPOINT ? "a number" : NULL;
+}
+
+static bool is_text(const struct binder *binder, const struct option *row, const struct node *node,
+                    const char *key) {
+    const char *other = other_type(row, node);
+    if (other == NULL)
+        return true;
+    struct reading reading = reading_of(node);
+    problem_add_at(binder->problems, node->where, key,
+                   "%s is %s, and a text is needed; write it in quotes if it is meant so",
+                   row->hidden ? "it" : reading.shown, other);
+    return false;
+}
+
+static bool bind_list(const struct binder *binder, const struct option *row,
+                      const struct node *list, const char *key, struct text_list *out) {
     assert(list->type == NODE_LIST);
     const char **items = arena_take(binder->arena, (list->count + 1) * sizeof *items);
     bool good = true;
     for (uint32_t i = 0; i < list->count; i++) {
         const struct node *item = list->entries[i].value;
+        const char *item_key = arena_format(binder->arena, "%s[%u]", key, i);
         items[i] = item->type == NODE_TEXT ? item->text : "";
-        if (item->type == NODE_TEXT)
+        if (item->type == NODE_TEXT) {
+            good = is_text(binder, row, item, item_key) && good;
             continue;
+        }
         good = false;
-        problem_add_at(binder->problems, item->where, arena_format(binder->arena, "%s[%u]", key, i),
-                       "%s%s; each item must be a text", item->type == NODE_NULL ? "" : "is a ",
+        problem_add_at(binder->problems, item->where, item_key, "%s%s; each item must be a text",
+                       item->type == NODE_NULL ? "" : "is a ",
                        item->type == NODE_NULL ? "is empty" : node_type_name(item->type));
     }
     if (good)
@@ -272,12 +315,15 @@ bool bind_value(const struct binder *binder, const struct option *row, const str
         return false;
     }
     if (node->type == NODE_LIST && row->type == OPTION_TEXT_LIST)
-        return bind_list(binder, node, key, field);
+        return bind_list(binder, row, node, key, field);
     if (node->type != NODE_TEXT) {
         problem_add_at(binder->problems, node->where, key, "must be a %s, not a %s",
                        option_type_name(row->type), node_type_name(node->type));
         return false;
     }
+    if ((row->type == OPTION_TEXT || row->type == OPTION_TEXT_LIST) &&
+        !is_text(binder, row, node, key))
+        return false;
     if (row->type == OPTION_TEXT_LIST) {
         const char **items = arena_take(binder->arena, sizeof *items);
         items[0] = node->text;

@@ -443,6 +443,43 @@ class Suite:
                 "      preset: all\n      exporters: [json]\n"
                 % (json.dumps(path), json.dumps(out)))
 
+    def hints(self):
+        """Configurations that mean well: what is said of each, where, and what stands first."""
+        wrong = write(self.path("wrong.yaml"), """\
+receivers:
+  otlp: {protocols: {grpc: {endpoint: 0.0.0.0:4317}}}
+  http: {endpoint: 4318}
+  file: {include: no}
+exporters:
+  file: {path: x}
+  otlphttp: {}
+service: {pipelines: {p: {receivers: [file, otlp, http], exporters: [file, otlphttp]}}}
+""")
+        done = self.expect(78, "validate", wrong, quiet="out", err=[
+            r"wrong\.yaml:2:3: receivers\.otlp: there is no receiver 'otlp'; use 'http'",
+            r"wrong\.yaml:3:20: .*write \"127\.0\.0\.1:4318\"",
+            r"wrong\.yaml:4:19: receivers\.file\.include: 'no' is a truth value",
+            r"wrong\.yaml:6:3: .*use 'json'", r"wrong\.yaml:7:3: .*use 'otlp'"])
+        self.checks.equal(len(done.errors().splitlines()), 5, "problems: " + done.errors())
+        spare = write(self.path("spare.yaml"), """\
+receivers: {file: {include: [a]}, http: {endpoint: "127.0.0.1:1"}, prometheus_scrape: {endpoints: ["http://a"]}}
+processors: {memory_limiter: {limit: 1GiB}, align: {}}
+exporters: {json: {path: "-"}, text: {}}
+service: {pipelines: {p: {receivers: [http, prometheus_scrape], preset: memory,
+                          processors: [memory_limiter], exporters: [json]}}}
+""")
+        done = self.expect(0, "validate", spare, out=[
+            "^pipeline p: http, prometheus_scrape → memory_limiter → job_filter → "],
+            err=[r"spare\.yaml:1:13: receivers\.file: is not started, as no pipeline uses it",
+                 r"spare\.yaml:3:32: exporters\.text: is not started"])
+        self.checks.equal(len(done.errors().splitlines()), 2, "warnings: " + done.errors())
+        self.checks.check("checkpoint" not in done.text(), "a checkpoint without a store")
+        kept = bytes_of(spare).decode() + "extensions: {file_storage: {directory: %s}}\n" % (
+            json.dumps(self.folder))
+        stored = write(self.path("stored.yaml"),
+                       kept.replace("service: {", "service: {extensions: [file_storage], "))
+        self.expect(0, "validate", stored, out=["since the last checkpoint"])
+
     def config(self):
         good = self.config_text(KILLED)
         path = write(self.path("good.yaml"), good)
@@ -566,7 +603,7 @@ def main(binary):
         for part in (suite.help, suite.flags, suite.columns, suite.quiet_logs, suite.before_the_work,
                      suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
-                     suite.config, suite.print_config, suite.components, suite.replay):
+                     suite.hints, suite.config, suite.print_config, suite.components, suite.replay):
             part()
         return suite.checks.finish()
 

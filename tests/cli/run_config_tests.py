@@ -247,7 +247,7 @@ class Suite:
                  r"severty: unknown key; did you mean 'severity'"),
                 (start + "    expect: [{pattern: nccl_hang, severity: fatal}]\n",
                  r"must be any, info, warning, error or critical"),
-                (start + "    expect: [{pattern: nccl_hang, culprit: 3}]\n", r"'3' is not KIND NAME"),
+                (start + "    expect: [{pattern: nccl_hang, culprit: \"3\"}]\n", r"'3' is not KIND NAME"),
                 (start + "    expect: [{pattern: nccl_hang, victim: rnk 3}]\n",
                  r"did you mean 'rank'\?"),
                 (start + "    expect: [{pattern: nccl_hang, suspect: [rank]}]\n", r"names no rank"),

@@ -123,7 +123,7 @@ END_TEST
 START_TEST(values) {
     setenv("CULPRIT_TEST_COUNT", "7", 1);
     ck_assert(
-        bind("include: [a, \"b c\", 3]\nexclude: []\npath: true\nname: \"\"\nfsync: false\n"
+        bind("include: [a, \"b c\", \"3\"]\nexclude: []\npath: \"true\"\nname: \"\"\nfsync: false\n"
              "count: \"${env:CULPRIT_TEST_COUNT}\"\nany: -9223372036854775808\nratio: 1e-3\n"
              "wait: \"1h\"\nretention: 1m30s\nline: 64KiB\nmode: timeline\n"
              "key: ${env:CULPRIT_TEST_COUNT}\nrotation:\n"

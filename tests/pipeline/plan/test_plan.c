@@ -238,6 +238,28 @@ START_TEST(unused) {
 }
 END_TEST
 
+// What YAML takes for something else is no text by accident.
+START_TEST(other_types_are_no_texts) {
+    refuses(
+        "receivers: {tail: {include: no}, tail/b: {include: [a, 5, On, -1.5e3, \"7\", 0x1f]}}\n"
+        "exporters: {sink: {path: 12}}\n"
+        "service: {pipelines: {p: {receivers: [tail, tail/b], preset: memory, exporters: "
+        "[sink]}}}\n",
+        "c.yaml:1:29: receivers.tail.include: 'no' is a truth value, and a text is needed; "
+        "write it in quotes if it is meant so\n"
+        "c.yaml:1:56: receivers.tail/b.include[1]: '5' is a number, and a text is needed; "
+        "write it in quotes if it is meant so\n"
+        "c.yaml:1:59: receivers.tail/b.include[2]: 'On' is a truth value, and a text is "
+        "needed; write it in quotes if it is meant so\n"
+        "c.yaml:1:63: receivers.tail/b.include[3]: '-1.5e3' is a number, and a text is needed; "
+        "write it in quotes if it is meant so\n"
+        "c.yaml:1:76: receivers.tail/b.include[5]: '0x1f' is a number, and a text is needed; "
+        "write it in quotes if it is meant so\n"
+        "c.yaml:2:26: exporters.sink.path: '12' is a number, and a text is needed; write it in "
+        "quotes if it is meant so\n");
+}
+END_TEST
+
 START_TEST(a_port_is_no_endpoint) {
     refuses(
         "receivers: {tail: {include: \"5\"}}\nexporters: {raw: }\n"
@@ -431,6 +453,7 @@ static void add_tests(TCase *cases) {
     tcase_add_test(cases, unknown_keys);
     tcase_add_test(cases, many_at_once);
     tcase_add_test(cases, unused);
+    tcase_add_test(cases, other_types_are_no_texts);
     tcase_add_test(cases, a_port_is_no_endpoint);
     tcase_add_test(cases, names_of_others_are_known);
     tcase_add_test(cases, misspelt_parents);
