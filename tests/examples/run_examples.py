@@ -141,7 +141,17 @@ class Suite:
         check("culprit found something" in done.errors(), "no last word: " + done.errors())
         done, _ = self.torchrun(HEALTHY, "exit 0\n")
         equal(done.code, 0, "the exit code of a healthy job")
-        check("found nothing to blame" in done.errors(), "of a healthy job: " + done.errors())
+        check("found nothing that failed" in done.errors(), "of a healthy job: " + done.errors())
+        done, _ = self.torchrun(BROKEN, 'echo "usage: torchrun ($*)"\n', "--help")
+        check(done.code == 0 and re.search(r"Exit codes:.*those of torchrun.*64  .*A finding is.*"
+                                           r"usage: torchrun \(--help\)", done.text(), re.S),
+              "its help: %r" % done.text())
+        equal(done.errors(), "", "what is analysed for help")
+        check(all(len(line) <= 80 for line in done.text().splitlines()), "its help is too wide")
+        done, place = self.torchrun(None, "mkdir -p $CULPRIT_TELEMETRY; head -c 999 /dev/zero "
+                                          ">$CULPRIT_TELEMETRY/rank0.jsonl; exit 4\n")
+        equal(done.code, 4, "the exit code of a job that left what nobody understands")
+        check("could be understood" in done.errors(), "of rubbish: " + done.errors())
         done, _ = self.torchrun(None, "exit 3\n")
         equal(done.code, 3, "the exit code of a job without telemetry")
         check("no telemetry was found" in done.errors(), "without telemetry: " + done.errors())
