@@ -140,6 +140,8 @@ static void answer(struct buffer *out, struct word_list words) {
     assert(words.count > 0);
     struct typed typed = {words.items, words.count - 1, words.items[words.count - 1]};
     int used = 0;
+    for (; typed.count > 0 && typed.words[0][0] == '-'; typed.count--)
+        typed.words++; // options of the command that is to come
     const struct command *command =
         command_find((int)typed.count, (char *const *)(uintptr_t)typed.words, &used);
     if (command != NULL) {
