@@ -40,16 +40,28 @@ static void log_end(struct live_run *run, struct service *service) {
               run->refused == 1 ? "" : "s");
 }
 
+// "c.yaml:3:5: receivers.file: what is wrong"
+static void format_problem(const struct problem *problem, char *text, size_t size) {
+    snprintf(text, size, "%s:%u:%u: %s: %s", problem->where.file == NULL ? "" : problem->where.file,
+             problem->where.line, problem->where.column, problem->key, problem->text);
+}
+
+// Said of a configuration that is taken; at the start plan_load says it.
+static void report_warnings(const struct problem_list *warnings) {
+    for (uint32_t i = 0; i < warnings->count; i++) {
+        char text[512];
+        format_problem(&warnings->items[i], text, sizeof text);
+        log_write(LOG_WARN, (struct log_site){.code = "C1024"}, "%s", text);
+    }
+}
+
 static void report_refused(const struct problem_list *problems, const struct error *error,
                            struct service *service) {
     assert(problems->count > 0 || error->status != STATUS_OK);
     char first[256] = "";
     for (uint32_t i = 0; i < problems->count; i++) {
-        const struct problem *problem = &problems->items[i];
         char text[512];
-        snprintf(text, sizeof text, "%s:%u:%u: %s: %s",
-                 problem->where.file == NULL ? "" : problem->where.file, problem->where.line,
-                 problem->where.column, problem->key, problem->text);
+        format_problem(&problems->items[i], text, sizeof text);
         if (i == 0)
             snprintf(first, sizeof first, "%.255s", text);
         log_write(LOG_ERROR, (struct log_site){.code = "C1010"}, "%s", text);
@@ -70,6 +82,8 @@ static struct plan *load_again(const struct live_run *run, struct service *servi
         report_refused(&findings.problems, &findings.error, service);
         memory_give(plan);
         plan = NULL;
+    } else {
+        report_warnings(&findings.warnings);
     }
     findings_release(&findings);
     return plan;

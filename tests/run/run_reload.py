@@ -12,6 +12,7 @@ in between, and no signal is lost.
 import json
 import os
 import random
+import re
 import signal
 import socket
 import sys
@@ -112,7 +113,11 @@ class Suite:
                 self.checks.check(run.reload(taken, "failed to start, the previous one continues"),
                                   "a port that is taken is told: " + run.log_text()[-800:])
             run.write(2)
-            self.checks.check(run.reload(run.good, '"C1012"'), "a good one is taken after that")
+            spare = run.changed(["receivers", "file/spare"], {"include": ["x"]})
+            self.checks.check(run.reload(spare, '"C1012"'), "a good one is taken after that")
+            self.checks.check(re.search(r'"C1024".*:1:\d+: receivers\.file/spare: is not started',
+                                        run.log_text()), "what is not used is told")
+            self.checks.check(run.reload(run.good, '"C1012"'), "and another one")
             run.write(3)
             self.checks.equal(run.failures, [], "no request is refused")
             self.checks.equal(run.stop(), 0, "exit code: " + run.log_text()[-1500:])
