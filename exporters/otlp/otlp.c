@@ -74,6 +74,17 @@ static void otlp_validate(const void *given, struct problem_list *problems) {
 
 // -- start and stop -------------------------------------------------------------------------------
 
+static void say_port(const struct otlp_exporter *self) {
+    static const char grpc[] = ":4317"; // by custom
+    struct slice origin = http_url_origin(self->config->client.endpoint);
+    size_t size = sizeof grpc - 1;
+    if (origin.size > size && memcmp(origin.data + origin.size - size, grpc, size) == 0)
+        log_write(
+            LOG_WARN, (struct log_site){"C3904", self->context->site},
+            "receivers expect gRPC at port 4317, and OTLP over HTTP, which is sent, mostly at "
+            "4318");
+}
+
 static enum status otlp_start(void *instance, const void *given,
                               const struct component_context *context, struct error *error) {
     struct otlp_exporter *self = instance;
@@ -88,6 +99,7 @@ static enum status otlp_start(void *instance, const void *given,
     if (!http_url_of_api(self->logs_url, URL_MAX, endpoint, "/v1/logs") ||
         !http_url_of_api(self->metrics_url, URL_MAX, endpoint, "/v1/metrics"))
         return error_set(error, STATUS_CONFIG, "the endpoint is too long");
+    say_port(self);
     struct http_client_options options =
         http_client_options_of(&self->config->client, self->config->sending.timeout, REPLY_MAX);
     options.url = self->logs_url;

@@ -481,6 +481,36 @@ service: {pipelines: {p: {receivers: [http, prometheus_scrape], preset: memory,
                        kept.replace("service: {", "service: {extensions: [file_storage], "))
         self.expect(0, "validate", stored, out=["since the last checkpoint"])
 
+    def grpc_ports(self):
+        """Port 4317 is where gRPC is expected, and culprit speaks OTLP over HTTP."""
+        config = {"receivers": {"file": {"include": [EMPTY]}},
+                  "exporters": {"otlp": {"endpoint": "http://127.0.0.1:4317"}},
+                  "service": {"pipelines": {"p": {"receivers": ["file"], "preset": "all",
+                                                  "exporters": ["otlp"]}}}}
+        path = write(self.path("grpc.yaml"), json.dumps(config))
+        self.expect(0, "run", "--once", "--config", path, err=["C3904.* gRPC at port 4317"])
+        config["exporters"]["otlp"]["endpoint"] += "8"
+        write(path, json.dumps(config))
+        done = self.expect(0, "run", "--once", "--config", path)
+        self.checks.check("C3904" not in done.errors(), "of another port: " + done.errors())
+        # An address of this machine that no other test takes.
+        address = "127.%d.%d.3:4317" % divmod(os.getpid() % 65536, 256)
+        config["receivers"] = {"http": {"endpoint": address}}
+        config["service"]["pipelines"]["p"]["receivers"] = ["http"]
+        write(path, json.dumps(config))
+        process = subprocess.Popen([self.binary, "run", "--config", path], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   env=environment())
+        said = b""
+        while b"C2108" not in said:
+            line = process.stderr.readline()
+            said += line
+            if line == b"":
+                break
+        process.terminate()
+        process.communicate(timeout=TIMEOUT_S)
+        self.checks.check(b"C2112" in said and b"4318" in said, "of port 4317: %r" % said)
+
     def config(self):
         good = self.config_text(KILLED)
         path = write(self.path("good.yaml"), good)
@@ -604,7 +634,7 @@ def main(binary):
         for part in (suite.help, suite.flags, suite.columns, suite.quiet_logs, suite.before_the_work,
                      suite.version, suite.mistyped, suite.completion, suite.inputs, suite.refused,
                      suite.directory, suite.missing, suite.explain, suite.text, suite.page_hint, suite.verdict_lines, suite.fail_on, suite.closed,
-                     suite.hints, suite.config, suite.print_config, suite.components, suite.replay):
+                     suite.hints, suite.grpc_ports, suite.config, suite.print_config, suite.components, suite.replay):
             part()
         return suite.checks.finish()
 
