@@ -167,19 +167,25 @@ void file_receiver_say_notes(struct file_receiver *receiver, struct feed *feed) 
     }
 }
 
-// Why nothing was found, from the notes of the search, as far as a message goes.
+enum { NOTES_SAID = 3 }; // of those that give the reason
+
+// Why nothing was found, from the notes of the search: a few of them, as they are mostly alike.
 static enum status nothing_found(const struct file_receiver *receiver, struct error *error) {
     assert(receiver->found.count == 0 && receiver->config->include.count > 0);
     char text[ERROR_MESSAGE_MAX];
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < receiver->found.note_count && used < sizeof text - 1; i++) {
+    uint32_t count = receiver->found.note_count;
+    uint32_t shown = count <= NOTES_SAID ? count : NOTES_SAID - 1; // the rest is more than one
+    for (uint32_t i = 0; i < shown && used < sizeof text - 1; i++) {
         const struct found_note *note = &receiver->found.notes[i];
         int written =
             snprintf(text + used, sizeof text - used, "%s%.*s: %.*s", i == 0 ? "" : "; ",
                      (int)note->path.size, note->path.data, (int)note->text.size, note->text.data);
         used += written < 0 ? 0 : (size_t)written;
     }
+    if (shown < count && used < sizeof text - 1)
+        snprintf(text + used, sizeof text - used, "; and %u more", count - shown);
     const char *first = receiver->config->include.items[0];
     if (used == 0)
         return error_set(error, STATUS_NOT_FOUND, "no telemetry file is in %s", first);

@@ -231,6 +231,11 @@ class Suite:
         self.expect(66, "analyze", self.path("none.jsonl"), quiet="out", err=["none.jsonl"])
         os.mkdir(self.path("hollow"))
         self.expect(66, "analyze", self.path("hollow"), quiet="out", err=["hollow|no file"])
+        for number in range(5):
+            os.makedirs(self.path("ranks/%d" % number))
+            write(self.path("ranks/%d/stdin" % number), "x")
+        done = self.expect(66, "analyze", self.path("ranks"), quiet="out", err=["; and 3 more$"])
+        self.checks.equal(done.errors().count(": not read: stdin"), 2, "reasons: " + done.errors())
         self.summary([CASE + "events.jsonl", self.path("none.jsonl")], code=66,
                      err=[r"none\.jsonl.*No such file"])
         self.summary(["--ignore-missing", CASE + "events.jsonl", self.path("none.jsonl")],
