@@ -46,6 +46,9 @@ enum telling_key {
     KEY_METADATA = 1 << 26,
     KEY_STACK = 1 << 27, // of py-spy
     KEY_CLOUD_EVENT = 1 << 23,
+    KEY_PLACE = 1 << 28, // where a process is
+    KEY_WORDS = 1 << 29, // a line that a program wrote
+    KEY_OTHER = 1 << 30, // none of these, nor of a rank map
 };
 
 static const struct {
@@ -64,7 +67,7 @@ static const struct {
     {{"memory_allocated", 16}, KEY_MEMORY},
     {{"memory_mb", 9}, KEY_MEMORY},
     {{"device_used_bytes", 17}, KEY_MEMORY},
-    {{"event_type", 10}, KEY_EVENT},
+    {{"event_type", 10}, KEY_EVENT | KEY_OTHER},
     {{"timestamp_ns", 12}, KEY_EVENT},
     {{"format", 6}, KEY_SIDECAR},
     {{"sessions", 8}, KEY_SIDECAR},
@@ -80,6 +83,20 @@ static const struct {
     {{"UUID", 4}, KEY_GPU},
     {{"pci_bus_id", 10}, KEY_GPU},
     {{"rank", 4}, KEY_RANK},
+    {{"local_rank", 10}, 0},
+    {{"gpu", 3}, 0},
+    {{"job_id", 6}, 0},
+    {{"k8s.job.name", 12}, 0},
+    {{"observed_time_ns", 16}, 0},
+    {{"k8s.node.name", 13}, KEY_PLACE},
+    {{"host.name", 9}, KEY_PLACE},
+    {{"k8s.pod.name", 12}, KEY_PLACE},
+    {{"k8s.namespace.name", 18}, KEY_PLACE},
+    {{"process.pid", 11}, KEY_PLACE},
+    {{"message", 7}, KEY_WORDS},
+    {{"msg", 3}, KEY_WORDS},
+    {{"body", 4}, KEY_WORDS},
+    {{"text", 4}, KEY_WORDS},
     {{"__REALTIME_TIMESTAMP", 20}, KEY_JOURNAL},
     {{"log", 3}, KEY_CONTAINER},
     {{"communicators", 13}, KEY_RAS},
@@ -116,11 +133,21 @@ static unsigned key_bits(const struct json_keys *keys) {
         if (slice_equal(key, telling_keys[i].name))
             return telling_keys[i].bits;
     }
-    return 0;
+    return KEY_OTHER;
 }
 
 static bool all_of(unsigned bits, unsigned wanted) {
     return (bits & wanted) == wanted;
+}
+
+// Of a rank map only the rank must be there. Who says a GPU or a place of it may say more; else
+// nothing else stands there, since programs write objects of their own.
+static bool is_rank_map(unsigned bits) {
+    if ((bits & KEY_RANK) == 0)
+        return false;
+    bool is_only_map = (bits & ~(unsigned)(KEY_RANK | KEY_PLACE | KEY_EVENT)) == 0;
+    return is_only_map || (bits & KEY_GPU) != 0 ||
+           (bits & (KEY_PLACE | KEY_WORDS | KEY_MESSAGE)) == KEY_PLACE;
 }
 
 static enum format_kind kind_of_keys(unsigned bits) {
@@ -154,7 +181,7 @@ static enum format_kind kind_of_keys(unsigned bits) {
         return FORMAT_LOG;
     if (all_of(bits, KEY_FIELDS | KEY_GPU))
         return FORMAT_DCGM;
-    if (all_of(bits, KEY_RANK | KEY_GPU))
+    if (is_rank_map(bits))
         return FORMAT_RANK_MAP;
     if ((bits & KEY_MESSAGE) != 0)
         return FORMAT_ERROR_FILE;
@@ -425,7 +452,7 @@ const char *format_name(enum format_kind kind) {
         [FORMAT_KERNEL_LOG] = "a kernel log",
         [FORMAT_DCGM] = "samples of GPUs",
         [FORMAT_AER_COUNTERS] = "a file of PCIe error counters",
-        [FORMAT_RANK_MAP] = "a map of ranks to GPUs",
+        [FORMAT_RANK_MAP] = "a rank map",
         [FORMAT_APP_LOG] = "the log of a training process",
         [FORMAT_LOG] = "lines of a log",
         [FORMAT_ERROR_FILE] = "an error file of torchelastic",

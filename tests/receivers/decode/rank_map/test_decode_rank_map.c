@@ -58,6 +58,55 @@ START_TEST(only_the_rank) {
 }
 END_TEST
 
+// Every key but `rank` may be absent, alone or with any others; keys that nobody knows are passed
+// over.
+static const char *const MEMBERS[] = {"\"k8s.node.name\":\"a\"",
+                                      "\"host.name\":\"b\"",
+                                      "\"k8s.pod.name\":\"w\"",
+                                      "\"local_rank\":2",
+                                      "\"gpu\":3",
+                                      "\"UUID\":\"GPU-25\"",
+                                      "\"process.pid\":41006",
+                                      "\"job_id\":\"gpt\"",
+                                      "\"pci_bus_id\":\"0000:45:00.0\"",
+                                      "\"more\":[{}]",
+                                      "\"timestamp_ns\":1794992400000000000"};
+enum { HAS_K8S, HAS_HOST, HAS_POD, HAS_LOCAL, HAS_GPU, HAS_UUID, HAS_PID, HAS_JOB, HAS_PCI };
+enum { HAS_MORE = HAS_PCI + 1, HAS_TIME, MEMBER_COUNT };
+
+static bool has(unsigned set, unsigned member) {
+    return (set >> member & 1) != 0;
+}
+
+static void check_members(unsigned set, const struct rank_place *read) {
+    const char *node = has(set, HAS_K8S) ? "a" : has(set, HAS_HOST) ? "b" : "";
+    ck_assert_int_eq(read->rank, 6);
+    ck_assert(slice_equal(intern_slice(read->node), slice_of(node)));
+    ck_assert(
+        slice_equal(intern_slice(decoded.event.job), slice_of(has(set, HAS_JOB) ? "gpt" : "")));
+    ck_assert_int_eq(read->local_rank, has(set, HAS_LOCAL) ? 2 : -1);
+    ck_assert_int_eq(read->index, has(set, HAS_GPU) ? 3 : -1);
+    ck_assert_int_eq(read->pid, has(set, HAS_PID) ? 41006 : -1);
+    ck_assert_uint_eq(read->address, has(set, HAS_PCI) ? UINT64_C(0x45) << 8 : PCI_NONE);
+    decoded_text(read->uuid, has(set, HAS_UUID) ? "GPU-25" : NULL);
+    decoded_text(read->pod, has(set, HAS_POD) ? "w" : NULL);
+    ck_assert(decoded.event.timeless == !has(set, HAS_TIME));
+}
+
+START_TEST(any_keys_beside_the_rank) {
+    for (unsigned set = 0; set < 1u << MEMBER_COUNT; set++) {
+        char line[512] = "{\"rank\":6";
+        for (unsigned member = 0; member < MEMBER_COUNT; member++)
+            if (has(set, member)) {
+                strcat(line, ",");
+                strcat(line, MEMBERS[member]);
+            }
+        strcat(line, "}");
+        check_members(set, place(line));
+    }
+}
+END_TEST
+
 START_TEST(a_number_may_be_a_text) {
     const struct rank_place *read = place(
         "{\"host.name\":\"h\",\"rank\":1,\"gpu\":7,\"local_rank\":\"7\",\"process.pid\":"
@@ -85,6 +134,16 @@ static const struct {
     {"{\"rank\":1,\"pci_bus_id\":\"bus\"}", DECODE_WRONG_TYPE, "pci_bus_id", "a PCI address"},
     {"{\"rank\":1,\"UUID\":5}", DECODE_WRONG_TYPE, "UUID", "the integer 5"},
     {"{\"rank\":1,\"process.pid\":-4}", DECODE_WRONG_TYPE, "process.pid", "-4"},
+    {"{\"rank\":1,\"process.pid\":[]}", DECODE_WRONG_TYPE, "process.pid", "a process id"},
+    {"{\"rank\":1,\"local_rank\":0.5}", DECODE_WRONG_TYPE, "local_rank", "0.5"},
+    {"{\"rank\":1,\"pci_bus_id\":7}", DECODE_WRONG_TYPE, "pci_bus_id", "the integer 7"},
+    {"{\"rank\":1,\"host.name\":7}", DECODE_WRONG_TYPE, "host.name", "a text"},
+    {"{\"rank\":1,\"k8s.node.name\":{}}", DECODE_WRONG_TYPE, "k8s.node.name", "a text"},
+    {"{\"rank\":1,\"k8s.pod.name\":true}", DECODE_WRONG_TYPE, "k8s.pod.name", "a text"},
+    {"{\"rank\":1,\"k8s.namespace.name\":1}", DECODE_WRONG_TYPE, "k8s.namespace.name", "a text"},
+    {"{\"rank\":1,\"job_id\":1}", DECODE_WRONG_TYPE, "job_id", "a text"},
+    {"{\"rank\":1,\"observed_time_ns\":\"1\"}", DECODE_WRONG_TYPE, "observed_time_ns",
+     "an integer"},
 };
 
 START_TEST(refused) {
@@ -115,6 +174,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, everything);
     tcase_add_test(cases, only_the_rank);
+    tcase_add_test(cases, any_keys_beside_the_rank);
     tcase_add_test(cases, a_number_may_be_a_text);
     tcase_add_loop_test(cases, refused, 0, sizeof REFUSED / sizeof *REFUSED);
     tcase_add_test(cases, a_tagged_line_needs_a_time);
