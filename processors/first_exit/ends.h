@@ -2,10 +2,11 @@
 // From notes and places to processes, their ends, and the starts of the job that these belong to.
 //
 // All of it lies in the arena of one evaluation. Processes are joined by node and pid, else by
-// rank, else by node and local rank, else by pod. The kernel's pids are those of the host: what
-// it says of a process in a container is joined by the pod that the container is of; which of
-// several starts a line without a time belongs to, the launcher's lines of the same file say. A
-// round is one start of a job: a rank that is there twice begins a new one. O(notes log notes).
+// rank, else by node and local rank, else by pod; never across jobs. The kernel's pids are those of
+// the host: what it says of a process in a container is joined by the pod that the container is of;
+// which of several starts a line without a time belongs to, the launcher's lines of the same file
+// say. A round is one start of a job: a rank that is there twice begins a new one. O(notes log
+// notes).
 #pragma once
 
 #include "pipeline/component/node_names.h"

@@ -7,7 +7,7 @@
 #include "base/table/keyed_rows.h"
 #include "processors/cluster/compare.h"
 
-enum { BUCKETS = 4096, SIGNAL_KILL = 9, SIGNAL_SEGV = 11 };
+enum { BUCKETS = 4096, JOB_SLOTS = 1024, SIGNAL_KILL = 9, SIGNAL_SEGV = 11 };
 // Processes that are known from lists of tasks alone.
 enum { TASKS_MAX = 65536 };
 
@@ -16,9 +16,18 @@ enum { TASKS_MAX = 65536 };
 
 enum chain { BY_RANK, BY_PID, BY_LOCAL, BY_UNIT, CHAINS };
 
+// The nodes of a job.
+struct job_nodes {
+    string_id job, node; // the first that was told
+    bool several;        // there are others, or another job has the same slot
+};
+
 struct gathering {
     struct exit_list *list;
     uint32_t heads[CHAINS][BUCKETS];
+    struct job_nodes nodes[JOB_SLOTS]; // where there is but one job, all are the first's
+    string_id job;                     // the first that is named
+    bool several_jobs;
     uint32_t capacity, tasks_left;
     bool tasks_are_ranks; // Slurm started the ranks, not launchers of theirs
 };
@@ -45,7 +54,7 @@ static void link_process(struct gathering *gathering, uint32_t at, enum chain ch
 // -- processes ------------------------------------------------------------------------------------
 
 struct identity {
-    string_id node, unit, source;
+    string_id job, node, unit, source;
     uint64_t unit_hash;
     int64_t pid;
     const struct exit_note *by_kernel; // the pid is that of the host; NULL: it is the process's own
@@ -80,8 +89,12 @@ static uint32_t add_process(struct gathering *gathering, const struct identity *
     struct exit_list *list = gathering->list;
     assert(list->process_count < gathering->capacity);
     uint32_t at = list->process_count++;
-    list->processes[at] = (struct exit_process){
-        .source = said->source, .pid = -1, .rank = RANK_NONE, .local_rank = -1, .gpu = PCI_NONE};
+    list->processes[at] = (struct exit_process){.job = said->job,
+                                                .source = said->source,
+                                                .pid = -1,
+                                                .rank = RANK_NONE,
+                                                .local_rank = -1,
+                                                .gpu = PCI_NONE};
     learn(gathering, at, said);
     return at;
 }
@@ -130,8 +143,9 @@ static uint32_t next_match(const struct gathering *gathering, enum chain chain, 
                     : chain == BY_LOCAL
                         ? process->local_rank == said->local_rank && process->node == said->node
                         : process->unit_hash == said->unit_hash;
-        if (same && exit_agrees(process->node, said->node) &&
-            agrees_number(process->rank, said->rank) && agrees_number(process->pid, said->pid))
+        if (same && exit_agrees(process->job, said->job) &&
+            exit_agrees(process->node, said->node) && agrees_number(process->rank, said->rank) &&
+            agrees_number(process->pid, said->pid))
             return at;
     }
     return NO_PROCESS;
@@ -141,6 +155,77 @@ static uint32_t first_match(const struct gathering *gathering, enum chain chain,
                             int64_t number, const struct identity *said) {
     return next_match(gathering, chain, gathering->heads[chain][bucket_of(chain, name, number)],
                       said);
+}
+
+// -- jobs and nodes -------------------------------------------------------------------------------
+
+// Everybody is of the only job that is named.
+static struct job_nodes *nodes_of(struct gathering *gathering, string_id job) {
+    return &gathering->nodes[gathering->several_jobs ? job % JOB_SLOTS : 0];
+}
+
+static void see_job(struct gathering *gathering, string_id job) {
+    gathering->several_jobs |=
+        job != STRING_NONE && gathering->job != STRING_NONE && job != gathering->job;
+    gathering->job = job != STRING_NONE ? job : gathering->job;
+}
+
+static void see_node(struct gathering *gathering, string_id job, string_id node) {
+    struct job_nodes *nodes = nodes_of(gathering, job);
+    if (node == STRING_NONE)
+        return;
+    if (nodes->node == STRING_NONE)
+        *nodes = (struct job_nodes){job, node, false};
+    nodes->several |= nodes->node != node || (gathering->several_jobs && nodes->job != job);
+}
+
+// The processes that match what is said.
+struct matches {
+    bool of_job;   // some are of the very job that is said, or name none, as it does: these count
+    bool on_node;  // all of these are known to be on the node that is said
+    bool is_mixed; // they are of several jobs
+    bool several;  // they are several ranks, or on several nodes
+};
+
+static bool is_other_process(const struct exit_process *a, const struct exit_process *b) {
+    return (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank) || !exit_agrees(a->node, b->node);
+}
+
+static struct matches see_matches(const struct gathering *gathering, enum chain chain, uint32_t at,
+                                  const struct identity *said) {
+    struct matches matches = {.on_node = true};
+    const struct exit_process *first = NULL;
+    for (at = next_match(gathering, chain, at, said); at != NO_PROCESS;
+         at =
+             next_match(gathering, chain, *next_of(&gathering->list->processes[at], chain), said)) {
+        const struct exit_process *process = &gathering->list->processes[at];
+        if (process->job == said->job && !matches.of_job) {
+            matches = (struct matches){.of_job = true, .on_node = true};
+            first = NULL;
+        }
+        if (matches.of_job && process->job != said->job)
+            continue;
+        first = first == NULL ? process : first;
+        matches.on_node &= process->node != STRING_NONE && process->node == said->node;
+        matches.is_mixed |= process->job != first->job;
+        matches.several |= is_other_process(process, first);
+    }
+    return matches;
+}
+
+// Whether the matches are beyond doubt those of what is said. Who names no job is of a job only
+// where no other has a match, and takes nothing of several jobs but on its own node. Numbers of
+// processes are those of a node: where none is named, there is but one node, and one match.
+static bool are_clear(struct gathering *gathering, enum chain chain, struct matches matches,
+                      const struct identity *said) {
+    bool same_job = !gathering->several_jobs || (matches.of_job && said->job != STRING_NONE);
+    if (matches.is_mixed)
+        return false;
+    if (matches.on_node || chain == BY_UNIT)
+        return true;
+    if (chain == BY_PID)
+        return same_job && !matches.several && !nodes_of(gathering, said->job)->several;
+    return matches.of_job || said->job == STRING_NONE || !gathering->several_jobs;
 }
 
 // -- which of several starts ----------------------------------------------------------------------
@@ -195,19 +280,27 @@ static bool is_nearer(const struct exit_process *process, uint64_t here,
     return here != nearest ? here < nearest : process->start_ns > best->start_ns;
 }
 
-static uint32_t nearest_match(const struct gathering *gathering, enum chain chain, string_id name,
+// `note` NULL: the first of them.
+static uint32_t nearest_match(struct gathering *gathering, enum chain chain, string_id name,
                               int64_t number, const struct identity *said,
                               const struct exit_note *note) {
     const struct exit_process *processes = gathering->list->processes;
-    uint32_t at = first_match(gathering, chain, name, number, said), best = at;
-    uint64_t nearest = at == NO_PROCESS ? 0 : distance(&processes[at], note);
-    while (at != NO_PROCESS) {
-        uint64_t here = distance(&processes[at], note);
-        if (is_nearer(&processes[at], here, &processes[best], nearest)) {
+    uint32_t at = first_match(gathering, chain, name, number, said), best = NO_PROCESS;
+    struct matches matches = see_matches(gathering, chain, at, said);
+    uint64_t nearest = 0;
+    if (at == NO_PROCESS || !are_clear(gathering, chain, matches, said))
+        return NO_PROCESS;
+    for (; at != NO_PROCESS;
+         at =
+             next_match(gathering, chain, *next_of(&gathering->list->processes[at], chain), said)) {
+        if (matches.of_job && processes[at].job != said->job)
+            continue;
+        uint64_t here = note == NULL ? 0 : distance(&processes[at], note);
+        if (best == NO_PROCESS ||
+            (note != NULL && is_nearer(&processes[at], here, &processes[best], nearest))) {
             nearest = here;
             best = at;
         }
-        at = next_match(gathering, chain, *next_of(&gathering->list->processes[at], chain), said);
     }
     return best;
 }
@@ -233,7 +326,8 @@ static bool is_of_kernel(enum observation_kind kind) {
 
 static struct identity identity_of(const struct exit_note *note, const struct note_where *where) {
     bool of_kernel = is_of_kernel(note_kind(note));
-    struct identity said = {.node = note->node,
+    struct identity said = {.job = note->job,
+                            .node = note->node,
                             .unit = note->unit,
                             .unit_hash = where->unit,
                             .pid = has_own_pid(note) ? note->pid : -1,
@@ -372,14 +466,16 @@ static uint32_t find_process(struct gathering *gathering, const struct exit_note
 static bool is_told_elsewhere(const struct exit_list *list, const struct exit_note *note) {
     for (uint32_t i = 0; i < list->process_count; i++)
         for (uint32_t j = 0; j < list->processes[i].note_count; j++)
-            if (same_words(list->processes[i].notes[j], note))
+            if (exit_agrees(list->processes[i].job, note->job) &&
+                same_words(list->processes[i].notes[j], note))
                 return true;
     return false;
 }
 
 static uint32_t find_anonymous(const struct exit_list *list, const struct exit_note *note) {
     for (uint32_t i = 0; i < list->process_count; i++)
-        if (list->processes[i].source == note->key.source)
+        if (list->processes[i].source == note->key.source &&
+            exit_agrees(list->processes[i].job, note->job))
             return i;
     return NO_PROCESS;
 }
@@ -465,6 +561,21 @@ static string_id known_name(const struct node_names *names, string_id name) {
     return known == STRING_NONE ? name : known;
 }
 
+static void see_jobs(struct gathering *gathering, const struct exit_notes *from,
+                     const struct node_names *names) {
+    const struct exit_list *list = gathering->list;
+    const struct exit_place *place;
+    for (uint32_t at = 0; (place = keyed_rows_next(&from->places, &at)) != NULL;)
+        see_job(gathering, place->key.job);
+    for (uint32_t i = 0; i < list->note_count; i++)
+        see_job(gathering, list->notes[i]->job);
+    for (uint32_t at = 0; (place = keyed_rows_next(&from->places, &at)) != NULL;)
+        see_node(gathering, place->key.job, known_name(names, place->key.node));
+    for (uint32_t i = 0; i < list->note_count; i++)
+        if (list->notes[i]->rank >= 0 || list->notes[i]->local_rank >= 0)
+            see_node(gathering, list->notes[i]->job, list->notes[i]->node);
+}
+
 // A rank map and telemetry may both tell of a process.
 static void add_places(struct gathering *gathering, const struct exit_notes *from,
                        const struct node_names *names, uint64_t now_ns, struct arena *arena) {
@@ -476,23 +587,19 @@ static void add_places(struct gathering *gathering, const struct exit_notes *fro
             places[count++] = place;
     sort_stable(places, count, sizeof *places, arena, compare_places);
     for (uint32_t i = 0; i < count; i++) {
-        const struct identity said = {.node = known_name(names, places[i]->key.node),
+        const struct identity said = {.job = places[i]->key.job,
+                                      .node = known_name(names, places[i]->key.node),
                                       .unit = places[i]->unit,
                                       .pid = place_pid(places[i]),
                                       .rank = places[i]->key.rank,
                                       .local_rank = places[i]->local_rank};
-        uint32_t at = first_match(gathering, BY_RANK, STRING_NONE, said.rank, &said);
-        while (at != NO_PROCESS &&
-               !exit_agrees(gathering->list->processes[at].job, places[i]->key.job))
-            at = next_match(gathering, BY_RANK, *next_of(&gathering->list->processes[at], BY_RANK),
-                            &said);
-        if (at == NO_PROCESS) {
+        uint32_t at = nearest_match(gathering, BY_RANK, STRING_NONE, said.rank, &said, NULL);
+        if (at == NO_PROCESS)
             at = add_process(gathering, &said);
-            gathering->list->processes[at].start_ns = places[i]->time_ns;
-        } else {
+        else
             learn(gathering, at, &said);
-        }
         struct exit_process *process = &gathering->list->processes[at];
+        process->start_ns = process->start_ns == 0 ? places[i]->time_ns : process->start_ns;
         process->job = process->job == STRING_NONE ? places[i]->key.job : process->job;
         process->placed = true;
         if (process->gpu == PCI_NONE)
@@ -582,6 +689,7 @@ void exits_gather(const struct exit_notes *from, const struct node_names *names,
     list->processes = arena_take(arena, (gathering->capacity + 1) * sizeof *list->processes);
     list->others = arena_take(arena, (count_hosts(list) + 1) * sizeof *list->others);
     list->xids = xid_log_sort(&from->xids, arena, &list->xid_count);
+    see_jobs(gathering, from, names);
     add_places(gathering, from, names, now_ns, arena);
     gathering->tasks_are_ranks = tasks_are_ranks(gathering);
     const struct note_where *where = exits_find_where(from, list, arena);

@@ -66,11 +66,12 @@ static void take_name(struct exit_place *place, enum place_fact fact, uint64_t t
         *known = said;
 }
 
-// The earliest time counts. Most telemetry says what is known, so its word is of the time at which
-// it first said so.
+// The earliest time counts; one that nobody wrote is 0, not the age of a file. Most telemetry says
+// what is known, so its word is of the time at which it first said so.
 static void keep_place(struct exit_notes *notes, const struct telling *telling,
                        struct arena *scratch) {
-    uint64_t hash = hash_telling(telling), time_ns = telling->event->time_ns;
+    uint64_t hash = hash_telling(telling);
+    uint64_t time_ns = telling->event->timeless ? 0 : telling->event->time_ns;
     struct recent_place *recent = &notes->recent[hash % RECENT_PLACES];
     if (telling->event->kind == EVENT_TELEMETRY && recent->hash == hash &&
         recent->time_ns <= time_ns)
@@ -82,7 +83,7 @@ static void keep_place(struct exit_notes *notes, const struct telling *telling,
         place->local_rank = -1;
         place->gpu = PCI_NONE;
     }
-    if (is_new || time_ns < place->time_ns)
+    if (place->time_ns == 0 || (time_ns != 0 && time_ns < place->time_ns))
         place->time_ns = time_ns;
     if (telling->event->kind == EVENT_TELEMETRY)
         *recent = (struct recent_place){hash, place->time_ns};

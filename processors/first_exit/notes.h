@@ -71,7 +71,7 @@ struct exit_place {
     struct row_head head;
     struct exit_place_key key;
     int32_t local_rank;
-    uint64_t time_ns; // when it was first told of
+    uint64_t time_ns; // when it was first told of; 0: nobody wrote when
     uint64_t gpu;     // PCI_NONE: not known, it is `uuid`'s
     string_id unit, uuid;
     uint64_t said_ns[PLACE_FACTS]; // of the words that these are from

@@ -144,16 +144,35 @@ static bool is_of_only_job(const struct exit_list *list, const struct exit_note 
     return exit_agrees(note->job, list->rounds[0].job);
 }
 
+// A line about a node is about all jobs on it; any other that names neither job nor pod is of a job
+// only where it can be of no other.
+static bool names_its_job(const struct exit_note *note) {
+    return note->job != STRING_NONE || note->unit != STRING_NONE ||
+           note_kind(note) == OBSERVATION_NODE_CONDITION ||
+           note_kind(note) == OBSERVATION_SLURM_NODE_FAILURE;
+}
+
+// The last round of those that the note may speak of; NO_ROUND: none, or nobody knows of which job.
+static uint32_t find_round(const struct exit_list *list, const struct exit_note *note) {
+    uint32_t round = NO_ROUND;
+    for (uint32_t at = 0; at < list->process_count; at++) {
+        const struct exit_process *process = &list->processes[at];
+        if (!may_speak_of(list, note, process))
+            continue;
+        if (round != NO_ROUND && list->rounds[round].job != process->job && !names_its_job(note))
+            return NO_ROUND;
+        round = process->round;
+    }
+    return round;
+}
+
 // Of the last round that had begun, of a job that the node takes part in. A line without a time is
 // read at some time after it was written: of the last.
 static void set_other_rounds(struct exit_list *list, struct arena *arena) {
     list->other_rounds = arena_zero(arena, list->other_count + 1, sizeof *list->other_rounds);
     for (uint32_t i = 0; i < list->other_count; i++)
-        list->other_rounds[i] = list->process_count == 0 ? 0 : NO_ROUND;
+        list->other_rounds[i] = list->process_count == 0 ? 0 : find_round(list, list->others[i]);
     for (uint32_t i = 0; i < list->other_count; i++) {
-        for (uint32_t at = 0; at < list->process_count; at++)
-            if (may_speak_of(list, list->others[i], &list->processes[at]))
-                list->other_rounds[i] = list->processes[at].round;
         if (list->other_rounds[i] == NO_ROUND && is_of_only_job(list, list->others[i]))
             list->other_rounds[i] = list->round_count - 1;
     }

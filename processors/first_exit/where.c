@@ -39,8 +39,12 @@ static uint64_t name_of(const struct exit_note *note) {
     return note->unit == STRING_NONE ? 0 : hash_slice(intern_slice(note->unit));
 }
 
+// Where no node is named, both lines stand in one log.
 static uint64_t kill_of(const struct exit_note *note) {
     uint64_t hash = hash_more(HASH_START, &note->node, sizeof note->node);
+    hash = hash_more(hash, &note->job, sizeof note->job);
+    if (note->node == STRING_NONE)
+        hash = hash_more(hash, &note->key.source, sizeof note->key.source);
     return hash_more(hash, &note->pid, sizeof note->pid) | 1;
 }
 
