@@ -277,8 +277,9 @@ uint32_t hang_ranks_of_job(const struct hang_store *store, const struct hang_gro
                            int32_t *ranks) {
     uint32_t count = 0, at = 0;
     const struct hang_rank *rank;
+    bool is_only_job = is_whole_job(group) && !hang_has_several_jobs(store);
     while (is_whole_job(group) && (rank = keyed_rows_next(&store->ranks, &at)) != NULL)
-        if (rank->key.job == group->job || rank->key.job == STRING_NONE)
+        if (rank->key.job == group->job || (rank->key.job == STRING_NONE && is_only_job))
             ranks[count++] = rank->key.rank;
     return count;
 }

@@ -189,6 +189,17 @@ static void take_ended(struct hang_store *store, const struct event *event, stru
     row->ended = sequence;
 }
 
+// The newest word counts. Of words that nobody dated, which give way to those with a time, and of
+// two of one moment, it is the greater pid.
+static bool is_news(const struct hang_process *known, const struct event *event) {
+    bool is_timed = !event->timeless;
+    if (known->heard_ns == 0 || is_timed != (known->is_timed != 0))
+        return known->heard_ns == 0 || is_timed;
+    if (is_timed && event->time_ns != known->heard_ns)
+        return event->time_ns > known->heard_ns;
+    return event->place->pid >= known->pid;
+}
+
 static void take_process(struct hang_store *store, const struct event *event,
                          struct arena *scratch) {
     const struct rank_place *place = event->place;
@@ -197,12 +208,12 @@ static void take_process(struct hang_store *store, const struct event *event,
         return;
     struct hang_process *row = row_bound_take(&store->processes, &store->process_bound, &key,
                                               offsetof(struct hang_process, heard_ns), scratch);
-    if (event->time_ns < row->heard_ns ||
-        (event->time_ns == row->heard_ns && place->pid < row->pid))
-        return;
-    row->node = place->node != STRING_NONE ? place->node : event->node;
-    row->pid = place->pid;
-    row->heard_ns = event->time_ns;
+    if (is_news(row, event)) {
+        row->node = place->node != STRING_NONE ? place->node : event->node;
+        row->pid = place->pid;
+        row->is_timed = !event->timeless;
+        row->heard_ns = event->time_ns;
+    }
 }
 
 void hang_ras_take(struct hang_store *store, const struct event *event, struct arena *scratch) {
@@ -300,12 +311,18 @@ struct hang_processes hang_processes_of(const struct hang_judging *judging) {
     uint32_t at = 0;
     while ((process = keyed_rows_next(&judging->store->processes, &at)) != NULL)
         all.items[all.count++] = process;
+    all.several_jobs = hang_has_several_jobs(judging->store);
     sort_stable(all.items, all.count, sizeof(void *), judging->arena, compare_processes);
     return all;
 }
 
-int32_t hang_rank_of(const struct hang_processes *all, string_id job, string_id node, int64_t pid) {
+// Of those that name the job, else of those that may be of it, the only one. Without a node a PID
+// says nothing where several jobs have ranks, unless both name theirs.
+const struct hang_process *hang_find_process(const struct hang_processes *all, string_id job,
+                                             string_id node, int64_t pid) {
     uint32_t low = 0, high = all->count;
+    const struct hang_process *found = NULL;
+    bool is_named = false, several = false;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (all->items[middle]->pid < pid)
@@ -313,11 +330,18 @@ int32_t hang_rank_of(const struct hang_processes *all, string_id job, string_id 
         else
             high = middle;
     }
-    for (; low < all->count && all->items[low]->pid == pid; low++)
-        if ((all->items[low]->key.job == job || job == STRING_NONE) &&
-            all->items[low]->node == node)
-            return all->items[low]->key.rank;
-    return RANK_NONE;
+    for (; low < all->count && all->items[low]->pid == pid; low++) {
+        const struct hang_process *process = all->items[low];
+        bool names_job = process->key.job == job;
+        bool may_be = names_job || process->key.job == STRING_NONE || job == STRING_NONE;
+        if (process->node != node || !may_be || (is_named && !names_job))
+            continue;
+        several = found != NULL && names_job == is_named;
+        is_named = names_job;
+        found = process;
+    }
+    bool is_lost = node == STRING_NONE && all->several_jobs && (!is_named || job == STRING_NONE);
+    return several || is_lost ? NULL : found;
 }
 
 // -- groups --------------------------------------------------------------------------------------
@@ -423,6 +447,12 @@ static int compare_placed(const void *left, const void *right) {
                          &((const struct placed *)right)->rank);
 }
 
+static int32_t rank_of(const struct hang_processes *processes, string_id job,
+                       const struct hang_ras *row) {
+    const struct hang_process *process = hang_find_process(processes, job, row->node, row->pid);
+    return process == NULL ? RANK_NONE : process->key.rank;
+}
+
 // Each place of the communicator, by its rank in the job; false: some cannot be told.
 static bool find_places(const struct hang_judging *judging, const struct hang_processes *processes,
                         const struct tally *tally, uint32_t whole_until, struct placed *places) {
@@ -432,9 +462,8 @@ static bool find_places(const struct hang_judging *judging, const struct hang_pr
         bool missing = plain != NULL && is_missing(judging, plain);
         const struct hang_ras *known = own != NULL ? own : plain;
         int32_t rank = tally->in->is_job ? (int32_t)place
-                       : known != NULL
-                           ? hang_rank_of(processes, tally->in->job, known->node, known->pid)
-                           : RANK_NONE;
+                       : known != NULL   ? rank_of(processes, tally->in->job, known)
+                                         : RANK_NONE;
         if (rank == RANK_NONE)
             return false;
         bool counted = own != NULL && own->count >= 0 && !missing;

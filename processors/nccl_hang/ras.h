@@ -53,6 +53,7 @@ struct hang_process {
     struct row_head head;
     struct hang_process_key key;
     string_id node;
+    uint32_t is_timed; // it was said when; else `heard_ns` is when it was read
     int64_t pid;
     uint64_t heard_ns;
 };
@@ -67,7 +68,10 @@ struct hang_judging;
 struct hang_processes {
     struct hang_process **items;
     uint32_t count;
+    bool several_jobs; // ranks of several are told of
 };
 struct hang_processes hang_processes_of(const struct hang_judging *judging);
-// The rank of the job; RANK_NONE: it cannot be told. A PID is its node's. `job` STRING_NONE: any.
-int32_t hang_rank_of(const struct hang_processes *all, string_id job, string_id node, int64_t pid);
+// NULL: it cannot be told. A PID is its node's; who names no job is of one only where no other has
+// such a process.
+const struct hang_process *hang_find_process(const struct hang_processes *all, string_id job,
+                                             string_id node, int64_t pid);

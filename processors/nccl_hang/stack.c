@@ -45,6 +45,7 @@ void hang_stack_take(struct hang_store *store, const struct event *event, struct
 
 struct owned {
     int32_t rank;
+    string_id job; // of the process; STRING_NONE: not known
     const struct hang_stack *stack;
 };
 
@@ -59,6 +60,7 @@ static int compare_owned(const void *left, const void *right) {
 struct owned_list {
     struct owned *items;
     uint32_t count;
+    bool several_jobs;
 };
 
 static struct owned_list list_owned(const struct hang_judging *judging) {
@@ -68,12 +70,19 @@ static struct owned_list list_owned(const struct hang_judging *judging) {
             arena_take(judging->arena, (keyed_rows_count(rows) + (size_t)1) * sizeof *list.items)};
     const struct hang_processes processes = hang_processes_of(judging);
     const struct hang_stack *stack;
+    list.several_jobs = processes.several_jobs;
     for (uint32_t at = 0; (stack = keyed_rows_next(rows, &at)) != NULL;) {
-        int32_t rank = stack->key.rank;
-        if (rank == RANK_NONE)
-            rank = hang_rank_of(&processes, stack->key.job, stack->key.node, stack->key.pid);
-        if (rank != RANK_NONE && stack->time_ns <= judging->now_ns)
-            list.items[list.count++] = (struct owned){rank, stack};
+        struct owned owned = {stack->key.rank, stack->key.job, stack};
+        const struct hang_process *process = NULL;
+        if (owned.rank == RANK_NONE && stack->key.pid != 0)
+            process =
+                hang_find_process(&processes, stack->key.job, stack->key.node, stack->key.pid);
+        if (process != NULL) {
+            owned.rank = process->key.rank;
+            owned.job = owned.job == STRING_NONE ? process->key.job : owned.job;
+        }
+        if (owned.rank != RANK_NONE && stack->time_ns <= judging->now_ns)
+            list.items[list.count++] = owned;
     }
     sort_stable(list.items, list.count, sizeof *list.items, judging->arena, compare_owned);
     return list;
@@ -90,10 +99,11 @@ static const struct hang_stack *stack_of(const struct owned_list *list, string_i
             high = middle;
     }
     for (; low < list->count && list->items[low].rank == rank; low++) {
-        const struct hang_stack *stack = list->items[low].stack;
-        if (stack->time_ns >= from_ns && stack->time_ns <= until_ns &&
-            (stack->key.job == job || stack->key.job == STRING_NONE || job == STRING_NONE))
-            return stack;
+        const struct owned *owned = &list->items[low];
+        bool no_other = (owned->job == STRING_NONE || job == STRING_NONE) && !list->several_jobs;
+        if (owned->stack->time_ns >= from_ns && owned->stack->time_ns <= until_ns &&
+            (owned->job == job || no_other))
+            return owned->stack;
     }
     return NULL;
 }

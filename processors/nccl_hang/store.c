@@ -34,6 +34,17 @@ const struct hang_rank *hang_find_rank(const struct hang_store *store, string_id
     return keyed_rows_find(&store->ranks, &key);
 }
 
+bool hang_has_several_jobs(const struct hang_store *store) {
+    string_id job = STRING_NONE;
+    const struct hang_rank *rank;
+    for (uint32_t at = 0; (rank = keyed_rows_next(&store->ranks, &at)) != NULL;) {
+        if (job != STRING_NONE && rank->key.job != STRING_NONE && rank->key.job != job)
+            return true;
+        job = rank->key.job != STRING_NONE ? rank->key.job : job;
+    }
+    return false;
+}
+
 // The row with this key, made when new.
 static void *row_of(struct keyed_rows *rows, const void *key) {
     void *row = keyed_rows_find(rows, key);
@@ -51,13 +62,15 @@ static void take_node(string_id *node, uint64_t *node_ns, string_id said, uint64
     *node_ns = time_ns;
 }
 
-static void take_place(struct hang_store *store, string_id job, int32_t rank, string_id node,
-                       uint64_t time_ns) {
-    const struct hang_rank_key key = {job, rank};
+// A node that a line without a time says gives way to any other word, whenever it was read.
+static void take_place(struct hang_store *store, const struct event *event, int32_t rank,
+                       string_id node) {
+    const struct hang_rank_key key = {event->job, rank};
     struct hang_rank *row = row_of(&store->ranks, &key);
-    if (time_ns > row->heard_ns)
-        row->heard_ns = time_ns;
-    take_node(&row->node, &row->place_ns, node, time_ns);
+    bool is_undated = event->kind == EVENT_RANK_MAP && event->timeless;
+    if (event->time_ns > row->heard_ns)
+        row->heard_ns = event->time_ns;
+    take_node(&row->node, &row->place_ns, node, is_undated ? 0 : event->time_ns);
 }
 
 static struct hang_source *take_source(struct hang_store *store, const struct event *event,
@@ -405,7 +418,7 @@ static void take_dump(struct hang_store *store, const struct event *event, struc
     if (dump->rank == RANK_NONE || backend == STRING_REFUSED)
         return;
     hang_make_room(store, scratch);
-    take_place(store, event->job, dump->rank, event->node, event->time_ns);
+    take_place(store, event, dump->rank, event->node);
     const struct hang_source *source = take_source(store, event, backend);
     struct taking taking = {
         .store = store,
@@ -440,9 +453,9 @@ void hang_store_take(struct hang_store *store, const struct event *event, struct
     } else if (event->kind == EVENT_RANK_MAP && event->place->rank != RANK_NONE) {
         string_id node = event->place->node != STRING_NONE ? event->place->node : event->node;
         hang_make_room(store, scratch);
-        take_place(store, event->job, event->place->rank, node, event->time_ns);
+        take_place(store, event, event->place->rank, node);
     } else if (event->kind == EVENT_APP_LINE && event->rank != RANK_NONE) {
         hang_make_room(store, scratch);
-        take_place(store, event->job, event->rank, event->node, event->time_ns);
+        take_place(store, event, event->rank, event->node);
     }
 }

@@ -179,6 +179,8 @@ static inline struct hang_set *hang_set_at(const struct hang_store *store, uint3
 const struct hang_source *hang_find_source(const struct hang_store *store,
                                            const struct hang_group *group, int32_t rank);
 const struct hang_rank *hang_find_rank(const struct hang_store *store, string_id job, int32_t rank);
+// Whether ranks of several jobs are told of. O(ranks).
+bool hang_has_several_jobs(const struct hang_store *store);
 // The ranks of a set, ascending, in `arena`.
 const int32_t *hang_set_ranks(const struct hang_store *store, const struct hang_set *set,
                               struct arena *arena);

@@ -318,6 +318,63 @@ START_TEST(where_they_stood) {
 }
 END_TEST
 
+static void of_job(uint32_t from, const char *job) {
+    for (uint32_t i = from; i < event_count; i++)
+        events[i].job = intern(slice_of(job));
+}
+
+// Two jobs with the same pids, on one node or on two: a stack that says no job is of the rank on
+// its node, and of nobody where both are there.
+START_TEST(a_stack_is_not_of_another_job) {
+    const char *nodes[] = {"node-a", _i == 0 ? "node-a" : "node-b"};
+    for (int job = 0; job < 2; job++) {
+        uint32_t from = event_count;
+        add_places(RANKS);
+        for (uint32_t i = from; i < event_count; i++)
+            ((struct rank_place *)(uintptr_t)events[i].place)->node = intern(slice_of(nodes[job]));
+        of_job(from, job == 0 ? "gpt" : "llama");
+    }
+    uint32_t from = event_count;
+    answer_all(2, 60);
+    answer_all(2, 130);
+    of_job(from, "gpt");
+    struct event *stack = stand(102, "load (data.py:88)", 135);
+    if (_i == 1)
+        stack->node = intern(SLICE("node-b"));
+    if (_i == 2)
+        stack->node = intern(SLICE("node-a"));
+    const char *lines = judge();
+    assert_count(1);
+    if (_i == 2)
+        assert_has(lines, "rank 2 stood in load");
+    else
+        assert_lacks(lines, "stood in load");
+}
+END_TEST
+
+// A line of a rank map without a time gives way to one with a time, however new its file is.
+START_TEST(the_age_of_a_rank_map_counts_for_nothing) {
+    for (int map = 0; map < 2; map++) {
+        uint32_t from = event_count;
+        bool undated = map == _i % 2;
+        add_places(RANKS);
+        for (uint32_t i = from; i < event_count; i++) {
+            events[i].timeless = undated;
+            events[i].time_ns = undated ? NOON + (_i < 2 ? 1 : 60000000000) : NOON + 1000000000;
+            ((struct rank_place *)(uintptr_t)events[i].place)->pid += undated ? 1000 : 0;
+        }
+    }
+    answer_all(2, 60);
+    answer_all(2, 130);
+    stand(102, "load (data.py:88)", 135);
+    stand(1102, "an older start (data.py:8)", 136);
+    const char *lines = judge();
+    assert_count(1);
+    assert_has(lines, "rank 2 stood in load");
+    assert_lacks(lines, "an older start");
+}
+END_TEST
+
 START_TEST(a_stack_alone_is_no_hang) {
     add_places(RANKS);
     stand(102, "all_reduce (dist.py:88)", 135);
@@ -459,6 +516,8 @@ int main(void) {
     tcase_add_test(tests, an_answer_in_text_with_a_rank_map);
     tcase_add_loop_test(tests, parts_of_the_job_need_a_rank_map, 0, 2);
     tcase_add_test(tests, where_they_stood);
+    tcase_add_loop_test(tests, a_stack_is_not_of_another_job, 0, 3);
+    tcase_add_loop_test(tests, the_age_of_a_rank_map_counts_for_nothing, 0, 4);
     tcase_add_test(tests, a_stack_alone_is_no_hang);
     tcase_add_loop_test(tests, one_hang_keeps_its_name, 0, 2);
     tcase_add_test(tests, state_goes_on);
