@@ -77,13 +77,13 @@ static void tell(struct gpu_names *names, string_id node, pci_address address, s
 }
 
 void gpu_names_take(struct gpu_names *names, const struct event *event, struct arena *scratch) {
+    uint64_t time_ns = event->timeless ? 0 : event->time_ns;
     assert(names->bound.max > 0);
     if (event->kind == EVENT_KERNEL && event->kernel->kind == KERNEL_GPU_UUID)
-        tell(names, event->node, event->kernel->address, event->kernel->uuid, event->time_ns,
-             scratch);
+        tell(names, event->node, event->kernel->address, event->kernel->uuid, time_ns, scratch);
     if (event->kind == EVENT_RANK_MAP) {
         string_id node = event->place->node != STRING_NONE ? event->place->node : event->node;
-        tell(names, node, event->place->address, event->place->uuid, event->time_ns, scratch);
+        tell(names, node, event->place->address, event->place->uuid, time_ns, scratch);
     }
     if (event->kind != EVENT_GPU_SAMPLE)
         return;
@@ -91,7 +91,7 @@ void gpu_names_take(struct gpu_names *names, const struct event *event, struct a
         const struct gpu_sample *sample = &event->gpus->samples[i];
         string_id node = sample->node != STRING_NONE ? sample->node : event->node;
         tell(names, node, sample->address, sample->uuid,
-             sample->time_ns != 0 ? sample->time_ns : event->time_ns, scratch);
+             sample->time_ns != 0 ? sample->time_ns : time_ns, scratch);
     }
 }
 

@@ -2,7 +2,8 @@
 // Joins the PCI address of a GPU on its node with its UUID, both ways.
 //
 // Learnt from samples, from the driver's lines and from rank maps. Of several that are told the one
-// of the latest time stands, of equal times the greater text, so that order does not matter.
+// of the latest time stands, of equal times the greater text, so that order does not matter. Words
+// that nobody dated come before all others, whenever they were read.
 // Bounded; the ones told of least recently go. `bound.max` is the owner's to set.
 // Not thread-safe.
 #pragma once

@@ -3,7 +3,8 @@
 //
 // Each pod has a row by uid and one by namespace and name; both are told everything that has such a
 // key. A row keeps what was told last in event time, of equal times the greater, so that the order
-// of telling does not matter. 72 bytes a row, O(1) an object.
+// of telling does not matter; what nobody dated is older than all else. 72 bytes a row, O(1) an
+// object.
 #include "processors/cluster/pod_map.h"
 
 #include "base/hash/hash.h"
@@ -64,7 +65,7 @@ static string_id intern_or_none(struct slice text) {
 
 static bool read_telling(const struct event *event, struct telling *out) {
     const struct kubernetes_object *object = event->kubernetes;
-    *out = (struct telling){.time_ns = event->time_ns};
+    *out = (struct telling){.time_ns = event->timeless ? 0 : event->time_ns};
     if (object->kind == KUBERNETES_POD) {
         out->uid = object->uid;
         out->namespace = object->namespace;

@@ -34,6 +34,7 @@ struct incident {
     uint64_t explains[PATTERNS_MAX];                      // bit i: what patterns[i] gives
     uint64_t explains_rank[PATTERNS_MAX];                 // likewise
     uint32_t pattern_count;
+    bool several_jobs; // are named by the verdicts that stand
 };
 
 static const struct row_type STANDING = {
@@ -164,13 +165,28 @@ static bool names_rank_of(const struct standing *cause, const struct standing *e
     return false;
 }
 
-// Ranks without a job may be of two jobs: then their places must not speak against it.
-static bool blame_the_same(const struct standing *cause, const struct standing *effect,
-                           uint32_t effect_ranks) {
-    bool sure = cause->job != 0 && cause->job == effect->job;
-    return names_rank_of(cause, effect, effect_ranks) &&
-           (sure || cause->causes.count == 0 || effect->effects.count == 0 ||
-            places_meet(&cause->causes, &effect->effects));
+// Ranks without a job may be of two jobs: then their places must not speak against it, and where
+// several jobs are named they must speak for it.
+static bool blame_the_same(const struct incident *self, const struct standing *cause,
+                           const struct standing *effect, uint32_t effect_ranks) {
+    if (!names_rank_of(cause, effect, effect_ranks))
+        return false;
+    if (cause->job != 0 && cause->job == effect->job)
+        return true;
+    if (cause->causes.count == 0 || effect->effects.count == 0)
+        return !self->several_jobs;
+    return places_meet(&cause->causes, &effect->effects);
+}
+
+static bool has_several_jobs(const struct incident *self) {
+    const struct standing *row;
+    uint64_t job = 0;
+    for (uint32_t at = 0; (row = keyed_rows_next(&self->standing, &at)) != NULL;) {
+        if (job != 0 && row->job != 0 && row->job != job)
+            return true;
+        job = row->job != 0 ? row->job : job;
+    }
+    return false;
 }
 
 static struct standing *find_standing(struct incident *self, const char *id) {
@@ -236,8 +252,8 @@ static bool explains(const void *owner, const struct standing *cause,
     // A rank that stopped stops every group it is in: the group that waited first tells where.
     if (cause->pattern == effect->pattern)
         return incident_compare(cause, effect) < 0 &&
-               blame_the_same(cause, effect, effect->blamed_count);
-    if (blame_the_same(cause, effect, effect->rank_count))
+               blame_the_same(self, cause, effect, effect->blamed_count);
+    if (blame_the_same(self, cause, effect, effect->rank_count))
         return true;
     return there && cause->begin_ns <= effect->start_ns + early_ns &&
            places_meet(&cause->causes, &effect->effects);
@@ -403,6 +419,7 @@ static void incident_consume(void *instance, struct batch *batch) {
         return;
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         take_verdict(self, batch, &batch->verdicts.items[i]);
+    self->several_jobs = has_several_jobs(self);
     if (batch->verdicts.count > 0) {
         struct incident_graph graph;
         incident_graph_make(&graph, &self->standing,

@@ -25,7 +25,7 @@ struct rank_row {
     struct row_head head;
     struct rank_key key;
     uint64_t seen_ns;
-    uint64_t known_ns; // when it was first told of
+    uint64_t known_ns; // when it was first told of; 0: nobody said when
     uint64_t pod;      // hash of "NAMESPACE/NAME"; 0: not known
     struct place_at at;
     struct place_at gpu;                       // the newest GPU that was said, with its node
@@ -120,7 +120,9 @@ static void take_rank(struct incident_map *map, const struct event *event,
         return;
     struct rank_key key = {event->job, telling->rank};
     struct rank_row *row = keyed_rows_find(&map->ranks, &key);
-    uint64_t time_ns = event->time_ns;
+    // A rank map without times is as old as its file only by chance.
+    bool is_undated = event->kind == EVENT_RANK_MAP && event->timeless;
+    uint64_t time_ns = is_undated ? 0 : event->time_ns;
     if (row == NULL) {
         if (keyed_rows_count(&map->ranks) >= INCIDENT_RANKS_MAX)
             keyed_rows_remove(&map->ranks,
@@ -139,8 +141,8 @@ static void take_rank(struct incident_map *map, const struct event *event,
         row->pod = pod;
         row->pod_name = intern_pod(telling->namespace, telling->pod);
     }
-    if (time_ns > row->seen_ns)
-        row->seen_ns = time_ns;
+    if (event->time_ns > row->seen_ns)
+        row->seen_ns = event->time_ns;
     if (time_ns < row->known_ns)
         row->known_ns = time_ns;
 }
@@ -254,31 +256,57 @@ static uint64_t sample_node(const struct batch *batch, string_id job, int32_t ra
     return found;
 }
 
-// The rank of any job, where its only place is known; NULL: none, or several.
-static const struct rank_row *find_any(const struct incident_map *map, int32_t rank) {
-    const struct rank_row *row, *found = NULL;
+// Where the rank of any job is, when all of them are there; node 0: none is known, or several.
+static struct place_at find_any(const struct incident_map *map, int32_t rank) {
+    const struct rank_row *row;
+    struct place_at found = {0, 0};
+    bool several = false;
     for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;) {
         if (row->key.rank != rank)
             continue;
-        if (found != NULL && found->at.node != row->at.node)
-            return NULL;
-        if (found == NULL || found->at.gpu == 0)
-            found = row;
+        struct place_at place = place_of(map, row);
+        if (found.node != 0 && found.node != place.node)
+            return (struct place_at){0, 0};
+        several |= found.gpu != 0 && place.gpu != 0 && found.gpu != place.gpu;
+        found = found.gpu == 0 ? place : found;
     }
+    if (several)
+        found.gpu = 0;
     return found;
 }
 
-static const struct rank_row *find_rank(const struct incident_map *map, string_id job,
-                                        int32_t rank) {
+// Whether ranks of another job are told of, by whom it may be.
+static bool has_other_job(const struct incident_map *map, const struct batch *batch,
+                          string_id job) {
+    const struct rank_row *row;
+    for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;)
+        if (row->key.job != STRING_NONE && row->key.job != job)
+            return true;
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        if (batch->evaluations[i].job != STRING_NONE && batch->evaluations[i].job != job)
+            return true;
+    return false;
+}
+
+// What says where ranks run often names no job, and so do dumps: then it is of the only job, or of
+// the one whose samples come from there. Node 0: not known.
+static struct place_at find_rank(const struct incident_map *map, const struct batch *batch,
+                                 string_id job, int32_t rank) {
     struct rank_key key = {job, rank};
     const struct rank_row *row = keyed_rows_find(&map->ranks, &key);
     if (row != NULL)
-        return row;
-    // What says where ranks run often names no job, and so do dumps.
+        return place_of(map, row);
+    struct place_at found = {0, 0};
     if (job == STRING_NONE)
-        return find_any(map, rank);
+        found = find_any(map, rank);
+    if (found.node != 0)
+        return found;
     key.job = STRING_NONE;
-    return keyed_rows_find(&map->ranks, &key);
+    row = job == STRING_NONE ? NULL : keyed_rows_find(&map->ranks, &key);
+    if (row != NULL && !has_other_job(map, batch, job))
+        return place_of(map, row);
+    found.node = sample_node(batch, job, rank);
+    return row != NULL && row->at.node == found.node ? place_of(map, row) : found;
 }
 
 static bool is_kind(const struct entity *entity, const char *kind) {
@@ -346,11 +374,7 @@ static void add_rank(const struct incident_map *map, const struct batch *batch,
     int32_t rank = rank_of_name(name);
     if (rank == RANK_NONE)
         return;
-    const struct rank_row *row = find_rank(map, job, rank);
-    if (row != NULL)
-        add_place(places, place_of(map, row));
-    else
-        add_place(places, (struct place_at){sample_node(batch, job, rank), 0});
+    add_place(places, find_rank(map, batch, job, rank));
 }
 
 // "NAMESPACE/NAME"
@@ -424,23 +448,37 @@ static bool is_later(const struct rank_row *a, const struct rank_row *b) {
     return order != 0 ? order > 0 : a->key.rank < b->key.rank;
 }
 
+// Whether nobody knows which of two jobs came last. Where one names no job it may be the other.
+static bool is_unclear(const struct rank_row *a, const struct rank_row *b) {
+    bool may_be_one =
+        (a->key.job == STRING_NONE || b->key.job == STRING_NONE) && a->key.rank == b->key.rank;
+    return a->key.job != b->key.job && !may_be_one &&
+           (a->known_ns == b->known_ns || a->known_ns == 0 || b->known_ns == 0);
+}
+
+static bool is_user(const struct incident_map *map, const struct rank_row *row, struct place_at gpu,
+                    uint64_t time_ns) {
+    if (row->at.node != gpu.node || row->known_ns > time_ns)
+        return false;
+    string_id uuid = uuid_of(row);
+    return (uuid != STRING_NONE && (hash_name(uuid) | 1) == gpu.gpu) ||
+           (gpu.gpu != 0 && place_of(map, row).gpu == gpu.gpu);
+}
+
 bool incident_map_user(const struct incident_map *map, struct slice gpu, uint64_t time_ns,
                        struct gpu_user *user) {
     assert(map->gpus.bound.max > 0);
     struct place_at wanted = device_at(gpu, true);
     const struct rank_row *row, *found = NULL;
-    for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;) {
-        if (row->at.node != wanted.node || row->known_ns > time_ns)
-            continue;
-        string_id uuid = uuid_of(row);
-        bool by_uuid = uuid != STRING_NONE && (hash_name(uuid) | 1) == wanted.gpu;
-        bool by_address = wanted.gpu != 0 && place_of(map, row).gpu == wanted.gpu;
-        if ((by_uuid || by_address) && (found == NULL || is_later(row, found)))
+    bool unclear = false;
+    for (uint32_t at = 0; (row = keyed_rows_next(&map->ranks, &at)) != NULL;)
+        if (is_user(map, row, wanted, time_ns) && (found == NULL || is_later(row, found)))
             found = row;
-    }
-    if (found != NULL)
+    for (uint32_t at = 0; found != NULL && (row = keyed_rows_next(&map->ranks, &at)) != NULL;)
+        unclear |= is_unclear(row, found) && is_user(map, row, wanted, time_ns);
+    if (found != NULL && !unclear)
         *user = (struct gpu_user){found->key.job, found->pod_name, found->key.rank};
-    return found != NULL;
+    return found != NULL && !unclear;
 }
 
 bool places_meet(const struct places *a, const struct places *b) {

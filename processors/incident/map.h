@@ -50,7 +50,8 @@ void incident_map_take(struct incident_map *map, const struct batch *batch);
 void incident_map_places(const struct incident_map *map, const struct batch *batch,
                          const struct verdict *verdict, bool struck, struct places *places);
 // Of the ranks on the GPU that an entity (kind "gpu") names, the one that was first told of last,
-// no later than `time_ns`; false: none, or the GPU is not known. O(ranks).
+// no later than `time_ns`; false: none, the GPU is not known, or nobody knows which of two jobs had
+// it last. O(ranks).
 bool incident_map_user(const struct incident_map *map, struct slice gpu, uint64_t time_ns,
                        struct gpu_user *user);
 // Whether something of both can be at one place.

@@ -161,9 +161,14 @@ static bool read_gpu(const struct gpu_sample *sample, struct aer_fact *fact) {
     return sample->address != PCI_NONE && fact->gpu.has != 0;
 }
 
-// The rank map says what is a GPU where nothing else does.
+// The rank map says what is a GPU where nothing else does. One without times says it from the
+// beginning, whenever its file was written, and not which of several jobs used it last.
 static bool read_place(const struct event *event, struct aer_fact *fact) {
     fact->kind = AER_FACT_GPU;
+    if (event->timeless) {
+        fact->time_ns = 1;
+        fact->job = STRING_NONE;
+    }
     fact->address = event->place->address;
     if (event->place->node != STRING_NONE)
         fact->node = event->place->node;
@@ -266,7 +271,7 @@ static struct aer_device *find_device(struct aer_facts *facts, const struct aer_
         for (unsigned i = 0; i < LINK_VALUES; i++)
             device->link[i] = -1;
     }
-    device->seen_ns = fact->time_ns;
+    device->seen_ns = fact->time_ns > device->seen_ns ? fact->time_ns : device->seen_ns;
     device->job = fact->job != STRING_NONE ? fact->job : device->job;
     return device;
 }

@@ -66,6 +66,16 @@ START_TEST(pods_tell_node_job_and_gpu) {
 }
 END_TEST
 
+// A Pod in which no time stands, read later: what says when counts.
+START_TEST(what_nobody_dated_is_older) {
+    cluster_pod(&cluster, _i == 0 ? 0 : 9, "w-0", _i == 0 ? "n1" : "n2");
+    cluster_pod(&cluster, _i == 0 ? 9 : 0, "w-0", _i == 0 ? "n2" : "n1");
+    cluster.events[1 - _i].timeless = true;
+    take_all();
+    ck_assert_str_eq(node_of(NULL, "w-0"), "n1");
+}
+END_TEST
+
 START_TEST(kubelets_tell_the_node_and_others_do_not) {
     struct pod_place place;
     cluster_event(&cluster, 1, "e1", "Pulled", "w-0", "n1", "x");
@@ -198,6 +208,7 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, pods_tell_node_job_and_gpu);
     tcase_add_test(cases, kubelets_tell_the_node_and_others_do_not);
+    tcase_add_loop_test(cases, what_nobody_dated_is_older, 0, 2);
     tcase_add_test(cases, schedulers_tell_where_they_put_it);
     tcase_add_test(cases, a_name_means_its_last_pod_but_not_to_who_knows_the_uid);
     tcase_add_test(cases, names_of_other_namespaces_are_others);

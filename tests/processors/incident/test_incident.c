@@ -589,6 +589,98 @@ START_TEST(a_fault_of_a_gpu_names_who_used_it) {
 }
 END_TEST
 
+static void map_undated(int rank, const char *job, double age, const char *uuid) {
+    struct rank_place place = used(uuid, "w");
+    ranks[0] = place;
+    ranks[0].rank = rank;
+    ranks[0].node = intern(SLICE("node-b"));
+    tell((struct event){.time_ns = BEGIN + (uint64_t)(int64_t)(age * 1e9),
+                        .timeless = true,
+                        .job = intern(slice_of(job)),
+                        .rank = rank,
+                        .kind = EVENT_RANK_MAP,
+                        .place = &ranks[0]});
+}
+
+// A rank map without times: its rank used the GPU, however new the file is; which of two jobs did
+// so last, their ages do not tell.
+START_TEST(the_age_of_a_rank_map_names_nobody) {
+    sample_gpu("GPU-45", "0000:45:00.0");
+    map_undated(6, "gpt", _i % 2 == 0 ? 1 : 60, "GPU-45");
+    say(0, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0}, 1);
+    ck_assert(names(0, "rank", "6"));
+    found[0].job = STRING_NONE;
+    found[0].entities = entities[0];
+    found[0].entity_count = 1;
+    if (_i < 2)
+        map_undated(2, "llama", _i == 0 ? 2 : 1, "GPU-45");
+    else
+        map_user(2, "llama", 1, used("GPU-45", "w"));
+    evaluate((int[]){0}, 1);
+    ck_assert_uint_eq(out(0)->entity_count, 1);
+    ck_assert_uint_eq(out(0)->job, STRING_NONE);
+}
+END_TEST
+
+// Where a rank is, a line without a time says only where none with a time does.
+START_TEST(the_age_of_a_rank_map_moves_nobody) {
+    for (int turn = 0; turn < 2; turn++)
+        if (turn == _i) {
+            map_user(6, "gpt", 1, used("GPU-1b", "w"));
+        } else {
+            map_undated(6, "gpt", 500, "GPU-45");
+        }
+    sample_gpu("GPU-1b", "0000:1b:00.0");
+    sample_gpu("GPU-45", "0000:45:00.0");
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6")->job = intern(SLICE("gpt"));
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:1b:00");
+    say(2, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(0, 2), -1);
+}
+END_TEST
+
+// A map without a job is of the only one, and of none where another has ranks, too.
+START_TEST(a_rank_map_without_a_job_is_of_the_only_one) {
+    map_rank(6, "node-b", NULL);
+    if (_i == 1)
+        map_job("llama", 3, "node-c");
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6")->job = intern(SLICE("gpt"));
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1}, 2);
+    ck_assert_int_eq(relation(0, 1), _i == 0 ? RELATION_CAUSED_BY : -1);
+}
+END_TEST
+
+// A rank of both jobs on one node: its GPU is not known where each has another.
+START_TEST(ranks_of_two_jobs_share_a_node_and_no_gpu) {
+    map_user(6, "gpt", 1, used("GPU-45", "w"));
+    map_user(6, "llama", 1, used("GPU-1b", "w"));
+    sample_gpu("GPU-1b", "0000:1b:00.0");
+    sample_gpu("GPU-45", "0000:45:00.0");
+    say(0, "nccl_hang", "missing_rank", 5, "rank", "6");
+    say(1, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:1b:00");
+    say(2, "pcie_aer", "uncorrectable_fatal", 3, "gpu", "node-b/0000:45:00");
+    evaluate((int[]){0, 1, 2}, 3);
+    ck_assert_int_eq(relation(0, 1), RELATION_CAUSED_BY);
+    ck_assert_int_eq(relation(0, 2), RELATION_CAUSED_BY);
+}
+END_TEST
+
+// A rank that ended, of no job that is named: where two jobs wait for a rank of its number, and
+// nobody knows where it ran, it is of neither.
+START_TEST(a_rank_without_a_job_is_of_the_only_one) {
+    say(0, "test_exit", "exception", 3, "rank", "6");
+    say(1, "nccl_hang", "missing_rank", 5, "rank", "6")->job = intern(SLICE("gpt"));
+    say(2, "nccl_hang", "missing_rank", 6, "rank", "6")->job = intern(SLICE("llama"));
+    evaluate((int[]){0, 1, 2}, _i == 0 ? 2 : 3);
+    ck_assert_int_eq(relation(1, 0), _i == 0 ? RELATION_CAUSED_BY : -1);
+    ck_assert(is_root(1) == (_i == 1));
+}
+END_TEST
+
 START_TEST(a_uuid_is_enough_to_tell_gpus_of_a_node_apart) {
     map_user(6, NULL, 0, used("GPU-1b", "a"));
     sample_gpu("GPU-1b", "0000:1b:00.0");
@@ -693,6 +785,11 @@ int main(void) {
     tcase_add_test(cases, said_again_when_what_is_related_changed);
     tcase_add_test(cases, a_fault_of_a_gpu_names_who_used_it);
     tcase_add_test(cases, a_uuid_is_enough_to_tell_gpus_of_a_node_apart);
+    tcase_add_loop_test(cases, the_age_of_a_rank_map_names_nobody, 0, 3);
+    tcase_add_loop_test(cases, the_age_of_a_rank_map_moves_nobody, 0, 2);
+    tcase_add_loop_test(cases, a_rank_map_without_a_job_is_of_the_only_one, 0, 2);
+    tcase_add_test(cases, ranks_of_two_jobs_share_a_node_and_no_gpu);
+    tcase_add_loop_test(cases, a_rank_without_a_job_is_of_the_only_one, 0, 2);
     tcase_add_test(cases, what_is_known_of_places_and_verdicts_outlives_a_restart);
     tcase_add_test(cases, the_oldest_make_room);
     tcase_add_test(cases, the_oldest_ranks_make_room);

@@ -433,6 +433,27 @@ START_TEST(the_rank_map_says_what_is_a_gpu) {
 }
 END_TEST
 
+// Two jobs' rank maps without times, of files of any age: it is a GPU, of nobody knows which job.
+START_TEST(the_age_of_a_rank_map_names_no_job) {
+    struct rank_place place = {.rank = 3, .node = intern(SLICE("node-a")), .address = gpu};
+    detector_start(&detector);
+    feed_driver(SECOND, gpu, "vfio-pci");
+    for (int job = 0; job < 2; job++) {
+        struct event event = {.time_ns = BASE + (job == _i ? 0 : 3600 * SECOND),
+                              .timeless = true,
+                              .rank = 3,
+                              .job = intern(job == 0 ? SLICE("gpt") : SLICE("llama")),
+                              .kind = EVENT_RANK_MAP,
+                              .place = &place};
+        detector_feed(&detector, &event, 1);
+    }
+    detector_judge(&detector, BASE + 60 * SECOND, false);
+    expect(1);
+    says("{\"kind\":\"gpu\",\"name\":\"node-a/0000:9b:00\",\"role\":\"culprit\"}");
+    ck_assert_ptr_null(strstr(detector_lines(&detector), "job_id"));
+}
+END_TEST
+
 // The gravest of what is wrong with a device; the rest is its evidence, and moves no time.
 START_TEST(one_verdict_a_device) {
     detector_start(&detector);
@@ -833,6 +854,7 @@ int main(void) {
     tcase_add_test(cases, port_only_and_the_gpu_is_gone);
     tcase_add_test(cases, the_driver_says_what_it_is);
     tcase_add_test(cases, the_rank_map_says_what_is_a_gpu);
+    tcase_add_loop_test(cases, the_age_of_a_rank_map_names_no_job, 0, 2);
     tcase_add_test(cases, one_verdict_a_device);
     tcase_add_test(cases, errors_of_a_port_itself);
     tcase_add_test(cases, rare_and_masked);
