@@ -44,6 +44,7 @@ struct exit_process {
     uint64_t start_ns;                 // 0: not known
     uint64_t unit_hash;                // of the pod's name; 0: not known
     uint64_t gpu;                      // PCI_NONE: not known
+    uint32_t turn; // which of the rank's starts, where nobody said when they were
     uint32_t round;
     uint32_t next_by_rank, next_by_pid, next_by_local, next_by_unit;
     const struct exit_note *notes[NOTES_OF_PROCESS]; // the first of them

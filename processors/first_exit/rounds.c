@@ -23,7 +23,8 @@ static int compare_begins(const void *left, const void *right) {
     const struct exit_process *a = left, *b = right;
     int order = compare_strings(a->job, b->job);
     if (order == 0)
-        order = COMPARE_KEYS(COMPARE(begin_of(a), begin_of(b)), COMPARE(a->rank, b->rank));
+        order = COMPARE_KEYS(COMPARE(a->turn, b->turn), COMPARE(begin_of(a), begin_of(b)),
+                             COMPARE(a->rank, b->rank));
     if (order == 0)
         order = compare_strings(a->node, b->node);
     return order != 0
@@ -75,6 +76,100 @@ static bool sit_down(struct exit_list *list, struct seats *seats, uint32_t at, u
     return true;
 }
 
+// -- starts that nobody dated ---------------------------------------------------------------------
+
+static bool is_undated(const struct exit_process *process) {
+    return process->placed && process->start_ns == 0 && process->rank >= 0;
+}
+
+static int compare_ranks(const void *left, const void *right) {
+    const struct exit_process *a = *(struct exit_process *const *)left;
+    const struct exit_process *b = *(struct exit_process *const *)right;
+    return COMPARE_KEYS(COMPARE(a->rank, b->rank), COMPARE(a->pid, b->pid));
+}
+
+// Of processes on several nodes: those of which nothing is told came first, so that what ended is
+// not taken for over.
+static int compare_ends(const void *left, const void *right) {
+    const struct exit_process *a = *(struct exit_process *const *)left;
+    const struct exit_process *b = *(struct exit_process *const *)right;
+    int order = COMPARE_KEYS(COMPARE(a->note_count > 0, b->note_count > 0),
+                             COMPARE(begin_of(a), begin_of(b)));
+    return order != 0 ? order : compare_strings(a->node, b->node);
+}
+
+// The processes of one rank, by pid: on one node these grow from start to start.
+static void set_turns_of_rank(struct exit_process **starts, uint32_t count, struct arena *arena) {
+    bool several_nodes = false;
+    for (uint32_t i = 1; i < count; i++)
+        several_nodes |= starts[i]->node != starts[0]->node;
+    if (several_nodes)
+        sort_stable(starts, count, sizeof *starts, arena, compare_ends);
+    for (uint32_t i = 0; i < count; i++)
+        starts[i]->turn = i;
+}
+
+static uint64_t end_of(const struct exit_process *process) {
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < process->note_count; i++)
+        if (!note_is(process->notes[i], NOTE_TIMELESS) && process->notes[i]->time_ns > end)
+            end = process->notes[i]->time_ns;
+    return end;
+}
+
+// Who is in no rank map is of the first start that had not ended before it; in doubt of the last.
+static void set_turns_of_others(struct exit_process *processes, uint32_t count, uint32_t turns,
+                                struct arena *arena) {
+    uint64_t *ends = arena_zero(arena, turns, sizeof *ends);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t end = is_undated(&processes[i]) ? end_of(&processes[i]) : 0;
+        if (end > ends[processes[i].turn])
+            ends[processes[i].turn] = end;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t begin = begin_of(&processes[i]);
+        if (is_undated(&processes[i]))
+            continue;
+        while (processes[i].turn + 1 < turns &&
+               (begin == 0 || begin > ends[processes[i].turn] + ONE_START_NS))
+            processes[i].turn++;
+    }
+}
+
+// Of one job. Returns how many starts the rank has that has most.
+static uint32_t set_turns_of_job(struct exit_process *processes, uint32_t count,
+                                 struct arena *arena) {
+    struct exit_process **starts = arena_take(arena, (count + (size_t)1) * sizeof *starts);
+    uint32_t undated = 0, turns = 1;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_undated(&processes[i]))
+            starts[undated++] = &processes[i];
+    sort_stable(starts, undated, sizeof *starts, arena, compare_ranks);
+    for (uint32_t from = 0, to; from < undated; from = to) {
+        for (to = from + 1; to < undated && starts[to]->rank == starts[from]->rank;)
+            to++;
+        set_turns_of_rank(starts + from, to - from, arena);
+        turns = to - from > turns ? to - from : turns;
+    }
+    if (turns > 1)
+        set_turns_of_others(processes, count, turns, arena);
+    return turns;
+}
+
+// Of processes that are sorted by job; false: there is nothing to order.
+static bool set_turns(struct exit_list *list, struct arena *arena) {
+    bool several = false;
+    for (uint32_t from = 0, to; from < list->process_count; from = to) {
+        for (to = from + 1;
+             to < list->process_count && list->processes[to].job == list->processes[from].job;)
+            to++;
+        several |= set_turns_of_job(list->processes + from, to - from, arena) > 1;
+    }
+    return several;
+}
+
+// -- rounds ---------------------------------------------------------------------------------------
+
 // Who names no job is of the only one that is named.
 static void set_jobs(struct exit_list *list) {
     string_id job = STRING_NONE;
@@ -103,6 +198,9 @@ static void set_rounds(struct exit_list *list, struct arena *arena) {
     set_jobs(list);
     sort_stable(list->processes, list->process_count, sizeof *list->processes, arena,
                 compare_begins);
+    if (set_turns(list, arena))
+        sort_stable(list->processes, list->process_count, sizeof *list->processes, arena,
+                    compare_begins);
     memset(seats->heads, 0xff, sizeof seats->heads);
     list->rounds = arena_take(arena, (list->process_count + 1) * sizeof *list->rounds);
     for (uint32_t i = 0; i < list->process_count; i++) {

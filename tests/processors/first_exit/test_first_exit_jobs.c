@@ -178,6 +178,68 @@ START_TEST(a_job_that_was_cancelled) {
 }
 END_TEST
 
+// -- rank maps without times, of several starts ---------------------------------------------------
+
+static void undated_start(int32_t first, int32_t last, int64_t pid) {
+    for (int32_t rank = first; rank <= last; rank++)
+        place(1, rank < 2 ? "a" : "b", rank, pid + rank, "gpt")->timeless = true;
+}
+
+// Which of two starts ended, and whether the other one goes on, pids tell; in any order of lines.
+START_TEST(two_starts_that_nobody_dated) {
+    for (int turn = 0; turn < 2; turn++)
+        undated_start(0, 3, (turn == 0) == (_i % 2 == 0) ? 100 : 200);
+    left(60, "a", _i < 2 ? 101 : 201, "gpt");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "Rank 1 on a ended first");
+    says(lines, _i < 2 ? "\"state\":\"resolved\"" : "\"state\":\"open\"");
+}
+END_TEST
+
+// Each start ended by another rank.
+START_TEST(two_ends_of_starts_that_nobody_dated) {
+    undated_start(0, 3, 200);
+    undated_start(0, 3, 100);
+    left(60, "b", 103, "gpt");
+    left(160, "a", 201, "gpt");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 2);
+    says(lines, "Rank 3 on b ended first");
+    says(lines, "Rank 1 on a ended first");
+}
+END_TEST
+
+// A rank that the map does not have ended in the second start: that is not over.
+START_TEST(who_is_in_no_map_is_of_the_last_start) {
+    undated_start(0, 2, 100);
+    undated_start(0, 2, 200);
+    left(60, "a", 101, "gpt");
+    raised(600, 3, "gpt", "bad token id");
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 2);
+    const char *end = strstr(lines, "Rank 3");
+    ck_assert_ptr_nonnull(end);
+    while (end > lines && end[-1] != '\n')
+        end--;
+    const char *open = strstr(end, "\"state\":\"open\"");
+    ck_assert(open != NULL && open < strchr(end, '\n'));
+}
+END_TEST
+
+// The second start moved the ranks of node b to node c: pids of two nodes have no order. Who ended
+// is not taken for over.
+START_TEST(ranks_that_moved) {
+    undated_start(0, 3, 500);
+    for (int32_t rank = 2; rank < 4; rank++)
+        place(1, "c", rank, 300 + rank, "gpt")->timeless = true;
+    left(60, _i == 0 ? "b" : "c", _i == 0 ? 503 : 303, "gpt");
+    const char *lines = run();
+    says(lines, _i == 0 ? "Rank 3 on b ended first" : "Rank 3 on c ended first");
+    says(lines, "\"state\":\"open\"");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_jobs");
     TCase *cases = tcase_create("first_exit_jobs");
@@ -194,6 +256,10 @@ int main(void) {
     tcase_add_loop_test(cases, a_pid_of_one_of_two_nodes, 0, 2);
     tcase_add_test(cases, the_same_words_in_two_jobs);
     tcase_add_loop_test(cases, a_job_that_was_cancelled, 0, 3);
+    tcase_add_loop_test(cases, two_starts_that_nobody_dated, 0, 4);
+    tcase_add_test(cases, two_ends_of_starts_that_nobody_dated);
+    tcase_add_test(cases, who_is_in_no_map_is_of_the_last_start);
+    tcase_add_loop_test(cases, ranks_that_moved, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
