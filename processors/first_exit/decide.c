@@ -447,9 +447,11 @@ struct exit_decision *exits_decide(const struct exit_list *list, struct arena *a
         see_others(&view, arena);
         decide(&view, &decisions[round], arena);
     }
-    // A job that was started again is over that end, unless the next start came to nothing.
+    // A job that was started again is over that end, unless the next start came to nothing. Where
+    // jobs are mixed, what looks like it may be another one.
     for (uint32_t round = 0; round + 1 < list->round_count; round++)
         decisions[round].is_over = list->rounds[round + 1].job == list->rounds[round].job &&
+                                   !list->rounds[round + 1].is_mixed &&
                                    (decisions[round + 1].found || !has_ended(list, round + 1));
     return decisions;
 }

@@ -191,6 +191,12 @@ static bool is_other_process(const struct exit_process *a, const struct exit_pro
     return (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank) || !exit_agrees(a->node, b->node);
 }
 
+// Both name the same job, or none where several are named.
+static bool names_job_of(const struct gathering *gathering, const struct exit_process *process,
+                         const struct identity *said) {
+    return !gathering->several_jobs || process->job == said->job;
+}
+
 static struct matches see_matches(const struct gathering *gathering, enum chain chain, uint32_t at,
                                   const struct identity *said) {
     struct matches matches = {.on_node = true};
@@ -199,15 +205,15 @@ static struct matches see_matches(const struct gathering *gathering, enum chain 
          at =
              next_match(gathering, chain, *next_of(&gathering->list->processes[at], chain), said)) {
         const struct exit_process *process = &gathering->list->processes[at];
-        if (process->job == said->job && !matches.of_job) {
+        if (names_job_of(gathering, process, said) && !matches.of_job) {
             matches = (struct matches){.of_job = true, .on_node = true};
             first = NULL;
         }
-        if (matches.of_job && process->job != said->job)
+        if (matches.of_job && !names_job_of(gathering, process, said))
             continue;
         first = first == NULL ? process : first;
         matches.on_node &= process->node != STRING_NONE && process->node == said->node;
-        matches.is_mixed |= process->job != first->job;
+        matches.is_mixed |= gathering->several_jobs && process->job != first->job;
         matches.several |= is_other_process(process, first);
     }
     return matches;
@@ -280,7 +286,12 @@ static bool is_nearer(const struct exit_process *process, uint64_t here,
     return here != nearest ? here < nearest : process->start_ns > best->start_ns;
 }
 
-// `note` NULL: the first of them.
+// Starts of a rank on two nodes, of which nobody said when they were.
+static bool is_elsewhere(const struct exit_process *a, const struct exit_process *b) {
+    return a->start_ns == 0 && b->start_ns == 0 && !exit_agrees(a->node, b->node);
+}
+
+// `note` NULL: the first of them. NO_PROCESS also where it may be on either of two nodes.
 static uint32_t nearest_match(struct gathering *gathering, enum chain chain, string_id name,
                               int64_t number, const struct identity *said,
                               const struct exit_note *note) {
@@ -288,20 +299,27 @@ static uint32_t nearest_match(struct gathering *gathering, enum chain chain, str
     uint32_t at = first_match(gathering, chain, name, number, said), best = NO_PROCESS;
     struct matches matches = see_matches(gathering, chain, at, said);
     uint64_t nearest = 0;
+    bool is_tie = false;
     if (at == NO_PROCESS || !are_clear(gathering, chain, matches, said))
         return NO_PROCESS;
     for (; at != NO_PROCESS;
          at =
              next_match(gathering, chain, *next_of(&gathering->list->processes[at], chain), said)) {
-        if (matches.of_job && processes[at].job != said->job)
+        if (matches.of_job && !names_job_of(gathering, &processes[at], said))
             continue;
         uint64_t here = note == NULL ? 0 : distance(&processes[at], note);
-        if (best == NO_PROCESS ||
+        bool is_first = best == NO_PROCESS;
+        if (is_first ||
             (note != NULL && is_nearer(&processes[at], here, &processes[best], nearest))) {
             nearest = here;
             best = at;
+            is_tie = false;
+        } else {
+            is_tie |= here == nearest && is_elsewhere(&processes[at], &processes[best]);
         }
     }
+    if (is_tie && note != NULL)
+        return NO_PROCESS;
     return best;
 }
 

@@ -24,7 +24,7 @@ static int compare_begins(const void *left, const void *right) {
     int order = compare_strings(a->job, b->job);
     if (order == 0)
         order = COMPARE_KEYS(COMPARE(a->turn, b->turn), COMPARE(begin_of(a), begin_of(b)),
-                             COMPARE(a->rank, b->rank));
+                             COMPARE(a->rank, b->rank), COMPARE(b->placed, a->placed));
     if (order == 0)
         order = compare_strings(a->node, b->node);
     return order != 0
@@ -54,12 +54,17 @@ static uint32_t bucket_of(const struct exit_process *process, uint32_t round) {
     return (uint32_t)(hash >> 40) % BUCKETS;
 }
 
-// A rank that runs on two nodes at once is of two jobs.
+// A rank that runs on two nodes at once is of two jobs. So it may be where nobody said when, and
+// where the job is said of but one of two such starts.
 static bool is_of_other_job(const struct exit_process *a, const struct exit_process *b) {
     uint64_t apart =
         a->start_ns > b->start_ns ? a->start_ns - b->start_ns : b->start_ns - a->start_ns;
-    return a->start_ns != 0 && b->start_ns != 0 && apart <= ONE_START_NS &&
-           a->node != STRING_NONE && b->node != STRING_NONE && a->node != b->node;
+    bool is_dated = a->start_ns != 0 && b->start_ns != 0;
+    if (!is_dated && (!a->placed || !b->placed))
+        return false;
+    bool is_elsewhere = !exit_agrees(a->node, b->node);
+    return is_dated ? is_elsewhere && apart <= ONE_START_NS
+                    : is_elsewhere || a->adopted != b->adopted;
 }
 
 // Takes the process's seat in the round; false: somebody sits there.
@@ -179,8 +184,10 @@ static void set_jobs(struct exit_list *list) {
             return;
         job = said != STRING_NONE ? said : job;
     }
-    for (uint32_t i = 0; i < list->process_count; i++)
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        list->processes[i].adopted = list->processes[i].job != job;
         list->processes[i].job = job;
+    }
 }
 
 static void begin_round(struct exit_list *list, const struct exit_process *process) {

@@ -240,6 +240,30 @@ START_TEST(ranks_that_moved) {
 }
 END_TEST
 
+// The traceback of a rank that a map without times has on two nodes: it is on neither.
+START_TEST(a_rank_on_either_of_two_nodes) {
+    undated_start(0, 3, 500);
+    place(1, "c", 3, 303, "gpt")->timeless = true;
+    raised(60, 3, "gpt", "bad token id");
+    cluster.events[cluster.count - 1].timeless = _i == 1;
+    const char *lines = run();
+    says(lines, "Rank 3 raised ValueError");
+    says(lines, "\"state\":\"open\"");
+}
+END_TEST
+
+// A map without a job looks like another start of the only job that is named; it may be another
+// job, so that nothing is over.
+START_TEST(a_map_without_a_job_ends_nothing) {
+    for (int32_t rank = 0; rank < 2; rank++) {
+        place(1, NULL, rank, 100 + rank, "gpt")->timeless = true;
+        place(1, NULL, rank, 200 + rank, _i == 0 ? NULL : "gpt")->timeless = true;
+    }
+    left(60, NULL, 101, "gpt");
+    says(run(), _i == 0 ? "\"state\":\"open\"" : "\"state\":\"resolved\"");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_jobs");
     TCase *cases = tcase_create("first_exit_jobs");
@@ -260,6 +284,8 @@ int main(void) {
     tcase_add_test(cases, two_ends_of_starts_that_nobody_dated);
     tcase_add_test(cases, who_is_in_no_map_is_of_the_last_start);
     tcase_add_loop_test(cases, ranks_that_moved, 0, 2);
+    tcase_add_loop_test(cases, a_rank_on_either_of_two_nodes, 0, 2);
+    tcase_add_loop_test(cases, a_map_without_a_job_ends_nothing, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
