@@ -14,6 +14,9 @@ enum { TASKS_MAX = 65536 };
 // The end of a process is seen by its launcher so soon after the kernel's line.
 #define KILL_SEEN_NS (60 * UINT64_C(1000000000))
 
+// Ranks whose starts are no further apart run at the same time.
+#define ONE_START_NS (60 * UINT64_C(1000000000))
+
 enum chain { BY_RANK, BY_PID, BY_LOCAL, BY_UNIT, CHAINS };
 
 // The nodes of a job.
@@ -133,6 +136,17 @@ static bool has_pid(const struct exit_process *process, const struct identity *s
                                          was_seen_to_end(process, said->by_kernel));
 }
 
+// Pods: a rank map may say the name without its namespace.
+static bool agrees_unit(string_id known, string_id said) {
+    if (exit_agrees(known, said))
+        return true;
+    struct slice a = intern_slice(known), b = intern_slice(said);
+    struct slice longer = a.size > b.size ? a : b, name = a.size > b.size ? b : a;
+    size_t before = longer.size - name.size;
+    return before > 0 && longer.data[before - 1] == '/' &&
+           memcmp(longer.data + before, name.data, name.size) == 0;
+}
+
 // The next process at or behind `at` of its chain that can be the one that is said.
 static uint32_t next_match(const struct gathering *gathering, enum chain chain, uint32_t at,
                            const struct identity *said) {
@@ -144,8 +158,8 @@ static uint32_t next_match(const struct gathering *gathering, enum chain chain, 
                         ? process->local_rank == said->local_rank && process->node == said->node
                         : process->unit_hash == said->unit_hash;
         if (same && exit_agrees(process->job, said->job) &&
-            exit_agrees(process->node, said->node) && agrees_number(process->rank, said->rank) &&
-            agrees_number(process->pid, said->pid))
+            exit_agrees(process->node, said->node) && agrees_unit(process->unit, said->unit) &&
+            agrees_number(process->rank, said->rank) && agrees_number(process->pid, said->pid))
             return at;
     }
     return NO_PROCESS;
@@ -291,6 +305,20 @@ static bool is_elsewhere(const struct exit_process *a, const struct exit_process
     return a->start_ns == 0 && b->start_ns == 0 && !exit_agrees(a->node, b->node);
 }
 
+// Whether another rank has the same number at the time, as in the pods of one node.
+static bool shares_pid(const struct gathering *gathering, uint32_t at,
+                       const struct identity *said) {
+    const struct exit_process *processes = gathering->list->processes;
+    uint32_t other = first_match(gathering, BY_PID, STRING_NONE, said->pid, said);
+    while (other != NO_PROCESS) {
+        if (is_other_process(&processes[other], &processes[at]) &&
+            away(processes[other].start_ns, processes[at].start_ns) <= ONE_START_NS)
+            return true;
+        other = next_match(gathering, BY_PID, processes[other].next_by_pid, said);
+    }
+    return false;
+}
+
 // `note` NULL: the first of them. NO_PROCESS also where it may be on either of two nodes.
 static uint32_t nearest_match(struct gathering *gathering, enum chain chain, string_id name,
                               int64_t number, const struct identity *said,
@@ -318,9 +346,8 @@ static uint32_t nearest_match(struct gathering *gathering, enum chain chain, str
             is_tie |= here == nearest && is_elsewhere(&processes[at], &processes[best]);
         }
     }
-    if (is_tie && note != NULL)
-        return NO_PROCESS;
-    return best;
+    bool is_shared = chain == BY_PID && matches.several && shares_pid(gathering, best, said);
+    return (is_tie && note != NULL) || is_shared ? NO_PROCESS : best;
 }
 
 // -- notes ----------------------------------------------------------------------------------------

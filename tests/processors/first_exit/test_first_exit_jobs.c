@@ -264,6 +264,29 @@ START_TEST(a_map_without_a_job_ends_nothing) {
 }
 END_TEST
 
+static void in_pod(struct event *event, const char *pod) {
+    struct rank_place *said = &ends[event - cluster.events].place;
+    said->namespace = SLICE("train");
+    said->pod = slice_of(pod);
+}
+
+// The pods of a node have the same pids: the line's pod says whose it is, else nobody knows.
+START_TEST(pods_of_one_node) {
+    in_pod(place(0, "a", 0, 7, "gpt"), "w-0");
+    in_pod(place(1, "a", 1, 7, "gpt"), "w-1");
+    struct event *event = of_job(say(60, "a", RANK_NONE, OBSERVATION_LAUNCHER_FAILED), "gpt");
+    add(event, FACT_PID, 7);
+    if (_i < 2)
+        add_text(event, FACT_POD, _i == 0 ? "train/w-0" : "w-1");
+    add(event, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    if (_i < 2)
+        says(lines, _i == 0 ? "Rank 0 on a ended first" : "Rank 1 on a ended first");
+    else
+        says(lines, "rocess 7");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_exit_jobs");
     TCase *cases = tcase_create("first_exit_jobs");
@@ -286,6 +309,7 @@ int main(void) {
     tcase_add_loop_test(cases, ranks_that_moved, 0, 2);
     tcase_add_loop_test(cases, a_rank_on_either_of_two_nodes, 0, 2);
     tcase_add_loop_test(cases, a_map_without_a_job_ends_nothing, 0, 2);
+    tcase_add_loop_test(cases, pods_of_one_node, 0, 3);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
