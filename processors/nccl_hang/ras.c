@@ -192,12 +192,12 @@ static void take_ended(struct hang_store *store, const struct event *event, stru
 // The newest word counts. Of words that nobody dated, which give way to those with a time, and of
 // two of one moment, it is the greater pid.
 static bool is_news(const struct hang_process *known, const struct event *event) {
-    bool is_timed = !event->timeless;
-    if (known->heard_ns == 0 || is_timed != (known->is_timed != 0))
-        return known->heard_ns == 0 || is_timed;
-    if (is_timed && event->time_ns != known->heard_ns)
+    bool is_undated = known->is_undated != 0;
+    if (known->heard_ns == 0 || event->timeless != is_undated)
+        return known->heard_ns == 0 || is_undated;
+    if (!is_undated && event->time_ns != known->heard_ns)
         return event->time_ns > known->heard_ns;
-    return event->place->pid >= known->pid;
+    return event->place->pid >= (int64_t)known->pid;
 }
 
 static void take_process(struct hang_store *store, const struct event *event,
@@ -210,8 +210,8 @@ static void take_process(struct hang_store *store, const struct event *event,
                                               offsetof(struct hang_process, heard_ns), scratch);
     if (is_news(row, event)) {
         row->node = place->node != STRING_NONE ? place->node : event->node;
-        row->pid = place->pid;
-        row->is_timed = !event->timeless;
+        row->pid = (uint64_t)place->pid & INT64_MAX;
+        row->is_undated = event->timeless;
         row->heard_ns = event->time_ns;
     }
 }
@@ -325,12 +325,12 @@ const struct hang_process *hang_find_process(const struct hang_processes *all, s
     bool is_named = false, several = false;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (all->items[middle]->pid < pid)
+        if ((int64_t)all->items[middle]->pid < pid)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < all->count && all->items[low]->pid == pid; low++) {
+    for (; low < all->count && (int64_t)all->items[low]->pid == pid; low++) {
         const struct hang_process *process = all->items[low];
         bool names_job = process->key.job == job;
         bool may_be = names_job || process->key.job == STRING_NONE || job == STRING_NONE;

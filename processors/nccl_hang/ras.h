@@ -53,10 +53,10 @@ struct hang_process {
     struct row_head head;
     struct hang_process_key key;
     string_id node;
-    uint32_t is_timed; // it was said when; else `heard_ns` is when it was read
-    int64_t pid;
+    uint64_t pid : 63, is_undated : 1; // undated: nobody said when, `heard_ns` is when it was read
     uint64_t heard_ns;
 };
+_Static_assert(sizeof(struct hang_process) == 40, "stores of 0.2 have rows of this size");
 
 extern const struct row_type HANG_RAS_ROWS, HANG_PROCESS_ROWS;
 
