@@ -158,6 +158,13 @@ void exception_last(const struct traceback *traceback, struct reading *reading) 
         reading_text(reading, FACT_LAST_MESSAGE, message);
 }
 
+static bool says(const struct reading *reading, enum fact_key key) {
+    for (uint32_t i = 0; i < reading->fact_count; i++)
+        if (reading->facts[i].key == key)
+            return true;
+    return false;
+}
+
 // Others know the exceptions that a lost peer raises.
 static bool ask_others(const struct raised *reason, bool cut, const struct frame *frame,
                        struct reading *reading) {
@@ -188,8 +195,11 @@ static void read_reason(const struct traceback *traceback, bool cut, const struc
         reading_text(reading, FACT_EXCEPTION, reason->type);
         exception_message(reason->message, reading);
     } else if (ask_others(reason, cut, frame, reading)) {
-        if (reading->kind == EVENT_OBSERVATION)
+        if (reading->kind == EVENT_OBSERVATION) {
             reading_text(reading, FACT_EXCEPTION, reason->type);
+            if (!says(reading, FACT_MESSAGE))
+                exception_message(reason->message, reading);
+        }
     } else {
         struct raised told = *reason;
         told.cut = frame->truncated;
