@@ -290,10 +290,17 @@ static const struct {
     {"NebiusBootDiskIOError", "True"},
 };
 
+// Reasons that say nothing bad of the node: IMEX is not ready where nobody uses it, which DCGM's
+// health check counts as error 122 (aws/eks-node-monitoring-agent#63, NVIDIA/NVSentinel#1471).
+static const char *const HARMLESS_REASONS[] = {"DCGMHealthCode122"};
+
 enum judgement { CONDITION_GOOD, CONDITION_BAD, CONDITION_OPEN };
 
 // `Unknown` is bad of Ready (the kubelet has gone silent) and says nothing of the others.
 static enum judgement judge(const struct condition *condition) {
+    for (size_t i = 0; i < sizeof HARMLESS_REASONS / sizeof *HARMLESS_REASONS; i++)
+        if (slice_equal(condition->reason, slice_of(HARMLESS_REASONS[i])))
+            return CONDITION_OPEN;
     for (size_t i = 0; i < sizeof NODE_CONDITIONS / sizeof *NODE_CONDITIONS; i++) {
         if (!slice_equal(condition->type, slice_of(NODE_CONDITIONS[i].type)))
             continue;
