@@ -336,12 +336,11 @@ class Suite:
     def text(self):
         self.expect(0, "analyze", HEALTHY, out=[r"^Healthy: .*4 of 4 ranks", r"Not checked: hangs"])
         # A job whose ranks waited in vain is not healthy; without dumps nobody knows for whom.
-        self.expect(0, "analyze", EXITS + "/hang-2",
-                    out=[r"^Nothing was found in .*, but logs tell"])
-        # What logs report and no detector looks at is no health.
+        self.expect(0, "analyze", EXITS + "/hang-2", out=[r"^Not explained: ", "more signs"])
+        # What failed is named, also where no detector can say why.
         self.expect(0, "analyze", FIELD + "/38-panic-oops/input.log",
-                    out=[r"^Nothing was found in .*, but logs report failures"],
-                    err=[r"no processor of the pipeline looks at them: .*kernel_panic 1"])
+                    out=[r"^Not explained: .*the kernel"])
+        self.expect(2, "analyze", "--fail-on", "warning", FIELD + "/38-panic-oops/input.log")
         # Nor is what only this pipeline has no stage for.
         fault = FIELD + "/43-off-the-bus-syslog/input.log"
         self.expect(0, "analyze", fault, out=[r"GPU .*1d:00"])
@@ -351,7 +350,7 @@ class Suite:
                 "receivers": ["file"], "preset": "memory", "exporters": ["text"]}}}}))
         self.expect(0, "analyze", "--config", config, fault,
                     out=[r"^Nothing was found in .*, but logs report failures"])
-        self.expect(0, "analyze", "-v", HEALTHY, out=[r"No rank is to blame", r"Missing evidence"])
+        self.expect(0, "analyze", "-v", HEALTHY, out=[r"Memory: no rank grew", r"Missing evidence"])
         self.expect(64, "analyze", "-v", "-o", "summary", HEALTHY, quiet="out", err=["--verbose"])
         done = self.expect(0, "analyze", KILLED, out=[r"\brank 1\b", "backward", "MiB|GiB"],
                            err=["840 events"])

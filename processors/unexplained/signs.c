@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which events are signs of a failure, and how each is said.
+#include "processors/unexplained/signs.h"
+
+#include "base/hash/hash.h"
+#include "base/sort.h"
+#include "base/text/cut.h"
+#include "processors/cluster/row_text.h"
+#include "processors/cluster/xid_text.h"
+
+#include <stdio.h>
+
+KEYED_ROW_CHECK(struct sign, key);
+
+const struct row_type SIGN_ROWS = KEYED_ROW_TYPE(
+    struct sign, key, 16, offsetof(struct sign, key.job), offsetof(struct sign, key.node),
+    offsetof(struct sign, key.source), offsetof(struct sign, source));
+
+// -- the table ------------------------------------------------------------------------------------
+
+#define OF_NODE SIGN_OF_NODE
+#define ENDS    SIGN_ENDS
+#define FOLLOWS SIGN_FOLLOWS
+#define REPORT  SIGN_REPORT
+
+// By enum observation_kind; without words it is no sign.
+static const struct sign_kind {
+    uint32_t flags; // enum sign_flag
+    const char *words;
+} KINDS[OBSERVATION_KIND_COUNT] = {
+#define SIGN(constant, flags, words) [OBSERVATION_##constant] = {flags, words},
+#include "processors/unexplained/sign_kinds.h"
+};
+
+const uint8_t SIGN_KINDS[] = {
+#define SIGN(constant, flags, words) OBSERVATION_##constant,
+#include "processors/unexplained/sign_kinds.h"
+    OBSERVATION_NONE};
+
+static bool text_is(const struct observation *observation, enum fact_key key, const char *wanted) {
+    struct slice text;
+    return observation_text(observation, key, &text) && slice_equal(text, slice_of(wanted));
+}
+
+// What a kind is a sign of only now and then.
+static bool is_failure(const struct observation *observation) {
+    int64_t code = -1;
+    switch (observation->kind) {
+    case OBSERVATION_MACHINE_CHECK:
+    case OBSERVATION_MEMORY_ERROR:
+        return !observation_is(observation, FACT_CORRECTED, false);
+    case OBSERVATION_NODE_CONDITION:
+        return observation_is(observation, FACT_BAD, false);
+    case OBSERVATION_JOB_CONDITION: // not one that was suspended: it waits for its turn
+        return !text_is(observation, FACT_CONDITION, "Suspended");
+    case OBSERVATION_HEALTH_EVENT:
+        return observation_is(observation, FACT_FATAL, false) &&
+               !observation_is(observation, FACT_HEALTHY, false);
+    case OBSERVATION_CONTAINER_TERMINATED:
+        return !observation_number(observation, FACT_EXIT_CODE, &code) || code != 0;
+    default:
+        return true;
+    }
+}
+
+// -- words ----------------------------------------------------------------------------------------
+
+struct writing {
+    const struct observation *observation;
+    struct arena *arena;
+    const char *text;
+    bool lacks; // a fact was not said
+};
+
+static void put(struct writing *writing, const char *text, size_t size) {
+    writing->text = arena_format(writing->arena, "%s%.*s", writing->text, (int)size, text);
+}
+
+// Of several lines the first.
+static void put_line(struct writing *writing, struct slice text) {
+    text = text_trim(text_until(text_trim(text), '\n'));
+    put(writing, text.data, text.size);
+}
+
+static enum fact_key key_named(const char *name, size_t size) {
+    for (int key = 0; key < FACT_KEY_COUNT; key++)
+        if (strlen(fact_name((enum fact_key)key)) == size &&
+            memcmp(fact_name((enum fact_key)key), name, size) == 0)
+            return (enum fact_key)key;
+    return FACT_KEY_COUNT;
+}
+
+static void put_fact(struct writing *writing, const char *name, size_t size) {
+    const struct observation *observation = writing->observation;
+    if (size == 1 && *name == '*') {
+        struct slice text = observation->text;
+        writing->lacks = writing->lacks || text.size == 0;
+        put_line(writing, text);
+        return;
+    }
+    enum fact_key key = key_named(name, size);
+    assert(key != FACT_KEY_COUNT); // a name of our own table
+    struct slice text = SLICE("");
+    int64_t number;
+    if (fact_type(key) == FACT_TEXT && observation_text(observation, key, &text) && text.size > 0)
+        put_line(writing, text);
+    else if (fact_type(key) == FACT_NUMBER && observation_number(observation, key, &number))
+        writing->text = arena_format(writing->arena, "%s%lld", writing->text, (long long)number);
+    else
+        writing->lacks = true;
+}
+
+// Up to the end of the words, or the bracket that closes this part. -> what is behind it.
+static const char *put_words(struct writing *writing, const char *words);
+
+// A bracket and those that stand in for it: "[…]|[…]". -> what is behind them.
+static const char *put_choice(struct writing *writing, const char *words) {
+    bool done = false;
+    for (;;) {
+        struct writing part = {writing->observation, writing->arena, "", false};
+        words = put_words(&part, words + 1);
+        assert(*words == ']');
+        if (!part.lacks && !done) {
+            put(writing, part.text, strlen(part.text));
+            done = true;
+        }
+        words++;
+        if (words[0] != '|' || words[1] != '[')
+            return words;
+        words++;
+    }
+}
+
+static const char *put_words(struct writing *writing, const char *words) {
+    while (*words != '\0' && *words != ']') {
+        if (*words == '[') {
+            words = put_choice(writing, words);
+            continue;
+        }
+        if (*words == '{') {
+            size_t size = strcspn(words + 1, "}");
+            put_fact(writing, words + 1, size);
+            words += size + 2;
+            continue;
+        }
+        size_t plain = strcspn(words, "[]{");
+        put(writing, words, plain);
+        words += plain;
+    }
+    return words;
+}
+
+static const char *words_of(const struct sign_kind *kind, const struct observation *observation,
+                            struct arena *arena) {
+    struct writing writing = {observation, arena, "", false};
+    put_words(&writing, kind->words);
+    return writing.text[0] == '\0' ? observation_name(observation->kind) : writing.text;
+}
+
+static const char *file_name(string_id path) {
+    struct slice text = intern_slice(path);
+    const char *slash = text.size == 0 ? NULL : memrchr(text.data, '/', text.size);
+    return slice_equal(text, SLICE("-")) ? "standard input" : slash == NULL ? text.data : slash + 1;
+}
+
+// Who says it: "rank 3 on gpu-a", "local rank 1 on gpu-a", "pod train/x-0", "gpu-a", "train.log".
+static const char *who_of(const struct sign *sign, const struct observation *observation,
+                          struct arena *arena) {
+    int64_t local_rank, pid;
+    struct slice pod;
+    const char *who = NULL;
+    if (sign->key.rank >= 0)
+        who = arena_format(arena, "rank %d", sign->key.rank);
+    else if (observation_text(observation, FACT_POD, &pod) && pod.size > 0)
+        who = arena_format(arena, "pod %.*s", (int)pod.size, pod.data);
+    else if (observation_number(observation, FACT_LOCAL_RANK, &local_rank))
+        who = arena_format(arena, "local rank %lld", (long long)local_rank);
+    else if ((sign->flags & SIGN_OF_NODE) == 0 && observation_number(observation, FACT_PID, &pid))
+        who = arena_format(arena, "process %lld", (long long)pid);
+    if (sign->key.node == STRING_NONE)
+        return who != NULL ? who : file_name(sign->source);
+    const char *node = node_spoken(sign->key.node, arena);
+    return who == NULL ? node : arena_format(arena, "%s on %s", who, node);
+}
+
+// -- keeping --------------------------------------------------------------------------------------
+
+static uint64_t hash_who(const struct observation *observation) {
+    static const enum fact_key names[] = {FACT_POD, FACT_CONTAINER, FACT_CONDITION, FACT_JOB};
+    static const enum fact_key numbers[] = {FACT_PID, FACT_LOCAL_RANK};
+    uint64_t hash = HASH_START;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct slice text = SLICE("");
+        observation_text(observation, names[i], &text);
+        hash = hash_more(hash_more(hash, text.data, text.size), "", 1);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        int64_t number = -1;
+        observation_number(observation, numbers[i], &number);
+        hash = hash_more(hash, &number, sizeof number);
+    }
+    return hash;
+}
+
+static struct sign_key key_of(const struct event *event) {
+    uint64_t who = hash_who(event->observation);
+    return (struct sign_key){
+        .job = event->job,
+        .node = event->node,
+        .source = event->node == STRING_NONE && event->rank < 0 ? event->source : STRING_NONE,
+        .stretch = event->timeless ? 0 : 1 + (uint32_t)(event->time_ns / SIGN_STRETCH_NS),
+        .who_high = (uint32_t)(who >> 32),
+        .who_low = (uint32_t)who,
+        .rank = event->rank,
+        .kind = (uint32_t)event->observation->kind,
+    };
+}
+
+static void fill(struct sign *sign, const struct sign_kind *kind, const struct event *event,
+                 struct arena *arena) {
+    sign->time_ns = event->time_ns;
+    sign->source = event->source;
+    sign->position = event->position;
+    sign->flags = kind->flags | (event->timeless ? SIGN_TIMELESS : 0);
+    const char *who = who_of(sign, event->observation, arena);
+    const char *text =
+        arena_format(arena, "%s: %s", who, words_of(kind, event->observation, arena));
+    row_text_put(sign->text, SIGN_TEXT_MAX, slice_of(text));
+}
+
+void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
+               struct arena *scratch) {
+    if (event->kind != EVENT_OBSERVATION)
+        return;
+    const struct sign_kind *kind = &KINDS[event->observation->kind];
+    if (kind->words == NULL || !is_failure(event->observation))
+        return;
+    struct sign_key key = key_of(event);
+    bool is_new;
+    struct sign *sign =
+        row_bound_get(signs, bound, &key, offsetof(struct sign, time_ns), &is_new, scratch);
+    struct sign told = *sign;
+    fill(&told, kind, event, scratch);
+    // The first counts; of two of one time the lesser, whichever came first.
+    if (is_new || sign_compare(&told, sign) < 0)
+        *sign = told;
+    if (event->time_ns > sign->last_ns)
+        sign->last_ns = event->time_ns;
+}
+
+const char *sign_uid(const struct sign *sign, struct arena *arena) {
+    const char *rank = sign->key.rank < 0 ? "" : arena_number(arena, sign->key.rank);
+    const char *when = (sign->flags & SIGN_TIMELESS) != 0
+                           ? file_name(sign->source)
+                           : arena_format(arena, "%llu", (unsigned long long)sign->time_ns);
+    return arena_format(arena, "sign:%s:%s:%s:%08x%08x:%s", node_in_uid(sign->key.node, arena),
+                        rank, observation_name((enum observation_kind)sign->key.kind),
+                        sign->key.who_high, sign->key.who_low, when);
+}
+
+int sign_compare_telling(const struct sign *a, const struct sign *b) {
+    return COMPARE_KEYS(COMPARE(a->flags & SIGN_REPORT, b->flags & SIGN_REPORT),
+                        COMPARE(a->flags & SIGN_FOLLOWS, b->flags & SIGN_FOLLOWS));
+}
+
+int sign_compare(const struct sign *a, const struct sign *b) {
+    bool timed = (a->flags & SIGN_TIMELESS) == 0;
+    int order = COMPARE_KEYS(COMPARE(a->flags & SIGN_TIMELESS, b->flags & SIGN_TIMELESS),
+                             COMPARE(a->time_ns, b->time_ns));
+    if (order == 0 && !timed) // in one file they are in order
+        order = COMPARE_KEYS(slice_compare(intern_slice(a->source), intern_slice(b->source)),
+                             COMPARE(a->position, b->position));
+    return order != 0 ? order
+                      : COMPARE_KEYS(COMPARE(a->key.kind, b->key.kind), strcmp(a->text, b->text));
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signs of a failure: events that tell that something went wrong, whether or not they tell why.
+//
+// Each writer's first of each kind is kept, and when the last came; a stretch of SIGN_STRETCH_NS
+// begins anew, so that what comes hours later is a sign of its own. A flat row of about 600 bytes.
+// O(1) an event.
+#pragma once
+
+#include "pipeline/model/event.h"
+#include "pipeline/model/observation.h"
+#include "processors/cluster/row_bound.h"
+
+enum { SIGN_TEXT_MAX = 470 };
+
+#define SIGN_STRETCH_NS (10 * 60 * UINT64_C(1000000000))
+
+enum sign_flag {
+    SIGN_TIMELESS = 1 << 0,  // its time is that of its file
+    SIGN_ENDS = 1 << 1,      // a process, a job or a machine ended
+    SIGN_FOLLOWS = 1 << 2,   // of what another did: it waited, lost a peer, was told to end
+    SIGN_REPORT = 1 << 3,    // a launcher tells of another's end
+    SIGN_OF_NODE = 1 << 4,   // the machine says it of itself
+    SIGN_EXPLAINED = 1 << 5, // a verdict tells of it
+    SIGN_LOOKED_AT = 1 << 6, // compared with all verdicts that stood
+};
+
+struct sign_key {
+    string_id job, node;
+    string_id source;           // STRING_NONE where the node or rank is known
+    uint32_t stretch;           // number of its stretch of time; 0: timeless
+    uint32_t who_high, who_low; // hash of what else names the writer
+    int32_t rank;
+    uint32_t kind; // enum observation_kind
+};
+
+struct sign {
+    struct row_head head;
+    struct sign_key key;
+    uint64_t time_ns, last_ns;
+    uint64_t position; // in its source
+    string_id source;  // path
+    uint32_t flags;
+    char text[SIGN_TEXT_MAX]; // "rank 3 on gpu-a: …", ended by a zero byte
+};
+
+extern const struct row_type SIGN_ROWS;
+
+// The kinds of observations that are signs, ended by OBSERVATION_NONE.
+extern const uint8_t SIGN_KINDS[];
+
+// Keeps what the event is a sign of, if it is one.
+void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
+               struct arena *scratch);
+// Names the event: "sign:gpu-a:3:exception:HASH:1795312659000000000".
+const char *sign_uid(const struct sign *sign, struct arena *arena);
+// What one says of itself before what follows from another, and reports last; 0: of one rank.
+int sign_compare_telling(const struct sign *a, const struct sign *b);
+// By time, those without one behind, and of one file as they stand there; then by what they say.
+int sign_compare(const struct sign *a, const struct sign *b);

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says that something failed of which no detector can say why. See README.md for the rules.
+//
+// Stands behind all other detectors. Keeps signs of failures (signs.c); at an evaluation those that
+// a verdict explains are left out, and what is left is told, one verdict for each job and stretch
+// of time. O(1) an event; an evaluation O(signs log signs), and for each new sign the verdicts that
+// stand, for each changed verdict the signs.
+#include "base/sort.h"
+#include "processors/cluster/compare.h"
+#include "processors/cluster/detector.h"
+#include "processors/cluster/xid_text.h"
+#include "processors/unexplained/signs.h"
+
+#define PATTERN "unexplained"
+
+enum { SIGNS_SHOWN = 10, OPEN_MAX = 1024, CONFIDENCE = 50 };
+
+// A line about an end may be written before the end that is its cause: clocks differ, and launchers
+// are quicker than collectors.
+#define EARLY_NS (60 * UINT64_C(1000000000))
+
+// Which logs there were.
+enum log_seen { SEEN_KERNEL = 1, SEEN_RANKS = 2, SEEN_LAUNCHER = 4 };
+
+struct unexplained_config {
+    struct duration window, gap, hold;
+    int64_t max_signs;
+};
+
+// A verdict that stands, and its first sign, by which it is built again when it ends.
+struct open_row {
+    struct row_head head;
+    char id[VERDICT_ID_SIZE];
+    uint32_t round;
+    string_id job; // that it was told of
+    struct sign first;
+};
+
+KEYED_ROW_CHECK(struct open_row, id);
+
+struct unexplained {
+    struct detector_base base;
+    struct unexplained_config config;
+    struct keyed_rows signs; // SIGN_ROWS
+    struct row_bound bound;
+    struct keyed_rows open; // OPEN_ROWS
+    struct row_bound open_bound;
+    uint32_t logs;  // enum log_seen bits
+    uint32_t round; // number of this evaluation
+};
+
+static const struct row_type OPEN_ROWS = {.size = sizeof(struct open_row),
+                                          .key_size = VERDICT_ID_SIZE,
+                                          .rows_per_chunk = 4,
+                                          .strings = {offsetof(struct open_row, job),
+                                                      offsetof(struct open_row, first.key.job),
+                                                      offsetof(struct open_row, first.key.node),
+                                                      offsetof(struct open_row, first.key.source),
+                                                      offsetof(struct open_row, first.source)}};
+
+static const struct option OPTIONS[] = {
+    OPTION(struct unexplained_config, window, OPTION_DURATION, .default_value = "10m", .min = 1,
+           .max = 86400,
+           .help = "a verdict explains what fails up to so long after it was last seen"),
+    OPTION(struct unexplained_config, gap, OPTION_DURATION, .default_value = "1h", .min = 1,
+           .max = 86400, .help = "signs that are further apart are of another failure"),
+    OPTION(struct unexplained_config, hold, OPTION_DURATION, .default_value = "24h", .min = 60,
+           .max = 31536000, .help = "how long a sign is kept while culprit goes on"),
+    OPTION(struct unexplained_config, max_signs, OPTION_INT, .default_value = "16384", .min = 16,
+           .max = 1048576, .help = "signs that are kept, 600 bytes each; the oldest go first"),
+};
+
+static const struct state_row STATE[] = {
+    STATE_ROWS(struct unexplained, signs, "unexplained.signs", SIGN_ROWS),
+    STATE_ROWS(struct unexplained, open, "unexplained.open", OPEN_ROWS),
+    STATE_STRUCT(struct unexplained, logs, "logs"),
+    STATE_PART(struct unexplained, base.ledger, "unexplained.verdicts", VERDICT_LEDGER),
+};
+
+// -- what comes -----------------------------------------------------------------------------------
+
+static uint32_t log_of(const struct event *event) {
+    if (event->kind == EVENT_KERNEL)
+        return SEEN_KERNEL;
+    if (event->kind != EVENT_OBSERVATION)
+        return 0;
+    enum observation_kind kind = event->observation->kind;
+    if (kind <= OBSERVATION_GPU_HARDWARE_ERROR)
+        return SEEN_KERNEL;
+    if (kind >= OBSERVATION_WATCHDOG_END && kind <= OBSERVATION_ABORT)
+        return SEEN_RANKS;
+    bool of_launcher = kind >= OBSERVATION_LAUNCHER_FAILED && kind <= OBSERVATION_SLURM_STATE;
+    return of_launcher ? SEEN_LAUNCHER : 0;
+}
+
+static void take(void *instance, const struct event *event, struct arena *scratch) {
+    struct unexplained *self = instance;
+    self->logs |= log_of(event);
+    sign_take(&self->signs, &self->bound, event, scratch);
+}
+
+static bool is_timeless(const struct sign *sign) {
+    return (sign->flags & SIGN_TIMELESS) != 0;
+}
+
+// -- what is explained ----------------------------------------------------------------------------
+
+static bool is_on(const struct entity *entity, struct slice node) {
+    struct slice name = entity->name;
+    if (strcmp(entity->kind, "node") == 0)
+        return slice_equal(name, node);
+    // "NODE/0000:45:00"
+    return name.size > node.size && name.data[node.size] == '/' &&
+           memcmp(name.data, node.data, node.size) == 0;
+}
+
+// Whether the verdict is about other machines than the one that says this of itself. What a rank
+// says may follow from what happened on any machine of its job.
+static bool is_elsewhere(const struct verdict *verdict, const struct sign *sign) {
+    bool names_node = false;
+    if (sign->key.node == STRING_NONE || (sign->flags & SIGN_OF_NODE) == 0)
+        return false;
+    for (uint32_t i = 0; i < verdict->entity_count; i++) {
+        const struct entity *entity = &verdict->entities[i];
+        if (is_on(entity, intern_slice(sign->key.node)))
+            return false;
+        names_node = names_node || strcmp(entity->kind, "node") == 0;
+    }
+    return names_node;
+}
+
+// Whether it is known when it began.
+static bool is_timed(const struct verdict *verdict) {
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (!verdict->evidence[i].has_time && verdict->evidence[i].role == EVIDENCE_CAUSE)
+            return false;
+    return true;
+}
+
+static bool is_within(const struct verdict *verdict, const struct sign *sign, uint64_t window_ns) {
+    return (sign->flags & SIGN_TIMELESS) != 0 || !is_timed(verdict) ||
+           (sign->last_ns + EARLY_NS >= verdict->start_ns &&
+            sign->time_ns <= verdict->end_ns + window_ns);
+}
+
+// Evidence of another name for the same event: of the same moment, of that kind or place.
+static bool is_evidence(const struct evidence *evidence, const struct sign *sign) {
+    const char *kind = observation_name((enum observation_kind)sign->key.kind);
+    struct slice node = intern_slice(sign->key.node), uid = evidence->uid;
+    bool same_kind = memmem(uid.data, uid.size, kind, strlen(kind)) != NULL;
+    bool same_node = node.size > 0 && memmem(uid.data, uid.size, node.data, node.size) != NULL;
+    if ((sign->flags & SIGN_TIMELESS) != 0)
+        return !evidence->has_time && same_kind;
+    return evidence->has_time && evidence->time_ns == sign->time_ns && (same_kind || same_node);
+}
+
+static bool names_sign(const struct verdict *verdict, const struct sign *sign) {
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (is_evidence(&verdict->evidence[i], sign))
+            return true;
+    return false;
+}
+
+static bool explains(const struct unexplained *self, const struct verdict *verdict,
+                     const struct sign *sign) {
+    if (verdict->job != STRING_NONE && sign->key.job != STRING_NONE &&
+        verdict->job != sign->key.job)
+        return false;
+    if (names_sign(verdict, sign))
+        return true;
+    return verdict->severity >= SEVERITY_WARNING && !is_elsewhere(verdict, sign) &&
+           is_within(verdict, sign, duration_ns(self->config.window));
+}
+
+// New signs are compared with all verdicts, others with those that changed.
+static void mark_explained(struct unexplained *self, const struct batch *batch) {
+    struct sign *sign;
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;) {
+        bool is_new = (sign->flags & SIGN_LOOKED_AT) == 0;
+        for (uint32_t i = 0; i < batch->verdicts.count && (sign->flags & SIGN_EXPLAINED) == 0;
+             i++) {
+            const struct verdict *verdict = &batch->verdicts.items[i];
+            if ((is_new || !verdict->unchanged) && explains(self, verdict, sign))
+                sign->flags |= SIGN_EXPLAINED;
+        }
+        sign->flags |= SIGN_LOOKED_AT;
+    }
+}
+
+// -- what is left, one failure at a time ----------------------------------------------------------
+
+struct left {
+    const struct sign *sign;
+    string_id job;
+};
+
+// Those of one failure: of one job, none of them further than `gap` from the one before. What has
+// no time is of the first failure of its job.
+struct failure {
+    string_id job;
+    const struct sign **signs;
+    uint32_t count;
+};
+
+static int compare_left(const void *left, const void *right) {
+    const struct left *a = left, *b = right;
+    int order = slice_compare(intern_slice(a->job), intern_slice(b->job));
+    return order != 0 ? order : sign_compare(a->sign, b->sign);
+}
+
+// The only job that any of them names; STRING_NONE: none or several do.
+static string_id only_job(const struct left *left, uint32_t count) {
+    string_id job = STRING_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (left[i].job == STRING_NONE || left[i].job == job)
+            continue;
+        if (job != STRING_NONE)
+            return STRING_NONE;
+        job = left[i].job;
+    }
+    return job;
+}
+
+// What comes after `now_ns` is not there yet.
+static struct left *gather_left(const struct unexplained *self, uint64_t now_ns,
+                                struct arena *arena, uint32_t *count) {
+    struct left *left = arena_take(arena, (keyed_rows_count(&self->signs) + 1) * sizeof *left);
+    struct sign *sign;
+    *count = 0;
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
+        if ((sign->flags & SIGN_EXPLAINED) == 0 && (is_timeless(sign) || sign->time_ns <= now_ns))
+            left[(*count)++] = (struct left){sign, sign->key.job};
+    string_id job = only_job(left, *count);
+    for (uint32_t i = 0; i < *count; i++)
+        if (left[i].job == STRING_NONE)
+            left[i].job = job;
+    sort_stable(left, *count, sizeof *left, arena, compare_left);
+    return left;
+}
+
+// The next failure, which begins at `*at`, and leaves there where the one behind it begins.
+// `timeless`: those of its job without a time, when it is the first.
+static struct failure take_failure(const struct left *left, uint32_t count, uint32_t *at,
+                                   uint64_t gap_ns, struct arena *arena) {
+    uint32_t begin = *at, end = begin + 1;
+    string_id job = left[begin].job;
+    bool is_first = begin == 0 || left[begin - 1].job != job;
+    while (end < count && left[end].job == job && !is_timeless(left[end].sign) &&
+           left[end].sign->time_ns <= left[end - 1].sign->last_ns + gap_ns)
+        end++;
+    uint32_t undated = end;
+    while (undated < count && left[undated].job == job && !is_timeless(left[undated].sign))
+        undated++;
+    struct failure failure = {.job = job};
+    failure.signs = arena_take(arena, (count - begin) * sizeof *failure.signs);
+    for (uint32_t i = begin; i < end; i++)
+        failure.signs[failure.count++] = left[i].sign;
+    for (; is_first && undated < count && left[undated].job == job; undated++)
+        failure.signs[failure.count++] = left[undated].sign;
+    *at = end;
+    while (*at < count && left[*at].job == job && is_timeless(left[*at].sign))
+        ++*at;
+    return failure;
+}
+
+// -- the verdict ----------------------------------------------------------------------------------
+
+// The only machine that says of itself that something failed; STRING_NONE: none or several do.
+static string_id only_node(const struct failure *failure) {
+    string_id node = STRING_NONE;
+    for (uint32_t i = 0; i < failure->count; i++) {
+        const struct sign *sign = failure->signs[i];
+        if ((sign->flags & SIGN_OF_NODE) == 0 || sign->key.node == node)
+            continue;
+        if (node != STRING_NONE)
+            return STRING_NONE;
+        node = sign->key.node;
+    }
+    return node;
+}
+
+static const char *missing_logs(uint32_t logs, struct arena *arena) {
+    static const struct {
+        enum log_seen log;
+        const char *words;
+    } ROWS[] = {{SEEN_RANKS, "the output of each rank"},
+                {SEEN_LAUNCHER, "that of the launcher"},
+                {SEEN_KERNEL, "the kernel log of each node (journalctl -k)"}};
+    const char *text = NULL;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if ((logs & ROWS[i].log) == 0)
+            text =
+                text == NULL ? ROWS[i].words : arena_format(arena, "%s, %s", text, ROWS[i].words);
+    return text;
+}
+
+static const char *advice(const struct unexplained *self, struct arena *arena) {
+    const char *missing = missing_logs(self->logs, arena);
+    const char *look =
+        "Look at what else was written around that time; --explain shows where "
+        "each sign stands.";
+    return missing == NULL ? look
+                           : arena_format(arena, "%s These were not there and may tell more: %s.",
+                                          look, missing);
+}
+
+static enum evidence_role role_of(const struct sign *sign) {
+    bool own = (sign->flags & (SIGN_FOLLOWS | SIGN_REPORT)) == 0;
+    return own ? EVIDENCE_CAUSE : EVIDENCE_CONTEXT;
+}
+
+static void tell_signs(struct verdict_builder *builder, const struct failure *failure) {
+    builder->evidence_max = SIGNS_SHOWN;
+    builder->evidence_in_order = true;
+    for (uint32_t i = 0; i < failure->count; i++) {
+        const struct sign *sign = failure->signs[i];
+        builder_evidence(builder, role_of(sign), is_timeless(sign) ? 0 : sign->time_ns,
+                         sign_uid(sign, builder->arena), "%s", sign->text);
+    }
+}
+
+// The one that tells most of what happened, of equal ones the first.
+static const struct sign *most_telling(const struct failure *failure) {
+    const struct sign *best = failure->signs[0];
+    for (uint32_t i = 1; i < failure->count; i++)
+        if (sign_compare_telling(failure->signs[i], best) < 0)
+            best = failure->signs[i];
+    return best;
+}
+
+// From the first sign to the last; where none has a time, when the file was written.
+static void set_times(struct verdict *verdict, const struct failure *failure) {
+    verdict->start_ns = verdict->end_ns = failure->signs[0]->time_ns;
+    for (uint32_t i = 0; i < failure->count && !is_timeless(failure->signs[i]); i++)
+        if (failure->signs[i]->last_ns > verdict->end_ns)
+            verdict->end_ns = failure->signs[i]->last_ns;
+}
+
+static void build(const struct unexplained *self, const struct failure *failure,
+                  struct verdict_builder *builder) {
+    const struct sign *first = failure->signs[0];
+    struct arena *arena = builder->arena;
+    string_id node = only_node(failure);
+    bool ends = false;
+    for (uint32_t i = 0; i < failure->count; i++)
+        ends = ends || (failure->signs[i]->flags & SIGN_ENDS) != 0;
+    builder_begin(builder, arena, PATTERN, "failure");
+    builder_rate(builder, ends ? SEVERITY_ERROR : SEVERITY_WARNING, CONFIDENCE,
+                 ends ? "inspect_rank" : "monitor");
+    builder->verdict.job = failure->job;
+    builder->verdict.partial = true;
+    if (node != STRING_NONE)
+        builder_entity(builder, "node", ROLE_SUSPECT, intern_slice(node).data);
+    tell_signs(builder, failure);
+    const struct sign *telling = most_telling(failure);
+    builder->verdict.headline = slice_of(arena_format(
+        arena, "Not explained: %s%s", telling->text,
+        failure->count == 1 ? ""
+                            : arena_format(arena, " (and %u more sign%s of a failure)",
+                                           failure->count - 1, failure->count == 2 ? "" : "s")));
+    builder->verdict.remediation = slice_of(advice(self, arena));
+    builder_finish(
+        builder, (struct slice[]){intern_slice(failure->job), slice_of(sign_uid(first, arena))}, 2);
+    set_times(&builder->verdict, failure);
+}
+
+static void note_open(struct unexplained *self, const struct verdict *verdict,
+                      const struct sign *first, struct arena *arena) {
+    char key[VERDICT_ID_SIZE] = "";
+    memcpy(key, verdict->id, strlen(verdict->id));
+    struct open_row *row = row_bound_take(&self->open, &self->open_bound, key,
+                                          offsetof(struct open_row, first.time_ns), arena);
+    row->round = self->round;
+    row->job = verdict->job;
+    row->first = *first;
+}
+
+static void report(struct unexplained *self, struct batch *batch, const struct failure *failure) {
+    struct verdict_builder builder = {.arena = batch->arena};
+    build(self, failure, &builder);
+    if (self->base.live &&
+        verdict_ledger_waits(&self->base.ledger, batch, &builder.verdict, self->base.patience_ns))
+        return;
+    note_open(self, &builder.verdict, failure->signs[0], batch->arena);
+    verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, false, 0);
+}
+
+// What was told and is explained now, or of another failure that began before, or forgotten.
+static void end_others(struct unexplained *self, struct batch *batch) {
+    struct open_row *row;
+    for (uint32_t at = 0; (row = keyed_rows_next(&self->open, &at)) != NULL;) {
+        if (row->round == self->round)
+            continue;
+        struct verdict_builder builder = {.arena = batch->arena};
+        const struct sign *first = &row->first;
+        struct failure failure = {row->job, &first, 1};
+        build(self, &failure, &builder);
+        verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, true, 0);
+        keyed_rows_remove(&self->open, row);
+    }
+}
+
+static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
+    struct unexplained *self = instance;
+    uint64_t hold_ns = duration_ns(self->config.hold);
+    uint32_t count;
+    if (self->base.live && now_ns > hold_ns)
+        rows_expire(&self->signs, offsetof(struct sign, time_ns), now_ns - hold_ns);
+    detector_count_evicted(&self->base, self->bound.evicted);
+    self->round++;
+    mark_explained(self, batch);
+    const struct left *left = gather_left(self, now_ns, batch->arena, &count);
+    for (uint32_t at = 0; at < count;) {
+        struct failure failure =
+            take_failure(left, count, &at, duration_ns(self->config.gap), batch->arena);
+        report(self, batch, &failure);
+    }
+    end_others(self, batch);
+}
+
+static enum status start(void *instance, const void *config,
+                         const struct component_context *context, struct error *error) {
+    struct unexplained *self = instance;
+    (void)error;
+    self->config = *(const struct unexplained_config *)config;
+    self->bound.max = (uint32_t)self->config.max_signs;
+    self->open_bound.max = OPEN_MAX;
+    return detector_begin(&self->base, PATTERN, context, take, judge);
+}
+
+static const struct verdict_pattern PATTERNS[] = {{.name = PATTERN}};
+static const struct evidence_prefix EVIDENCE[] = {{"sign:", EVENT_OBSERVATION}};
+
+const struct component_type processor_unexplained = {
+    .name = "unexplained",
+    .summary = "Tells of failures that no other detector explains: what failed, when, and first.",
+    .stability = STABILITY_ALPHA,
+    .presets = 1u << PRESET_ALL,
+    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_KERNEL,
+    .observations = SIGN_KINDS,
+    .evidence = EVIDENCE,
+    .evidence_count = OPTION_COUNT(EVIDENCE),
+    .start = start,
+    DETECTOR_FIELDS(struct unexplained, struct unexplained_config),
+};

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// unexplained: what is a sign, how it is said, what a verdict explains, what one failure is, and
+// when a finding ends.
+#include "cli/component_list.h"
+#include "tests/processors/exit_lines.h"
+
+static struct verdict stands[4];
+static struct entity named[4][2];
+static struct evidence shown[4][1];
+static uint32_t stand_count;
+
+static void setup(void) {
+    fixture_begin(&processor_unexplained);
+    detector_start(&detector);
+    stand_count = 0;
+    memset(named, 0, sizeof named);
+}
+
+// A verdict of another detector that stands from `begin` to `end`, in seconds.
+static struct verdict *stand(enum severity severity, double begin, double end) {
+    struct verdict *verdict = &stands[stand_count];
+    *verdict = (struct verdict){.pattern = "gpu_fault",
+                                .kind = "failed",
+                                .severity = severity,
+                                .headline = SLICE("a GPU failed"),
+                                .remediation = SLICE("look"),
+                                .action = "monitor",
+                                .start_ns = cluster_time(begin),
+                                .end_ns = cluster_time(end),
+                                .entities = named[stand_count],
+                                .evidence = shown[stand_count]};
+    snprintf(verdict->id, sizeof verdict->id, "gpu_fault:%u", stand_count++);
+    return verdict;
+}
+
+static void on_node(struct verdict *verdict, const char *node) {
+    verdict->entities[verdict->entity_count++] =
+        (struct entity){"node", slice_of(node), ROLE_CULPRIT};
+}
+
+// What the detector makes of the events and of the verdicts that stand.
+static const char *judge(bool last) {
+    struct batch batch = {.events = cluster.events,
+                          .event_count = cluster.count,
+                          .arena = &detector.arena,
+                          .evaluate = true,
+                          .last = last};
+    for (uint32_t i = 0; i < cluster.count; i++)
+        if (cluster.events[i].time_ns > detector.newest_ns)
+            detector.newest_ns = cluster.events[i].time_ns;
+    batch.newest_ns = detector.newest_ns;
+    batch.as_of_ns = last ? UINT64_MAX : detector.newest_ns;
+    for (uint32_t i = 0; i < stand_count; i++)
+        batch_append_verdict(&batch, &stands[i]);
+    detector_lines_reset(&detector);
+    detector.type->processor.consume(detector.instance, &batch);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < batch.verdicts.count; i++)
+        if (strcmp(batch.verdicts.items[i].pattern, "unexplained") == 0)
+            batch.verdicts.items[kept++] = batch.verdicts.items[i];
+    batch.verdicts.count = kept;
+    detector_keep(&detector, &batch);
+    cluster.count = 0;
+    return detector_lines(&detector);
+}
+
+static void kill_in(double seconds, const char *node, int64_t pid) {
+    struct event *event = say(seconds, node, RANK_NONE, OBSERVATION_OOM_KILL);
+    add(event, FACT_PID, pid);
+    add_text(event, FACT_PROCESS, "python3");
+}
+
+START_TEST(what_failed_is_named_in_the_sentence) {
+    kill_in(5, "gpu-07", 4711);
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         "\"headline\":\"Not explained: gpu-07: the kernel killed python3 (pid 4711) because "
+         "memory ran out\"");
+    says(lines, "\"severity\":\"error\"");
+    says(lines, "{\"kind\":\"node\",\"name\":\"gpu-07\",\"role\":\"suspect\"}");
+    says(lines, "\"completeness\":\"partial\"");
+    says(lines, "the output of each rank, that of the launcher.");
+    says_not(lines, "kernel log of each node"); // it was there
+}
+END_TEST
+
+START_TEST(what_is_no_failure_is_no_sign) {
+    struct event *event = say(1, "a", RANK_NONE, OBSERVATION_NODE_CONDITION);
+    add_text(event, FACT_CONDITION, "GpuHappy"); // nobody knows whether that is bad
+    event = say(2, "a", RANK_NONE, OBSERVATION_CONTAINER_TERMINATED);
+    add(event, FACT_EXIT_CODE, 0);
+    event = say(3, "a", RANK_NONE, OBSERVATION_MACHINE_CHECK);
+    add_yes_no(event, FACT_CORRECTED, true);
+    event = say(4, NULL, RANK_NONE, OBSERVATION_JOB_CONDITION);
+    add_text(event, FACT_CONDITION, "Suspended");
+    say(5, "a", 0, OBSERVATION_RAS_RANK);
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(a_verdict_of_that_time_and_place_explains) {
+    kill_in(5, "a", 10);
+    on_node(stand(SEVERITY_ERROR, 4, 6), "a");
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(no_verdict_of_other_machines_jobs_or_times_does) {
+    kill_in(2000, "a", 10);
+    on_node(stand(SEVERITY_ERROR, 2000, 2001), "b");
+    on_node(stand(SEVERITY_ERROR, 4, 6), "a");      // long over
+    on_node(stand(SEVERITY_INFO, 2000, 2001), "a"); // no more than a note
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    detector_close(&detector);
+    setup();
+    kill_in(5, "a", 10);
+    cluster.events[0].job = intern(SLICE("gpt"));
+    stand(SEVERITY_ERROR, 4, 6)->job = intern(SLICE("llama"));
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+}
+END_TEST
+
+START_TEST(a_note_that_names_the_event_explains_it) {
+    kill_in(5, "a", 10);
+    struct verdict *note = stand(SEVERITY_INFO, 4, 6);
+    note->evidence[note->evidence_count++] =
+        (struct evidence){SLICE("exit:a::10:oom_kill:5"), SLICE("it was killed"), cluster_time(5),
+                          true, EVIDENCE_CAUSE};
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(what_ranks_say_may_follow_from_any_machine) {
+    lose_peer(6, "b", 3);
+    on_node(stand(SEVERITY_ERROR, 4, 6), "a");
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(a_failure_is_told_once_by_its_most_telling_sign) {
+    struct event *event = say(3, "a", 1, OBSERVATION_LAUNCHER_FAILED);
+    add(event, FACT_EXIT_CODE, 1);
+    lose_peer(4, "a", 2);
+    lose_peer(5, "b", 3);
+    kill_in(6, "b", 77);
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines,
+         "Not explained: b: the kernel killed python3 (pid 77) because memory ran out (and "
+         "3 more signs of a failure)");
+    says(lines, "rank 1 on a: its launcher says that it left with exit code 1");
+    says(lines, "rank 2 on a: raised RuntimeError");
+    const char *first = strstr(lines, "rank 1 on a"), *last = strstr(lines, "\"b: the kernel");
+    ck_assert(first != NULL && last != NULL && first < last); // in order of time
+}
+END_TEST
+
+START_TEST(repeats_are_one_and_gaps_part_failures) {
+    for (int i = 0; i < 5; i++)
+        lose_peer(10 + i, "a", 2);
+    lose_peer(9000, "a", 2);
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 2);
+    says_not(lines, "more signs");
+}
+END_TEST
+
+START_TEST(the_first_ten_are_told) {
+    for (int rank = 0; rank < 12; rank++)
+        lose_peer(10 + rank, "a", rank);
+    const char *lines = judge(true);
+    says(lines, "(and 11 more signs of a failure)");
+    says(lines, "rank 9 on a");
+    says_not(lines, "rank 10 on a");
+}
+END_TEST
+
+START_TEST(signs_without_a_job_go_to_the_only_one) {
+    lose_peer(10, "a", 2);
+    cluster.events[0].job = intern(SLICE("gpt"));
+    kill_in(11, "b", 77);
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "\"job_id\":\"gpt\"");
+}
+END_TEST
+
+START_TEST(what_has_no_time_is_of_the_first_failure) {
+    lose_peer(10, "a", 2);
+    struct event *event = say(99999, NULL, RANK_NONE, OBSERVATION_EXCEPTION);
+    add_text(event, FACT_EXCEPTION, "KeyError");
+    event->timeless = true;
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "Not explained: agent.log: raised KeyError (and 1 more sign of a failure)");
+    says(lines, ":agent.log\"");
+}
+END_TEST
+
+START_TEST(it_ends_when_it_is_explained) {
+    detector_close(&detector);
+    detector = detector_open(&processor_unexplained);
+    detector_start_as(&detector, false);
+    kill_in(5, "a", 10);
+    judge(false);
+    ck_assert_uint_eq(detector.verdict_count, 0); // the verdict that explains may be on its way
+    lose_peer(60, "c", 9);
+    says(judge(false), "\"state\":\"open\"");
+    judge(false);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+    stand(SEVERITY_ERROR, 4, 61);
+    const char *lines = judge(false);
+    says(lines, "\"state\":\"resolved\"");
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    stand_count = 0; // that one is over: what it explained stays explained
+    judge(false);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("unexplained");
+    TCase *tcase = tcase_create("cases");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, what_failed_is_named_in_the_sentence);
+    tcase_add_test(tcase, what_is_no_failure_is_no_sign);
+    tcase_add_test(tcase, a_verdict_of_that_time_and_place_explains);
+    tcase_add_test(tcase, no_verdict_of_other_machines_jobs_or_times_does);
+    tcase_add_test(tcase, a_note_that_names_the_event_explains_it);
+    tcase_add_test(tcase, what_ranks_say_may_follow_from_any_machine);
+    tcase_add_test(tcase, a_failure_is_told_once_by_its_most_telling_sign);
+    tcase_add_test(tcase, repeats_are_one_and_gaps_part_failures);
+    tcase_add_test(tcase, the_first_ten_are_told);
+    tcase_add_test(tcase, signs_without_a_job_go_to_the_only_one);
+    tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
+    tcase_add_test(tcase, it_ends_when_it_is_explained);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
