@@ -43,6 +43,7 @@ struct html_exporter {
     struct output output;
     const struct html_config *config;
     struct page_notes *notes;
+    struct seen seen;
     struct kept_verdicts verdicts;
     struct live_pages *live; // NULL: there is only the last page
     struct page_owed owed;
@@ -111,6 +112,7 @@ static struct page_input page_of(const struct html_exporter *self, const struct 
     input.batch = batch;
     input.verdicts = kept_verdicts_all(&self->verdicts, batch->arena, &input.verdict_count);
     input.notes = self->notes;
+    input.seen = &self->seen;
     return input;
 }
 
@@ -202,6 +204,7 @@ static void look(struct html_exporter *self, const struct batch *batch) {
 static void html_encode(void *instance, const struct batch *batch, struct buffer *out) {
     struct html_exporter *self = instance;
     page_notes_add(self->notes, batch);
+    seen_note(&self->seen, batch);
     for (uint32_t i = 0; i < batch->verdicts.count; i++)
         kept_verdicts_put(&self->verdicts, &batch->verdicts.items[i]);
     if (self->live != NULL && !batch->last) {
@@ -243,6 +246,7 @@ static void html_render_run(void *instance, struct buffer *out) {
         page_serve(self, &input);
     }
     if ((uses & PAGE_FILE) != 0) {
+        input.seen = &live_pages_news(self->live)->seen;
         output_begin_document(&self->output, out);
         page_encode(&input, out);
     }

@@ -55,6 +55,9 @@ static bool is_of_kernel(const struct event *event) {
             event->observation->kind <= OBSERVATION_GPU_HARDWARE_ERROR);
 }
 
+// Earlier times are since the boot of a machine, which nobody knows.
+#define YEAR_2000_NS (UINT64_C(946684800) * 1000000000)
+
 static bool is_taken(const struct batch *batch, const struct event *event) {
     return batch->taken != NULL && batch->taken[event_class(event)];
 }
@@ -79,7 +82,7 @@ void seen_note(struct seen *seen, const struct batch *batch) {
             seen->kubernetes |= KIND(event->kubernetes->kind);
         for (uint32_t j = 0; event->kind == EVENT_GPU_SAMPLE && j < event->gpus->count; j++)
             seen->gpu_fields |= event->gpus->samples[j].present;
-        if (event->timeless)
+        if (event->timeless || event->time_ns < YEAR_2000_NS)
             continue;
         if (seen->first_ns == 0 || event->time_ns < seen->first_ns)
             seen->first_ns = event->time_ns;

@@ -79,11 +79,16 @@ static int compare_steps(const void *left, const void *right) {
                             *(const struct verdict *const *)right);
 }
 
+bool story_is_unexplained(const struct verdict *verdict) {
+    return verdict->pattern != NULL && strcmp(verdict->pattern, "unexplained") == 0;
+}
+
 static int compare_stories(const void *left, const void *right) {
     const struct verdict *a = ((const struct story *)left)->steps[0];
     const struct verdict *b = ((const struct story *)right)->steps[0];
     return COMPARE_KEYS(COMPARE(a->state == VERDICT_RESOLVED, b->state == VERDICT_RESOLVED),
                         COMPARE(a->severity == SEVERITY_INFO, b->severity == SEVERITY_INFO),
+                        COMPARE(story_is_unexplained(a), story_is_unexplained(b)),
                         compare_verdicts(a, b));
 }
 

@@ -17,13 +17,16 @@ struct story_list {
 };
 
 // Every verdict is in exactly one story. Stories that stand come before those that are over, then
-// those that are no mere notes, then by the time of their root. All of it lives in the arena.
-// O(verdicts · related · log verdicts), and of steps that begin at the same moment O(steps²).
+// those that are no mere notes, then those that are explained, then by the time of their root. All
+// of it lives in the arena. O(verdicts · related · log verdicts), and of steps that begin at the
+// same moment O(steps²).
 struct story_list stories_make(const struct verdict *verdicts, uint32_t count, struct arena *arena);
 
 // The one entity of this kind in the gravest role in which the verdict names any, victims left out;
 // NULL when it names none or several: one of several would change with the next evidence.
 const struct entity *story_only_blamed(const struct verdict *verdict, const char *kind);
+// Whether it says that something failed, and neither why nor who (processors/unexplained).
+bool story_is_unexplained(const struct verdict *verdict);
 bool story_relates(const struct verdict *verdict, const struct verdict *other,
                    enum relation relation);
 // The number of the step that this one follows from most directly: the last of its causes that is

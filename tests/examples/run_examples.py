@@ -137,7 +137,7 @@ class Suite:
         equal(done.text(), "input of the trainer\n[--nproc-per-node]\n[8]\n[train.py]\n[two words]\n",
               "what torchrun was given")
         equal(text_of(place, "seen").strip(), os.path.join(place, "telemetry"), "CULPRIT_TELEMETRY")
-        check("Rank 1 started it: a leak" in done.errors(), "no verdict: " + done.errors())
+        check("Rank 1 leaked" in done.errors(), "no verdict: " + done.errors())
         check("culprit found something" in done.errors(), "no last word: " + done.errors())
         done, _ = self.torchrun(HEALTHY, "exit 0\n")
         equal(done.code, 0, "the exit code of a healthy job")
@@ -159,7 +159,7 @@ class Suite:
         check(done.code == 3 and "Rank" not in done.errors(), "the second node answers too")
         done, _ = self.torchrun(BROKEN, "kill -9 $$\n")
         equal(done.code, 137, "the exit code of a torchrun that was killed")
-        check("Rank 1 started it" in done.errors(), "no verdict after a kill: " + done.errors())
+        check("Rank 1 leaked" in done.errors(), "no verdict after a kill: " + done.errors())
         self.torchrun_signal()
         script = os.path.join(EXAMPLES, "torchrun", "torchrun-culprit")
         done = run(script, "train.py")
@@ -184,7 +184,7 @@ class Suite:
         errors = script.communicate(timeout=PATIENCE_S)[1].decode("utf-8", "replace")
         self.checks.equal(script.returncode, 9, "the exit code after SIGTERM")
         self.checks.check(os.path.exists(os.path.join(place, "asked")), "torchrun was not asked")
-        self.checks.check("Rank 1 started it" in errors, "no verdict after SIGTERM: " + errors)
+        self.checks.check("Rank 1 leaked" in errors, "no verdict after SIGTERM: " + errors)
 
     # -- Slurm ----------------------------------------------------------------------------------
 
@@ -208,10 +208,10 @@ class Suite:
 
         done = self.epilog(place)
         equal((done.code, done.out, done.err), (0, b"", b""), "the epilog of a broken job")
-        check(text_of(report, "report.txt").startswith("Rank 1 started it: a leak"), "no report")
+        check(text_of(report, "report.txt").startswith("Rank 1 leaked"), "no report")
         found = [json.loads(line) for line in text_of(report, "verdicts.jsonl").splitlines()]
         check(any(verdict["kind"] == "leak" for verdict in found), "the verdicts: %r" % found)
-        check("job=4711 " in text_of(log) and "FOUND: Rank 1 started it" in text_of(log)
+        check("job=4711 " in text_of(log) and "FOUND: Rank 1 leaked" in text_of(log)
               and "Confidence: high. See " in text_of(log),
               lambda: "the log: " + text_of(log))
         # Another node: the report is there.

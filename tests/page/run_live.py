@@ -218,7 +218,7 @@ class Suite:
         check.check(known.message()["data"] != first["data"], "who knows it waits for the next")
         check.check(served.until("evaluated up to"), "the page of the stream")
         served.append(steps(30, 60, 4))
-        check.check(served.until("Rank 1 started it"), "a verdict")
+        check.check(served.until("Rank 1 leaked"), "a verdict")
         # All that was read gets there, though nothing comes behind it.
         check.check(served.until("newest sample of <time datetime=\"2026-11-21T08:07:51.232Z\">"),
                     "the last sample")
@@ -234,7 +234,7 @@ class Suite:
         check.check(served.until("no samples for"), "a silent job is told")
         page = served.text()
         check.equal(page.count('<section class="job"'), 2, "both have a section")
-        check.check("Rank 1 started it" in page, "with its verdict")
+        check.check("Rank 1 leaked" in page, "with its verdict")
         # An end with listeners connected.
         took = served.stop()
         check.check(took < 20, "stops with listeners: %.1f s" % took)
@@ -278,10 +278,10 @@ class Suite:
         page = os.path.join(self.folder, "both.html")
         with self.served(path=page) as served:
             served.append(steps(0, 60, 4))
-            self.checks.check(served.until("Rank 1 started it"), "served")
+            self.checks.check(served.until("Rank 1 leaked"), "served")
         with open(page, encoding="utf-8") as file:
             text = file.read()
-        self.checks.check("Rank 1 started it" in text, "written, too")
+        self.checks.check("Rank 1 leaked" in text, "written, too")
         self.checks.check('id="live"' not in text and "connect-src" not in text,
                           "what is written asks nobody")
 
@@ -321,7 +321,7 @@ class Suite:
         """What the reader does stays when the page changes."""
         with self.served() as served:
             served.append(steps(0, 60, 40))
-            served.until("Rank 1 started it")
+            served.until("Rank 1 leaked")
             page = browser.open(served.url, height=500)
             self.awaits(page, "document.getElementById('live').className === 'live here'",
                         "connected")
@@ -405,7 +405,7 @@ class Suite:
         served = self.served()
         with served:
             served.append(steps(0, 60, 4))
-            served.until("Rank 1 started it")
+            served.until("Rank 1 leaked")
             page = browser.open(served.url)
             self.awaits(page, "document.getElementById('live').className === 'live here'",
                         "connected before")
@@ -413,7 +413,7 @@ class Suite:
         shown = page.run("document.getElementById('live').dataset.time")
         self.checks.equal(page.run("document.getElementById('live-state').textContent"),
                           "culprit is gone. This is the state of %s." % shown, "and says so")
-        self.checks.check("Rank 1 started it" in page.run("document.body.textContent"),
+        self.checks.check("Rank 1 leaked" in page.run("document.body.textContent"),
                           "what was known stays")
         with served:
             self.awaits(page, "document.getElementById('live').className === 'live here'",
@@ -429,14 +429,14 @@ class Suite:
             self.checks.check("Reload the page" in page.run(
                 "document.getElementById('live').textContent"), "no script: says what to do")
             served.append(steps(0, 60, 4))
-            served.until("Rank 1 started it")
+            served.until("Rank 1 leaked")
             page.call("Page.reload")
             # Without script no promise is waited for.
             limit, there = time.monotonic() + PATIENCE_S, False
             while not there and time.monotonic() < limit:
                 time.sleep(0.05)
                 try:
-                    there = page.run("document.body.textContent.includes('Rank 1 started it')")
+                    there = page.run("document.body.textContent.includes('Rank 1 leaked')")
                 except RuntimeError:  # between two pages
                     pass
             self.checks.check(there, "no script: reloaded")

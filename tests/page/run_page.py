@@ -214,7 +214,7 @@ class Suite:
         self.checks.check("least and most of 2 further ranks" in "".join(outline.words), "band")
         done, other = self.analyze("with --config", [events], "--config", config,
                                    name="replaced.html")
-        self.checks.check(done.out.startswith(b"Rank 1 started it"), "--config: standard output")
+        self.checks.check(done.out.startswith(b"Rank 1 leaked"), "--config: standard output")
         self.checks.equal(self.outline("--config", text_of(other)).headings[0][1],
                           "Memory of job llama-70b", "--config: its exporters are replaced")
 
@@ -340,7 +340,7 @@ class Suite:
         process = self.started(config)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None and not (
-                os.path.exists(page) and "Rank 1 started it" in text_of(page)):
+                os.path.exists(page) and "Rank 1 leaked" in text_of(page)):
             time.sleep(0.1)
         if not self.checks.check(os.path.exists(page), "live: a page when a verdict is there"):
             process.kill()
@@ -358,7 +358,7 @@ class Suite:
         self.checks.equal(process.returncode, 0, "live: stops: " + said[-1000:])
         outline = self.outline("live", text_of(page))
         words = "".join(outline.words)
-        for told in ("Rank 1 started it", "Evidence: ", "Utilisation of each device",
+        for told in ("Rank 1 leaked", "Evidence: ", "Utilisation of each device",
                      "80 % in use"):
             self.checks.check(told in words, "live, after a crash: " + told)
 

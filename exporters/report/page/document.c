@@ -136,6 +136,16 @@ static void list_append(struct page_view *view, const char *name, const char *he
     page_section_end(view);
 }
 
+static void notes_append(struct page_view *view, const struct evaluation *evaluation) {
+    uint32_t count = 0;
+    struct slice *telling =
+        arena_zero(view->html.arena, evaluation->notes.count + 1, sizeof *telling);
+    for (uint32_t i = 0; i < evaluation->notes.count; i++)
+        if (!text_note_is_routine(evaluation->notes.items[i]))
+            telling[count++] = evaluation->notes.items[i];
+    list_append(view, "notes", "Notes", telling, count, "");
+}
+
 static void evaluation_append(struct page_view *view, const struct evaluation *evaluation) {
     page_answer_append(view, evaluation);
     page_more_verdicts_append(view, evaluation);
@@ -148,7 +158,7 @@ static void evaluation_append(struct page_view *view, const struct evaluation *e
         page_alerts_append(view, evaluation);
     }
     page_job_spans_append(view, evaluation);
-    list_append(view, "notes", "Notes", evaluation->notes.items, evaluation->notes.count, "");
+    notes_append(view, evaluation);
 }
 
 // -- several jobs ---------------------------------------------------------------------------------
@@ -236,8 +246,6 @@ static void loose_append(struct page_view *view) {
         view->level = 3;
         page_loose_verdicts(view, true);
         page_section_end(view);
-    } else if (view->input->batch->evaluation_count == 0 && view->input->live == NULL) {
-        html_raw(&view->html, "<p>No samples were read, so there is nothing to analyze.</p>\n");
     }
 }
 
@@ -256,7 +264,7 @@ static bool lacks_memory(const struct page_input *input) {
     for (uint32_t i = 0; i < input->batch->evaluation_count; i++)
         if (input->batch->evaluations[i].rank_count > 0)
             return false;
-    return input->verdict_count > 0 || text_streams_any(input->batch);
+    return input->live == NULL || input->verdict_count > 0 || text_streams_any(input->batch);
 }
 
 // -- the document ---------------------------------------------------------------------------------
@@ -325,6 +333,10 @@ static void limits_set(struct page_view *view) {
 static void body_append(struct page_view *view) {
     page_live_jobs_append(view);
     page_stories_append(view);
+    // What is served says at the top how far it is, and of each job what was found.
+    if (view->input->live == NULL &&
+        !(view->without_memory && text_streams_any(view->input->batch)))
+        page_whole_answer_append(view);
     if (view->without_memory) {
         others_append(view);
     } else {
@@ -335,12 +347,19 @@ static void body_append(struct page_view *view) {
     page_live_absent_append(view);
 }
 
-// Where nothing was found, as the text says it.
-static void unread_append(struct page_view *view) {
-    if (view->input->verdict_count == 0 && page_notes_unread(view->input->notes) > 0)
-        html_raw(&view->html,
-                 "<p class=\"quiet\">Logs report failures that no detector looks at: "
-                 "<code>culprit analyze --stats FILE</code> counts them.</p>\n");
+static struct answer answer_of(struct page_view *view) {
+    static const struct seen none;
+    const struct page_input *input = view->input;
+    const struct seen *seen = input->seen != NULL   ? input->seen
+                              : input->live != NULL ? page_live_seen(input->live)
+                                                    : &none;
+    struct batch batch = *input->batch;
+    batch.verdicts = (struct verdict_list){
+        arena_zero(view->html.arena, input->verdict_count + 1, sizeof *batch.verdicts.items),
+        input->verdict_count, input->verdict_count};
+    for (uint32_t i = 0; i < input->verdict_count; i++)
+        batch.verdicts.items[i] = input->verdicts[i];
+    return text_answer(&view->words, view->incidents, &batch, seen);
 }
 
 void page_encode(const struct page_input *input, struct buffer *out) {
@@ -355,6 +374,7 @@ void page_encode(const struct page_input *input, struct buffer *out) {
         view.alerts = page_notes_alerts(input->notes, input->batch->arena);
     verdicts_sort(&view);
     page_stories_find(&view);
+    view.answer = answer_of(&view);
     limits_set(&view);
     page_live_update(&view);
     view.without_memory = lacks_memory(input);
@@ -372,7 +392,6 @@ void page_encode(const struct page_input *input, struct buffer *out) {
     buffer_release(&body);
     list_append(&view, "missing", "Missing input", input->batch->missing_inputs,
                 input->batch->missing_count, ": does not exist or cannot be read");
-    unread_append(&view);
     foot_append(&view);
     html_release(&view.html);
 }

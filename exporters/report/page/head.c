@@ -38,7 +38,9 @@ static void title_append(struct page_view *view) {
         if (count == 1 && only != STRING_NONE)
             html_format(&view->html, " in job %.*s", TEXT_OF(intern_slice(only)));
     } else if (view->without_memory) {
-        html_raw(&view->html, view->verdict_count > 0 ? "What broke" : "Thread time");
+        html_raw(&view->html, view->verdict_count > 0   ? "What broke"
+                              : text_streams_any(batch) ? "Thread time"
+                                                        : "What was looked at");
     } else if (view->input->live != NULL && count == 0) {
         html_raw(&view->html, "Waiting for records");
     } else if (count == 1) {

@@ -358,6 +358,10 @@ static void reach_append(struct page_view *view) {
     html_raw(html, ".</p>\n");
 }
 
+const struct seen *page_live_seen(const struct page_live *live) {
+    return &live->seen;
+}
+
 void page_live_jobs_append(struct page_view *view) {
     struct page_live *live = view->input->live;
     if (live == NULL)

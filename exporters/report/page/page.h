@@ -78,6 +78,7 @@ struct page_input {
     const struct verdict *verdicts;
     uint32_t verdict_count;
     const struct page_notes *notes; // NULL: no alerts, no utilisation
+    const struct seen *seen;        // the evidence that came; NULL: as `live` knows, or not known
     struct page_live *live;         // NULL: a page for itself. Else it brings its update along
     uint32_t max_points;            // of one line, at least 2
     uint32_t max_ranks;             // with lines of their own; suspects have one beside these

@@ -89,6 +89,7 @@ struct page_view {
     const struct verdict **verdicts; // gravest first
     uint32_t verdict_count;
     const struct incident_list *incidents;
+    struct answer answer;
     bool *in_story;             // of each verdict of the input: a story tells it
     uint32_t max_lines;         // of one chart: ranks with a line, beside the suspects
     uint32_t max_suspect_lines; // of one chart
@@ -125,7 +126,9 @@ const char *page_rank_class(const struct evaluation *evaluation, int32_t suspect
 // -- verdict.c: what was found, with its evidence ------------------------------------------
 // "error", "not settled yet", "nothing found", …
 const char *page_answer_word(const struct page_view *view, const struct evaluation *evaluation);
-// The answer on the memory of this job.
+// What the whole page comes to, where no card of a verdict says it.
+void page_whole_answer_append(struct page_view *view);
+// The answer on the memory of this job; nothing where no samples of it were read.
 void page_answer_append(struct page_view *view, const struct evaluation *evaluation);
 // The other verdicts on this job.
 void page_more_verdicts_append(struct page_view *view, const struct evaluation *evaluation);
@@ -153,6 +156,7 @@ bool page_live_keeps_any(const struct page_live *live);
 void page_live_kept_append(struct page_view *view);
 // How old the page is; the script makes it the state of the connection.
 void page_live_bar_append(struct page_view *view);
+const struct seen *page_live_seen(const struct page_live *live);
 void page_live_jobs_append(struct page_view *view);
 void page_live_absent_append(struct page_view *view);
 

@@ -60,8 +60,8 @@ static void list_append(struct page_view *view) {
     page_contents_add(view, "incidents", slice_of(heading), NULL);
     html_format(html,
                 "<section class=\"list\" aria-labelledby=\"incidents\">\n<h2 id=\"incidents\">"
-                "%s</h2>\n<ol>\n",
-                heading);
+                "%s</h2>\n<p class=\"quiet\">In this order: %s.</p>\n<ol>\n",
+                heading, text_incident_order(list));
     for (uint32_t i = 0; i < list->count; i++)
         listed_append(view, &list->items[i].story);
     html_raw(html, "</ol>\n</section>\n");
@@ -71,10 +71,12 @@ static void list_append(struct page_view *view) {
 
 static void facts_append(struct page_view *view, const struct story *story) {
     const struct verdict *root = story->steps[0];
-    const char *took = text_took_along(&view->words, story);
+    const char *took = text_took_others(&view->words, story);
     const char *launcher = text_launcher(&view->words, root);
     html_raw(&view->html, "<dl class=\"facts\">\n");
     card_entities(view, root);
+    if (root->remediation.size > 0)
+        card_fact(view, "what next", root->remediation);
     if (took != NULL)
         card_fact(view, "took along", slice_of(took));
     card_moments(view, root);
@@ -132,11 +134,6 @@ static void story_append(struct page_view *view, uint32_t number) {
     if (number < LANES_DRAWN)
         page_lanes_append(view, story);
     steps_append(view, story);
-    if (root->remediation.size > 0) {
-        html_raw(html, "<dl class=\"facts\">\n");
-        card_fact(view, "what next", root->remediation);
-        html_raw(html, "</dl>\n");
-    }
     card_evidence(view, root);
     card_figures(view, root, false);
     html_raw(html, "</article>\n");

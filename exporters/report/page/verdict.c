@@ -334,20 +334,26 @@ static void answer_append(struct page_view *view, const struct evaluation *evalu
     bool has_id = verdict != NULL && !page_story_tells(view, verdict);
     card_begin(view, badge_of_answer(view, evaluation, verdict), verdict,
                has_id ? card_id(view, verdict) : NULL);
-    if (evaluation->rank_count == 0) {
-        card_headline(view, "No samples were read, so there is nothing to analyze.");
-    } else {
-        const char *advice =
-            verdict == NULL ? NULL : page_shown(&view->words, verdict->remediation, 0);
-        view->told.count = 0;
-        text_cause_append(&view->words, evaluation, advice);
-        told_append(view, &view->told);
-    }
+    view->told.count = 0;
+    text_cause_append(&view->words, evaluation, verdict, view->answer.root == NULL);
+    told_append(view, &view->told);
     card_end(view, verdict);
 }
 
 void page_answer_append(struct page_view *view, const struct evaluation *evaluation) {
-    answer_append(view, evaluation, verdict_of(view, evaluation));
+    if (evaluation->rank_count > 0)
+        answer_append(view, evaluation, verdict_of(view, evaluation));
+}
+
+void page_whole_answer_append(struct page_view *view) {
+    if (view->answer.headline == NULL || view->answer.root != NULL) // another card says it
+        return;
+    struct badge badge = view->answer.kind == ANSWER_HEALTHY
+                             ? (struct badge){"good", good_shape, "healthy"}
+                             : (struct badge){"plain", plain_shape, "nothing found"};
+    card_begin(view, badge, NULL, NULL);
+    card_headline(view, view->answer.headline);
+    html_raw(&view->html, "</article>\n");
 }
 
 void page_more_verdicts_append(struct page_view *view, const struct evaluation *evaluation) {

@@ -59,36 +59,33 @@ static const char *tied_ranks(struct text_page *page, const struct subject *subj
 static const char *leak_headline(struct text_page *page, const struct subject *subject) {
     assert(subject->cause->kind == CAUSE_LEAK);
     const char *growth = page_bytes(page, subject->cause->growth_bytes);
-    const char *in = subject->phase == NULL ? "" : " in ";
-    const char *phase = subject->phase == NULL ? "" : subject->phase;
     if (!subject->cause->sole_earliest)
         return arena_format(page->arena,
                             "A leak that began on %s at the same moment, so no single rank can be "
-                            "named. Rank %d grew most at first: %s%s%s.",
-                            tied_ranks(page, subject), subject->rank, growth, in, phase);
-    return arena_format(page->arena, "Rank %d started it: a leak of %s%s%s. Confidence: %s.",
-                        subject->rank, growth, in, phase,
-                        confidence_words[subject->first->confidence]);
+                            "named. Rank %d grew most at first: %s.",
+                            tied_ranks(page, subject), subject->rank, growth);
+    return arena_format(page->arena, "Rank %d leaked %s.", subject->rank, growth);
 }
 
 static const char *harmless_headline(struct text_page *page, const struct subject *subject) {
     assert(subject->cause->kind != CAUSE_LEAK);
     if (subject->cause->kind == CAUSE_SWING)
-        return arena_format(page->arena,
-                            "No rank is to blame: rank %d rose by %s and fell back again.",
+        return arena_format(page->arena, "Memory: rank %d rose by %s and fell back again.",
                             subject->rank, page_bytes(page, subject->first->spike.growth_bytes));
-    return arena_format(page->arena,
-                        "No rank is to blame: all ranks grew alike, rank %d by %s and the others "
-                        "by %s (median).",
-                        subject->rank, page_bytes(page, subject->cause->growth_bytes),
-                        page_bytes(page, subject->cause->median_other_growth_bytes));
+    return arena_format(
+        page->arena, "Memory: all ranks grew alike, rank %d by %s and the others by %s (median).",
+        subject->rank, page_bytes(page, subject->cause->growth_bytes),
+        page_bytes(page, subject->cause->median_other_growth_bytes));
 }
 
+// Blamed or suspected: the same word as in every verdict.
 static void who_append(struct text_page *page, const struct subject *subject) {
+    bool leak = subject->cause->kind == CAUSE_LEAK;
+    const char *label = !leak ? "rank" : subject->cause->sole_earliest ? "culprit" : "suspect";
     const char *pid = subject->origin->pid < 0
                           ? ""
                           : arena_format(page->arena, ", pid %" PRId64, subject->origin->pid);
-    page_field(page, "who", "rank %d, host %s%s", subject->rank,
+    page_field(page, label, "rank %d on %s%s", subject->rank,
                page_shown(page, intern_slice(subject->origin->host), 64), pid);
 }
 
@@ -171,14 +168,24 @@ static const char *lead_reason(struct text_page *page, const struct subject *sub
                         lead_in_intervals(page, subject));
 }
 
-static void how_sure_append(struct text_page *page, const struct subject *subject) {
+// As every verdict says it, and why.
+static const char *confidence_text(struct text_page *page, const struct subject *subject,
+                                   const struct verdict *verdict) {
+    const char *word = confidence_words[subject->first->confidence];
+    return verdict == NULL ? word
+                           : arena_format(page->arena, "%d of 100 (%s)", verdict->confidence, word);
+}
+
+static void how_sure_append(struct text_page *page, const struct subject *subject,
+                            const struct verdict *verdict) {
     assert((size_t)subject->first->confidence < 3);
     enum confidence confidence = subject->first->confidence;
     const char *lead = lead_reason(page, subject);
     const char *low = confidence == CONFIDENCE_LOW ? low_reason(page, subject) : NULL;
-    const char *text = arena_format(
-        page->arena, "%s: %s%s%s", confidence_words[confidence], lead == NULL ? "" : lead,
-        lead != NULL && low != NULL ? "; but " : "", low == NULL ? "" : low);
+    const char *text =
+        arena_format(page->arena, "%s: %s%s%s", confidence_text(page, subject, verdict),
+                     lead == NULL ? "" : lead, lead != NULL && low != NULL ? "; but " : "",
+                     low == NULL ? "" : low);
     if (confidence == CONFIDENCE_MEDIUM && subject->cause->sole_earliest)
         text = arena_format(page->arena, "%s: less than one, so the order is not certain", text);
     page_field(page, "how sure", "%s", text);
@@ -211,37 +218,49 @@ static void kind_append(struct text_page *page, const struct subject *subject) {
                    cause->excess_ratio);
 }
 
-static void subject_append(struct text_page *page, const struct subject *subject,
-                           const char *advice) {
+static void headline_append(struct text_page *page, const struct subject *subject,
+                            const struct verdict *verdict, bool alone) {
     bool leak = subject->cause->kind == CAUSE_LEAK;
-    if (leak)
-        page_paragraph(page, subject->cause->sole_earliest ? COLOR_CULPRIT : COLOR_SUSPECT, 0, "%s",
-                       leak_headline(page, subject));
-    else
-        page_paragraph(page, COLOR_GOOD, 0, "%s", harmless_headline(page, subject));
+    enum text_color color = !leak                           ? alone ? COLOR_GOOD : COLOR_NONE
+                            : subject->cause->sole_earliest ? COLOR_CULPRIT
+                                                            : COLOR_SUSPECT;
+    const char *own = leak ? leak_headline(page, subject) : harmless_headline(page, subject);
+    page_paragraph(page, color, 0, "%s",
+                   verdict == NULL || subject->cause->kind == CAUSE_SWING
+                       ? own
+                       : page_shown(page, verdict->headline, 0));
     page_blank(page);
+}
+
+static void subject_append(struct text_page *page, const struct subject *subject,
+                           const struct verdict *verdict, bool alone) {
+    headline_append(page, subject, verdict, alone);
     who_append(page, subject);
+    if (verdict != NULL && verdict->remediation.size > 0)
+        page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
     when_append(page, subject);
+    if (verdict != NULL)
+        page_field(page, "severity", "%s", severity_name(verdict->severity));
+    if (subject->cause->kind == CAUSE_LEAK)
+        how_sure_append(page, subject, verdict);
     how_much_append(page, subject);
     phase_append(page, subject);
-    if (leak)
-        how_sure_append(page, subject);
     kind_append(page, subject);
-    if (advice != NULL)
-        page_field(page, "what next", "%s", advice);
+    if (verdict != NULL)
+        page_field(page, "id", "%s", verdict->id);
 }
 
 // Nothing grew: says so, and over what it looked.
-static void nothing_append(struct text_page *page, const struct evaluation *evaluation) {
+static void nothing_append(struct text_page *page, const struct evaluation *evaluation,
+                           bool alone) {
     assert(evaluation->rank_count > 0);
     if (evaluation->rank_count == 1)
-        page_paragraph(page, COLOR_GOOD, 0,
-                       "No rank is to blame: only rank %d was seen, and there is none "
-                       "to compare it with.",
+        page_paragraph(page, COLOR_NONE, 0,
+                       "Memory: only rank %d was seen, and there is none to compare it with.",
                        text_rank_at(evaluation, 0));
     else
-        page_paragraph(page, COLOR_GOOD, 0,
-                       "No rank is to blame: none grew far enough without falling back.");
+        page_paragraph(page, alone ? COLOR_GOOD : COLOR_NONE, 0,
+                       "Memory: no rank grew far enough without falling back.");
     page_blank(page);
 }
 
@@ -271,13 +290,13 @@ static void job_append(struct text_page *page, const struct evaluation *evaluati
 }
 
 void text_cause_append(struct text_page *page, const struct evaluation *evaluation,
-                       const char *advice) {
+                       const struct verdict *verdict, bool alone) {
     assert(evaluation->rank_count > 0);
     if (evaluation->cause == NULL || evaluation->cause->suspects.count == 0) {
-        nothing_append(page, evaluation);
+        nothing_append(page, evaluation, alone);
     } else {
         struct subject subject = subject_of(page, evaluation);
-        subject_append(page, &subject, advice);
+        subject_append(page, &subject, verdict, alone);
     }
     ranks_append(page, evaluation);
     job_append(page, evaluation);

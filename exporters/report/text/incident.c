@@ -118,9 +118,11 @@ static void headline_append(struct text_page *page, const struct verdict *verdic
     page_blank(page);
 }
 
-// Who, when, how sure.
+// Who, what to do, when, how sure.
 static void facts_append(struct text_page *page, const struct verdict *verdict) {
     who_append(page, verdict);
+    if (verdict->remediation.size > 0)
+        page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
     moments_append(page, verdict);
     page_field(page, "severity", "%s", severity_name(verdict->severity));
     page_field(page, "how sure", "%d of 100%s", verdict->confidence,
@@ -130,16 +132,11 @@ static void facts_append(struct text_page *page, const struct verdict *verdict) 
         page_field(page, "launcher", "%s", launcher);
 }
 
-static void advice_append(struct text_page *page, const struct verdict *verdict) {
-    page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
-    page_field(page, "id", "%s", verdict->id);
-}
-
 void text_verdict_append(struct text_page *page, const struct verdict *verdict) {
     assert(verdict->id[0] != '\0');
     headline_append(page, verdict);
     facts_append(page, verdict);
-    advice_append(page, verdict);
+    page_field(page, "id", "%s", verdict->id);
 }
 
 // -- an incident --------------------------------------------------------------------------------
@@ -175,6 +172,17 @@ const char *text_took_along(struct text_page *page, const struct story *story) {
     return arena_format(page->arena, "%u ranks%s", count, more ? " or more" : "");
 }
 
+const char *text_took_others(struct text_page *page, const struct story *story) {
+    const struct verdict *root = story->steps[0];
+    uint32_t count, named = 0;
+    bool more;
+    story_ranks(story, page->arena, &count, &more);
+    for (uint32_t i = 0; i < root->entity_count; i++)
+        named +=
+            root->entities[i].role == ROLE_VICTIM && strcmp(root->entities[i].kind, "rank") == 0;
+    return count <= named && !more ? NULL : text_took_along(page, story);
+}
+
 static void follower_append(struct text_page *page, const struct story *story, uint32_t step) {
     const struct verdict *verdict = story->steps[step];
     const char *whom = text_whom(page, verdict);
@@ -192,21 +200,20 @@ static void follower_append(struct text_page *page, const struct story *story, u
 
 static void story_append(struct text_page *page, const struct story *story) {
     const struct verdict *root = story->steps[0];
-    const char *took = text_took_along(page, story);
+    const char *took = text_took_others(page, story);
     headline_append(page, root);
     facts_append(page, root);
     if (took != NULL)
         page_field(page, "took along", "%s", took);
     evidence_append(page, root);
+    page_field(page, "id", "%s", root->id);
     if (story->count > 1) {
         page_heading(page, "What followed from it, counted from when it began");
         for (uint32_t i = 1; i < story->count && i <= STEPS_SHOWN; i++)
             follower_append(page, story, i);
         if (story->count > STEPS_SHOWN + 1)
             page_field(page, "", "and %u more", story->count - STEPS_SHOWN - 1);
-        page_blank(page);
     }
-    advice_append(page, root);
 }
 
 // -- all of them --------------------------------------------------------------------------------
@@ -262,8 +269,21 @@ static void listed_append(struct text_page *page, const struct story *story, uin
                root->state == VERDICT_RESOLVED ? " (resolved)" : "");
 }
 
+// Why the first is the first: as stories_make sorts them.
+const char *text_incident_order(const struct incident_list *list) {
+    const struct verdict *first = list->items[0].story.steps[0];
+    const struct verdict *last = list->items[list->count - 1].story.steps[0];
+    if (first->state != last->state && last->state == VERDICT_RESOLVED)
+        return "what stands comes first, what is over last";
+    if (first->severity != SEVERITY_INFO && last->severity == SEVERITY_INFO)
+        return "the first began first, mere notes come last";
+    if (!story_is_unexplained(first) && story_is_unexplained(last))
+        return "what is explained comes first";
+    return "the first began first";
+}
+
 static void list_append(struct text_page *page, const struct incident_list *list) {
-    page_line(page, COLOR_STRONG, "%u incidents", list->count);
+    page_line(page, COLOR_STRONG, "%u incidents: %s", list->count, text_incident_order(list));
     for (uint32_t i = 0; i < list->count && i < LISTED_MAX; i++)
         listed_append(page, &list->items[i].story, i + 1);
     if (list->count > LISTED_MAX)

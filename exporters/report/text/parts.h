@@ -8,9 +8,28 @@
 #include "exporters/report/text/layout.h"
 #include "pipeline/model/batch.h"
 
-// cause.c: the headline and the lines under it.
+struct incident_list;
+
+// answer.c: what the whole report comes to. One composition, which every view shows: the headline
+// of the first incident; where there is none, what was looked at and what was not there.
+enum answer_kind {
+    ANSWER_FOUND,       // what happened, and who did it or whom it struck
+    ANSWER_UNEXPLAINED, // something failed, and no detector can say why or who
+    ANSWER_HEALTHY,     // enough of a job was seen to say that nothing is wrong
+    ANSWER_NOTHING,     // nothing was found, and not enough was seen to say more
+};
+struct answer {
+    enum answer_kind kind;
+    const char *headline;       // safe to show; NULL: what is said of each job says it
+    const struct verdict *root; // FOUND, UNEXPLAINED: of the first incident; else NULL
+};
+struct answer text_answer(struct text_page *page, const struct incident_list *incidents,
+                          const struct batch *batch, const struct seen *seen);
+
+// cause.c: the headline on the memory of a job and the lines under it. `verdict` says the same;
+// NULL: there is none. `alone`: nothing else was found, so that it is the answer on the job.
 void text_cause_append(struct text_page *page, const struct evaluation *evaluation,
-                       const char *advice);
+                       const struct verdict *verdict, bool alone);
 // followers.c: which ranks grew after the first one, and when.
 struct follower {
     uint32_t index;
@@ -51,6 +70,8 @@ struct incident_list {
 
 const struct incident_list *text_incidents(const struct verdict *verdicts, uint32_t count,
                                            const struct batch *batch);
+// Why the first of several is the first.
+const char *text_incident_order(const struct incident_list *list);
 // Of several a list; then each that is told in full.
 void text_incidents_append(struct text_page *page, const struct incident_list *list);
 // "Incident 2 of 3", when there are several.
@@ -59,6 +80,8 @@ void text_incident_number(struct text_page *page, const struct incident_list *li
 // Whom it blames, or else suspects: "gpu node-a/0000:45:00", "perhaps rank 3".
 const char *text_culprit(struct text_page *page, const struct verdict *verdict);
 // "7 ranks"; NULL: none is known.
+// The same; NULL, too, where the root names them all as its victims.
+const char *text_took_others(struct text_page *page, const struct story *story);
 const char *text_took_along(struct text_page *page, const struct story *story);
 // What one verdict says it struck: "ranks 0 to 5 and 7, pod train/worker-1"; NULL: nobody.
 const char *text_whom(struct text_page *page, const struct verdict *verdict);
@@ -82,10 +105,10 @@ bool text_incident_tells(const struct verdict *verdict);
 // Inputs that were named and are not there.
 void text_missing_append(struct text_page *page, const struct batch *batch);
 
-// healthy.c: whether nothing was found, so that the short report is enough; that report.
-bool text_is_healthy(const struct batch *batch, const struct seen *seen);
-void text_healthy_append(struct text_page *page, const struct batch *batch,
-                         const struct seen *seen);
+// short.c: whether nothing was found, so that the short report is enough; that report.
+bool text_is_short(const struct batch *batch, const struct seen *seen);
+void text_short_append(struct text_page *page, const struct answer *answer,
+                       const struct batch *batch, const struct seen *seen);
 // What was not checked, behind a finding, when anything was seen of nodes; verbose: how to add it.
 void text_absent_append(struct text_page *page, const struct seen *seen);
 
@@ -102,6 +125,9 @@ bool text_verdict_is_told(const struct verdict *verdict, const struct evaluation
 // Whether it is about this very cause; earlier generations of the job have verdicts of their own.
 bool text_verdict_is_about(const struct verdict *verdict, const struct evaluation *evaluation);
 bool text_verdict_is_told_in(const struct verdict *verdict, const struct batch *batch);
+
+// Whether a note only says that what was read was no sample, which nobody needs to know.
+bool text_note_is_routine(struct slice note);
 
 // Shared by them.
 // "2026-01-31 09:15:04.123 UTC, 2 min 21 s after it began"

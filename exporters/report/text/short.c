@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short report of a run in which nothing was found: what was looked at, and what could not be
-// checked for want of evidence. Linear in ranks and verdicts.
+// The short report of a run in which nothing was found: the answer, and what could not be checked
+// for want of evidence. Linear in ranks and verdicts.
 #include "exporters/report/text/parts.h"
 
 #include "base/text/cut.h"
 
 #include <assert.h>
-#include <inttypes.h>
 
 // Swings are no finding: what rises falls back.
 static bool is_quiet(const struct evaluation *evaluation) {
@@ -15,9 +14,9 @@ static bool is_quiet(const struct evaluation *evaluation) {
     return nobody && !text_any_silent(evaluation);
 }
 
-bool text_is_healthy(const struct batch *batch, const struct seen *seen) {
+bool text_is_short(const struct batch *batch, const struct seen *seen) {
     assert(batch != NULL && seen != NULL);
-    bool any = seen_nodes(seen);
+    bool any = seen_nodes(seen) || batch->spans.count == 0;
     if (batch->missing_count > 0 || text_streams_any(batch))
         return false;
     for (uint32_t i = 0; i < batch->evaluation_count; i++) {
@@ -29,76 +28,6 @@ bool text_is_healthy(const struct batch *batch, const struct seen *seen) {
         if (!text_verdict_is_told_in(&batch->verdicts.items[i], batch))
             return false;
     return any;
-}
-
-// What was looked at in all jobs together.
-struct coverage {
-    uint32_t job_count;
-    uint64_t ranks, expected;
-    const struct evaluation *lone;    // a job with a single rank
-    const struct evaluation *lacking; // a job with missing ranks
-};
-
-static struct coverage coverage_of(const struct batch *batch) {
-    struct coverage coverage = {0};
-    for (uint32_t i = 0; i < batch->evaluation_count; i++) {
-        const struct evaluation *evaluation = &batch->evaluations[i];
-        if (evaluation->rank_count == 0)
-            continue;
-        coverage.job_count++;
-        coverage.ranks += evaluation->rank_count;
-        coverage.expected += (uint64_t)evaluation->world_size;
-        if (evaluation->rank_count == 1)
-            coverage.lone = evaluation;
-        if (evaluation->missing_count > 0)
-            coverage.lacking = evaluation;
-    }
-    return coverage;
-}
-
-// "job exp-7, 4 of 4 ranks, 250 events over 9.60 s"; of the ranks nothing when none was read.
-static const char *looked_at(struct text_page *page, const struct batch *batch,
-                             const struct coverage *coverage, const struct seen *seen) {
-    struct arena *arena = page->arena;
-    const char *text = "";
-    if (coverage->job_count > 0) {
-        string_id job = batch->evaluations[0].job;
-        const char *name =
-            coverage->job_count == 1 && job != STRING_NONE
-                ? arena_format(arena, "job %s", page_shown(page, intern_slice(job), 256))
-                : arena_format(arena, "%u job%s", coverage->job_count,
-                               coverage->job_count == 1 ? "" : "s");
-        text = arena_format(arena, "%s, %" PRIu64 " of %" PRIu64 " rank%s, ", name, coverage->ranks,
-                            coverage->expected, coverage->expected == 1 ? "" : "s");
-    }
-    return arena_format(arena, "%s%" PRIu64 " event%s over %s", text, seen->event_count,
-                        seen->event_count == 1 ? "" : "s",
-                        page_duration(page, (__int128)seen->last_ns - seen->first_ns));
-}
-
-static const char *answer(struct text_page *page, const struct batch *batch,
-                          const struct coverage *coverage, const struct seen *seen) {
-    const char *where = looked_at(page, batch, coverage, seen);
-    const struct evaluation *lacking = coverage->lacking;
-    if (lacking != NULL)
-        return arena_format(page->arena, "Nothing was found in %s, but %s %s missing.", where,
-                            text_ranks(page, lacking->missing_ranks, lacking->missing_count),
-                            lacking->missing_count == 1 ? "is" : "are");
-    if (coverage->lone != NULL)
-        return arena_format(page->arena,
-                            "Nothing was found in %s, but rank %d has no other to compare with.",
-                            where, text_rank_at(coverage->lone, 0));
-    if (seen->failed)
-        return arena_format(page->arena,
-                            "Nothing was found in %s, but logs tell of ranks that failed, and not "
-                            "why: --stats counts what they tell.",
-                            where);
-    if (seen->unread)
-        return arena_format(page->arena,
-                            "Nothing was found in %s, but logs report failures that no detector "
-                            "looks at: --stats counts them.",
-                            where);
-    return arena_format(page->arena, "Healthy: nothing was found in %s.", where);
 }
 
 static void swings_append(struct text_page *page, const struct batch *batch) {
@@ -138,16 +67,16 @@ static const char *absent_words(struct text_page *page, const struct seen *seen)
     return count == 0 ? NULL : arena_format(page->arena, "%s.", text);
 }
 
-void text_healthy_append(struct text_page *page, const struct batch *batch,
-                         const struct seen *seen) {
-    assert(text_is_healthy(batch, seen));
-    struct coverage coverage = coverage_of(batch);
-    bool whole = coverage.lone == NULL && coverage.lacking == NULL;
-    page_paragraph(page, whole ? COLOR_GOOD : COLOR_NONE, 0, "%s",
-                   answer(page, batch, &coverage, seen));
+void text_short_append(struct text_page *page, const struct answer *answer,
+                       const struct batch *batch, const struct seen *seen) {
+    assert(answer->root == NULL);
+    page_paragraph(page, answer->kind == ANSWER_HEALTHY ? COLOR_GOOD : COLOR_NONE, 0, "%s",
+                   answer->headline);
     swings_append(page, batch);
+    // Those of a job without samples say that it has none.
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
-        notes_append_telling(page, &batch->evaluations[i]);
+        if (batch->evaluations[i].rank_count > 0)
+            notes_append_telling(page, &batch->evaluations[i]);
     const char *absent = absent_words(page, seen);
     page_paragraph(page, COLOR_DIM, 0, "%s",
                    absent == NULL ? "More with --verbose."

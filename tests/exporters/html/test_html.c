@@ -369,7 +369,7 @@ START_TEST(says_what_no_detector_looks_at) {
     const struct event event = {
         .time_ns = START, .rank = RANK_NONE, .kind = EVENT_OBSERVATION, .observation = &panic};
     bool taken[EVENT_CLASS_COUNT] = {false};
-    static const char words[] = "Logs report failures that no detector looks at";
+    static const char words[] = "logs report failures that no processor of this pipeline looks at";
     ranks_make(2, 20, -1, -1, SLICE("node-b"));
     for (int looked_at = 1; looked_at >= 0; looked_at--) {
         taken[event_class(&event)] = looked_at == 1;

@@ -91,7 +91,7 @@ START_TEST(a_stream_alone) {
     contains(page,
              "<rect class=\"busy\" width=\"60.00\" height=\"8\"/>"
              "<rect class=\"idle\" x=\"60.00\" width=\"40.00\" height=\"8\"/>");
-    lacks(page, "No samples were read");
+    lacks(page, "Nothing was found");
     lacks(page, "Memory of");
     lacks(page, "<b>");
     lacks(page, "style=\"");
@@ -233,7 +233,7 @@ START_TEST(verdicts_without_samples) {
         contains(page, "<h1>What broke</h1>");
         ck_assert_uint_eq(count_of(strstr(page, "<main"), "class=\"headline\">Rank 3 hangs<"), 2);
         ck_assert_uint_eq(count_of(page, "<dt>job</dt><dd>llama</dd>"), 1);
-        lacks(page, "No samples were read");
+        lacks(page, "Nothing was found");
         lacks(page, "nothing read");
         lacks(page, "Other jobs");
         ck_assert_uint_eq(count_of(strstr(page, "<main"), "Thread time in tasks.jsonl"), reports);
@@ -244,8 +244,8 @@ END_TEST
 // With nothing at all the page still says so.
 START_TEST(nothing_at_all) {
     const char *page = page_of(NULL, 0);
-    contains(page, "<h1>Memory of a job without a name</h1>");
-    contains(page, "No samples were read");
+    contains(page, "<h1>What was looked at</h1>");
+    contains(page, "Nothing was found, and nothing is known: ");
 }
 END_TEST
 

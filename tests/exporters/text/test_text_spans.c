@@ -212,7 +212,8 @@ START_TEST(phases_name_who_lags) {
     struct span_report report = fake_job(&tree, phases, 2, "exp-7");
     ck_assert_str_eq(
         told(&report, 1),
-        "No samples were read, so there is nothing to analyze.\n"
+        "Nothing was found, and nothing is known: none of what was read is of a kind that\n"
+        "culprit knows.\n"
         "\n"
         "Thread time by phase, job exp-7\n"
         "  phase                               openings  thread time         busy    idle\n"
