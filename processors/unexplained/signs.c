@@ -4,6 +4,8 @@
 
 #include "base/hash/hash.h"
 #include "base/sort.h"
+#include "base/table/keyed_rows.h"
+#include "base/table/table.h"
 #include "base/text/cut.h"
 #include "processors/cluster/row_text.h"
 #include "processors/cluster/xid_text.h"
@@ -43,12 +45,15 @@ static bool text_is(const struct observation *observation, enum fact_key key, co
 }
 
 // What a kind is a sign of only now and then.
-static bool is_failure(const struct observation *observation) {
-    int64_t code = -1;
+static bool is_failure(const struct event *event) {
+    const struct observation *observation = event->observation;
+    int64_t code = -1, local_rank;
     switch (observation->kind) {
     case OBSERVATION_MACHINE_CHECK:
     case OBSERVATION_MEMORY_ERROR:
         return !observation_is(observation, FACT_CORRECTED, false);
+    case OBSERVATION_STORE_LOST: // agents say it at the end of each job: one of them leaves first
+        return event->rank >= 0 || observation_number(observation, FACT_LOCAL_RANK, &local_rank);
     case OBSERVATION_NODE_CONDITION:
         return observation_is(observation, FACT_BAD, false);
     case OBSERVATION_JOB_CONDITION: // not one that was suspended: it waits for its turn
@@ -202,13 +207,33 @@ static uint64_t hash_who(const struct observation *observation) {
     return hash;
 }
 
+static bool has_no_time(const struct event *event) {
+    return event->timeless && event->time_of != TIME_OF_LINE_BEFORE;
+}
+
+static uint32_t time_flags(const struct event *event) {
+    if (!event->timeless)
+        return 0;
+    if (event->time_of == TIME_OF_LINE_BEFORE)
+        return SIGN_AFTER;
+    return SIGN_TIMELESS | (event->time_of == TIME_OF_RECEIPT ? SIGN_OF_RECEIPT : 0);
+}
+
+enum time_of sign_time_of(const struct sign *sign) {
+    if ((sign->flags & SIGN_AFTER) != 0)
+        return TIME_OF_LINE_BEFORE;
+    if ((sign->flags & SIGN_TIMELESS) == 0)
+        return TIME_OF_EVENT;
+    return (sign->flags & SIGN_OF_RECEIPT) != 0 ? TIME_OF_RECEIPT : TIME_OF_FILE;
+}
+
 static struct sign_key key_of(const struct event *event) {
     uint64_t who = hash_who(event->observation);
     return (struct sign_key){
         .job = event->job,
         .node = event->node,
         .source = event->node == STRING_NONE && event->rank < 0 ? event->source : STRING_NONE,
-        .stretch = event->timeless ? 0 : 1 + (uint32_t)(event->time_ns / SIGN_STRETCH_NS),
+        .stretch = has_no_time(event) ? 0 : 1 + (uint32_t)(event->time_ns / SIGN_STRETCH_NS),
         .who_high = (uint32_t)(who >> 32),
         .who_low = (uint32_t)who,
         .rank = event->rank,
@@ -221,11 +246,15 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
     sign->time_ns = event->time_ns;
     sign->source = event->source;
     sign->position = event->position;
-    sign->flags = kind->flags | (event->timeless ? SIGN_TIMELESS : 0);
+    sign->flags = kind->flags | time_flags(event);
+    int64_t pid;
+    if ((kind->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE &&
+        observation_number(event->observation, FACT_PID, &pid))
+        sign->flags |= SIGN_PROCESS;
     const char *who = who_of(sign, event->observation, arena);
     const char *text =
         arena_format(arena, "%s: %s", who, words_of(kind, event->observation, arena));
-    row_text_put(sign->text, SIGN_TEXT_MAX, slice_of(text));
+    row_text_say(sign->text, SIGN_TEXT_MAX, slice_of(text));
 }
 
 void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
@@ -233,7 +262,7 @@ void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct e
     if (event->kind != EVENT_OBSERVATION)
         return;
     const struct sign_kind *kind = &KINDS[event->observation->kind];
-    if (kind->words == NULL || !is_failure(event->observation))
+    if (kind->words == NULL || !is_failure(event))
         return;
     struct sign_key key = key_of(event);
     bool is_new;
@@ -250,7 +279,7 @@ void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct e
 
 const char *sign_uid(const struct sign *sign, struct arena *arena) {
     const char *rank = sign->key.rank < 0 ? "" : arena_number(arena, sign->key.rank);
-    const char *when = (sign->flags & SIGN_TIMELESS) != 0
+    const char *when = (sign->flags & (SIGN_TIMELESS | SIGN_AFTER)) != 0
                            ? file_name(sign->source)
                            : arena_format(arena, "%llu", (unsigned long long)sign->time_ns);
     return arena_format(arena, "sign:%s:%s:%s:%08x%08x:%s", node_in_uid(sign->key.node, arena),
@@ -263,11 +292,18 @@ int sign_compare_telling(const struct sign *a, const struct sign *b) {
                         COMPARE(a->flags & SIGN_FOLLOWS, b->flags & SIGN_FOLLOWS));
 }
 
+int sign_compare_process(const struct sign *a, const struct sign *b) {
+    return COMPARE_KEYS(COMPARE(a->key.node, b->key.node), COMPARE(a->key.kind, b->key.kind),
+                        COMPARE(a->key.who_high, b->key.who_high),
+                        COMPARE(a->key.who_low, b->key.who_low));
+}
+
 int sign_compare(const struct sign *a, const struct sign *b) {
-    bool timed = (a->flags & SIGN_TIMELESS) == 0;
+    bool ordered = ((a->flags | b->flags) & (SIGN_TIMELESS | SIGN_AFTER)) != 0;
     int order = COMPARE_KEYS(COMPARE(a->flags & SIGN_TIMELESS, b->flags & SIGN_TIMELESS),
-                             COMPARE(a->time_ns, b->time_ns));
-    if (order == 0 && !timed) // in one file they are in order
+                             COMPARE(a->time_ns, b->time_ns),
+                             COMPARE(a->flags & SIGN_AFTER, b->flags & SIGN_AFTER));
+    if (order == 0 && ordered) // in one file they are in order
         order = COMPARE_KEYS(slice_compare(intern_slice(a->source), intern_slice(b->source)),
                              COMPARE(a->position, b->position));
     return order != 0 ? order

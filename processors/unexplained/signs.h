@@ -6,6 +6,8 @@
 // O(1) an event.
 #pragma once
 
+#include "base/table/keyed_rows.h"
+#include "base/table/table.h"
 #include "pipeline/model/event.h"
 #include "pipeline/model/observation.h"
 #include "processors/cluster/row_bound.h"
@@ -15,13 +17,17 @@ enum { SIGN_TEXT_MAX = 470 };
 #define SIGN_STRETCH_NS (10 * 60 * UINT64_C(1000000000))
 
 enum sign_flag {
-    SIGN_TIMELESS = 1 << 0,  // its time is that of its file
+    SIGN_TIMELESS = 1 << 0,  // nobody wrote a time, and no line before it has one
     SIGN_ENDS = 1 << 1,      // a process, a job or a machine ended
     SIGN_FOLLOWS = 1 << 2,   // of what another did: it waited, lost a peer, was told to end
     SIGN_REPORT = 1 << 3,    // a launcher tells of another's end
     SIGN_OF_NODE = 1 << 4,   // the machine says it of itself
-    SIGN_EXPLAINED = 1 << 5, // a verdict tells of it
-    SIGN_LOOKED_AT = 1 << 6, // compared with all verdicts that stood
+    SIGN_PROCESS = 1 << 5,   // it names a process of that machine by its pid
+    SIGN_EXPLAINED = 1 << 6, // a verdict tells of it, or the job survived it
+    SIGN_LOOKED_AT = 1 << 7, // compared with all verdicts that stood
+    SIGN_AFTER = 1 << 8,     // its time is that of a line before
+    SIGN_OF_RECEIPT =
+        1 << 9, // of SIGN_TIMELESS: when it was received, else when its file was written
 };
 
 struct sign_key {
@@ -55,5 +61,8 @@ void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct e
 const char *sign_uid(const struct sign *sign, struct arena *arena);
 // What one says of itself before what follows from another, and reports last; 0: of one rank.
 int sign_compare_telling(const struct sign *a, const struct sign *b);
+// Of two that name a process of a machine: 0 where it is the same one, and the same happened to it.
+int sign_compare_process(const struct sign *a, const struct sign *b);
+enum time_of sign_time_of(const struct sign *sign);
 // By time, those without one behind, and of one file as they stand there; then by what they say.
 int sign_compare(const struct sign *a, const struct sign *b);

@@ -8,16 +8,23 @@
 #include "base/sort.h"
 #include "processors/cluster/compare.h"
 #include "processors/cluster/detector.h"
+#include "processors/cluster/verdict_builder.h"
 #include "processors/cluster/xid_text.h"
 #include "processors/unexplained/signs.h"
 
+#include <stdlib.h>
+
 #define PATTERN "unexplained"
 
-enum { SIGNS_SHOWN = 10, OPEN_MAX = 1024, CONFIDENCE = 50 };
+// Characters of a sign in the headline, so that the number of the others has room.
+enum { SIGNS_SHOWN = 10, OPEN_MAX = 1024, CONFIDENCE = 50, TOLD_MAX = 185 };
 
 // A line about an end may be written before the end that is its cause: clocks differ, and launchers
 // are quicker than collectors.
 #define EARLY_NS (60 * UINT64_C(1000000000))
+
+// A job that still lives so long after a sign has survived it.
+#define SURVIVED_NS (120 * UINT64_C(1000000000))
 
 // Which logs there were.
 enum log_seen { SEEN_KERNEL = 1, SEEN_RANKS = 2, SEEN_LAUNCHER = 4 };
@@ -47,6 +54,7 @@ struct unexplained {
     struct row_bound open_bound;
     uint32_t logs;  // enum log_seen bits
     uint32_t round; // number of this evaluation
+    bool lives;     // some job writes samples now
 };
 
 static const struct row_type OPEN_ROWS = {.size = sizeof(struct open_row),
@@ -149,7 +157,7 @@ static bool is_evidence(const struct evidence *evidence, const struct sign *sign
     struct slice node = intern_slice(sign->key.node), uid = evidence->uid;
     bool same_kind = memmem(uid.data, uid.size, kind, strlen(kind)) != NULL;
     bool same_node = node.size > 0 && memmem(uid.data, uid.size, node.data, node.size) != NULL;
-    if ((sign->flags & SIGN_TIMELESS) != 0)
+    if (sign_time_of(sign) != TIME_OF_EVENT)
         return !evidence->has_time && same_kind;
     return evidence->has_time && evidence->time_ns == sign->time_ns && (same_kind || same_node);
 }
@@ -185,6 +193,92 @@ static void mark_explained(struct unexplained *self, const struct batch *batch) 
         }
         sign->flags |= SIGN_LOOKED_AT;
     }
+}
+
+static int compare_processes(const void *left, const void *right) {
+    return sign_compare_process(*(const struct sign *const *)left,
+                                *(const struct sign *const *)right);
+}
+
+// The same may be told by two logs of one kernel, of which one says times since the boot: what
+// happened to a process of a machine happened once.
+static void mark_copies(struct unexplained *self, struct arena *arena) {
+    uint32_t count = 0;
+    const struct sign **known =
+        arena_take(arena, (keyed_rows_count(&self->signs) + 1) * sizeof(const struct sign *));
+    struct sign *sign;
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
+        if ((sign->flags & SIGN_PROCESS) != 0 && (sign->flags & SIGN_EXPLAINED) != 0)
+            known[count++] = sign;
+    if (count == 0)
+        return;
+    sort_stable(known, count, sizeof *known, arena, compare_processes);
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;) {
+        const struct sign *wanted = sign;
+        if ((sign->flags & SIGN_PROCESS) != 0 && (sign->flags & SIGN_EXPLAINED) == 0 &&
+            bsearch(&wanted, known, count, sizeof *known, compare_processes) != NULL)
+            sign->flags |= SIGN_EXPLAINED;
+    }
+}
+
+// -- what was survived ----------------------------------------------------------------------------
+
+// A job whose ranks write samples.
+struct living {
+    const struct evaluation *evaluation;
+    uint64_t since_ns, until_ns; // its first sample; until when half of its ranks had some
+};
+
+static struct living look_at_job(const struct evaluation *evaluation, struct arena *arena) {
+    struct living living = {evaluation, UINT64_MAX, 0};
+    uint64_t *last = arena_take(arena, evaluation->rank_count * sizeof *last);
+    for (uint32_t i = 0; i < evaluation->rank_count; i++) {
+        const struct rank_view *rank = &evaluation->ranks[i];
+        last[i] = rank->last_ns;
+        living.since_ns = rank->first_ns < living.since_ns ? rank->first_ns : living.since_ns;
+    }
+    sort_stable(last, evaluation->rank_count, sizeof *last, arena, compare_by_u64);
+    living.until_ns = last[evaluation->rank_count / 2];
+    return living;
+}
+
+// Whether the rank that says it went on as well, where it is one of this job.
+static bool went_on(const struct evaluation *evaluation, const struct sign *sign) {
+    for (uint32_t i = 0; i < evaluation->rank_count; i++)
+        if (evaluation->ranks[i].series->rank == sign->key.rank)
+            return evaluation->ranks[i].last_ns > sign->last_ns;
+    return true;
+}
+
+// All jobs that it may be about went on.
+static bool is_survived(const struct living *jobs, uint32_t count, const struct sign *sign) {
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        string_id job = jobs[i].evaluation->job;
+        if (job != sign->key.job && job != STRING_NONE && sign->key.job != STRING_NONE)
+            continue;
+        any = true;
+        if (jobs[i].since_ns > sign->time_ns || jobs[i].until_ns < sign->last_ns + SURVIVED_NS ||
+            !went_on(jobs[i].evaluation, sign))
+            return false;
+    }
+    return any;
+}
+
+// A fault after which the job goes on was caught, or hit somebody else.
+static void mark_survived(struct unexplained *self, const struct batch *batch) {
+    uint32_t count = 0;
+    struct living *jobs = arena_take(batch->arena, (batch->evaluation_count + 1) * sizeof *jobs);
+    struct sign *sign;
+    if (keyed_rows_count(&self->signs) == 0)
+        return;
+    for (uint32_t i = 0; i < batch->evaluation_count; i++)
+        if (batch->evaluations[i].rank_count > 0)
+            jobs[count++] = look_at_job(&batch->evaluations[i], batch->arena);
+    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
+        if ((sign->flags & (SIGN_EXPLAINED | SIGN_TIMELESS)) == 0 && is_survived(jobs, count, sign))
+            sign->flags |= SIGN_EXPLAINED;
+    self->lives = count > 0;
 }
 
 // -- what is left, one failure at a time ----------------------------------------------------------
@@ -314,8 +408,9 @@ static void tell_signs(struct verdict_builder *builder, const struct failure *fa
     builder->evidence_in_order = true;
     for (uint32_t i = 0; i < failure->count; i++) {
         const struct sign *sign = failure->signs[i];
-        builder_evidence(builder, role_of(sign), is_timeless(sign) ? 0 : sign->time_ns,
-                         sign_uid(sign, builder->arena), "%s", sign->text);
+        uint64_t time_ns = sign_time_of(sign) == TIME_OF_EVENT ? sign->time_ns : 0;
+        builder_evidence(builder, role_of(sign), time_ns, sign_uid(sign, builder->arena), "%s",
+                         sign->text);
     }
 }
 
@@ -328,7 +423,7 @@ static const struct sign *most_telling(const struct failure *failure) {
     return best;
 }
 
-// From the first sign to the last; where none has a time, when the file was written.
+// From the first sign to the last; where none has a time, that of something else (time_of).
 static void set_times(struct verdict *verdict, const struct failure *failure) {
     verdict->start_ns = verdict->end_ns = failure->signs[0]->time_ns;
     for (uint32_t i = 0; i < failure->count && !is_timeless(failure->signs[i]); i++)
@@ -354,11 +449,13 @@ static void build(const struct unexplained *self, const struct failure *failure,
     tell_signs(builder, failure);
     const struct sign *telling = most_telling(failure);
     builder->verdict.headline = slice_of(arena_format(
-        arena, "Not explained: %s%s", telling->text,
+        arena, "Not explained: %s%s", text_shown(slice_of(telling->text), TOLD_MAX, arena),
         failure->count == 1 ? ""
                             : arena_format(arena, " (and %u more sign%s of a failure)",
                                            failure->count - 1, failure->count == 2 ? "" : "s")));
     builder->verdict.remediation = slice_of(advice(self, arena));
+    if (sign_time_of(first) != TIME_OF_EVENT)
+        builder_attribute(builder, "culprit.time_of", slice_of(time_of_name(sign_time_of(first))));
     builder_finish(
         builder, (struct slice[]){intern_slice(failure->job), slice_of(sign_uid(first, arena))}, 2);
     set_times(&builder->verdict, failure);
@@ -378,8 +475,10 @@ static void note_open(struct unexplained *self, const struct verdict *verdict,
 static void report(struct unexplained *self, struct batch *batch, const struct failure *failure) {
     struct verdict_builder builder = {.arena = batch->arena};
     build(self, failure, &builder);
+    // The verdict that explains it may be on its way; and where jobs live, whether they go on.
+    uint64_t patience_ns = self->lives ? SURVIVED_NS : self->base.patience_ns;
     if (self->base.live &&
-        verdict_ledger_waits(&self->base.ledger, batch, &builder.verdict, self->base.patience_ns))
+        verdict_ledger_waits(&self->base.ledger, batch, &builder.verdict, patience_ns))
         return;
     note_open(self, &builder.verdict, failure->signs[0], batch->arena);
     verdict_ledger_report(&self->base.ledger, batch, &builder.verdict, false, 0);
@@ -409,6 +508,8 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     detector_count_evicted(&self->base, self->bound.evicted);
     self->round++;
     mark_explained(self, batch);
+    mark_copies(self, batch->arena);
+    mark_survived(self, batch);
     const struct left *left = gather_left(self, now_ns, batch->arena, &count);
     for (uint32_t at = 0; at < count;) {
         struct failure failure =

@@ -6,6 +6,7 @@
 
 #include "base/text/cut.h"
 #include "pipeline/model/event.h"
+#include "pipeline/model/observation.h"
 #include "receivers/decode/app_log/cuda.h"
 #include "receivers/decode/app_log/killed.h"
 

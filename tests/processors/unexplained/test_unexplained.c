@@ -8,11 +8,16 @@ static struct verdict stands[4];
 static struct entity named[4][2];
 static struct evidence shown[4][1];
 static uint32_t stand_count;
+static struct rank_series series[3];
+static struct rank_view views[3];
+static struct evaluation job;
+static bool is_sampled;
 
 static void setup(void) {
     fixture_begin(&processor_unexplained);
     detector_start(&detector);
     stand_count = 0;
+    is_sampled = false;
     memset(named, 0, sizeof named);
 }
 
@@ -38,13 +43,28 @@ static void on_node(struct verdict *verdict, const char *node) {
         (struct entity){"node", slice_of(node), ROLE_CULPRIT};
 }
 
+// A job of three ranks that wrote samples until then, in seconds.
+static void sample_until(double first, double second, double third) {
+    const double until[] = {first, second, third};
+    job = (struct evaluation){.ranks = views, .rank_count = 3};
+    for (int32_t rank = 0; rank < 3; rank++) {
+        series[rank].rank = rank;
+        views[rank] = (struct rank_view){.series = &series[rank],
+                                         .first_ns = cluster_time(0),
+                                         .last_ns = cluster_time(until[rank])};
+    }
+    is_sampled = true;
+}
+
 // What the detector makes of the events and of the verdicts that stand.
 static const char *judge(bool last) {
     struct batch batch = {.events = cluster.events,
                           .event_count = cluster.count,
                           .arena = &detector.arena,
                           .evaluate = true,
-                          .last = last};
+                          .last = last,
+                          .evaluations = &job,
+                          .evaluation_count = is_sampled};
     for (uint32_t i = 0; i < cluster.count; i++)
         if (cluster.events[i].time_ns > detector.newest_ns)
             detector.newest_ns = cluster.events[i].time_ns;
@@ -95,6 +115,7 @@ START_TEST(what_is_no_failure_is_no_sign) {
     event = say(4, NULL, RANK_NONE, OBSERVATION_JOB_CONDITION);
     add_text(event, FACT_CONDITION, "Suspended");
     say(5, "a", 0, OBSERVATION_RAS_RANK);
+    say(6, "a", RANK_NONE, OBSERVATION_STORE_LOST); // an agent, at the end of each job
     judge(true);
     ck_assert_uint_eq(detector.verdict_count, 0);
 }
@@ -133,6 +154,37 @@ START_TEST(a_note_that_names_the_event_explains_it) {
                           true, EVIDENCE_CAUSE};
     judge(true);
     ck_assert_uint_eq(detector.verdict_count, 0);
+}
+END_TEST
+
+START_TEST(what_the_job_survives_is_no_failure) {
+    sample_until(300, 290, 100); // one rank's samples ended for another reason
+    kill_in(150, "a", 10);
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 0);
+    detector_close(&detector);
+    setup();
+    sample_until(300, 290, 100);
+    lose_peer(100, "a", 2); // the rank that said it wrote no more
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    detector_close(&detector);
+    setup();
+    sample_until(300, 200, 190);
+    kill_in(150, "a", 10); // and the job ended
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+}
+END_TEST
+
+START_TEST(a_process_dies_once_whatever_the_clocks) {
+    kill_in(5, "a", 10);
+    kill_in(9000, "a", 10); // the same line, by times since the boot
+    kill_in(9000, "b", 10);
+    on_node(stand(SEVERITY_ERROR, 4, 6), "a");
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "Not explained: b: ");
 }
 END_TEST
 
@@ -234,6 +286,8 @@ int main(void) {
     tcase_add_test(tcase, a_verdict_of_that_time_and_place_explains);
     tcase_add_test(tcase, no_verdict_of_other_machines_jobs_or_times_does);
     tcase_add_test(tcase, a_note_that_names_the_event_explains_it);
+    tcase_add_test(tcase, what_the_job_survives_is_no_failure);
+    tcase_add_test(tcase, a_process_dies_once_whatever_the_clocks);
     tcase_add_test(tcase, what_ranks_say_may_follow_from_any_machine);
     tcase_add_test(tcase, a_failure_is_told_once_by_its_most_telling_sign);
     tcase_add_test(tcase, repeats_are_one_and_gaps_part_failures);
