@@ -58,6 +58,7 @@ static void link_process(struct gathering *gathering, uint32_t at, enum chain ch
 
 struct identity {
     string_id job, node, unit, source;
+    string_id log; // that tells of it; STRING_NONE: it is no line of one
     uint64_t unit_hash;
     int64_t pid;
     const struct exit_note *by_kernel; // the pid is that of the host; NULL: it is the process's own
@@ -197,6 +198,7 @@ static void see_node(struct gathering *gathering, string_id job, string_id node)
 struct matches {
     bool of_job;   // some are of the very job that is said, or name none, as it does: these count
     bool on_node;  // all of these are known to be on the node that is said
+    bool in_log;   // the same log has told of all of these
     bool is_mixed; // they are of several jobs
     bool several;  // they are several ranks, or on several nodes
 };
@@ -211,22 +213,31 @@ static bool names_job_of(const struct gathering *gathering, const struct exit_pr
     return !gathering->several_jobs || process->job == said->job;
 }
 
+// A launcher's log names its own processes by their numbers, and not its node in each line.
+static bool is_told_in(const struct exit_process *process, string_id log) {
+    for (uint32_t i = 0; i < process->note_count; i++)
+        if (process->notes[i]->key.source == log)
+            return log != STRING_NONE && log != STRING_REFUSED;
+    return false;
+}
+
 static struct matches see_matches(const struct gathering *gathering, enum chain chain, uint32_t at,
                                   const struct identity *said) {
-    struct matches matches = {.on_node = true};
+    struct matches matches = {.on_node = true, .in_log = true};
     const struct exit_process *first = NULL;
     for (at = next_match(gathering, chain, at, said); at != NO_PROCESS;
          at =
              next_match(gathering, chain, *next_of(&gathering->list->processes[at], chain), said)) {
         const struct exit_process *process = &gathering->list->processes[at];
         if (names_job_of(gathering, process, said) && !matches.of_job) {
-            matches = (struct matches){.of_job = true, .on_node = true};
+            matches = (struct matches){.of_job = true, .on_node = true, .in_log = true};
             first = NULL;
         }
         if (matches.of_job && !names_job_of(gathering, process, said))
             continue;
         first = first == NULL ? process : first;
         matches.on_node &= process->node != STRING_NONE && process->node == said->node;
+        matches.in_log &= is_told_in(process, said->log);
         matches.is_mixed |= gathering->several_jobs && process->job != first->job;
         matches.several |= is_other_process(process, first);
     }
@@ -234,14 +245,17 @@ static struct matches see_matches(const struct gathering *gathering, enum chain 
 }
 
 // Whether the matches are beyond doubt those of what is said. Who names no job is of a job only
-// where no other has a match, and takes nothing of several jobs but on its own node. Numbers of
-// processes are those of a node: where none is named, there is but one node, and one match.
+// where no other has a match, and takes nothing of several jobs but on its own node or in its own
+// log. Numbers of processes are those of a node: where none is named, the log is the same, or there
+// is but one node, and one match.
 static bool are_clear(struct gathering *gathering, enum chain chain, struct matches matches,
                       const struct identity *said) {
     bool same_job = !gathering->several_jobs || (matches.of_job && said->job != STRING_NONE);
     if (matches.is_mixed)
         return false;
     if (matches.on_node || chain == BY_UNIT)
+        return true;
+    if (matches.in_log && !matches.several)
         return true;
     if (chain == BY_PID)
         return same_job && !matches.several && !nodes_of(gathering, said->job)->several;
@@ -372,6 +386,7 @@ static bool is_of_kernel(enum observation_kind kind) {
 static struct identity identity_of(const struct exit_note *note, const struct note_where *where) {
     bool of_kernel = is_of_kernel(note_kind(note));
     struct identity said = {.job = note->job,
+                            .log = note->key.source,
                             .node = note->node,
                             .unit = note->unit,
                             .unit_hash = where->unit,
