@@ -71,6 +71,7 @@ struct decoder_input {
     struct slice path;            // as the receiver names it
     uint64_t observed_ns;         // when it was read or written, Unix; 0: not known
     bool is_file;                 // a file of its own, not a part of a stream
+    bool ends;                    // nothing is written to it while it is read, from its begin on
     struct slice tail; // its last bytes as they are now; only while `begin` runs; may be empty
     // Its only record was passed on by another culprit; lives as long as the record. NULL: not so.
     const struct forwarded *forwarded;

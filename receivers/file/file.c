@@ -126,6 +126,7 @@ static enum status file_start(void *instance, const void *config,
                               receiver->config->max_line_size, context, error);
     if (status != STATUS_OK)
         return status;
+    receiver->reader.sink.known.ends = context->once;
     if (context->threads > 1)
         receiver->reader.ahead = ahead_new(context->threads, FILE_BLOCK);
     make_finder(receiver);

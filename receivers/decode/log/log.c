@@ -37,7 +37,6 @@ struct log_state {
     struct slice more;  // of a tagged line: lines behind the one at hand
     uint64_t repeats[REPEATS];
     uint32_t repeat_at;
-    bool grew;         // the file was written to since it was opened
     uint64_t dated_ns; // of the last line that has a time
 };
 _Static_assert(sizeof(struct log_state) <= LOG_STATE_SIZE, "log.h says how much");
@@ -164,12 +163,13 @@ static enum decode_category read_rest(struct log_state *state, struct arena *are
     return give(state, result, &reading, frame, message, event, fault);
 }
 
-// A line without a time lies behind the last one that has one. What is read as it is written needs
-// that not: then the file's own time says more.
+// A line without a time lies behind the last one that has one. What is followed as it is written
+// needs that not: then the file's own time says more, and after a crash the line before is not
+// known.
 static void note_order(struct log_state *state, struct frame *frame) {
     if (frame->time_ns != 0)
         state->dated_ns = frame->time_ns;
-    frame->after_ns = state->input.is_file && !state->grew ? state->dated_ns : 0;
+    frame->after_ns = state->input.is_file && state->input.ends ? state->dated_ns : 0;
 }
 
 static enum decode_category take_line(struct log_state *state, struct arena *arena,
@@ -396,7 +396,6 @@ void log_written(void *memory, uint64_t written_ns) {
     if (written_ns <= state->input.observed_ns)
         return;
     state->input.observed_ns = written_ns;
-    state->grew = true;
     if (state->frames != NULL)
         frame_reader_written(state->frames, written_ns);
 }
