@@ -212,7 +212,7 @@ class Suite:
         found = [json.loads(line) for line in text_of(report, "verdicts.jsonl").splitlines()]
         check(any(verdict["kind"] == "leak" for verdict in found), "the verdicts: %r" % found)
         check("job=4711 " in text_of(log) and "FOUND: Rank 1 leaked" in text_of(log)
-              and "Confidence: high. See " in text_of(log),
+              and "followed - see " in text_of(log),
               lambda: "the log: " + text_of(log))
         # Another node: the report is there.
         before = os.stat(os.path.join(report, "report.txt")).st_mtime_ns
