@@ -18,6 +18,7 @@
 #include "exporters/output/output.h"
 #include "exporters/report/kept_verdicts.h"
 #include "exporters/report/page/page.h"
+#include "exporters/report/seen.h"
 
 #include <assert.h>
 

@@ -286,7 +286,7 @@ class Suite:
                  verdict["attributes"]["culprit.root"] == "true"]
         self.checks.equal(len(roots), 2, "two incidents: roots")
         self.checks.check(len(verdicts) > len(roots), "two incidents: consequences")
-        self.checks.check(text.startswith("2 incidents 1 ") and "2 incidents" in words,
+        self.checks.check(text.startswith("2 incidents: the first began first 1 ") and "2 incidents" in words,
                           "two incidents: a list of them")
         # In the list, then each in full: the root, then what followed.
         order = roots + verdicts

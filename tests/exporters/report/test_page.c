@@ -389,7 +389,7 @@ START_TEST(what_is_over_or_not_known_has_no_tick) {
     // Nor has the answer one below what was found.
     LACKS(page, tick);
     CONTAINS(page, "</svg>nothing found in memory</span>");
-    ck_assert_uint_eq(count_of(page, "<article class=\"card plain\""), 2);
+    ck_assert_uint_eq(count_of(page, "<article class=\"card plain\""), 3);
     // What was found of another job is none of this one's; of machines it may be.
     verdict.job = intern(SLICE("other"));
     CONTAINS(page_made(), tick);

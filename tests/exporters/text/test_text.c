@@ -537,13 +537,8 @@ START_TEST(texts_of_events_cannot_act) {
         ck_assert_msg(byte == '\n' || (byte >= ' ' && byte != 0x7f), "byte %02x at %zu", byte, i);
     }
     check_says("job\\x1b]0;title\\x07");
-<<<<<<< HEAD
-    check_says("host ho\\u202est");
-    check_says("h\\x0a\\x0aRa\xe2\x80\xa6");
-=======
     check_says("rank 0 on ho\\u202est");
-    check_says("h\\x0a\\x0aRa...");
->>>>>>> e08602c (report: one answer, which the text, its details and the page show alike)
+    check_says("h\\x0a\\x0aRa\xe2\x80\xa6");
     check_says("a\\x9b2J\\xff");
     check_says("thread \\x0d\\x7f");
     check_says("probably b\\x09c");
