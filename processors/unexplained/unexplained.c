@@ -82,6 +82,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct unexplained, signs, "unexplained.signs", SIGN_ROWS),
     STATE_ROWS(struct unexplained, open, "unexplained.open", OPEN_ROWS),
     STATE_STRUCT(struct unexplained, logs, "logs"),
+    STATE_STRUCT(struct unexplained, round, "round"),
     STATE_PART(struct unexplained, base.ledger, "unexplained.verdicts", VERDICT_LEDGER),
 };
 
@@ -250,6 +251,17 @@ static bool went_on(const struct evaluation *evaluation, const struct sign *sign
     return true;
 }
 
+// What hits a process, or what only the cluster says of a node, shows in who writes samples. A
+// machine in trouble does not: ranks that wait for its disk write samples, too.
+static bool shows_in_samples(const struct sign *sign) {
+    return (sign->flags & SIGN_OF_NODE) == 0 || (sign->flags & SIGN_PROCESS) != 0 ||
+           sign->key.kind == OBSERVATION_NODE_CONDITION;
+}
+
+static bool is_open(const struct sign *sign) {
+    return (sign->flags & (SIGN_EXPLAINED | SIGN_TIMELESS)) == 0 && shows_in_samples(sign);
+}
+
 // All jobs that it may be about went on.
 static bool is_survived(const struct living *jobs, uint32_t count, const struct sign *sign) {
     bool any = false;
@@ -269,16 +281,21 @@ static bool is_survived(const struct living *jobs, uint32_t count, const struct 
 static void mark_survived(struct unexplained *self, const struct batch *batch) {
     uint32_t count = 0;
     struct living *jobs = arena_take(batch->arena, (batch->evaluation_count + 1) * sizeof *jobs);
+    bool looked = false;
     struct sign *sign;
-    if (keyed_rows_count(&self->signs) == 0)
-        return;
+    self->lives = false;
     for (uint32_t i = 0; i < batch->evaluation_count; i++)
-        if (batch->evaluations[i].rank_count > 0)
-            jobs[count++] = look_at_job(&batch->evaluations[i], batch->arena);
-    for (uint32_t at = 0; (sign = keyed_rows_next(&self->signs, &at)) != NULL;)
-        if ((sign->flags & (SIGN_EXPLAINED | SIGN_TIMELESS)) == 0 && is_survived(jobs, count, sign))
+        self->lives |= batch->evaluations[i].rank_count > 0;
+    for (uint32_t at = 0; self->lives && (sign = keyed_rows_next(&self->signs, &at)) != NULL;) {
+        if (!is_open(sign))
+            continue;
+        for (uint32_t i = 0; !looked && i < batch->evaluation_count; i++)
+            if (batch->evaluations[i].rank_count > 0)
+                jobs[count++] = look_at_job(&batch->evaluations[i], batch->arena);
+        looked = true;
+        if (is_survived(jobs, count, sign))
             sign->flags |= SIGN_EXPLAINED;
-    self->lives = count > 0;
+    }
 }
 
 // -- what is left, one failure at a time ----------------------------------------------------------

@@ -174,6 +174,12 @@ START_TEST(what_the_job_survives_is_no_failure) {
     kill_in(150, "a", 10); // and the job ended
     judge(true);
     ck_assert_uint_eq(detector.verdict_count, 1);
+    detector_close(&detector);
+    setup();
+    sample_until(300, 300, 300);
+    say(100, "a", RANK_NONE, OBSERVATION_NFS_STALL); // samples come from ranks that wait, too
+    judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
 }
 END_TEST
 
