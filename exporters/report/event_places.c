@@ -5,6 +5,7 @@
 // the event's. Events are sorted once by kind and time, then each piece is one search.
 #include "exporters/report/event_places.h"
 
+#include "pipeline/model/observation.h"
 #include "base/memory.h"
 #include "base/sort.h"
 #include "base/text/cut.h"
@@ -29,12 +30,14 @@ void event_places_note(struct event_places *places, const struct batch *batch) {
         }
         places->items =
             memory_room(places->items, &places->capacity, places->count, sizeof *places->items);
-        places->items[places->count++] = (struct event_place){.time_ns = event->time_ns,
-                                                              .position = event->position,
-                                                              .source = event->source,
-                                                              .node = event->node,
-                                                              .rank = event->rank,
-                                                              .kind = event->kind};
+        places->items[places->count++] =
+            (struct event_place){.time_ns = event->time_ns,
+                                 .position = event->position,
+                                 .source = event->source,
+                                 .node = event->node,
+                                 .rank = event->rank,
+                                 .kind = (uint16_t)event->kind,
+                                 .class = (uint16_t)event_class(event)};
         places->sorted = false;
     }
 }
@@ -89,6 +92,15 @@ static const struct event_place *find_dump(const struct event_places *places, in
     return found;
 }
 
+// How well the event goes with the uid, which may name its node and what it is.
+static int fit(const struct event_place *place, struct slice uid) {
+    struct slice node = intern_slice(place->node);
+    const char *class = event_class_name(place->class);
+    bool same_node = node.size > 0 && memmem(uid.data, uid.size, node.data, node.size) != NULL;
+    bool same_class = class != NULL && memmem(uid.data, uid.size, class, strlen(class)) != NULL;
+    return 2 * same_class + same_node;
+}
+
 const struct event_place *event_places_find(struct event_places *places,
                                             const struct evidence *evidence) {
     enum event_kind kind = kind_of(places->components, evidence->uid);
@@ -99,18 +111,19 @@ const struct event_place *event_places_find(struct event_places *places,
         return find_dump(places, last_number(evidence->uid));
     if (!evidence->has_time)
         return NULL;
+    enum { BEST = 3 };
     const struct event_place *found = NULL;
-    for (uint32_t i = first_of(places, kind, evidence->time_ns); i < places->count; i++) {
+    int best = -1;
+    for (uint32_t i = first_of(places, kind, evidence->time_ns); i < places->count && best < BEST;
+         i++) {
         const struct event_place *place = &places->items[i];
         if (place->kind != kind || place->time_ns != evidence->time_ns)
             break;
-        struct slice node = intern_slice(place->node);
-        bool named = node.size > 0 &&
-                     memmem(evidence->uid.data, evidence->uid.size, node.data, node.size) != NULL;
-        if (found == NULL || named)
+        int here = fit(place, evidence->uid);
+        if (here > best) {
+            best = here;
             found = place;
-        if (named)
-            break;
+        }
     }
     return found;
 }

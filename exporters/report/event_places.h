@@ -15,7 +15,8 @@ struct event_place {
     string_id source;  // path
     string_id node;
     int32_t rank;
-    uint32_t kind; // enum event_kind
+    uint16_t kind;  // enum event_kind
+    uint16_t class; // event_class
 };
 
 struct event_places {

@@ -306,6 +306,9 @@ class Suite:
         one = verdicts.read_lines(self.expect(0, "analyze", "--output", "verdicts",
                                               KILLED).text())[0]
         self.expect(0, "analyze", "--explain", one["id"], KILLED, out=["Evidence"])
+        # Of one moment each is shown where it stands.
+        self.expect(0, "analyze", "--explain", "unexplained", FIELD + "/38-panic-oops/input.log",
+                    out=[r"(?s)kernel_oops:.*input\.log:1\n.*kernel_panic:.*input\.log:4\n"])
         self.expect(0, "analyze", "--explain", one["id"][:12], KILLED, out=["Evidence"])
         self.expect(64, "analyze", "--explain", "nonsense\x1b[31m", KILLED, quiet="out", err=[
             r"no verdict begins with nonsense\\x1b\[31m; these were found:", re.escape(one["id"]),
