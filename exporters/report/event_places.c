@@ -5,11 +5,11 @@
 // the event's. Events are sorted once by kind and time, then each piece is one search.
 #include "exporters/report/event_places.h"
 
-#include "pipeline/model/observation.h"
 #include "base/memory.h"
 #include "base/sort.h"
 #include "base/text/cut.h"
 #include "base/text/utf8.h"
+#include "pipeline/model/observation.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "base/table/keyed_rows.h"
 #include "base/table/table.h"
 #include "base/text/cut.h"
+#include "pipeline/model/node_event.h"
 #include "processors/cluster/row_text.h"
 #include "processors/cluster/xid_text.h"
 
@@ -257,10 +258,8 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
     row_text_say(sign->text, SIGN_TEXT_MAX, slice_of(text));
 }
 
-void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
-               struct arena *scratch) {
-    if (event->kind != EVENT_OBSERVATION)
-        return;
+static void take_observation(struct keyed_rows *signs, struct row_bound *bound,
+                             const struct event *event, uint32_t flags, struct arena *scratch) {
     const struct sign_kind *kind = &KINDS[event->observation->kind];
     if (kind->words == NULL || !is_failure(event))
         return;
@@ -270,6 +269,7 @@ void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct e
         row_bound_get(signs, bound, &key, offsetof(struct sign, time_ns), &is_new, scratch);
     struct sign told = *sign;
     fill(&told, kind, event, scratch);
+    told.flags |= flags;
     // The first counts; of two of one time the lesser, whichever came first.
     if (is_new || sign_compare(&told, sign) < 0)
         *sign = told;
@@ -277,14 +277,31 @@ void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct e
         sign->last_ns = event->time_ns;
 }
 
+void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
+               struct arena *scratch) {
+    if (event->kind == EVENT_OBSERVATION)
+        take_observation(signs, bound, event, 0, scratch);
+    if (event->kind != EVENT_APP_LINE || event->line->kind != APP_TIMEOUT)
+        return;
+    // The watchdog's own word on a collective that timed out.
+    const struct observation said = {.kind = OBSERVATION_COLLECTIVE_TIMEOUT,
+                                     .text = event->line->text};
+    struct event same = *event;
+    same.observation = &said;
+    same.rank = event->rank >= 0 ? event->rank : event->line->rank;
+    take_observation(signs, bound, &same, SIGN_APP_LINE, scratch);
+}
+
 const char *sign_uid(const struct sign *sign, struct arena *arena) {
     const char *rank = sign->key.rank < 0 ? "" : arena_number(arena, sign->key.rank);
     const char *when = (sign->flags & (SIGN_TIMELESS | SIGN_AFTER)) != 0
                            ? file_name(sign->source)
                            : arena_format(arena, "%llu", (unsigned long long)sign->time_ns);
-    return arena_format(arena, "sign:%s:%s:%s:%08x%08x:%s", node_in_uid(sign->key.node, arena),
-                        rank, observation_name((enum observation_kind)sign->key.kind),
-                        sign->key.who_high, sign->key.who_low, when);
+    return arena_format(arena, "%s:%s:%s:%s:%08x%08x:%s",
+                        (sign->flags & SIGN_APP_LINE) != 0 ? "sign_app" : "sign",
+                        node_in_uid(sign->key.node, arena), rank,
+                        observation_name((enum observation_kind)sign->key.kind), sign->key.who_high,
+                        sign->key.who_low, when);
 }
 
 int sign_compare_telling(const struct sign *a, const struct sign *b) {

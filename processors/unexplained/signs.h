@@ -17,17 +17,17 @@ enum { SIGN_TEXT_MAX = 470 };
 #define SIGN_STRETCH_NS (10 * 60 * UINT64_C(1000000000))
 
 enum sign_flag {
-    SIGN_TIMELESS = 1 << 0,  // nobody wrote a time, and no line before it has one
-    SIGN_ENDS = 1 << 1,      // a process, a job or a machine ended
-    SIGN_FOLLOWS = 1 << 2,   // of what another did: it waited, lost a peer, was told to end
-    SIGN_REPORT = 1 << 3,    // a launcher tells of another's end
-    SIGN_OF_NODE = 1 << 4,   // the machine says it of itself
-    SIGN_PROCESS = 1 << 5,   // it names a process of that machine by its pid
-    SIGN_EXPLAINED = 1 << 6, // a verdict tells of it, or the job survived it
-    SIGN_LOOKED_AT = 1 << 7, // compared with all verdicts that stood
-    SIGN_AFTER = 1 << 8,     // its time is that of a line before
-    SIGN_OF_RECEIPT =
-        1 << 9, // of SIGN_TIMELESS: when it was received, else when its file was written
+    SIGN_TIMELESS = 1 << 0,   // nobody wrote a time, and no line before it has one
+    SIGN_ENDS = 1 << 1,       // a process, a job or a machine ended
+    SIGN_FOLLOWS = 1 << 2,    // of what another did: it waited, lost a peer, was told to end
+    SIGN_REPORT = 1 << 3,     // a launcher tells of another's end
+    SIGN_OF_NODE = 1 << 4,    // the machine says it of itself
+    SIGN_PROCESS = 1 << 5,    // it names a process of that machine by its pid
+    SIGN_EXPLAINED = 1 << 6,  // a verdict tells of it, or the job survived it
+    SIGN_LOOKED_AT = 1 << 7,  // compared with all verdicts that stood
+    SIGN_AFTER = 1 << 8,      // its time is that of a line before
+    SIGN_APP_LINE = 1 << 10,  // of EVENT_APP_LINE
+    SIGN_OF_RECEIPT = 1 << 9, // of SIGN_TIMELESS: when it was received, else when it was written
 };
 
 struct sign_key {

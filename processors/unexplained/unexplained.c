@@ -91,6 +91,8 @@ static const struct state_row STATE[] = {
 static uint32_t log_of(const struct event *event) {
     if (event->kind == EVENT_KERNEL)
         return SEEN_KERNEL;
+    if (event->kind == EVENT_APP_LINE)
+        return SEEN_RANKS;
     if (event->kind != EVENT_OBSERVATION)
         return 0;
     enum observation_kind kind = event->observation->kind;
@@ -547,14 +549,15 @@ static enum status start(void *instance, const void *config,
 }
 
 static const struct verdict_pattern PATTERNS[] = {{.name = PATTERN}};
-static const struct evidence_prefix EVIDENCE[] = {{"sign:", EVENT_OBSERVATION}};
+static const struct evidence_prefix EVIDENCE[] = {{"sign:", EVENT_OBSERVATION},
+                                                  {"sign_app:", EVENT_APP_LINE}};
 
 const struct component_type processor_unexplained = {
     .name = "unexplained",
     .summary = "Tells of failures that no other detector explains: what failed, when, and first.",
     .stability = STABILITY_ALPHA,
     .presets = 1u << PRESET_ALL,
-    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_KERNEL,
+    .takes = 1u << EVENT_OBSERVATION | 1u << EVENT_KERNEL | 1u << EVENT_APP_LINE,
     .observations = SIGN_KINDS,
     .evidence = EVIDENCE,
     .evidence_count = OPTION_COUNT(EVIDENCE),

@@ -105,6 +105,20 @@ START_TEST(what_failed_is_named_in_the_sentence) {
 }
 END_TEST
 
+START_TEST(a_watchdog_that_gave_up_is_a_sign) {
+    static const struct app_line line = {.kind = APP_TIMEOUT,
+                                         .rank = 3,
+                                         .text = SLICE("Watchdog caught collective operation "
+                                                       "timeout: WorkNCCL(SeqNum=1201)")};
+    struct event *event = node_event_add(&cluster, 5, "a", EVENT_APP_LINE);
+    event->line = &line;
+    const char *lines = judge(true);
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "Not explained: rank 3 on a: Watchdog caught collective operation timeout");
+    says(lines, "\"uid\":\"sign_app:a:3:collective_timeout:");
+}
+END_TEST
+
 START_TEST(what_is_no_failure_is_no_sign) {
     struct event *event = say(1, "a", RANK_NONE, OBSERVATION_NODE_CONDITION);
     add_text(event, FACT_CONDITION, "GpuHappy"); // nobody knows whether that is bad
@@ -288,6 +302,7 @@ int main(void) {
     TCase *tcase = tcase_create("cases");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, what_failed_is_named_in_the_sentence);
+    tcase_add_test(tcase, a_watchdog_that_gave_up_is_a_sign);
     tcase_add_test(tcase, what_is_no_failure_is_no_sign);
     tcase_add_test(tcase, a_verdict_of_that_time_and_place_explains);
     tcase_add_test(tcase, no_verdict_of_other_machines_jobs_or_times_does);
