@@ -71,15 +71,28 @@ static bool is_failure(const struct event *event) {
 
 // -- words ----------------------------------------------------------------------------------------
 
+// What has no room is not written: it would be shortened away.
+enum { WRITING_MAX = 1024 };
+
 struct writing {
     const struct observation *observation;
-    struct arena *arena;
-    const char *text;
+    size_t size;
     bool lacks; // a fact was not said
+    char text[WRITING_MAX];
 };
 
 static void put(struct writing *writing, const char *text, size_t size) {
-    writing->text = arena_format(writing->arena, "%s%.*s", writing->text, (int)size, text);
+    size_t room = WRITING_MAX - writing->size;
+    size = size < room ? size : room;
+    if (size > 0)
+        memcpy(writing->text + writing->size, text, size);
+    writing->size += size;
+}
+
+static void put_number(struct writing *writing, int64_t number) {
+    char digits[24];
+    int size = snprintf(digits, sizeof digits, "%lld", (long long)number);
+    put(writing, digits, (size_t)size);
 }
 
 // Of several lines the first.
@@ -88,11 +101,17 @@ static void put_line(struct writing *writing, struct slice text) {
     put(writing, text.data, text.size);
 }
 
+// Those that stand in the words.
+static const enum fact_key SAID[] = {FACT_PID,     FACT_PROCESS,   FACT_LIBRARY,   FACT_EXCEPTION,
+                                     FACT_MESSAGE, FACT_SIGNAL,    FACT_EXIT_CODE, FACT_REASON,
+                                     FACT_STATUS,  FACT_CONDITION, FACT_CONTAINER, FACT_JOB};
+
 static enum fact_key key_named(const char *name, size_t size) {
-    for (int key = 0; key < FACT_KEY_COUNT; key++)
-        if (strlen(fact_name((enum fact_key)key)) == size &&
-            memcmp(fact_name((enum fact_key)key), name, size) == 0)
-            return (enum fact_key)key;
+    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
+        const char *known = fact_name(SAID[i]);
+        if (strncmp(known, name, size) == 0 && known[size] == '\0')
+            return SAID[i];
+    }
     return FACT_KEY_COUNT;
 }
 
@@ -105,13 +124,13 @@ static void put_fact(struct writing *writing, const char *name, size_t size) {
         return;
     }
     enum fact_key key = key_named(name, size);
-    assert(key != FACT_KEY_COUNT); // a name of our own table
+    assert(key != FACT_KEY_COUNT); // it stands in our own table, and has to stand in SAID
     struct slice text = SLICE("");
     int64_t number;
     if (fact_type(key) == FACT_TEXT && observation_text(observation, key, &text) && text.size > 0)
         put_line(writing, text);
     else if (fact_type(key) == FACT_NUMBER && observation_number(observation, key, &number))
-        writing->text = arena_format(writing->arena, "%s%lld", writing->text, (long long)number);
+        put_number(writing, number);
     else
         writing->lacks = true;
 }
@@ -121,18 +140,20 @@ static const char *put_words(struct writing *writing, const char *words);
 
 // A bracket and those that stand in for it: "[…]|[…]". -> what is behind them.
 static const char *put_choice(struct writing *writing, const char *words) {
-    bool done = false;
+    bool done = false, lacked = writing->lacks;
     for (;;) {
-        struct writing part = {writing->observation, writing->arena, "", false};
-        words = put_words(&part, words + 1);
+        size_t before = writing->size;
+        writing->lacks = false;
+        words = put_words(writing, words + 1);
         assert(*words == ']');
-        if (!part.lacks && !done) {
-            put(writing, part.text, strlen(part.text));
-            done = true;
-        }
+        if (writing->lacks || done)
+            writing->size = before;
+        done = done || !writing->lacks;
         words++;
-        if (words[0] != '|' || words[1] != '[')
+        if (words[0] != '|' || words[1] != '[') {
+            writing->lacks = lacked;
             return words;
+        }
         words++;
     }
 }
@@ -156,13 +177,6 @@ static const char *put_words(struct writing *writing, const char *words) {
     return words;
 }
 
-static const char *words_of(const struct sign_kind *kind, const struct observation *observation,
-                            struct arena *arena) {
-    struct writing writing = {observation, arena, "", false};
-    put_words(&writing, kind->words);
-    return writing.text[0] == '\0' ? observation_name(observation->kind) : writing.text;
-}
-
 static const char *file_name(string_id path) {
     struct slice text = intern_slice(path);
     const char *slash = text.size == 0 ? NULL : memrchr(text.data, '/', text.size);
@@ -170,23 +184,33 @@ static const char *file_name(string_id path) {
 }
 
 // Who says it: "rank 3 on gpu-a", "local rank 1 on gpu-a", "pod train/x-0", "gpu-a", "train.log".
-static const char *who_of(const struct sign *sign, const struct observation *observation,
-                          struct arena *arena) {
-    int64_t local_rank, pid;
+static void put_who(struct writing *writing, const struct sign *sign, struct arena *arena) {
+    const struct observation *observation = writing->observation;
+    int64_t number;
     struct slice pod;
-    const char *who = NULL;
-    if (sign->key.rank >= 0)
-        who = arena_format(arena, "rank %d", sign->key.rank);
-    else if (observation_text(observation, FACT_POD, &pod) && pod.size > 0)
-        who = arena_format(arena, "pod %.*s", (int)pod.size, pod.data);
-    else if (observation_number(observation, FACT_LOCAL_RANK, &local_rank))
-        who = arena_format(arena, "local rank %lld", (long long)local_rank);
-    else if ((sign->flags & SIGN_OF_NODE) == 0 && observation_number(observation, FACT_PID, &pid))
-        who = arena_format(arena, "process %lld", (long long)pid);
-    if (sign->key.node == STRING_NONE)
-        return who != NULL ? who : file_name(sign->source);
-    const char *node = node_spoken(sign->key.node, arena);
-    return who == NULL ? node : arena_format(arena, "%s on %s", who, node);
+    size_t before = writing->size;
+    if (sign->key.rank >= 0) {
+        put(writing, "rank ", 5);
+        put_number(writing, sign->key.rank);
+    } else if (observation_text(observation, FACT_POD, &pod) && pod.size > 0) {
+        put(writing, "pod ", 4);
+        put(writing, pod.data, pod.size);
+    } else if (observation_number(observation, FACT_LOCAL_RANK, &number)) {
+        put(writing, "local rank ", 11);
+        put_number(writing, number);
+    } else if ((sign->flags & SIGN_OF_NODE) == 0 &&
+               observation_number(observation, FACT_PID, &number)) {
+        put(writing, "process ", 8);
+        put_number(writing, number);
+    }
+    bool named = writing->size > before;
+    if (named && sign->key.node == STRING_NONE)
+        return;
+    if (named)
+        put(writing, " on ", 4);
+    const char *place = sign->key.node == STRING_NONE ? file_name(sign->source)
+                                                      : node_spoken(sign->key.node, arena);
+    put(writing, place, strlen(place));
 }
 
 // -- keeping --------------------------------------------------------------------------------------
@@ -252,10 +276,19 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
     if ((kind->flags & SIGN_OF_NODE) != 0 && event->node != STRING_NONE &&
         observation_number(event->observation, FACT_PID, &pid))
         sign->flags |= SIGN_PROCESS;
-    const char *who = who_of(sign, event->observation, arena);
-    const char *text =
-        arena_format(arena, "%s: %s", who, words_of(kind, event->observation, arena));
-    row_text_say(sign->text, SIGN_TEXT_MAX, slice_of(text));
+    struct writing writing;
+    writing.observation = event->observation;
+    writing.size = 0;
+    writing.lacks = false;
+    put_who(&writing, sign, arena);
+    put(&writing, ": ", 2);
+    size_t before = writing.size;
+    put_words(&writing, kind->words);
+    if (writing.size == before) {
+        const char *name = observation_name(event->observation->kind);
+        put(&writing, name, strlen(name));
+    }
+    row_text_say(sign->text, SIGN_TEXT_MAX, (struct slice){writing.text, writing.size});
 }
 
 static void take_observation(struct keyed_rows *signs, struct row_bound *bound,
@@ -267,14 +300,16 @@ static void take_observation(struct keyed_rows *signs, struct row_bound *bound,
     bool is_new;
     struct sign *sign =
         row_bound_get(signs, bound, &key, offsetof(struct sign, time_ns), &is_new, scratch);
+    if (event->time_ns > sign->last_ns)
+        sign->last_ns = event->time_ns;
+    if (!is_new && event->time_ns > sign->time_ns && (sign->flags & SIGN_TIMELESS) == 0)
+        return; // the first counts
     struct sign told = *sign;
     fill(&told, kind, event, scratch);
     told.flags |= flags;
-    // The first counts; of two of one time the lesser, whichever came first.
+    // Of two of one time the lesser, whichever came first.
     if (is_new || sign_compare(&told, sign) < 0)
         *sign = told;
-    if (event->time_ns > sign->last_ns)
-        sign->last_ns = event->time_ns;
 }
 
 void sign_take(struct keyed_rows *signs, struct row_bound *bound, const struct event *event,
