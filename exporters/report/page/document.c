@@ -344,7 +344,7 @@ static void body_append(struct page_view *view) {
         loose_append(view);
     }
     page_other_spans_append(view);
-    page_live_absent_append(view);
+    page_absent_append(view);
 }
 
 static struct answer answer_of(struct page_view *view) {

@@ -385,18 +385,27 @@ void page_live_jobs_append(struct page_view *view) {
     html_raw(html, "</section>\n");
 }
 
-void page_live_absent_append(struct page_view *view) {
-    const struct page_live *live = view->input->live;
+// As in the terminal's report: behind a finding on samples alone nobody misses the rest.
+static const struct seen *seen_to_tell(const struct page_view *view) {
+    const struct page_input *input = view->input;
+    if (input->live != NULL)
+        return &input->live->seen;
+    bool tells = input->seen != NULL && (view->answer.root == NULL || seen_nodes(input->seen));
+    return tells ? input->seen : NULL;
+}
+
+void page_absent_append(struct page_view *view) {
+    const struct seen *seen = seen_to_tell(view);
     const struct absence *absent[SEEN_ABSENT_MAX];
-    uint32_t count = live == NULL ? 0 : seen_absent(&live->seen, absent);
+    uint32_t count = seen == NULL ? 0 : seen_absent(seen, absent);
     if (count == 0)
         return;
     struct html *html = &view->html;
     page_contents_add(view, "absent", SLICE("Not checked"), NULL);
-    html_raw(html,
-             "<section aria-labelledby=\"absent\">\n<h2 id=\"absent\">Not checked</h2>\n"
-             "<p class=\"quiet\">For want of evidence since culprit started:</p>\n"
-             "<ul class=\"absent\">\n");
+    html_format(html,
+                "<section aria-labelledby=\"absent\">\n<h2 id=\"absent\">Not checked</h2>\n"
+                "<p class=\"quiet\">For want of evidence%s:</p>\n<ul class=\"absent\">\n",
+                view->input->live != NULL ? " since culprit started" : "");
     for (uint32_t i = 0; i < count; i++)
         html_format(html,
                     "<li data-key=\"%s\"><details><summary>%s</summary><p>%s</p></details></li>\n",

@@ -158,7 +158,7 @@ void page_live_kept_append(struct page_view *view);
 void page_live_bar_append(struct page_view *view);
 const struct seen *page_live_seen(const struct page_live *live);
 void page_live_jobs_append(struct page_view *view);
-void page_live_absent_append(struct page_view *view);
+void page_absent_append(struct page_view *view);
 
 // -- story.c: each incident, from its root on ------------------------------------------------
 void page_stories_find(struct page_view *view);

@@ -538,6 +538,27 @@ START_TEST(nothing_read_is_said) {
 }
 END_TEST
 
+START_TEST(what_was_not_there_is_said) {
+    static const struct seen of_ranks = {.kinds = 1u << EVENT_TELEMETRY, .event_count = 7},
+                             of_nodes = {.kinds = 1u << EVENT_KERNEL, .event_count = 7};
+    ranks_make(2, 57, -1, -1, SLICE("a"));
+    LACKS(page_made(), ">Not checked</h2>"); // nobody knows
+    input.seen = &of_ranks;
+    const char *page = page_made();
+    markup_check(page);
+    CONTAINS(page, ">Not checked</h2>\n<p class=\"quiet\">For want of evidence:</p>");
+    CONTAINS(page, "<summary>hangs (no Flight Recorder dumps)</summary>");
+    // Behind a finding only where something was seen of nodes, as in the terminal.
+    struct verdict verdict = verdict_make("it broke", SEVERITY_ERROR);
+    verdict.pattern = "gpu_fault";
+    input.verdicts = &verdict;
+    input.verdict_count = 1;
+    LACKS(page_made(), ">Not checked</h2>");
+    input.seen = &of_nodes;
+    CONTAINS(page_made(), ">Not checked</h2>");
+}
+END_TEST
+
 START_TEST(only_the_verdict_on_this_cause_is_told_by_the_answer) {
     leak_make(4, 57, SLICE("a"));
     struct attribute earlier[] = {{"culprit.generation", SLICE("0")}, {"culprit.rank", SLICE("3")}};
@@ -583,6 +604,7 @@ int main(void) {
     tcase_add_test(cases, the_head_says_what_and_when);
     tcase_add_test(cases, several_incidents_begin_with_a_list);
     tcase_add_test(cases, nothing_read_is_said);
+    tcase_add_test(cases, what_was_not_there_is_said);
     tcase_add_test(cases, only_the_verdict_on_this_cause_is_told_by_the_answer);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
