@@ -279,6 +279,17 @@ static const struct {
     {"FrequentContainerdRestart", "True"},
     {"FrequentUnregisterNetDevice", "True"},
     {"NTPProblem", "True"},
+    {"DiskBadBlock", "True"},
+    {"KubeProxyUnhealthy", "True"},
+    // AKS
+    {"GPUMissing", "True"},
+    {"NVLinkStatusInactive", "True"},
+    {"IBLinkFlapping", "True"},
+    {"FilesystemCorruptionProblem", "True"},
+    {"KubeletProblem", "True"},
+    {"ContainerRuntimeProblem", "True"},
+    // GKE's device plugin: the reason holds the Xids
+    {"XidCriticalError", "True"},
     // EKS
     {"AcceleratedHardwareReady", "False"},
     {"KernelReady", "False"},
@@ -288,6 +299,7 @@ static const struct {
     // Nebius
     {"NebiusGPUError", "True"},
     {"NebiusBootDiskIOError", "True"},
+    {"NebiusContainerRuntimeError", "True"},
 };
 
 // Reasons that say nothing bad of the node: IMEX is not ready where nobody uses it, which DCGM's

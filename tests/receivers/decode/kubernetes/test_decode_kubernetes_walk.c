@@ -130,6 +130,11 @@ static const struct row NODES[] = {
     {NODE("AcceleratedHardwareReady", "False", ",\"reason\":\"NvidiaXID79Error\""),
      SEEN CONDITION " reason=NvidiaXID79Error status=False condition=AcceleratedHardwareReady "
                     "xid=79 bad=yes\n"},
+    {NODE("AcceleratedHardwareReady", "False", ",\"reason\":\"DCGMHealthCode122\""),
+     SEEN CONDITION " reason=DCGMHealthCode122 status=False condition=AcceleratedHardwareReady\n"},
+    {NODE("XidCriticalError", "True", ",\"reason\":\"{\\\"79\\\":true}\""),
+     SEEN CONDITION " reason={\"79\":true} status=True condition=XidCriticalError bad=yes\n"},
+    {NODE("GPUMissing", "False", ""), SEEN},
     {NODE("Odd", "False", ",\"reason\":\"XidError\""),
      SEEN CONDITION " reason=XidError status=False condition=Odd\n"},
     {NODE("", "True", ""), SEEN},
