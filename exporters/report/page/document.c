@@ -347,19 +347,14 @@ static void body_append(struct page_view *view) {
     page_absent_append(view);
 }
 
+// What no stage looked at is also known of what came before a restart.
 static struct answer answer_of(struct page_view *view) {
-    static const struct seen none;
     const struct page_input *input = view->input;
-    const struct seen *seen = input->seen != NULL   ? input->seen
-                              : input->live != NULL ? page_live_seen(input->live)
-                                                    : &none;
-    struct batch batch = *input->batch;
-    batch.verdicts = (struct verdict_list){
-        arena_zero(view->html.arena, input->verdict_count + 1, sizeof *batch.verdicts.items),
-        input->verdict_count, input->verdict_count};
-    for (uint32_t i = 0; i < input->verdict_count; i++)
-        batch.verdicts.items[i] = input->verdicts[i];
-    return text_answer(&view->words, view->incidents, &batch, seen);
+    const struct seen *known = page_seen(input);
+    struct seen seen = known == NULL ? (struct seen){0} : *known;
+    seen.unread |= page_notes_unread(input->notes) > 0;
+    return text_answer(&view->words, view->incidents, input->verdicts, input->verdict_count,
+                       input->batch, &seen);
 }
 
 void page_encode(const struct page_input *input, struct buffer *out) {

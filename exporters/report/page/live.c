@@ -358,8 +358,8 @@ static void reach_append(struct page_view *view) {
     html_raw(html, ".</p>\n");
 }
 
-const struct seen *page_live_seen(const struct page_live *live) {
-    return &live->seen;
+const struct seen *page_seen(const struct page_input *input) {
+    return input->live != NULL ? &input->live->seen : input->seen;
 }
 
 void page_live_jobs_append(struct page_view *view) {
@@ -387,11 +387,10 @@ void page_live_jobs_append(struct page_view *view) {
 
 // As in the terminal's report: behind a finding on samples alone nobody misses the rest.
 static const struct seen *seen_to_tell(const struct page_view *view) {
-    const struct page_input *input = view->input;
-    if (input->live != NULL)
-        return &input->live->seen;
-    bool tells = input->seen != NULL && (view->answer.root == NULL || seen_nodes(input->seen));
-    return tells ? input->seen : NULL;
+    const struct seen *seen = page_seen(view->input);
+    bool tells = view->input->live != NULL || view->answer.root == NULL ||
+                 (seen != NULL && seen_nodes(seen));
+    return tells ? seen : NULL;
 }
 
 void page_absent_append(struct page_view *view) {

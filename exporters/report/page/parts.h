@@ -156,7 +156,8 @@ bool page_live_keeps_any(const struct page_live *live);
 void page_live_kept_append(struct page_view *view);
 // How old the page is; the script makes it the state of the connection.
 void page_live_bar_append(struct page_view *view);
-const struct seen *page_live_seen(const struct page_live *live);
+// The evidence that came, as far as it is known; NULL: it is not.
+const struct seen *page_seen(const struct page_input *input);
 void page_live_jobs_append(struct page_view *view);
 void page_absent_append(struct page_view *view);
 

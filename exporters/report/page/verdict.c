@@ -191,7 +191,8 @@ static void card_end(struct page_view *view, const struct verdict *verdict) {
 
 // -- the answer on a job --------------------------------------------------------------------------
 
-// The verdict that says what the cause of this evaluation says; NULL: there is none.
+// The verdict that says what the cause of this evaluation says; NULL: there is none. Of the sorted
+// ones: the page does not depend on the order of its input.
 static const struct verdict *verdict_of(const struct page_view *view,
                                         const struct evaluation *evaluation) {
     const struct verdict *told = NULL;

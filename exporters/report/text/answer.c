@@ -64,7 +64,8 @@ static const char *looked_at(struct text_page *page, const struct batch *batch,
 
 // What speaks against calling it healthy; NULL: nothing does.
 static const char *doubt(struct text_page *page, const struct coverage *coverage,
-                         const struct batch *batch, const struct seen *seen) {
+                         const struct verdict *verdicts, uint32_t count, const struct batch *batch,
+                         const struct seen *seen) {
     const struct evaluation *lacking = coverage->lacking;
     if (seen->failed)
         return "but logs tell of ranks that failed, and no processor of this pipeline says why";
@@ -82,17 +83,17 @@ static const char *doubt(struct text_page *page, const struct coverage *coverage
                             text_rank_at(coverage->lone, 0));
     if (batch->missing_count > 0)
         return "but not all input could be read";
-    for (uint32_t i = 0; i < batch->verdicts.count; i++)
-        if (!text_verdict_is_told_in(&batch->verdicts.items[i], batch))
+    for (uint32_t i = 0; i < count; i++)
+        if (!text_verdict_is_told_in(&verdicts[i], batch))
             return "but see what else was found";
     return coverage->job_count > 0 ? NULL : "but nothing that was read says how a job went";
 }
 
 // Nothing was found.
-static struct answer nothing(struct text_page *page, const struct batch *batch,
-                             const struct seen *seen) {
+static struct answer nothing(struct text_page *page, const struct verdict *verdicts, uint32_t count,
+                             const struct batch *batch, const struct seen *seen) {
     struct coverage coverage = coverage_of(batch);
-    const char *but = doubt(page, &coverage, batch, seen);
+    const char *but = doubt(page, &coverage, verdicts, count, batch, seen);
     if (seen->event_count == 0 && coverage.job_count == 0)
         return (struct answer){ANSWER_NOTHING,
                                "Nothing was found, and nothing is known: none of what was read is "
@@ -124,16 +125,17 @@ static struct answer of_root(struct text_page *page, const struct verdict *root)
 }
 
 struct answer text_answer(struct text_page *page, const struct incident_list *incidents,
-                          const struct batch *batch, const struct seen *seen) {
+                          const struct verdict *verdicts, uint32_t count, const struct batch *batch,
+                          const struct seen *seen) {
     assert(incidents != NULL && seen != NULL);
     if (incidents->count > 0)
         return of_root(page, incidents->items[0].story.steps[0]);
-    for (uint32_t i = 0; i < batch->verdicts.count; i++) {
-        const struct verdict *verdict = &batch->verdicts.items[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct verdict *verdict = &verdicts[i];
         if (verdict->state != VERDICT_RESOLVED && text_verdict_is_told_in(verdict, batch))
             return of_root(page, verdict);
     }
     if (any_job_tells(batch)) // not settled yet, or no verdict is wanted
         return (struct answer){ANSWER_FOUND, NULL, NULL};
-    return nothing(page, batch, seen);
+    return nothing(page, verdicts, count, batch, seen);
 }

@@ -23,8 +23,10 @@ struct answer {
     const char *headline;       // safe to show; NULL: what is said of each job says it
     const struct verdict *root; // FOUND, UNEXPLAINED: of the first incident; else NULL
 };
+// `verdicts`: those that the incidents are made of; they need not be the batch's.
 struct answer text_answer(struct text_page *page, const struct incident_list *incidents,
-                          const struct batch *batch, const struct seen *seen);
+                          const struct verdict *verdicts, uint32_t count, const struct batch *batch,
+                          const struct seen *seen);
 
 // cause.c: the headline on the memory of a job and the lines under it. `verdict` says the same;
 // NULL: there is none. `alone`: nothing else was found, so that it is the answer on the job.
@@ -80,9 +82,9 @@ void text_incident_number(struct text_page *page, const struct incident_list *li
 // Whom it blames, or else suspects: "gpu node-a/0000:45:00", "perhaps rank 3".
 const char *text_culprit(struct text_page *page, const struct verdict *verdict);
 // "7 ranks"; NULL: none is known.
+const char *text_took_along(struct text_page *page, const struct story *story);
 // The same; NULL, too, where the root names them all as its victims.
 const char *text_took_others(struct text_page *page, const struct story *story);
-const char *text_took_along(struct text_page *page, const struct story *story);
 // What one verdict says it struck: "ranks 0 to 5 and 7, pod train/worker-1"; NULL: nobody.
 const char *text_whom(struct text_page *page, const struct verdict *verdict);
 // "torchrun named rank 3; …" where that is not whom the verdict blames; else NULL.

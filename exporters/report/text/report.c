@@ -141,7 +141,8 @@ void text_report_append(const struct batch *batch, const struct text_style *styl
     bool streams = text_streams_any(batch);
     const struct incident_list *incidents =
         text_incidents(batch->verdicts.items, batch->verdicts.count, batch);
-    struct answer answer = text_answer(&page, incidents, batch, seen);
+    struct answer answer =
+        text_answer(&page, incidents, batch->verdicts.items, batch->verdicts.count, batch, seen);
     if (answer.root == NULL && !style->verbose && text_is_short(batch, seen)) {
         text_short_append(&page, &answer, batch, seen);
         return;

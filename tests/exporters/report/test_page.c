@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTML page: its structure, that no text of events acts, what it shows, and its bounds.
 #include "exporters/report/page/parts.h"
+#include "pipeline/model/observation.h"
 #include "tests/exporters/report/page_fixture.h"
 
 #include <math.h>
@@ -538,6 +539,24 @@ START_TEST(nothing_read_is_said) {
 }
 END_TEST
 
+// It is kept over a restart, and the evidence that came before is not.
+START_TEST(what_nobody_looked_at_is_said) {
+    const struct observation panic = {.kind = OBSERVATION_KERNEL_PANIC, .text = SLICE("Oops")};
+    const struct event event = {
+        .time_ns = START, .rank = RANK_NONE, .kind = EVENT_OBSERVATION, .observation = &panic};
+    const bool taken[EVENT_CLASS_COUNT] = {false};
+    const struct batch stream = {.events = &event, .event_count = 1, .taken = taken};
+    struct page_notes *notes = page_notes_new();
+    ranks_make(2, 57, -1, -1, SLICE("a"));
+    input.notes = notes;
+    CONTAINS(page_made(), "Healthy: ");
+    page_notes_add(notes, &stream);
+    CONTAINS(page_made(), "but logs report failures that no processor of this pipeline looks at");
+    input.notes = NULL;
+    page_notes_release(notes);
+}
+END_TEST
+
 START_TEST(what_was_not_there_is_said) {
     static const struct seen of_ranks = {.kinds = 1u << EVENT_TELEMETRY, .event_count = 7},
                              of_nodes = {.kinds = 1u << EVENT_KERNEL, .event_count = 7};
@@ -604,6 +623,7 @@ int main(void) {
     tcase_add_test(cases, the_head_says_what_and_when);
     tcase_add_test(cases, several_incidents_begin_with_a_list);
     tcase_add_test(cases, nothing_read_is_said);
+    tcase_add_test(cases, what_nobody_looked_at_is_said);
     tcase_add_test(cases, what_was_not_there_is_said);
     tcase_add_test(cases, only_the_verdict_on_this_cause_is_told_by_the_answer);
     suite_add_tcase(suite, cases);
