@@ -98,9 +98,11 @@ class Suite:
             run.wait_for_start()
             run.write(0)
             bad = run.changed(["service", "pipelines", "memory", "evaluate_evry"], "1s")
-            self.checks.check(run.reload(bad, "evaluate_evry: unknown key"),
+            # The last line of a reload is waited for: what stands before it is there then.
+            self.checks.check(run.reload(bad, "the current configuration stays in use"),
+                              "the old one stays")
+            self.checks.check("evaluate_evry: unknown key" in run.log_text(),
                               "a mistake is told with its key")
-            self.checks.check("the current configuration stays in use" in run.log_text(), "the old one stays")
             run.write(1)
             taken = run.changed(["exporters", "prometheus", "endpoint"],
                                 "127.0.0.1:%d" % run.port)
