@@ -36,6 +36,11 @@ void arena_release(struct arena *arena) {
     arena->first = arena->current = NULL;
 }
 
+void arena_keep(const struct arena *arena) {
+    for (const struct arena_block *block = arena->first; block != NULL; block = block->next)
+        memory_keep(block);
+}
+
 // A little more than asked for, so that a request that grows from reset to reset finds the block of
 // the one before.
 static size_t capacity_for(size_t size) {

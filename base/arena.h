@@ -21,6 +21,8 @@ void arena_init(struct arena *arena, size_t block_size);
 // Everything taken so far is gone; the memory stays for the next round.
 void arena_reset(struct arena *arena);
 void arena_release(struct arena *arena);
+// It stays until the process ends, for tables that are made once; nothing more is taken from it.
+void arena_keep(const struct arena *arena);
 
 // Aligned to 16 bytes, not zeroed; valid until reset or release. Never NULL.
 void *arena_take(struct arena *arena, size_t size);

@@ -46,8 +46,8 @@ static void count_bytes_out(uint64_t size) {
     assert(before >= size && "a block that was not taken here, or given back twice");
 }
 
-static void count_out(void *block) {
-    count_bytes_out(malloc_usable_size(block));
+static void count_out(const void *block) {
+    count_bytes_out(malloc_usable_size((void *)(uintptr_t)block));
 }
 
 void *memory_take(size_t size) {
@@ -90,6 +90,11 @@ void memory_give(void *block) {
         return;
     count_out(block);
     free(block);
+}
+
+void memory_keep(const void *block) {
+    assert(block != NULL);
+    count_out(block);
 }
 
 // One huge page more is mapped, and what stands before and behind the aligned part given back.

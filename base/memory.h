@@ -19,7 +19,9 @@ void *memory_room(void *items, uint32_t *capacity, uint32_t count, size_t item_s
 // change.
 void *memory_ring_room(void *ring, uint32_t *capacity, uint32_t first, uint32_t count,
                        size_t item_size);
-void memory_give(void *block);                         // NULL is fine
+void memory_give(void *block); // NULL is fine
+// The block stays until the process ends: it counts as live no more.
+void memory_keep(const void *block);
 char *memory_copy_text(const char *data, size_t size); // adds a terminating zero
 
 // Ends the process with its message: for a library that said it has no memory. `size` is what was

@@ -13,7 +13,8 @@ static const struct command *const commands[] = {
     &command_analyze,      &command_run,           &command_top,         &command_tap,
     &command_validate,     &command_test,          &command_replay,      &command_components,
     &command_config_print, &command_config_schema, &command_store_check, &command_store_dump,
-    &command_completion,   &command_manual,        &command_version,     &command_help,
+    &command_forms_test,   &command_forms,         &command_completion,  &command_manual,
+    &command_version,      &command_help,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 

@@ -64,6 +64,8 @@ extern const struct command command_store_check;
 extern const struct command command_store_dump;
 extern const struct command command_top;
 extern const struct command command_tap;
+extern const struct command command_forms;
+extern const struct command command_forms_test;
 extern const struct command command_completion;
 extern const struct command command_manual;
 extern const struct command command_version;

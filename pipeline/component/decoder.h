@@ -48,6 +48,7 @@ struct decode_fault {
     bool told; // refused, and the event tells of it: it is handed on all the same
 };
 
+struct forms;
 struct time_zone;
 
 // What another culprit says of a record that it passed on, beside its bytes: what they were read
@@ -72,6 +73,7 @@ struct decoder_input {
     uint64_t observed_ns;         // when it was read or written, Unix; 0: not known
     bool is_file;                 // a file of its own, not a part of a stream
     bool ends;                    // nothing is written to it while it is read, from its begin on
+    const struct forms *forms;    // rows of what logs say; NULL: those that are built in
     struct slice tail; // its last bytes as they are now; only while `begin` runs; may be empty
     // Its only record was passed on by another culprit; lives as long as the record. NULL: not so.
     const struct forwarded *forwarded;

@@ -65,6 +65,10 @@ OBSERVATION(LAUNCHER_SIGNAL, "launcher_signal")
 OBSERVATION(LAUNCHER_RESTART, "launcher_restart")
 OBSERVATION(LAUNCHER_SUMMARY, "launcher_summary")
 OBSERVATION(LAUNCHER_TOLD_TO_STOP, "launcher_told_to_stop")
+OBSERVATION(LAUNCH_FAILED, "launch_failed") // a process or a daemon could not be started
+OBSERVATION(NODE_LOST, "node_lost")         // a launcher lost a node, or its daemon there
+OBSERVATION(PEER_LOST, "peer_lost")         // somebody names a process that it lost
+OBSERVATION(JOB_STOPPED, "job_stopped")     // from outside: a time limit, a cancel, a preemption
 OBSERVATION(SLURM_CANCELLED, "slurm_cancelled")
 OBSERVATION(SLURM_OOM, "slurm_oom")
 OBSERVATION(SLURM_TASK_EXIT, "slurm_task_exit")
@@ -133,6 +137,7 @@ FACT(SIGNAL, "signal", NUMBER)
 FACT(EXIT_CODE, "exit_code", NUMBER)
 FACT(REASON, "reason", TEXT)
 FACT(CAUSE, "cause", TEXT)
+FACT(ROLE, "role", TEXT)                // whose end it is: own, lost_peer, waited, told, report, …
 FACT(EXCEPTION, "exception", TEXT)      // the type
 FACT(LAST_EXCEPTION, "last_exception", TEXT)
 FACT(LAST_MESSAGE, "last_message", TEXT)

@@ -17,6 +17,8 @@ enum frame_origin {
     ORIGIN_PROGRAM, // another program's line of syslog or the journal: never the kernel's words
 };
 
+struct forms;
+
 struct frame {
     struct slice message; // data NULL: the line holds none (context of a transport)
     enum frame_origin origin;
@@ -47,8 +49,9 @@ struct frame {
     uint64_t key;
     // The key without "[rank3]:": of programs that put it in front of the first line only.
     uint64_t around;
-    bool has_writer; // some prefix named the writer
-    string_id job;   // of a tagged line; STRING_NONE: not said
+    bool has_writer;           // some prefix named the writer
+    string_id job;             // of a tagged line; STRING_NONE: not said
+    const struct forms *forms; // rows that are asked; NULL: those that are built in
     // The beginning of the line that the same writer wrote before this one (before.h).
     struct slice before;
 };

@@ -118,6 +118,7 @@ struct frame_reader *frame_reader_make(const struct decoder_input *input, enum f
         reader->clock.boot_ns = transport_boot_of(input->tail, input->observed_ns);
     frame_clear(&reader->place, (struct slice){NULL, 0}, 0);
     reader->place.zone = input->zone;
+    reader->place.forms = input->forms;
     reader->place.observed_ns = input->observed_ns;
     if (input->path.size > 0) {
         reader->path = memory_copy_text(input->path.data, input->path.size);

@@ -10,6 +10,7 @@
 #include "receivers/decode/kernel_log/parts.h"
 #include "receivers/decode/launcher/summary.h"
 #include "receivers/decode/launcher/torchelastic.h"
+#include "receivers/decode/log/form_reader.h"
 #include "receivers/decode/nccl_ras/nccl_ras.h"
 #include "receivers/decode/py_spy/py_spy.h"
 #include "receivers/decode/slurm/slurm.h"
@@ -25,10 +26,9 @@ const struct line_reader *const NODE_READERS[] = {&READER_NODE_MESSAGES, NULL};
 
 // Blocks before single lines; what takes any exception is last.
 const struct line_reader *const PROGRAM_READERS[] = {
-    &READER_TRACEBACK,     &READER_FAULTHANDLER, &READER_SUMMARY,
-    &READER_RANK_LOG,      &READER_TORCHELASTIC, &READER_KILLED,
-    &READER_SLURM,         &READER_SACCT,        &READER_RAS_REPORT,
-    &READER_RAS_MONITOR,   &READER_IB_COUNTERS,  &READER_PY_SPY,
-    &READER_NODE_MESSAGES, &READER_EXCEPTION,    NULL};
+    &READER_TRACEBACK,     &READER_FAULTHANDLER, &READER_SUMMARY,     &READER_RANK_LOG,
+    &READER_TORCHELASTIC,  &READER_KILLED,       &READER_SLURM,       &READER_SACCT,
+    &READER_RAS_REPORT,    &READER_RAS_MONITOR,  &READER_IB_COUNTERS, &READER_PY_SPY,
+    &READER_NODE_MESSAGES, &READER_FORMS,        &READER_EXCEPTION,   NULL};
 
 const struct line_reader *const REASON_READERS[] = {&READER_RANK_LOG, NULL};

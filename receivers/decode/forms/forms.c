@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message is looked through once for the needles of all texts; a text is tried where its needle
+// stands. O(message) for a bounded number of candidates.
+#include "receivers/decode/forms/forms.h"
+
+#include "base/memory.h"
+#include "base/text/cut.h"
+#include "pipeline/model/node_event.h"
+#include "receivers/decode/forms/builtin.h"
+#include "receivers/decode/forms/needles.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CANDIDATES_MAX = 256, ARENA_BLOCK = 64 << 10 };
+
+struct place {
+    uint32_t form;
+    const struct form_text *text;
+};
+
+struct forms {
+    struct arena arena;
+    struct form_rows rows;
+    struct place *places; // one for each needle
+    struct needles *needles;
+};
+
+// -- making ---------------------------------------------------------------------------------------
+
+static void index_forms(struct forms *forms) {
+    struct form_rows *rows = &forms->rows;
+    uint32_t count = 0, at = 0;
+    for (uint32_t i = 0; i < rows->count; i++)
+        count += rows->forms[i]->text_count;
+    forms->places = arena_zero(&forms->arena, count + 1, sizeof *forms->places);
+    const char **texts = arena_zero(&forms->arena, count + 1, sizeof *texts);
+    for (uint32_t i = 0; i < rows->count; i++)
+        for (uint32_t k = 0; k < rows->forms[i]->text_count; k++) {
+            const struct form_text *text = &rows->forms[i]->texts[k];
+            assert(text->pattern.needle.size == NEEDLE_SIZE);
+            texts[at] = text->pattern.needle.data;
+            forms->places[at++] = (struct place){i, text};
+        }
+    forms->needles = needles_make(texts, count, &forms->arena);
+}
+
+static bool add_builtin(struct forms *forms) {
+    for (uint32_t i = 0; BUILTIN_FORMS[i].file != NULL; i++)
+        if (!form_rows_add(&forms->rows, BUILTIN_FORMS[i].file, slice_of(BUILTIN_FORMS[i].text),
+                           true))
+            return false;
+    return true;
+}
+
+struct forms *forms_make(const char *const *files, const struct slice *texts, uint32_t count,
+                         struct form_fault *fault) {
+    struct forms *forms = memory_zero(1, sizeof *forms);
+    arena_init(&forms->arena, ARENA_BLOCK);
+    form_rows_begin(&forms->rows, &forms->arena);
+    bool right = true;
+    for (uint32_t i = 0; right && i < count; i++)
+        right = form_rows_add(&forms->rows, arena_text(&forms->arena, slice_of(files[i])),
+                              arena_copy(&forms->arena, texts[i]), false);
+    right = right && add_builtin(forms);
+    if (!right) {
+        *fault = forms->rows.fault;
+        for (uint32_t i = 0; i < count; i++)
+            if (strcmp(fault->file, files[i]) == 0)
+                fault->file = files[i];
+        forms_free(forms);
+        return NULL;
+    }
+    index_forms(forms);
+    return forms;
+}
+
+void forms_free(struct forms *forms) {
+    if (forms == NULL)
+        return;
+    arena_release(&forms->arena);
+    memory_give(forms);
+}
+
+static struct forms *builtin;
+
+static void make_builtin(void) {
+    struct form_fault fault;
+    builtin = forms_make(NULL, NULL, 0, &fault);
+    if (builtin == NULL) { // the tests read every row
+        fprintf(stderr, "%s:%u:%u: %s\n", fault.file, fault.line, fault.column, fault.words);
+        abort();
+    }
+    arena_keep(&builtin->arena);
+    memory_keep(builtin);
+}
+
+const struct forms *forms_builtin(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_builtin);
+    return builtin;
+}
+
+uint32_t forms_count(const struct forms *forms) {
+    return forms->rows.count;
+}
+
+const struct form *forms_at(const struct forms *forms, uint32_t i) {
+    assert(i < forms->rows.count);
+    return forms->rows.forms[i];
+}
+
+// -- finding --------------------------------------------------------------------------------------
+
+// What stands before it does not make it a part of another word.
+static bool is_begin(struct slice message, size_t at) {
+    if (at == 0)
+        return true;
+    char before = message.data[at - 1], first = message.data[at];
+    bool word = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_' ||
+                text_is_digit(first);
+    return !word || !((before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z') ||
+                      before == '_' || text_is_digit(before));
+}
+
+static bool match_at(const struct form_text *text, struct slice message, size_t needle,
+                     struct slice *values) {
+    const struct pattern *pattern = &text->pattern;
+    size_t end;
+    if (pattern->at_start)
+        return pattern_match(pattern, message, 0, values, &end);
+    if (needle < pattern->needle_at || !is_begin(message, needle - pattern->needle_at))
+        return false;
+    return pattern_match(pattern, message, needle - pattern->needle_at, values, &end);
+}
+
+bool forms_find(const struct forms *forms, struct slice message, struct form_match *match) {
+    struct needle_walk walk = {0};
+    uint32_t needle, best = UINT32_MAX;
+    size_t at;
+    struct slice values[PATTERN_NAMES_MAX];
+    for (int i = 0;
+         i < CANDIDATES_MAX && needles_next(forms->needles, message, &walk, &needle, &at); i++) {
+        const struct place *place = &forms->places[needle];
+        if (place->form >= best || !match_at(place->text, message, at, values))
+            continue;
+        best = place->form;
+        match->form = forms->rows.forms[best];
+        match->text = place->text;
+        memcpy(match->values, values, sizeof values);
+    }
+    return best != UINT32_MAX;
+}

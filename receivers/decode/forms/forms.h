@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// All forms that are known, found by what a message says.
+#pragma once
+
+#include "receivers/decode/forms/rows.h"
+
+struct forms;
+
+// Those that are built in; made at the first call, of any thread, and never given back.
+const struct forms *forms_builtin(void);
+// The same and those of more files, which go before them. `files`, `texts`: as many each; copied.
+// NULL: `fault` says what is wrong; its file is one of `files`.
+struct forms *forms_make(const char *const *files, const struct slice *texts, uint32_t count,
+                         struct form_fault *fault);
+void forms_free(struct forms *forms); // NULL is fine
+uint32_t forms_count(const struct forms *forms);
+const struct form *forms_at(const struct forms *forms, uint32_t i);
+
+struct form_match {
+    const struct form *form;
+    const struct form_text *text;
+    struct slice values[PATTERN_NAMES_MAX]; // in the message
+};
+// The first form that the message has; false: none. O(message). Any thread.
+bool forms_find(const struct forms *forms, struct slice message, struct form_match *match);

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pattern is a list of parts. Parts of type text cut it into runs: each run is looked for from
+// where the one before it ended, and its first place is taken. That is enough: what a text part
+// takes is free, so a later place of a run never allows what its first place forbids. All other
+// parts are bounded, so that a place costs a constant.
+#include "receivers/decode/forms/pattern.h"
+
+#include "base/text/cut.h"
+#include "base/text/find.h"
+#include "pipeline/model/node_event.h"
+#include "receivers/decode/forms/signals.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    enum pattern_type type;
+    struct slice name;
+} TYPES[] = {
+#define PATTERN_TYPE(constant, name, what) {PATTERN_##constant, {name, sizeof(name) - 1}},
+#include "receivers/decode/forms/pattern_types.h"
+};
+
+const char *pattern_type_name(enum pattern_type type) {
+    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+        if (TYPES[i].type == type)
+            return TYPES[i].name.data;
+    return NULL;
+}
+
+bool pattern_type_of(struct slice name, enum pattern_type *type) {
+    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+        if (slice_equal(TYPES[i].name, name)) {
+            *type = TYPES[i].type;
+            return true;
+        }
+    return false;
+}
+
+// -- compiling ------------------------------------------------------------------------------------
+
+struct compiler {
+    struct pattern *pattern;
+    struct pattern_fault *fault;
+    pattern_name_type *type_of;
+    struct arena *arena;
+    struct slice source, rest;
+    bool in_option;
+};
+
+static bool fail(struct compiler *compiler, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool fail(struct compiler *compiler, const char *at, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(compiler->fault->words, sizeof compiler->fault->words, format, arguments);
+    va_end(arguments);
+    compiler->fault->offset = (size_t)(at - compiler->source.data);
+    return false;
+}
+
+static struct pattern_part *add_part(struct compiler *compiler, enum pattern_type type) {
+    struct pattern *pattern = compiler->pattern;
+    if (pattern->part_count == PATTERN_PARTS_MAX) {
+        fail(compiler, compiler->rest.data, "more than %d parts", PATTERN_PARTS_MAX);
+        return NULL;
+    }
+    struct pattern_part *part = &pattern->parts[pattern->part_count++];
+    *part = (struct pattern_part){.type = type, .name = -1};
+    return part;
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+static bool add_literal(struct compiler *compiler, struct slice literal) {
+    struct pattern_part *part;
+    if (literal.size == 0)
+        return true;
+    part = add_part(compiler, PATTERN_LITERAL);
+    if (part == NULL)
+        return false;
+    part->literal = literal;
+    return true;
+}
+
+// Up to the next brace: literals, and runs of blanks between them.
+static bool take_literals(struct compiler *compiler) {
+    struct slice text = text_until_any(compiler->rest, "{}");
+    compiler->rest = text_from(compiler->rest, text.size);
+    size_t from = 0;
+    for (size_t at = 0; at < text.size;) {
+        size_t end = at;
+        while (end < text.size && is_blank(text.data[end]))
+            end++;
+        if (end < at + 2) {
+            at = end == at ? at + 1 : end;
+            continue;
+        }
+        if (!add_literal(compiler, (struct slice){text.data + from, at - from}) ||
+            add_part(compiler, PATTERN_BLANKS) == NULL)
+            return false;
+        from = at = end;
+    }
+    return add_literal(compiler, (struct slice){text.data + from, text.size - from});
+}
+
+static bool is_name(struct slice text) {
+    for (size_t i = 0; i < text.size; i++)
+        if (!islower((unsigned char)text.data[i]) && text.data[i] != '_' &&
+            !(i > 0 && text_is_digit(text.data[i])))
+            return false;
+    return text.size > 0;
+}
+
+static bool keep_as(struct compiler *compiler, struct pattern_part *part, struct slice name) {
+    struct pattern *pattern = compiler->pattern;
+    if (slice_equal(name, SLICE("_")))
+        return true;
+    for (uint32_t i = 0; i < pattern->name_count; i++)
+        if (slice_equal(pattern->names[i], name)) {
+            part->name = (int16_t)i;
+            return true;
+        }
+    if (pattern->name_count == PATTERN_NAMES_MAX)
+        return fail(compiler, name.data, "more than %d names", PATTERN_NAMES_MAX);
+    part->name = (int16_t)pattern->name_count;
+    pattern->names[pattern->name_count++] = name;
+    return true;
+}
+
+// "{name=a|b}", "{a|b}": the longest first, so that none hides another.
+static bool add_choice(struct compiler *compiler, struct slice name, struct slice words) {
+    struct pattern_part *part = add_part(compiler, PATTERN_CHOICE);
+    if (part == NULL)
+        return false;
+    part->choices = arena_take(compiler->arena, (words.size + 1) * sizeof *part->choices);
+    for (bool more = true; more;) {
+        struct slice word = text_until(words, '|');
+        more = word.size < words.size;
+        words = text_from(words, word.size + more);
+        if (word.size == 0)
+            return fail(compiler, word.data, "an empty word among the choices");
+        uint16_t at = part->count++;
+        for (; at > 0 && part->choices[at - 1].size < word.size; at--)
+            part->choices[at] = part->choices[at - 1];
+        part->choices[at] = word;
+    }
+    return name.size == 0 || keep_as(compiler, part, name);
+}
+
+static bool add_named(struct compiler *compiler, struct slice inside) {
+    struct slice name = text_until(inside, ':'), type_name = {NULL, 0};
+    enum pattern_type type = PATTERN_TEXT, by_name;
+    if (name.size < inside.size)
+        type_name = text_from(inside, name.size + 1);
+    if (!is_name(name))
+        return fail(compiler, name.data, "a name has small letters, digits and '_'");
+    if (!slice_equal(name, SLICE("_"))) {
+        if (!compiler->type_of(name, &by_name, compiler->fault->words,
+                               sizeof compiler->fault->words)) {
+            compiler->fault->offset = (size_t)(name.data - compiler->source.data);
+            return false;
+        }
+        type = by_name;
+    }
+    if (type_name.data != NULL && !pattern_type_of(type_name, &type))
+        return fail(compiler, type_name.data, "'%.*s' is no type", (int)type_name.size,
+                    type_name.data);
+    struct pattern_part *part = add_part(compiler, type);
+    return part != NULL && keep_as(compiler, part, name);
+}
+
+static bool take_parts(struct compiler *compiler);
+
+static bool add_option(struct compiler *compiler, const char *at) {
+    struct pattern *pattern = compiler->pattern;
+    if (compiler->in_option)
+        return fail(compiler, at, "a {? inside of a {?");
+    uint32_t place = pattern->part_count;
+    if (add_part(compiler, PATTERN_OPTION) == NULL)
+        return false;
+    compiler->in_option = true;
+    if (!take_parts(compiler))
+        return false;
+    compiler->in_option = false;
+    if (!text_skip_char(&compiler->rest, '}'))
+        return fail(compiler, at, "no '}' ends this {?");
+    pattern->parts[place].count = (uint16_t)(pattern->part_count - place - 1);
+    for (uint32_t i = place + 1; i < pattern->part_count; i++)
+        if (pattern->parts[i].type == PATTERN_TEXT)
+            return fail(compiler, at, "a part of type text inside of a {?");
+    return true;
+}
+
+static bool take_brace(struct compiler *compiler) {
+    const char *at = compiler->rest.data;
+    if (text_skip(&compiler->rest, SLICE("{{")))
+        return add_literal(compiler, (struct slice){at, 1});
+    text_skip_char(&compiler->rest, '{');
+    if (text_skip_char(&compiler->rest, '?'))
+        return add_option(compiler, at);
+    struct slice inside = text_until(compiler->rest, '}');
+    if (inside.size == compiler->rest.size)
+        return fail(compiler, at, "no '}' ends this part; {{ stands for a brace");
+    compiler->rest = text_from(compiler->rest, inside.size + 1);
+    if (slice_equal(inside, SLICE("end")))
+        return add_part(compiler, PATTERN_END) != NULL;
+    struct slice name = text_until(inside, '=');
+    if (name.size < inside.size && is_name(name)) {
+        enum pattern_type ignored;
+        struct slice words = text_from(inside, name.size + 1);
+        if (!compiler->type_of(name, &ignored, compiler->fault->words,
+                               sizeof compiler->fault->words)) {
+            compiler->fault->offset = (size_t)(name.data - compiler->source.data);
+            return false;
+        }
+        return add_choice(compiler, name, words);
+    }
+    if (memchr(inside.data, '|', inside.size) != NULL)
+        return add_choice(compiler, (struct slice){NULL, 0}, inside);
+    return add_named(compiler, inside);
+}
+
+static bool take_parts(struct compiler *compiler) {
+    while (compiler->rest.size > 0) {
+        char first = compiler->rest.data[0];
+        if (first == '}' && compiler->in_option)
+            return true;
+        if (first == '}')
+            return fail(compiler, compiler->rest.data, "a '}' that ends nothing");
+        if (first == '{' ? !take_brace(compiler) : !take_literals(compiler))
+            return false;
+    }
+    return true;
+}
+
+// How well these bytes tell lines apart: words that every log has are made of small letters.
+static int rarity(struct slice text) {
+    int score = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        score += isupper(c)                        ? 3
+                 : islower(c)                      ? (strchr("jkqvwxyz", c) != NULL ? 3 : 1)
+                 : is_blank((char)c) || isdigit(c) ? 0
+                                                   : 2;
+    }
+    return score;
+}
+
+// Bytes that an envelope of JSON writes in another way.
+static bool is_escaped(char c) {
+    return strchr("\"\\<>&'/\t", c) != NULL || (unsigned char)c < ' ';
+}
+
+static void try_needle(struct pattern *pattern, struct slice literal, size_t before, int *best) {
+    for (size_t from = 0; from < literal.size;) {
+        size_t end = from;
+        while (end < literal.size && !is_escaped(literal.data[end]))
+            end++;
+        for (size_t at = from; at + PATTERN_NEEDLE_MIN <= end; at++) {
+            struct slice window = {literal.data + at, PATTERN_NEEDLE_MIN};
+            int score = rarity(window);
+            if (score <= *best)
+                continue;
+            *best = score;
+            pattern->needle = window;
+            pattern->needle_at = before + at;
+        }
+        from = end + 1;
+    }
+}
+
+static bool choose_needle(struct compiler *compiler) {
+    struct pattern *pattern = compiler->pattern;
+    int best = -1;
+    if (!pattern->at_start) {
+        if (pattern->part_count > 0 && pattern->parts[0].type == PATTERN_LITERAL)
+            try_needle(pattern, pattern->parts[0].literal, 0, &best);
+        return best >= 0 || fail(compiler, compiler->source.data,
+                                 "a text that may stand anywhere begins with %d letters or signs "
+                                 "in a row; '^' in front keeps it to the begin of a message",
+                                 PATTERN_NEEDLE_MIN);
+    }
+    for (uint32_t i = 0; i < pattern->part_count; i++) {
+        if (pattern->parts[i].type == PATTERN_OPTION)
+            i += pattern->parts[i].count;
+        else if (pattern->parts[i].type == PATTERN_LITERAL)
+            try_needle(pattern, pattern->parts[i].literal, 0, &best);
+    }
+    return best >= 0 || fail(compiler, compiler->source.data,
+                             "a text has %d letters or signs in a row that are always there, so "
+                             "that lines are found by them",
+                             PATTERN_NEEDLE_MIN);
+}
+
+bool pattern_compile(struct slice source, bool needs_needle, pattern_name_type *type_of,
+                     struct arena *arena, struct pattern *pattern, struct pattern_fault *fault) {
+    struct compiler compiler = {.pattern = pattern,
+                                .fault = fault,
+                                .type_of = type_of,
+                                .arena = arena,
+                                .source = source,
+                                .rest = source};
+    *pattern = (struct pattern){.source = source};
+    *fault = (struct pattern_fault){0};
+    if (source.size > PATTERN_SIZE_MAX)
+        return fail(&compiler, source.data, "longer than %d bytes", PATTERN_SIZE_MAX);
+    pattern->parts = arena_zero(arena, PATTERN_PARTS_MAX, sizeof *pattern->parts);
+    pattern->at_start = text_skip_char(&compiler.rest, '^');
+    if (!take_parts(&compiler))
+        return false;
+    if (pattern->part_count == 0)
+        return fail(&compiler, source.data, "an empty text");
+    return !needs_needle || choose_needle(&compiler);
+}
+
+// -- matching -------------------------------------------------------------------------------------
+
+enum { PART_MAX = 256 }; // bytes of a part that is not of type text
+
+static size_t limit_of(struct slice text, size_t at) {
+    return text.size - at < PART_MAX ? text.size : at + PART_MAX;
+}
+
+static size_t span(struct slice text, size_t at, bool (*is_of)(char)) {
+    size_t limit = limit_of(text, at);
+    while (at < limit && is_of(text.data[at]))
+        at++;
+    return at;
+}
+
+static size_t digits_at(struct slice text, size_t at) {
+    return span(text, at, text_is_digit);
+}
+
+static bool is_name_char(char c) {
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-' || (c & 0x80) != 0;
+}
+
+static bool is_address_char(char c) {
+    return isxdigit((unsigned char)c) || c == '.' || c == ':' || c == '%' || c == '[' || c == ']';
+}
+
+static bool is_pci_char(char c) {
+    return isxdigit((unsigned char)c) || c == '.' || c == ':';
+}
+
+static bool is_list_char(char c) {
+    return text_is_digit(c) || c == ',' || c == '-' || c == ' ';
+}
+
+static bool is_end_char(char c) {
+    return is_blank(c) || c == '\r';
+}
+
+static bool is_hex_char(char c) {
+    return isxdigit((unsigned char)c);
+}
+
+// Up to a blank, or to what comes next in the pattern.
+static size_t word_end(struct slice text, size_t at, const struct pattern_part *next) {
+    struct slice stop =
+        next != NULL && next->type == PATTERN_LITERAL ? next->literal : (struct slice){NULL, 0};
+    size_t limit = limit_of(text, at);
+    while (at < limit && !is_blank(text.data[at]) &&
+           (stop.size == 0 || text.data[at] != stop.data[0] ||
+            !text_begins(text_from(text, at), stop)))
+        at++;
+    return at;
+}
+
+static size_t without_end(struct slice text, size_t from, size_t end, char stop) {
+    return end > from && text.data[end - 1] == stop ? end - 1 : end;
+}
+
+// Where a part of this type ends that begins at `at`; `at` itself: there is none.
+static size_t part_end(const struct pattern_part *part, const struct pattern_part *next,
+                       struct slice text, size_t at) {
+    size_t end = at;
+    switch (part->type) {
+    case PATTERN_INT:
+        end = digits_at(text, at + (at < text.size && text.data[at] == '-'));
+        return end > at && text_is_digit(text.data[end - 1]) && end - at <= 19 ? end : at;
+    case PATTERN_DECIMAL:
+        end = digits_at(text, at + (at < text.size && text.data[at] == '-'));
+        if (end > at && end + 1 < text.size && text.data[end] == '.' &&
+            text_is_digit(text.data[end + 1]))
+            end = digits_at(text, end + 1);
+        return end > at && text_is_digit(text.data[end - 1]) ? end : at;
+    case PATTERN_HEX:
+        if (text_begins(text_from(text, at), SLICE("0x")))
+            end += 2;
+        return span(text, end, is_hex_char) > end ? span(text, end, is_hex_char) : at;
+    case PATTERN_NAME: // a full stop behind it ends the sentence
+        return without_end(text, at, span(text, at, is_name_char), '.');
+    case PATTERN_ADDRESS:
+        return without_end(text, at, span(text, at, is_address_char), ':');
+    case PATTERN_PCI:
+        return without_end(text, at, span(text, at, is_pci_char), ':');
+    case PATTERN_LIST:
+        end = span(text, at, is_list_char);
+        while (end > at && !text_is_digit(text.data[end - 1]))
+            end--;
+        return end;
+    case PATTERN_SIGNAL:
+        return at + signal_size(text_from(text, at));
+    case PATTERN_WORD:
+        return word_end(text, at, next);
+    case PATTERN_LITERAL:
+    case PATTERN_BLANKS:
+    case PATTERN_CHOICE:
+    case PATTERN_OPTION:
+    case PATTERN_END:
+    case PATTERN_TEXT:
+        break;
+    }
+    return at;
+}
+
+struct match {
+    const struct pattern *pattern;
+    struct slice text;
+    struct slice *values;
+};
+
+static void keep(struct match *match, const struct pattern_part *part, size_t from, size_t to) {
+    if (part->name >= 0)
+        match->values[part->name] = (struct slice){match->text.data + from, to - from};
+}
+
+// One part that is neither of type text nor an option.
+static bool match_part(struct match *match, uint32_t i, uint32_t end, size_t *at) {
+    const struct pattern_part *part = &match->pattern->parts[i];
+    const struct pattern_part *next = i + 1 < end ? part + 1 : NULL;
+    struct slice rest = text_from(match->text, *at);
+    size_t to = *at;
+    switch (part->type) {
+    case PATTERN_LITERAL:
+        *at += part->literal.size;
+        return text_begins(rest, part->literal);
+    case PATTERN_BLANKS:
+        *at = span(match->text, *at, is_blank);
+        return *at > to;
+    case PATTERN_END:
+        *at = span(match->text, *at, is_end_char);
+        return *at == match->text.size;
+    case PATTERN_CHOICE:
+        for (uint16_t k = 0; k < part->count; k++)
+            if (text_begins(rest, part->choices[k])) {
+                *at += part->choices[k].size;
+                keep(match, part, to, *at);
+                return true;
+            }
+        return false;
+    case PATTERN_OPTION:
+    case PATTERN_TEXT:
+        assert(false);
+        return false;
+    default:
+        to = part_end(part, next, match->text, *at);
+        if (to == *at)
+            return false;
+        keep(match, part, *at, to);
+        *at = to;
+        return true;
+    }
+}
+
+// Parts from..end, none of which is of type text.
+static bool match_run(struct match *match, uint32_t from, uint32_t end, size_t *at) {
+    for (uint32_t i = from; i < end; i++) {
+        const struct pattern_part *part = &match->pattern->parts[i];
+        if (part->type == PATTERN_OPTION) {
+            size_t behind = *at;
+            uint32_t inner = i + 1 + part->count;
+            if (match_run(match, i + 1, inner, &behind))
+                *at = behind;
+            i = inner - 1;
+        } else if (!match_part(match, i, end, at)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The first place from *at on where the run matches; false: there is none.
+static bool find_run(struct match *match, uint32_t from, uint32_t end, size_t *at, size_t *behind) {
+    const struct pattern_part *first = &match->pattern->parts[from];
+    for (size_t place = *at; place <= match->text.size; place++) {
+        if (first->type == PATTERN_LITERAL) {
+            const char *found = text_position(text_from(match->text, place), first->literal);
+            if (found == NULL)
+                return false;
+            place = (size_t)(found - match->text.data);
+        }
+        *behind = place;
+        if (match_run(match, from, end, behind)) {
+            *at = place;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t run_end(const struct pattern *pattern, uint32_t from) {
+    while (from < pattern->part_count && pattern->parts[from].type != PATTERN_TEXT)
+        from++;
+    return from;
+}
+
+bool pattern_match(const struct pattern *pattern, struct slice text, size_t at,
+                   struct slice *values, size_t *end) {
+    struct match match = {.pattern = pattern, .text = text, .values = values};
+    assert(at <= text.size);
+    for (uint32_t i = 0; i < pattern->name_count; i++)
+        values[i] = (struct slice){NULL, 0};
+    size_t behind = at;
+    uint32_t i = run_end(pattern, 0);
+    if (!match_run(&match, 0, i, &behind))
+        return false;
+    while (i < pattern->part_count) {
+        const struct pattern_part *part = &pattern->parts[i];
+        size_t from = behind, place = behind;
+        uint32_t next = run_end(pattern, i + 1);
+        if (next == i + 1) { // nothing follows but perhaps another text: all that is left
+            struct slice left = text_from(text, from);
+            while (left.size > 0 && strchr(" \t\r\n", left.data[left.size - 1]) != NULL)
+                left.size--;
+            place = behind = from + left.size;
+        } else if (!find_run(&match, i + 1, next, &place, &behind)) {
+            return false;
+        }
+        keep(&match, part, from, place);
+        i = next;
+    }
+    *end = behind;
+    return true;
+}

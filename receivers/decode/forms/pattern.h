@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language in which a row says what a text looks like (docs/forms.md).
+//
+//     process {local_rank} terminated with signal {signal}
+//
+// Everything outside of braces stands for itself, but that two or more blanks match one or more
+// blanks or tabs. In braces:
+//
+//     {name}         a part with that name; what it may hold follows from the name
+//     {name:type}    the same, of another type (enum pattern_type)
+//     {name=a|b}     one of these words, with a name; {a|b} without one
+//     {_}  {_:type}  a part that is not kept
+//     {? text}       a text that may be missing; it may hold parts, and no other {?
+//     {end}          nothing but blanks follows
+//     {{             a brace
+//     ^ in front     only at the beginning of a message
+//
+// Matching is linear in the text for a given pattern: a part of type text takes as little as it
+// can, all others as much as they can, and nothing is tried twice. Any thread.
+#pragma once
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum pattern_type {
+    PATTERN_LITERAL,
+    PATTERN_BLANKS, // one or more
+    PATTERN_CHOICE,
+    PATTERN_OPTION,
+    PATTERN_END,
+#define PATTERN_TYPE(constant, name, what) PATTERN_##constant,
+#include "receivers/decode/forms/pattern_types.h"
+};
+
+enum {
+    PATTERN_SIZE_MAX = 512, // bytes of a pattern
+    PATTERN_PARTS_MAX = 48,
+    PATTERN_NAMES_MAX = 16, // parts that are kept
+    PATTERN_NEEDLE_MIN = 6, // see needles.h
+};
+
+struct pattern_part {
+    enum pattern_type type;
+    int16_t name;          // which of the names; -1: not kept
+    uint16_t count;        // PATTERN_OPTION: parts that follow and belong to it; choices
+    struct slice literal;  // PATTERN_LITERAL
+    struct slice *choices; // PATTERN_CHOICE; the longest first
+};
+
+struct pattern {
+    struct slice source;
+    struct pattern_part *parts;
+    struct slice names[PATTERN_NAMES_MAX];
+    uint32_t part_count, name_count;
+    bool at_start;
+    // A run of bytes that every text holds which matches, PATTERN_NEEDLE_MIN at least; where it
+    // stands behind the begin of the match, unless at_start.
+    struct slice needle;
+    size_t needle_at;
+};
+
+struct pattern_fault {
+    size_t offset; // in the source
+    char words[160];
+};
+
+// Which type a name has by itself; false: it is no name, and `words` says so.
+typedef bool pattern_name_type(struct slice name, enum pattern_type *type, char *words,
+                               size_t size);
+
+// Makes the pattern, in the arena; `source` lives as long. `needs_needle`: refused without one.
+bool pattern_compile(struct slice source, bool needs_needle, pattern_name_type *type_of,
+                     struct arena *arena, struct pattern *pattern, struct pattern_fault *fault);
+// Whether the text from `at` on begins as the pattern says. `values`: one for each name, data NULL:
+// an option that is missing; `end`: behind the match. O(text).
+bool pattern_match(const struct pattern *pattern, struct slice text, size_t at,
+                   struct slice *values, size_t *end);
+// NULL: no such type.
+const char *pattern_type_name(enum pattern_type type);
+bool pattern_type_of(struct slice name, enum pattern_type *type);

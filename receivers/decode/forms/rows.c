@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Line by line; a row is complete when the next one begins, or the file ends.
+#include "receivers/decode/forms/rows.h"
+
+#include "base/text/cut.h"
+#include "receivers/decode/forms/signals.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *const FORM_ROLES[] = {"own",    "lost_peer", "waited", "told",
+                                  "report", "outside",   "caught", NULL};
+
+struct reader {
+    struct form_rows *rows;
+    const char *file;
+    bool is_builtin;
+    struct slice family;
+    struct form *form; // NULL: no row has begun
+    const char *line;  // the one at hand
+    uint32_t number;
+};
+
+static bool fail(struct reader *reader, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool fail(struct reader *reader, const char *at, const char *format, ...) {
+    struct form_fault *fault = &reader->rows->fault;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fault->words, sizeof fault->words, format, arguments);
+    va_end(arguments);
+    fault->file = reader->file;
+    fault->line = reader->number;
+    fault->column = (uint32_t)(at - reader->line) + 1;
+    reader->rows->failed = true;
+    return false;
+}
+
+// -- names ----------------------------------------------------------------------------------------
+
+static bool fact_of(struct slice name, enum fact_key *key) {
+    for (int i = 0; i < FACT_KEY_COUNT; i++)
+        if (slice_equal(slice_of(fact_name((enum fact_key)i)), name)) {
+            *key = (enum fact_key)i;
+            return true;
+        }
+    return false;
+}
+
+static bool name_of(struct slice name, struct form_name *out) {
+    *out = (struct form_name){0};
+    if (slice_equal(name, SLICE("rank")))
+        out->target = TARGET_RANK;
+    else if (slice_equal(name, SLICE("host")))
+        out->target = TARGET_HOST;
+    else if (slice_equal(name, SLICE("exit_code")))
+        out->target = TARGET_EXIT_CODE;
+    else
+        return fact_of(name, &out->fact);
+    return true;
+}
+
+static bool type_of(struct slice name, enum pattern_type *type, char *words, size_t size) {
+    struct form_name known;
+    if (!name_of(name, &known)) {
+        snprintf(words, size, "'%.*s' is no name of a part; `culprit forms --names` lists them",
+                 (int)name.size, name.data);
+        return false;
+    }
+    if (known.target == TARGET_HOST) {
+        *type = PATTERN_NAME;
+    } else if (known.target != TARGET_FACT) {
+        *type = PATTERN_INT;
+    } else if (known.fact == FACT_SIGNAL) {
+        *type = PATTERN_SIGNAL;
+    } else {
+        switch (fact_type(known.fact)) {
+        case FACT_NUMBER:
+            *type = PATTERN_INT;
+            break;
+        case FACT_PCI_ADDRESS:
+            *type = PATTERN_PCI;
+            break;
+        case FACT_TEXT:
+            *type =
+                known.fact == FACT_MESSAGE || known.fact == FACT_ERROR || known.fact == FACT_REASON
+                    ? PATTERN_TEXT
+                    : PATTERN_WORD;
+            break;
+        case FACT_YES_NO:
+            snprintf(words, size, "'%.*s' is yes or no: give it with `set`", (int)name.size,
+                     name.data);
+            return false;
+        }
+    }
+    return true;
+}
+
+// -- rows -----------------------------------------------------------------------------------------
+
+static bool is_identifier(struct slice text) {
+    for (size_t i = 0; i < text.size; i++)
+        if (!islower((unsigned char)text.data[i]) && text.data[i] != '_' &&
+            !text_is_digit(text.data[i]))
+            return false;
+    return text.size > 0;
+}
+
+static struct slice take_field(struct slice *line) {
+    struct slice word = text_until_any(*line, " \t");
+    *line = text_from(*line, word.size);
+    text_skip_blanks(line);
+    return word;
+}
+
+static bool end_row(struct reader *reader) {
+    struct form *form = reader->form;
+    if (form == NULL)
+        return true;
+    const char *missing = form->text_count == 0            ? "text"
+                          : form->kind == OBSERVATION_NONE ? "kind"
+                          : form->sample_count == 0        ? "sample"
+                                                           : NULL;
+    if (missing == NULL)
+        return true;
+    reader->number = form->line;
+    return fail(reader, reader->line, "%.*s: the row lacks a `%s`", (int)form->name.size,
+                form->name.data, missing);
+}
+
+// The row of this name among the users': of those that are built in the tests know that no two
+// have one name.
+static const struct form *form_of(const struct form_rows *rows, struct slice name) {
+    for (uint32_t i = 0; i < rows->count && !rows->forms[i]->is_builtin; i++)
+        if (slice_equal(rows->forms[i]->name, name))
+            return rows->forms[i];
+    return NULL;
+}
+
+static bool begin_row(struct reader *reader, struct slice rest) {
+    struct form_rows *rows = reader->rows;
+    struct slice name = take_field(&rest);
+    if (!is_identifier(name))
+        return fail(reader, name.data, "a row has a name of small letters, digits and '_'");
+    const struct form *other = form_of(rows, name);
+    if (other != NULL && !reader->is_builtin)
+        return fail(reader, name.data, "there is a form %.*s already, at %s:%u", (int)name.size,
+                    name.data, other->file, other->line);
+    if (rows->count == FORMS_MAX)
+        return fail(reader, name.data, "more than %d rows", FORMS_MAX);
+    reader->form = arena_zero(rows->arena, 1, sizeof *reader->form);
+    reader->form->name = name;
+    reader->form->family = reader->family;
+    reader->form->file = reader->file;
+    reader->form->line = reader->number;
+    reader->form->is_builtin = reader->is_builtin;
+    if (other != NULL) // read, and not used
+        return true;
+    if (rows->count == rows->capacity) {
+        rows->capacity = rows->capacity == 0 ? 64 : 2 * rows->capacity;
+        rows->forms = arena_enlarge(rows->arena, rows->forms, rows->count, rows->capacity,
+                                    sizeof *rows->forms);
+    }
+    rows->forms[rows->count++] = reader->form;
+    return true;
+}
+
+static bool add_text(struct reader *reader, struct slice value, bool first) {
+    struct form *form = reader->form;
+    struct form_text **texts = first ? &form->texts : &form->then;
+    uint32_t *count = first ? &form->text_count : &form->then_count;
+    uint32_t most = first ? FORM_TEXTS_MAX : FORM_THEN_MAX;
+    struct pattern_fault fault;
+    if (*count == most)
+        return fail(reader, value.data, "more than %u of these in a row", most);
+    *texts = arena_enlarge(reader->rows->arena, *texts, *count, *count + 1, sizeof **texts);
+    struct form_text *text = &(*texts)[(*count)++];
+    *text = (struct form_text){.line = reader->number};
+    if (!pattern_compile(value, first, type_of, reader->rows->arena, &text->pattern, &fault))
+        return fail(reader, value.data + fault.offset, "%s", fault.words);
+    for (uint32_t i = 0; i < text->pattern.name_count; i++)
+        name_of(text->pattern.names[i], &text->names[i]);
+    return true;
+}
+
+static bool set_kind(struct reader *reader, struct slice value) {
+    for (int i = OBSERVATION_NONE + 1; i < OBSERVATION_KIND_COUNT; i++)
+        if (slice_equal(slice_of(observation_name((enum observation_kind)i)), value)) {
+            reader->form->kind = (enum observation_kind)i;
+            return true;
+        }
+    return fail(reader, value.data, "'%.*s' is no kind; `culprit forms --names` lists them",
+                (int)value.size, value.data);
+}
+
+static bool set_role(struct reader *reader, struct slice value) {
+    for (int i = 0; FORM_ROLES[i] != NULL; i++)
+        if (slice_equal(slice_of(FORM_ROLES[i]), value)) {
+            reader->form->role = value;
+            reader->form->is_report = slice_equal(value, SLICE("report"));
+            return true;
+        }
+    return fail(reader, value.data,
+                "a role is own, lost_peer, waited, told, report, outside or caught");
+}
+
+// "signal=9"
+static bool add_set(struct reader *reader, struct slice value) {
+    struct form *form = reader->form;
+    struct slice name = text_until(value, '=');
+    struct form_set set = {0};
+    uint64_t number;
+    if (name.size == value.size)
+        return fail(reader, value.data, "set NAME=VALUE");
+    struct slice given = text_from(value, name.size + 1);
+    if (!fact_of(name, &set.fact))
+        return fail(reader, name.data, "'%.*s' is no name; `culprit forms --names` lists them",
+                    (int)name.size, name.data);
+    bool yes = slice_equal(given, SLICE("yes"));
+    set.text = given;
+    switch (fact_type(set.fact)) {
+    case FACT_NUMBER:
+        if (!text_number(given, 18, &number))
+            return fail(reader, given.data, "a number is needed");
+        set.number = (int64_t)number;
+        break;
+    case FACT_YES_NO:
+        if (!yes && !slice_equal(given, SLICE("no")))
+            return fail(reader, given.data, "yes or no is needed");
+        set.number = yes;
+        break;
+    case FACT_TEXT:
+        break;
+    case FACT_PCI_ADDRESS:
+        return fail(reader, name.data, "a PCI address stands in a text only");
+    }
+    if (form->set_count == FORM_SETS_MAX)
+        return fail(reader, name.data, "more than %d of these in a row", FORM_SETS_MAX);
+    form->sets[form->set_count++] = set;
+    return true;
+}
+
+static struct slice joined(struct arena *arena, struct slice first, struct slice second) {
+    char *both = arena_take(arena, first.size + 1 + second.size);
+    memcpy(both, first.data, first.size);
+    both[first.size] = '\n';
+    memcpy(both + first.size + 1, second.data, second.size);
+    return (struct slice){both, first.size + 1 + second.size};
+}
+
+static bool add_sample(struct reader *reader, struct slice value, bool is_not) {
+    struct form *form = reader->form;
+    if (form->sample_count == FORM_SAMPLES_MAX)
+        return fail(reader, value.data, "more than %d of these in a row", FORM_SAMPLES_MAX);
+    form->samples = arena_enlarge(reader->rows->arena, form->samples, form->sample_count,
+                                  form->sample_count + 1, sizeof *form->samples);
+    form->samples[form->sample_count++] =
+        (struct form_sample){.lines = value, .is_not = is_not, .line = reader->number};
+    return true;
+}
+
+static bool read_field(struct reader *reader, struct slice name, struct slice value) {
+    struct form *form = reader->form;
+    struct form_sample *last =
+        form->sample_count == 0 ? NULL : &form->samples[form->sample_count - 1];
+    if (value.size == 0)
+        return fail(reader, name.data, "`%.*s` says nothing", (int)name.size, name.data);
+    if (slice_equal(name, SLICE("text")))
+        return add_text(reader, value, true);
+    if (slice_equal(name, SLICE("then")))
+        return add_text(reader, value, false);
+    if (slice_equal(name, SLICE("kind")))
+        return set_kind(reader, value);
+    if (slice_equal(name, SLICE("role")))
+        return set_role(reader, value);
+    if (slice_equal(name, SLICE("cause"))) {
+        form->cause = value;
+        return is_identifier(value) ||
+               fail(reader, value.data, "a cause is a word of small letters, digits and '_'");
+    }
+    if (slice_equal(name, SLICE("set")))
+        return add_set(reader, value);
+    if (slice_equal(name, SLICE("sample")))
+        return add_sample(reader, value, false);
+    if (slice_equal(name, SLICE("not")))
+        return add_sample(reader, value, true);
+    if (slice_equal(name, SLICE("source")))
+        return true;
+    if (last != NULL && slice_equal(name, SLICE("more"))) {
+        last->lines = joined(reader->rows->arena, last->lines, value);
+        return true;
+    }
+    if (last != NULL && !last->is_not && slice_equal(name, SLICE("gives"))) {
+        last->gives = value;
+        return true;
+    }
+    if (slice_equal(name, SLICE("more")) || slice_equal(name, SLICE("gives")))
+        return fail(reader, name.data, "`%.*s` stands behind a `sample`", (int)name.size,
+                    name.data);
+    return fail(reader, name.data,
+                "'%.*s' is no field: text, then, kind, role, cause, set, source, sample, more, "
+                "gives, not",
+                (int)name.size, name.data);
+}
+
+static bool read_line(struct reader *reader, struct slice line) {
+    struct slice rest = line;
+    bool is_field = line.data[0] == ' ' || line.data[0] == '\t';
+    text_skip_blanks(&rest);
+    struct slice word = take_field(&rest);
+    if (is_field && reader->form == NULL)
+        return fail(reader, word.data, "a field before any row: a row begins in the first column");
+    if (is_field)
+        return read_field(reader, word, rest);
+    if (slice_equal(word, SLICE("form")))
+        return end_row(reader) && begin_row(reader, rest);
+    if (slice_equal(word, SLICE("family"))) {
+        reader->family = rest;
+        return true;
+    }
+    return fail(reader, word.data, "a row begins with `form` or `family`");
+}
+
+void form_rows_begin(struct form_rows *rows, struct arena *arena) {
+    *rows = (struct form_rows){.arena = arena};
+}
+
+bool form_rows_add(struct form_rows *rows, const char *file, struct slice text, bool is_builtin) {
+    struct reader reader = {
+        .rows = rows, .file = file, .line = text.data, .is_builtin = is_builtin};
+    assert(!rows->failed);
+    if (text.size > FORMS_SIZE_MAX)
+        return fail(&reader, text.data, "the file is larger than %d bytes", FORMS_SIZE_MAX);
+    while (text.size > 0) {
+        struct slice line = text_take_line(&text);
+        reader.line = line.data;
+        reader.number++;
+        while (line.size > 0 && strchr(" \t\r", line.data[line.size - 1]) != NULL)
+            line.size--;
+        if (line.size == 0 || line.data[0] == '#')
+            continue;
+        if (!read_line(&reader, line))
+            return false;
+    }
+    return end_row(&reader);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of rows: what logs say, as data (docs/forms.md).
+//
+//     family openmpi Open MPI, PRRTE
+//
+//     form ompi_noticed
+//       text   noticed that process rank {rank} with PID {pid} on node {host} exited on signal
+//       {signal} kind   launcher_failed role   report sample mpirun noticed that process rank 1
+//       with PID 0 on node gpu-a01 exited on signal 9 (Killed). gives  host=gpu-a01 rank=1 pid=0
+//       signal=9 not    mpirun noticed that the job aborted
+//
+// A row begins in the first column, its fields behind blanks. '#' begins a line that says nothing.
+// Of forms that match one message the first in the order of files and rows is taken. A user's row
+// with the name of a built-in one stands in its place.
+#pragma once
+
+#include "pipeline/model/observation.h"
+#include "receivers/decode/forms/pattern.h"
+
+enum {
+    FORM_TEXTS_MAX = 8,
+    FORM_THEN_MAX = 8,
+    FORM_SETS_MAX = 8,
+    FORM_SAMPLES_MAX = 16,
+    FORMS_MAX = 4096,         // rows of all files
+    FORMS_SIZE_MAX = 4 << 20, // bytes of a file
+};
+
+// Where a part of a text goes.
+enum form_target { TARGET_FACT, TARGET_RANK, TARGET_HOST, TARGET_EXIT_CODE };
+
+struct form_name {
+    enum form_target target;
+    enum fact_key fact; // of TARGET_FACT
+};
+
+struct form_text {
+    struct pattern pattern;
+    struct form_name names[PATTERN_NAMES_MAX]; // as pattern.names
+    uint32_t line;                             // of its file
+};
+
+struct form_set {
+    enum fact_key fact;
+    int64_t number; // or 0, 1
+    struct slice text;
+};
+
+struct form_sample {
+    struct slice lines; // joined by newlines
+    struct slice gives;
+    bool is_not; // … and does not match
+    uint32_t line;
+};
+
+struct form {
+    struct slice name;
+    const char *file;
+    struct slice family;
+    uint32_t line;
+    enum observation_kind kind;
+    struct slice role;  // data NULL: none
+    struct slice cause; // data NULL: none
+    // The prefix is that of who tells, not of whom it is told.
+    bool is_report;
+    bool is_builtin;
+    struct form_text *texts, *then;
+    struct form_set sets[FORM_SETS_MAX];
+    struct form_sample *samples;
+    uint32_t text_count, then_count, set_count, sample_count;
+};
+
+struct form_fault {
+    const char *file;
+    uint32_t line, column; // from 1
+    char words[192];
+};
+
+struct form_rows {
+    struct arena *arena;
+    struct form **forms;
+    uint32_t count, capacity;
+    bool failed;
+    struct form_fault fault; // the first
+};
+
+void form_rows_begin(struct form_rows *rows, struct arena *arena);
+// Adds those of a file; `file` and `text` live as long as the rows. False: `fault` says why, and
+// nothing more is to be added. Those that are built in come last.
+bool form_rows_add(struct form_rows *rows, const char *file, struct slice text, bool is_builtin);
+// Roles that a row may have, from knowledge of ends: NULL ends the list.
+extern const char *const FORM_ROLES[];

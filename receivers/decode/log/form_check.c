@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "receivers/decode/log/form_check.h"
+
+#include "base/intern.h"
+#include "base/memory.h"
+#include "base/text/cut.h"
+#include "pipeline/component/decoder.h"
+#include "pipeline/model/observation.h"
+#include "receivers/decode/log/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { ARENA_BLOCK = 16 << 10, TOLD_MAX = 4096 };
+// So that a line without a time is read: 2026-01-01T00:00:00Z.
+static const uint64_t OBSERVED_NS = UINT64_C(1767225600000000000);
+
+// -- what an event says ---------------------------------------------------------------------------
+
+static bool is_constant(const struct form *form, enum fact_key key) {
+    if (form == NULL)
+        return false;
+    for (uint32_t i = 0; i < form->set_count; i++)
+        if (form->sets[i].fact == key)
+            return true;
+    return (key == FACT_ROLE && form->role.data != NULL) ||
+           (key == FACT_CAUSE && form->cause.data != NULL);
+}
+
+static void tell_fact(const struct fact *fact, struct buffer *out) {
+    buffer_append_format(out, "%s%s=", out->size == 0 ? "" : " ", fact_name(fact->key));
+    switch (fact_type(fact->key)) {
+    case FACT_NUMBER:
+        buffer_append_format(out, "%" PRId64, fact->number);
+        break;
+    case FACT_TEXT:
+        buffer_append(out, fact->text);
+        break;
+    case FACT_YES_NO:
+        buffer_append_text(out, fact->yes ? "yes" : "no");
+        break;
+    case FACT_PCI_ADDRESS:
+        buffer_append_format(out, "%08x", (unsigned)fact->address);
+        break;
+    }
+}
+
+void form_tell(const struct event *event, const struct form *form, struct buffer *out) {
+    size_t from = out->size;
+    if (event->kind != EVENT_OBSERVATION)
+        return;
+    if (event->node != STRING_NONE) {
+        struct slice node = intern_slice(event->node);
+        buffer_append_format(out, "host=%.*s", (int)node.size, node.data);
+    }
+    if (event->rank != RANK_NONE)
+        buffer_append_format(out, "%srank=%d", out->size == from ? "" : " ", (int)event->rank);
+    for (uint32_t i = 0; i < event->observation->fact_count; i++)
+        if (!is_constant(form, event->observation->facts[i].key))
+            tell_fact(&event->observation->facts[i], out);
+}
+
+// -- reading --------------------------------------------------------------------------------------
+
+struct reading_lines {
+    void *state;
+    struct arena arena;
+    void (*take)(void *context, const struct event *event);
+    void *context;
+};
+
+static void settle(struct reading_lines *lines, enum decode_category category,
+                   const struct event *event) {
+    if (category == DECODE_OK)
+        lines->take(lines->context, event);
+}
+
+static void take_all(struct reading_lines *lines, uint64_t position) {
+    for (enum decode_category category = DECODE_OK; category != DECODE_END;) {
+        struct event event = {.position = position, .lines = 1, .rank = RANK_NONE};
+        struct decode_fault fault;
+        category = decoder_log.next(lines->state, &lines->arena, &event, &fault);
+        if (category != DECODE_END)
+            settle(lines, category, &event);
+    }
+}
+
+void form_read_lines(const struct forms *forms, struct slice lines,
+                     void (*take)(void *context, const struct event *event), void *context) {
+    struct reading_lines reading = {
+        .state = memory_zero(1, decoder_log.state_size), .take = take, .context = context};
+    struct decoder_input input = {
+        .observed_ns = OBSERVED_NS, .is_file = true, .ends = true, .forms = forms};
+    uint64_t position = 0;
+    arena_init(&reading.arena, ARENA_BLOCK);
+    decoder_log.begin(reading.state, &input);
+    while (lines.size > 0) {
+        struct slice line = text_take_line(&lines);
+        struct event event = {.position = ++position, .lines = 1, .rank = RANK_NONE, .raw = line};
+        struct decode_fault fault;
+        settle(&reading, decoder_log.decode(reading.state, line, &reading.arena, &event, &fault),
+               &event);
+        take_all(&reading, position);
+        arena_reset(&reading.arena);
+    }
+    decoder_log.finish(reading.state);
+    take_all(&reading, position);
+    decoder_log.release(reading.state);
+    arena_release(&reading.arena);
+    memory_give(reading.state);
+}
+
+// -- checking -------------------------------------------------------------------------------------
+
+struct trial {
+    const struct form *form;
+    struct buffer told; // of the first event that is of the form's kind; of another, with its kind
+    bool matches;
+};
+
+static void take_event(void *context, const struct event *event) {
+    struct trial *trial = context;
+    if (trial->matches || event->kind != EVENT_OBSERVATION)
+        return;
+    trial->matches = event->observation->kind == trial->form->kind;
+    trial->told.size = 0;
+    if (trial->matches)
+        form_tell(event, trial->form, &trial->told);
+    else
+        buffer_append_text(&trial->told, observation_name(event->observation->kind));
+}
+
+// Whether the first line is this form's, for texts that no prefix hides.
+static bool is_taken(const struct forms *forms, const struct form *form, struct slice lines) {
+    struct form_match match;
+    return forms_find(forms, text_until(lines, '\n'), &match) && match.form == form;
+}
+
+static bool check_sample(const struct forms *forms, const struct form *form,
+                         const struct form_sample *sample, struct form_fault *fault) {
+    struct trial trial = {.form = form};
+    buffer_init(&trial.told, TOLD_MAX);
+    form_read_lines(forms, sample->lines, take_event, &trial);
+    struct slice told = buffer_slice(&trial.told);
+    bool right;
+    if (sample->is_not) {
+        right = !is_taken(forms, form, sample->lines);
+        snprintf(fault->words, sizeof fault->words, "%.*s: this line must not match, and does",
+                 (int)form->name.size, form->name.data);
+    } else {
+        right = trial.matches && slice_equal(told, sample->gives);
+        snprintf(fault->words, sizeof fault->words, "%.*s: the sample gives %s%.*s",
+                 (int)form->name.size, form->name.data,
+                 told.size == 0  ? "nothing"
+                 : trial.matches ? ""
+                                 : "another kind, ",
+                 (int)told.size, told.data);
+    }
+    fault->file = form->file;
+    fault->line = sample->line;
+    fault->column = 1;
+    buffer_release(&trial.told);
+    return right;
+}
+
+bool form_check(const struct forms *forms, const struct form *form, struct form_fault *fault) {
+    for (uint32_t i = 0; i < form->sample_count; i++)
+        if (!check_sample(forms, form, &form->samples[i], fault))
+            return false;
+    return true;
+}

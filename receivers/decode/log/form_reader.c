@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The facts of a row are set before those that the text names, which therefore win.
+#include "receivers/decode/log/form_reader.h"
+
+#include "base/text/cut.h"
+#include "pipeline/model/event.h"
+#include "pipeline/model/node_event.h"
+#include "pipeline/model/observation.h"
+#include "receivers/decode/forms/forms.h"
+#include "receivers/decode/forms/pattern.h"
+#include "receivers/decode/forms/rows.h"
+#include "receivers/decode/forms/signals.h"
+#include "receivers/decode/line/reading.h"
+
+static bool whole_number(struct slice value, int64_t *number) {
+    bool negative = text_skip_char(&value, '-');
+    uint64_t magnitude;
+    if (!text_number(value, 18, &magnitude))
+        return false;
+    *number = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+static void set_fact(struct reading *reading, enum fact_key key, struct slice value) {
+    int64_t number;
+    pci_address address;
+    switch (fact_type(key)) {
+    case FACT_TEXT:
+        if (value.size > 0)
+            reading_text(reading, key, value);
+        break;
+    case FACT_NUMBER:
+        if (key == FACT_SIGNAL && signal_number(value) != 0)
+            reading_number(reading, key, signal_number(value));
+        else if (key != FACT_SIGNAL && whole_number(value, &number) &&
+                 (key != FACT_PID ||
+                  number > 0)) // Open MPI writes 0 for those that it does not know
+            reading_number(reading, key, number);
+        break;
+    case FACT_PCI_ADDRESS:
+        if (pci_parse(value, &address))
+            reading_address(reading, key, address);
+        break;
+    case FACT_YES_NO:
+        break;
+    }
+}
+
+static void set_value(struct reading *reading, struct form_name name, struct slice value) {
+    int64_t number;
+    switch (name.target) {
+    case TARGET_RANK:
+        if (whole_number(value, &number) && number >= 0 && number <= RANK_MAX)
+            reading->rank = (int32_t)number;
+        break;
+    case TARGET_HOST:
+        reading->host = value;
+        break;
+    case TARGET_EXIT_CODE: // of Python's subprocess a signal is below zero
+        if (whole_number(value, &number) && number < 0 && number >= -64)
+            reading_number(reading, FACT_SIGNAL, -number);
+        else if (whole_number(value, &number) && number >= 0)
+            reading_number(reading, FACT_EXIT_CODE, number);
+        break;
+    case TARGET_FACT:
+        set_fact(reading, name.fact, value);
+        break;
+    }
+}
+
+static void set_values(struct reading *reading, const struct form_text *text,
+                       const struct slice *values) {
+    for (uint32_t i = 0; i < text->pattern.name_count; i++)
+        if (values[i].data != NULL)
+            set_value(reading, text->names[i], values[i]);
+}
+
+static void set_constant(struct reading *reading, const struct form_set *set) {
+    switch (fact_type(set->fact)) {
+    case FACT_NUMBER:
+        reading_number(reading, set->fact, set->number);
+        break;
+    case FACT_YES_NO:
+        reading_yes_no(reading, set->fact, set->number != 0);
+        break;
+    case FACT_TEXT:
+        reading_text(reading, set->fact, set->text);
+        break;
+    case FACT_PCI_ADDRESS:
+        break;
+    }
+}
+
+static void begin_reading(const struct form_match *match, struct reading *reading) {
+    const struct form *form = match->form;
+    reading_begin(reading, form->kind);
+    reading->no_rank = reading->no_host = form->is_report;
+    for (uint32_t i = 0; i < form->set_count; i++)
+        set_constant(reading, &form->sets[i]);
+    if (form->role.data != NULL)
+        reading_text(reading, FACT_ROLE, form->role);
+    if (form->cause.data != NULL)
+        reading_text(reading, FACT_CAUSE, form->cause);
+    set_values(reading, match->text, match->values);
+}
+
+static const struct forms *forms_of(const struct frame *frame) {
+    return frame->forms != NULL ? frame->forms : forms_builtin();
+}
+
+static enum read_result read_form(const struct frame *frame, struct slice message,
+                                  struct reading *reading) {
+    struct form_match match;
+    if (!forms_find(forms_of(frame), message, &match))
+        return READ_NOT;
+    if (match.form->then_count > 0)
+        return READ_BEGIN;
+    begin_reading(&match, reading);
+    return READ_EVENT;
+}
+
+// Which of the further texts the line has, of those behind `from`; then_count: none.
+static uint32_t find_then(const struct form *form, uint32_t from, struct slice line,
+                          struct slice *values) {
+    size_t end;
+    while (from < form->then_count &&
+           !pattern_match(&form->then[from].pattern, line, 0, values, &end))
+        from++;
+    return from;
+}
+
+// Behind the last of the further texts that these lines have.
+static uint32_t behind_then(const struct form *form, struct slice lines) {
+    struct slice values[PATTERN_NAMES_MAX];
+    uint32_t next = 0;
+    while (lines.size > 0) {
+        uint32_t found = find_then(form, next, text_take_line(&lines), values);
+        next = found < form->then_count ? found + 1 : next;
+    }
+    return next;
+}
+
+static enum block_step more_of_form(struct slice so_far, uint32_t count, const struct frame *frame,
+                                    struct slice message) {
+    struct form_match match;
+    struct slice values[PATTERN_NAMES_MAX], lines = so_far;
+    (void)count;
+    if (!forms_find(forms_of(frame), text_take_line(&lines), &match))
+        return BLOCK_OVER;
+    uint32_t found = find_then(match.form, behind_then(match.form, lines), message, values);
+    if (found == match.form->then_count)
+        return BLOCK_OVER;
+    return found + 1 == match.form->then_count ? BLOCK_LAST : BLOCK_TAKE;
+}
+
+static enum read_result finish_form(struct slice text, bool cut, const struct frame *frame,
+                                    struct reading *reading) {
+    struct form_match match;
+    (void)cut;
+    if (!forms_find(forms_of(frame), text_take_line(&text), &match))
+        return READ_OTHER;
+    begin_reading(&match, reading);
+    for (uint32_t next = 0; text.size > 0;) {
+        struct slice values[PATTERN_NAMES_MAX];
+        uint32_t found = find_then(match.form, next, text_take_line(&text), values);
+        if (found == match.form->then_count)
+            continue;
+        set_values(reading, &match.form->then[found], values);
+        next = found + 1;
+    }
+    return READ_EVENT;
+}
+
+const struct line_reader READER_FORMS = {
+    .name = "forms", .read = read_form, .more = more_of_form, .finish = finish_form};

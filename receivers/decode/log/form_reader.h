@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader of what stands in rows (receivers/decode/forms): single lines, and those that `then`
+// gathers.
+#pragma once
+
+#include "receivers/decode/line/reader.h"
+
+extern const struct line_reader READER_FORMS;

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language of rows, the search for them, and each row that is built in against its own samples.
+#include "receivers/decode/forms/forms.h"
+#include "receivers/decode/forms/needles.h"
+#include "receivers/decode/log/form_check.h"
+
+#include "base/memory.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+START_TEST(test_builtin_samples) {
+    const struct forms *forms = forms_builtin();
+    struct form_fault fault;
+    uint32_t wrong = 0;
+    ck_assert_uint_gt(forms_count(forms), 0);
+    for (uint32_t i = 0; i < forms_count(forms); i++)
+        if (!form_check(forms, forms_at(forms, i), &fault)) {
+            fprintf(stderr, "%s:%u: %s\n", fault.file, fault.line, fault.words);
+            wrong++;
+        }
+    ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+START_TEST(test_builtin_names) {
+    const struct forms *forms = forms_builtin();
+    for (uint32_t i = 0; i < forms_count(forms); i++)
+        for (uint32_t k = 0; k < i; k++)
+            ck_assert_msg(!slice_equal(forms_at(forms, i)->name, forms_at(forms, k)->name),
+                          "two rows are called %.*s", (int)forms_at(forms, i)->name.size,
+                          forms_at(forms, i)->name.data);
+}
+END_TEST
+
+static void ignore(void *context, const struct event *event) {
+    (void)context;
+    (void)event;
+}
+
+// Whatever a line breaks off in, nothing is read beyond it (the sanitizers watch).
+START_TEST(test_builtin_cut) {
+    const struct forms *forms = forms_builtin();
+    for (uint32_t i = 0; i < forms_count(forms); i++) {
+        const struct form *form = forms_at(forms, i);
+        for (uint32_t k = 0; k < form->sample_count; k++)
+            for (size_t size = 0; size < form->samples[k].lines.size; size++) {
+                char *copy = memory_take(size + 1);
+                memcpy(copy, form->samples[k].lines.data, size);
+                form_read_lines(forms, (struct slice){copy, size}, ignore, NULL);
+                memory_give(copy);
+            }
+    }
+}
+END_TEST
+
+// -- patterns -------------------------------------------------------------------------------------
+
+static bool text_type(struct slice name, enum pattern_type *type, char *words, size_t size) {
+    static const struct {
+        const char *name;
+        enum pattern_type type;
+    } names[] = {{"rank", PATTERN_INT},     {"host", PATTERN_NAME}, {"signal", PATTERN_SIGNAL},
+                 {"message", PATTERN_TEXT}, {"word", PATTERN_WORD}, {"peer", PATTERN_ADDRESS}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (slice_equal(slice_of(names[i].name), name)) {
+            *type = names[i].type;
+            return true;
+        }
+    snprintf(words, size, "'%.*s' is no name", (int)name.size, name.data);
+    return false;
+}
+
+// "name=value|…" of a match; "-": none; "!3 words": refused at that byte.
+static const char *matched(const char *source, const char *text) {
+    static char out[512];
+    struct arena arena;
+    struct pattern pattern;
+    struct pattern_fault fault;
+    struct slice values[PATTERN_NAMES_MAX];
+    size_t end, size = 0;
+    arena_init(&arena, 4096);
+    out[0] = '\0';
+    if (!pattern_compile(slice_of(source), false, text_type, &arena, &pattern, &fault))
+        snprintf(out, sizeof out, "!%zu %s", fault.offset, fault.words);
+    else if (!pattern_match(&pattern, slice_of(text), 0, values, &end))
+        snprintf(out, sizeof out, "-");
+    else
+        for (uint32_t i = 0; i < pattern.name_count; i++)
+            size +=
+                (size_t)snprintf(out + size, sizeof out - size, "%s%.*s=%.*s", size == 0 ? "" : "|",
+                                 (int)pattern.names[i].size, pattern.names[i].data,
+                                 (int)values[i].size, values[i].data == NULL ? "" : values[i].data);
+    arena_release(&arena);
+    return out;
+}
+
+START_TEST(test_patterns) {
+    static const struct {
+        const char *pattern, *text, *gives;
+    } rows[] = {
+        {"rank {rank} on {host}.", "rank 12 on gpu-a01.example.org.",
+         "rank=12|host=gpu-a01.example.org"},
+        {"rank {rank}", "rank x", "-"},
+        {"exit  code : {rank}", "exit \t code : -9", "rank=-9"},
+        {"exit  code", "exitcode", "-"},
+        {"a {message} of {message}", "a cat of b", "message=b"},
+        {"{message} of {host}", "x of 1 of y", "message=x|host=1"},
+        {"{message} of {host}{end}", "x of 1 of y", "message=x of 1|host=y"},
+        {"died{? with signal {signal}} at {host}", "died at n1", "signal=|host=n1"},
+        {"died{? with signal {signal}} at {host}", "died with signal SIGKILL at n1",
+         "signal=SIGKILL|host=n1"},
+        {"by {signal}", "by Segmentation fault (core dumped)", "signal=Segmentation fault"},
+        {"by {signal}", "by -11", "signal=-11"},
+        {"by {signal}", "by 1000", "-"},
+        {"{word=a|ab} x", "ab x", "word=ab"},
+        {"{killed|stopped} {rank}", "stopped 3", "rank=3"},
+        {"{{{rank}}}", "{3", "!8 a '}' that ends nothing"},
+        {"{{{rank}", "{3", "rank=3"},
+        {"peer {peer}<{_:int}>", "peer 10.1.2.9<44206>", "peer=10.1.2.9"},
+        {"peer {peer}: gone", "peer [10.1.2.9]:440: gone", "peer=[10.1.2.9]:440"},
+        {"w {word}, {word}", "w a:b, c", "word=c"},
+        {"x{end}", "x \r", ""},
+        {"x{end}", "x y", "-"},
+        {"x {nothing}", "", "!3 'nothing' is no name"},
+        {"x {rank:number}", "", "!8 'number' is no type"},
+        {"x {rank", "", "!2 no '}' ends this part; {{ stands for a brace"},
+        {"x {? y", "", "!2 no '}' ends this {?"},
+        {"x {? y {? z}}", "", "!7 a {? inside of a {?"},
+        {"x {? y {message} z}", "", "!2 a part of type text inside of a {?"},
+        {"x {a||b}", "", "!5 an empty word among the choices"},
+        {"", "", "!0 an empty text"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *gives = matched(rows[i].pattern, rows[i].text);
+        ck_assert_msg(strcmp(gives, rows[i].gives) == 0, "%s\non %s\ngives %s\nnot   %s",
+                      rows[i].pattern, rows[i].text, gives, rows[i].gives);
+    }
+}
+END_TEST
+
+// -- needles --------------------------------------------------------------------------------------
+
+// Against looking for each of them by itself, in texts of few letters, which have many.
+START_TEST(test_needles) {
+    enum { COUNT = 40, SIZE = 4000 };
+    static char store[COUNT][NEEDLE_SIZE + 1], text[SIZE];
+    const char *texts[COUNT];
+    struct arena arena;
+    arena_init(&arena, 4096);
+    srand(7);
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < NEEDLE_SIZE; k++)
+            store[i][k] = (char)('a' + rand() % 3);
+        texts[i] = store[i];
+    }
+    for (int i = 0; i < SIZE; i++)
+        text[i] = (char)('a' + rand() % 3);
+    const struct needles *needles = needles_make(texts, COUNT, &arena);
+    for (size_t size = 0; size < SIZE; size = size < 20 ? size + 1 : size * 2) {
+        uint32_t counts[COUNT] = {0}, needle;
+        size_t at;
+        struct needle_walk walk = {0};
+        while (needles_next(needles, (struct slice){text, size}, &walk, &needle, &at)) {
+            ck_assert(memcmp(text + at, texts[needle], NEEDLE_SIZE) == 0);
+            counts[needle]++;
+        }
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t wanted = 0;
+            for (size_t k = 0; k + NEEDLE_SIZE <= size; k++)
+                wanted += memcmp(text + k, texts[i], NEEDLE_SIZE) == 0;
+            ck_assert_uint_eq(counts[i], wanted);
+        }
+    }
+    arena_release(&arena);
+}
+END_TEST
+
+// -- files ----------------------------------------------------------------------------------------
+
+#define ROW "form x\n text process {rank} has gone\n kind launcher_failed\n"
+
+START_TEST(test_file_faults) {
+    static const struct {
+        const char *text;
+        uint32_t line, column;
+        const char *words;
+    } rows[] = {
+        {"rows\n", 1, 1, "begins with `form`"},
+        {" kind x\n", 1, 2, "before any row"},
+        {"form X\n", 1, 6, "a name of small letters"},
+        {ROW " sample process 1 has gone\n" ROW, 5, 6, "there is a form x already, at mine:1"},
+        {ROW, 1, 1, "lacks a `sample`"},
+        {"form x\n kind launcher_failed\n sample a\n", 1, 1, "lacks a `text`"},
+        {ROW " kind nothing\n", 4, 7, "'nothing' is no kind"},
+        {ROW " role mine\n", 4, 7, "a role is own"},
+        {ROW " cause No\n", 4, 8, "a cause is a word"},
+        {ROW " set signal\n", 4, 6, "set NAME=VALUE"},
+        {ROW " set signal=x\n", 4, 13, "a number"},
+        {ROW " set victim=x\n", 4, 13, "yes or no"},
+        {ROW " gives rank=1\n", 4, 2, "stands behind a `sample`"},
+        {ROW " colour red\n", 4, 2, "is no field"},
+        {ROW " kind\n", 4, 2, "says nothing"},
+        {"form x\n text  process {rank has gone\n", 2, 16, "no '}'"},
+        {"form x\n text {rank} has gone\n", 2, 7, "begins with 6"},
+        {"form x\n text ^{rank} is {host}\n", 2, 7, "has 6"},
+        {"form x\n text process {colour}\n", 2, 16, "'colour' is no name"},
+        {"form x\n text process {victim}\n", 2, 16, "yes or no"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *file = "mine";
+        struct slice text = slice_of(rows[i].text);
+        struct form_fault fault;
+        ck_assert_ptr_null(forms_make(&file, &text, 1, &fault));
+        ck_assert_msg(fault.line == rows[i].line && fault.column == rows[i].column &&
+                          strstr(fault.words, rows[i].words) != NULL && fault.file == file,
+                      "%s\n%u:%u: %s", rows[i].text, fault.line, fault.column, fault.words);
+    }
+}
+END_TEST
+
+// A user's row stands in the place of the built-in one of its name.
+START_TEST(test_replaced) {
+    const struct form *first = forms_at(forms_builtin(), 0);
+    char source[512];
+    const char *file = "mine";
+    struct form_fault fault;
+    snprintf(source, sizeof source,
+             "form %.*s\n text my own words\n kind abort\n sample my own words\n",
+             (int)first->name.size, first->name.data);
+    struct slice text = slice_of(source);
+    struct forms *forms = forms_make(&file, &text, 1, &fault);
+    ck_assert_ptr_nonnull(forms);
+    ck_assert_uint_eq(forms_count(forms), forms_count(forms_builtin()));
+    ck_assert_int_eq(forms_at(forms, 0)->kind, OBSERVATION_ABORT);
+    forms_free(forms);
+}
+END_TEST
+
+START_TEST(test_samples_are_checked) {
+    static const struct {
+        const char *more, *words;
+    } rows[] = {
+        {" sample process 3 has gone\n gives rank=3\n", NULL},
+        {" sample process 3 has gone\n gives rank=4\n", "x: the sample gives rank=3"},
+        {" sample process 3 went\n gives rank=3\n", "x: the sample gives nothing"},
+        {" sample process 3 has gone\n gives rank=3\n not process 3 has gone\n",
+         "x: this line must not match, and does"},
+        {" then ^code {exit_code}\n then ^by {signal}\n sample process 3 has gone\n more by "
+         "SIGBUS\n"
+         " gives rank=3 signal=7\n",
+         NULL},
+        {" then code {exit_code}\n sample [rank1]: process 3 has gone\n more [rank1]: code -9\n"
+         " gives rank=3 signal=9\n",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char source[512];
+        const char *file = "mine";
+        struct form_fault fault = {0};
+        snprintf(source, sizeof source, "%s%s", ROW, rows[i].more);
+        struct slice text = slice_of(source);
+        struct forms *forms = forms_make(&file, &text, 1, &fault);
+        ck_assert_msg(forms != NULL, "%s: %s", source, fault.words);
+        bool right = form_check(forms, forms_at(forms, 0), &fault);
+        ck_assert_msg(right == (rows[i].words == NULL) &&
+                          (right || strcmp(fault.words, rows[i].words) == 0),
+                      "%s: %s", source, fault.words);
+        forms_free(forms);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("forms");
+    TCase *tests = tcase_create("forms");
+    tcase_add_test(tests, test_patterns);
+    tcase_add_test(tests, test_needles);
+    tcase_add_test(tests, test_file_faults);
+    tcase_add_test(tests, test_samples_are_checked);
+    tcase_add_test(tests, test_replaced);
+    tcase_add_test(tests, test_builtin_names);
+    tcase_add_test(tests, test_builtin_samples);
+    tcase_add_test(tests, test_builtin_cut);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
