@@ -280,6 +280,11 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         return is_identifier(value) ||
                fail(reader, value.data, "a cause is a word of small letters, digits and '_'");
     }
+    if (slice_equal(name, SLICE("apart"))) {
+        form->is_apart = slice_equal(value, SLICE("yes"));
+        return form->is_apart || slice_equal(value, SLICE("no")) ||
+               fail(reader, value.data, "yes or no is needed");
+    }
     if (slice_equal(name, SLICE("set")))
         return add_set(reader, value);
     if (slice_equal(name, SLICE("sample")))
@@ -300,8 +305,8 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         return fail(reader, name.data, "`%.*s` stands behind a `sample`", (int)name.size,
                     name.data);
     return fail(reader, name.data,
-                "'%.*s' is no field: text, then, kind, role, cause, set, source, sample, more, "
-                "gives, not",
+                "'%.*s' is no field: text, then, apart, kind, role, cause, set, source, sample, "
+                "more, gives, not",
                 (int)name.size, name.data);
 }
 

@@ -9,6 +9,9 @@
 //       with PID 0 on node gpu-a01 exited on signal 9 (Killed). gives  host=gpu-a01 rank=1 pid=0
 //       signal=9 not    mpirun noticed that the job aborted
 //
+// `apart yes` lets other lines stand between those of `then`, up to FORM_APART_MAX in a row; else
+// the first line that says nothing of them ends the row.
+//
 // A row begins in the first column, its fields behind blanks. '#' begins a line that says nothing.
 // Of forms that match one message the first in the order of files and rows is taken. A user's row
 // with the name of a built-in one stands in its place.
@@ -20,6 +23,7 @@
 enum {
     FORM_TEXTS_MAX = 8,
     FORM_THEN_MAX = 8,
+    FORM_APART_MAX = 24, // lines in a row that say nothing of the row, where `apart` lets them
     FORM_SETS_MAX = 8,
     FORM_SAMPLES_MAX = 16,
     FORMS_MAX = 4096,         // rows of all files
@@ -63,6 +67,8 @@ struct form {
     struct slice cause; // data NULL: none
     // The prefix is that of who tells, not of whom it is told.
     bool is_report;
+    // Other lines may stand between its own.
+    bool is_apart;
     bool is_builtin;
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];

@@ -146,6 +146,10 @@ static bool may_take(const struct block *block, const struct frame *frame) {
     return block->frame.key == frame->key || (unmarked && block->frame.around == frame->around);
 }
 
+static uint32_t passes_of(const struct line_reader *reader) {
+    return reader->passes > 0 ? reader->passes : GATHER_PASSED_MAX;
+}
+
 bool gather_takes(struct gather *gather, const struct frame *frame) {
     const uint32_t latest = gather->latest;
     for (uint32_t i = 0; gather->open > 0 && i < GATHER_BLOCKS; i++) {
@@ -157,7 +161,7 @@ bool gather_takes(struct gather *gather, const struct frame *frame) {
             continue;
         enum block_step step =
             block->reader->more(block_text(block), block->count, frame, frame->message);
-        if (step == BLOCK_PASS && ++block->passed <= GATHER_PASSED_MAX)
+        if (step == BLOCK_PASS && ++block->passed <= passes_of(block->reader))
             continue;
         if (step == BLOCK_PASS || step == BLOCK_OVER) {
             end(gather, block, step == BLOCK_PASS);

@@ -27,6 +27,8 @@ struct line_reader {
     // Only the first line of its reports has "[rank3]:" in front: lines of the same origin without
     // one are offered to `more` as well.
     bool unmarked;
+    // How many lines of somebody else may stand in a row within a report; 0: GATHER_PASSED_MAX.
+    uint32_t passes;
     // Never reads beyond the message; linear in its size.
     enum read_result (*read)(const struct frame *frame, struct slice message,
                              struct reading *reading);

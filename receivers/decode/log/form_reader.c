@@ -119,10 +119,12 @@ static enum read_result read_form(const struct frame *frame, struct slice messag
     return READ_EVENT;
 }
 
-// Which of the further texts the line has, of those behind `from`; then_count: none.
+// Which of the further texts the line has, of those behind `from`; then_count: none. How far it is
+// indented says nothing.
 static uint32_t find_then(const struct form *form, uint32_t from, struct slice line,
                           struct slice *values) {
     size_t end;
+    text_skip_blanks(&line);
     while (from < form->then_count &&
            !pattern_match(&form->then[from].pattern, line, 0, values, &end))
         from++;
@@ -140,6 +142,12 @@ static uint32_t behind_then(const struct form *form, struct slice lines) {
     return next;
 }
 
+// Whether the row's lines may stand apart, and this one does not begin them anew.
+static bool may_pass(const struct forms *forms, const struct form *form, struct slice message) {
+    struct form_match again;
+    return form->is_apart && !(forms_find(forms, message, &again) && again.form == form);
+}
+
 static enum block_step more_of_form(struct slice so_far, uint32_t count, const struct frame *frame,
                                     struct slice message) {
     struct form_match match;
@@ -149,7 +157,7 @@ static enum block_step more_of_form(struct slice so_far, uint32_t count, const s
         return BLOCK_OVER;
     uint32_t found = find_then(match.form, behind_then(match.form, lines), message, values);
     if (found == match.form->then_count)
-        return BLOCK_OVER;
+        return may_pass(forms_of(frame), match.form, message) ? BLOCK_PASS : BLOCK_OVER;
     return found + 1 == match.form->then_count ? BLOCK_LAST : BLOCK_TAKE;
 }
 
@@ -171,5 +179,8 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
     return READ_EVENT;
 }
 
-const struct line_reader READER_FORMS = {
-    .name = "forms", .read = read_form, .more = more_of_form, .finish = finish_form};
+const struct line_reader READER_FORMS = {.name = "forms",
+                                         .passes = FORM_APART_MAX,
+                                         .read = read_form,
+                                         .more = more_of_form,
+                                         .finish = finish_form};

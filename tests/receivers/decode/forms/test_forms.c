@@ -201,6 +201,7 @@ START_TEST(test_file_faults) {
         {ROW " set victim=x\n", 4, 13, "yes or no"},
         {ROW " gives rank=1\n", 4, 2, "stands behind a `sample`"},
         {ROW " colour red\n", 4, 2, "is no field"},
+        {ROW " apart far\n", 4, 8, "yes or no"},
         {ROW " kind\n", 4, 2, "says nothing"},
         {"form x\n text  process {rank has gone\n", 2, 16, "no '}'"},
         {"form x\n text {rank} has gone\n", 2, 7, "begins with 6"},
@@ -254,6 +255,15 @@ START_TEST(test_samples_are_checked) {
         {" then code {exit_code}\n sample [rank1]: process 3 has gone\n more [rank1]: code -9\n"
          " gives rank=3 signal=9\n",
          NULL},
+        {" then code {exit_code}\n sample process 3 has gone\n more x\n more code 4\n"
+         " gives rank=3\n",
+         NULL},
+        {" apart yes\n then code {exit_code}\n sample process 3 has gone\n more x\n more code 4\n"
+         " gives rank=3 exit_code=4\n",
+         NULL},
+        {" apart yes\n then code {exit_code}\n sample process 3 has gone\n more process 5 has "
+         "gone\n more code 4\n gives rank=3\n",
+         NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char source[512];
@@ -272,6 +282,41 @@ START_TEST(test_samples_are_checked) {
 }
 END_TEST
 
+struct told {
+    int events;
+    int64_t code; // -1: none
+};
+
+static void take_told(void *context, const struct event *event) {
+    struct told *told = context;
+    told->events++;
+    if (!observation_number(event->observation, FACT_EXIT_CODE, &told->code))
+        told->code = -1;
+}
+
+// The further line is read although it is indented, but not behind too many others.
+START_TEST(test_apart_is_bounded) {
+    const char *file = "mine",
+               *source = ROW
+               " apart yes\n then code {exit_code}\n sample process 3 has gone\n gives rank=3\n";
+    struct slice text = slice_of(source);
+    struct form_fault fault;
+    struct forms *forms = forms_make(&file, &text, 1, &fault);
+    ck_assert_ptr_nonnull(forms);
+    for (int between = 0; between <= FORM_APART_MAX + 1; between++) {
+        char lines[1024] = "process 3 has gone\n";
+        struct told told = {0, -1};
+        for (int i = 0; i < between; i++)
+            strcat(lines, "other words\n");
+        strcat(lines, "   code 4\n");
+        form_read_lines(forms, slice_of(lines), take_told, &told);
+        ck_assert_int_eq(told.events, 1);
+        ck_assert_int_eq(told.code, between <= FORM_APART_MAX ? 4 : -1);
+    }
+    forms_free(forms);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("forms");
     TCase *tests = tcase_create("forms");
@@ -279,6 +324,7 @@ int main(void) {
     tcase_add_test(tests, test_needles);
     tcase_add_test(tests, test_file_faults);
     tcase_add_test(tests, test_samples_are_checked);
+    tcase_add_test(tests, test_apart_is_bounded);
     tcase_add_test(tests, test_replaced);
     tcase_add_test(tests, test_builtin_names);
     tcase_add_test(tests, test_builtin_samples);
