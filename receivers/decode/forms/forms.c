@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text/cut.h"
+#include "base/text/find.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/forms/builtin.h"
 #include "receivers/decode/forms/needles.h"
@@ -14,7 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CANDIDATES_MAX = 256, ARENA_BLOCK = 64 << 10 };
+// THEN_PLACES_MAX: places of a line that are tried.
+enum { CANDIDATES_MAX = 256, THEN_PLACES_MAX = 8, ARENA_BLOCK = 64 << 10 };
 
 struct place {
     uint32_t form;
@@ -134,6 +136,23 @@ static bool match_at(const struct form_text *text, struct slice message, size_t 
     if (needle < pattern->needle_at || !is_begin(message, needle - pattern->needle_at))
         return false;
     return pattern_match(pattern, message, needle - pattern->needle_at, values, &end);
+}
+
+bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values) {
+    const struct pattern *pattern = &text->pattern;
+    size_t end, at = 0;
+    text_skip_blanks(&line);
+    if (pattern->at_start || pattern->parts[0].type != PATTERN_LITERAL)
+        return pattern_match(pattern, line, 0, values, &end);
+    for (int i = 0; i < THEN_PLACES_MAX; i++, at++) {
+        const char *found = text_position(text_from(line, at), pattern->parts[0].literal);
+        if (found == NULL)
+            return false;
+        at = (size_t)(found - line.data);
+        if (is_begin(line, at) && pattern_match(pattern, line, at, values, &end))
+            return true;
+    }
+    return false;
 }
 
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match) {

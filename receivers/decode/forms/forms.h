@@ -21,5 +21,9 @@ struct form_match {
     const struct form_text *text;
     struct slice values[PATTERN_NAMES_MAX]; // in the message
 };
+// Whether a further line of a row has the text: like `text`, it may stand anywhere behind a word,
+// so that prefixes which nobody knows do not hide it. How far the line is indented says nothing.
+// O(line).
+bool forms_find_then(const struct form_text *text, struct slice line, struct slice *values);
 // The first form that the message has; false: none. O(message). Any thread.
 bool forms_find(const struct forms *forms, struct slice message, struct form_match *match);

@@ -119,14 +119,10 @@ static enum read_result read_form(const struct frame *frame, struct slice messag
     return READ_EVENT;
 }
 
-// Which of the further texts the line has, of those behind `from`; then_count: none. How far it is
-// indented says nothing.
+// Which of the further texts the line has, of those behind `from`; then_count: none.
 static uint32_t find_then(const struct form *form, uint32_t from, struct slice line,
                           struct slice *values) {
-    size_t end;
-    text_skip_blanks(&line);
-    while (from < form->then_count &&
-           !pattern_match(&form->then[from].pattern, line, 0, values, &end))
+    while (from < form->then_count && !forms_find_then(&form->then[from], line, values))
         from++;
     return from;
 }

@@ -258,6 +258,13 @@ START_TEST(test_samples_are_checked) {
         {" then code {exit_code}\n sample process 3 has gone\n more x\n more code 4\n"
          " gives rank=3\n",
          NULL},
+        {" then ^code {exit_code}\n sample process 3 has gone\n more 12:00 code 4\n gives rank=3\n",
+         NULL},
+        {" then code {exit_code}\n sample process 3 has gone\n more 12:00 code 4\n"
+         " gives rank=3 exit_code=4\n",
+         NULL},
+        {" then code {exit_code}\n sample process 3 has gone\n more decode 4\n gives rank=3\n",
+         NULL},
         {" apart yes\n then code {exit_code}\n sample process 3 has gone\n more x\n more code 4\n"
          " gives rank=3 exit_code=4\n",
          NULL},
