@@ -63,6 +63,9 @@ static enum exit_kind kind_of_reason(const struct exit_note *note) {
         {OBSERVATION_SLURM_STATE, "BOOT_FAIL", EXIT_NODE_LOST},
         {OBSERVATION_SLURM_STATE, "OUT_OF_MEMORY", EXIT_HOST_OOM},
         {OBSERVATION_SLURM_TASK_EXIT, "Out Of Memory", EXIT_HOST_OOM},
+        {OBSERVATION_JOB_STOPPED, "time_limit", EXIT_TIME_LIMIT},
+        {OBSERVATION_JOB_STOPPED, "preempted", EXIT_PREEMPTED},
+        {OBSERVATION_JOB_STOPPED, "cancelled", EXIT_PREEMPTED},
         {OBSERVATION_POD_DISRUPTION, "PreemptionByScheduler", EXIT_PREEMPTED},
         {OBSERVATION_POD_DISRUPTION, "Preempting", EXIT_PREEMPTED},
         {OBSERVATION_POD_DISRUPTION, "Preempted", EXIT_PREEMPTED},
@@ -115,6 +118,8 @@ static enum exit_kind kind_of_other(const struct round_view *view, const struct 
         return EXIT_HOST_OOM;
     case OBSERVATION_SLURM_NODE_FAILURE:
         return EXIT_NODE_LOST;
+    case OBSERVATION_NODE_LOST: // a launcher that lost one and does not say which may mean any end
+        return note->node != STRING_NONE || note->text_size > 0 ? EXIT_NODE_LOST : EXIT_NONE;
     default:
         return concerns(view, note) ? kind_of_reason(note) : EXIT_NONE;
     }
@@ -218,11 +223,24 @@ static void add_other(struct exit_candidate *candidates, uint32_t *count,
     candidates[(*count)++] = *found;
 }
 
+// What could not be started left with codes that say nothing of who is to blame.
+static bool could_not_start(const struct round_view *view) {
+    const struct exit_list *list = view->list;
+    for (uint32_t i = 0; i < list->other_count; i++)
+        if (list->other_rounds[i] == view->round &&
+            note_kind(list->others[i]) == OBSERVATION_LAUNCH_FAILED)
+            return true;
+    return false;
+}
+
 static uint32_t list_candidates(const struct round_view *view, struct exit_candidate *candidates) {
     const struct exit_list *list = view->list;
     uint32_t count = 0, others;
+    bool no_start = could_not_start(view);
     for (uint32_t i = 0; i < view->count; i++) {
-        if (process_at(view, i)->kind == EXIT_NONE)
+        const struct exit_process *process = process_at(view, i);
+        bool is_code = process->kind == EXIT_CODE && process->ground == GROUND_CODE;
+        if (process->kind == EXIT_NONE || (no_start && is_code))
             continue;
         candidates[count] = of_process(view, i);
         count += !exit_was_stopped(view, &candidates[count]);

@@ -407,6 +407,9 @@ static bool is_of_nobody(const struct gathering *gathering, const struct exit_no
     case OBSERVATION_SLURM_OOM:
     case OBSERVATION_SLURM_NODE_FAILURE:
     case OBSERVATION_SLURM_STATE:
+    case OBSERVATION_NODE_LOST:
+    case OBSERVATION_JOB_STOPPED:
+    case OBSERVATION_LAUNCH_FAILED:
     case OBSERVATION_POD_DISRUPTION:
     case OBSERVATION_NODE_CONDITION:
         return true;
@@ -705,7 +708,7 @@ static uint32_t count_tasks(const struct exit_list *list) {
 static uint32_t count_hosts(const struct exit_list *list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->note_count; i++)
-        count += note_kind(list->notes[i]) == OBSERVATION_SLURM_NODE_FAILURE ? HOSTS_MAX : 1;
+        count += note_is_node_loss(list->notes[i]) ? HOSTS_MAX : 1;
     return count;
 }
 
@@ -714,7 +717,7 @@ static void keep_hosts(struct exit_list *list, const struct exit_note *note,
                        const struct node_names *names, struct arena *arena) {
     string_id hosts[HOSTS_MAX];
     uint32_t count = 0;
-    if (note_kind(note) == OBSERVATION_SLURM_NODE_FAILURE && note->node == STRING_NONE)
+    if (note_is_node_loss(note) && note->node == STRING_NONE)
         count = exit_hosts_read(note_text(note), hosts);
     if (count == 0)
         keep_other(list, note);

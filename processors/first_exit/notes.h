@@ -129,6 +129,16 @@ static inline enum time_of note_time_of(const struct exit_note *note) {
 static inline bool note_is(const struct exit_note *note, enum note_flag flag) {
     return (note->flags & (uint32_t)flag) != 0;
 }
+// A scheduler or a launcher lost the node.
+static inline bool note_is_node_loss(const struct exit_note *note) {
+    return note_kind(note) == OBSERVATION_SLURM_NODE_FAILURE ||
+           note_kind(note) == OBSERVATION_NODE_LOST;
+}
+// A scheduler, or somebody by way of a launcher, stopped the whole job.
+static inline bool note_is_job_stop(const struct exit_note *note) {
+    return note_kind(note) == OBSERVATION_SLURM_CANCELLED ||
+           note_kind(note) == OBSERVATION_JOB_STOPPED;
+}
 static inline int64_t place_pid(const struct exit_place *place) {
     return (int64_t)((uint64_t)place->key.pid_high << 32 | place->key.pid_low);
 }

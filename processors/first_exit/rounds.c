@@ -240,7 +240,7 @@ static bool may_speak_of(const struct exit_list *list, const struct exit_note *n
 // A line of srun, which stands in the output of its job, about a node of which nothing else is
 // known: it is of the job where there is but one.
 static bool is_of_only_job(const struct exit_list *list, const struct exit_note *note) {
-    if (note_kind(note) != OBSERVATION_SLURM_NODE_FAILURE || !note_is(note, NOTE_TIMELESS) ||
+    if (!note_is_node_loss(note) || !note_is(note, NOTE_TIMELESS) ||
         list->rounds[0].job != list->rounds[list->round_count - 1].job)
         return false;
     for (uint32_t i = 0; i < list->process_count; i++)
@@ -253,8 +253,7 @@ static bool is_of_only_job(const struct exit_list *list, const struct exit_note 
 // only where it can be of no other.
 static bool names_its_job(const struct exit_note *note) {
     return note->job != STRING_NONE || note->unit != STRING_NONE ||
-           note_kind(note) == OBSERVATION_NODE_CONDITION ||
-           note_kind(note) == OBSERVATION_SLURM_NODE_FAILURE;
+           note_kind(note) == OBSERVATION_NODE_CONDITION || note_is_node_loss(note);
 }
 
 // The last round of those that the note may speak of; NO_ROUND: none, or nobody knows of which job.

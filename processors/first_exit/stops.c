@@ -15,9 +15,9 @@ static bool is_scope_of(const struct exit_note *stop, const struct exit_candidat
         return ended->node != STRING_NONE && stop->node == ended->node;
     if (is_of_cluster(stop))
         return stop->unit != STRING_NONE && stop->unit == unit;
-    if (note_kind(stop) == OBSERVATION_SLURM_NODE_FAILURE)
+    if (note_is_node_loss(stop))
         return stop->node != STRING_NONE && stop->node == ended->node;
-    return note_kind(stop) == OBSERVATION_SLURM_CANCELLED;
+    return note_is_job_stop(stop);
 }
 
 // What ended behind a stop ended because of it; so did a launcher that was told to stop by Slurm.

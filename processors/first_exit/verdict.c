@@ -152,6 +152,8 @@ static const char *preempted_words(const struct exit_note *note) {
     case OBSERVATION_SLURM_CANCELLED:
     case OBSERVATION_SLURM_STATE:
         return has_reason(note, "JOB REQUEUE") ? "was requeued by Slurm" : "was preempted by Slurm";
+    case OBSERVATION_JOB_STOPPED:
+        return has_reason(note, "preempted") ? "was preempted" : "was cancelled from outside";
     default:
         return "was told to stop from outside";
     }
@@ -213,6 +215,14 @@ static const char *note_words(const struct exit_note *note, size_t max, struct a
                             note->reason);
     case OBSERVATION_SLURM_NODE_FAILURE:
         return "Slurm lost it";
+    case OBSERVATION_NODE_LOST:
+        return note->exit_code >= 0
+                   ? arena_format(arena, "its launcher lost the daemon on it, which %s",
+                                  status_words(note, arena))
+                   : "its launcher lost the daemon on it";
+    case OBSERVATION_JOB_STOPPED:
+        return arena_format(arena, "it was stopped from outside: %.*s", (int)note->reason_size,
+                            note->reason);
     case OBSERVATION_SLURM_STATE:
         return arena_format(arena, "sacct says %.*s", (int)note->reason_size, note->reason);
     case OBSERVATION_POD_DISRUPTION:

@@ -457,6 +457,57 @@ START_TEST(a_list_of_nodes_is_each_of_them) {
 }
 END_TEST
 
+// A launcher's words count as Slurm's do; of a loss that names no node they say nothing.
+START_TEST(a_node_that_a_launcher_lost) {
+    start_job(0, 100);
+    lose_peer(59, "a", 0);
+    struct event *killed = say(60, NULL, RANK_NONE, OBSERVATION_KILLED); // its remote shell
+    add(killed, FACT_SIGNAL, 9);
+    killed->timeless = true;
+    struct event *event = say(61, _i == 0 ? "b" : NULL, RANK_NONE, OBSERVATION_NODE_LOST);
+    event->timeless = true;
+    const char *lines = run();
+    if (_i == 0) {
+        says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
+        says(lines, "Node b was lost, and the ranks with it");
+        says(lines, "its launcher lost the daemon on it");
+    } else {
+        says_not(lines, "node_lost");
+    }
+}
+END_TEST
+
+static const struct {
+    const char *cause, *kind, *headline;
+} JOB_STOPS[] = {{"time_limit", "time_limit", "The job reached its time limit"},
+                 {"preempted", "preempted", "The job was preempted"},
+                 {"cancelled", "preempted", "The job was cancelled from outside"}};
+
+START_TEST(a_job_that_was_stopped) {
+    start_job(0, 100);
+    add_text(say(60, NULL, RANK_NONE, OBSERVATION_JOB_STOPPED), FACT_CAUSE, JOB_STOPS[_i].cause);
+    leaves(61, "b", 102, FACT_EXIT_CODE, 1);
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, JOB_STOPS[_i].headline);
+    says(lines, JOB_STOPS[_i].kind);
+    says_not(lines, "culprit\"}");
+}
+END_TEST
+
+// Its tasks leave with codes one after another; a signal is another matter.
+START_TEST(codes_of_what_could_not_be_started) {
+    start_job(0, 100);
+    leaves(60, "b", 102, _i == 0 ? FACT_EXIT_CODE : FACT_SIGNAL, _i == 0 ? 2 : 9);
+    say(59, NULL, RANK_NONE, OBSERVATION_LAUNCH_FAILED);
+    const char *lines = run();
+    if (_i == 0)
+        ck_assert_str_eq(lines, "");
+    else
+        says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+}
+END_TEST
+
 START_TEST(memory_that_sacct_tells_of) {
     sacct(61, NULL, "OUT_OF_MEMORY");
     const char *lines = run();
@@ -691,6 +742,9 @@ int main(void) {
     tcase_add_loop_test(cases, a_lost_node_that_only_srun_names, 0, 2);
     tcase_add_loop_test(cases, a_lost_node_that_may_be_of_another_job, 0, 2);
     tcase_add_test(cases, a_list_of_nodes_is_each_of_them);
+    tcase_add_loop_test(cases, a_node_that_a_launcher_lost, 0, 2);
+    tcase_add_loop_test(cases, a_job_that_was_stopped, 0, sizeof JOB_STOPS / sizeof *JOB_STOPS);
+    tcase_add_loop_test(cases, codes_of_what_could_not_be_started, 0, 2);
     tcase_add_test(cases, memory_that_sacct_tells_of);
     tcase_add_loop_test(cases, a_pod_that_was_preempted, 0, 2);
     tcase_add_loop_test(cases, a_node_that_does_not_answer_the_cluster, 0, 2);
