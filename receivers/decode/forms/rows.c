@@ -207,39 +207,52 @@ static bool set_role(struct reader *reader, struct slice value) {
 }
 
 // "signal=9"
-static bool add_set(struct reader *reader, struct slice value) {
-    struct form *form = reader->form;
+static bool read_setting(struct reader *reader, struct slice value, struct form_set *set) {
     struct slice name = text_until(value, '=');
-    struct form_set set = {0};
     uint64_t number;
+    *set = (struct form_set){0};
     if (name.size == value.size)
         return fail(reader, value.data, "set NAME=VALUE");
     struct slice given = text_from(value, name.size + 1);
-    if (!fact_of(name, &set.fact))
+    if (!fact_of(name, &set->fact))
         return fail(reader, name.data, "'%.*s' is no name; `culprit forms --names` lists them",
                     (int)name.size, name.data);
     bool yes = slice_equal(given, SLICE("yes"));
-    set.text = given;
-    switch (fact_type(set.fact)) {
+    set->text = given;
+    switch (fact_type(set->fact)) {
     case FACT_NUMBER:
         if (!text_number(given, 18, &number))
             return fail(reader, given.data, "a number is needed");
-        set.number = (int64_t)number;
+        set->number = (int64_t)number;
         break;
     case FACT_YES_NO:
         if (!yes && !slice_equal(given, SLICE("no")))
             return fail(reader, given.data, "yes or no is needed");
-        set.number = yes;
+        set->number = yes;
         break;
     case FACT_TEXT:
         break;
     case FACT_PCI_ADDRESS:
         return fail(reader, name.data, "a PCI address stands in a text only");
     }
-    if (form->set_count == FORM_SETS_MAX)
-        return fail(reader, name.data, "more than %d of these in a row", FORM_SETS_MAX);
-    form->sets[form->set_count++] = set;
     return true;
+}
+
+static bool add_set(struct reader *reader, struct slice value) {
+    struct form *form = reader->form;
+    if (form->set_count == FORM_SETS_MAX)
+        return fail(reader, value.data, "more than %d of these in a row", FORM_SETS_MAX);
+    return read_setting(reader, value, &form->sets[form->set_count++]);
+}
+
+// "signal=9 victim=yes"
+static bool add_when(struct reader *reader, struct slice value) {
+    struct form *form = reader->form;
+    struct slice said = take_field(&value);
+    if (form->when_count == FORM_WHENS_MAX)
+        return fail(reader, said.data, "more than %d of these in a row", FORM_WHENS_MAX);
+    struct form_when *when = &form->whens[form->when_count++];
+    return read_setting(reader, said, &when->said) && read_setting(reader, value, &when->set);
 }
 
 static struct slice joined(struct arena *arena, struct slice first, struct slice second) {
@@ -287,6 +300,8 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
     }
     if (slice_equal(name, SLICE("set")))
         return add_set(reader, value);
+    if (slice_equal(name, SLICE("when")))
+        return add_when(reader, value);
     if (slice_equal(name, SLICE("sample")))
         return add_sample(reader, value, false);
     if (slice_equal(name, SLICE("not")))
@@ -305,8 +320,8 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         return fail(reader, name.data, "`%.*s` stands behind a `sample`", (int)name.size,
                     name.data);
     return fail(reader, name.data,
-                "'%.*s' is no field: text, then, apart, kind, role, cause, set, source, sample, "
-                "more, gives, not",
+                "'%.*s' is no field: text, then, apart, kind, role, cause, set, when, source, "
+                "sample, more, gives, not",
                 (int)name.size, name.data);
 }
 

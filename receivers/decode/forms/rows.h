@@ -25,6 +25,7 @@ enum {
     FORM_THEN_MAX = 8,
     FORM_APART_MAX = 24, // lines in a row that say nothing of the row, where `apart` lets them
     FORM_SETS_MAX = 8,
+    FORM_WHENS_MAX = 4,
     FORM_SAMPLES_MAX = 16,
     FORMS_MAX = 4096,         // rows of all files
     FORMS_SIZE_MAX = 4 << 20, // bytes of a file
@@ -50,6 +51,11 @@ struct form_set {
     struct slice text;
 };
 
+// `when signal=9 victim=yes`: what is set where the message said something else.
+struct form_when {
+    struct form_set said, set;
+};
+
 struct form_sample {
     struct slice lines; // joined by newlines
     struct slice gives;
@@ -72,8 +78,9 @@ struct form {
     bool is_builtin;
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];
+    struct form_when whens[FORM_WHENS_MAX];
     struct form_sample *samples;
-    uint32_t text_count, then_count, set_count, sample_count;
+    uint32_t text_count, then_count, set_count, when_count, sample_count;
 };
 
 struct form_fault {

@@ -104,6 +104,25 @@ static void begin_reading(const struct form_match *match, struct reading *readin
     set_values(reading, match->text, match->values);
 }
 
+static bool was_said(const struct reading *reading, const struct form_set *said) {
+    for (uint32_t i = 0; i < reading->fact_count; i++) {
+        const struct fact *fact = &reading->facts[i];
+        if (fact->key == said->fact)
+            return fact_type(fact->key) == FACT_NUMBER ? fact->number == said->number
+                   : fact_type(fact->key) == FACT_TEXT ? slice_equal(fact->text, said->text)
+                                                       : false;
+    }
+    return false;
+}
+
+// Behind all that the texts say.
+static enum read_result end_reading(const struct form *form, struct reading *reading) {
+    for (uint32_t i = 0; i < form->when_count; i++)
+        if (was_said(reading, &form->whens[i].said))
+            set_constant(reading, &form->whens[i].set);
+    return READ_EVENT;
+}
+
 static const struct forms *forms_of(const struct frame *frame) {
     return frame->forms != NULL ? frame->forms : forms_builtin();
 }
@@ -116,7 +135,7 @@ static enum read_result read_form(const struct frame *frame, struct slice messag
     if (match.form->then_count > 0)
         return READ_BEGIN;
     begin_reading(&match, reading);
-    return READ_EVENT;
+    return end_reading(match.form, reading);
 }
 
 // Which of the further texts the line has, of those behind `from`; then_count: none.
@@ -172,7 +191,7 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
         set_values(reading, &match.form->then[found], values);
         next = found + 1;
     }
-    return READ_EVENT;
+    return end_reading(match.form, reading);
 }
 
 const struct line_reader READER_FORMS = {.name = "forms",

@@ -199,6 +199,8 @@ START_TEST(test_file_faults) {
         {ROW " set signal\n", 4, 6, "set NAME=VALUE"},
         {ROW " set signal=x\n", 4, 13, "a number"},
         {ROW " set victim=x\n", 4, 13, "yes or no"},
+        {ROW " when signal=9\n", 4, 15, "set NAME=VALUE"},
+        {ROW " when signal=x victim=yes\n", 4, 14, "a number"},
         {ROW " gives rank=1\n", 4, 2, "stands behind a `sample`"},
         {ROW " colour red\n", 4, 2, "is no field"},
         {ROW " apart far\n", 4, 8, "yes or no"},
@@ -267,6 +269,10 @@ START_TEST(test_samples_are_checked) {
          NULL},
         {" apart yes\n then code {exit_code}\n sample process 3 has gone\n more x\n more code 4\n"
          " gives rank=3 exit_code=4\n",
+         NULL},
+        {" then code {exit_code}\n when exit_code=4 victim=yes\n sample process 3 has gone\n"
+         " more code 4\n gives rank=3 exit_code=4 victim=yes\n sample process 3 has gone\n"
+         " more code 5\n gives rank=3 exit_code=5\n",
          NULL},
         {" apart yes\n then code {exit_code}\n sample process 3 has gone\n more process 5 has "
          "gone\n more code 4\n gives rank=3\n",
