@@ -196,6 +196,10 @@ static bool is_same_loss(const struct exit_candidate *a, const struct exit_candi
             (a->kind == EXIT_NODE_LOST && (a->node == STRING_NONE || b->node == STRING_NONE)));
 }
 
+static bool says_status(const struct exit_note *note) {
+    return note->signal >= 0 || note->exit_code >= 0;
+}
+
 // What several lines and objects tell of is one; the earliest of the best founded speaks, and of
 // the loss of a node who names it.
 static void add_other(struct exit_candidate *candidates, uint32_t *count,
@@ -205,7 +209,9 @@ static void add_other(struct exit_candidate *candidates, uint32_t *count,
         if (known->reason == NULL || !is_same_loss(known, found))
             continue;
         bool is_better = found->ground != known->ground ? found->ground > known->ground
-                                                        : found->high_ns < known->high_ns;
+                         : found->high_ns != known->high_ns
+                             ? found->high_ns < known->high_ns
+                             : says_status(found->reason) && !says_status(known->reason);
         uint64_t low_ns = known->low_ns < found->low_ns ? known->low_ns : found->low_ns;
         uint64_t high_ns = known->high_ns < found->high_ns ? known->high_ns : found->high_ns;
         string_id node = known->node != STRING_NONE ? known->node : found->node;

@@ -200,6 +200,16 @@ static const char *candidate_words(const struct exit_decision *decision,
     }
 }
 
+static const char *lost_daemon_words(const struct exit_note *note, struct arena *arena) {
+    const char *how = "";
+    if (status_signal(note) > 0)
+        how = arena_format(arena, ", which was killed by %s",
+                           signal_name(status_signal(note), arena));
+    if (note->exit_code >= 0)
+        how = arena_format(arena, "%s (exit status %" PRId32 ")", how, note->exit_code);
+    return arena_format(arena, "its launcher lost the daemon on it%s", how);
+}
+
 static const char *note_words(const struct exit_note *note, size_t max, struct arena *arena) {
     switch (note_kind(note)) {
     case OBSERVATION_OOM_KILL:
@@ -216,10 +226,7 @@ static const char *note_words(const struct exit_note *note, size_t max, struct a
     case OBSERVATION_SLURM_NODE_FAILURE:
         return "Slurm lost it";
     case OBSERVATION_NODE_LOST:
-        return note->exit_code >= 0
-                   ? arena_format(arena, "its launcher lost the daemon on it, which %s",
-                                  status_words(note, arena))
-                   : "its launcher lost the daemon on it";
+        return lost_daemon_words(note, arena);
     case OBSERVATION_JOB_STOPPED:
         return arena_format(arena, "it was stopped from outside: %.*s", (int)note->reason_size,
                             note->reason);

@@ -466,11 +466,16 @@ START_TEST(a_node_that_a_launcher_lost) {
     killed->timeless = true;
     struct event *event = say(61, _i == 0 ? "b" : NULL, RANK_NONE, OBSERVATION_NODE_LOST);
     event->timeless = true;
+    event = say(61, _i == 0 ? "b" : NULL, RANK_NONE, OBSERVATION_NODE_LOST);
+    add(event, FACT_EXIT_CODE, 137);
+    event->timeless = true;
     const char *lines = run();
     if (_i == 0) {
         says(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
         says(lines, "Node b was lost, and the ranks with it");
-        says(lines, "its launcher lost the daemon on it");
+        says(lines,
+             "its launcher lost the daemon on it, which was killed by SIGKILL (exit status "
+             "137)");
     } else {
         says_not(lines, "node_lost");
     }
