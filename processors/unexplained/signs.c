@@ -77,7 +77,8 @@ enum { WRITING_MAX = 1024 };
 struct writing {
     const struct observation *observation;
     size_t size;
-    bool lacks; // a fact was not said
+    bool lacks;    // a fact was not said
+    bool has_line; // the message itself was written: what stands in it is not said again
     char text[WRITING_MAX];
 };
 
@@ -116,11 +117,16 @@ static enum fact_key key_named(const char *name, size_t size) {
     return FACT_KEY_COUNT;
 }
 
+static bool stands_already(const struct writing *writing, struct slice text) {
+    return writing->has_line && memmem(writing->text, writing->size, text.data, text.size) != NULL;
+}
+
 static void put_fact(struct writing *writing, const char *name, size_t size) {
     const struct observation *observation = writing->observation;
     if (size == 1 && *name == '*') {
         struct slice text = observation->text;
         writing->lacks = writing->lacks || text.size == 0;
+        writing->has_line = true;
         put_line(writing, text);
         return;
     }
@@ -128,7 +134,8 @@ static void put_fact(struct writing *writing, const char *name, size_t size) {
     assert(key != FACT_KEY_COUNT); // it stands in our own table, and has to stand in SAID
     struct slice text = SLICE("");
     int64_t number;
-    if (fact_type(key) == FACT_TEXT && observation_text(observation, key, &text) && text.size > 0)
+    bool is_text = fact_type(key) == FACT_TEXT && observation_text(observation, key, &text);
+    if (is_text && text.size > 0 && !stands_already(writing, text))
         put_line(writing, text);
     else if (fact_type(key) == FACT_NUMBER && observation_number(observation, key, &number))
         put_number(writing, number);
@@ -280,7 +287,7 @@ static void fill(struct sign *sign, const struct sign_kind *kind, const struct e
     struct writing writing;
     writing.observation = event->observation;
     writing.size = 0;
-    writing.lacks = false;
+    writing.lacks = writing.has_line = false;
     put_who(&writing, sign, arena);
     put(&writing, ": ", 2);
     size_t before = writing.size;

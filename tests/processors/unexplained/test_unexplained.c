@@ -297,6 +297,19 @@ START_TEST(it_ends_when_it_is_explained) {
 }
 END_TEST
 
+// What the line itself says is not said again.
+START_TEST(what_could_not_be_started_is_said_once) {
+    struct event *event = say(1, "a", RANK_NONE, OBSERVATION_LAUNCH_FAILED);
+    add_text(event, FACT_PROCESS, "./heat");
+    add_text(event, FACT_ERROR, "No such file or directory");
+    ends[0].said.text = slice_of(_i == 0 ? "it could not access"
+                                         : "execvp error on file ./heat (No such file or "
+                                           "directory)");
+    says(judge(true), _i == 0 ? "a: it could not access ./heat: No such file or directory\""
+                              : "a: execvp error on file ./heat (No such file or directory)\"");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("unexplained");
     TCase *tcase = tcase_create("cases");
@@ -316,6 +329,7 @@ int main(void) {
     tcase_add_test(tcase, signs_without_a_job_go_to_the_only_one);
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
+    tcase_add_loop_test(tcase, what_could_not_be_started_is_said_once, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
