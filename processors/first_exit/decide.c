@@ -239,6 +239,19 @@ static bool could_not_start(const struct round_view *view) {
     return false;
 }
 
+// A stop whose line stands behind that of an end, in one log, came later. Neither needs a time.
+static bool came_later(const struct exit_note *stop, const struct exit_candidate *candidates,
+                       uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const struct exit_note *end = candidates[i].reason;
+        if (note_kind(stop) == OBSERVATION_JOB_STOPPED && note_is(stop, NOTE_TIMELESS) &&
+            end != NULL && end->key.source == stop->key.source &&
+            note_position(end) < note_position(stop))
+            return true;
+    }
+    return false;
+}
+
 static uint32_t list_candidates(const struct round_view *view, struct exit_candidate *candidates) {
     const struct exit_list *list = view->list;
     uint32_t count = 0, others;
@@ -255,7 +268,7 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
     for (uint32_t i = 0; i < list->other_count; i++) {
         const struct exit_note *note = list->others[i];
         enum exit_kind kind = view->others[i];
-        if (kind == EXIT_NONE)
+        if (kind == EXIT_NONE || came_later(note, candidates, others))
             continue;
         struct exit_candidate found = of_other(view, note, kind);
         uint32_t own = count - others;

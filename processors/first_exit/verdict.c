@@ -224,7 +224,7 @@ static const char *note_words(const struct exit_note *note, size_t max, struct a
         return arena_format(arena, "Slurm cancelled it: %.*s", (int)note->reason_size,
                             note->reason);
     case OBSERVATION_SLURM_NODE_FAILURE:
-        return "Slurm lost it";
+        return "Slurm lost it: the node failed or does not respond";
     case OBSERVATION_NODE_LOST:
         return lost_daemon_words(note, arena);
     case OBSERVATION_JOB_STOPPED:

@@ -3,7 +3,14 @@
 // about.
 #include "processors/first_exit/ends.h"
 
-enum { SIGNAL_HANGUP = 1, SIGNAL_INT = 2, SIGNAL_ABORT = 6, SIGNAL_SEGV = 11, SIGNAL_TERM = 15 };
+enum {
+    SIGNAL_HANGUP = 1,
+    SIGNAL_INT = 2,
+    SIGNAL_ABORT = 6,
+    SIGNAL_KILL = 9,
+    SIGNAL_SEGV = 11,
+    SIGNAL_TERM = 15
+};
 
 #define SECOND_NS UINT64_C(1000000000)
 // An agent looks after its processes so often.
@@ -212,7 +219,25 @@ static void weigh(struct exit_process *process) {
         process->kind = EXIT_NONE;
 }
 
+// srun lists tasks as killed that a stop ended, whoever asked for it: its lines have no time, but
+// their order.
+static bool was_killed_by_stop(const struct exit_list *list, const struct exit_note *note) {
+    if (note_kind(note) != OBSERVATION_SLURM_TASK_EXIT || note->signal != SIGNAL_KILL)
+        return false;
+    for (uint32_t i = 0; i < list->other_count; i++) {
+        const struct exit_note *stop = list->others[i];
+        if (note_is_job_stop(stop) && stop->key.source == note->key.source &&
+            note_position(stop) < note_position(note))
+            return true;
+    }
+    return false;
+}
+
 void exits_weigh(struct exit_list *list) {
-    for (uint32_t i = 0; i < list->process_count; i++)
-        weigh(&list->processes[i]);
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        struct exit_process *process = &list->processes[i];
+        weigh(process);
+        if (process->kind == EXIT_KILLED && was_killed_by_stop(list, process->reason))
+            process->kind = EXIT_NONE;
+    }
 }

@@ -500,6 +500,48 @@ START_TEST(a_job_that_was_stopped) {
 }
 END_TEST
 
+// The line of the stop stands before that of the task, or behind it.
+START_TEST(tasks_that_a_stop_killed) {
+    start_job(0, 100);
+    for (int i = 0; i < 2; i++) {
+        bool is_stop = i == _i;
+        struct event *event =
+            say(60, is_stop ? NULL : "b", RANK_NONE,
+                is_stop ? OBSERVATION_SLURM_CANCELLED : OBSERVATION_SLURM_TASK_EXIT);
+        event->timeless = true;
+        if (is_stop)
+            add_yes_no(event, FACT_VICTIM, true);
+        else
+            add_text(event, FACT_TASKS, "2");
+        if (!is_stop)
+            add(event, FACT_SIGNAL, 9);
+    }
+    const char *lines = run();
+    if (_i == 0)
+        ck_assert_str_eq(lines, "");
+    else
+        says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+START_TEST(a_stop_behind_an_end_is_not_the_first) {
+    start_job(0, 100);
+    for (int i = 0; i < 2; i++) {
+        struct event *event = say(60, i == _i ? NULL : "b", RANK_NONE,
+                                  i == _i ? OBSERVATION_JOB_STOPPED : OBSERVATION_LAUNCHER_FAILED);
+        event->timeless = true;
+        if (i == _i) {
+            add_text(event, FACT_CAUSE, "cancelled");
+        } else {
+            add(event, FACT_PID, 102);
+            add(event, FACT_EXIT_CODE, 3);
+        }
+    }
+    says(run(), _i == 0 ? "The job was cancelled from outside"
+                        : "Rank 2 on b ended first: it left with exit code 3");
+}
+END_TEST
+
 // Its tasks leave with codes one after another; a signal is another matter.
 START_TEST(codes_of_what_could_not_be_started) {
     start_job(0, 100);
@@ -749,6 +791,8 @@ int main(void) {
     tcase_add_test(cases, a_list_of_nodes_is_each_of_them);
     tcase_add_loop_test(cases, a_node_that_a_launcher_lost, 0, 2);
     tcase_add_loop_test(cases, a_job_that_was_stopped, 0, sizeof JOB_STOPS / sizeof *JOB_STOPS);
+    tcase_add_loop_test(cases, tasks_that_a_stop_killed, 0, 2);
+    tcase_add_loop_test(cases, a_stop_behind_an_end_is_not_the_first, 0, 2);
     tcase_add_loop_test(cases, codes_of_what_could_not_be_started, 0, 2);
     tcase_add_test(cases, memory_that_sacct_tells_of);
     tcase_add_loop_test(cases, a_pod_that_was_preempted, 0, 2);
