@@ -64,6 +64,7 @@ static enum exit_kind kind_of_reason(const struct exit_note *note) {
         {OBSERVATION_SLURM_STATE, "OUT_OF_MEMORY", EXIT_HOST_OOM},
         {OBSERVATION_SLURM_TASK_EXIT, "Out Of Memory", EXIT_HOST_OOM},
         {OBSERVATION_JOB_STOPPED, "time_limit", EXIT_TIME_LIMIT},
+        {OBSERVATION_JOB_STOPPED, "memory", EXIT_HOST_OOM},
         {OBSERVATION_JOB_STOPPED, "preempted", EXIT_PREEMPTED},
         {OBSERVATION_JOB_STOPPED, "cancelled", EXIT_PREEMPTED},
         {OBSERVATION_POD_DISRUPTION, "PreemptionByScheduler", EXIT_PREEMPTED},

@@ -210,6 +210,13 @@ static const char *lost_daemon_words(const struct exit_note *note, struct arena 
     return arena_format(arena, "its launcher lost the daemon on it%s", how);
 }
 
+static const char *stop_words(const struct exit_note *note) {
+    return has_reason(note, "time_limit") ? "it was stopped at its time limit"
+           : has_reason(note, "memory")   ? "it was stopped because it took more memory than it may"
+           : has_reason(note, "preempted") ? "it was stopped for another"
+                                           : "it was stopped from outside";
+}
+
 static const char *note_words(const struct exit_note *note, size_t max, struct arena *arena) {
     switch (note_kind(note)) {
     case OBSERVATION_OOM_KILL:
@@ -228,8 +235,7 @@ static const char *note_words(const struct exit_note *note, size_t max, struct a
     case OBSERVATION_NODE_LOST:
         return lost_daemon_words(note, arena);
     case OBSERVATION_JOB_STOPPED:
-        return arena_format(arena, "it was stopped from outside: %.*s", (int)note->reason_size,
-                            note->reason);
+        return stop_words(note);
     case OBSERVATION_SLURM_STATE:
         return arena_format(arena, "sacct says %.*s", (int)note->reason_size, note->reason);
     case OBSERVATION_POD_DISRUPTION:

@@ -485,6 +485,7 @@ END_TEST
 static const struct {
     const char *cause, *kind, *headline;
 } JOB_STOPS[] = {{"time_limit", "time_limit", "The job reached its time limit"},
+                 {"memory", "host_oom", "The job was killed because memory ran out"},
                  {"preempted", "preempted", "The job was preempted"},
                  {"cancelled", "preempted", "The job was cancelled from outside"}};
 
