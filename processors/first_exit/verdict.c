@@ -138,6 +138,8 @@ static const char *status_words(const struct exit_note *note, struct arena *aren
         return arena_format(arena, "ended by %s", signal_name(signal, arena));
     if (note->exit_code >= 0)
         return arena_format(arena, "left with exit code %" PRId32, note->exit_code);
+    if (note_kind(note) == OBSERVATION_LAUNCHER_FAILED && note->reason_size > 0)
+        return arena_format(arena, "%.*s", (int)note->reason_size, note->reason);
     return "ended";
 }
 

@@ -69,6 +69,11 @@ static struct finding of_task(const struct exit_note *note) {
     return by_status(note);
 }
 
+// In words, and neither by a code nor by a signal.
+static bool says_how(const struct exit_note *note) {
+    return note->reason_size > 0 && note->signal < 0 && note->exit_code < 0;
+}
+
 // What a note says of an end that was the process's own; EXIT_NONE: nothing.
 static struct finding find_own(const struct exit_note *note) {
     if (note_is(note, NOTE_VICTIM))
@@ -96,8 +101,9 @@ static struct finding find_own(const struct exit_note *note) {
     case OBSERVATION_ABORT:
         return note->type_size > 0 ? (struct finding){EXIT_EXCEPTION, GROUND_WORDS}
                                    : (struct finding){EXIT_KILLED, GROUND_CODE};
-    case OBSERVATION_KILLED:
     case OBSERVATION_LAUNCHER_FAILED:
+        return says_how(note) ? (struct finding){EXIT_CODE, GROUND_CODE} : by_status(note);
+    case OBSERVATION_KILLED:
         return by_status(note);
     case OBSERVATION_SLURM_TASK_EXIT:
         return of_task(note);

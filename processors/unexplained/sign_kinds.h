@@ -45,7 +45,7 @@ SIGN(KILLED, ENDS, "[raised {exception}[: {message}]]|[{*}]")
 SIGN(ABORT, ENDS, "[raised {exception}[: {message}]]|[{*}]")
 // Launchers and schedulers
 SIGN(ERROR_FILE, ENDS, "left an error file: {*}")
-SIGN(LAUNCHER_FAILED, REPORT | ENDS, "its launcher says that it [was ended by signal {signal}]|[left with exit code {exit_code}]|[failed]")
+SIGN(LAUNCHER_FAILED, REPORT | ENDS, "its launcher says that it [was ended by signal {signal}]|[left with exit code {exit_code}]|[{reason}]|[failed]")
 SIGN(LAUNCHER_SUMMARY, REPORT | ENDS, "its launcher says that it [was ended by signal {signal}]|[left with exit code {exit_code}]|[failed]")
 SIGN(LAUNCHER_TOLD_TO_STOP, FOLLOWS | ENDS, "its launcher was told to stop: {*}")
 SIGN(LAUNCH_FAILED, ENDS, "{*}[ {process}][: {error}][: {reason}]")

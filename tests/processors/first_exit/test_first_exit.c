@@ -26,6 +26,17 @@ START_TEST(the_first_own_end_is_the_culprit) {
 }
 END_TEST
 
+START_TEST(a_launcher_says_how_in_words) {
+    start_job(0, 100);
+    struct event *event = say(60, NULL, 2, OBSERVATION_LAUNCHER_FAILED);
+    add_text(event, FACT_REASON, "called MPI_Abort");
+    const char *lines = run();
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+    says(lines, "Rank 2 on b ended first: it called MPI_Abort");
+    says(lines, "its launcher says that it called MPI_Abort");
+}
+END_TEST
+
 // What is too long for its place ends between words; the numbers of a message stay whole, and the
 // message itself stands in the attribute.
 START_TEST(long_words_of_an_exception_are_shortened) {
@@ -479,6 +490,7 @@ int main(void) {
     TCase *cases = tcase_create("cases");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_first_own_end_is_the_culprit);
+    tcase_add_test(cases, a_launcher_says_how_in_words);
     tcase_add_test(cases, long_words_of_an_exception_are_shortened);
     tcase_add_test(cases, a_long_headline_says_how_it_ends);
     tcase_add_test(cases, whole_seconds_order_nothing_but_launchers_do);
