@@ -239,6 +239,64 @@ static bool was_killed_by_stop(const struct exit_list *list, const struct exit_n
     return false;
 }
 
+// -- an exception that names nobody
+// ----------------------------------------------------------------
+
+// A process of which its own words are all that is known, and they tell of one exception.
+static bool is_nameless(const struct exit_process *process) {
+    return process->source != STRING_NONE && process->rank < 0 && process->local_rank < 0 &&
+           process->pid < 0 && process->unit == STRING_NONE && process->note_count == 1 &&
+           process->kind == EXIT_EXCEPTION && note_kind(process->reason) == OBSERVATION_EXCEPTION;
+}
+
+// How many exceptions the log tells of without saying whose.
+static uint32_t count_nameless(const struct exit_list *list, string_id source) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->note_count; i++) {
+        const struct exit_note *note = list->notes[i];
+        count += note_kind(note) == OBSERVATION_EXCEPTION && note->key.source == source &&
+                 note->rank < 0 && note->local_rank < 0 && !note_is(note, NOTE_VICTIM);
+    }
+    return count;
+}
+
+// Its launcher says that it left as a program does behind an exception, and nobody says why.
+static bool lacks_words(const struct exit_process *process, const struct exit_process *words) {
+    const struct exit_note *reason = process->reason;
+    return process->kind == EXIT_CODE && process->ground == GROUND_CODE &&
+           process->round == words->round && reason->key.source == words->source &&
+           (note_kind(reason) == OBSERVATION_LAUNCHER_FAILED ||
+            note_kind(reason) == OBSERVATION_SLURM_TASK_EXIT) &&
+           (reason->exit_code == 1 || says_how(reason));
+}
+
+// A traceback without a prefix is that of the only rank which the launcher, in the same log, says
+// to have failed: torch 2.1 and mpi4py write none. Where several tell of one, or of several, it
+// stays a process of its own.
+static void name_nameless(struct exit_list *list, struct exit_process *words) {
+    struct exit_process *found = NULL;
+    if (count_nameless(list, words->source) != 1)
+        return;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        struct exit_process *process = &list->processes[i];
+        if (!lacks_words(process, words))
+            continue;
+        if (found != NULL)
+            return;
+        found = process;
+    }
+    if (found == NULL)
+        return;
+    found->kind = words->kind;
+    found->ground = words->ground;
+    found->reason = words->reason;
+    if (found->note_count < NOTES_OF_PROCESS)
+        found->notes[found->note_count++] = words->reason;
+    words->kind = EXIT_NONE;
+    words->ended = words->victim = words->missed_peer = false;
+    words->note_count = 0;
+}
+
 void exits_weigh(struct exit_list *list) {
     for (uint32_t i = 0; i < list->process_count; i++) {
         struct exit_process *process = &list->processes[i];
@@ -246,4 +304,7 @@ void exits_weigh(struct exit_list *list) {
         if (process->kind == EXIT_KILLED && was_killed_by_stop(list, process->reason))
             process->kind = EXIT_NONE;
     }
+    for (uint32_t i = 0; i < list->process_count; i++)
+        if (is_nameless(&list->processes[i]))
+            name_nameless(list, &list->processes[i]);
 }

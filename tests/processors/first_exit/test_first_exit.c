@@ -26,6 +26,38 @@ START_TEST(the_first_own_end_is_the_culprit) {
 }
 END_TEST
 
+static void traceback(void) {
+    struct event *event = say(60, NULL, RANK_NONE, OBSERVATION_EXCEPTION);
+    add_text(event, FACT_EXCEPTION, "KeyError");
+    add_text(event, FACT_MESSAGE, "'label'");
+    event->timeless = true;
+}
+
+static void failed(int32_t rank, int64_t code) {
+    struct event *event = say(61, NULL, rank, OBSERVATION_LAUNCHER_FAILED);
+    add(event, FACT_EXIT_CODE, code);
+    event->timeless = true;
+}
+
+// Not where the launcher names two, where there are two tracebacks, and behind another code.
+START_TEST(a_traceback_without_a_name_is_that_of_the_only_rank_that_failed) {
+    traceback();
+    if (_i == 2)
+        traceback();
+    failed(2, _i == 3 ? 3 : 1);
+    if (_i == 1)
+        failed(3, 1);
+    const char *lines = run();
+    if (_i == 0) {
+        says(lines, "Rank 2 ended first: it raised KeyError: 'label'");
+        says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"culprit\"}");
+        says_not(lines, "a process");
+    } else {
+        says(lines, "A process ended first: it raised KeyError: 'label'");
+    }
+}
+END_TEST
+
 START_TEST(a_launcher_says_how_in_words) {
     start_job(0, 100);
     struct event *event = say(60, NULL, 2, OBSERVATION_LAUNCHER_FAILED);
@@ -491,6 +523,8 @@ int main(void) {
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_first_own_end_is_the_culprit);
     tcase_add_test(cases, a_launcher_says_how_in_words);
+    tcase_add_loop_test(cases, a_traceback_without_a_name_is_that_of_the_only_rank_that_failed, 0,
+                        4);
     tcase_add_test(cases, long_words_of_an_exception_are_shortened);
     tcase_add_test(cases, a_long_headline_says_how_it_ends);
     tcase_add_test(cases, whole_seconds_order_nothing_but_launchers_do);
