@@ -54,6 +54,7 @@ static bool follows_from_another(struct slice type, struct slice message) {
         {"ncclRemoteError", 15},
         {"connectFullMesh failed", 22},
         {"Connection was likely closed", 28},
+        {"Horovod has been shut down", 26},
         {"successfully reached monitoredBarrier", 37},
         {"failed to pass monitoredBarrier", 31},
         {"operation to complete", 21},

@@ -382,6 +382,10 @@ static const struct {
      "closure",
      "1+1: store_lost rank=5 victim=yes\n1+0: peer_closed rank=3 victim=yes\n"},
     {"accepted SocketImpl(fd=81, addr=[node-02]:51044, remote=[node-00]:29500)", ""},
+    // other libraries
+    {"[rank0]: tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down.",
+     "1+1: exception rank=0 exception=tensorflow.python.framework.errors_impl.UnknownError "
+     "victim=yes\n"},
 };
 
 START_TEST(becomes) {
