@@ -50,7 +50,7 @@ SIGN(LAUNCHER_SUMMARY, REPORT | ENDS, "its launcher says that it [was ended by s
 SIGN(LAUNCHER_TOLD_TO_STOP, FOLLOWS | ENDS, "its launcher was told to stop: {*}")
 SIGN(LAUNCH_FAILED, ENDS, "{*}[ {process}][: {error}][: {reason}]")
 SIGN(NODE_LOST, ENDS, "{*}")
-SIGN(PEER_LOST, FOLLOWS, "{*}")
+SIGN(PEER_LOST, FOLLOWS, "{*}[ (it lost {peer})]")
 SIGN(JOB_STOPPED, FOLLOWS | ENDS, "{*}")
 SIGN(SLURM_CANCELLED, FOLLOWS | ENDS, "{*}")
 SIGN(SLURM_OOM, ENDS, "{*}")

@@ -310,6 +310,16 @@ START_TEST(what_could_not_be_started_is_said_once) {
 }
 END_TEST
 
+START_TEST(the_peer_that_was_lost_is_named) {
+    struct event *event = say(1, "a", 0, OBSERVATION_PEER_LOST);
+    add_text(event, FACT_PEER, "gpu-b02");
+    ends[0].said.text =
+        slice_of("a peer process has unexpectedly disconnected.\n  Peer host: gpu-b02");
+    says(judge(true),
+         "rank 0 on a: a peer process has unexpectedly disconnected. (it lost gpu-b02)");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("unexplained");
     TCase *tcase = tcase_create("cases");
@@ -329,6 +339,7 @@ int main(void) {
     tcase_add_test(tcase, signs_without_a_job_go_to_the_only_one);
     tcase_add_test(tcase, what_has_no_time_is_of_the_first_failure);
     tcase_add_test(tcase, it_ends_when_it_is_explained);
+    tcase_add_test(tcase, the_peer_that_was_lost_is_named);
     tcase_add_loop_test(tcase, what_could_not_be_started_is_said_once, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
