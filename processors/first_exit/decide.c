@@ -230,6 +230,14 @@ static void add_other(struct exit_candidate *candidates, uint32_t *count,
     candidates[(*count)++] = *found;
 }
 
+// srun lists all tasks of a node as killed when it gives up.
+static bool says_code_only(const struct exit_process *process) {
+    return process->ground == GROUND_CODE &&
+           (process->kind == EXIT_CODE ||
+            (process->kind == EXIT_KILLED &&
+             note_kind(process->reason) == OBSERVATION_SLURM_TASK_EXIT));
+}
+
 // What could not be started left with codes that say nothing of who is to blame.
 static bool could_not_start(const struct round_view *view) {
     const struct exit_list *list = view->list;
@@ -259,8 +267,7 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
     bool no_start = could_not_start(view);
     for (uint32_t i = 0; i < view->count; i++) {
         const struct exit_process *process = process_at(view, i);
-        bool is_code = process->kind == EXIT_CODE && process->ground == GROUND_CODE;
-        if (process->kind == EXIT_NONE || (no_start && is_code))
+        if (process->kind == EXIT_NONE || (no_start && says_code_only(process)))
             continue;
         candidates[count] = of_process(view, i);
         count += !exit_was_stopped(view, &candidates[count]);
