@@ -9,6 +9,12 @@
 //       with PID 0 on node gpu-a01 exited on signal 9 (Killed). gives  host=gpu-a01 rank=1 pid=0
 //       signal=9 not    mpirun noticed that the job aborted
 //
+//     prefix prrte_tag
+//       text   [{_:int},{rank}]<{stdout|stderr|stddiag}>:
+//       sample [1,2]<stderr>: KeyError: 'x'
+//       gives  rank=2 message=KeyError: 'x'
+//
+// A form is what a message says, a prefix what stands in front of one.
 // A row begins in the first column, its fields behind blanks. '#' begins a line that says nothing.
 // Of forms that match one message the first in the order of files and rows is taken. A user's row
 // with the name of a built-in one stands in its place.
@@ -27,7 +33,23 @@ enum {
 };
 
 // Where a part of a text goes.
-enum form_target { TARGET_FACT, TARGET_RANK, TARGET_HOST, TARGET_EXIT_CODE };
+enum form_target {
+    TARGET_FACT,
+    TARGET_RANK,
+    TARGET_HOST,
+    TARGET_EXIT_CODE,
+    // Of prefixes.
+    TARGET_LOCAL_RANK,
+    TARGET_TASK,
+    TARGET_PID,
+    TARGET_POD,
+    TARGET_NAMESPACE,
+    TARGET_CONTAINER,
+    TARGET_ADDRESS,
+    TARGET_PROGRAM,
+    TARGET_WRITER, // whoever that is
+    TARGET_TIME,
+};
 
 struct form_name {
     enum form_target target;
@@ -64,6 +86,10 @@ struct form {
     // The prefix is that of who tells, not of whom it is told.
     bool is_report;
     bool is_builtin;
+    bool is_prefix;
+    // A prefix that other text may look like: it counts once three lines of a log had it, with two
+    // different values.
+    bool needs_again;
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];
     struct form_sample *samples;
@@ -78,7 +104,7 @@ struct form_fault {
 
 struct form_rows {
     struct arena *arena;
-    struct form **forms;
+    struct form **forms; // prefixes among them
     uint32_t count, capacity;
     bool failed;
     struct form_fault fault; // the first
