@@ -30,11 +30,11 @@ import fetched  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_ports  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 
 PROTO = ("opentelemetry-proto", "1.38.0")
 LEAK = os.path.join(HERE, "..", "golden", "real", "leak-rank2")
 INPUT = os.path.join(HERE, "..", "golden", "detectors", "incident", "*", "events.jsonl")
-PATIENCE_S = 60
 LOST = 74
 LEVELS = {"info": (9, "INFO"), "warning": (13, "WARN"), "error": (17, "ERROR"),
           "critical": (21, "FATAL")}
