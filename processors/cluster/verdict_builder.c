@@ -88,7 +88,14 @@ void builder_evidence(struct verdict_builder *builder, enum evidence_role role, 
     verdict->evidence = with_room(builder->arena, verdict->evidence, verdict->evidence_count,
                                   sizeof *verdict->evidence);
     verdict->evidence[verdict->evidence_count++] =
-        (struct evidence){name, description, time_ns, time_ns != 0, role};
+        (struct evidence){name, description, time_ns, time_ns != 0, role, false};
+}
+
+void builder_evidence_repeats(struct verdict_builder *builder, const char *uid) {
+    struct verdict *verdict = &builder->verdict;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (slice_equal(verdict->evidence[i].uid, slice_of(uid)))
+            verdict->evidence[i].repeats = true;
 }
 
 void builder_attribute(struct verdict_builder *builder, const char *key, struct slice value) {

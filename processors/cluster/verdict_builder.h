@@ -36,6 +36,8 @@ void builder_entity(struct verdict_builder *builder, const char *kind, enum enti
 void builder_evidence(struct verdict_builder *builder, enum evidence_role role, uint64_t time_ns,
                       const char *uid, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+// The item with this uid says what another of them says already (struct evidence).
+void builder_evidence_repeats(struct verdict_builder *builder, const char *uid);
 // `key` is static text. An empty value adds nothing.
 void builder_attribute(struct verdict_builder *builder, const char *key, struct slice value);
 void builder_attribute_format(struct verdict_builder *builder, const char *key, const char *format,

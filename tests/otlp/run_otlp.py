@@ -148,8 +148,10 @@ def check_record(checks, resource, record, verdict):
     for key, value in verdict.get("attributes", {}).items():
         checks.equal(attributes[key], value, name + ": " + key)
     checks.equal(attributes["culprit.entities"], verdict["entities"], name + ": entities")
-    checks.equal([(one["uid"], one["description"]) for one in attributes["culprit.evidence"]],
-                 [(one["uid"], one["description"]) for one in verdict["evidence_trail"]],
+    checks.equal([(one["uid"], one["description"], one.get("repeats"))
+                  for one in attributes["culprit.evidence"]],
+                 [(one["uid"], one["description"], one.get("repeats"))
+                  for one in verdict["evidence_trail"]],
                  name + ": evidence")
     for relation in ("caused_by", "causes", "same_incident"):
         checks.equal(attributes.get("culprit." + relation, []),
