@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of an end, in words.
+#include "processors/first_exit/words.h"
+
+#include "processors/cluster/xid_text.h"
+#include "base/text/cut.h"
+
+#include <inttypes.h>
+
+static const char *signal_name(int32_t signal, struct arena *arena) {
+    static const struct {
+        int32_t signal;
+        const char *name;
+    } NAMES[] = {{1, "SIGHUP"},   {2, "SIGINT"},   {3, "SIGQUIT"}, {4, "SIGILL"},  {5, "SIGTRAP"},
+                 {6, "SIGABRT"},  {7, "SIGBUS"},   {8, "SIGFPE"},  {9, "SIGKILL"}, {11, "SIGSEGV"},
+                 {13, "SIGPIPE"}, {15, "SIGTERM"}, {24, "SIGXCPU"}};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (NAMES[i].signal == signal)
+            return NAMES[i].name;
+    return arena_format(arena, "signal %" PRId32, signal);
+}
+
+// -- what is said of an end -----------------------------------------------------------------------
+
+// "IndexError: index out of range in self"; "" without words.
+static const char *words_of(const struct exit_note *note, size_t max, struct arena *arena) {
+    const char *text = text_shown(note_text(note), max, arena);
+    if (note->type_size == 0)
+        return text;
+    return arena_format(arena, "%.*s%s%s", (int)note->type_size, note->type,
+                        text[0] != '\0' ? ": " : "", text);
+}
+
+static int32_t status_signal(const struct exit_note *note) {
+    enum { BASE = 128 };
+    if (note->signal >= 0)
+        return note->signal;
+    return note->exit_code > BASE ? note->exit_code - BASE : -1;
+}
+
+static const char *status_words(const struct exit_note *note, struct arena *arena) {
+    int32_t signal = status_signal(note);
+    if (signal > 0)
+        return arena_format(arena, "ended by %s", signal_name(signal, arena));
+    if (note->exit_code >= 0)
+        return arena_format(arena, "left with exit code %" PRId32, note->exit_code);
+    return "ended";
+}
+
+static bool has_reason(const struct exit_note *note, const char *reason) {
+    return slice_equal(note_reason(note), slice_of(reason));
+}
+
+static const char *preempted_words(const struct exit_note *note) {
+    switch (note_kind(note)) {
+    case OBSERVATION_POD_DISRUPTION:
+        return "was preempted: its place was needed for another pod";
+    case OBSERVATION_SLURM_CANCELLED:
+    case OBSERVATION_SLURM_STATE:
+        return has_reason(note, "JOB REQUEUE") ? "was requeued by Slurm" : "was preempted by Slurm";
+    default:
+        return "was told to stop from outside";
+    }
+}
+
+static const char *lost_words(const struct exit_decision *decision,
+                              const struct exit_candidate *candidate) {
+    const struct exit_note *note = candidate->reason;
+    if (decision->of_launcher)
+        return "lost its launcher";
+    if (note == NULL)
+        return "went away without a word";
+    if (candidate->node == STRING_NONE)
+        return "lost a node";
+    if (note_kind(note) == OBSERVATION_NODE_CONDITION)
+        return "stopped answering the cluster";
+    bool is_planned = has_reason(note, "NodeShutdown") || has_reason(note, "Terminated");
+    return is_planned ? "was shut down" : "was lost";
+}
+
+const char *exit_candidate_words(const struct exit_decision *decision,
+                                 const struct exit_candidate *candidate, size_t max,
+                                 struct arena *arena) {
+    const struct exit_note *note = candidate->reason;
+    switch (candidate->kind) {
+    case EXIT_HOST_OOM:
+        return "was killed because memory ran out";
+    case EXIT_SEGFAULT:
+        return note->reason_size > 0 ? arena_format(arena, "crashed (SIGSEGV) in %.*s",
+                                                    (int)note->reason_size, note->reason)
+                                     : "crashed (SIGSEGV)";
+    case EXIT_KILLED:
+        return status_signal(note) > 0 ? status_words(note, arena) : "aborted";
+    case EXIT_CODE:
+        return note == NULL ? "ended without a word" : status_words(note, arena);
+    case EXIT_TIME_LIMIT:
+        return "reached its time limit";
+    case EXIT_PREEMPTED:
+        return preempted_words(note);
+    case EXIT_NODE_LOST:
+        return lost_words(decision, candidate);
+    default:
+        return arena_format(arena, "raised %s", words_of(note, max, arena));
+    }
+}
+
+const char *exit_note_words(const struct exit_note *note, size_t max, struct arena *arena) {
+    switch (note_kind(note)) {
+    case OBSERVATION_OOM_KILL:
+        return "the kernel killed it because memory ran out";
+    case OBSERVATION_LAUNCHER_SIGNAL:
+        return arena_format(arena, "its launcher sent it %s", signal_name(note->signal, arena));
+    case OBSERVATION_LAUNCHER_FAILED:
+        return arena_format(arena, "its launcher says that it %s", status_words(note, arena));
+    case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
+        return arena_format(arena, "its launcher was sent %s", signal_name(note->signal, arena));
+    case OBSERVATION_SLURM_CANCELLED:
+        return arena_format(arena, "Slurm cancelled it: %.*s", (int)note->reason_size,
+                            note->reason);
+    case OBSERVATION_SLURM_NODE_FAILURE:
+        return "Slurm lost it";
+    case OBSERVATION_SLURM_STATE:
+        return arena_format(arena, "sacct says %.*s", (int)note->reason_size, note->reason);
+    case OBSERVATION_POD_DISRUPTION:
+        return arena_format(arena, "Kubernetes took it away: %.*s", (int)note->reason_size,
+                            note->reason);
+    case OBSERVATION_NODE_CONDITION:
+        return arena_format(arena, "Kubernetes says that the node is not ready: %.*s",
+                            (int)note->reason_size, note->reason);
+    case OBSERVATION_SLURM_OOM:
+        return "Slurm found tasks that were killed because memory ran out";
+    case OBSERVATION_SEGFAULT:
+    case OBSERVATION_TRAP:
+        return note->reason_size > 0
+                   ? arena_format(arena, "it crashed in %.*s", (int)note->reason_size, note->reason)
+                   : "it crashed (SIGSEGV)";
+    default:
+        break;
+    }
+    if (note->type_size > 0 || note->text_size > 0)
+        return words_of(note, max, arena);
+    return note->signal >= 0 || note->exit_code >= 0 ? status_words(note, arena)
+                                                     : observation_name(note_kind(note));
+}
