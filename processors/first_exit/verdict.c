@@ -169,17 +169,36 @@ static bool is_same(const struct exit_note *a, const struct exit_note *b) {
     return same_words || note_kind(a) == note_kind(b);
 }
 
-// Its own end first, then what else is told of it; what several say alike, once.
-static void tell_candidate(struct verdict_builder *builder, const struct exit_list *list,
-                           const struct exit_candidate *candidate) {
+// What is told of whom is blamed: its own end first, then what else is told of it. Copies of one
+// line are told once.
+struct telling {
+    const struct exit_process *process; // NULL: a node, a pod or the job
+    const struct exit_note *notes[1 + ALSO_MAX + NOTES_OF_PROCESS];
+    const char *uids[1 + ALSO_MAX + NOTES_OF_PROCESS];
+    uint32_t count;
+};
+
+static void telling_add(struct telling *telling, const struct exit_note *note,
+                        struct arena *arena) {
+    const char *uid = note_uid(note, telling->process, arena);
+    for (uint32_t i = 0; i < telling->count; i++)
+        if (strcmp(telling->uids[i], uid) == 0)
+            return;
+    telling->uids[telling->count] = uid;
+    telling->notes[telling->count++] = note;
+}
+
+static struct telling telling_of(const struct exit_list *list,
+                                 const struct exit_candidate *candidate, struct arena *arena) {
+    struct telling telling = {.count = 0};
+    const struct exit_process *process = NULL;
+    if (candidate->process != NO_PROCESS)
+        process = telling.process = &list->processes[candidate->process];
     if (candidate->reason != NULL)
-        tell_note(builder, list, candidate, candidate->reason, EVIDENCE_CAUSE);
+        telling_add(&telling, candidate->reason, arena);
     for (uint32_t i = 0; i < candidate->also_count; i++)
-        tell_note(builder, list, candidate, candidate->also[i], EVIDENCE_CAUSE);
-    if (candidate->process == NO_PROCESS)
-        return;
-    const struct exit_process *process = &list->processes[candidate->process];
-    for (uint32_t i = 0; i < process->note_count; i++) {
+        telling_add(&telling, candidate->also[i], arena);
+    for (uint32_t i = 0; process != NULL && i < process->note_count; i++) {
         const struct exit_note *note = process->notes[i];
         bool is_reason = candidate->reason != NULL && is_same(note, candidate->reason);
         bool is_news = !is_reason && !note_is(note, NOTE_VICTIM) &&
@@ -187,8 +206,33 @@ static void tell_candidate(struct verdict_builder *builder, const struct exit_li
         for (uint32_t j = 0; j < i && is_news; j++)
             is_news = !is_same(note, process->notes[j]);
         if (is_news)
-            tell_note(builder, list, candidate, note, EVIDENCE_CAUSE);
+            telling_add(&telling, note, arena);
     }
+    return telling;
+}
+
+// Whether another of them says the same, and more: or it says when, or was told before.
+static bool is_said_by_another(const struct telling *telling, uint32_t at) {
+    const struct exit_note *note = telling->notes[at];
+    for (uint32_t i = 0; i < telling->count; i++) {
+        const struct exit_note *other = telling->notes[i];
+        if (i == at || !exit_note_covers(other, note))
+            continue;
+        bool is_timed = !note_is(note, NOTE_TIMELESS), other_is = !note_is(other, NOTE_TIMELESS);
+        if (!exit_note_covers(note, other) || (other_is == is_timed ? i < at : other_is))
+            return true;
+    }
+    return false;
+}
+
+static void tell_candidate(struct verdict_builder *builder, const struct exit_list *list,
+                           const struct exit_candidate *candidate) {
+    struct telling telling = telling_of(list, candidate, builder->arena);
+    for (uint32_t i = 0; i < telling.count; i++)
+        tell_note(builder, list, candidate, telling.notes[i], EVIDENCE_CAUSE);
+    for (uint32_t i = 0; i < telling.count; i++)
+        if (is_said_by_another(&telling, i))
+            builder_evidence_repeats(builder, telling.uids[i]);
 }
 
 struct peer {

@@ -2,10 +2,11 @@
 // What is told of an end, in words.
 #include "processors/first_exit/words.h"
 
-#include "processors/cluster/xid_text.h"
 #include "base/text/cut.h"
+#include "processors/cluster/xid_text.h"
 
 #include <inttypes.h>
+#include <signal.h>
 
 static const char *signal_name(int32_t signal, struct arena *arena) {
     static const struct {
@@ -31,11 +32,13 @@ static const char *words_of(const struct exit_note *note, size_t max, struct are
                         text[0] != '\0' ? ": " : "", text);
 }
 
+// A shell tells of a signal N by the code 128 + N.
 static int32_t status_signal(const struct exit_note *note) {
-    enum { BASE = 128 };
+    enum { BASE = 128, SIGNAL_MAX = 64 };
     if (note->signal >= 0)
         return note->signal;
-    return note->exit_code > BASE ? note->exit_code - BASE : -1;
+    return note->exit_code > BASE && note->exit_code <= BASE + SIGNAL_MAX ? note->exit_code - BASE
+                                                                          : -1;
 }
 
 static const char *status_words(const struct exit_note *note, struct arena *arena) {
@@ -49,6 +52,12 @@ static const char *status_words(const struct exit_note *note, struct arena *aren
 
 static bool has_reason(const struct exit_note *note, const char *reason) {
     return slice_equal(note_reason(note), slice_of(reason));
+}
+
+// That memory ran out, where the kind of the note does not say it already.
+static bool tells_memory(const struct exit_note *note) {
+    return has_reason(note, "OOMKilled") || has_reason(note, "Out Of Memory") ||
+           has_reason(note, "OUT_OF_MEMORY");
 }
 
 static const char *preempted_words(const struct exit_note *note) {
@@ -139,6 +148,95 @@ const char *exit_note_words(const struct exit_note *note, size_t max, struct are
     }
     if (note->type_size > 0 || note->text_size > 0)
         return words_of(note, max, arena);
+    if (tells_memory(note))
+        return note_kind(note) == OBSERVATION_CONTAINER_TERMINATED
+                   ? "its container was killed because memory ran out"
+                   : "Slurm says that it ran out of memory";
     return note->signal >= 0 || note->exit_code >= 0 ? status_words(note, arena)
                                                      : observation_name(note_kind(note));
+}
+
+// -- what several say alike -----------------------------------------------------------------------
+
+// What the words of a note say of an end, whoever says it.
+struct said {
+    int32_t signal, code; // -1: not said
+    bool memory;          // it ran out
+    const char *of_place; // who says so of a node or a job; NULL: it is no such note
+    struct slice detail;  // in which library, by which exception
+    struct slice text;
+};
+
+static struct said by_status(const struct exit_note *note) {
+    int32_t signal = status_signal(note);
+    return (struct said){.signal = signal, .code = signal > 0 ? -1 : note->exit_code};
+}
+
+static struct said by_memory(void) {
+    return (struct said){.signal = SIGKILL, .code = -1, .memory = true};
+}
+
+// Of a candidate all notes on its place are of one kind of end: they differ by who says it.
+static struct said of_place(const char *who, struct slice detail) {
+    return (struct said){.signal = -1, .code = -1, .of_place = who, .detail = detail};
+}
+
+static struct said said_by_writer(const struct exit_note *note) {
+    if (note->type_size > 0 || note->text_size > 0)
+        return (struct said){
+            .signal = -1, .code = -1, .detail = note_type(note), .text = note_text(note)};
+    if (tells_memory(note))
+        return by_memory();
+    struct said said = by_status(note);
+    if (note_kind(note) == OBSERVATION_ABORT && said.signal < 0)
+        said.signal = SIGABRT;
+    return said;
+}
+
+static struct said said_by(const struct exit_note *note) {
+    struct said nothing = {.signal = -1, .code = -1};
+    switch (note_kind(note)) {
+    case OBSERVATION_OOM_KILL:
+    case OBSERVATION_SLURM_OOM:
+        return by_memory();
+    case OBSERVATION_SEGFAULT:
+    case OBSERVATION_TRAP:
+        nothing.signal = note->signal > 0 ? note->signal : SIGSEGV;
+        nothing.detail = note_reason(note);
+        return nothing;
+    case OBSERVATION_LAUNCHER_FAILED:
+        return by_status(note);
+    case OBSERVATION_SLURM_CANCELLED:
+        return of_place("Slurm", has_reason(note, "JOB REQUEUE") ? note_reason(note) : SLICE(""));
+    case OBSERVATION_SLURM_NODE_FAILURE:
+        return of_place("Slurm", SLICE(""));
+    case OBSERVATION_SLURM_STATE:
+        return tells_memory(note) ? by_memory() : of_place("Slurm", SLICE(""));
+    case OBSERVATION_NODE_CONDITION:
+        return of_place("node", SLICE(""));
+    case OBSERVATION_POD_DISRUPTION:
+        return of_place("pod", text_begins(note_reason(note), SLICE("Preempt"))
+                                   ? SLICE("")
+                                   : note_reason(note));
+    case OBSERVATION_LAUNCHER_SIGNAL: // by which signal it was told to end, not that it ended
+    case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
+        return nothing;
+    default:
+        return said_by_writer(note);
+    }
+}
+
+static bool holds(struct slice known, struct slice said) {
+    return said.size == 0 || slice_equal(known, said);
+}
+
+bool exit_note_covers(const struct exit_note *note, const struct exit_note *other) {
+    struct said known = said_by(note), said = said_by(other);
+    bool is_empty = said.signal < 0 && said.code < 0 && said.of_place == NULL &&
+                    said.detail.size == 0 && said.text.size == 0;
+    bool same_place = said.of_place == NULL ||
+                      (known.of_place != NULL && strcmp(known.of_place, said.of_place) == 0);
+    return !is_empty && same_place && (said.signal < 0 || said.signal == known.signal) &&
+           (said.code < 0 || said.code == known.code) && (!said.memory || known.memory) &&
+           holds(known.detail, said.detail) && holds(known.text, said.text);
 }

@@ -9,5 +9,7 @@
 const char *exit_candidate_words(const struct exit_decision *decision,
                                  const struct exit_candidate *candidate, size_t max,
                                  struct arena *arena);
+// Whether the words of one say all that the words of the other say of one end: how, and why.
+bool exit_note_covers(const struct exit_note *note, const struct exit_note *other);
 // In a piece of evidence.
 const char *exit_note_words(const struct exit_note *note, size_t max, struct arena *arena);
