@@ -296,6 +296,16 @@ static uint64_t tell_timeless(struct verdict_builder *builder, const struct exit
     return first_ns == UINT64_MAX ? 0 : first_ns;
 }
 
+// Whether a piece of evidence says the same of the process already.
+static bool is_told_of(const struct verdict_builder *builder, const struct exit_process *process,
+                       const struct exit_note *note) {
+    for (uint32_t i = 0; i < process->note_count; i++)
+        if (exit_note_covers(process->notes[i], note) &&
+            is_told(&builder->verdict, note_uid(process->notes[i], process, builder->arena)))
+            return true;
+    return false;
+}
+
 // Whom launchers call the root cause, where that is not who is blamed here.
 static void tell_launchers_word(struct verdict_builder *builder, const struct exit_list *list,
                                 const struct exit_decision *decision) {
@@ -309,13 +319,15 @@ static void tell_launchers_word(struct verdict_builder *builder, const struct ex
                 !note_is(note, NOTE_SUMMARY_FIRST) || is_blamed(list, decision, i))
                 continue;
             const char *who = exit_process_spoken(process, builder->arena);
+            const char *words = exit_note_words(note, PEER_TEXT_MAX, builder->arena);
+            bool is_news = !is_told_of(builder, process, note);
             named = arena_format(builder->arena, "%s%s%s", named, count++ > 0 ? ", " : "", who);
             builder_evidence(builder, EVIDENCE_CONTEXT, time_of_note(note),
                              arena_format(builder->arena, "%s:root_cause",
                                           note_uid(note, process, builder->arena)),
-                             "the launcher of %s calls %s the root cause: %s",
-                             node_spoken(process->node, builder->arena), who,
-                             exit_note_words(note, PEER_TEXT_MAX, builder->arena));
+                             "the launcher of %s calls %s the root cause%s%s",
+                             node_spoken(process->node, builder->arena), who, is_news ? ": " : "",
+                             is_news ? words : "");
             break;
         }
     }

@@ -76,6 +76,14 @@ START_TEST(other_codes_are_other_things) {
 }
 END_TEST
 
+// No signal has the number 127.
+START_TEST(a_code_beyond_signals_is_a_code) {
+    start_job(0, 100);
+    leaves(60, "a", 101, FACT_EXIT_CODE, 255);
+    says(run(), "Rank 1 on a ended first: it left with exit code 255");
+}
+END_TEST
+
 // Why it left, and that it left so, are two things.
 START_TEST(an_exception_does_not_say_the_code) {
     start_job(0, 100);
@@ -124,6 +132,35 @@ START_TEST(who_says_when_is_told) {
     const char *lines = run();
     TELLS_AGAIN(lines, "rank 2 on b: abort");
     TELLS(lines, "rank 2 on b: its launcher says that it ended by SIGABRT");
+}
+END_TEST
+
+// -- the word of launchers ------------------------------------------------------------------------
+
+// Of the victim that a launcher calls the root cause its end is told as well.
+START_TEST(the_launchers_word_does_not_tell_an_end_again) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    struct event *event = sums_up(61, "a", 1, FACT_EXIT_CODE, 1);
+    add_yes_no(event, FACT_VICTIM, true);
+    add_yes_no(event, FACT_FIRST, true);
+    const char *lines = run();
+    TELLS(lines, "rank 1 on a: left with exit code 1");
+    TELLS(lines, "the launcher of a calls rank 1 on a the root cause");
+    says(lines, "\"launcher.root_cause\":\"rank 1 on a\"");
+}
+END_TEST
+
+// The first that is told of the victim is another thing.
+START_TEST(the_launchers_word_tells_what_nobody_else_does) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    tell_to_end(60.5, "a", 101);
+    struct event *event = sums_up(61, "a", 1, FACT_SIGNAL, 15);
+    add_yes_no(event, FACT_FIRST, true);
+    const char *lines = run();
+    TELLS(lines, "rank 1 on a: its launcher sent it SIGTERM");
+    TELLS(lines, "the launcher of a calls rank 1 on a the root cause: ended by SIGTERM");
 }
 END_TEST
 
@@ -176,10 +213,13 @@ int main(void) {
     tcase_add_loop_test(cases, a_launcher_and_its_summary_tell_one_end, 0, 4);
     tcase_add_test(cases, an_exit_code_is_told_once);
     tcase_add_loop_test(cases, other_codes_are_other_things, 0, 2);
+    tcase_add_test(cases, a_code_beyond_signals_is_a_code);
     tcase_add_test(cases, an_exception_does_not_say_the_code);
     tcase_add_test(cases, a_kill_for_want_of_memory_is_told_once);
     tcase_add_test(cases, a_crash_is_told_once);
     tcase_add_test(cases, who_says_when_is_told);
+    tcase_add_test(cases, the_launchers_word_does_not_tell_an_end_again);
+    tcase_add_test(cases, the_launchers_word_tells_what_nobody_else_does);
     tcase_add_test(cases, slurm_tells_of_a_lost_node_once);
     tcase_add_test(cases, kubernetes_tells_of_a_silent_node_once);
     tcase_add_test(cases, two_nodes_are_two_things);
