@@ -95,19 +95,34 @@ static const char *candidates_spoken(const struct exit_list *list,
     const char *first = candidate_spoken(list, &decision->candidates[0], arena);
     if (decision->candidate_count == 1)
         return first;
-    if (decision->candidate_count == 2)
+    if (decision->candidate_count == 2) {
+        const char *second = candidate_spoken(list, &decision->candidates[1], arena);
         return arena_format(arena, "%s and %s", first,
-                            candidate_spoken(list, &decision->candidates[1], arena));
+                            strcmp(first, second) == 0 ? "another" : second);
+    }
     return arena_format(arena, "%s and %" PRIu32 " others", first, decision->candidate_count - 1);
 }
 
 // -- evidence -------------------------------------------------------------------------------------
 
+// Where the line stands that tells of a process that nobody names, not even by a time; else "".
+static const char *nameless_place(const struct exit_note *note, const struct exit_process *process,
+                                  struct arena *arena) {
+    if (process == NULL || process->rank >= 0 || process->pid >= 0 ||
+        process->unit != STRING_NONE || note->key.source == STRING_REFUSED)
+        return "";
+    struct slice path = intern_slice(note->key.source);
+    const char *slash = path.size == 0 ? NULL : memrchr(path.data, '/', path.size);
+    return arena_format(arena, "%s:%" PRIu64, slash == NULL ? path.data : slash + 1,
+                        note_position(note));
+}
+
 // "exit:node-b:2:30459:exception:1795312659000000000".
 static const char *note_uid(const struct exit_note *note, const struct exit_process *process,
                             struct arena *arena) {
-    const char *time =
-        note_is(note, NOTE_TIMELESS) ? "" : arena_format(arena, "%" PRIu64, note->time_ns);
+    const char *time = !note_is(note, NOTE_TIMELESS)
+                           ? arena_format(arena, "%" PRIu64, note->time_ns)
+                           : nameless_place(note, process, arena);
     if (process == NULL && note->unit != STRING_NONE)
         return arena_format(arena, "exit:%s:%s:%s", intern_slice(note->unit).data,
                             observation_name(note_kind(note)), time);

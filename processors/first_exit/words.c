@@ -91,6 +91,7 @@ const char *exit_candidate_words(const struct exit_decision *decision,
                                  const struct exit_candidate *candidate, size_t max,
                                  struct arena *arena) {
     const struct exit_note *note = candidate->reason;
+    const char *words;
     switch (candidate->kind) {
     case EXIT_HOST_OOM:
         return "was killed because memory ran out";
@@ -109,8 +110,41 @@ const char *exit_candidate_words(const struct exit_decision *decision,
     case EXIT_NODE_LOST:
         return lost_words(decision, candidate);
     default:
-        return arena_format(arena, "raised %s", words_of(note, max, arena));
+        words = words_of(note, max, arena);
+        return words[0] == '\0' ? "raised an exception" : arena_format(arena, "raised %s", words);
     }
+}
+
+// Where the line has no words of its own.
+static const char *kind_words(enum observation_kind kind) {
+    static const struct {
+        enum observation_kind kind;
+        const char *words;
+    } ROWS[] = {
+        {OBSERVATION_ABORT, "it aborted"},
+        {OBSERVATION_COLLECTIVE_TIMEOUT, "a collective took too long"},
+        {OBSERVATION_CONTAINER_TERMINATED, "its container ended"},
+        {OBSERVATION_CUDA_ERROR, "it had a CUDA error"},
+        {OBSERVATION_CUDA_OOM, "it ran out of GPU memory"},
+        {OBSERVATION_ERROR_FILE, "it left an error file"},
+        {OBSERVATION_EXCEPTION, "it raised an exception"},
+        {OBSERVATION_KILLED, "it was killed"},
+        {OBSERVATION_LAUNCHER_SUMMARY, "its launcher says that it failed"},
+        {OBSERVATION_NCCL_ERROR, "NCCL reports an error"},
+        {OBSERVATION_NCCL_NET_ERROR, "NCCL reports an error of the network"},
+        {OBSERVATION_NCCL_PEER_CLOSED, "it lost the connection to a peer"},
+        {OBSERVATION_PEER_CLOSED, "it lost the connection to a peer"},
+        {OBSERVATION_RENDEZVOUS_TIMEOUT, "the others did not join in time"},
+        {OBSERVATION_SLURM_TASK_EXIT, "Slurm says that it ended"},
+        {OBSERVATION_STORE_LOST, "it lost the connection to the store"},
+        {OBSERVATION_WATCHDOG_END, "its watchdog ended it"},
+        {OBSERVATION_WATCHDOG_TERMINATED, "its watchdog stopped with an error"},
+        {OBSERVATION_WORKER_KILLED, "a worker of its data loader was killed"},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (ROWS[i].kind == kind)
+            return ROWS[i].words;
+    return observation_name(kind);
 }
 
 const char *exit_note_words(const struct exit_note *note, size_t max, struct arena *arena) {
@@ -153,7 +187,7 @@ const char *exit_note_words(const struct exit_note *note, size_t max, struct are
                    ? "its container was killed because memory ran out"
                    : "Slurm says that it ran out of memory";
     return note->signal >= 0 || note->exit_code >= 0 ? status_words(note, arena)
-                                                     : observation_name(note_kind(note));
+                                                     : kind_words(note_kind(note));
 }
 
 // -- what several say alike -----------------------------------------------------------------------

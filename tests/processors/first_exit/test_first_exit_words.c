@@ -130,7 +130,7 @@ START_TEST(who_says_when_is_told) {
     say(60, "b", 2, OBSERVATION_ABORT)->timeless = true;
     leaves(60.7, "b", 102, FACT_SIGNAL, 6);
     const char *lines = run();
-    TELLS_AGAIN(lines, "rank 2 on b: abort");
+    TELLS_AGAIN(lines, "rank 2 on b: it aborted");
     TELLS(lines, "rank 2 on b: its launcher says that it ended by SIGABRT");
 }
 END_TEST
@@ -161,6 +161,43 @@ START_TEST(the_launchers_word_tells_what_nobody_else_does) {
     const char *lines = run();
     TELLS(lines, "rank 1 on a: its launcher sent it SIGTERM");
     TELLS(lines, "the launcher of a calls rank 1 on a the root cause: ended by SIGTERM");
+}
+END_TEST
+
+// -- without words --------------------------------------------------------------------------------
+
+// No name of ours stands in a report.
+START_TEST(each_kind_has_words) {
+    char raw[64];
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    add_yes_no(say(61, "a", 1, (enum observation_kind)_i), FACT_VICTIM, true);
+    snprintf(raw, sizeof raw, "rank 1 on a: %s\"", observation_name((enum observation_kind)_i));
+    says_not(run(), raw);
+}
+END_TEST
+
+START_TEST(an_exception_without_a_name_is_one) {
+    start_job(0, 100);
+    say(60, "b", 2, OBSERVATION_EXCEPTION);
+    says(run(), "Rank 2 on b raised an exception; nothing says that it ended");
+}
+END_TEST
+
+// Of two logs that do not say whose they are: each is told.
+START_TEST(two_that_nobody_names_are_one_and_another) {
+    for (int i = 0; i < 2; i++) {
+        struct event *event = say(60 + i, "", RANK_NONE, OBSERVATION_EXCEPTION);
+        add_text(event, FACT_EXCEPTION, "KeyError");
+        add_text(event, FACT_MESSAGE, i == 0 ? "'a'" : "'b'");
+        event->source = intern(i == 0 ? SLICE("a.log") : SLICE("b.log"));
+        event->timeless = true;
+        event->node = STRING_NONE;
+    }
+    const char *lines = run();
+    says(lines, "A process and another raised KeyError: ");
+    TELLS(lines, "a process: KeyError: 'a'");
+    TELLS(lines, "a process: KeyError: 'b'");
 }
 END_TEST
 
@@ -220,6 +257,9 @@ int main(void) {
     tcase_add_test(cases, who_says_when_is_told);
     tcase_add_test(cases, the_launchers_word_does_not_tell_an_end_again);
     tcase_add_test(cases, the_launchers_word_tells_what_nobody_else_does);
+    tcase_add_loop_test(cases, each_kind_has_words, 1, OBSERVATION_KIND_COUNT);
+    tcase_add_test(cases, an_exception_without_a_name_is_one);
+    tcase_add_test(cases, two_that_nobody_names_are_one_and_another);
     tcase_add_test(cases, slurm_tells_of_a_lost_node_once);
     tcase_add_test(cases, kubernetes_tells_of_a_silent_node_once);
     tcase_add_test(cases, two_nodes_are_two_things);
