@@ -231,6 +231,36 @@ START_TEST(kubernetes_tells_of_a_silent_node_once) {
 }
 END_TEST
 
+// Of a task, of its node and of the job.
+START_TEST(slurm_tells_of_a_task_without_memory_once) {
+    struct event *event = say(60, "b", RANK_NONE, OBSERVATION_SLURM_TASK_EXIT);
+    add_text(event, FACT_TASKS, "2");
+    add_text(event, FACT_REASON, "Out Of Memory");
+    event->timeless = true;
+    say(60, "b", RANK_NONE, OBSERVATION_SLURM_OOM)->timeless = true;
+    say(70, "", RANK_NONE, OBSERVATION_SLURM_OOM)->node = STRING_NONE;
+    const char *lines = run();
+    ck_assert_uint_eq(detector.verdict_count, 1);
+    says(lines, "Rank 2 on b ended first: it was killed because memory ran out");
+    TELLS_AGAIN(lines, "rank 2 on b: Slurm says that it ran out of memory");
+    TELLS(lines, "rank 2 on b: Slurm found tasks that were killed because memory ran out");
+    says_not(lines, "\"suspect\",\"name\"");
+    says_not(lines, "{\"kind\":\"node\",\"name\":\"b\",\"role\":\"culprit\"}");
+}
+END_TEST
+
+// Somebody else's, as far as is known.
+START_TEST(memory_of_another_node_is_another_end) {
+    start_job(0, 100);
+    struct event *event = say(60, "b", RANK_NONE, OBSERVATION_SLURM_TASK_EXIT);
+    add_text(event, FACT_TASKS, "2");
+    add_text(event, FACT_REASON, "Out Of Memory");
+    event->timeless = true;
+    say(60, "a", RANK_NONE, OBSERVATION_SLURM_OOM)->timeless = true;
+    says(run(), "Rank 2 on b and node a ended first, at about one moment");
+}
+END_TEST
+
 // Each node was told by itself.
 START_TEST(two_nodes_are_two_things) {
     static const char *const NODES[] = {"a", "b"};
@@ -262,6 +292,8 @@ int main(void) {
     tcase_add_test(cases, two_that_nobody_names_are_one_and_another);
     tcase_add_test(cases, slurm_tells_of_a_lost_node_once);
     tcase_add_test(cases, kubernetes_tells_of_a_silent_node_once);
+    tcase_add_test(cases, slurm_tells_of_a_task_without_memory_once);
+    tcase_add_test(cases, memory_of_another_node_is_another_end);
     tcase_add_test(cases, two_nodes_are_two_things);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
