@@ -264,10 +264,28 @@ static bool is_aer_count(struct slice line) {
     return false;
 }
 
+// A control character that no text has: tabs, ends of lines and pages, backspaces, bells and the
+// escapes of terminals stand in logs.
+static bool is_no_text(unsigned char byte) {
+    return byte == 0x7f || (byte < ' ' && byte != 0x1b && (byte < '\a' || byte > '\r'));
+}
+
+// Bytes of any value have a control character in nine, texts in any encoding of bytes hardly one:
+// what is no UTF-8 may be an older encoding. A hole of equal bytes in a log counts as one.
+static bool is_binary(struct slice text) {
+    enum { STRAY_MAX = 4, TEXT_PER_CONTROL = 20 };
+    size_t controls = 0;
+    for (size_t i = 0; i < text.size; i++)
+        controls +=
+            is_no_text((unsigned char)text.data[i]) && (i == 0 || text.data[i] != text.data[i - 1]);
+    return controls > STRAY_MAX && controls > text.size / TEXT_PER_CONTROL;
+}
+
 static enum format_kind kind_of_text(struct slice line) {
-    // An object whose keys say nothing; bytes that are no text.
-    if (text_begins(line, SLICE("{\"")) || text_begins(line, SLICE("{}")) ||
-        memchr(line.data, 0, line.size) != NULL)
+    if (memchr(line.data, 0, line.size) != NULL)
+        return FORMAT_BINARY;
+    // An object whose keys say nothing.
+    if (text_begins(line, SLICE("{\"")) || text_begins(line, SLICE("{}")))
         return FORMAT_UNKNOWN;
     if (text_begins(line, SLICE("# HELP ")) || text_begins(line, SLICE("# TYPE ")))
         return FORMAT_METRICS_TEXT;
@@ -297,7 +315,8 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
         return decided(forced, LAYOUT_LINES);
     enum format_kind text_kind = FORMAT_UNKNOWN;
     unsigned seen = 0;
-    for (size_t at = 0; at < head.size && seen < FORMAT_LINES_MAX;) {
+    size_t at = 0;
+    while (at < head.size && seen < FORMAT_LINES_MAX) {
         const char *newline = memchr(head.data + at, '\n', head.size - at);
         if (newline == NULL && !final)
             break;
@@ -312,6 +331,9 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
         if (seen++ == 0)
             text_kind = kind_of_text(line);
     }
+    size_t looked_at = at < head.size ? at : head.size;
+    if (is_binary((struct slice){head.data, looked_at}))
+        text_kind = FORMAT_BINARY;
     struct format_guess guess = decided(text_kind, LAYOUT_LINES);
     guess.decided = final || seen == FORMAT_LINES_MAX;
     return guess;
@@ -437,7 +459,7 @@ enum format_kind format_of_path(struct slice path) {
 }
 
 const char *format_name(enum format_kind kind) {
-    assert((size_t)kind <= FORMAT_NVSENTINEL);
+    assert((size_t)kind <= FORMAT_BINARY);
     static const char *const names[] = {
         [FORMAT_UNKNOWN] = "nothing that is known",
         [FORMAT_STORMLOG] = "stormlog telemetry",
@@ -462,6 +484,7 @@ const char *format_name(enum format_kind kind) {
         [FORMAT_VERDICTS] = "verdicts of culprit itself",
         [FORMAT_QUARANTINE] = "a quarantine file of culprit itself",
         [FORMAT_NVSENTINEL] = "CloudEvents of NVSentinel",
+        [FORMAT_BINARY] = "bytes that are no text",
     };
     return names[kind];
 }

@@ -259,6 +259,9 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
     case FORMAT_UNKNOWN:
         feed_note(feed, path, "not read: unrecognised format; name one with the option format");
         return false;
+    case FORMAT_BINARY:
+        feed_note(feed, path, "not read: not a text and no format that culprit knows");
+        return false;
     case FORMAT_GZIP:
         feed_note(feed, path, "not read: it is gzip inside gzip");
         return false;
