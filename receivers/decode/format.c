@@ -9,6 +9,7 @@
 #include "receivers/decode/format.h"
 
 #include "base/text/cut.h"
+#include "receivers/decode/flight_recorder/dump_path.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/launcher/error_file.h"
@@ -407,7 +408,8 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
     enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
     if (look.end == JSON_KEYS_CUT && !final)
-        return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG),
+        return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG) ||
+                                                is_one_record(forced),
                                      .kind = kind,
                                      .layout = LAYOUT_WRAPPER};
     if (wrapper)
@@ -455,7 +457,9 @@ struct format_guess format_guess(struct slice head, bool whole, enum format_kind
 }
 
 enum format_kind format_of_path(struct slice path) {
-    return error_file_path(path) ? FORMAT_ERROR_FILE : FORMAT_UNKNOWN;
+    return error_file_path(path)    ? FORMAT_ERROR_FILE
+           : flight_dump_path(path) ? FORMAT_FLIGHT_RECORDER
+                                    : FORMAT_UNKNOWN;
 }
 
 const char *format_name(enum format_kind kind) {
