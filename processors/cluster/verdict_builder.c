@@ -117,6 +117,17 @@ void builder_attribute_format(struct verdict_builder *builder, const char *key, 
     va_end(values);
 }
 
+void builder_partial(struct verdict_builder *builder, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    const char *clause = format_list(builder->arena, format, values);
+    va_end(values);
+    builder->verdict.partial = true;
+    builder->not_seen = builder->not_seen == NULL
+                            ? clause
+                            : arena_format(builder->arena, "%s; %s", builder->not_seen, clause);
+}
+
 // -- texts ----------------------------------------------------------------------------------------
 
 static char capital(char letter) {
@@ -200,6 +211,8 @@ static int compare_attributes(const void *left, const void *right) {
 void builder_finish(struct verdict_builder *builder, const struct slice *key, size_t key_count) {
     struct verdict *verdict = &builder->verdict;
     assert(verdict->headline.size > 0 && verdict->remediation.size > 0);
+    if (builder->not_seen != NULL)
+        builder_attribute(builder, "culprit.not_seen", slice_of(builder->not_seen));
     if (!builder->evidence_in_order)
         verdict_sort_evidence(verdict, builder->arena);
     sort_stable(verdict->attributes, verdict->attribute_count, sizeof *verdict->attributes,

@@ -491,6 +491,61 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
     builder_attribute(builder, "exception.message", note_text(note));
 }
 
+// -- what was not seen ---------------------------------------------------------------------------
+
+// That the node was lost, or the whole job stopped, tells of all ranks there.
+static bool is_told_by(const struct exit_decision *decision, const struct exit_process *process,
+                       uint32_t number) {
+    for (uint32_t i = 0; i < decision->candidate_count; i++) {
+        const struct exit_candidate *candidate = &decision->candidates[i];
+        if (candidate->process == number)
+            return true;
+        if (candidate->process == NO_PROCESS &&
+            (candidate->unit != STRING_NONE   ? candidate->unit == process->unit
+             : candidate->node != STRING_NONE ? candidate->node == process->node
+                                              : true))
+            return true;
+    }
+    return false;
+}
+
+// Ranks of the job that are known, and nothing is told of how they went: any of them may have been
+// before the one that is named. Of jobs that nobody tells apart that says nothing.
+static void tell_silent(struct verdict_builder *builder, const struct exit_list *list,
+                        const struct exit_decision *decision) {
+    enum { SILENT_SHOWN = 4 };
+    const char *text = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *process = &list->processes[i];
+        if (process->round != decision->round || !process->placed || process->note_count > 0 ||
+            process->rank < 0 || is_told_by(decision, process, i))
+            continue;
+        if (count++ < SILENT_SHOWN)
+            text = text == NULL
+                       ? arena_format(builder->arena, "rank %" PRId32, process->rank)
+                       : arena_format(builder->arena, "%s, rank %" PRId32, text, process->rank);
+    }
+    if (count > SILENT_SHOWN)
+        text = arena_format(builder->arena, "%s and %" PRIu32 " more", text, count - SILENT_SHOWN);
+    if (count > 0)
+        builder_partial(builder, "nothing says how it went with %s", text);
+}
+
+static void tell_not_seen(struct verdict_builder *builder, const struct exit_list *list,
+                          const struct exit_decision *decision, bool is_nobodys) {
+    if (decision->is_alone)
+        builder_partial(builder, "nothing says that a rank ended");
+    else if (decision->ground == GROUND_SILENCE)
+        builder_partial(builder, "nothing says how it ended: it is known by its silence");
+    if (decision->is_doubtful)
+        builder_partial(builder, "no log says why they left");
+    if (is_nobodys)
+        builder_partial(builder, "nothing says whose process it was");
+    if (!list->rounds[decision->round].is_mixed)
+        tell_silent(builder, list, decision);
+}
+
 // -- the verdict ---------------------------------------------------------------------------------
 
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
@@ -501,8 +556,6 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     builder->entity_max = ENTITIES_MAX;
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
                  ADVICE[decision->kind].action);
-    builder->verdict.partial =
-        decision->ground == GROUND_SILENCE || decision->is_alone || decision->is_doubtful;
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
     bool is_place = decision->candidates[0].process == NO_PROCESS;
@@ -513,8 +566,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
         if (i < PEERS_MAX)
             tell_candidate(builder, list, &decision->candidates[i]);
     }
-    // That nobody knows whose process it was is not the whole of it.
-    builder->verdict.partial |= !is_place && builder->verdict.entity_count == 0;
+    tell_not_seen(builder, list, decision, !is_place && builder->verdict.entity_count == 0);
     tell_peers(builder, list, decision);
     uint64_t time_ns = decision->time_ns;
     if (builder->verdict.evidence_count == 0) {

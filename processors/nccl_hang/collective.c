@@ -206,6 +206,19 @@ static struct hang_seat *make_seats(const struct hang_judging *judging,
     return seats;
 }
 
+static void note_unknown(const struct hang_judging *judging, const struct cohort *cohort,
+                         struct hang_finding *finding) {
+    uint32_t count = cohort->counts[IS_UNKNOWN] + cohort->counts[HAS_PASSED], at = 0;
+    if (count == 0)
+        return;
+    int32_t *ranks = arena_take(judging->arena, count * sizeof *ranks);
+    for (uint32_t i = 0; i < cohort->partition->rank_count; i++)
+        if (cohort->presence[i] == IS_UNKNOWN || cohort->presence[i] == HAS_PASSED)
+            ranks[at++] = cohort->partition->ranks[i];
+    finding->unknown = ranks;
+    finding->unknown_count = count;
+}
+
 static void keep_finding(struct hang_judging *judging, const struct cohort *cohort,
                          enum hang_kind kind, struct hang_seat *seats,
                          const struct hang_open *usual) {
@@ -215,6 +228,7 @@ static void keep_finding(struct hang_judging *judging, const struct cohort *coho
     finding->sequence = cohort->sequence;
     finding->expected_count = partition->rank_count;
     finding->without_dump_count = cohort->counts[HAS_NO_DUMP];
+    note_unknown(judging, cohort, finding);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < partition->rank_count; i++)
         if (is_named(&seats[i]))

@@ -70,6 +70,8 @@ struct hang_finding {
     uint32_t seat_count;
     uint32_t waiting_count, culprit_count, suspect_count, absent_count;
     uint32_t expected_count, without_dump_count, unread_count;
+    const int32_t *unknown; // ranks of whom more is known than nothing, but not what they did here
+    uint32_t unknown_count;
     bool depends;       // on what those did whose dumps could not be read: it may be otherwise
     bool has_old_dumps; // some of those without a dump left one of before the wait
     bool past_timeout;

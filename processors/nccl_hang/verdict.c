@@ -307,15 +307,13 @@ static void finish(struct verdict_builder *builder, const struct hang_finding *f
         builder->verdict.end_ns = finding->end_ns;
 }
 
-static void begin(struct verdict_builder *builder, enum hang_kind kind, string_id job,
-                  bool partial) {
+static void begin(struct verdict_builder *builder, enum hang_kind kind, string_id job) {
     assert(kind < HANG_KIND_COUNT);
     builder_begin(builder, builder->arena, PATTERN, KINDS[kind].name);
     builder->entity_max = VERDICT_ENTITIES_MAX;
     builder->evidence_max = VERDICT_EVIDENCE_MAX;
     builder->evidence_in_order = true;
     builder->verdict.job = job;
-    builder->verdict.partial = partial;
 }
 
 void hang_verdict_build(const struct hang_store *store, const struct hang_finding *finding,
@@ -327,8 +325,8 @@ void hang_verdict_build(const struct hang_store *store, const struct hang_findin
     const char *operation = hang_operation_text(hang_main_operation(finding), arena);
     struct hang_nodes nodes = hang_find_nodes(store, finding, arena);
     bool blamed = finding->culprit_count + finding->suspect_count > 0;
-    begin(builder, finding->kind, finding->group->job,
-          finding->without_dump_count + finding->unread_count > 0 || finding->set == NULL);
+    begin(builder, finding->kind, finding->group->job);
+    hang_tell_not_seen(builder, finding);
     builder_rate(builder, finding->past_timeout && !blamed ? SEVERITY_CRITICAL : SEVERITY_ERROR,
                  confidence_of(finding, config), KINDS[finding->kind].action);
     hang_set_texts(builder, finding, &nodes, telling.group, operation);
@@ -390,7 +388,8 @@ void hang_verdict_end(const struct hang_said *said, struct verdict_builder *buil
         {"group", hang_group_text(said->group_name, said->group_desc, arena)},
         {NULL, NULL},
     };
-    begin(builder, said->kind, said->job, said->partial);
+    begin(builder, said->kind, said->job);
+    builder->verdict.partial = said->partial; // what was not seen was said when it was told
     builder_rate(builder, SEVERITY_ERROR, said->confidence, "monitor");
     builder_texts(builder, "{Operation} {n} of {group} hangs no longer",
                   "Nothing to do: the operation went on, or its group is gone.", fields);

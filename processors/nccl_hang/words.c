@@ -311,6 +311,46 @@ static const char *no_dump_text(const struct hang_finding *finding, struct arena
                                        : arena_format(arena, "%s, and %s", suspects, unread);
 }
 
+static const char *unknown_text(const struct hang_finding *finding, struct arena *arena) {
+    uint32_t count = finding->unknown_count, show = count <= RANKS_SHOWN + 1 ? count : RANKS_SHOWN;
+    const char *text = count == 1 ? "rank" : "ranks";
+    for (uint32_t i = 0; i < show; i++)
+        text = arena_format(arena, "%s%s%" PRId32, text,
+                            i == 0           ? " "
+                            : i + 1 == count ? " and "
+                                             : ", ",
+                            finding->unknown[i]);
+    return show == count ? text
+                         : arena_format(arena, "%s and %" PRIu32 " others", text, count - show);
+}
+
+// Who is in a group, and what became of an operation, not all that is read can say.
+static const char *not_said_text(const struct hang_finding *finding) {
+    bool is_silent = false;
+    for (uint32_t i = 0; i < finding->seat_count; i++)
+        is_silent |= finding->seats[i].open != NULL && finding->seats[i].is_silent;
+    if (finding->by_ras)
+        return "NCCL RAS does not say whether operations end";
+    if (finding->set == NULL)
+        return finding->from_lines ? "logs do not say who is in the group"
+                                   : "no dump says who is in the group";
+    return is_silent ? "the dumps do not say whether operations ended" : NULL;
+}
+
+void hang_tell_not_seen(struct verdict_builder *builder, const struct hang_finding *finding) {
+    const char *not_said = not_said_text(finding);
+    if (finding->suspect_count + finding->unread_count > 0)
+        builder_partial(builder, "%s", no_dump_text(finding, builder->arena));
+    else if (finding->without_dump_count > 0)
+        builder_partial(builder, "no dump of %s was read",
+                        count_text(finding->without_dump_count, builder->arena));
+    if (finding->unknown_count > 0)
+        builder_partial(builder, "what %s did there is not known",
+                        unknown_text(finding, builder->arena));
+    if (not_said != NULL)
+        builder_partial(builder, "%s", not_said);
+}
+
 void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *finding,
                     const struct hang_nodes *nodes, const char *group, const char *operation) {
     static const char *const WHAT[] = {"operations", "sizes", "data types"};

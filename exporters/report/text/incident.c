@@ -122,8 +122,10 @@ static void facts_append(struct text_page *page, const struct verdict *verdict) 
         page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
     moments_append(page, verdict);
     page_field(page, "severity", "%s", severity_name(verdict->severity));
-    page_field(page, "how sure", "%d of 100%s", verdict->confidence,
-               verdict->partial ? ", from incomplete evidence" : "");
+    const struct attribute *not_seen = verdict_attribute(verdict, "culprit.not_seen");
+    page_field(page, "how sure", "%d of 100%s%s%s", verdict->confidence,
+               verdict->partial ? ", from incomplete evidence" : "", not_seen != NULL ? ": " : "",
+               not_seen != NULL ? page_shown(page, not_seen->value, 0) : "");
     const char *launcher = text_launcher(page, verdict);
     if (launcher != NULL)
         page_field(page, "launcher", "%s", launcher);

@@ -148,6 +148,7 @@ START_TEST(a_refused_dump_is_neither_missing_nor_blamed) {
                "be read\"");
     assert_has(lines, "\"completeness\":\"partial\",\"confidence\":40");
     assert_has(lines, WHY);
+    assert_has(lines, "\"culprit.not_seen\":\"the dump of rank 6 could not be read\"");
     assert_has(lines, "fr:0:unread:6");
     assert_has(lines, "What rank 6 did is not known: get the dump of rank 6 once more, whole");
     assert_not_named(lines, 6);
