@@ -29,8 +29,8 @@ static void print_slice(struct buffer *out, struct slice text, const char *behin
 
 static void print_form(struct buffer *out, const struct form *form) {
     buffer_append_format(out, "  %-26.*s %-20s %-9.*s ", (int)form->name.size, form->name.data,
-                         observation_name(form->kind), (int)form->role.size,
-                         form->role.data == NULL ? "" : form->role.data);
+                         form->is_prefix ? "prefix" : observation_name(form->kind),
+                         (int)form->role.size, form->role.data == NULL ? "" : form->role.data);
     print_slice(out, form->texts[0].pattern.source, "\n");
 }
 

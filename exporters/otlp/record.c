@@ -42,6 +42,14 @@ static void attribute_int(struct json_writer *json, const char *key, int64_t val
     json_object_close(json);
 }
 
+static void attribute_true(struct json_writer *json, const char *key) {
+    attribute_open(json, key);
+    json_object_open(json);
+    json_field_bool(json, "boolValue", true);
+    json_object_close(json);
+    json_object_close(json);
+}
+
 static void attribute_list_open(struct json_writer *json, const char *key) {
     attribute_open(json, key);
     json_object_open(json);
@@ -131,6 +139,8 @@ static void append_evidence(struct json_writer *json, const struct verdict *verd
                                                            : SLICE("context"));
         if (evidence->has_time && evidence->time_ns <= INT64_MAX)
             attribute_int(json, "time_unix_nano", (int64_t)evidence->time_ns);
+        if (evidence->repeats)
+            attribute_true(json, "repeats");
         map_close(json);
     }
     attribute_list_close(json);

@@ -30,14 +30,15 @@ void event_places_note(struct event_places *places, const struct batch *batch) {
         }
         places->items =
             memory_room(places->items, &places->capacity, places->count, sizeof *places->items);
-        places->items[places->count++] =
-            (struct event_place){.time_ns = event->time_ns,
-                                 .position = event->position,
-                                 .source = event->source,
-                                 .node = event->node,
-                                 .rank = event->rank,
-                                 .kind = (uint16_t)event->kind,
-                                 .class = (uint16_t)event_class(event)};
+        places->items[places->count++] = (struct event_place){
+            .time_ns = event->time_ns,
+            .position = event->position,
+            .source = event->source,
+            .node = event->node,
+            .rank = event->rank,
+            .kind = (uint16_t)event->kind,
+            .class = (uint16_t)event_class(event),
+            .unread = event->kind == EVENT_FLIGHT && event->flight->unreadable.data != NULL};
         places->sorted = false;
     }
 }
@@ -82,12 +83,15 @@ static uint32_t first_of(const struct event_places *places, enum event_kind kind
     return low;
 }
 
-// Dumps are told by who wrote them: their entries have times of their own.
-static const struct event_place *find_dump(const struct event_places *places, int32_t rank) {
+// Dumps are told by who wrote them: their entries have times of their own. What is told of those
+// that could not be read names them so.
+static const struct event_place *find_dump(const struct event_places *places, struct slice uid) {
+    const int32_t rank = last_number(uid);
+    const bool unread = memmem(uid.data, uid.size, ":unread:", 8) != NULL;
     const struct event_place *found = NULL;
     for (uint32_t i = first_of(places, EVENT_FLIGHT, 0);
          i < places->count && places->items[i].kind == EVENT_FLIGHT; i++)
-        if (places->items[i].rank == rank)
+        if (places->items[i].rank == rank && places->items[i].unread == unread)
             found = &places->items[i];
     return found;
 }
@@ -108,7 +112,7 @@ const struct event_place *event_places_find(struct event_places *places,
         qsort(places->items, places->count, sizeof *places->items, compare_places);
     places->sorted = true;
     if (kind == EVENT_FLIGHT)
-        return find_dump(places, last_number(evidence->uid));
+        return find_dump(places, evidence->uid);
     if (!evidence->has_time)
         return NULL;
     enum { BEST = 3 };

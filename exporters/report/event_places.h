@@ -17,6 +17,7 @@ struct event_place {
     int32_t rank;
     uint16_t kind;  // enum event_kind
     uint16_t class; // event_class
+    bool unread;    // a dump that could not be read
 };
 
 struct event_places {

@@ -123,9 +123,13 @@ static void code_lists(struct codec *codec, struct verdict *verdict) {
         code_text(codec, &evidence->uid);
         code_text(codec, &evidence->description);
         code_number(codec, &evidence->time_ns);
-        uint32_t bits = code_count(codec, (uint64_t)evidence->role << 1 | evidence->has_time,
-                                   EVIDENCE_CONTEXT << 1 | 1);
-        evidence->role = (enum evidence_role)(bits >> 1);
+        uint32_t bits = code_count(codec,
+                                   (uint64_t)evidence->repeats << 3 |
+                                       (uint64_t)evidence->role << 1 | evidence->has_time,
+                                   1 << 3 | EVIDENCE_CONTEXT << 1 | 1);
+        evidence->repeats = (bits & 8) != 0;
+        evidence->role = (enum evidence_role)(bits >> 1 & 3);
+        codec->failed |= evidence->role > EVIDENCE_CONTEXT;
         evidence->has_time = (bits & 1) != 0;
     }
     verdict->attributes = code_array(codec, verdict->attributes, &verdict->attribute_count,

@@ -67,10 +67,18 @@ bool seen_is_unread(const struct batch *batch, const struct event *event) {
     return batch->taken != NULL && (KIND(event->kind) & OF_LOGS) != 0 && !is_taken(batch, event);
 }
 
+// It tells that a dump was there and says nothing else.
+static bool is_refused(const struct event *event) {
+    return event->kind == EVENT_FLIGHT && event->flight->unreadable.data != NULL;
+}
+
 void seen_note(struct seen *seen, const struct batch *batch) {
     assert(batch->event_count == 0 || batch->events != NULL);
     for (uint32_t i = 0; i < batch->event_count; i++) {
         const struct event *event = &batch->events[i];
+        if (is_refused(event))
+            continue;
+        seen->event_count++;
         seen->kinds |= KIND(event->kind);
         seen->unread |= seen_is_unread(batch, event);
         if (is_of_hang(event) && is_taken(batch, event))
@@ -89,7 +97,6 @@ void seen_note(struct seen *seen, const struct batch *batch) {
         if (event->time_ns > seen->last_ns)
             seen->last_ns = event->time_ns;
     }
-    seen->event_count += batch->event_count;
 }
 
 // Absent where something of `with` came (0: always), but nothing of `any_of`; both are bits of the

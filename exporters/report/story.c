@@ -220,7 +220,8 @@ const bool *story_evidence_chosen(const struct verdict *verdict, uint32_t most,
     for (size_t turn = 0; turn < sizeof turns / sizeof turns[0]; turn++) {
         uint32_t room = left < turns[turn].most ? left : turns[turn].most;
         for (uint32_t i = 0; i < verdict->evidence_count && room > 0; i++) {
-            if (chosen[i] || verdict->evidence[i].role != turns[turn].role)
+            if (chosen[i] || verdict->evidence[i].repeats ||
+                verdict->evidence[i].role != turns[turn].role)
                 continue;
             chosen[i] = true;
             room--;
@@ -228,6 +229,13 @@ const bool *story_evidence_chosen(const struct verdict *verdict, uint32_t most,
         }
     }
     return chosen;
+}
+
+uint32_t story_evidence_count(const struct verdict *verdict) {
+    uint32_t count = verdict->evidence_dropped;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        count += !verdict->evidence[i].repeats;
+    return count;
 }
 
 // -- ranks ----------------------------------------------------------------------------------------

@@ -34,9 +34,12 @@ bool story_relates(const struct verdict *verdict, const struct verdict *other,
 uint32_t story_cause_of(const struct story *story, uint32_t step);
 
 // Which pieces of a verdict's evidence are told where no more than `most` (at least 4) have room;
-// [evidence_count]. Of each role some, causes before others, and the first of each.
+// [evidence_count]. Of each role some, causes before others, and the first of each; what says the
+// same as another (`repeats`) never.
 const bool *story_evidence_chosen(const struct verdict *verdict, uint32_t most,
                                   struct arena *arena);
+// How many pieces there are to tell, those that were dropped among them.
+uint32_t story_evidence_count(const struct verdict *verdict);
 
 // The ranks that the incident took along: all that are named in it, but for those that its root
 // blames or suspects. Ascending. `more` is set when verdicts left out whom they are about.

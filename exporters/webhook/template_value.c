@@ -96,12 +96,19 @@ static void append_blamed(const struct verdict *verdict, const char *kind, struc
 
 static void append_evidence(const struct verdict *verdict, struct buffer *text) {
     char room[TEXT_ROOM(EVIDENCE_DESCRIPTION_MAX)];
-    for (uint32_t i = 0; i < verdict->evidence_count && i < EVIDENCE_MAX; i++) {
-        buffer_append_text(text, i == 0 ? "" : "\n");
+    uint32_t told = 0, more = 0;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++) {
+        if (verdict->evidence[i].repeats)
+            continue;
+        if (told == EVIDENCE_MAX) {
+            more++;
+            continue;
+        }
+        buffer_append_text(text, told++ == 0 ? "" : "\n");
         display_append(text, evidence_description(&verdict->evidence[i], room), 0);
     }
-    if (verdict->evidence_count > EVIDENCE_MAX)
-        buffer_append_format(text, "\nand %u more", verdict->evidence_count - EVIDENCE_MAX);
+    if (more > 0)
+        buffer_append_format(text, "\nand %u more", more);
 }
 
 static void append_time(uint64_t unix_ns, struct buffer *text) {

@@ -120,6 +120,11 @@ struct decoder_type {
     bool (*decode_plain)(void *state, struct slice record, struct arena *arena,
                          struct event *event);
     const struct decoder_type *plain; // whose records those are; NULL: its own
+    // Makes the event that tells of a record which was refused before it came here, as `decode`
+    // does with `told`. `start`: what there is of the record, may be empty; `why`: a clause,
+    // copied. False: nothing is to be told. NULL: never.
+    bool (*tell_refused)(void *state, struct slice start, struct slice why, struct arena *arena,
+                         struct event *event);
     // Where a record is a whole input, `decode` in two halves, so that the first can be done ahead
     // on another thread. `parse` makes what the record says by itself, in the arena; `state` is
     // zeroed memory of state_size of that thread, on which begin was not called, and no name is

@@ -158,6 +158,11 @@ void feed_foresee_parsed(struct feed *feed, struct slice record, void *parsed);
 // A record that never got to a decoder (too long, torn): counts it and says it like a refusal.
 void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault);
+// Hands on the event that tells that a record was there which never got to the decoder, or an input
+// that could not be read, where the source's decoder makes one (decoder_type.tell_refused). Counts
+// nothing. `start`: what there is of it; lives until the batch is flushed.
+void feed_tell_refused(struct feed *feed, struct source *source, struct slice start,
+                       uint64_t position, struct slice why);
 // So many records were right, and are nothing that anybody looks for: counted as other without
 // having been offered one by one.
 void feed_pass_over(struct feed *feed, struct source *source, uint64_t count);

@@ -71,6 +71,9 @@ struct flight_dump {
     uint32_t entry_count;
     bool reports_states;   // an entry of it was ever started or completed
     bool counts_completed; // pg_status counts operations that ended: a retired entry is one of them
+    // Why it could not be read, in a clause; then nothing is known but whose it is, and that it was
+    // there. data NULL: it was read.
+    struct slice unreadable;
 };
 
 // -- EVENT_KERNEL: one line of the kernel log

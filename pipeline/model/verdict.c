@@ -232,6 +232,10 @@ static void evidence_encode(struct json_writer *json, const struct verdict *verd
         if (evidence->has_time)
             field_nano(json, "time_unix_nano", evidence->time_ns);
         field_text(json, "role", evidence_role_names[evidence->role]);
+        if (evidence->repeats) {
+            json_key(json, "repeats");
+            json_bool(json, true);
+        }
         json_object_close(json);
     }
     json_array_close(json);

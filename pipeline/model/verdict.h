@@ -43,6 +43,8 @@ struct evidence {
     uint64_t time_ns;
     bool has_time;
     enum evidence_role role;
+    // Another piece says the same already, in its own words: people are told one of them.
+    bool repeats;
 };
 
 // How another verdict of the same incident stands to this one.

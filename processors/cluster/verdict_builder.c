@@ -88,7 +88,14 @@ void builder_evidence(struct verdict_builder *builder, enum evidence_role role, 
     verdict->evidence = with_room(builder->arena, verdict->evidence, verdict->evidence_count,
                                   sizeof *verdict->evidence);
     verdict->evidence[verdict->evidence_count++] =
-        (struct evidence){name, description, time_ns, time_ns != 0, role};
+        (struct evidence){name, description, time_ns, time_ns != 0, role, false};
+}
+
+void builder_evidence_repeats(struct verdict_builder *builder, const char *uid) {
+    struct verdict *verdict = &builder->verdict;
+    for (uint32_t i = 0; i < verdict->evidence_count; i++)
+        if (slice_equal(verdict->evidence[i].uid, slice_of(uid)))
+            verdict->evidence[i].repeats = true;
 }
 
 void builder_attribute(struct verdict_builder *builder, const char *key, struct slice value) {
@@ -108,6 +115,17 @@ void builder_attribute_format(struct verdict_builder *builder, const char *key, 
     va_start(values, format);
     builder_attribute(builder, key, slice_of(format_list(builder->arena, format, values)));
     va_end(values);
+}
+
+void builder_partial(struct verdict_builder *builder, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    const char *clause = format_list(builder->arena, format, values);
+    va_end(values);
+    builder->verdict.partial = true;
+    builder->not_seen = builder->not_seen == NULL
+                            ? clause
+                            : arena_format(builder->arena, "%s; %s", builder->not_seen, clause);
 }
 
 // -- texts ----------------------------------------------------------------------------------------
@@ -193,6 +211,8 @@ static int compare_attributes(const void *left, const void *right) {
 void builder_finish(struct verdict_builder *builder, const struct slice *key, size_t key_count) {
     struct verdict *verdict = &builder->verdict;
     assert(verdict->headline.size > 0 && verdict->remediation.size > 0);
+    if (builder->not_seen != NULL)
+        builder_attribute(builder, "culprit.not_seen", slice_of(builder->not_seen));
     if (!builder->evidence_in_order)
         verdict_sort_evidence(verdict, builder->arena);
     sort_stable(verdict->attributes, verdict->attribute_count, sizeof *verdict->attributes,

@@ -9,6 +9,12 @@
 //     builder_texts(&builder, "PCIe link of {gpu} has many errors", "Check {gpu}.", fields);
 //     builder_finish(&builder, (struct slice[]){node, gpu}, 2); // builder.verdict
 //
+// Completeness is one rule for all detectors. A verdict is full where all was seen that its answer
+// speaks of: every member of the group, or every rank of the job that is known, with what it did,
+// and every source that the pattern joins. Else it is partial, and builder_partial says what is
+// missing. What is not known is neither evidence nor an excuse: a rank that was not seen is no
+// rank that did nothing.
+//
 // All texts lie in the arena, or live longer. Parts beyond the bounds are left out and counted;
 // texts beyond the schema's lengths are cut when the verdict is encoded.
 #pragma once
@@ -21,6 +27,7 @@ struct verdict_builder {
     struct verdict verdict;
     uint32_t entity_max, evidence_max; // 64 and 32 unless the owner sets others
     bool evidence_in_order;            // stays as it was added, each item told once; else as usual
+    const char *not_seen;              // what is missing, for the attribute; NULL: nothing
 };
 
 void builder_begin(struct verdict_builder *builder, struct arena *arena, const char *pattern,
@@ -36,10 +43,17 @@ void builder_entity(struct verdict_builder *builder, const char *kind, enum enti
 void builder_evidence(struct verdict_builder *builder, enum evidence_role role, uint64_t time_ns,
                       const char *uid, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+// The item with this uid says what another of them says already (struct evidence).
+void builder_evidence_repeats(struct verdict_builder *builder, const char *uid);
 // `key` is static text. An empty value adds nothing.
 void builder_attribute(struct verdict_builder *builder, const char *key, struct slice value);
 void builder_attribute_format(struct verdict_builder *builder, const char *key, const char *format,
                               ...) __attribute__((format(printf, 3, 4)));
+
+// The verdict is partial, and this is missing: a clause, "no dump of rank 6 was read". All of them
+// are the attribute culprit.not_seen.
+void builder_partial(struct verdict_builder *builder, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 // Values of the fields that a template names; a list ends with a NULL.
 struct text_field {

@@ -261,6 +261,23 @@ static bool came_later(const struct exit_note *stop, const struct exit_candidate
     return false;
 }
 
+// Slurm tells of a task whose memory ran out, and of its node and its job that tasks were killed
+// for that: where it is known who was, that is one end.
+static bool is_told_of_process(struct exit_candidate *candidates, uint32_t count,
+                               const struct exit_candidate *found) {
+    for (uint32_t i = 0; i < count && found->kind == EXIT_HOST_OOM; i++) {
+        struct exit_candidate *known = &candidates[i];
+        if (known->kind != EXIT_HOST_OOM || !exit_agrees(known->node, found->node))
+            continue;
+        if (known->also_count < ALSO_MAX)
+            known->also[known->also_count++] = found->reason;
+        if (found->high_ns < known->high_ns)
+            known->high_ns = found->high_ns;
+        return true;
+    }
+    return false;
+}
+
 static uint32_t list_candidates(const struct round_view *view, struct exit_candidate *candidates) {
     const struct exit_list *list = view->list;
     uint32_t count = 0, others;
@@ -281,6 +298,8 @@ static uint32_t list_candidates(const struct round_view *view, struct exit_candi
         struct exit_candidate found = of_other(view, note, kind);
         uint32_t own = count - others;
         if (note_kind(note) == OBSERVATION_LAUNCHER_TOLD_TO_STOP && exit_was_stopped(view, &found))
+            continue;
+        if (is_told_of_process(candidates, others, &found))
             continue;
         add_other(candidates + others, &own, &found);
         count = others + own;

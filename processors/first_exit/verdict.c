@@ -4,7 +4,7 @@
 #include "base/text/cut.h"
 #include "processors/cluster/tables.h"
 #include "processors/cluster/xid_text.h"
-#include "processors/first_exit/decide.h"
+#include "processors/first_exit/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,178 +95,34 @@ static const char *candidates_spoken(const struct exit_list *list,
     const char *first = candidate_spoken(list, &decision->candidates[0], arena);
     if (decision->candidate_count == 1)
         return first;
-    if (decision->candidate_count == 2)
+    if (decision->candidate_count == 2) {
+        const char *second = candidate_spoken(list, &decision->candidates[1], arena);
         return arena_format(arena, "%s and %s", first,
-                            candidate_spoken(list, &decision->candidates[1], arena));
+                            strcmp(first, second) == 0 ? "another" : second);
+    }
     return arena_format(arena, "%s and %" PRIu32 " others", first, decision->candidate_count - 1);
 }
 
-static const char *signal_name(int32_t signal, struct arena *arena) {
-    static const struct {
-        int32_t signal;
-        const char *name;
-    } NAMES[] = {{1, "SIGHUP"},   {2, "SIGINT"},   {3, "SIGQUIT"}, {4, "SIGILL"},  {5, "SIGTRAP"},
-                 {6, "SIGABRT"},  {7, "SIGBUS"},   {8, "SIGFPE"},  {9, "SIGKILL"}, {11, "SIGSEGV"},
-                 {13, "SIGPIPE"}, {15, "SIGTERM"}, {24, "SIGXCPU"}};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (NAMES[i].signal == signal)
-            return NAMES[i].name;
-    return arena_format(arena, "signal %" PRId32, signal);
-}
+// -- evidence -------------------------------------------------------------------------------------
 
-// -- what is said of an end -----------------------------------------------------------------------
-
-// "IndexError: index out of range in self"; "" without words.
-static const char *words_of(const struct exit_note *note, size_t max, struct arena *arena) {
-    const char *text = text_shown(note_text(note), max, arena);
-    if (note->type_size == 0)
-        return text;
-    return arena_format(arena, "%.*s%s%s", (int)note->type_size, note->type,
-                        text[0] != '\0' ? ": " : "", text);
-}
-
-static int32_t status_signal(const struct exit_note *note) {
-    enum { BASE = 128 };
-    if (note->signal >= 0)
-        return note->signal;
-    return note->exit_code > BASE ? note->exit_code - BASE : -1;
-}
-
-static const char *status_words(const struct exit_note *note, struct arena *arena) {
-    int32_t signal = status_signal(note);
-    if (signal > 0)
-        return arena_format(arena, "ended by %s", signal_name(signal, arena));
-    if (note->exit_code >= 0)
-        return arena_format(arena, "left with exit code %" PRId32, note->exit_code);
-    if (note_kind(note) == OBSERVATION_LAUNCHER_FAILED && note->reason_size > 0)
-        return arena_format(arena, "%.*s", (int)note->reason_size, note->reason);
-    return "ended";
-}
-
-static bool has_reason(const struct exit_note *note, const char *reason) {
-    return slice_equal(note_reason(note), slice_of(reason));
-}
-
-static const char *preempted_words(const struct exit_note *note) {
-    switch (note_kind(note)) {
-    case OBSERVATION_POD_DISRUPTION:
-        return "was preempted: its place was needed for another pod";
-    case OBSERVATION_SLURM_CANCELLED:
-    case OBSERVATION_SLURM_STATE:
-        return has_reason(note, "JOB REQUEUE") ? "was requeued by Slurm" : "was preempted by Slurm";
-    case OBSERVATION_JOB_STOPPED:
-        return has_reason(note, "preempted") ? "was preempted" : "was cancelled from outside";
-    default:
-        return "was told to stop from outside";
-    }
-}
-
-static const char *lost_words(const struct exit_decision *decision,
-                              const struct exit_candidate *candidate) {
-    const struct exit_note *note = candidate->reason;
-    if (decision->of_launcher)
-        return "lost its launcher";
-    if (note == NULL)
-        return "went away without a word";
-    if (candidate->node == STRING_NONE)
-        return "lost a node";
-    if (note_kind(note) == OBSERVATION_NODE_CONDITION)
-        return "stopped answering the cluster";
-    bool is_planned = has_reason(note, "NodeShutdown") || has_reason(note, "Terminated");
-    return is_planned ? "was shut down" : "was lost";
-}
-
-static const char *candidate_words(const struct exit_decision *decision,
-                                   const struct exit_candidate *candidate, size_t max,
-                                   struct arena *arena) {
-    const struct exit_note *note = candidate->reason;
-    switch (candidate->kind) {
-    case EXIT_HOST_OOM:
-        return "was killed because memory ran out";
-    case EXIT_SEGFAULT:
-        return note->reason_size > 0 ? arena_format(arena, "crashed (SIGSEGV) in %.*s",
-                                                    (int)note->reason_size, note->reason)
-                                     : "crashed (SIGSEGV)";
-    case EXIT_KILLED:
-        return status_signal(note) > 0 ? status_words(note, arena) : "aborted";
-    case EXIT_CODE:
-        return note == NULL ? "ended without a word" : status_words(note, arena);
-    case EXIT_TIME_LIMIT:
-        return "reached its time limit";
-    case EXIT_PREEMPTED:
-        return preempted_words(note);
-    case EXIT_NODE_LOST:
-        return lost_words(decision, candidate);
-    default:
-        return arena_format(arena, "raised %s", words_of(note, max, arena));
-    }
-}
-
-static const char *lost_daemon_words(const struct exit_note *note, struct arena *arena) {
-    const char *how = "";
-    if (status_signal(note) > 0)
-        how = arena_format(arena, ", which was killed by %s",
-                           signal_name(status_signal(note), arena));
-    if (note->exit_code >= 0)
-        how = arena_format(arena, "%s (exit status %" PRId32 ")", how, note->exit_code);
-    return arena_format(arena, "its launcher lost the daemon on it%s", how);
-}
-
-static const char *stop_words(const struct exit_note *note) {
-    return has_reason(note, "time_limit") ? "it was stopped at its time limit"
-           : has_reason(note, "memory")   ? "it was stopped because it took more memory than it may"
-           : has_reason(note, "preempted") ? "it was stopped for another"
-                                           : "it was stopped from outside";
-}
-
-static const char *note_words(const struct exit_note *note, size_t max, struct arena *arena) {
-    switch (note_kind(note)) {
-    case OBSERVATION_OOM_KILL:
-        return "the kernel killed it because memory ran out";
-    case OBSERVATION_LAUNCHER_SIGNAL:
-        return arena_format(arena, "its launcher sent it %s", signal_name(note->signal, arena));
-    case OBSERVATION_LAUNCHER_FAILED:
-        return arena_format(arena, "its launcher says that it %s", status_words(note, arena));
-    case OBSERVATION_LAUNCHER_TOLD_TO_STOP:
-        return arena_format(arena, "its launcher was sent %s", signal_name(note->signal, arena));
-    case OBSERVATION_SLURM_CANCELLED:
-        return arena_format(arena, "Slurm cancelled it: %.*s", (int)note->reason_size,
-                            note->reason);
-    case OBSERVATION_SLURM_NODE_FAILURE:
-        return "Slurm lost it: the node failed or does not respond";
-    case OBSERVATION_NODE_LOST:
-        return lost_daemon_words(note, arena);
-    case OBSERVATION_JOB_STOPPED:
-        return stop_words(note);
-    case OBSERVATION_SLURM_STATE:
-        return arena_format(arena, "sacct says %.*s", (int)note->reason_size, note->reason);
-    case OBSERVATION_POD_DISRUPTION:
-        return arena_format(arena, "Kubernetes took it away: %.*s", (int)note->reason_size,
-                            note->reason);
-    case OBSERVATION_NODE_CONDITION:
-        return arena_format(arena, "Kubernetes says that the node is not ready: %.*s",
-                            (int)note->reason_size, note->reason);
-    case OBSERVATION_SLURM_OOM:
-        return "Slurm found tasks that were killed because memory ran out";
-    case OBSERVATION_SEGFAULT:
-    case OBSERVATION_TRAP:
-        return note->reason_size > 0
-                   ? arena_format(arena, "it crashed in %.*s", (int)note->reason_size, note->reason)
-                   : "it crashed (SIGSEGV)";
-    default:
-        break;
-    }
-    if (note->type_size > 0 || note->text_size > 0)
-        return words_of(note, max, arena);
-    return note->signal >= 0 || note->exit_code >= 0 ? status_words(note, arena)
-                                                     : observation_name(note_kind(note));
+// Where the line stands that tells of a process that nobody names, not even by a time; else "".
+static const char *nameless_place(const struct exit_note *note, const struct exit_process *process,
+                                  struct arena *arena) {
+    if (process == NULL || process->rank >= 0 || process->pid >= 0 ||
+        process->unit != STRING_NONE || note->key.source == STRING_REFUSED)
+        return "";
+    struct slice path = intern_slice(note->key.source);
+    const char *slash = path.size == 0 ? NULL : memrchr(path.data, '/', path.size);
+    return arena_format(arena, "%s:%" PRIu64, slash == NULL ? path.data : slash + 1,
+                        note_position(note));
 }
 
 // "exit:node-b:2:30459:exception:1795312659000000000".
 static const char *note_uid(const struct exit_note *note, const struct exit_process *process,
                             struct arena *arena) {
-    const char *time =
-        note_is(note, NOTE_TIMELESS) ? "" : arena_format(arena, "%" PRIu64, note->time_ns);
+    const char *time = !note_is(note, NOTE_TIMELESS)
+                           ? arena_format(arena, "%" PRIu64, note->time_ns)
+                           : nameless_place(note, process, arena);
     if (process == NULL && note->unit != STRING_NONE)
         return arena_format(arena, "exit:%s:%s:%s", intern_slice(note->unit).data,
                             observation_name(note_kind(note)), time);
@@ -308,10 +164,8 @@ static void tell_note(struct verdict_builder *builder, const struct exit_list *l
     if (!is_told(&builder->verdict, uid))
         builder_evidence(
             builder, role, time_of_note(note), uid, "%s: %s", candidate_spoken(list, &who, arena),
-            note_words(note, role == EVIDENCE_CAUSE ? CAUSE_TEXT_MAX : PEER_TEXT_MAX, arena));
+            exit_note_words(note, role == EVIDENCE_CAUSE ? CAUSE_TEXT_MAX : PEER_TEXT_MAX, arena));
 }
-
-// -- evidence -------------------------------------------------------------------------------------
 
 static bool is_blamed(const struct exit_list *list, const struct exit_decision *decision,
                       uint32_t process) {
@@ -330,17 +184,36 @@ static bool is_same(const struct exit_note *a, const struct exit_note *b) {
     return same_words || note_kind(a) == note_kind(b);
 }
 
-// Its own end first, then what else is told of it; what several say alike, once.
-static void tell_candidate(struct verdict_builder *builder, const struct exit_list *list,
-                           const struct exit_candidate *candidate) {
+// What is told of whom is blamed: its own end first, then what else is told of it. Copies of one
+// line are told once.
+struct telling {
+    const struct exit_process *process; // NULL: a node, a pod or the job
+    const struct exit_note *notes[1 + ALSO_MAX + NOTES_OF_PROCESS];
+    const char *uids[1 + ALSO_MAX + NOTES_OF_PROCESS];
+    uint32_t count;
+};
+
+static void telling_add(struct telling *telling, const struct exit_note *note,
+                        struct arena *arena) {
+    const char *uid = note_uid(note, telling->process, arena);
+    for (uint32_t i = 0; i < telling->count; i++)
+        if (strcmp(telling->uids[i], uid) == 0)
+            return;
+    telling->uids[telling->count] = uid;
+    telling->notes[telling->count++] = note;
+}
+
+static struct telling telling_of(const struct exit_list *list,
+                                 const struct exit_candidate *candidate, struct arena *arena) {
+    struct telling telling = {.count = 0};
+    const struct exit_process *process = NULL;
+    if (candidate->process != NO_PROCESS)
+        process = telling.process = &list->processes[candidate->process];
     if (candidate->reason != NULL)
-        tell_note(builder, list, candidate, candidate->reason, EVIDENCE_CAUSE);
+        telling_add(&telling, candidate->reason, arena);
     for (uint32_t i = 0; i < candidate->also_count; i++)
-        tell_note(builder, list, candidate, candidate->also[i], EVIDENCE_CAUSE);
-    if (candidate->process == NO_PROCESS)
-        return;
-    const struct exit_process *process = &list->processes[candidate->process];
-    for (uint32_t i = 0; i < process->note_count; i++) {
+        telling_add(&telling, candidate->also[i], arena);
+    for (uint32_t i = 0; process != NULL && i < process->note_count; i++) {
         const struct exit_note *note = process->notes[i];
         bool is_reason = candidate->reason != NULL && is_same(note, candidate->reason);
         bool is_news = !is_reason && !note_is(note, NOTE_VICTIM) &&
@@ -348,8 +221,33 @@ static void tell_candidate(struct verdict_builder *builder, const struct exit_li
         for (uint32_t j = 0; j < i && is_news; j++)
             is_news = !is_same(note, process->notes[j]);
         if (is_news)
-            tell_note(builder, list, candidate, note, EVIDENCE_CAUSE);
+            telling_add(&telling, note, arena);
     }
+    return telling;
+}
+
+// Whether another of them says the same, and more: or it says when, or was told before.
+static bool is_said_by_another(const struct telling *telling, uint32_t at) {
+    const struct exit_note *note = telling->notes[at];
+    for (uint32_t i = 0; i < telling->count; i++) {
+        const struct exit_note *other = telling->notes[i];
+        if (i == at || !exit_note_covers(other, note))
+            continue;
+        bool is_timed = !note_is(note, NOTE_TIMELESS), other_is = !note_is(other, NOTE_TIMELESS);
+        if (!exit_note_covers(note, other) || (other_is == is_timed ? i < at : other_is))
+            return true;
+    }
+    return false;
+}
+
+static void tell_candidate(struct verdict_builder *builder, const struct exit_list *list,
+                           const struct exit_candidate *candidate) {
+    struct telling telling = telling_of(list, candidate, builder->arena);
+    for (uint32_t i = 0; i < telling.count; i++)
+        tell_note(builder, list, candidate, telling.notes[i], EVIDENCE_CAUSE);
+    for (uint32_t i = 0; i < telling.count; i++)
+        if (is_said_by_another(&telling, i))
+            builder_evidence_repeats(builder, telling.uids[i]);
 }
 
 struct peer {
@@ -413,6 +311,16 @@ static uint64_t tell_timeless(struct verdict_builder *builder, const struct exit
     return first_ns == UINT64_MAX ? 0 : first_ns;
 }
 
+// Whether a piece of evidence says the same of the process already.
+static bool is_told_of(const struct verdict_builder *builder, const struct exit_process *process,
+                       const struct exit_note *note) {
+    for (uint32_t i = 0; i < process->note_count; i++)
+        if (exit_note_covers(process->notes[i], note) &&
+            is_told(&builder->verdict, note_uid(process->notes[i], process, builder->arena)))
+            return true;
+    return false;
+}
+
 // Whom launchers call the root cause, where that is not who is blamed here.
 static void tell_launchers_word(struct verdict_builder *builder, const struct exit_list *list,
                                 const struct exit_decision *decision) {
@@ -426,13 +334,15 @@ static void tell_launchers_word(struct verdict_builder *builder, const struct ex
                 !note_is(note, NOTE_SUMMARY_FIRST) || is_blamed(list, decision, i))
                 continue;
             const char *who = exit_process_spoken(process, builder->arena);
+            const char *words = exit_note_words(note, PEER_TEXT_MAX, builder->arena);
+            bool is_news = !is_told_of(builder, process, note);
             named = arena_format(builder->arena, "%s%s%s", named, count++ > 0 ? ", " : "", who);
             builder_evidence(builder, EVIDENCE_CONTEXT, time_of_note(note),
                              arena_format(builder->arena, "%s:root_cause",
                                           note_uid(note, process, builder->arena)),
-                             "the launcher of %s calls %s the root cause: %s",
-                             node_spoken(process->node, builder->arena), who,
-                             note_words(note, PEER_TEXT_MAX, builder->arena));
+                             "the launcher of %s calls %s the root cause%s%s",
+                             node_spoken(process->node, builder->arena), who, is_news ? ": " : "",
+                             is_news ? words : "");
             break;
         }
     }
@@ -533,7 +443,7 @@ static void fill_texts(struct verdict_builder *builder, const struct exit_list *
     struct arena *arena = builder->arena;
     const struct text_field fields[] = {
         {"who", candidates_spoken(list, decision, arena)},
-        {"what", candidate_words(decision, &decision->candidates[0], max, arena)},
+        {"what", exit_candidate_words(decision, &decision->candidates[0], max, arena)},
         {NULL, NULL}};
     bool is_job = decision->candidates[0].process == NO_PROCESS;
     builder_texts(builder,
@@ -581,6 +491,61 @@ static void set_attributes(struct verdict_builder *builder, const struct exit_li
     builder_attribute(builder, "exception.message", note_text(note));
 }
 
+// -- what was not seen ---------------------------------------------------------------------------
+
+// That the node was lost, or the whole job stopped, tells of all ranks there.
+static bool is_told_by(const struct exit_decision *decision, const struct exit_process *process,
+                       uint32_t number) {
+    for (uint32_t i = 0; i < decision->candidate_count; i++) {
+        const struct exit_candidate *candidate = &decision->candidates[i];
+        if (candidate->process == number)
+            return true;
+        if (candidate->process == NO_PROCESS &&
+            (candidate->unit != STRING_NONE   ? candidate->unit == process->unit
+             : candidate->node != STRING_NONE ? candidate->node == process->node
+                                              : true))
+            return true;
+    }
+    return false;
+}
+
+// Ranks of the job that are known, and nothing is told of how they went: any of them may have been
+// before the one that is named. Of jobs that nobody tells apart that says nothing.
+static void tell_silent(struct verdict_builder *builder, const struct exit_list *list,
+                        const struct exit_decision *decision) {
+    enum { SILENT_SHOWN = 4 };
+    const char *text = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->process_count; i++) {
+        const struct exit_process *process = &list->processes[i];
+        if (process->round != decision->round || !process->placed || process->note_count > 0 ||
+            process->rank < 0 || is_told_by(decision, process, i))
+            continue;
+        if (count++ < SILENT_SHOWN)
+            text = text == NULL
+                       ? arena_format(builder->arena, "rank %" PRId32, process->rank)
+                       : arena_format(builder->arena, "%s, rank %" PRId32, text, process->rank);
+    }
+    if (count > SILENT_SHOWN)
+        text = arena_format(builder->arena, "%s and %" PRIu32 " more", text, count - SILENT_SHOWN);
+    if (count > 0)
+        builder_partial(builder, "nothing says how it went with %s", text);
+}
+
+static void tell_not_seen(struct verdict_builder *builder, const struct exit_list *list,
+                          const struct exit_decision *decision, bool is_nobodys) {
+    if (decision->is_alone)
+        builder_partial(builder, "nothing says that a rank ended");
+    else if (decision->ground == GROUND_SILENCE)
+        builder_partial(builder, "nothing says how it ended: it is known by its silence");
+    if (decision->is_doubtful)
+        builder_partial(builder, "no log says why they left");
+    if (is_nobodys)
+        builder_partial(builder, "nothing says whose process it was");
+    if (!list->rounds[decision->round].is_mixed)
+        tell_silent(builder, list, decision);
+}
+
 // -- the verdict ---------------------------------------------------------------------------------
 
 void exit_verdict_build(const struct first_exit_config *config, const struct exit_list *list,
@@ -591,8 +556,6 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
     builder->entity_max = ENTITIES_MAX;
     builder_rate(builder, severity_of(decision), confidence_of(config, decision),
                  ADVICE[decision->kind].action);
-    builder->verdict.partial =
-        decision->ground == GROUND_SILENCE || decision->is_alone || decision->is_doubtful;
     builder->verdict.job = round->job;
     set_texts(builder, list, decision);
     bool is_place = decision->candidates[0].process == NO_PROCESS;
@@ -603,8 +566,7 @@ void exit_verdict_build(const struct first_exit_config *config, const struct exi
         if (i < PEERS_MAX)
             tell_candidate(builder, list, &decision->candidates[i]);
     }
-    // That nobody knows whose process it was is not the whole of it.
-    builder->verdict.partial |= !is_place && builder->verdict.entity_count == 0;
+    tell_not_seen(builder, list, decision, !is_place && builder->verdict.entity_count == 0);
     tell_peers(builder, list, decision);
     uint64_t time_ns = decision->time_ns;
     if (builder->verdict.evidence_count == 0) {

@@ -7,6 +7,7 @@
 // an end shows only how far each rank is: the first number that somebody lacks is judged then.
 #include "base/sort.h"
 #include "processors/nccl_hang/judge.h"
+#include "processors/nccl_hang/refusal.h"
 
 enum { SEQUENCES_MAX = 16 };
 
@@ -16,6 +17,7 @@ enum presence {
     HAS_PASSED, // is further, but what became of this one is not known
     IS_MISSING,
     HAS_NO_DUMP,
+    IS_UNREAD,  // its dump could not be read
     IS_UNKNOWN, // the ring was lost, it is leaving the group, or is in another set
 };
 
@@ -25,6 +27,7 @@ struct cohort {
     bool silent;
     enum presence *presence; // of each expected rank
     const struct hang_open **opens;
+    const struct hang_refusal **refusals; // of those that are IS_UNREAD
     uint32_t counts[IS_UNKNOWN + 1];
     bool stuck;     // one of them at least, as a file counts
     bool stuck_age; // by its age alone
@@ -104,6 +107,9 @@ static enum presence absence_of(const struct hang_judging *judging, const struct
         hang_find_source(judging->store, partition->group, partition->ranks[i]);
     if (partition->elsewhere[i])
         return IS_UNKNOWN;
+    cohort->refusals[i] = hang_refusal_of(judging, partition, i, cohort->earliest_ns);
+    if (cohort->refusals[i] != NULL)
+        return IS_UNREAD;
     if (source == NULL || is_older_than_the_wait(source, cohort))
         return HAS_NO_DUMP;
     // What it called before all that its ring still holds may be this one.
@@ -192,9 +198,25 @@ static struct hang_seat *make_seats(const struct hang_judging *judging,
         seats[i] = (struct hang_seat){.rank = partition->ranks[i],
                                       .member = partition->members[i],
                                       .open = cohort->opens[i],
+                                      .part = cohort->presence[i] == IS_UNREAD ? HANG_UNREAD
+                                                                               : HANG_BYSTANDER,
                                       .is_absent = cohort->presence[i] == IS_MISSING,
-                                      .is_silent = cohort->silent};
+                                      .is_silent = cohort->silent,
+                                      .refusal = cohort->refusals[i]};
     return seats;
+}
+
+static void note_unknown(const struct hang_judging *judging, const struct cohort *cohort,
+                         struct hang_finding *finding) {
+    uint32_t count = cohort->counts[IS_UNKNOWN] + cohort->counts[HAS_PASSED], at = 0;
+    if (count == 0)
+        return;
+    int32_t *ranks = arena_take(judging->arena, count * sizeof *ranks);
+    for (uint32_t i = 0; i < cohort->partition->rank_count; i++)
+        if (cohort->presence[i] == IS_UNKNOWN || cohort->presence[i] == HAS_PASSED)
+            ranks[at++] = cohort->partition->ranks[i];
+    finding->unknown = ranks;
+    finding->unknown_count = count;
 }
 
 static void keep_finding(struct hang_judging *judging, const struct cohort *cohort,
@@ -206,6 +228,7 @@ static void keep_finding(struct hang_judging *judging, const struct cohort *coho
     finding->sequence = cohort->sequence;
     finding->expected_count = partition->rank_count;
     finding->without_dump_count = cohort->counts[HAS_NO_DUMP];
+    note_unknown(judging, cohort, finding);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < partition->rank_count; i++)
         if (is_named(&seats[i]))
@@ -239,12 +262,15 @@ static bool judge_mismatch(struct hang_judging *judging, const struct cohort *co
         example = example == NULL ? seats[i].open : example;
     }
     keep_finding(judging, cohort, kind, seats, example);
-    judging->found[judging->found_count - 1].usual_count = usual_count;
+    struct hang_finding *finding = &judging->found[judging->found_count - 1];
+    finding->usual_count = usual_count;
+    finding->depends = usual != 0 && usual_count <= finding->culprit_count + finding->unread_count;
     return true;
 }
 
 static bool judge_absence(struct hang_judging *judging, const struct cohort *cohort) {
-    uint32_t missing = cohort->counts[IS_MISSING], without = cohort->counts[HAS_NO_DUMP];
+    uint32_t missing = cohort->counts[IS_MISSING];
+    uint32_t without = cohort->counts[HAS_NO_DUMP] + cohort->counts[IS_UNREAD];
     if (missing + without == 0)
         return false;
     const struct hang_partition *partition = cohort->partition;
@@ -289,15 +315,16 @@ static bool judge_not_started(struct hang_judging *judging, const struct cohort 
         seats[i].part = held ? HANG_VICTIM : HANG_CULPRIT;
     }
     keep_finding(judging, cohort, HANG_NOT_STARTED, seats, NULL);
+    judging->found[judging->found_count - 1].depends = cohort->counts[IS_UNREAD] > 0;
     return true;
 }
 
-// One is in it while the others are through.
+// One is in it while the others are through, as far as their dumps could be read.
 static bool judge_solo(struct hang_judging *judging, const struct cohort *cohort) {
     const struct hang_partition *partition = cohort->partition;
-    uint32_t completed = cohort->counts[HAS_COMPLETED];
-    if (cohort->counts[IS_WAITING] != 1 || completed + 1 != partition->rank_count ||
-        (completed == 0 && partition->set == NULL))
+    uint32_t completed = cohort->counts[HAS_COMPLETED], unread = cohort->counts[IS_UNREAD];
+    if (cohort->counts[IS_WAITING] != 1 || completed + unread + 1 != partition->rank_count ||
+        (completed == 0 && (unread > 0 || partition->set == NULL)))
         return false;
     // Of files one does not know when they were written: the others may have ended it later.
     if (!cohort->stuck_age && completed > 0)
@@ -307,6 +334,7 @@ static bool judge_solo(struct hang_judging *judging, const struct cohort *cohort
         if (seats[i].open != NULL)
             seats[i].part = HANG_CULPRIT;
     keep_finding(judging, cohort, HANG_NOT_COMPLETED, seats, NULL);
+    judging->found[judging->found_count - 1].depends = unread > 0;
     return true;
 }
 
@@ -325,6 +353,7 @@ static bool judge_sequence(struct hang_judging *judging, const struct hang_parti
     struct cohort cohort = {.partition = partition, .sequence = sequence, .silent = silent};
     cohort.presence = arena_zero(judging->arena, partition->rank_count, sizeof *cohort.presence);
     cohort.opens = arena_zero(judging->arena, partition->rank_count, sizeof(void *));
+    cohort.refusals = arena_zero(judging->arena, partition->rank_count, sizeof(void *));
     find_waiting(judging, &cohort);
     if (!cohort.stuck)
         return false;
@@ -334,11 +363,14 @@ static bool judge_sequence(struct hang_judging *judging, const struct hang_parti
     }
     if (silent)
         return judge_absence(judging, &cohort);
+    // What those did whose dumps could not be read is asked last: others may be known to blame.
+    bool is_absent = cohort.counts[IS_MISSING] + cohort.counts[HAS_NO_DUMP] > 0;
     return judge_mismatch(judging, &cohort, ASPECT_TYPE, HANG_MISMATCH_TYPE) ||
            judge_mismatch(judging, &cohort, ASPECT_SIZE, HANG_MISMATCH_SIZE) ||
            judge_mismatch(judging, &cohort, ASPECT_DTYPE, HANG_MISMATCH_DTYPE) ||
-           judge_absence(judging, &cohort) || judge_not_started(judging, &cohort) ||
-           judge_solo(judging, &cohort) || judge_rest(judging, &cohort);
+           (is_absent && judge_absence(judging, &cohort)) || judge_not_started(judging, &cohort) ||
+           judge_solo(judging, &cohort) || judge_absence(judging, &cohort) ||
+           judge_rest(judging, &cohort);
 }
 
 // -- which number --------------------------------------------------------------------------------

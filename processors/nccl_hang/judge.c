@@ -166,6 +166,7 @@ void hang_sum_up(const struct hang_judging *judging, struct hang_finding *findin
         const struct hang_seat *seat = &finding->seats[i];
         finding->culprit_count += seat->part == HANG_CULPRIT;
         finding->suspect_count += seat->part == HANG_SUSPECT;
+        finding->unread_count += seat->part == HANG_UNREAD;
         finding->absent_count += seat->is_absent;
         if (seat->open == NULL)
             continue;

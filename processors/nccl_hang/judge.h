@@ -33,17 +33,19 @@ struct hang_config {
     int64_t confidence_without_dump; // taken off for each quarter of members that left no dump
 };
 
-enum hang_part { HANG_BYSTANDER, HANG_CULPRIT, HANG_SUSPECT, HANG_VICTIM };
+// HANG_UNREAD: its dump could not be read, so that nothing is known of it; it is not blamed.
+enum hang_part { HANG_BYSTANDER, HANG_CULPRIT, HANG_SUSPECT, HANG_VICTIM, HANG_UNREAD };
 
 // A rank in a finding.
 struct hang_seat {
     int32_t rank;
     enum hang_part part;
-    const struct hang_member *member; // NULL: nothing of this group came from it
-    const struct hang_open *open;     // what it waits in; NULL: it does not
-    bool is_absent;                   // never called what the others wait in
-    bool is_silent;                   // `open` may have ended: its recorder does not tell
-    const struct hang_stack *stack;   // where it stood; NULL: not told
+    const struct hang_member *member;   // NULL: nothing of this group came from it
+    const struct hang_open *open;       // what it waits in; NULL: it does not
+    bool is_absent;                     // never called what the others wait in
+    bool is_silent;                     // `open` may have ended: its recorder does not tell
+    const struct hang_stack *stack;     // where it stood; NULL: not told
+    const struct hang_refusal *refusal; // of HANG_UNREAD: its dump
 };
 
 enum { HANG_RELATED_MAX = 8 };
@@ -67,7 +69,10 @@ struct hang_finding {
     struct hang_seat *seats; // ascending; the waiting ones, the absent ones and those named
     uint32_t seat_count;
     uint32_t waiting_count, culprit_count, suspect_count, absent_count;
-    uint32_t expected_count, without_dump_count;
+    uint32_t expected_count, without_dump_count, unread_count;
+    const int32_t *unknown; // ranks of whom more is known than nothing, but not what they did here
+    uint32_t unknown_count;
+    bool depends;       // on what those did whose dumps could not be read: it may be otherwise
     bool has_old_dumps; // some of those without a dump left one of before the wait
     bool past_timeout;
     bool straggler;                // exactly one rank is behind

@@ -10,6 +10,7 @@
 #include "processors/cluster/compare.h"
 #include "processors/cluster/row_bound.h"
 #include "processors/nccl_hang/judge.h"
+#include "processors/nccl_hang/refusal.h"
 
 KEYED_ROW_CHECK(struct hang_line, key);
 KEYED_ROW_CHECK(struct hang_timeout, key);
@@ -330,14 +331,26 @@ static int64_t lowest_wait(const struct hang_lines_group *group) {
     return lowest;
 }
 
+static uint64_t first_wait_ns(const struct hang_lines_group *group) {
+    uint64_t first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < group->row_count; i++)
+        if (group->opens[i] != NULL && group->opens[i]->created_ns < first_ns)
+            first_ns = group->opens[i]->created_ns;
+    return first_ns;
+}
+
 static uint32_t make_seats(const struct hang_judging *judging, const struct hang_lines_group *group,
                            const struct hang_partition *partition, int64_t sequence,
                            struct hang_seat *seats) {
     uint32_t at = 0, kept = 0;
+    const uint64_t since_ns = first_wait_ns(group);
     for (uint32_t i = 0; i < partition->rank_count; i++) {
         struct hang_seat seat = {.rank = partition->ranks[i]};
         if (at == group->row_count || group->rows[at]->key.rank != seat.rank) {
-            seat.part = HANG_SUSPECT;
+            if (!group->by_ras)
+                seat.refusal = hang_find_refusal(judging->store, group->group.job, seat.rank,
+                                                 STRING_NONE, since_ns);
+            seat.part = seat.refusal != NULL ? HANG_UNREAD : HANG_SUSPECT;
             seats[kept++] = seat;
             continue;
         }
@@ -511,9 +524,10 @@ static void judge_lines(struct hang_judging *judging, const struct hang_lines_gr
     if (mismatch)
         return;
     finding->without_dump_count = finding->suspect_count;
-    if (finding->culprit_count > 0 || (finding->absent_count > 0 && finding->suspect_count == 0))
+    if (finding->culprit_count > 0 ||
+        (finding->absent_count > 0 && finding->suspect_count + finding->unread_count == 0))
         finding->kind = HANG_MISSING_RANK;
-    else if (finding->suspect_count > 0)
+    else if (finding->suspect_count + finding->unread_count > 0)
         finding->kind = HANG_MISSING_DUMP;
     finding->straggler = finding->culprit_count == 1;
 }

@@ -12,6 +12,7 @@
 #include "processors/cluster/compare.h"
 #include "processors/nccl_hang/lines.h"
 #include "processors/nccl_hang/ras.h"
+#include "processors/nccl_hang/refusal.h"
 #include "processors/nccl_hang/stack.h"
 #include "processors/nccl_hang/verdict.h"
 
@@ -90,6 +91,7 @@ static const struct state_row STATE[] = {
     STATE_ROWS(struct nccl_hang, store.ras, "nccl_hang.ras", HANG_RAS_ROWS),
     STATE_ROWS(struct nccl_hang, store.processes, "nccl_hang.processes", HANG_PROCESS_ROWS),
     STATE_ROWS(struct nccl_hang, store.stacks, "nccl_hang.stacks", HANG_STACK_ROWS),
+    STATE_ROWS(struct nccl_hang, store.refusals, "nccl_hang.refusals", HANG_REFUSAL_ROWS),
     STATE_ROWS(struct nccl_hang, said, "nccl_hang.said", SAID),
     STATE_PART(struct nccl_hang, base.ledger, "nccl_hang.verdicts", VERDICT_LEDGER),
 };
@@ -160,6 +162,7 @@ static void resolve(struct nccl_hang *self, struct batch *batch) {
 static void take(void *instance, const struct event *event, struct arena *scratch) {
     struct nccl_hang *self = instance;
     hang_store_take(&self->store, event, scratch);
+    hang_refusal_take(&self->store, event, scratch);
     hang_lines_take(&self->store, event, scratch);
     hang_ras_take(&self->store, event, scratch);
     hang_stack_take(&self->store, event, scratch);
@@ -174,10 +177,10 @@ static void judge(void *instance, struct batch *batch, uint64_t now_ns) {
     report_all(self, batch, &findings);
     resolve(self, batch);
     const struct hang_store *store = &self->store;
-    detector_count_evicted(&self->base,
-                           store->evicted + store->line_bound.evicted +
-                               store->timeout_bound.evicted + store->ras_bound.evicted +
-                               store->process_bound.evicted + store->stack_bound.evicted);
+    detector_count_evicted(
+        &self->base, store->evicted + store->line_bound.evicted + store->timeout_bound.evicted +
+                         store->ras_bound.evicted + store->process_bound.evicted +
+                         store->stack_bound.evicted + store->refusal_bound.evicted);
 }
 
 static enum status hang_start(void *instance, const void *config,
@@ -193,6 +196,7 @@ static enum status hang_start(void *instance, const void *config,
     self->store.line_bound.max = self->store.timeout_bound.max = (uint32_t)self->config.max_ranks;
     self->store.ras_bound.max = self->store.process_bound.max = (uint32_t)self->config.max_ranks;
     self->store.stack_bound.max = MAX_STACKS;
+    self->store.refusal_bound.max = (uint32_t)self->config.max_ranks;
     return detector_begin(&self->base, "nccl_hang", context, take, judge);
 }
 

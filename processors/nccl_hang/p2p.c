@@ -6,6 +6,7 @@
 // for its peer; the peer may wait for another one in turn. Each chain is followed to its end: a
 // rank that waits for nobody is to blame; in a circle nobody is. At most one step a rank.
 #include "processors/nccl_hang/judge.h"
+#include "processors/nccl_hang/refusal.h"
 
 enum { NOBODY = -1 };
 
@@ -100,19 +101,31 @@ static void follow(struct chain_link *links, uint32_t count, uint32_t from) {
     }
 }
 
+static bool is_on_chain(const struct chain_link *link, uint32_t end, bool circle) {
+    return waits(link) && link->end == (int64_t)end && link->circle == circle;
+}
+
 static void keep_chain(struct hang_judging *judging, const struct hang_partition *partition,
                        const struct chain_link *links, uint32_t end, bool circle) {
     struct hang_seat *seats = arena_zero(judging->arena, partition->rank_count + 1, sizeof *seats);
     const struct hang_open *oldest = NULL;
     uint32_t kept = 0, without = 0;
+    uint64_t since_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < partition->rank_count; i++)
+        if (is_on_chain(&links[i], end, circle) && links[i].open->created_ns < since_ns)
+            since_ns = links[i].open->created_ns;
+    const struct hang_refusal *refusal = hang_refusal_of(judging, partition, end, since_ns);
     for (uint32_t i = 0; i < partition->rank_count; i++) {
         struct hang_seat seat = {.rank = partition->ranks[i], .member = partition->members[i]};
-        if (waits(&links[i]) && links[i].end == (int64_t)end && links[i].circle == circle) {
+        if (is_on_chain(&links[i], end, circle)) {
             seat.open = links[i].open;
             if (oldest == NULL || is_older(seat.open, oldest))
                 oldest = seat.open;
         } else if (i != end) {
             continue;
+        } else if (refusal != NULL) {
+            seat.part = HANG_UNREAD;
+            seat.refusal = refusal;
         } else if (hang_find_source(judging->store, partition->group, seat.rank) == NULL) {
             seat.part = HANG_SUSPECT;
             without++;

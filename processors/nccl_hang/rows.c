@@ -7,6 +7,7 @@
 #include "processors/cluster/row_bound.h"
 #include "processors/nccl_hang/lines.h"
 #include "processors/nccl_hang/ras.h"
+#include "processors/nccl_hang/refusal.h"
 #include "processors/nccl_hang/stack.h"
 
 struct group_key {
@@ -52,7 +53,8 @@ const struct row_type HANG_RANK_ROWS = {
     .size = sizeof(struct hang_rank),
     .key_size = sizeof(struct hang_rank_key),
     .rows_per_chunk = ROWS_PER_CHUNK,
-    .strings = {offsetof(struct hang_rank, key.job), offsetof(struct hang_rank, node)},
+    .strings = {offsetof(struct hang_rank, key.job), offsetof(struct hang_rank, node),
+                offsetof(struct hang_rank, read_node)},
 };
 const struct row_type HANG_SET_ROWS = {
     .size = sizeof(struct hang_set),
@@ -250,6 +252,7 @@ void hang_store_expire(struct hang_store *store, uint64_t before_ns) {
     rows_expire(&store->ras, offsetof(struct hang_ras, heard_ns), before_ns);
     rows_expire(&store->processes, offsetof(struct hang_process, heard_ns), before_ns);
     rows_expire(&store->stacks, offsetof(struct hang_stack, time_ns), before_ns);
+    rows_expire(&store->refusals, offsetof(struct hang_refusal, time_ns), before_ns);
     rows_expire(&store->sources, offsetof(struct hang_source, heard_ns), before_ns);
     rows_expire(&store->ranks, offsetof(struct hang_rank, heard_ns), before_ns);
 }

@@ -112,7 +112,8 @@ static const struct hang_stack *stack_of(const struct owned_list *list, string_i
 static void see(const struct hang_judging *judging, const struct owned_list *list,
                 struct hang_finding *finding) {
     enum { STACKS_SHOWN = 8 };
-    static const enum hang_part PARTS[] = {HANG_CULPRIT, HANG_SUSPECT, HANG_VICTIM, HANG_BYSTANDER};
+    static const enum hang_part PARTS[] = {HANG_CULPRIT, HANG_SUSPECT, HANG_UNREAD, HANG_VICTIM,
+                                           HANG_BYSTANDER};
     uint64_t until_ns = finding->end_ns + judging->lines_apart_ns;
     uint32_t shown = 0;
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)

@@ -67,10 +67,23 @@ static void take_place(struct hang_store *store, const struct event *event, int3
                        string_id node) {
     const struct hang_rank_key key = {event->job, rank};
     struct hang_rank *row = row_of(&store->ranks, &key);
-    bool is_undated = event->kind == EVENT_RANK_MAP && event->timeless;
+    bool has_undated = event->kind == EVENT_RANK_MAP || event->kind == EVENT_FLIGHT;
+    bool is_undated = has_undated && event->timeless;
     if (event->time_ns > row->heard_ns)
         row->heard_ns = event->time_ns;
     take_node(&row->node, &row->place_ns, node, is_undated ? 0 : event->time_ns);
+}
+
+static void take_read(struct hang_store *store, const struct event *event) {
+    const struct hang_rank_key key = {event->job, event->flight->rank};
+    struct hang_rank *row = row_of(&store->ranks, &key);
+    uint64_t observed_ns = event->flight->observed_ns;
+    uint64_t written_ns = observed_ns != 0 ? observed_ns : event->time_ns;
+    if (written_ns > row->read_ns)
+        row->read_node = STRING_NONE;
+    if (written_ns > row->read_ns)
+        row->read_ns = written_ns;
+    take_node(&row->read_node, &row->read_ns, event->node, written_ns);
 }
 
 static struct hang_source *take_source(struct hang_store *store, const struct event *event,
@@ -419,6 +432,10 @@ static void take_dump(struct hang_store *store, const struct event *event, struc
         return;
     hang_make_room(store, scratch);
     take_place(store, event, dump->rank, event->node);
+    if (dump->unreadable.data != NULL) // refusal.h
+        return;
+    if (dump->whole)
+        take_read(store, event);
     const struct hang_source *source = take_source(store, event, backend);
     struct taking taking = {
         .store = store,

@@ -124,6 +124,8 @@ struct hang_rank {
     string_id node; // or STRING_NONE
     uint64_t place_ns;
     uint64_t heard_ns;
+    uint64_t read_ns;    // when the newest dump was written that could be read; 0: none was
+    string_id read_node; // where; STRING_NONE: not said
 };
 
 struct hang_set {
@@ -147,7 +149,9 @@ struct hang_store {
     struct keyed_rows lines, timeouts; // lines.h
     struct keyed_rows ras, processes;  // ras.h
     struct keyed_rows stacks;          // stack.h
+    struct keyed_rows refusals;        // refusal.h
     struct row_bound line_bound, timeout_bound, ras_bound, process_bound, stack_bound;
+    struct row_bound refusal_bound;
     uint64_t stuck_after_ns;
     uint32_t max_groups, max_ranks, max_entries, max_pending;
     uint64_t evicted; // since the start

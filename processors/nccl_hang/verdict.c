@@ -7,6 +7,7 @@
 // name and number are told apart by description and member set as well.
 #include "processors/nccl_hang/verdict.h"
 
+#include "processors/nccl_hang/refusal.h"
 #include "processors/nccl_hang/stack.h"
 #include "processors/nccl_hang/words.h"
 
@@ -134,6 +135,21 @@ static void add_last_seen(const struct telling *telling) {
                      "rank %" PRId32 " still waited when it dumped", finding->seen_rank);
 }
 
+// It is no evidence of what the rank did.
+static void add_refusals(const struct telling *telling) {
+    const struct hang_finding *finding = telling->finding;
+    struct arena *arena = telling->builder->arena;
+    for (uint32_t i = 0; i < finding->seat_count; i++) {
+        const struct hang_seat *seat = &finding->seats[i];
+        if (seat->part == HANG_UNREAD)
+            builder_evidence(telling->builder, EVIDENCE_CONTEXT, 0,
+                             arena_format(arena, "fr:%s:unread:%" PRId32,
+                                          name_in_uid(finding->group->name, arena), seat->rank),
+                             "the dump of rank %" PRId32 " could not be read (%s)", seat->rank,
+                             seat->refusal->why);
+    }
+}
+
 static void add_stacks(const struct telling *telling) {
     const struct hang_finding *finding = telling->finding;
     for (uint32_t i = 0; i < finding->seat_count; i++) {
@@ -253,9 +269,13 @@ static int64_t confidence_of(const struct hang_finding *finding, const struct ha
     int64_t confidence = by_kind[finding->kind];
     if (finding->past_timeout)
         confidence += config->confidence_past_timeout;
+    // It may be otherwise: no surer than where nothing is known.
+    if (finding->depends && confidence > config->confidence_missing_dump)
+        confidence = config->confidence_missing_dump;
+    uint32_t unknown = finding->without_dump_count + finding->unread_count;
     if (finding->expected_count > 0)
-        confidence -= (int64_t)(finding->without_dump_count * 4 / finding->expected_count) *
-                      config->confidence_without_dump;
+        confidence -=
+            (int64_t)(unknown * 4 / finding->expected_count) * config->confidence_without_dump;
     return confidence;
 }
 
@@ -287,15 +307,13 @@ static void finish(struct verdict_builder *builder, const struct hang_finding *f
         builder->verdict.end_ns = finding->end_ns;
 }
 
-static void begin(struct verdict_builder *builder, enum hang_kind kind, string_id job,
-                  bool partial) {
+static void begin(struct verdict_builder *builder, enum hang_kind kind, string_id job) {
     assert(kind < HANG_KIND_COUNT);
     builder_begin(builder, builder->arena, PATTERN, KINDS[kind].name);
     builder->entity_max = VERDICT_ENTITIES_MAX;
     builder->evidence_max = VERDICT_EVIDENCE_MAX;
     builder->evidence_in_order = true;
     builder->verdict.job = job;
-    builder->verdict.partial = partial;
 }
 
 void hang_verdict_build(const struct hang_store *store, const struct hang_finding *finding,
@@ -307,14 +325,15 @@ void hang_verdict_build(const struct hang_store *store, const struct hang_findin
     const char *operation = hang_operation_text(hang_main_operation(finding), arena);
     struct hang_nodes nodes = hang_find_nodes(store, finding, arena);
     bool blamed = finding->culprit_count + finding->suspect_count > 0;
-    begin(builder, finding->kind, finding->group->job,
-          finding->without_dump_count > 0 || finding->set == NULL);
+    begin(builder, finding->kind, finding->group->job);
+    hang_tell_not_seen(builder, finding);
     builder_rate(builder, finding->past_timeout && !blamed ? SEVERITY_CRITICAL : SEVERITY_ERROR,
                  confidence_of(finding, config), KINDS[finding->kind].action);
     hang_set_texts(builder, finding, &nodes, telling.group, operation);
     add_entities(builder, finding, &nodes);
     add_evidence(&telling);
     add_stacks(&telling);
+    add_refusals(&telling);
     add_attributes(builder, finding);
     finish(builder, finding);
 }
@@ -369,7 +388,8 @@ void hang_verdict_end(const struct hang_said *said, struct verdict_builder *buil
         {"group", hang_group_text(said->group_name, said->group_desc, arena)},
         {NULL, NULL},
     };
-    begin(builder, said->kind, said->job, said->partial);
+    begin(builder, said->kind, said->job);
+    builder->verdict.partial = said->partial; // what was not seen was said when it was told
     builder_rate(builder, SEVERITY_ERROR, said->confidence, "monitor");
     builder_texts(builder, "{Operation} {n} of {group} hangs no longer",
                   "Nothing to do: the operation went on, or its group is gone.", fields);

@@ -202,6 +202,7 @@ static const struct sentence HEADLINES[] = {
      "{waiting} {wait} in {group} (operation {n}) for {suspects}, of whom no dump was read"},
     {HANG_MISSING_PEER, HANG_VICTIM,
      "{waiting} {wait} in {group} (operation {n}) for {victims}, held up elsewhere"},
+    {HANG_MISSING_PEER, HANG_UNREAD, "{waiting} {wait} in {group} (operation {n}); {no_dump}"},
     {ANY_KIND, ANY_PART,
      "{waiting} of {group} wait for one another in a circle of sends and receives ({op}, operation "
      "{n})"},
@@ -215,6 +216,11 @@ static const struct sentence REMEDIATIONS[] = {
     {HANG_MISMATCH_TYPE, ANY_PART,
      "Make all ranks call the same collectives in the same order with the same shapes: look for "
      "branches and data that depend on the rank."},
+    {HANG_MISSING_DUMP, HANG_UNREAD,
+     "What {unread} did is not known: get {unread_dumps} once more, whole, or see where the "
+     "process "
+     "stands (py-spy dump). A dump breaks off when a disk is full, or when the process is killed "
+     "while it writes."},
     {HANG_MISSING_DUMP, ANY_PART,
      "Get the Flight Recorder dump of {suspects}{where}, or see whether the process is still "
      "there. Dumps are written with TORCH_FR_BUFFER_SIZE above 0 and TORCH_FR_DUMP_ON_TIMEOUT=1."},
@@ -229,6 +235,10 @@ static const struct sentence REMEDIATIONS[] = {
      "process is still there, the data loader and checkpoints, and its GPU."},
     {ANY_KIND, HANG_SUSPECT,
      "Get the dump of {suspects}{where}, or see whether the process is still there."},
+    {ANY_KIND, HANG_UNREAD,
+     "What {unread} did is not known: get {unread_dumps} once more, whole, or see where the "
+     "process "
+     "stands (py-spy dump)."},
     {ANY_KIND, ANY_PART,
      "Look at the other verdicts first: who is waited for here waits elsewhere. When there is "
      "none, ranks call operations of two groups in different orders."},
@@ -243,10 +253,13 @@ static const struct hang_seat *first_with(const struct hang_finding *finding, en
 
 static const char *find_sentence(const struct sentence *row, const struct hang_finding *finding) {
     enum hang_kind kind = hang_is_mismatch(finding->kind) ? HANG_MISMATCH_TYPE : finding->kind;
-    enum hang_part part = finding->culprit_count > 0                 ? HANG_CULPRIT
-                          : finding->suspect_count > 0               ? HANG_SUSPECT
-                          : first_with(finding, HANG_VICTIM) != NULL ? HANG_VICTIM
-                                                                     : ANY_PART;
+    enum hang_part part =
+        finding->culprit_count > 0                                        ? HANG_CULPRIT
+        : finding->suspect_count > 0                                      ? HANG_SUSPECT
+        : finding->kind == HANG_MISSING_DUMP && finding->unread_count > 0 ? HANG_UNREAD
+        : first_with(finding, HANG_VICTIM) != NULL                        ? HANG_VICTIM
+        : finding->kind == HANG_MISSING_PEER && finding->unread_count > 0 ? HANG_UNREAD
+                                                                          : ANY_PART;
     while ((row->kind != kind && row->kind != ANY_KIND) ||
            (row->part != part && row->part != ANY_PART))
         row++; // the last row holds for all
@@ -271,8 +284,13 @@ static const char *others_text(const struct hang_finding *finding, struct arena 
     return arena_format(arena, "%" PRIu32 " other%s", others, others == 1 ? "" : "s");
 }
 
-// What was read: a dump may be there that was refused, or too long.
-static const char *no_dump_text(const struct hang_finding *finding, struct arena *arena) {
+// "the dump of rank 6", "the dumps of ranks 5 and 6".
+static const char *unread_dumps_text(const struct hang_finding *finding, struct arena *arena) {
+    return arena_format(arena, "the dump%s of %s", finding->unread_count == 1 ? "" : "s",
+                        ranks_text(finding, HANG_UNREAD, arena));
+}
+
+static const char *no_suspect_text(const struct hang_finding *finding, struct arena *arena) {
     const char *suspects = ranks_text(finding, HANG_SUSPECT, arena);
     if (finding->by_ras)
         return arena_format(arena, "%s did not answer NCCL RAS", suspects);
@@ -280,6 +298,57 @@ static const char *no_dump_text(const struct hang_finding *finding, struct arena
         return arena_format(arena, "no line of the logs is from %s", suspects);
     return arena_format(arena, "no dump of %s %s", suspects,
                         finding->has_old_dumps ? "is of that time" : "was read");
+}
+
+// What was not read, and what could not be.
+static const char *no_dump_text(const struct hang_finding *finding, struct arena *arena) {
+    const char *suspects = no_suspect_text(finding, arena);
+    if (finding->unread_count == 0)
+        return suspects;
+    const char *unread =
+        arena_format(arena, "%s could not be read", unread_dumps_text(finding, arena));
+    return finding->suspect_count == 0 ? unread
+                                       : arena_format(arena, "%s, and %s", suspects, unread);
+}
+
+static const char *unknown_text(const struct hang_finding *finding, struct arena *arena) {
+    uint32_t count = finding->unknown_count, show = count <= RANKS_SHOWN + 1 ? count : RANKS_SHOWN;
+    const char *text = count == 1 ? "rank" : "ranks";
+    for (uint32_t i = 0; i < show; i++)
+        text = arena_format(arena, "%s%s%" PRId32, text,
+                            i == 0           ? " "
+                            : i + 1 == count ? " and "
+                                             : ", ",
+                            finding->unknown[i]);
+    return show == count ? text
+                         : arena_format(arena, "%s and %" PRIu32 " others", text, count - show);
+}
+
+// Who is in a group, and what became of an operation, not all that is read can say.
+static const char *not_said_text(const struct hang_finding *finding) {
+    bool is_silent = false;
+    for (uint32_t i = 0; i < finding->seat_count; i++)
+        is_silent |= finding->seats[i].open != NULL && finding->seats[i].is_silent;
+    if (finding->by_ras)
+        return "NCCL RAS does not say whether operations end";
+    if (finding->set == NULL)
+        return finding->from_lines ? "logs do not say who is in the group"
+                                   : "no dump says who is in the group";
+    return is_silent ? "the dumps do not say whether operations ended" : NULL;
+}
+
+void hang_tell_not_seen(struct verdict_builder *builder, const struct hang_finding *finding) {
+    const char *not_said = not_said_text(finding);
+    if (finding->suspect_count + finding->unread_count > 0)
+        builder_partial(builder, "%s", no_dump_text(finding, builder->arena));
+    else if (finding->without_dump_count > 0)
+        builder_partial(builder, "no dump of %s was read",
+                        count_text(finding->without_dump_count, builder->arena));
+    if (finding->unknown_count > 0)
+        builder_partial(builder, "what %s did there is not known",
+                        unknown_text(finding, builder->arena));
+    if (not_said != NULL)
+        builder_partial(builder, "%s", not_said);
 }
 
 void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *finding,
@@ -300,6 +369,8 @@ void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *
         {"group", group},
         {"waiting", count_text(finding->waiting_count, arena)},
         {"no_dump", no_dump_text(finding, arena)},
+        {"unread", ranks_text(finding, HANG_UNREAD, arena)},
+        {"unread_dumps", unread_dumps_text(finding, arena)},
         {"wait", finding->waiting_count == 1 ? "waits" : "wait"},
         {"waited", waited_text(finding, arena)},
         {"others", others_text(finding, arena)},

@@ -30,6 +30,8 @@ bool hang_is_mismatch(enum hang_kind kind);
 // comes out, all of them; by name.
 struct hang_nodes hang_find_nodes(const struct hang_store *store,
                                   const struct hang_finding *finding, struct arena *arena);
+// Says what was not seen of what the finding speaks of (builder_partial).
+void hang_tell_not_seen(struct verdict_builder *builder, const struct hang_finding *finding);
 // Headline and what to do. `group`, `operation`: as hang_group_text and hang_operation_text say.
 void hang_set_texts(struct verdict_builder *builder, const struct hang_finding *finding,
                     const struct hang_nodes *nodes, const char *group, const char *operation);

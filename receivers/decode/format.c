@@ -9,6 +9,7 @@
 #include "receivers/decode/format.h"
 
 #include "base/text/cut.h"
+#include "receivers/decode/flight_recorder/dump_path.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/json/scan.h"
 #include "receivers/decode/launcher/error_file.h"
@@ -264,10 +265,28 @@ static bool is_aer_count(struct slice line) {
     return false;
 }
 
+// A control character that no text has: tabs, ends of lines and pages, backspaces, bells and the
+// escapes of terminals stand in logs.
+static bool is_no_text(unsigned char byte) {
+    return byte == 0x7f || (byte < ' ' && byte != 0x1b && (byte < '\a' || byte > '\r'));
+}
+
+// Bytes of any value have a control character in nine, texts in any encoding of bytes hardly one:
+// what is no UTF-8 may be an older encoding. A hole of equal bytes in a log counts as one.
+static bool is_binary(struct slice text) {
+    enum { STRAY_MAX = 4, TEXT_PER_CONTROL = 20 };
+    size_t controls = 0;
+    for (size_t i = 0; i < text.size; i++)
+        controls +=
+            is_no_text((unsigned char)text.data[i]) && (i == 0 || text.data[i] != text.data[i - 1]);
+    return controls > STRAY_MAX && controls > text.size / TEXT_PER_CONTROL;
+}
+
 static enum format_kind kind_of_text(struct slice line) {
-    // An object whose keys say nothing; bytes that are no text.
-    if (text_begins(line, SLICE("{\"")) || text_begins(line, SLICE("{}")) ||
-        memchr(line.data, 0, line.size) != NULL)
+    if (memchr(line.data, 0, line.size) != NULL)
+        return FORMAT_BINARY;
+    // An object whose keys say nothing.
+    if (text_begins(line, SLICE("{\"")) || text_begins(line, SLICE("{}")))
         return FORMAT_UNKNOWN;
     if (text_begins(line, SLICE("# HELP ")) || text_begins(line, SLICE("# TYPE ")))
         return FORMAT_METRICS_TEXT;
@@ -297,7 +316,8 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
         return decided(forced, LAYOUT_LINES);
     enum format_kind text_kind = FORMAT_UNKNOWN;
     unsigned seen = 0;
-    for (size_t at = 0; at < head.size && seen < FORMAT_LINES_MAX;) {
+    size_t at = 0;
+    while (at < head.size && seen < FORMAT_LINES_MAX) {
         const char *newline = memchr(head.data + at, '\n', head.size - at);
         if (newline == NULL && !final)
             break;
@@ -312,6 +332,9 @@ static struct format_guess guess_lines(struct slice head, bool final, enum forma
         if (seen++ == 0)
             text_kind = kind_of_text(line);
     }
+    size_t looked_at = at < head.size ? at : head.size;
+    if (is_binary((struct slice){head.data, looked_at}))
+        text_kind = FORMAT_BINARY;
     struct format_guess guess = decided(text_kind, LAYOUT_LINES);
     guess.decided = final || seen == FORMAT_LINES_MAX;
     return guess;
@@ -385,7 +408,8 @@ static struct format_guess guess_object(struct slice head, size_t at, bool final
     bool several_lines = memchr(head.data + at, '\n', look.after - at) != NULL;
     enum format_kind kind = forced != FORMAT_UNKNOWN ? forced : kind_of_keys(look.bits);
     if (look.end == JSON_KEYS_CUT && !final)
-        return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG),
+        return (struct format_guess){.decided = list || (wrapper && kind == FORMAT_STORMLOG) ||
+                                                is_one_record(forced),
                                      .kind = kind,
                                      .layout = LAYOUT_WRAPPER};
     if (wrapper)
@@ -433,11 +457,13 @@ struct format_guess format_guess(struct slice head, bool whole, enum format_kind
 }
 
 enum format_kind format_of_path(struct slice path) {
-    return error_file_path(path) ? FORMAT_ERROR_FILE : FORMAT_UNKNOWN;
+    return error_file_path(path)    ? FORMAT_ERROR_FILE
+           : flight_dump_path(path) ? FORMAT_FLIGHT_RECORDER
+                                    : FORMAT_UNKNOWN;
 }
 
 const char *format_name(enum format_kind kind) {
-    assert((size_t)kind <= FORMAT_NVSENTINEL);
+    assert((size_t)kind <= FORMAT_BINARY);
     static const char *const names[] = {
         [FORMAT_UNKNOWN] = "nothing that is known",
         [FORMAT_STORMLOG] = "stormlog telemetry",
@@ -462,6 +488,7 @@ const char *format_name(enum format_kind kind) {
         [FORMAT_VERDICTS] = "verdicts of culprit itself",
         [FORMAT_QUARANTINE] = "a quarantine file of culprit itself",
         [FORMAT_NVSENTINEL] = "CloudEvents of NVSentinel",
+        [FORMAT_BINARY] = "bytes that are no text",
     };
     return names[kind];
 }

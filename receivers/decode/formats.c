@@ -188,6 +188,21 @@ static enum decode_category decode_as(struct any_state *state, enum format_kind 
     return category;
 }
 
+static bool any_tell_refused(void *memory, struct slice start, struct slice why,
+                             struct arena *arena, struct event *event) {
+    struct any_state *state = memory;
+    enum format_kind kind =
+        state->forwarded != NULL ? state->forwarded_kind : format_of_path(state->input.path);
+    if (kind == FORMAT_UNKNOWN)
+        kind = kind_of(start);
+    const struct decoder_type *decoder = decoders[kind];
+    if (decoder == NULL || decoder->tell_refused == NULL ||
+        !decoder->tell_refused(part_of(state, kind), start, why, arena, event))
+        return false;
+    event->decoder = decoder;
+    return true;
+}
+
 static bool is_indented(struct slice record) {
     return record.size > 0 && (record.data[0] == ' ' || record.data[0] == '\t');
 }
@@ -328,6 +343,7 @@ const struct decoder_type decoder_any = {
     .state_size = sizeof(struct any_state),
     .begin = any_begin,
     .decode = any_decode,
+    .tell_refused = any_tell_refused,
     .next = any_next,
     .holds = any_holds,
     .finish = any_finish,

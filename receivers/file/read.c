@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text/time_zone.h"
+#include "receivers/decode/flight_recorder/dump_path.h"
 #include "receivers/decode/formats.h"
 #include "receivers/decode/json/keys.h"
 #include "receivers/decode/log/local_log.h"
@@ -252,12 +253,17 @@ bool file_accept_format(struct file_reader *reader, struct source *source,
         if (feed_source_decoder(source) == NULL) {
             set_decoder(reader, source, decoder, guess.kind, descriptor);
             feed_source_figures(source)->format = name;
+        } else if (guess.layout == LAYOUT_WHOLE && descriptor >= 0) {
+            feed_source_written(source, file_written_ns(descriptor)); // it is read once more
         }
         return true;
     }
     switch (guess.kind) {
     case FORMAT_UNKNOWN:
         feed_note(feed, path, "not read: unrecognised format; name one with the option format");
+        return false;
+    case FORMAT_BINARY:
+        feed_note(feed, path, "not read: not a text and no format that culprit knows");
         return false;
     case FORMAT_GZIP:
         feed_note(feed, path, "not read: it is gzip inside gzip");
@@ -276,6 +282,21 @@ static uint64_t count_lines(struct slice text) {
     return count;
 }
 
+static bool is_dump(const struct file_reader *reader, struct slice path) {
+    return file_forced_format(reader, path) == FORMAT_FLIGHT_RECORDER && flight_dump_path(path);
+}
+
+// Of a dump, by its name, that cannot be read: that it was there.
+static void tell_unread(const struct file_reader *reader, struct source *source, struct slice why) {
+    struct slice path = feed_source_path(source);
+    if (!is_dump(reader, path))
+        return;
+    if (feed_source_decoder(source) == NULL)
+        set_decoder(reader, source, format_decoder(FORMAT_FLIGHT_RECORDER), FORMAT_FLIGHT_RECORDER,
+                    reader->input.descriptor);
+    feed_tell_refused(reader->sink.feed, source, SLICE(""), 1, why);
+}
+
 // Reads until the format is known. False when there is nothing to read, or not yet.
 static bool find_format(struct file_reader *reader, struct source *source,
                         struct format_guess *guess, bool *waits) {
@@ -287,7 +308,13 @@ static bool find_format(struct file_reader *reader, struct source *source,
     } while (!guess->decided);
     if (!more && is_cut_short(reader))
         return false;
-    if (text_is_blank(window_rest(&reader->window)) && !more) {
+    bool blank = text_is_blank(window_rest(&reader->window)) && !more;
+    // What bears the name of a dump was to be one: it is refused, with all that follows from that.
+    if (blank && is_dump(reader, feed_source_path(source)) &&
+        !feed_source_figures(source)->unread) {
+        *guess = (struct format_guess){true, FORMAT_FLIGHT_RECORDER, LAYOUT_WHOLE};
+    } else if (blank) {
+        tell_unread(reader, source, SLICE("reading it failed"));
         feed_source_figures(source)->blank += count_lines(window_rest(&reader->window));
         return false;
     }
@@ -302,6 +329,8 @@ static bool find_format(struct file_reader *reader, struct source *source,
     }
     bool accepted = file_accept_format(reader, source, *guess, reader->input.descriptor);
     feed_source_figures(source)->unread = !accepted;
+    if (!accepted)
+        tell_unread(reader, source, SLICE("it is in no format that is known"));
     return accepted;
 }
 
@@ -576,6 +605,8 @@ bool file_read_path(struct file_reader *reader, struct slice path) {
     }
     if (status != STATUS_OK) {
         feed_note(reader->sink.feed, path, "not read: %s", error.message);
+        tell_unread(reader, source, slice_of(error.message));
+        feed_flush(reader->sink.feed);
         feed_source_figures(source)->unread = true;
         return true;
     }

@@ -34,7 +34,8 @@ void body_begin(struct body *body, struct slice bytes, size_t record_max, enum f
     struct format_guess guess = format_guess(bytes, true, forced);
     body->format = guess.kind;
     // What is not known is left to the decoder, which says of each record what is missing.
-    if (guess.kind != FORMAT_UNKNOWN && format_decoder(guess.kind) == NULL) {
+    bool is_known = guess.kind != FORMAT_UNKNOWN && guess.kind != FORMAT_BINARY;
+    if (is_known && format_decoder(guess.kind) == NULL) {
         body->kind = BODY_FOREIGN;
     } else if (guess.layout == LAYOUT_LINES) {
         body_set_lines(body);

@@ -79,5 +79,6 @@ void record_sink_refuse(struct record_sink *sink, struct source *source, struct 
                         uint64_t position) {
     assert(sink->feed != NULL);
     feed_refuse(sink->feed, source, position, &sink->fault);
+    feed_tell_refused(sink->feed, source, record, position, slice_of(sink->fault.detail));
     record_sink_keep(sink, source, record, position);
 }

@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
@@ -26,8 +25,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from ports import free_ports  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, documents, stored, wait_for  # noqa: E402
 
-PATIENCE_S = 60
 PROGRAM = "prometheus-alertmanager"
 INPUT = os.path.join(HERE, "..", "golden", "detectors", "incident", "cuda_error_of_a_lost_gpu",
                      "events.jsonl")
@@ -59,17 +58,10 @@ class Alertmanager:
     def alerts(self):
         """Those that fire, by the id of their verdict."""
         try:
-            with urllib.request.urlopen(self.url + "/api/v2/alerts", timeout=10) as answer:
+            with urllib.request.urlopen(self.url + "/api/v2/alerts", timeout=PATIENCE_S) as answer:
                 return {each["labels"]["verdict"]: each for each in json.load(answer)}
-        except (urllib.error.URLError, ConnectionError):
+        except OSError:
             return None
-
-
-def wait_for(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
 
 
 class Run:
@@ -104,10 +96,7 @@ class Run:
 
     def verdicts(self):
         """The last line of each."""
-        if not os.path.exists(self.lines):
-            return {}
-        with open(self.lines, encoding="utf-8") as file:
-            return {each["id"]: each for each in map(json.loads, file)}
+        return {each["id"]: each for each in documents(self.lines)}
 
     def roots(self):
         return {name: each for name, each in self.verdicts().items()
@@ -157,7 +146,9 @@ def live(checks, binary, folder):
         first = ends()
         checks.check(wait_for(lambda: all(ends().get(name, "") > end
                                           for name, end in first.items())), "it is repeated")
-        time.sleep(1)  # several checkpoints
+        store = os.path.join(folder, "store")
+        checks.check(wait_for(lambda: all(name.encode() in stored(store) for name in first), process),
+                     "they are in the store")
         process.kill()
         process.wait()
         killed = ends()
@@ -165,7 +156,8 @@ def live(checks, binary, folder):
         checks.check(wait_for(lambda: ends() and all(ends().get(name, "") > end
                                                      for name, end in killed.items())),
                      "it is repeated after kill -9, without any new event")
-        checks.equal(set(ends()), set(run.roots()), "the same alerts")
+        # An alert that is not repeated for some seconds is no more.
+        checks.check(wait_for(lambda: set(ends()) == set(run.roots()), process), "the same alerts")
         process.send_signal(signal.SIGTERM)
         checks.equal(process.wait(PATIENCE_S), 0, "the stop")
         run.document["exporters"]["alertmanager"]["resolve_after"] = "1s"

@@ -14,14 +14,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
+from ports import free_port  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, wait_for, whole_lines  # noqa: E402
 
-PATIENCE_S = 60
 
 
 class Suite:
@@ -160,8 +160,7 @@ class Suite:
         except OSError:
             self.checks.skip("this machine does not know its own name")
             return
-        with socket.create_server((address, 0)) as other:
-            port = other.getsockname()[1]
+        port = free_port()
         done = run(self.binary, "run", "--config", self.config(
             exporters="prometheus: {endpoint: \"%s:%d\"}" % (name, port),
             endpoint="%s:%d" % (address, port)), folder=self.folder)
@@ -170,8 +169,7 @@ class Suite:
 
     def reloads(self):
         """The same port at another address takes the place of the one before."""
-        with socket.create_server(("127.0.0.1", 0)) as other:
-            port = other.getsockname()[1]
+        port = free_port()
         log = os.path.join(self.folder, "log")
         name = self.config(exporters="prometheus: {endpoint: \"127.0.0.1:%d\"}" % port)
         with open(log, "wb") as out:
@@ -189,14 +187,11 @@ class Suite:
             self.checks.equal(process.wait(PATIENCE_S), 0, "exit code after the reload")
 
     def wait(self, path, *wanted):
-        end = time.monotonic() + PATIENCE_S
-        said = ""
-        while time.monotonic() < end and not any(word in said for word in wanted):
-            with open(path, encoding="utf-8") as file:
-                said = file.read()
-            time.sleep(0.02)
-        self.checks.check(any(word in said for word in wanted), lambda: "%s: %s" % (wanted, said))
-        return said
+        def said():
+            return "\n".join(whole_lines(path))
+        there = wait_for(lambda: any(word in said() for word in wanted))
+        self.checks.check(there, lambda: "%s: %s" % (wanted, said()))
+        return said()
 
 
 def main(binary):

@@ -140,7 +140,7 @@ class Suite:
                  % HANG_EXPECTED, None)
         write(self.folder + "/noise", bytes(range(256)) * 64)
         self.one("    inputs: [{include: noise}]\n    expect: []\n",
-                 ["input noise: not read: unrecognised format; name one with the option format"])
+                 ["input noise: not read: not a text and no format that culprit knows"])
         with gzip.open(self.folder + "/hang.gz", "wb") as file, open(HANG, "rb") as source:
             file.write(source.read())
         self.one("    inputs: [{include: hang.gz}]\n    expect: [%s]\n" % HANG_EXPECTED, [])

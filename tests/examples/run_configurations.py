@@ -16,13 +16,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import wait_for  # noqa: E402
 
 BROKEN = os.path.join(ROOT, "tests", "golden", "real", "sigkill-rank1")
 PATIENCE_S = 60
@@ -140,17 +140,13 @@ class Suite:
 
     def live(self, name, place, arguments, variables):
         process = subprocess.Popen(
-            [self.binary, "run", *arguments, "--set", "service.shutdown_timeout=5s"], cwd=place, env=environment(**variables),
+            [self.binary, "run", *arguments, "--set", "service.shutdown_timeout=" +
+             ("5s" if name in SINK_AWAY else "2m")], cwd=place, env=environment(**variables),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(os.path.join(place, "log"), "wb"))
         for_runs_that_end = "wandb" in name  # content: tracking
-        started = time.monotonic()
-        while process.poll() is None and time.monotonic() - started < PATIENCE_S:
-            if not for_runs_that_end and '"C2' in text_of(place, "log"):
-                break               # it has begun to read
-            if time.monotonic() - started > 3:
-                break
-            time.sleep(0.05)
+        # From this line on a signal asks it to stop; one for runs that end says none, and ends.
+        wait_for(lambda: '"C1001"' in text_of(place, "log"), process)
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         code = process.wait(PATIENCE_S)

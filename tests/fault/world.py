@@ -24,9 +24,10 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "run"))
 import run_crash  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 
-PATIENCE_S = 90
 STARTS_S = 3
+READY_S = 15  # of one that is not disturbed
 ROUNDS = run_crash.ROUNDS
 OUT_OF_MEMORY = 71
 
@@ -184,6 +185,7 @@ class Run(run_crash.Run):
         if wait:
             wait_for(lambda: self.running() and self.listening(),
                      lambda: "it runs and listens: " + self.log_text()[-2000:])
+            self.put_off_until = time.monotonic() + READY_S
 
     def running(self):
         """True once it has started; a Failed when it has ended instead."""

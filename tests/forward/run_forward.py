@@ -25,9 +25,9 @@ from checks import Checks  # noqa: E402
 from frame_sink import FrameSink  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
 INCIDENTS = os.path.join(HERE, "..", "..", "bench", "diagnosis", "run")
-PATIENCE_S = 40
 FAST = {"retry_on_failure": {"initial_interval": "50ms", "max_interval": "200ms"}}
 
 
@@ -65,7 +65,7 @@ class Culprit:
         self.process.wait()
 
     def stop(self):
-        wait_for(lambda: b'"C1001"' in self.said() or self.process.poll() is not None)
+        wait_for(lambda: b'"C1001"' in self.said(), self.process)
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_S)
 
@@ -80,13 +80,6 @@ class Culprit:
         with open(self.path("verdicts.jsonl"), encoding="utf-8") as file:
             text = file.read()
         return verdicts.read_lines(text[:text.rfind("\n") + 1])
-
-
-def wait_for(condition, patience_s=PATIENCE_S):
-    end = time.monotonic() + patience_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 class Suite:
@@ -194,7 +187,7 @@ class Suite:
             for step in range(9):
                 before = len(relay.taken)
                 # Dumps come only at the end, so there may be nothing more.
-                wait_for(lambda before=before: len(relay.taken) > before, 0.5)
+                wait_for(lambda before=before: len(relay.taken) > before, patience_s=0.5)
                 everybody[step % 3].kill()
                 everybody[step % 3].start()
             self.ends_well(senders, gateway, relay)

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from datetime import datetime, timezone
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,9 +22,9 @@ from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
 from run_kubernetes import kubeconfig, node, pod  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 from stand_in import StandIn  # noqa: E402
 
-PATIENCE_S = 60
 LOST = "%s+00:00 node-0 kernel: NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.\n"
 
 
@@ -38,7 +37,7 @@ def start(binary, folder, document):
     with open(log, "wb") as out:
         process = subprocess.Popen([binary, "run", "--config", config], stdin=subprocess.DEVNULL,
                                    stdout=out, stderr=out, env=environment())
-    until(lambda: b"C1001" in content(log) or process.poll() is not None)
+    wait_for(lambda: b"C1001" in content(log), process)
     return process
 
 
@@ -48,13 +47,6 @@ def content(path):
             return file.read()
     except FileNotFoundError:
         return b""
-
-
-def until(holds):
-    limit = time.monotonic() + PATIENCE_S
-    while not holds() and time.monotonic() < limit:
-        time.sleep(0.02)
-    return holds()
 
 
 def gateway(folder, port, api):
@@ -89,7 +81,7 @@ def main(binary):
             with open(os.path.join(places[1], "a.kern.log"), "w", encoding="utf-8") as file:
                 file.write(LOST % now)
             verdicts = os.path.join(places[0], "verdicts.jsonl")
-            checks.check(until(lambda: b'"gpu_fault"' in content(verdicts)), lambda: "no verdict: %s" % [
+            checks.check(wait_for(lambda: b'"gpu_fault"' in content(verdicts)), lambda: "no verdict: %s" % [
                 content(os.path.join(place, "log"))[-1000:] for place in places])
         finally:
             for process in processes:

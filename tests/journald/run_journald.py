@@ -21,13 +21,12 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.path.insert(0, os.path.join(HERE, "..", "run"))
 sys.path.insert(0, os.path.join(HERE, "..", "kmsg"))
 import journal_files  # noqa: E402
-import run_crash  # noqa: E402
 import run_kmsg  # noqa: E402
 from checks import Checks  # noqa: E402
 from run_kmsg import by_gpu, xid  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 
 KILLS = 20
-PATIENCE_S = 60
 SEED = 17
 
 
@@ -152,7 +151,7 @@ def missing(binary, checks):
         run.open("one")
         run.file.write(xid(0))
         run.wait_until("the first fault", run.told(1), checks)
-        checks.check("C1007" in run.log_text(), "that it works is told")
+        run.wait_until("that it works is told", lambda: "C1007" in run.log_text(), checks)
         run.close(checks, "missing")
         run.end(checks, "missing")
 

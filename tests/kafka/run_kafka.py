@@ -29,8 +29,8 @@ import kafka_broker  # noqa: E402
 import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
-PATIENCE_S = 40
 INCIDENTS = os.path.join(HERE, "..", "..", "bench", "diagnosis", "run")
 
 
@@ -98,9 +98,8 @@ class Culprit:
 
     def stop(self, number=signal.SIGTERM):
         # One that has only just been started does not catch the signal yet.
-        deadline = time.monotonic() + PATIENCE_S
-        while number == signal.SIGTERM and not self.runs() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        if number == signal.SIGTERM:
+            wait_for(self.runs)
         self.process.send_signal(number)
         try:
             code = self.process.wait(PATIENCE_S)
@@ -129,7 +128,8 @@ class Culprit:
         with open(self.config, encoding="utf-8") as file:
             address = json.load(file)["service"]["telemetry"]["metrics"]["endpoint"]
         try:
-            with urllib.request.urlopen("http://%s/metrics" % address, timeout=5) as answer:
+            with urllib.request.urlopen("http://%s/metrics" % address,
+                                        timeout=PATIENCE_S) as answer:
                 text = answer.read().decode()
         except OSError:
             return set()
@@ -174,17 +174,12 @@ class Suite:
         return records
 
     def wait_for(self, what, condition, *processes):
-        limit = time.monotonic() + PATIENCE_S
-        while not condition():
-            if time.monotonic() > limit:
-                return self.checks.check(False, "%s: not within %d s%s" % (
-                    what, PATIENCE_S, "".join("\n" + one.last_words() for one in processes)))
-            for one in processes:
-                if one.process is not None and one.process.poll() is not None:
-                    return self.checks.check(False, "%s: culprit ended\n%s"
-                                             % (what, one.last_words()))
-            time.sleep(0.05)
-        return self.checks.check(True, what)
+        def ended():
+            return [one for one in processes
+                    if one.process is not None and one.process.poll() is not None]
+        holds = wait_for(lambda: condition() or ended()) and not ended()
+        return self.checks.check(holds, lambda: "%s: not within %d s, or culprit ended%s" % (
+            what, PATIENCE_S, "".join("\n" + one.last_words() for one in processes)))
 
     # -- configs ---------------------------------------------------------------------------------
 

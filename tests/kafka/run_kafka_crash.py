@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "run"))
 import kafka_broker  # noqa: E402
 import run_crash  # noqa: E402
 from checks import Checks  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 
 
 class Run(run_crash.Run):
@@ -50,7 +51,7 @@ class Run(run_crash.Run):
             done = subprocess.run(["kcat", "-P", "-b", self.broker.address, "-t", self.topic,
                                    "-k", run_crash.JOB.name, "-X", "acks=all"],
                                   input=("\n".join(lines) + "\n").encode(), capture_output=True,
-                                  timeout=60, check=False)
+                                  timeout=PATIENCE_S, check=False)
             self.produced += len(lines)
             if done.returncode != 0:
                 self.failures.append("kcat: %s" % done.stderr.decode()[-300:])
@@ -71,7 +72,7 @@ class Run(run_crash.Run):
         return super().pause(chance)
 
     def wait_for_all(self):
-        limit = time.monotonic() + run_crash.PATIENCE_S
+        limit = time.monotonic() + PATIENCE_S
         while time.monotonic() < limit:
             offsets = self.broker.committed(self.topic, self.topic)
             if sum(offset for offset, _ in offsets.values() if offset > 0) >= self.produced:

@@ -28,9 +28,9 @@ import run_crash  # noqa: E402
 from checks import Checks  # noqa: E402
 from kmsg_device import KmsgDevice  # noqa: E402
 from own_metrics import metric_sum  # noqa: E402
+from running import PATIENCE_S, documents, wait_for  # noqa: E402
 
 KILLS = 25
-PATIENCE_S = 60
 SLACK_NS = 60 * 10**9
 XIDS = 30  # a verdict lists up to 32
 SEED = 16
@@ -73,16 +73,14 @@ class Run(run_crash.Run):
     def uids(self):
         """Ids of the evidence of the verdicts so far."""
         found = set()
-        for line in self.bytes_of(self.output).decode().splitlines():
-            for evidence in json.loads(line)["evidence_trail"]:
+        for verdict in documents(self.output):
+            for evidence in verdict["evidence_trail"]:
                 found.add(evidence["uid"])
         return found
 
     def wait_until(self, what, done, checks):
-        limit = time.monotonic() + PATIENCE_S
-        while not done() and time.monotonic() < limit:
-            time.sleep(0.02)
-        checks.check(done(), lambda: what + ": " + self.log_text()[-1500:])
+        checks.check(wait_for(done, self.process),
+                     lambda: what + ": " + self.log_text()[-1500:])
 
     def end(self, checks, what):
         checks.equal(self.stop(), 0, what + ": exit code: " + self.log_text()[-1500:])

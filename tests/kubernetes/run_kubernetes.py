@@ -23,10 +23,10 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 from stand_in import StandIn  # noqa: E402
 
-PATIENCE_S = 60
-QUIET_LOOKS = 30  # without a commit: all is stored
+QUIET_S = 3  # without a commit: all is stored
 SIDE_BY_SIDE = 7  # they mostly wait
 
 
@@ -115,7 +115,7 @@ class Culprit:
     def metrics(self):
         try:
             with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.port,
-                                        timeout=5) as answer:
+                                        timeout=PATIENCE_S) as answer:
                 return answer.read().decode()
         except OSError:
             return ""
@@ -137,12 +137,7 @@ class Culprit:
 
     @staticmethod
     def until(holds):
-        limit = time.monotonic() + PATIENCE_S
-        while time.monotonic() < limit:
-            if holds():
-                return True
-            time.sleep(0.05)
-        return bool(holds())
+        return bool(wait_for(holds))
 
     def last_words(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
@@ -312,11 +307,13 @@ class Suite:
 
     def stored(self, culprit):
         """Until a checkpoint holds what was handed over."""
-        seen = []
+        seen = [0, 0]  # how many commits, and since when
 
         def quiet():
-            seen.append(culprit.count("store_commits_total"))
-            return seen[-1] > 0 and seen[-QUIET_LOOKS:] == [seen[-1]] * QUIET_LOOKS
+            commits, now = culprit.count("store_commits_total"), time.monotonic()
+            if commits != seen[0]:
+                seen[:] = commits, now
+            return seen[0] > 0 and now - seen[1] > QUIET_S
         self.holds(culprit, quiet, "a checkpoint")
 
     def pages(self):

@@ -26,7 +26,7 @@ from ports import free_port  # noqa: E402
 from ras_server import RasServer, document, event  # noqa: E402
 from running import Running, wait_for  # noqa: E402
 
-PATIENCE_S = 60
+TIMEOUT_S = 10  # no answer of a slow machine takes so long
 BEHIND = document([7, 7, 7, 6])
 DEAD = document([7, 7, 7, 0], dead=[3])
 
@@ -44,7 +44,7 @@ class Run(Running):
                                        90000 + number, "k8s.node.name":
                                        "10.20.0.%d" % (7 + number // 8)}) + "\n")
         document_ = {
-            "receivers": {"nccl_ras": {"endpoints": endpoints, "interval": "1s", "timeout": "1s",
+            "receivers": {"nccl_ras": {"endpoints": endpoints, "interval": "1s", "timeout": "%ds" % TIMEOUT_S,
                                        "pause": "1s", "job_id": "job-1",
                                        "quarantine": self.quarantine, **options}},
             "processors": {"nccl_hang": {"stuck_after": "1s"}, "incident": {}},
@@ -83,7 +83,7 @@ def who_is_behind(checks, binary, folder):
             checks.equal([(one["kind"], blamed(one)) for one in run.found()[:1]],
                          [("missing_rank", ["3"])], "who is behind")
             checks.equal(server.offences, [], "nothing outside of the protocol is said")
-            checks.check("TIMEOUT 1" in server.commands, "RAS's timeout is set")
+            checks.check("TIMEOUT %d" % TIMEOUT_S in server.commands, "RAS's timeout is set")
         checks.check(wait_for(lambda: run.log().count("C9401") > 1), "the job ended: " + run.log())
         run.stop(checks, "a job that comes and goes")
         log = run.log()
@@ -208,12 +208,12 @@ def wrong(checks, binary, folder):
 def hung(checks, binary, folder):
     """Servers that say nothing, or a byte now and then: a stop does not wait for them."""
     with RasServer("", hello=None) as silent, RasServer(slow) as slowly, \
-            Run(binary, folder, [silent.endpoint, slowly.endpoint], ask="all") as run:
+            Run(binary, folder, [silent.endpoint, slowly.endpoint], ask="all",
+                timeout="10m") as run:
         checks.check(wait_for(lambda: silent.commands and slowly.questions), "both are asked")
-        began = time.monotonic()
-        run.stop(checks, "hung")
-        checks.check(time.monotonic() - began < PATIENCE_S / 2, "a stop does not wait")
-    with RasServer("", hello=None) as silent, Run(binary, folder + "-2", [silent.endpoint]) as run:
+        run.stop(checks, "a stop does not wait")
+    with RasServer("", hello=None) as silent, \
+            Run(binary, folder + "-2", [silent.endpoint], timeout="1s") as run:
         checks.check(wait_for(lambda: "C9403" in run.log()), "its time is over: " + run.log())
         silent.hello, silent.answer = "SERVER PROTOCOL 2\n", BEHIND
         checks.check(wait_for(lambda: "C9404" in run.log()), "it answers again: " + run.log())

@@ -30,11 +30,11 @@ import fetched  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_ports  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 
 PROTO = ("opentelemetry-proto", "1.38.0")
 LEAK = os.path.join(HERE, "..", "golden", "real", "leak-rank2")
 INPUT = os.path.join(HERE, "..", "golden", "detectors", "incident", "*", "events.jsonl")
-PATIENCE_S = 60
 LOST = 74
 LEVELS = {"info": (9, "INFO"), "warning": (13, "WARN"), "error": (17, "ERROR"),
           "critical": (21, "FATAL")}
@@ -148,8 +148,10 @@ def check_record(checks, resource, record, verdict):
     for key, value in verdict.get("attributes", {}).items():
         checks.equal(attributes[key], value, name + ": " + key)
     checks.equal(attributes["culprit.entities"], verdict["entities"], name + ": entities")
-    checks.equal([(one["uid"], one["description"]) for one in attributes["culprit.evidence"]],
-                 [(one["uid"], one["description"]) for one in verdict["evidence_trail"]],
+    checks.equal([(one["uid"], one["description"], one.get("repeats"))
+                  for one in attributes["culprit.evidence"]],
+                 [(one["uid"], one["description"], one.get("repeats"))
+                  for one in verdict["evidence_trail"]],
                  name + ": evidence")
     for relation in ("caused_by", "causes", "same_incident"):
         checks.equal(attributes.get("culprit." + relation, []),

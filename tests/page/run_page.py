@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -27,6 +26,7 @@ sys.path.insert(0, HERE)
 from browser import Browser, find_chromium, png_colors  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, stored, wait_for  # noqa: E402
 
 GOLDEN = os.path.join(HERE, "..", "golden")
 EVIL = ("<script>alert(1)</script>\"><img src=x onerror=alert(2)><a href=javascript:alert(3)>'"
@@ -316,9 +316,12 @@ class Suite:
         return told
 
     def started(self, config):
-        return subprocess.Popen([self.binary, "run", "--config", config],
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                env=environment())
+        """One that a signal asks to stop; its log is `live.log`."""
+        with open(self.path("live.log"), "wb") as log:
+            process = subprocess.Popen([self.binary, "run", "--config", config],
+                                       stdout=subprocess.DEVNULL, stderr=log, env=environment())
+        wait_for(lambda: '"C1001"' in text_of(self.path("live.log")), process)
+        return process
 
     def live(self):
         events, page = self.path("live.jsonl"), self.path("live.html")
@@ -338,23 +341,23 @@ class Suite:
                                        "allowed_lateness": "1s", "settle": "1s",
                                        "idle_timeout": "1s"}}}}, file)
         process = self.started(config)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None and not (
-                os.path.exists(page) and "Rank 1 leaked" in text_of(page)):
-            time.sleep(0.1)
-        if not self.checks.check(os.path.exists(page), "live: a page when a verdict is there"):
+        told = wait_for(lambda: os.path.exists(page) and "Rank 1 leaked" in text_of(page), process)
+        if not self.checks.check(told, "live: a page when a verdict is there"):
             process.kill()
-            print(process.communicate()[1].decode()[-2000:])
+            process.wait()
+            print(text_of(self.path("live.log"))[-2000:])
             return
-        time.sleep(1.5)  # what came after it is in a checkpoint, too
+        store = self.path("store")
+        self.checks.check(wait_for(lambda: b"Rank 1 leaked" in stored(store), process),
+                          "live: the verdict is in a checkpoint")
         process.kill()
-        process.communicate()
+        process.wait()
         os.unlink(page)
         # Nothing new comes; what was known is told at the end.
         process = self.started(config)
-        time.sleep(1)
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[1].decode()
+        process.wait(PATIENCE_S)
+        said = text_of(self.path("live.log"))
         self.checks.equal(process.returncode, 0, "live: stops: " + said[-1000:])
         outline = self.outline("live", text_of(page))
         words = "".join(outline.words)

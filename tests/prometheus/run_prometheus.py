@@ -37,8 +37,8 @@ import test_metrics_page  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_ports  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
-PATIENCE_S = 60
 CASE = os.path.join(HERE, "..", "golden", "real", "leak-rank2")
 RANK = "2"
 # What no one calls a job, but for those who want to put words into our mouth.
@@ -64,17 +64,6 @@ def ask(port, path, **headers):
         return None
     finally:
         connection.close()
-
-
-def wait_for(condition, process=None):
-    limit = time.monotonic() + PATIENCE_S
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > limit or (process is not None and process.poll() is not None):
-            return None
-        time.sleep(0.05)
 
 
 class TextProxy(http.server.BaseHTTPRequestHandler):
@@ -265,7 +254,7 @@ class Suite:
                    "own": culprit.own}
         config = os.path.join(folder, "prometheus.yml")
         with open(config, "w", encoding="utf-8") as file:
-            json.dump({"global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            json.dump({"global": {"scrape_interval": "5s", "scrape_timeout": "5s"},
                        "scrape_configs": [
                            {"job_name": name,
                             "static_configs": [{"targets": ["127.0.0.1:%d" % target]}]}
@@ -317,11 +306,15 @@ class Suite:
                              ("process_start_time_seconds{job=\"own\"} > 1.7e9", 1),
                              ("sum by (job) (culprit_receiver_accepted_events_total) > 0", 1),
                              ("scrape_samples_scraped > 20", 3)):
-            got = self.query(port, query) or []
-            self.checks.equal(len(got), count, query)
-        names = [one["metric"]["training_job"] for one in
-                 self.query(port, "culprit_training_job_info{world_size=\"2\"}") or []]
-        self.checks.equal(names, [EVIL] * 2, "the evil name on its way")
+            # A scrape that took too long has none of its series, until the next one.
+            wait_for(lambda: len(self.query(port, query) or []) == count, server)
+            self.checks.equal(len(self.query(port, query) or []), count, query)
+
+        def names():
+            return [one["metric"]["training_job"] for one in
+                    self.query(port, "culprit_training_job_info{world_size=\"2\"}") or []]
+        self.checks.equal(wait_for(lambda: len(names()) == 2 and names(), server), [EVIL] * 2,
+                          "the evil name on its way")
         answer = ask(port, "/api/v1/query_exemplars?" + urllib.parse.urlencode(
             {"query": "culprit_verdict_latency_seconds_bucket", "start": time.time() - 3600,
              "end": time.time() + 3600}))

@@ -341,6 +341,7 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
     ck_assert(feed->foreseen == NULL || feed->foreseen == record.data);
     feed->event.position = position;
     feed->event.lines = 1;
+    fault->told = false;
     enum decode_category category =
         feed->foreseen != NULL ? DECODE_OK
         : feed->parsed != NULL && feed->parsed_record == record.data
@@ -348,6 +349,9 @@ enum decode_category feed_offer(struct feed *feed, struct source *source, struct
             : source->decoder->decode(source->state, record, &feed->arena, &feed->event, fault);
     feed->foreseen = NULL;
     feed->parsed = NULL;
+    if (feed->event.kind == EVENT_FLIGHT &&
+        (category == DECODE_OK || (decode_refused(category) && fault->told)))
+        feed->dump_written_ns[category != DECODE_OK] = feed->event.flight->observed_ns;
     settle(feed, source, record, position, category);
     take_more(feed, source);
     return decode_refused(category) ? category : DECODE_OK;
@@ -384,6 +388,19 @@ void feed_refuse(struct feed *feed, struct source *source, uint64_t position,
                  const struct decode_fault *fault) {
     source->figures.refused++;
     keep(feed, source, SLICE(""), position, fault->category);
+}
+
+void feed_tell_refused(struct feed *feed, struct source *source, struct slice start,
+                       uint64_t position, struct slice why) {
+    const struct decoder_type *decoder = source->decoder;
+    feed->refusal = (struct event){.position = position, .raw = start};
+    if (decoder == NULL || decoder->tell_refused == NULL ||
+        !decoder->tell_refused(source->state, start, why, &feed->arena, &feed->refusal))
+        return;
+    feed->refusals_told++;
+    feed->unread = *feed->refusal.flight;
+    snprintf(feed->why, sizeof feed->why, "%.*s", (int)feed->unread.unreadable.size,
+             feed->unread.unreadable.data);
 }
 
 void feed_pass_over(struct feed *feed, struct source *source, uint64_t count) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pipeline/component/feed.h"
+#include "pipeline/model/node_event.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,6 +60,11 @@ struct feed {
     uint64_t done_bytes;
     uint64_t total_bytes;
     uint32_t flush_count;
+    uint32_t refusals_told; // feed_tell_refused made an event …
+    struct event refusal;   // … the last one, with the dump that it tells of
+    struct flight_dump unread;
+    uint64_t dump_written_ns[2]; // of the last dump that was accepted; … that was refused
+    char why[256];               // why it could not be read
     atomic_bool blocked;
     atomic_bool caught_up;
     atomic_bool pausing;

@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -24,8 +23,8 @@ import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
-PATIENCE_S = 30
 REAL = os.path.join(HERE, "..", "golden", "real")
 JOBS = ("leak-rank2", "sigkill-rank1", "healthy")
 PIECE = 40
@@ -79,12 +78,8 @@ class Live:
         self.process = subprocess.Popen([self.binary, "run", "--config", self.config],
                                         stdin=subprocess.DEVNULL, stderr=self.log_file,
                                         env=environment())
-        limit = time.monotonic() + PATIENCE_S
-        while time.monotonic() < limit and self.process.poll() is None:
-            if self.curl("/v1/events", "-H", "Content-Type: application/json", data=b"[]")[0] == 202:
-                return True
-            time.sleep(0.05)
-        return False
+        return wait_for(lambda: self.curl("/v1/events", "-H", "Content-Type: application/json",
+                                          data=b"[]")[0] == 202, self.process)
 
     def curl(self, path, *arguments, data=None, address=None):
         """The status, and the body as JSON or bytes."""

@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from control import PATIENCE_S, Tap, connect, exchange, get, read_all  # noqa: E402
 from process import environment  # noqa: E402
-from running import wait_for  # noqa: E402
+from running import documents, wait_for  # noqa: E402
 
 NOBODY = 65534
 FLOOD = 30000
@@ -87,9 +87,7 @@ class Culprit:
         return process.returncode, out.decode(), err.decode()
 
     def lines(self, code):
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
-            found = [json.loads(line) for line in file.read().splitlines() if line[:1] == "{"]
-        return [line for line in found if line["code"] == code]
+        return [line for line in documents(self.log_path) if line["code"] == code]
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
@@ -97,8 +95,7 @@ class Culprit:
 
     def socket(self):
         """Where it listens, once it says so."""
-        wait_for(lambda: self.lines("C1021") or self.process.poll() is not None)
-        found = self.lines("C1021")
+        found = wait_for(lambda: self.lines("C1021"), self.process)
         if not found:
             raise RuntimeError("culprit did not start: " + self.log())
         return found[0]["msg"].split(" at ")[1]
@@ -134,8 +131,7 @@ def place(checks, binary, folder):
         checks.equal(stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode), 0o700, "of its directory")
         culprit.write([sample(i, i % 3, "a\u001b[31m\"b") for i in range(3000)])
         checks.check(culprit.consumed(path, 3000), "the events go through")
-        wait_for(lambda: get(path, "/status")[1]["pipelines"][0]["jobs"])
-        code, told = get(path, "/status")
+        code, told = wait_for(lambda: all_judged(get(path, "/status"), 3000)) or get(path, "/status")
         checks.equal(code, 200, "/status")
         checks.equal(told["pid"], culprit.process.pid, "its process")
         checks.equal(told["ready"], True, "it is ready")
@@ -160,6 +156,16 @@ def place(checks, binary, folder):
         checks.equal(culprit.ask("top", "--socket", path)[0], 66, "nobody is there")
     finally:
         culprit.kill()
+
+
+def all_judged(answer, count):
+    """/status, once every part of it knows of so many events; each is counted for itself."""
+    told = answer[1]
+    jobs = told["pipelines"][0]["jobs"]
+    counts = [told["receivers"][0]["events"]]
+    counts += [stage["events"] for stage in told["pipelines"][0]["stages"]]
+    quiet = told["exporters"][0]["queue_bytes"] == 0
+    return answer if jobs and quiet and all(one >= count for one in counts) else None
 
 
 def wrong(checks, path):
@@ -404,7 +410,7 @@ def stale(checks, binary, folder):
         checks.equal(get(path, "/status")[1]["pid"], second.process.pid, "it is replaced")
         second.put({"enabled": False}, 512)
         second.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: second.lines("C1012"))
+        checks.check(wait_for(lambda: second.lines("C1012"), second.process), "it is reloaded")
         checks.check(not os.path.exists(path), "a reload may take it away")
         second.stop(checks, "stale")
     finally:
@@ -466,6 +472,8 @@ def refused(checks, binary, folder):
         for _ in range(2):
             code, out, err = stranger.ask("top", "--json", "--socket", path)
             checks.check(code == 77 and out == "", "the kernel says who comes: %d %s" % (code, err))
+        # Whoever is refused may know it before the line is written.
+        checks.check(wait_for(lambda: culprit.lines("C1023"), culprit.process), "it is logged")
         checks.equal(len(culprit.lines("C1023")), 1, "it is logged, once")
         checks.check("user %d " % NOBODY in culprit.lines("C1023")[0]["msg"], "with the user")
         culprit.stop(checks, "refused")

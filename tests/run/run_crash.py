@@ -27,8 +27,8 @@ import generate  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
-PATIENCE_S = 60
 ROUND_NS = 500_000_000
 SEED = 4711
 JOB = generate.Job("crashed", 99, 6, steps=12, swing=0.2, leak_rank=4, leak_step=5,
@@ -76,6 +76,7 @@ class Run:
                 "service": {
                     "extensions": ["file_storage"],
                     "checkpoint_interval": "40ms",
+                    "shutdown_timeout": "%ds" % PATIENCE_S,
                     "pipelines": {"memory": {
                         "receivers": sorted(receivers), "preset": "memory",
                         "exporters": ["json", "json/summary"],
@@ -107,7 +108,7 @@ class Run:
         limit = time.monotonic() + PATIENCE_S
         body = ("\n".join(lines) + "\n").encode()
         while time.monotonic() < limit:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
             try:
                 connection.request("POST", "/v1/events", body,
                                    {"Content-Type": "application/x-ndjson",
@@ -153,9 +154,7 @@ class Run:
 
     def wait_for_start(self):
         """From its first line on a signal asks it to stop."""
-        limit = time.monotonic() + PATIENCE_S
-        while self.log_text().count("C1001") <= self.said and time.monotonic() < limit:
-            time.sleep(0.01)
+        wait_for(lambda: self.log_text().count("C1001") > self.said, self.process)
 
     def wait_for_all(self):
         """Until what was written has been read, where a stop does not see to that."""

@@ -14,13 +14,13 @@ import os
 import re
 import sys
 import tempfile
-import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import run_crash  # noqa: E402
 from checks import Checks  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
 QUEUE_BYTES = 64 << 10
 BATCH_BYTES = 16 << 10
@@ -39,7 +39,7 @@ class Run(run_crash.Run):
                               "batch": {"max_size": "%dKiB" % (BATCH_BYTES >> 10)}}}
         config["service"]["pipelines"]["forward"] = {
             "receivers": ["file", "http"], "exporters": ["kafka"]}
-        config["service"]["shutdown_timeout"] = "3s"
+        config["service"]["shutdown_timeout"] = "15s"
         config["service"]["telemetry"] = {
             "metrics": {"endpoint": "127.0.0.1:%d" % self.metrics}}
         with open(self.config, "w", encoding="utf-8") as file:
@@ -47,9 +47,9 @@ class Run(run_crash.Run):
 
     def metric(self, pattern):
         with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.metrics,
-                                    timeout=30) as answer:
+                                    timeout=PATIENCE_S) as answer:
             found = re.search(pattern + r" (\S+)", answer.read().decode())
-        return float(found.group(1)) if found else None
+        return float(found.group(1)) if found else 0
 
     def consumed(self, pipeline):
         return self.metric(r'culprit_pipeline_consumed_events_total\{pipeline="%s"\}' % pipeline)
@@ -65,12 +65,13 @@ def main():
         run.start()
         run.wait_for_start()
         run.write_all()
-        limit = time.monotonic() + run_crash.PATIENCE_S
-        while run.consumed("memory") < total and time.monotonic() < limit:
-            time.sleep(0.02)
-        checks.equal(run.consumed("memory"), total, "the pipeline that judges has everything")
+        checks.check(wait_for(lambda: run.consumed("memory") >= total, run.process),
+                     "the pipeline that judges has everything")
+        checks.equal(run.consumed("memory"), total, "the pipeline that judges has everything, once")
+        queue = r'culprit_exporter_queue_size_bytes\{exporter="kafka"\}'
+        wait_for(lambda: run.metric(queue) >= QUEUE_BYTES, run.process)
         checks.check(run.consumed("forward") < total, "the other one is held back")
-        queued = run.metric(r'culprit_exporter_queue_size_bytes\{exporter="kafka"\}')
+        queued = run.metric(queue)
         checks.check(QUEUE_BYTES <= queued < QUEUE_BYTES + (4 << 20),
                      "its queue is full and bounded: %r bytes" % queued)
         checks.equal(run.failures, [], "requests")

@@ -25,8 +25,8 @@ import generate  # noqa: E402
 import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
-PATIENCE_S = 20
 LEAK_RANK = 2
 JOB = generate.Job("killed", 77, 4, steps=9, swing=0.2, leak_rank=LEAK_RANK, leak_step=4,
                    leak_share=0.3, leak_at="backward", skew_s=0.5)
@@ -58,7 +58,8 @@ class Live:
                 "exporters": {"json": {"content": content, "path": path or self.output}},
                 "service": {"pipelines": {"memory": {
                     "receivers": ["file"], "preset": "memory", "exporters": ["json"],
-                    "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s"}}},
+                    "evaluate_every": "1s", "allowed_lateness": "1s", "settle": "1s"}},
+                    "shutdown_timeout": "%ds" % PATIENCE_S},
             }, file)
 
     def input_path(self, rank):
@@ -81,20 +82,12 @@ class Live:
                                    stdin=subprocess.DEVNULL, stdout=stdout, stderr=self.log_file,
                                    env=environment())
         # From this line on a signal asks it to stop.
-        self.wait_for(process, lambda: self.log_text().count("C1001") > said)
+        wait_for(lambda: self.log_text().count("C1001") > said, process)
         return process
 
     def log_text(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return file.read()
-
-    def wait_for(self, process, condition):
-        limit = time.monotonic() + PATIENCE_S
-        while not condition():
-            if process.poll() is not None or time.monotonic() > limit:
-                return False
-            time.sleep(0.01)
-        return True
 
     def follows_all(self, process):
         folder = "/proc/%d/fd/" % process.pid
@@ -201,7 +194,7 @@ class Suite:
             process = live.start()
             live.write_until(0.5)
             live.write_until(1)
-            seen = live.wait_for(process, lambda: b'"leak"' in live.bytes_out())
+            seen = wait_for(lambda: b'"leak"' in live.bytes_out(), process)
             self.checks.check(seen, "a leak is not said while the job runs")
             self.checks.check(process.poll() is None, "it ended by itself")
             self.ended("while running", live, live.stop(process, signal.SIGTERM))
@@ -213,7 +206,7 @@ class Suite:
             live = Live(self.binary, folder)
             live.write_until(0.6)
             process = live.start()
-            self.checks.check(live.wait_for(process, lambda: live.follows_all(process)),
+            self.checks.check(wait_for(lambda: live.follows_all(process), process),
                               "rotated: the files are opened")
             for rank in range(JOB.ranks):
                 os.rename(live.input_path(rank), live.input_path(rank) + ".1")
@@ -267,7 +260,7 @@ class Suite:
             process = live.start(stdout=writer)
             os.close(writer)
             process.send_signal(signal.SIGTERM)
-            self.checks.check(live.wait_for(process, lambda: "C1002" in live.log_text()),
+            self.checks.check(wait_for(lambda: "C1002" in live.log_text(), process),
                               "the first signal is logged")
             # A pipe holds 64 KiB, the timeline is larger: it cannot finish.
             self.ended("second signal", live, live.stop(process, signal.SIGTERM),

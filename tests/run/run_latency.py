@@ -25,6 +25,7 @@ import live  # noqa: E402
 import run_crash  # noqa: E402
 from checks import Checks  # noqa: E402
 from cluster import SECOND  # noqa: E402
+from running import PATIENCE_S, whole_lines  # noqa: E402
 
 SEED = 1511
 CASES = 2
@@ -32,7 +33,6 @@ HANG_WITHIN_S = 15      # of its threshold: the first dump or line of a watchdog
 EXIT_WITHIN_S = 5       # of the last line that tells of it
 GOES_ON_S = 60
 NOISE = "%s beat kernel: [%d.000000] systemd[1]: Started session %d of user root."
-PATIENCE_S = 120
 
 
 def stamp(ns):
@@ -107,7 +107,7 @@ class Program(run_crash.Run):
             file.write(text)
 
     def verdicts(self):
-        return self.bytes_of(self.output).decode("utf-8").splitlines()
+        return whole_lines(self.output)
 
 
 def exit_lines(rank, at):

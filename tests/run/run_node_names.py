@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -25,11 +24,11 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import run_clocks  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S, documents, wait_for, whole_lines  # noqa: E402
 
 DOMAIN = ".cluster.example.com"
 FIELDS = re.compile(r'"(?:k8s\.node\.name|host\.name|nodeName|host|reportingInstance)":"([^"]+)"')
 FORMS = {"domain": lambda node: node + DOMAIN, "upper": str.upper}
-PATIENCE_S = 30
 LIVE = "incident/link_error_to_eviction"
 
 
@@ -118,18 +117,16 @@ class Suite:
     def session(self, folder):
         """From a start until all that is there has been judged."""
         log = os.path.join(folder, "log")
+
+        def begun():
+            return sum("C1001" in line for line in whole_lines(log))
+        before = begun()
         with open(log, "ab") as out:
             process = subprocess.Popen(
                 [self.binary, "run", "--config", os.path.join(folder, "culprit.yaml")],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=out,
                 env=environment())
-        end, size = time.monotonic() + PATIENCE_S, os.path.getsize(log)
-        while time.monotonic() < end and process.poll() is None:
-            with open(log, encoding="utf-8") as file:
-                file.seek(size)
-                if "C1001" in file.read():
-                    break
-            time.sleep(0.02)
+        wait_for(lambda: begun() > before, process)
         process.send_signal(signal.SIGTERM)
         self.checks.equal(process.wait(timeout=PATIENCE_S), 0, "live: exit code")
 
@@ -143,6 +140,7 @@ class Suite:
                 "exporters": {"json": {"path": out}},
                 "extensions": {"file_storage": {"directory": os.path.join(folder, "store")}},
                 "service": {"extensions": ["file_storage"],
+                            "shutdown_timeout": "%ds" % PATIENCE_S,
                             "telemetry": {"logs": {"encoding": "json"}},
                             "pipelines": {"p": {
                                 "receivers": ["file"], "preset": "all", "exporters": ["json"],
@@ -154,11 +152,9 @@ class Suite:
                     file.write("".join(line + "\n" for line in lines))
             self.session(folder)
         last = {}
-        with open(out, encoding="utf-8") as file:
-            for line in file:
-                verdict = json.loads(line)
-                last[verdict["id"]] = (verdict["kind"], verdict["state"],
-                                       verdict.get("attributes", {}).get("culprit.root"))
+        for verdict in documents(out):
+            last[verdict["id"]] = (verdict["kind"], verdict["state"],
+                                   verdict.get("attributes", {}).get("culprit.root"))
         with open(os.path.join(folder, "log"), encoding="utf-8") as file:
             return last, file.read()
 

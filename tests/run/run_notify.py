@@ -10,6 +10,7 @@ signs of life while nothing happens; the end. A start that fails never says that
 """
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -22,8 +23,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 
-PATIENCE_S = 60
 WATCHED_US = 400_000
 
 
@@ -70,11 +71,22 @@ class Managed:
         self.hear(lambda: "READY=1" in self.words)
         return self.firsts()
 
+    def take(self):
+        """What was said until now, without a wait for more."""
+        while select.select([self.manager], [], [], 0)[0]:
+            self.words.append(self.manager.recv(4096).decode())
+
     def ended(self):
         """Waits for the end, and takes what was said meanwhile."""
         code = self.process.wait(PATIENCE_S)
-        self.hear(lambda: False, 0.2)
+        self.take()
         return code
+
+    def halt(self):
+        """Stops it, as if it hung; what it said before that is taken."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)  # all its threads stand still
+        self.take()
 
     def log_text(self):
         with open(self.log.name, encoding="utf-8") as file:
@@ -136,8 +148,7 @@ def watched(checks, binary, folder):
         run.hear(lambda: run.words.count("WATCHDOG=1") >= 5)
         checks.check("READY=1" in run.words, "a watched one is not ready: " + run.log_text())
         checks.check(run.words.count("WATCHDOG=1") >= 5, "no signs of life: %r" % run.words)
-        run.process.send_signal(signal.SIGSTOP)
-        run.hear(lambda: False, 0.2)
+        run.halt()
         run.words = []
         run.hear(lambda: run.words, 2 * WATCHED_US / 1e6)
         checks.equal(run.words, [], "signs of life of one that hangs")

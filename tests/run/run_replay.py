@@ -27,8 +27,8 @@ import generate  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
-PATIENCE_S = 60
 THREADS = (1, 2, 7)
 LINES = 25      # of a request
 JOB = generate.Job("replayed", 99, 6, steps=40, swing=0.2, leak_rank=4, leak_step=5,
@@ -78,11 +78,8 @@ class Start:
             return file.read()
 
     def wait_for(self, code):
-        limit = time.monotonic() + PATIENCE_S
-        while '"%s"' % code not in self.said():
-            if self.process.poll() is not None or time.monotonic() > limit:
-                raise SystemExit("no %s: %s" % (code, self.said()[-2000:]))
-            time.sleep(0.005)
+        if not wait_for(lambda: '"%s"' % code in self.said(), self.process):
+            raise SystemExit("no %s: %s" % (code, self.said()[-2000:]))
 
     def kill(self):
         self.process.kill()

@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -29,8 +28,8 @@ from checks import Checks  # noqa: E402
 from own_metrics import metric_sum  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, wait_for, whole_lines  # noqa: E402
 
-PATIENCE_S = 20
 STEPS_A_SECOND = 2              # of event time
 LEAK_RANK = 1
 JOB = generate.Job("rolled", 31, 3, steps=10, swing=0.2, leak_rank=LEAK_RANK, leak_step=4,
@@ -107,12 +106,7 @@ class Followed:
             return file.read()
 
     def wait_for(self, condition):
-        limit = time.monotonic() + PATIENCE_S
-        while not condition():
-            if self.process.poll() is not None or time.monotonic() > limit:
-                return False
-            time.sleep(0.005)
-        return True
+        return wait_for(condition, self.process)
 
     def metric(self, name):
         """None while nobody answers, as during a reload."""
@@ -139,11 +133,7 @@ class Followed:
         return self.wait_for(lambda: self.log_text().count('"C1012"') > taken)
 
     def lines_out(self):
-        try:
-            with open(self.output, "rb") as file:
-                return file.read().decode().splitlines()
-        except FileNotFoundError:
-            return []
+        return whole_lines(self.output)
 
     def look_for_leak(self, step):
         if self.first_leak is None and any('"leak"' in line for line in self.lines_out()):

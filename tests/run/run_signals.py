@@ -19,9 +19,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, documents, wait_for  # noqa: E402
 
 JOB = os.path.join(HERE, "..", "golden", "real", "sigkill-rank1")
-PATIENCE_S = 60
 CONFIG = """receivers:
   file: {include: ["%(folder)s/job/**"], start_at: beginning}
   http: {endpoint: "127.0.0.1:0"}
@@ -59,19 +59,15 @@ class Run:
             file.write(CONFIG % {"folder": self.folder, "batch": batch})
 
     def lines(self, code):
-        with open(self.log, encoding="utf-8") as file:
-            found = [json.loads(line) for line in file.read().splitlines() if line[:1] == "{"]
-        return [line for line in found if line["code"] == code]
+        return [line for line in documents(self.log) if line["code"] == code]
 
     def wait(self, code, count=1, component=""):
         """Until so many lines with the code about the component are there; these lines."""
-        end = time.monotonic() + PATIENCE_S
-        while True:
-            lines = [line for line in self.lines(code)
-                     if line.get("component", "").endswith(component)]
-            if len(lines) >= count or time.monotonic() > end:
-                return lines
-            time.sleep(0.02)
+        def lines():
+            return [line for line in self.lines(code)
+                    if line.get("component", "").endswith(component)]
+        wait_for(lambda: len(lines()) >= count, self.process)
+        return lines()
 
     def post(self, port, events):
         body = json.dumps({"events": events}).encode()
@@ -151,11 +147,9 @@ def main(binary):
             port_of(checks, run.wait("C3201")[0])
             port_of(checks, run.wait("C6001")[0])
             run.post(port, events())
-            end = time.monotonic() + PATIENCE_S
             verdicts = os.path.join(folder, "verdicts.jsonl")
             # A first line may come while the job is still read.
-            while not contains(verdicts, '"severity":"error"') and time.monotonic() < end:
-                time.sleep(0.05)
+            wait_for(lambda: contains(verdicts, '"severity":"error"'), run.process)
             dumped(checks, run)
             # What was taken before a reload counts at the end.
             for number in (1, 2):

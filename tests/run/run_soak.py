@@ -33,9 +33,9 @@ import verdicts  # noqa: E402
 from checks import Checks  # noqa: E402
 from ports import free_port  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, wait_for  # noqa: E402
 
 SECONDS, LONG_S = 20, 120
-PATIENCE_S = 60
 RELOAD_EVERY_S = 2.5
 LOOK_EVERY_S = 0.2
 ROUND_S = 0.03                  # of rest between rounds
@@ -123,12 +123,7 @@ class Run:
             return file.read()
 
     def wait_for(self, condition):
-        limit = time.monotonic() + PATIENCE_S
-        while not condition():
-            if self.process.poll() is not None or time.monotonic() > limit:
-                return False
-            time.sleep(0.02)
-        return True
+        return wait_for(condition, self.process)
 
     def ask(self, port, path):
         """Status and text; a connection of its own, as a probe does it."""
@@ -293,11 +288,15 @@ class Suite:
             if now >= look_at:
                 look_at = now + LOOK_EVERY_S
                 self.look(run)
-            if now >= reload_at:
+            if now >= reload_at and self.has_reloaded(run):
                 reload_at = now + RELOAD_EVERY_S
                 self.reloads += 1
                 run.process.send_signal(signal.SIGHUP)
             time.sleep(ROUND_S)
+
+    def has_reloaded(self, run):
+        """As often as it was told to: signals that come while it reloads are one reload."""
+        return run.said().count('"C1012"') >= self.reloads
 
     def rest(self, what, run, load):
         """Stops the load, waits until all is taken; conservation. Gives the figures at rest."""
@@ -305,12 +304,17 @@ class Suite:
         self.checks.equal(load.failures, [], what + ": requests")
         sent = load.written + load.posted
         accepted = "culprit_receiver_accepted_events_total"
-        taken = run.wait_for(lambda: run.metrics().get(accepted, 0) >= sent)
+        consumed = "culprit_pipeline_consumed_events_total"
+        self.checks.check(run.wait_for(lambda: self.has_reloaded(run)),
+                          what + ": a reload does not end: " + run.said()[-2000:])
+        # What is accepted is consumed a moment later.
+        taken = run.wait_for(lambda: all(
+            run.metrics().get(name, 0) >= sent for name in (accepted, consumed)))
         found = run.metrics()
         self.checks.check(taken, "%s: not all was taken, but %s of %d (%d by file): %s" % (
             what, found.get(accepted), sent, load.written, run.said()[-2000:]))
         self.checks.equal(found.get(accepted), sent, what + ": events accepted, against sent")
-        self.checks.equal(found.get("culprit_pipeline_consumed_events_total"), sent,
+        self.checks.equal(found.get(consumed), sent,
                           what + ": events consumed, against sent")
         self.checks.equal(found.get("culprit_receiver_failed_events_total", 0), 0,
                           what + ": events that failed")

@@ -14,20 +14,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import run_crash  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
+from running import wait_for  # noqa: E402
 
 CLEAN, LOST, KEPT = 0, 74, 75
 FILE_MOST = 32 << 10
 
 
 class Run(run_crash.Run):
-    def __init__(self, binary, folder, store=True, broker_away=True, timeout="1s"):
+    def __init__(self, binary, folder, store=True, broker_away=True, timeout="10s"):
         super().__init__(binary, folder)
         with open(self.config, encoding="utf-8") as file:
             config = json.load(file)
@@ -70,7 +70,7 @@ def stopped(checks, what, run, code, *said):
 
 def store_full(checks, binary, folder):
     """The files of the store may not grow; events wait in memory, and the sink has its time."""
-    run = Run(binary, folder, broker_away=False, timeout="4s")
+    run = Run(binary, folder, broker_away=False)
     run.limit = FILE_MOST
     run.start()
     run.wait_for_start()
@@ -79,9 +79,7 @@ def store_full(checks, binary, folder):
             with open(os.path.join(run.input, "rank%d.jsonl" % rank), "ab") as file:
                 for line in run_crash.ROUNDS[number].get(rank, []):
                     file.write(line.encode() + b"\n")
-    limit = time.monotonic() + run_crash.PATIENCE_S
-    while "C4001" not in run.log_text() and time.monotonic() < limit:
-        time.sleep(0.02)
+    wait_for(lambda: "C4001" in run.log_text(), run.process)
     checks.equal(run.stop(), LOST, "a store that is full: exit code: " + run.log_text()[-1500:])
     log = run.log_text()
     checks.check("C4005" in log, "a store that is full: it is said: " + log[-1500:])
@@ -92,7 +90,7 @@ def main():
     binary = os.path.abspath(sys.argv[1])
     checks = Checks()
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(binary, folder, broker_away=False, timeout="20s")
+        run = Run(binary, folder, broker_away=False, timeout="60s")
         log = stopped(checks, "all is well", run, CLEAN)
         checks.check("C1009" not in log and "C1014" not in log, "a clean stop says nothing: " + log)
     with tempfile.TemporaryDirectory() as folder:

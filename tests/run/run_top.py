@@ -81,13 +81,15 @@ class Terminal:
 
     def until(self, condition):
         """Reads until the screen is so."""
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
+        def holds():
             self.read()
             screen = self.screen()
-            if screen and condition("\n".join(screen)):
-                return True
-        return False
+            return bool(screen) and condition("\n".join(screen))
+        return wait_for(holds)
+
+    def fits(self, text):
+        screen = text.split("\n")
+        return len(screen) == self.rows and all(columns_of(row) <= self.columns for row in screen)
 
     def press(self, keys):
         self.seen = b""
@@ -139,12 +141,13 @@ def looks(checks, binary, path):
     for rows, columns in ((24, 40), (5, 20), (2, 7), (1, 1), (60, 200)):
         terminal.seen = b""
         terminal.resize(rows, columns)
-        checks.check(terminal.until(lambda text: True), "%d × %d" % (columns, rows))
+        # What was drawn before that may come first. Once one fits, the next one does.
+        checks.check(terminal.until(terminal.fits),
+                     "%d × %d: it fits: %r" % (columns, rows, terminal.screen()))
         terminal.seen = b""
-        terminal.until(lambda text: True)
-        screen = terminal.screen()
-        checks.check(len(screen) == rows and all(columns_of(row) <= columns for row in screen),
-                     "%d × %d: it fits: %r" % (columns, rows, screen))
+        checks.check(terminal.until(lambda text: True), "%d × %d" % (columns, rows))
+        checks.check(terminal.fits("\n".join(terminal.screen())),
+                     "%d × %d: the next one fits: %r" % (columns, rows, terminal.screen()))
     terminal.resize(24, 80)
     for key, shown, hidden in ((b"p", "STAGE", "JOB"), (b"j", "MISSING RANKS", "PIPELINE"),
                                (b"i", "no incident is open", "RECEIVER"), (b"a", "EXPORTER", "STAGE")):

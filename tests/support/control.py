@@ -3,7 +3,7 @@
 import json
 import socket
 
-PATIENCE_S = 60
+from running import PATIENCE_S
 
 
 def connect(path):

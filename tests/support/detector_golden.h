@@ -85,11 +85,15 @@ static inline uint32_t golden_decode_telemetry(const struct golden_case *golden,
 // The events of one tagged line; returns how many.
 static inline uint32_t golden_decode(const struct golden_case *golden, uint32_t line, void *state,
                                      struct arena *arena, struct event *events) {
-    struct decode_fault fault;
+    struct decode_fault fault = {.told = false};
     uint32_t count = 0;
     memset(events, 0, sizeof *events);
     enum decode_category category =
         decoder_tagged.decode(state, golden->lines[line], arena, events, &fault);
+    if (decode_refused(category) && fault.told) {
+        events->position = line + 1;
+        return 1;
+    }
     // Of a message that breaks off nothing is taken.
     ck_assert_msg(!decode_refused(category) || category == DECODE_TRUNCATED, "line %u: %s: %s",
                   line + 1, fault.field, fault.detail);

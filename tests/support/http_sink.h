@@ -182,11 +182,11 @@ static inline void http_sink_start(struct http_sink *sink, const struct sink_ans
     ck_assert_int_eq(pthread_create(&sink->thread, NULL, sink_run, sink), 0);
 }
 
-// Waits until `count` requests have come; false after 20 s.
+// Waits until `count` requests have come; false after 90 s.
 static inline bool http_sink_wait(struct http_sink *sink, size_t count) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 20;
+    until.tv_sec += 90;
     pthread_mutex_lock(&sink->lock);
     int problem = 0;
     while (sink->count < count && problem == 0)

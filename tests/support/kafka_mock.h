@@ -8,6 +8,7 @@
 #include "base/late_library.h"
 #include "base/memory.h"
 #include "base/metrics/metrics.h"
+#include "tests/support/eventually.h"
 
 #include <check.h>
 #include <librdkafka/rdkafka_mock.h>
@@ -38,17 +39,7 @@ static rd_kafka_t *producer; // of the tests
 static rd_kafka_mock_cluster_t *cluster;
 static const char *brokers[1];
 
-enum { PATIENCE_MS = 30000 };
-
-#define EVENTUALLY(condition)                                                                      \
-    do {                                                                                           \
-        int waited_ms = 0;                                                                         \
-        while (!(condition) && waited_ms < PATIENCE_MS) {                                          \
-            usleep(5000);                                                                          \
-            waited_ms += 5;                                                                        \
-        }                                                                                          \
-        ck_assert_msg((condition), "%s", #condition);                                              \
-    } while (0)
+enum { PATIENCE_MS = EVENTUALLY_S * 1000 };
 
 static inline rd_kafka_t *make_client(rd_kafka_type_t type, const char *const *settings) {
     rd_kafka_conf_t *conf = kafka->conf_new();

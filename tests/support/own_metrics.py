@@ -3,7 +3,7 @@
 import re
 import urllib.request
 
-PATIENCE_S = 30
+from running import PATIENCE_S
 
 
 def metric_sum(port, name):

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
+
+import running
+from running import PATIENCE_S
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEY = "0123456789abcdef0123456789abcdef01234567"
-PATIENCE_S = 60
 
 
 class Mock:
@@ -47,9 +48,4 @@ class Mock:
                    for request in self.call("GET", "/__requests"))
 
     def wait_for(self, condition):
-        limit = time.monotonic() + PATIENCE_S
-        while not condition():
-            if time.monotonic() > limit:
-                return False
-            time.sleep(0.05)
-        return True
+        return bool(running.wait_for(condition))

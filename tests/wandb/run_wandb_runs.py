@@ -18,11 +18,12 @@ sys.path.insert(0, os.path.join(HERE, "..", "healthy"))
 import generate  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment, run  # noqa: E402
+from running import PATIENCE_S  # noqa: E402
 from wandb_server import KEY, Mock  # noqa: E402
 
 JOB = "none"     # what torchrun calls a job that was given no name
 RANKS = 3
-STOP_S = 60
+STOP_S = PATIENCE_S
 
 
 def lines(session, later_s, steps=8, last_s=None):

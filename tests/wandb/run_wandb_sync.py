@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -22,9 +21,9 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from process import run  # noqa: E402
 from run_wandb_golden import CASES, GOLDEN, KEY, Mock, Suite, load, tree_of, write  # noqa: E402
 import wandb_sdk  # noqa: E402
+from running import wait_for  # noqa: E402
 
 SMALL = "small_no_alerts"
-PATIENCE_S = 60
 
 
 def events_of(case):
@@ -129,12 +128,11 @@ class SyncSuite(Suite):
         with Mock() as mock:
             process = self.sdk(mock).start("beta", "sync", "--live", os.path.join("wandb", name),
                                            folder=place)
-            limit = time.monotonic() + PATIENCE_S
-            while time.monotonic() < limit and process.poll() is None:
+
+            def begun():
                 runs = mock.decoded()["runs"]
-                if runs and runs[0]["history"]:
-                    break
-                time.sleep(0.1)
+                return runs and runs[0]["history"]
+            wait_for(begun, process)
             self.checks.check(process.poll() is None, "it ended before the log did")
             for begin, end in zip(cuts, cuts[1:]):
                 with open(path, "ab") as file:

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -22,7 +21,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import schema  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
-from run_webhook import PATIENCE_S, Sink, wait_for  # noqa: E402
+from run_webhook import Sink  # noqa: E402
+from running import PATIENCE_S, documents, stored, wait_for  # noqa: E402
 
 EXAMPLE = os.path.join(HERE, "..", "..", "examples", "routing.yaml")
 SCHEMA = os.path.join(HERE, "..", "..", "docs", "verdict.schema.json")
@@ -117,9 +117,7 @@ class Run:
             return file.read()
 
     def verdicts(self):
-        path = os.path.join(self.folder, "culprit", "verdicts.jsonl")
-        with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        return documents(os.path.join(self.folder, "culprit", "verdicts.jsonl"))
 
 
 def bodies(sink):
@@ -209,12 +207,14 @@ def killed(checks, binary, folder, wanted):
         run = Run(binary, folder, pager.url, chat.url)
         run.append(flood())
         process = run.start()
-        wait_for(lambda: len(chat.posts) >= 7)
-        before = os.path.getsize(os.path.join(folder, "culprit", "verdicts.jsonl"))
-        time.sleep(0.5)  # some checkpoints
+        store = os.path.join(folder, "culprit", "store")
+        wait_for(lambda: len(chat.posts) >= 7, process)
+        waits = [json.loads(post.body)["id"].encode() for post in chat.posts[5:7]]
+        checks.check(wait_for(run.verdicts, process), "verdicts are written before it is killed")
+        checks.check(wait_for(lambda: all(one in stored(store) for one in waits), process),
+                     "what waits is in the store")
         process.send_signal(signal.SIGKILL)
         process.wait(PATIENCE_S)
-        checks.check(before > 0, "verdicts were written before it was killed")
         refused = chat.posts[5:]
         del chat.posts[5:]
         checks.check(len(refused) >= 1, "the chat was away")
@@ -224,8 +224,8 @@ def killed(checks, binary, folder, wanted):
         process.send_signal(signal.SIGHUP)
         run.append(hang())
         checks.check(wait_for(lambda: is_over(chat)), "the flood is over: " + run.said()[-2000:])
+        checks.check(wait_for(lambda: "C1012" in run.said(), process), "it was reloaded")
         stop(checks, run, process, "killed")
-        checks.check("C1012" in run.said(), "it was reloaded")
         check_flood(checks, run, pager, chat)
         checks.equal(bodies(pager), wanted[0], "the same pages")
         checks.equal(bodies(chat), wanted[1], "the same messages")

@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import fetched  # noqa: E402
 from checks import Checks  # noqa: E402
 from process import environment  # noqa: E402
+from running import PATIENCE_S, stored, wait_for, whole_lines  # noqa: E402
 
 INPUT = os.path.join(HERE, "..", "golden", "detectors", "hbm_ecc", "*", "events.jsonl")
 SDK = ("cloudevents", "1.12.0")
@@ -34,7 +35,6 @@ for line in sys.stdin:
     event = from_http(headers, body.encode())
     print(json.dumps([event["id"], event["type"], event["subject"], event["time"], event.data]))
 """
-PATIENCE_S = 120
 LOST = 74
 
 Post = collections.namedtuple("Post", "headers body time")
@@ -108,15 +108,7 @@ class Run:
                                     env=environment())
 
     def expected(self):
-        with open(self.lines, encoding="utf-8") as file:
-            return file.read().splitlines()
-
-
-def wait_for(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
+        return whole_lines(self.lines)
 
 
 def over_failures(checks, binary, folder):
@@ -156,19 +148,22 @@ def killed(checks, binary, folder):
         run.document["service"]["pipelines"]["all"].update(idle_timeout="1s", settle="0s")
         run.write()
         process = run.start()
-        ready = wait_for(lambda: len(sink.posts) > 2 and os.path.exists(run.lines))
+        store = os.path.join(folder, "store")
+        ready = wait_for(lambda: len(sink.posts) > 2 and run.expected(), process)
         checks.check(ready, "it tries: %d posts" % len(sink.posts))
-        time.sleep(1)  # several checkpoints
+        checks.check(wait_for(lambda: all(json.loads(line)["id"].encode() in stored(store)
+                                          for line in run.expected()), process),
+                     "what waits is in the store")
         process.kill()
         process.wait()
         failed = len(sink.posts)
         down.clear()
-        process = run.start()
         wanted = run.expected()
+        process = run.start()
 
         def delivered():
             return {post.body for post in sink.posts[failed:]} >= set(wanted)
-        checks.check(wait_for(delivered), "all are posted after the restart: %d of %d"
+        checks.check(wait_for(delivered, process), "all are posted after the restart: %d of %d"
                      % (len(sink.posts) - failed, len(wanted)))
         process.send_signal(signal.SIGTERM)
         checks.equal(process.wait(PATIENCE_S), 0, "the stop")

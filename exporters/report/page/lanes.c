@@ -407,7 +407,8 @@ static void marks_find(struct lanes *lanes) {
         const struct verdict *step = lanes->story->steps[i];
         for (uint32_t j = 0; j < step->evidence_count; j++) {
             const struct evidence *evidence = &step->evidence[j];
-            if (evidence->has_time && evidence->time_ns >= lanes->columns[0] &&
+            if (evidence->has_time && !evidence->repeats &&
+                evidence->time_ns >= lanes->columns[0] &&
                 evidence->time_ns <= lanes->columns[lanes->column_count - 1])
                 mark_add(lanes, lane_of_evidence(lanes, step, evidence), evidence);
         }

@@ -107,7 +107,8 @@ void card_evidence(struct page_view *view, const struct verdict *verdict) {
                 verdict->evidence_count, verdict->evidence_count == 1 ? "" : "s");
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
         const struct evidence *evidence = &verdict->evidence[i];
-        html_format(html, "<li><span class=\"tag\">%s</span> ", evidence_names[evidence->role]);
+        html_format(html, "<li><span class=\"tag\">%s%s</span> ", evidence_names[evidence->role],
+                    evidence->repeats ? ", again" : "");
         if (evidence->has_time)
             html_time(html, evidence->time_ns);
         html_format(html, " %.*s <code>%.*s</code></li>\n", TEXT_OF(evidence->description),

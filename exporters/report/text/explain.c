@@ -30,8 +30,9 @@ static void piece_append(struct text_page *page, struct event_places *places,
     const char *when = evidence->has_time
                            ? arena_format(page->arena, "%s, ", page_time(page, evidence->time_ns))
                            : "";
-    page_field(page, arena_format(page->arena, "%u", number), "%s%s: %s", when,
-               roles[evidence->role], page_shown(page, evidence->description, 0));
+    page_field(page, arena_format(page->arena, "%u", number), "%s%s%s: %s", when,
+               roles[evidence->role], evidence->repeats ? ", again" : "",
+               page_shown(page, evidence->description, 0));
     page_field(page, "", "%s", page_shown(page, evidence->uid, 0));
     const struct event_place *place = event_places_find(places, evidence);
     if (place == NULL)

@@ -50,7 +50,7 @@ static void who_append(struct text_page *page, const struct verdict *verdict) {
 
 static void evidence_append(struct text_page *page, const struct verdict *verdict) {
     const bool *chosen = story_evidence_chosen(verdict, EVIDENCE_SHOWN, page->arena);
-    bool first = true;
+    uint32_t told = 0;
     for (uint32_t i = 0; i < verdict->evidence_count; i++) {
         const struct evidence *evidence = &verdict->evidence[i];
         if (!chosen[i])
@@ -58,12 +58,9 @@ static void evidence_append(struct text_page *page, const struct verdict *verdic
         const char *text = page_shown(page, evidence->description, 0);
         if (evidence->has_time)
             text = arena_format(page->arena, "%s: %s", page_time(page, evidence->time_ns), text);
-        page_field(page, first ? "evidence" : "", "%s", text);
-        first = false;
+        page_field(page, told++ == 0 ? "evidence" : "", "%s", text);
     }
-    uint32_t more = verdict->evidence_dropped;
-    if (verdict->evidence_count > EVIDENCE_SHOWN)
-        more += verdict->evidence_count - EVIDENCE_SHOWN;
+    uint32_t more = story_evidence_count(verdict) - told;
     if (more > 0)
         page_field(page, "", "and %u more (culprit analyze --explain %s)", more, verdict->id);
 }
@@ -125,8 +122,10 @@ static void facts_append(struct text_page *page, const struct verdict *verdict) 
         page_field(page, "what next", "%s", page_shown(page, verdict->remediation, 0));
     moments_append(page, verdict);
     page_field(page, "severity", "%s", severity_name(verdict->severity));
-    page_field(page, "how sure", "%d of 100%s", verdict->confidence,
-               verdict->partial ? ", from incomplete evidence" : "");
+    const struct attribute *not_seen = verdict_attribute(verdict, "culprit.not_seen");
+    page_field(page, "how sure", "%d of 100%s%s%s", verdict->confidence,
+               verdict->partial ? ", from incomplete evidence" : "", not_seen != NULL ? ": " : "",
+               not_seen != NULL ? page_shown(page, not_seen->value, 0) : "");
     const char *launcher = text_launcher(page, verdict);
     if (launcher != NULL)
         page_field(page, "launcher", "%s", launcher);

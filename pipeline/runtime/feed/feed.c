@@ -309,6 +309,26 @@ static void settle(struct feed *feed, struct source *source, enum decode_categor
     }
 }
 
+void feed_tell_refused(struct feed *feed, struct source *source, struct slice start,
+                       uint64_t position, struct slice why) {
+    assert(feed->magic == FEED_MAGIC && source->magic == SOURCE_MAGIC);
+    const struct decoder_type *decoder = source->decoder;
+    struct event *event = &feed->events[feed->event_count];
+    if (decoder == NULL || decoder->tell_refused == NULL || is_repeated(feed))
+        return;
+    *event = (struct event){.position = position, .lines = 1, .rank = RANK_NONE, .raw = start};
+    event->decoder = decoder;
+    if (!decoder->tell_refused(source->decoder_state, start, why, &feed->arena, event))
+        return;
+    event->position = position;
+    event->lines = 1;
+    event->raw = start;
+    feed->told++;
+    feed_touch(feed, source);
+    take_event(feed, source, false);
+    end_record(feed);
+}
+
 // While records are held, the position stays in front of the first of them.
 static void note_held(struct feed *feed, struct source *source) {
     bool holds = source->decoder->holds != NULL && source->decoder->holds(source->decoder_state);

@@ -146,6 +146,8 @@ static enum decode_category read_document(struct flight_reader *reader, struct s
     struct document document = {.dump = dump};
     const char *end = reader->end;
     const char *at = record.size == 0 ? record.data : json_skip_space(record.data, end);
+    if (at == end)
+        return fault_set(reader->fault, DECODE_TORN, SLICE(""), "nothing is in it");
     if (json_peek(at, end) != '{')
         return fault_set(reader->fault, DECODE_NOT_OBJECT, SLICE(""),
                          "not a JSON object; a Flight Recorder dump is one, with \"entries\"");
@@ -187,14 +189,17 @@ static enum decode_category decode(void *state, struct slice record, struct aren
                                    struct event *event, struct decode_fault *fault) {
     struct flight_parsed *parsed;
     enum decode_category category = read_parsed(state, record, arena, &parsed, fault);
-    return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault) : category;
+    return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault)
+                                 : flight_refuse_file(state, parsed, event, fault);
 }
 
 const struct decoder_type decoder_flight_json = {
     .name = "flight_recorder",
     .state_size = FLIGHT_STATE_SIZE,
     .begin = flight_begin,
+    .written = flight_written,
     .decode = decode,
+    .tell_refused = flight_tell_refused,
     .parse = parse,
     .decode_parsed = flight_decode_parsed,
 };
@@ -241,18 +246,46 @@ enum decode_category flight_tagged(void *state, struct slice object, struct aren
                          "neither is there; a line of the Flight Recorder has one of them");
     if (wrong.kind != TOKEN_NONE)
         return fault_type(fault, whole ? SLICE("dump") : SLICE("entry"), &wrong, "an object");
-    struct flight_dump *dump = &flight_parsed_new(arena)->dump;
+    struct flight_parsed *parsed = flight_parsed_new(arena);
+    struct flight_dump *dump = &parsed->dump;
     struct flight_reader reader = reader_of(memory, body, arena, fault);
     category = whole ? read_document(&reader, body, dump) : read_entry(&reader, body, dump);
-    if (category != DECODE_OK)
-        return category;
     dump->rank = keys.rank;
     dump->observed_ns = keys.observed_ns != 0 ? keys.observed_ns : keys.time_ns;
     dump->pod = keys.pod;
     dump->namespace = keys.namespace;
-    category = flight_finish(&memory->source, dump, reader.entry, event, fault);
+    if (category == DECODE_OK)
+        category = flight_finish(&memory->source, dump, reader.entry, event, fault);
+    if (category != DECODE_OK && whole)
+        flight_refuse_dump(&memory->source, parsed, event, fault);
     event->time_ns = keys.time_ns;
+    event->timeless = false;
     event->node = keys.node;
     event->job = keys.job;
     return category;
+}
+
+bool flight_tagged_tell_refused(struct slice start, struct slice why, struct arena *arena,
+                                struct event *event) {
+    static const struct flight_source NOTHING;
+    struct tagged_keys keys;
+    struct slice key;
+    struct token value;
+    tagged_keys_begin(&keys, start, arena);
+    while (tagged_keys_next(&keys, &key, &value))
+        continue;
+    if (keys.rank == RANK_NONE)
+        return false;
+    tagged_keys_known(&keys);
+    struct flight_parsed *parsed = flight_parsed_new(arena);
+    parsed->dump.rank = keys.rank;
+    parsed->dump.observed_ns = keys.observed_ns != 0 ? keys.observed_ns : keys.time_ns;
+    parsed->dump.pod = keys.pod;
+    parsed->dump.namespace = keys.namespace;
+    flight_make_refused(&NOTHING, parsed, arena_copy(arena, why), event);
+    event->time_ns = keys.time_ns;
+    event->timeless = keys.time_ns == 0;
+    event->node = keys.node;
+    event->job = keys.job;
+    return true;
 }

@@ -21,3 +21,7 @@ enum { FLIGHT_STATE_SIZE = 512 };
 // aligned as a pointer is.
 enum decode_category flight_tagged(void *state, struct slice object, struct arena *arena,
                                    struct event *event, struct decode_fault *fault);
+// As decoder_type.tell_refused, of a tagged line with a whole dump that breaks off, or is no JSON:
+// what stands before the fault is known. False: the rank does not.
+bool flight_tagged_tell_refused(struct slice start, struct slice why, struct arena *arena,
+                                struct event *event);

@@ -398,14 +398,17 @@ static enum decode_category decode(void *state, struct slice record, struct aren
                                    struct event *event, struct decode_fault *fault) {
     struct flight_parsed *parsed = NULL;
     enum decode_category category = read_parsed(state, record, arena, arena, &parsed, fault);
-    return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault) : category;
+    return category == DECODE_OK ? flight_decode_parsed(state, parsed, event, fault)
+                                 : flight_refuse_file(state, parsed, event, fault);
 }
 
 const struct decoder_type decoder_flight_pickle = {
     .name = "pickle",
     .state_size = FLIGHT_STATE_SIZE,
     .begin = flight_begin,
+    .written = flight_written,
     .decode = decode,
+    .tell_refused = flight_tell_refused,
     .parse = parse,
     .decode_parsed = flight_decode_parsed,
 };

@@ -161,6 +161,13 @@ void flight_begin(void *state, const struct decoder_input *input) {
     source->is_file = input->is_file;
 }
 
+// A dump that is written once more is as new as that.
+void flight_written(void *state, uint64_t written_ns) {
+    struct flight_source *source = state;
+    if (written_ns > source->observed_ns)
+        source->observed_ns = written_ns;
+}
+
 // -- entries -------------------------------------------------------------------------------------
 
 enum { ENTRIES_FIRST = 16, ENTRIES_HINT_MAX = 1 << 16 };
@@ -326,8 +333,77 @@ enum decode_category flight_finish(const struct flight_source *source, struct fl
     return DECODE_OK;
 }
 
+// -- what is refused ------------------------------------------------------------------------------
+
+void flight_make_refused(const struct flight_source *source, struct flight_parsed *parsed,
+                         struct slice why, struct event *event) {
+    const struct flight_dump *read = &parsed->dump;
+    assert(read->rank != RANK_NONE && read->whole);
+    string_id node = source->node.size == 0 ? STRING_NONE : intern(source->node);
+    parsed->dump = (struct flight_dump){.rank = read->rank,
+                                        .whole = true,
+                                        .is_file = read->is_file,
+                                        .observed_ns = read->observed_ns,
+                                        .backend = SLICE(""),
+                                        .pod = read->pod,
+                                        .namespace = read->namespace,
+                                        .unreadable = why};
+    *event = (struct event){.time_ns = parsed->dump.observed_ns,
+                            .position = event->position,
+                            .source = event->source,
+                            .node = node == STRING_REFUSED ? STRING_NONE : node,
+                            .rank = parsed->dump.rank,
+                            .kind = EVENT_FLIGHT,
+                            .timeless = true,
+                            .decoder = event->decoder,
+                            .raw = event->raw,
+                            .carried = event->carried,
+                            .flight = &parsed->dump};
+}
+
+enum decode_category flight_refuse_dump(const struct flight_source *source,
+                                        struct flight_parsed *parsed, struct event *event,
+                                        struct decode_fault *fault) {
+    assert(decode_refused(fault->category));
+    fault->told = parsed->dump.rank != RANK_NONE;
+    if (!fault->told)
+        return fault->category;
+    snprintf(parsed->why, sizeof parsed->why, "%s",
+             fault->detail[0] == '\0' ? decode_category_name(fault->category) : fault->detail);
+    flight_make_refused(source, parsed, slice_of(parsed->why), event);
+    return fault->category;
+}
+
+static void take_file(const struct flight_source *source, struct flight_dump *dump) {
+    dump->rank = source->rank_after - 1;
+    dump->is_file = source->is_file;
+    dump->observed_ns = source->observed_ns;
+}
+
+enum decode_category flight_refuse_file(const struct flight_source *source,
+                                        struct flight_parsed *parsed, struct event *event,
+                                        struct decode_fault *fault) {
+    take_file(source, &parsed->dump);
+    return flight_refuse_dump(source, parsed, event, fault);
+}
+
+bool flight_tell_refused(void *state, struct slice start, struct slice why, struct arena *arena,
+                         struct event *event) {
+    const struct flight_source *source = state;
+    struct flight_parsed *parsed = flight_parsed_new(arena);
+    (void)start;
+    take_file(source, &parsed->dump);
+    if (parsed->dump.rank == RANK_NONE)
+        return false;
+    flight_make_refused(source, parsed, arena_copy(arena, why), event);
+    return true;
+}
+
+// -- what was parsed ------------------------------------------------------------------------------
+
 struct flight_parsed *flight_parsed_new(struct arena *arena) {
-    struct flight_parsed *parsed = arena_zero(arena, 1, sizeof *parsed);
+    struct flight_parsed *parsed = arena_take(arena, sizeof *parsed);
+    memset(parsed, 0, offsetof(struct flight_parsed, why));
     parsed->dump.whole = true;
     parsed->dump.rank = RANK_NONE;
     return parsed;
@@ -338,8 +414,8 @@ enum decode_category flight_decode_parsed(void *state, void *parsed, struct even
     const struct flight_source *source = state;
     struct flight_parsed *read = parsed;
     assert(read->dump.whole);
-    read->dump.rank = source->rank_after - 1;
-    read->dump.is_file = source->is_file;
-    read->dump.observed_ns = source->observed_ns;
-    return flight_finish(source, &read->dump, read->entries_seen, event, fault);
+    take_file(source, &read->dump);
+    enum decode_category category =
+        flight_finish(source, &read->dump, read->entries_seen, event, fault);
+    return category == DECODE_OK ? category : flight_refuse_dump(source, read, event, fault);
 }

@@ -47,6 +47,7 @@ struct flight_source {
     uint32_t entry_hint; // how many entries the dump before had
 };
 void flight_begin(void *state, const struct decoder_input *input);
+void flight_written(void *state, uint64_t written_ns);
 
 // A growing list of entries in an arena.
 struct flight_entries {
@@ -74,10 +75,28 @@ enum decode_category flight_finish(const struct flight_source *source, struct fl
 // A dump as it was read, before it is known whose it is: what decoder_type.parse gives.
 struct flight_parsed {
     struct flight_dump dump;
-    uint32_t entries_seen; // as for flight_finish
+    uint32_t entries_seen;       // as for flight_finish
+    char why[DECODE_DETAIL_MAX]; // what `dump.unreadable` points to
 };
 // One of nothing yet.
 struct flight_parsed *flight_parsed_new(struct arena *arena);
+// The event of a dump that could not be read: it was there, of `parsed->dump.rank`, which must be
+// known, and what else was read of it goes. It has no time of its own but that of its file. `why`
+// lives as long as the event.
+void flight_make_refused(const struct flight_source *source, struct flight_parsed *parsed,
+                         struct slice why, struct event *event);
+// Of a dump that is refused, as `fault` says: makes the event that tells that it was there, if it
+// is known whose it is (`parsed->dump.rank`). Returns the category.
+enum decode_category flight_refuse_dump(const struct flight_source *source,
+                                        struct flight_parsed *parsed, struct event *event,
+                                        struct decode_fault *fault);
+// The same of a file's, by its source.
+enum decode_category flight_refuse_file(const struct flight_source *source,
+                                        struct flight_parsed *parsed, struct event *event,
+                                        struct decode_fault *fault);
+// As decoder_type.tell_refused; `state` begins with a struct flight_source.
+bool flight_tell_refused(void *state, struct slice start, struct slice why, struct arena *arena,
+                         struct event *event);
 // As decoder_type.decode_parsed; `state` begins with a struct flight_source.
 enum decode_category flight_decode_parsed(void *state, void *parsed, struct event *event,
                                           struct decode_fault *fault);

@@ -27,6 +27,10 @@ struct forms {
     struct arena arena;
     struct form_rows rows;
     struct place *places; // one for each needle
+    // Texts of prefixes, in their order, and for each first byte of a line those that it may begin:
+    // places in `prefixes`, UINT16_MAX ends them.
+    struct place *prefixes;
+    uint16_t *by_byte[256];
     struct needles *needles;
 };
 
@@ -36,17 +40,51 @@ static void index_forms(struct forms *forms) {
     struct form_rows *rows = &forms->rows;
     uint32_t count = 0, at = 0;
     for (uint32_t i = 0; i < rows->count; i++)
-        count += rows->forms[i]->text_count;
+        count += rows->forms[i]->is_prefix ? 0 : rows->forms[i]->text_count;
     forms->places = arena_zero(&forms->arena, count + 1, sizeof *forms->places);
     const char **texts = arena_zero(&forms->arena, count + 1, sizeof *texts);
     for (uint32_t i = 0; i < rows->count; i++)
-        for (uint32_t k = 0; k < rows->forms[i]->text_count; k++) {
+        for (uint32_t k = 0; k < rows->forms[i]->text_count && !rows->forms[i]->is_prefix; k++) {
             const struct form_text *text = &rows->forms[i]->texts[k];
             assert(text->pattern.needle.size == NEEDLE_SIZE);
             texts[at] = text->pattern.needle.data;
             forms->places[at++] = (struct place){i, text};
         }
     forms->needles = needles_make(texts, count, &forms->arena);
+}
+
+// Whether a text may begin with this byte.
+static bool may_begin(const struct pattern *pattern, unsigned char byte) {
+    const struct pattern_part *first = &pattern->parts[0];
+    if (first->type == PATTERN_LITERAL)
+        return (unsigned char)first->literal.data[0] == byte;
+    if (first->type == PATTERN_CHOICE) {
+        for (uint16_t i = 0; i < first->count; i++)
+            if ((unsigned char)first->choices[i].data[0] == byte)
+                return true;
+        return false;
+    }
+    return true;
+}
+
+static void index_prefixes(struct forms *forms) {
+    struct form_rows *rows = &forms->rows;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rows->count; i++)
+        count += rows->forms[i]->is_prefix ? rows->forms[i]->text_count : 0;
+    forms->prefixes = arena_zero(&forms->arena, count + 1, sizeof *forms->prefixes);
+    count = 0;
+    for (uint32_t i = 0; i < rows->count; i++)
+        for (uint32_t k = 0; rows->forms[i]->is_prefix && k < rows->forms[i]->text_count; k++)
+            forms->prefixes[count++] = (struct place){i, &rows->forms[i]->texts[k]};
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint16_t *list = arena_zero(&forms->arena, count + 1, sizeof *list);
+        forms->by_byte[byte] = list;
+        for (uint32_t i = 0; i < count; i++)
+            if (may_begin(&forms->prefixes[i].text->pattern, (unsigned char)byte))
+                *list++ = (uint16_t)i;
+        *list = UINT16_MAX;
+    }
 }
 
 static bool add_builtin(struct forms *forms) {
@@ -76,6 +114,7 @@ struct forms *forms_make(const char *const *files, const struct slice *texts, ui
         return NULL;
     }
     index_forms(forms);
+    index_prefixes(forms);
     return forms;
 }
 
@@ -171,4 +210,21 @@ bool forms_find(const struct forms *forms, struct slice message, struct form_mat
         memcpy(match->values, values, sizeof values);
     }
     return best != UINT32_MAX;
+}
+
+bool forms_find_prefix(const struct forms *forms, struct slice text, uint32_t *next,
+                       struct form_match *match, size_t *end) {
+    if (text.size == 0)
+        return false;
+    const uint16_t *list = forms->by_byte[(unsigned char)text.data[0]];
+    for (uint32_t i = *next; list[i] != UINT16_MAX; i++) {
+        const struct place *place = &forms->prefixes[list[i]];
+        if (!pattern_match(&place->text->pattern, text, 0, match->values, end))
+            continue;
+        match->form = forms->rows.forms[place->form];
+        match->text = place->text;
+        *next = i + 1;
+        return true;
+    }
+    return false;
 }

@@ -7,6 +7,7 @@
 
 #include "base/text/cut.h"
 #include "base/text/find.h"
+#include "base/text/log_date.h"
 #include "pipeline/model/node_event.h"
 #include "receivers/decode/forms/signals.h"
 
@@ -209,6 +210,8 @@ static bool take_brace(struct compiler *compiler) {
     compiler->rest = text_from(compiler->rest, inside.size + 1);
     if (slice_equal(inside, SLICE("end")))
         return add_part(compiler, PATTERN_END) != NULL;
+    if (slice_equal(inside, SLICE("blank")))
+        return add_literal(compiler, SLICE(" "));
     struct slice name = text_until(inside, '=');
     if (name.size < inside.size && is_name(name)) {
         enum pattern_type ignored;
@@ -320,6 +323,7 @@ bool pattern_compile(struct slice source, bool needs_needle, pattern_name_type *
 
 // -- matching -------------------------------------------------------------------------------------
 
+enum { UNIX_DIGITS = 10, CLOCK_SIZE = 8 };
 enum { PART_MAX = 256 }; // bytes of a part that is not of type text
 
 static size_t limit_of(struct slice text, size_t at) {
@@ -357,6 +361,10 @@ static bool is_end_char(char c) {
     return is_blank(c) || c == '\r';
 }
 
+static bool is_clock_char(char c) {
+    return text_is_digit(c) || c == ':' || c == '.' || c == ',';
+}
+
 static bool is_hex_char(char c) {
     return isxdigit((unsigned char)c);
 }
@@ -375,6 +383,15 @@ static size_t word_end(struct slice text, size_t at, const struct pattern_part *
 
 static size_t without_end(struct slice text, size_t from, size_t end, char stop) {
     return end > from && text.data[end - 1] == stop ? end - 1 : end;
+}
+
+static size_t date_size(struct slice text) {
+    struct slice rest = text;
+    struct log_date date;
+    return log_date_take_iso(&rest, &date) || log_date_take_ctime(&rest, &date) ||
+                   log_date_take_month_first(&rest, &date) || log_date_take_syslog(&rest, &date)
+               ? text.size - rest.size
+               : 0;
 }
 
 // Where a part of this type ends that begins at `at`; `at` itself: there is none.
@@ -408,6 +425,19 @@ static size_t part_end(const struct pattern_part *part, const struct pattern_par
         return end;
     case PATTERN_SIGNAL:
         return at + signal_size(text_from(text, at));
+    case PATTERN_TIME:
+        return at + date_size(text_from(text, at));
+    case PATTERN_UNIX:
+        end = digits_at(text, at);
+        if (end != at + UNIX_DIGITS)
+            return at;
+        return end + 1 < text.size && text.data[end] == '.' && text_is_digit(text.data[end + 1])
+                   ? digits_at(text, end + 1)
+                   : end;
+    case PATTERN_CLOCK:
+        end = span(text, at, is_clock_char);
+        return end >= at + CLOCK_SIZE && text.data[at + 2] == ':' && text.data[at + 5] == ':' ? end
+                                                                                              : at;
     case PATTERN_WORD:
         return word_end(text, at, next);
     case PATTERN_LITERAL:

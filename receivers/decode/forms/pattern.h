@@ -12,6 +12,7 @@
 //     {_}  {_:type}  a part that is not kept
 //     {? text}       a text that may be missing; it may hold parts, and no other {?
 //     {end}          nothing but blanks follows
+//     {blank}        one blank, where it would not be seen: at the end
 //     {{             a brace
 //     ^ in front     only at the beginning of a message
 //

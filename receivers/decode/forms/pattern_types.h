@@ -10,6 +10,9 @@ PATTERN_TYPE(WORD, "word", "anything up to a blank, or to what stands behind the
 PATTERN_TYPE(ADDRESS, "address", "an IP address with a port perhaps, in square brackets perhaps")
 PATTERN_TYPE(PCI, "pci", "a PCI address")
 PATTERN_TYPE(SIGNAL, "signal", "a signal: 9, -9, SIGKILL, Killed")
+PATTERN_TYPE(TIME, "time", "a date with a time of day, in any of the forms that logs have")
+PATTERN_TYPE(CLOCK, "clock", "a time of day: 10:11:12, with a fraction perhaps")
+PATTERN_TYPE(UNIX, "unix", "seconds since 1970, with a fraction perhaps")
 PATTERN_TYPE(LIST, "list", "numbers with ',', '-' and blanks between them")
 PATTERN_TYPE(TEXT, "text", "anything, as little as possible; to the end of the line where nothing follows in the row")
 #undef PATTERN_TYPE

@@ -62,6 +62,45 @@ static bool name_of(struct slice name, struct form_name *out) {
     return true;
 }
 
+static const struct {
+    struct slice name;
+    enum form_target target;
+    enum pattern_type type;
+} PLACES[] = {
+    {{"rank", 4}, TARGET_RANK, PATTERN_INT},
+    {{"local_rank", 10}, TARGET_LOCAL_RANK, PATTERN_INT},
+    {{"task", 4}, TARGET_TASK, PATTERN_INT},
+    {{"pid", 3}, TARGET_PID, PATTERN_INT},
+    {{"host", 4}, TARGET_HOST, PATTERN_NAME},
+    {{"pod", 3}, TARGET_POD, PATTERN_NAME},
+    {{"namespace", 9}, TARGET_NAMESPACE, PATTERN_NAME},
+    {{"container", 9}, TARGET_CONTAINER, PATTERN_NAME},
+    {{"address", 7}, TARGET_ADDRESS, PATTERN_ADDRESS},
+    {{"program", 7}, TARGET_PROGRAM, PATTERN_NAME},
+    {{"writer", 6}, TARGET_WRITER, PATTERN_NAME},
+    {{"time", 4}, TARGET_TIME, PATTERN_TIME},
+};
+enum { PLACE_COUNT = sizeof PLACES / sizeof *PLACES };
+
+static int place_of(struct slice name) {
+    int i = 0;
+    while (i < PLACE_COUNT && !slice_equal(PLACES[i].name, name))
+        i++;
+    return i;
+}
+
+static bool place_type_of(struct slice name, enum pattern_type *type, char *words, size_t size) {
+    int i = place_of(name);
+    if (i < PLACE_COUNT)
+        *type = PLACES[i].type;
+    else
+        snprintf(words, size,
+                 "'%.*s' is no name of a prefix: rank, local_rank, task, pid, host, pod, "
+                 "namespace, container, address, program, writer, time",
+                 (int)name.size, name.data);
+    return i < PLACE_COUNT;
+}
+
 static bool type_of(struct slice name, enum pattern_type *type, char *words, size_t size) {
     struct form_name known;
     if (!name_of(name, &known)) {
@@ -119,10 +158,10 @@ static bool end_row(struct reader *reader) {
     struct form *form = reader->form;
     if (form == NULL)
         return true;
-    const char *missing = form->text_count == 0            ? "text"
-                          : form->kind == OBSERVATION_NONE ? "kind"
-                          : form->sample_count == 0        ? "sample"
-                                                           : NULL;
+    const char *missing = form->text_count == 0                                ? "text"
+                          : form->kind == OBSERVATION_NONE && !form->is_prefix ? "kind"
+                          : form->sample_count == 0                            ? "sample"
+                                                                               : NULL;
     if (missing == NULL)
         return true;
     reader->number = form->line;
@@ -139,7 +178,7 @@ static const struct form *form_of(const struct form_rows *rows, struct slice nam
     return NULL;
 }
 
-static bool begin_row(struct reader *reader, struct slice rest) {
+static bool begin_row(struct reader *reader, struct slice rest, bool is_prefix) {
     struct form_rows *rows = reader->rows;
     struct slice name = take_field(&rest);
     if (!is_identifier(name))
@@ -156,6 +195,7 @@ static bool begin_row(struct reader *reader, struct slice rest) {
     reader->form->file = reader->file;
     reader->form->line = reader->number;
     reader->form->is_builtin = reader->is_builtin;
+    reader->form->is_prefix = is_prefix;
     if (other != NULL) // read, and not used
         return true;
     if (rows->count == rows->capacity) {
@@ -178,10 +218,15 @@ static bool add_text(struct reader *reader, struct slice value, bool first) {
     *texts = arena_enlarge(reader->rows->arena, *texts, *count, *count + 1, sizeof **texts);
     struct form_text *text = &(*texts)[(*count)++];
     *text = (struct form_text){.line = reader->number};
-    if (!pattern_compile(value, first, type_of, reader->rows->arena, &text->pattern, &fault))
+    bool prefix = form->is_prefix;
+    if (!pattern_compile(value, first && !prefix, prefix ? place_type_of : type_of,
+                         reader->rows->arena, &text->pattern, &fault))
         return fail(reader, value.data + fault.offset, "%s", fault.words);
     for (uint32_t i = 0; i < text->pattern.name_count; i++)
-        name_of(text->pattern.names[i], &text->names[i]);
+        if (prefix)
+            text->names[i].target = PLACES[place_of(text->pattern.names[i])].target;
+        else
+            name_of(text->pattern.names[i], &text->names[i]);
     return true;
 }
 
@@ -274,6 +319,12 @@ static bool add_sample(struct reader *reader, struct slice value, bool is_not) {
     return true;
 }
 
+static bool is_any(struct slice name, const char *const *words) {
+    while (*words != NULL && !slice_equal(slice_of(*words), name))
+        words++;
+    return *words != NULL;
+}
+
 static bool read_field(struct reader *reader, struct slice name, struct slice value) {
     struct form *form = reader->form;
     struct form_sample *last =
@@ -282,6 +333,15 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         return fail(reader, name.data, "`%.*s` says nothing", (int)name.size, name.data);
     if (slice_equal(name, SLICE("text")))
         return add_text(reader, value, true);
+    if (form->is_prefix && slice_equal(name, SLICE("again"))) {
+        form->needs_again = slice_equal(value, SLICE("yes"));
+        return form->needs_again || fail(reader, value.data, "`again` is yes");
+    }
+    if (form->is_prefix &&
+        !is_any(name, (const char *const[]){"sample", "gives", "not", "source", NULL}))
+        return fail(reader, name.data,
+                    "'%.*s' is no field of a prefix: text, again, source, sample, gives, not",
+                    (int)name.size, name.data);
     if (slice_equal(name, SLICE("then")))
         return add_text(reader, value, false);
     if (slice_equal(name, SLICE("kind")))
@@ -334,13 +394,14 @@ static bool read_line(struct reader *reader, struct slice line) {
         return fail(reader, word.data, "a field before any row: a row begins in the first column");
     if (is_field)
         return read_field(reader, word, rest);
-    if (slice_equal(word, SLICE("form")))
-        return end_row(reader) && begin_row(reader, rest);
+    bool is_prefix = slice_equal(word, SLICE("prefix"));
+    if (is_prefix || slice_equal(word, SLICE("form")))
+        return end_row(reader) && begin_row(reader, rest, is_prefix);
     if (slice_equal(word, SLICE("family"))) {
         reader->family = rest;
         return true;
     }
-    return fail(reader, word.data, "a row begins with `form` or `family`");
+    return fail(reader, word.data, "a row begins with `form`, `prefix` or `family`");
 }
 
 void form_rows_begin(struct form_rows *rows, struct arena *arena) {

@@ -12,6 +12,12 @@
 // `apart yes` lets other lines stand between those of `then`, up to FORM_APART_MAX in a row; else
 // the first line that says nothing of them ends the row.
 //
+//     prefix prrte_tag
+//       text   [{_:int},{rank}]<{stdout|stderr|stddiag}>:
+//       sample [1,2]<stderr>: KeyError: 'x'
+//       gives  rank=2 message=KeyError: 'x'
+//
+// A form is what a message says, a prefix what stands in front of one.
 // A row begins in the first column, its fields behind blanks. '#' begins a line that says nothing.
 // Of forms that match one message the first in the order of files and rows is taken. A user's row
 // with the name of a built-in one stands in its place.
@@ -32,7 +38,23 @@ enum {
 };
 
 // Where a part of a text goes.
-enum form_target { TARGET_FACT, TARGET_RANK, TARGET_HOST, TARGET_EXIT_CODE };
+enum form_target {
+    TARGET_FACT,
+    TARGET_RANK,
+    TARGET_HOST,
+    TARGET_EXIT_CODE,
+    // Of prefixes.
+    TARGET_LOCAL_RANK,
+    TARGET_TASK,
+    TARGET_PID,
+    TARGET_POD,
+    TARGET_NAMESPACE,
+    TARGET_CONTAINER,
+    TARGET_ADDRESS,
+    TARGET_PROGRAM,
+    TARGET_WRITER, // whoever that is
+    TARGET_TIME,
+};
 
 struct form_name {
     enum form_target target;
@@ -76,6 +98,10 @@ struct form {
     // Other lines may stand between its own.
     bool is_apart;
     bool is_builtin;
+    bool is_prefix;
+    // A prefix that other text may look like: it counts once three lines of a log had it, with two
+    // different values.
+    bool needs_again;
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];
     struct form_when whens[FORM_WHENS_MAX];
@@ -91,7 +117,7 @@ struct form_fault {
 
 struct form_rows {
     struct arena *arena;
-    struct form **forms;
+    struct form **forms; // prefixes among them
     uint32_t count, capacity;
     bool failed;
     struct form_fault fault; // the first

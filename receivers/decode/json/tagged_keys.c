@@ -161,6 +161,18 @@ static enum decode_category refused(const struct tagged_keys *keys, struct decod
     return fault_limit(fault, keys->field, &keys->wrong, keys->expected);
 }
 
+static string_id find_name(struct slice name) {
+    return name.data == NULL ? STRING_NONE : intern_find(name);
+}
+
+void tagged_keys_known(struct tagged_keys *keys) {
+    keys->time_ns = keys->timestamp_ns != 0 ? keys->timestamp_ns : keys->observed_ns;
+    keys->pod = keys->texts[COMMON_POD];
+    keys->namespace = keys->texts[COMMON_NAMESPACE];
+    keys->node = find_name(first_of(keys, COMMON_K8S_NODE, COMMON_HOST));
+    keys->job = find_name(first_of(keys, COMMON_JOB_ID, COMMON_K8S_JOB));
+}
+
 enum decode_category tagged_keys_end(struct tagged_keys *keys, struct event *event,
                                      struct decode_fault *fault) {
     const char *end = keys->object.data + keys->object.size;

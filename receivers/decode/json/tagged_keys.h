@@ -52,3 +52,6 @@ bool tagged_keys_next(struct tagged_keys *keys, struct slice *key, struct token 
 // refused. When the caller refuses the line for a reason of its own, it does not call this.
 enum decode_category tagged_keys_end(struct tagged_keys *keys, struct event *event,
                                      struct decode_fault *fault);
+// In place of tagged_keys_end, of a line that is refused: sets time_ns, node, job, pod and
+// namespace as far as they were read. A name that was never seen stays unknown.
+void tagged_keys_known(struct tagged_keys *keys);

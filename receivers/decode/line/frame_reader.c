@@ -11,6 +11,7 @@
 #include "receivers/decode/json/fault.h"
 #include "receivers/decode/line/journal.h"
 #include "receivers/decode/line/place.h"
+#include "receivers/decode/line/prefix.h"
 #include "receivers/decode/line/transport.h"
 #include "receivers/decode/line/writer.h"
 
@@ -67,6 +68,7 @@ struct frame_reader {
     bool next_cut, line_cut; // the next line, the one at hand breaks off
     const char *encoding;    // NULL: one that can be read
     struct labels labels;
+    struct prefixes_seen prefixes;
     struct journal_export *journal; // NULL until one begins
     struct dmesg_json *dmesg;
     struct parts parts[STREAMS];
@@ -260,7 +262,9 @@ static bool peel_one(struct frame_reader *reader, struct peel *peel) {
     if (peel->text.size > 0) {
         if (text_is_digit(peel->text.data[0]))
             read_labels(reader, peel, text);
-        if (transport_peel(peel) || writer_peel(peel))
+        if (transport_peel(peel) ||
+            (reader->form != FORM_KERNEL && prefix_peel(peel, &reader->prefixes)) ||
+            writer_peel(peel))
             return true;
     }
     peel->text = text;

@@ -559,6 +559,37 @@ static bool take_iso(struct peel *peel) {
     return true;
 }
 
+static bool take_seconds(struct slice *text, uint64_t *time_ns) {
+    uint64_t seconds, fraction = 0;
+    if (!text_take_number(text, UNIX_DIGITS, UNIX_DIGITS, &seconds) ||
+        seconds > (uint64_t)INT64_MAX / SECOND_NS - 1)
+        return false;
+    if (text_skip_char(text, '.'))
+        for (uint64_t unit = SECOND_NS / 10; text->size > 0 && text_is_digit(text->data[0]);
+             unit /= 10) {
+            fraction += unit * (uint64_t)(text->data[0] - '0');
+            *text = text_from(*text, 1);
+        }
+    *time_ns = seconds * SECOND_NS + fraction;
+    return true;
+}
+
+bool transport_set_time(struct peel *peel, struct slice time) {
+    struct log_date date;
+    uint64_t time_ns;
+    struct slice rest = time;
+    if (take_seconds(&rest, &time_ns) && rest.size == 0) {
+        set_time(peel, time_ns, 0);
+        return true;
+    }
+    rest = time;
+    if (!log_date_take_iso(&rest, &date) && !log_date_take_ctime(&rest, &date) &&
+        !log_date_take_month_first(&rest, &date) && !log_date_take_syslog(&rest, &date))
+        return false;
+    set_date(peel, &date, 0);
+    return true;
+}
+
 // "1769850904.123456 node kernel: "
 static bool take_unix(struct peel *peel) {
     struct slice rest = peel->text;

@@ -12,7 +12,7 @@ static bool take_number(struct slice *text, uint64_t *value) {
     return text_take_number(text, 1, NUMBER_DIGITS_MAX, value);
 }
 
-static bool set_rank(struct peel *peel, uint64_t rank) {
+bool writer_set_rank(struct peel *peel, uint64_t rank) {
     if (rank > RANK_MAX)
         return false;
     peel->frame->rank = (int32_t)rank;
@@ -54,7 +54,7 @@ static bool take_rank(struct peel *peel) {
     struct slice rest = peel->text;
     uint64_t rank;
     if (!text_skip(&rest, SLICE("[rank")) || !take_number(&rest, &rank) ||
-        !text_skip(&rest, SLICE("]:")) || !set_rank(peel, rank))
+        !text_skip(&rest, SLICE("]:")) || !writer_set_rank(peel, rank))
         return false;
     text_skip_char(&rest, ' ');
     peel->text = rest;
@@ -87,7 +87,7 @@ static bool take_mpirun(struct peel *peel) {
     if (!text_skip_char(&rest, '[') || !take_number(&rest, &job) || !text_skip_char(&rest, ',') ||
         !take_number(&rest, &rank) || !text_skip(&rest, SLICE("]<std")) ||
         (!text_skip(&rest, SLICE("err>:")) && !text_skip(&rest, SLICE("out>:"))) ||
-        !set_rank(peel, rank))
+        !writer_set_rank(peel, rank))
         return false;
     peel->text = rest;
     return true;

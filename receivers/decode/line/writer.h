@@ -19,6 +19,8 @@ bool writer_peel(struct peel *peel);
 // "12: " in front. It may be the number of a line as well, in what somebody pasted: whoever calls
 // decides by `labels`.
 bool writer_take_label(struct slice *text, uint32_t *number, uint32_t *width);
+// The line is of this rank; false: it cannot be one.
+bool writer_set_rank(struct peel *peel, uint64_t rank);
 // Behind text of which nothing is known (a progress bar): the first "[rank3]:", and what stands in
 // front of it is dropped. O(text).
 bool writer_peel_inside(struct peel *peel);

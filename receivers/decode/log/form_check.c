@@ -6,6 +6,7 @@
 #include "base/text/cut.h"
 #include "pipeline/component/decoder.h"
 #include "pipeline/model/observation.h"
+#include "receivers/decode/line/frame_reader.h"
 #include "receivers/decode/log/log.h"
 
 #include <inttypes.h>
@@ -163,7 +164,82 @@ static bool check_sample(const struct forms *forms, const struct form *form,
     return right;
 }
 
+// "rank=2 message=…", "time=…" in milliseconds since 1970: what the prefix says.
+static void tell_frame(const struct frame *frame, struct buffer *out) {
+    const struct {
+        const char *name;
+        struct slice text;
+    } texts[] = {{"pod", frame->pod},
+                 {"namespace", frame->namespace},
+                 {"container", frame->container},
+                 {"address", frame->address},
+                 {"program", frame->program}};
+    const struct {
+        const char *name;
+        int64_t number, none;
+    } numbers[] = {{"rank", frame->rank, RANK_NONE},
+                   {"local_rank", frame->local_rank, -1},
+                   {"task", frame->task, -1},
+                   {"pid", frame->pid, -1}};
+    if (frame->time_ns != 0)
+        buffer_append_format(out, "time=%" PRIu64 " ", frame->time_ns / 1000000);
+    if (frame->host.data != NULL)
+        buffer_append_format(out, "host=%.*s ", (int)frame->host.size, frame->host.data);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].number != numbers[i].none)
+            buffer_append_format(out, "%s=%" PRId64 " ", numbers[i].name, numbers[i].number);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].text.data != NULL)
+            buffer_append_format(out, "%s=%.*s ", texts[i].name, (int)texts[i].text.size,
+                                 texts[i].text.data);
+    buffer_append_text(out, "message=");
+    buffer_append(out, frame->message);
+}
+
+static bool check_prefix(const struct forms *forms, const struct form *form,
+                         const struct form_sample *sample, struct form_fault *fault) {
+    enum { TIMES = 3 }; // … for those that count once a log had them again, with other values
+    struct decoder_input input = {.observed_ns = OBSERVED_NS, .is_file = true, .forms = forms};
+    struct arena arena;
+    struct frame frame = {0};
+    struct decode_fault ignored;
+    struct buffer told;
+    arena_init(&arena, ARENA_BLOCK);
+    buffer_init(&told, TOLD_MAX);
+    struct frame_reader *reader = frame_reader_make(&input, FORM_PROGRAM);
+    for (uint32_t i = 0; form->needs_again && i < form->sample_count; i++)
+        for (int k = 0; k < TIMES && !form->samples[i].is_not; k++)
+            frame_read(reader, form->samples[i].lines, 1, &arena, &frame, &ignored);
+    if (frame_read(reader, sample->lines, 1, &arena, &frame, &ignored) == FRAME_LINE)
+        tell_frame(&frame, &told);
+    bool same = slice_equal(buffer_slice(&told), sample->gives);
+    struct form_match match;
+    uint32_t next = 0;
+    size_t end;
+    bool right = sample->is_not ? !forms_find_prefix(forms, sample->lines, &next, &match, &end) ||
+                                      match.form != form
+                                : same;
+    if (sample->is_not)
+        snprintf(fault->words, sizeof fault->words, "%.*s: this line must not match, and does",
+                 (int)form->name.size, form->name.data);
+    else
+        snprintf(fault->words, sizeof fault->words, "%.*s: the sample gives %.*s",
+                 (int)form->name.size, form->name.data, (int)told.size, told.data);
+    fault->file = form->file;
+    fault->line = sample->line;
+    fault->column = 1;
+    frame_reader_free(reader);
+    buffer_release(&told);
+    arena_release(&arena);
+    return right;
+}
+
 bool form_check(const struct forms *forms, const struct form *form, struct form_fault *fault) {
+    for (uint32_t i = 0; form->is_prefix && i < form->sample_count; i++)
+        if (!check_prefix(forms, form, &form->samples[i], fault))
+            return false;
+    if (form->is_prefix)
+        return true;
     for (uint32_t i = 0; i < form->sample_count; i++)
         if (!check_sample(forms, form, &form->samples[i], fault))
             return false;

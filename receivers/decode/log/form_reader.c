@@ -12,6 +12,8 @@
 #include "receivers/decode/forms/signals.h"
 #include "receivers/decode/line/reading.h"
 
+#include <assert.h>
+
 static bool whole_number(struct slice value, int64_t *number) {
     bool negative = text_skip_char(&value, '-');
     uint64_t magnitude;
@@ -65,6 +67,8 @@ static void set_value(struct reading *reading, struct form_name name, struct sli
     case TARGET_FACT:
         set_fact(reading, name.fact, value);
         break;
+    default: // of prefixes
+        assert(false);
     }
 }
 

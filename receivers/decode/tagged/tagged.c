@@ -185,13 +185,30 @@ static enum decode_category refuse_source(const struct token *source, struct dec
                        source, KNOWN);
 }
 
+static bool is_dump(const struct token *source) {
+    return source->kind == TOKEN_STRING && token_equals(source, SLICE("fr_dump"));
+}
+
+static bool tell_refused(void *memory, struct slice start, struct slice why, struct arena *arena,
+                         struct event *event) {
+    struct token source = {.kind = TOKEN_NONE};
+    struct json_fault ignored;
+    (void)memory;
+    (void)json_shape_read_all(&SHAPE, start, &source, &ignored);
+    return is_dump(&source) && flight_tagged_tell_refused(start, why, arena, event);
+}
+
 static enum decode_category decode(void *memory, struct slice record, struct arena *arena,
                                    struct event *event, struct decode_fault *fault) {
     struct token source = {.kind = TOKEN_NONE};
     struct json_fault json;
     if (!json_shape_read_all(&SHAPE, record, &source, &json)) {
-        if (json.why != NULL)
-            return fault_json(fault, record, &json);
+        if (json.why != NULL) {
+            fault_json(fault, record, &json);
+            fault->told = is_dump(&source) &&
+                          flight_tagged_tell_refused(record, slice_of(fault->detail), arena, event);
+            return fault->category;
+        }
         return fault_set(fault, DECODE_NOT_OBJECT, SLICE(""),
                          "not a JSON object; a tagged line is one, with a key \"source\"");
     }
@@ -247,5 +264,6 @@ const struct decoder_type decoder_tagged = {
     .next = next,
     .holds = holds,
     .finish = finish,
+    .tell_refused = tell_refused,
     .release = release,
 };

@@ -136,7 +136,8 @@ static bool begin_as(struct follower *follower, struct tracked_file *file,
 // of lines, is waited for.
 static void guess_short(struct slice head, enum format_kind forced, struct format_guess *guess) {
     struct format_guess whole = format_guess(head, true, forced);
-    if (whole.kind != FORMAT_UNKNOWN && whole.layout == LAYOUT_LINES)
+    bool is_known = whole.kind != FORMAT_UNKNOWN && whole.kind != FORMAT_BINARY;
+    if (is_known && whole.layout == LAYOUT_LINES)
         *guess = whole;
 }
 

@@ -28,7 +28,7 @@ struct answer {
 };
 
 static inline void client_patience(int descriptor) {
-    struct timeval patience = {.tv_sec = 30};
+    struct timeval patience = {.tv_sec = 90};
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 

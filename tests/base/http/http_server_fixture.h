@@ -10,6 +10,7 @@
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary.h"
 
 #include <dirent.h>
@@ -164,19 +165,13 @@ static inline void log_to_file(void) {
     log_configure(LOG_WARN, LOG_CONSOLE);
 }
 
-// Whether the log said so within a second.
 static inline bool log_says(const char *wanted) {
     static char text[65536];
-    for (int i = 0; i < 100; i++) {
-        FILE *file = fopen(in_folder("log"), "r");
-        ck_assert_ptr_nonnull(file);
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        fclose(file);
-        if (strstr(text, wanted) != NULL)
-            return true;
-        clock_sleep_ns(10000000);
-    }
-    return false;
+    FILE *file = fopen(in_folder("log"), "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return strstr(text, wanted) != NULL;
 }
 
 // How often the threads that belong to the listener were woken; `*threads` of them were found.

@@ -70,10 +70,7 @@ static const char *read_until(int descriptor, const char *wanted) {
 }
 
 static void await_listeners(uint32_t wanted) {
-    uint64_t until_ns = clock_monotonic_ns() + 20 * SECOND;
-    while (http_events_listeners(events) != wanted && clock_monotonic_ns() < until_ns)
-        clock_sleep_ns(1000000);
-    ck_assert_uint_eq(http_events_listeners(events), wanted);
+    EVENTUALLY(http_events_listeners(events) == wanted);
 }
 
 static void await_end(int descriptor) {
@@ -173,9 +170,7 @@ START_TEST(who_does_not_read_is_dropped) {
     int client = client_connect_unix(path);
     client_request(client, "GET", "/events", "", NULL, 0);
     // Its count goes up and, without a byte being read, down again.
-    uint64_t until_ns = clock_monotonic_ns() + 20 * SECOND;
-    while (atomic_load(&statuses[200]) == 0 && clock_monotonic_ns() < until_ns)
-        clock_sleep_ns(1000000);
+    EVENTUALLY(atomic_load(&statuses[200]) > 0);
     await_listeners(0);
     ck_assert_int_eq(atomic_load(&statuses[200]), 1);
     await_end(client);
@@ -223,9 +218,9 @@ START_TEST(a_stop_ends_all_streams) {
         }
         http_events_publish(events, "x", "page", "new");
         uint64_t begun_ns = clock_monotonic_ns();
-        http_server_stop(server, 10 * SECOND, false);
+        http_server_stop(server, 100 * SECOND, false);
         server = NULL;
-        ck_assert_uint_lt(clock_monotonic_ns() - begun_ns, 10 * SECOND);
+        ck_assert_uint_lt(clock_monotonic_ns() - begun_ns, 100 * SECOND);
         ck_assert_uint_eq(http_events_listeners(events), 0);
         for (int i = 0; i < 3; i++)
             await_end(clients[i]);

@@ -113,7 +113,14 @@ START_TEST(what_it_holds) {
     config.link = "http://culprit/#{id}";
     http_sink_start(&sink, NULL, 0);
     start();
-    const struct verdict *verdict = found("3");
+    struct verdict *verdict = found("3");
+    struct evidence evidence[6] = {{.description = SLICE("a")},
+                                   {.description = SLICE("again a"), .repeats = true},
+                                   {.description = SLICE("b")},
+                                   {.description = SLICE("c")},
+                                   {.description = SLICE("again c"), .repeats = true},
+                                   {.description = SLICE("d")}};
+    verdict->evidence = evidence, verdict->evidence_count = 6;
     ck_assert_int_eq(deliver(encoded()), STATUS_OK);
     ck_assert_str_eq(sink.requests[0].path, "/api/v2/alerts");
     json_t *array = alerts(0);
@@ -131,6 +138,7 @@ START_TEST(what_it_holds) {
     ck_assert_str_eq(text_at(array, 0, "labels", "verdict"), verdict->id);
     ck_assert_str_eq(text_at(array, 0, "annotations", "description"), "Look at it.");
     ck_assert_str_eq(text_at(array, 0, "annotations", "who"), "rank 3");
+    ck_assert_str_eq(text_at(array, 0, "annotations", "evidence"), "a\nb\nc\nand 1 more");
     ck_assert_str_eq(text_at(array, 0, NULL, "startsAt"), "2023-11-14T22:13:20Z");
     ck_assert_ptr_nonnull(strstr(text_at(array, 0, NULL, "generatorURL"), verdict->id));
     // Fires for four intervals, and is due again after one.

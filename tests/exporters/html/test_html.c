@@ -177,7 +177,7 @@ static struct verdict verdict_numbered(uint32_t number, enum verdict_state state
     static char headline[64];
     static struct entity entity = {"rank", {"2", 1}, ROLE_SUSPECT};
     static struct evidence evidence = {
-        {"sample:1", 8}, {"rank 2 grew", 11}, START, true, EVIDENCE_EFFECT};
+        {"sample:1", 8}, {"rank 2 grew", 11}, START, true, EVIDENCE_EFFECT, false};
     static struct related related = {"node_fault:00000000000000ab", RELATION_CAUSES};
     static struct attribute attribute = {"culprit.rank", {"2", 1}};
     snprintf(headline, sizeof headline, "finding %u", number);

@@ -103,10 +103,16 @@ START_TEST(with_few_samples_the_page_is_the_same) {
     notes_fill();
     struct verdict verdict = verdict_make("node-b lost a GPU", SEVERITY_ERROR);
     verdict.pattern = "node_fault";
+    struct evidence evidence[] = {
+        {SLICE("u1"), SLICE("it ended"), START, true, EVIDENCE_CONTEXT, false},
+        {SLICE("u2"), SLICE("so it is said"), 0, false, EVIDENCE_EFFECT, true}};
+    verdict.evidence = evidence, verdict.evidence_count = 2;
     kept_verdicts_put(&kept, &verdict);
     ck_assert(follow());
     char *wanted = page_at_once();
     CONTAINS(wanted, "node-b lost a GPU");
+    CONTAINS(wanted, "<span class=\"tag\">context</span>");
+    CONTAINS(wanted, "<span class=\"tag\">effect, again</span>  so it is said");
     CONTAINS(wanted, "so it was");
     ck_assert_str_eq(page_of_capture(), wanted);
     markup_check(page_out.data);

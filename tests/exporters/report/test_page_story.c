@@ -12,11 +12,11 @@ static void chain_make(void) {
     static struct entity of_pod[] = {{"node", SLICE("node-b"), ROLE_CULPRIT},
                                      {"pod", SLICE("train/worker-1"), ROLE_VICTIM}};
     static struct evidence of_ranks[] = {{SLICE("fr:1"), SLICE("rank 1 started all_reduce 7"),
-                                          START + 400 * MS, true, EVIDENCE_EFFECT},
+                                          START + 400 * MS, true, EVIDENCE_EFFECT, false},
                                          {SLICE("fr:2"), SLICE("rank 0 started all_reduce 7"),
-                                          START + 500 * MS, true, EVIDENCE_EFFECT}};
+                                          START + 500 * MS, true, EVIDENCE_EFFECT, false}};
     static struct evidence of_aer[] = {
-        {SLICE("kmsg:1"), SLICE("fatal error: DLP"), START, true, EVIDENCE_CAUSE}};
+        {SLICE("kmsg:1"), SLICE("fatal error: DLP"), START, true, EVIDENCE_CAUSE, false}};
     static struct related relations[3][2];
     static struct attribute roots[2] = {{"culprit.root", SLICE("true")},
                                         {"culprit.root", SLICE("false")}};

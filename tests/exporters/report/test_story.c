@@ -144,6 +144,20 @@ START_TEST(all_evidence_is_told_where_there_is_room) {
 }
 END_TEST
 
+START_TEST(what_repeats_another_piece_is_not_told) {
+    struct evidence evidence[16];
+    for (int i = 0; i < 16; i++)
+        evidence[i] = (struct evidence){.role = EVIDENCE_CAUSE, .repeats = i % 2 == 1};
+    verdicts[0].evidence = evidence;
+    verdicts[0].evidence_count = 16;
+    verdicts[0].evidence_dropped = 5;
+    const bool *chosen = story_evidence_chosen(&verdicts[0], 12, &arena);
+    for (int i = 0; i < 16; i++)
+        ck_assert_msg(chosen[i] == (i % 2 == 0), "piece %d", i);
+    ck_assert_uint_eq(story_evidence_count(&verdicts[0]), 13);
+}
+END_TEST
+
 START_TEST(ranks_are_counted_once_and_without_the_culprit) {
     struct entity of_root[] = {{"rank", SLICE("3"), ROLE_CULPRIT},
                                {"rank", SLICE("9"), ROLE_VICTIM}};
@@ -210,6 +224,7 @@ int main(void) {
     tcase_add_test(cases, what_is_over_and_what_is_a_note_come_last);
     tcase_add_test(cases, evidence_of_each_role_is_told);
     tcase_add_test(cases, all_evidence_is_told_where_there_is_room);
+    tcase_add_test(cases, what_repeats_another_piece_is_not_told);
     tcase_add_test(cases, ranks_are_counted_once_and_without_the_culprit);
     tcase_add_test(cases, the_launcher_is_heard_where_it_names_another);
     suite_add_tcase(suite, cases);

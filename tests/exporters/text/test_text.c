@@ -605,6 +605,9 @@ START_TEST(an_incident_says_when) {
     struct entity struck[] = {{"rank", SLICE("5"), ROLE_VICTIM},
                               {"pod", SLICE("train/p"), ROLE_VICTIM}};
     struct evidence waits = {.description = SLICE("rank 4 waits"), .role = EVIDENCE_EFFECT};
+    struct evidence ends[] = {{.description = SLICE("it ended"), .role = EVIDENCE_CAUSE},
+                              {.description = SLICE("so it is said"), .repeats = true}};
+    verdicts[0].evidence = ends, verdicts[0].evidence_count = 2;
     verdicts[1].entities = struck, verdicts[1].entity_count = 2;
     verdicts[2].evidence = &waits, verdicts[2].evidence_count = 1;
     struct batch batch = {
@@ -615,6 +618,7 @@ START_TEST(an_incident_says_when) {
         "  last seen  2026-11-18 09:01:39.200 UTC, 700 ms after it began\n");
     check_says(
         "  took along 2 ranks\n"
+        "  evidence   it ended\n"
         "  id         pcie_aer:0\n\n"
         "What followed from it, counted from when it began\n"
         "  then       An error before\n"

@@ -93,6 +93,21 @@ START_TEST(what_becomes_of_placeholders) {
 }
 END_TEST
 
+START_TEST(evidence_is_told_once) {
+    struct evidence evidence[7] = {{.description = SLICE("a")},
+                                   {.description = SLICE("again a"), .repeats = true},
+                                   {.description = SLICE("b")}};
+    verdict.evidence = evidence;
+    verdict.evidence_count = 3;
+    parse("[\"{{evidence}}\"]");
+    ck_assert_str_eq(rendered(), "[\"a\\nb\"]");
+    for (int i = 3; i < 7; i++)
+        evidence[i].description = SLICE("c");
+    verdict.evidence_count = 7;
+    ck_assert_str_eq(rendered(), "[\"a\\nb\\nc\\nand 3 more\"]");
+}
+END_TEST
+
 START_TEST(values_that_are_given) {
     given = (struct text_list){(const char *const[]){"key=a\"=\\\x01", "page=https://x/"}, 2};
     parse("{\"k\": \"{{key}}\", \"p\": \"{{page}}#{{id}}\"}");
@@ -182,6 +197,7 @@ int main(void) {
     TCase *cases = tcase_create("template");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, what_becomes_of_placeholders);
+    tcase_add_test(cases, evidence_is_told_once);
     tcase_add_test(cases, values_that_are_given);
     tcase_add_test(cases, names_of_values);
     tcase_add_test(cases, where_it_is_wrong);

@@ -3,6 +3,7 @@
 // batch is whole, and writing goes on by itself.
 #include "extensions/file_storage/store_library.h"
 #include "tests/extensions/file_storage/store_fixture.h"
+#include "tests/support/eventually.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -224,12 +225,8 @@ static void called(void *context) {
 
 static void await_degraded(const char *reason) {
     struct storage_statistics figures = {0};
-    for (int i = 0; i < 10000 && !figures.degraded; i++) {
-        storage_statistics(store, &figures);
-        usleep(1000);
-    }
-    ck_assert_msg(figures.degraded && strstr(figures.reason, reason) != NULL, "%d \"%s\"",
-                  figures.degraded, figures.reason);
+    EVENTUALLY((storage_statistics(store, &figures), figures.degraded));
+    ck_assert_msg(strstr(figures.reason, reason) != NULL, "\"%s\"", figures.reason);
     ck_assert_uint_gt(figures.failures, 0);
 }
 
@@ -237,11 +234,7 @@ static void await_recovered(uint64_t ticket) {
     ck_assert_msg(storage_wait(store, ticket, 60 * SECOND, &error) == STATUS_OK, "%s",
                   error.message);
     struct storage_statistics figures = {.degraded = true};
-    for (int i = 0; i < 10000 && figures.degraded; i++) {
-        storage_statistics(store, &figures);
-        usleep(1000);
-    }
-    ck_assert(!figures.degraded);
+    EVENTUALLY((storage_statistics(store, &figures), !figures.degraded));
     ck_assert_str_eq(figures.reason, "");
     ck_assert_uint_eq(figures.pending_bytes, 0);
 }

@@ -71,10 +71,10 @@ START_TEST(everything) {
                                          {"pod", SLICE("p"), ROLE_VICTIM}};
     verdict.entity_count = 3;
     verdict.entities_dropped = 4;
-    verdict.evidence =
-        (struct evidence[]){{SLICE("sample:s:2:7"), SLICE("it \"grew\""), 7, true, EVIDENCE_CAUSE},
-                            {SLICE("u2"), SLICE("d2"), 99, false, EVIDENCE_EFFECT},
-                            {SLICE("u3"), SLICE("d3"), 0, true, EVIDENCE_CONTEXT}};
+    verdict.evidence = (struct evidence[]){
+        {SLICE("sample:s:2:7"), SLICE("it \"grew\""), 7, true, EVIDENCE_CAUSE, false},
+        {SLICE("u2"), SLICE("d2"), 99, false, EVIDENCE_EFFECT, true},
+        {SLICE("u3"), SLICE("d3"), 0, true, EVIDENCE_CONTEXT, false}};
     verdict.evidence_count = 3;
     verdict.evidence_dropped = 1;
     verdict.attributes =
@@ -91,7 +91,7 @@ START_TEST(everything) {
         "{\"kind\":\"pod\",\"name\":\"p\",\"role\":\"victim\"}],\"entities_dropped\":4,"
         "\"evidence_trail\":[{\"uid\":\"sample:s:2:7\",\"description\":\"it \\\"grew\\\"\","
         "\"time_unix_nano\":\"7\",\"role\":\"cause\"},"
-        "{\"uid\":\"u2\",\"description\":\"d2\",\"role\":\"effect\"},"
+        "{\"uid\":\"u2\",\"description\":\"d2\",\"role\":\"effect\",\"repeats\":true},"
         "{\"uid\":\"u3\",\"description\":\"d3\",\"time_unix_nano\":\"0\",\"role\":\"context\"}],"
         "\"evidence_dropped\":1,"
         "\"attributes\":{\"culprit.rank\":\"2\",\"process.pid\":\"4244\"}}\n");
@@ -102,7 +102,8 @@ END_TEST
 START_TEST(fields_in_the_schemas_order) {
     verdict.entities = (struct entity[]){{"rank", SLICE("2"), ROLE_CULPRIT}};
     verdict.entity_count = verdict.entities_dropped = 1;
-    verdict.evidence = (struct evidence[]){{SLICE("u"), SLICE("d"), 1, true, EVIDENCE_CAUSE}};
+    verdict.evidence =
+        (struct evidence[]){{SLICE("u"), SLICE("d"), 1, true, EVIDENCE_CAUSE, false}};
     verdict.evidence_count = verdict.evidence_dropped = 1;
     verdict.attributes = (struct attribute[]){{"a", SLICE("b")}};
     verdict.attribute_count = 1;
@@ -148,7 +149,7 @@ START_TEST(long_texts_keep_within_the_schema) {
     verdict.headline = verdict.remediation = slice;
     verdict.entities = (struct entity[]){{"node", slice, ROLE_CULPRIT}};
     verdict.entity_count = 1;
-    verdict.evidence = (struct evidence[]){{slice, slice, 1, true, EVIDENCE_CAUSE}};
+    verdict.evidence = (struct evidence[]){{slice, slice, 1, true, EVIDENCE_CAUSE, false}};
     verdict.evidence_count = 1;
     verdict.attributes = (struct attribute[]){{"a", slice}};
     verdict.attribute_count = 1;
@@ -174,7 +175,7 @@ START_TEST(long_texts_are_told_once) {
         text[i] = "[10.0.0.12]:17567 "[i % 18];
     struct slice long_text = slice_of(text);
     verdict.headline = verdict.remediation = long_text;
-    verdict.evidence = (struct evidence[]){{long_text, long_text, 1, true, EVIDENCE_CAUSE}};
+    verdict.evidence = (struct evidence[]){{long_text, long_text, 1, true, EVIDENCE_CAUSE, false}};
     verdict.evidence_count = 1;
     struct arena arena;
     arena_init(&arena, 1024);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/model/batch.h"
+#include "tests/support/eventually.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -170,23 +171,20 @@ static inline enum status finish(uint64_t patience_ns) {
     return sender_finish(&sender, clock_monotonic_ns() + patience_ns, &error);
 }
 
+static inline bool has_requests(uint32_t count) {
+    pthread_mutex_lock(&sink_lock);
+    bool there = request_count >= count;
+    pthread_mutex_unlock(&sink_lock);
+    return there;
+}
+
 static inline void wait_for_requests(uint32_t count) {
-    for (int i = 0; i < 3000; i++) {
-        pthread_mutex_lock(&sink_lock);
-        bool there = request_count >= count;
-        pthread_mutex_unlock(&sink_lock);
-        if (there)
-            return;
-        clock_sleep_ns(10000000);
-    }
-    ck_abort_msg("fewer than %u requests", count);
+    EVENTUALLY(has_requests(count));
 }
 
 // The request was answered, too.
 static inline void wait_for_failure(void) {
-    for (int i = 0; i < 3000 && atomic_load(&sender.failed_records) == 0; i++)
-        clock_sleep_ns(1000000);
-    ck_assert_uint_gt(atomic_load(&sender.failed_records), 0);
+    EVENTUALLY(atomic_load(&sender.failed_records) > 0);
 }
 
 // The requests, without the end of the last one: that is behind the last bytes or, when those had

@@ -11,6 +11,7 @@
 #include "pipeline/runtime/checkpoint.h"
 #include "tests/base/http/http_client.h"
 #include "tests/pipeline/runtime/service_fixture.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary.h"
 
 #include <sys/resource.h>
@@ -292,13 +293,6 @@ static inline void end_with(enum status status) {
 static inline void end_live(void) {
     end_with(STATUS_OK);
 }
-
-#define AWAIT(condition)                                                                           \
-    do {                                                                                           \
-        for (int tries_ = 0; tries_ < 5000 && !(condition); tries_++)                              \
-            clock_sleep_ns(2000000);                                                               \
-        ck_assert_msg(condition, "never came: %s", #condition);                                    \
-    } while (0)
 
 static inline struct service_health health(void) {
     struct service_health answer;

@@ -49,7 +49,17 @@ static bool decode_plain_letter(void *state, struct slice record, struct arena *
     return true;
 }
 
+static bool tell_letter(void *state, struct slice start, struct slice why, struct arena *arena,
+                        struct event *event) {
+    (void)state;
+    ck_assert(slice_equal(why, SLICE("gone")));
+    event->telemetry = arena_zero(arena, 1, sizeof *event->telemetry);
+    event->timeless = true;
+    return start.size > 0 && start.data[0] == 't';
+}
+
 static const struct decoder_type letters = {.name = "letters",
+                                            .tell_refused = tell_letter,
                                             .state_size = 0,
                                             .decode = decode_letter,
                                             .decode_plain = decode_plain_letter};
@@ -551,6 +561,28 @@ START_TEST(refused_records_may_be_told_of) {
 }
 END_TEST
 
+// It did not come to the decoder, which makes an event of it all the same where it can.
+START_TEST(what_never_got_to_a_decoder_may_be_told_of) {
+    make(8, false);
+    struct source *source = feed_source(feed, SLICE("/b"));
+    feed_tell_refused(feed, source, SLICE("t"), 1, SLICE("gone")); // it has no decoder
+    feed_source_format(source, &letters, &(struct decoder_input){.path = {0}});
+    feed_tell_refused(feed, source, SLICE("x"), 2, SLICE("gone"));
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 0);
+    feed_tell_refused(feed, source, SLICE("t"), 3, SLICE("gone"));
+    ck_assert_int_eq(offer(source, "e"), DECODE_OK);
+    feed_tell_refused(feed, source, SLICE("t"), 4, SLICE("gone"));
+    feed_flush(feed);
+    ck_assert_uint_eq(end.events, 3);
+    ck_assert_uint_eq(end.last.position, 4);
+    ck_assert(slice_equal(end.last.raw, SLICE("t")));
+    ck_assert_uint_eq(feed_accepted(feed), 1);
+    ck_assert_uint_eq(feed_refused(feed, DECODE_BAD_JSON), 0); // feed_refuse counts
+    ck_assert_uint_eq(feed_source_figures(source)->accepted, 1);
+}
+END_TEST
+
 static void on_refused(void *context, const struct source *source, struct slice record,
                        uint64_t position, const struct decode_fault *why) {
     ck_assert_ptr_eq(context, &end);
@@ -748,6 +780,7 @@ int main(void) {
     tcase_add_test(tests, events_made_elsewhere_are_taken_in_order);
     tcase_add_test(tests, what_is_parsed_counts_for_its_record_only);
     tcase_add_test(tests, refused_records_may_be_told_of);
+    tcase_add_test(tests, what_never_got_to_a_decoder_may_be_told_of);
     tcase_add_test(tests, what_is_held_is_finished);
     tcase_add_test(tests, held_records_that_are_refused_are_told_of);
     tcase_add_test(tests, what_is_read_again_is_told_once);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "pipeline/model/batch.h"
+#include "tests/support/eventually.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -125,26 +126,26 @@ static enum status finish(void) {
     return sender_finish(&sender, clock_monotonic_ns() + 60 * SECOND, &error);
 }
 
+static bool has_request(void) {
+    pthread_mutex_lock(&sink_lock);
+    bool there = request_count > 0;
+    pthread_mutex_unlock(&sink_lock);
+    return there;
+}
+
 static void wait_for_request(void) {
-    bool there = false;
-    for (int i = 0; i < 3000 && !there; i++) {
-        clock_sleep_ns(10000000);
-        pthread_mutex_lock(&sink_lock);
-        there = request_count > 0;
-        pthread_mutex_unlock(&sink_lock);
-    }
-    ck_assert(there);
+    EVENTUALLY(has_request());
+}
+
+static uint32_t blocks(void) {
+    lock_take(&sender.lock);
+    uint32_t there = sender.queue.count;
+    lock_release(&sender.lock);
+    return there;
 }
 
 static void wait_for_blocks(uint32_t count) {
-    uint32_t there = count + 1;
-    for (int i = 0; i < 3000 && there > count; i++) {
-        clock_sleep_ns(1000000);
-        lock_take(&sender.lock);
-        there = sender.queue.count;
-        lock_release(&sender.lock);
-    }
-    ck_assert_uint_le(there, count);
+    EVENTUALLY(blocks() <= count);
 }
 
 // -- what is shown --------------------------------------------------------------------------------

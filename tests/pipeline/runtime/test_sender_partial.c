@@ -66,8 +66,7 @@ START_TEST(a_sink_that_takes_something_works_and_waits_begin_anew) {
     consume("1\n2\n", true);
     start();
     wait_for_requests(2);
-    for (int i = 0; i < 3000 && atomic_load(&sender.sent_records) == 0; i++)
-        clock_sleep_ns(1000000);
+    EVENTUALLY(atomic_load(&sender.sent_records) > 0);
     lock_take(&sender.lock);
     ck_assert_uint_eq(sender.queue.taken_bytes, 2);
     ck_assert_uint_eq(sender.retry.backoff_ns, 1000000); // the first wait, not the second

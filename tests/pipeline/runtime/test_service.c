@@ -72,7 +72,7 @@ struct stopper {
 
 static void *stop_when_judged(void *argument) {
     struct stopper *stopper = argument;
-    for (int i = 0; i < 1000 && atomic_load(&judgements) < stopper->wait_for; i++)
+    for (int i = 0; i < 10000 && atomic_load(&judgements) < stopper->wait_for; i++)
         clock_sleep_ns(10000000);
     service_ask_stop(stopper->service);
     return NULL;

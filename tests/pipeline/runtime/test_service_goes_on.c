@@ -11,8 +11,8 @@ START_TEST(a_start_goes_on_from_the_store) {
     begin_live();
     tell("1");
     tell("2");
-    AWAIT(atomic_load(&total_seconds) == 3);
-    AWAIT(safe_number() == 2); // the checkpoint with it is durable
+    EVENTUALLY(atomic_load(&total_seconds) == 3);
+    EVENTUALLY(safe_number() == 2); // the checkpoint with it is durable
     end_live();
     check_text(&seen, "1 2 end");
     seen.size = 0;
@@ -20,7 +20,7 @@ START_TEST(a_start_goes_on_from_the_store) {
     intern(SLICE("something else"));
     begin_live();
     tell("4");
-    AWAIT(atomic_load(&total_seconds) == 7);
+    EVENTUALLY(atomic_load(&total_seconds) == 7);
     ck_assert_uint_eq(atomic_load(&row_count), 3);
     end_live();
     ck_assert_str_eq(total_name, "the first");
@@ -42,16 +42,16 @@ START_TEST(a_source_that_is_gone_is_not_kept) {
     with_store = true;
     begin_live();
     tell("1");
-    AWAIT(safe_number() == 1);
+    EVENTUALLY(safe_number() == 1);
     atomic_store(&told_move, true);
-    AWAIT(!atomic_load(&told_move));
+    EVENTUALLY(!atomic_load(&told_move));
     tell("2");
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(safe_number() == 2);
     ck_assert_str_eq(restored_paths, "");
     end_live();
     begin_live();
     tell("4");
-    AWAIT(atomic_load(&total_seconds) == 7);
+    EVENTUALLY(atomic_load(&total_seconds) == 7);
     ck_assert_str_eq(restored_paths, "moved ");
     end_live();
 }
@@ -64,8 +64,8 @@ START_TEST(what_a_dead_sink_left_comes_after_a_start) {
     begin_live();
     tell("1");
     tell("100");
-    AWAIT(atomic_load(&judgements) == 1);
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(atomic_load(&judgements) == 1);
+    EVENTUALLY(safe_number() == 2);
     end_with(STATUS_AGAIN); // what waits is in the store
     ck_assert_str_eq(running.error.message,
                      "exporter/letters: the sink is busy; 2 records (2 bytes) were not delivered; "
@@ -103,12 +103,12 @@ START_TEST(what_a_sink_asked_for_is_kept_to_after_a_start) {
     begin_live();
     tell("1");
     tell("100");
-    AWAIT(atomic_load(&asked_times) == 1);
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(atomic_load(&asked_times) == 1);
+    EVENTUALLY(safe_number() == 2);
     end_with(STATUS_AGAIN);
     begin_live();
     tell("200");
-    AWAIT(atomic_load(&judgements) > 1);
+    EVENTUALLY(atomic_load(&judgements) > 1);
     end_with(STATUS_AGAIN);
     ck_assert_uint_eq(atomic_load(&asked_times), 1);
     ck_assert_uint_eq(delivered.size, 0);
@@ -147,14 +147,14 @@ static void begin_with_half_a_block(struct component_type *type) {
     begin_live();
     tell("1");
     tell("100");
-    AWAIT(atomic_load(&took_line));
+    EVENTUALLY(atomic_load(&took_line));
 }
 
 START_TEST(what_was_taken_of_a_block_does_not_come_after_a_start) {
     struct component_type type;
     with_store = true;
     begin_with_half_a_block(&type);
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(safe_number() == 2);
     end_with(STATUS_AGAIN);
     atomic_store(&refusals_left, 0);
     f.plan.settings.shutdown_timeout.ns = 20 * (int64_t)SECOND;
@@ -189,14 +189,14 @@ START_TEST(what_waits_for_nobody_is_dropped) {
     begin_live();
     tell("1");
     tell("100");
-    AWAIT(atomic_load(&judgements) == 1);
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(atomic_load(&judgements) == 1);
+    EVENTUALLY(safe_number() == 2);
     end_with(STATUS_AGAIN);
     atomic_store(&refusals_left, 0);
     f.components[3].id = "letters/2";
     f.plan.settings.shutdown_timeout.ns = 20 * (int64_t)SECOND;
     begin_live();
-    AWAIT(health().ready); // the store can be written
+    EVENTUALLY(health().ready); // the store can be written
     end_live();
     check_text(&delivered, "z");
 }
@@ -217,7 +217,7 @@ START_TEST(a_checkpoint_is_made_for_what_waits_for_it) {
     begin_live();
     tell("1");
     tell("100");
-    AWAIT(atomic_load(&refusals_left) < 0); // it counts what is sent
+    EVENTUALLY(atomic_load(&refusals_left) < 0); // it counts what is sent
     end_live();
     check_text(&delivered, "ez");
 }
@@ -229,14 +229,14 @@ START_TEST(what_is_damaged_begins_anew_with_its_inputs) {
     begin_live();
     tell("1");
     tell("2");
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(safe_number() == 2);
     end_live();
     take_out(_i == 3 ? STORAGE_STRINGS : STORAGE_STATE, _i == 3 ? "" : names[_i]);
     seen.size = 0;
     atomic_store(&total_seconds, 0);
     intern_release();
     begin_live();
-    AWAIT(atomic_load(&total_seconds) == 3);
+    EVENTUALLY(atomic_load(&total_seconds) == 3);
     ck_assert_uint_eq(atomic_load(&row_count), 2);
     end_live();
     ck_assert_str_eq(total_name, "the first");
@@ -287,8 +287,8 @@ START_TEST(what_a_sink_was_told_is_kept_or_told_again) {
     begin_live();
     tell("1");
     tell("100");
-    AWAIT(atomic_load(&judgements) == 1);
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(atomic_load(&judgements) == 1);
+    EVENTUALLY(safe_number() == 2);
     end_live();
     check_text(&delivered, "ou"); // the end brings what waits, and is not kept
     delivered.size = 0;
@@ -298,7 +298,7 @@ START_TEST(what_a_sink_was_told_is_kept_or_told_again) {
     begin_noted(log, sizeof log);
     ck_assert_msg((strstr(log, "C5006 exporter/letters") != NULL) == (_i > 0), "%s", log);
     tell("350");
-    AWAIT(atomic_load(&judgements) > 0);
+    EVENTUALLY(atomic_load(&judgements) > 0);
     end_live();
     check_text(&delivered, _i == 0 ? "u" : "ou");
 }
@@ -311,12 +311,12 @@ START_TEST(other_options_begin_anew_behind_what_was_read) {
     begin_live();
     tell("1");
     tell("2");
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(safe_number() == 2);
     end_live();
     config.weight = 10;
     begin_live();
     tell("4");
-    AWAIT(atomic_load(&total_seconds) == 40);
+    EVENTUALLY(atomic_load(&total_seconds) == 40);
     ck_assert_uint_eq(atomic_load(&row_count), 1);
     end_live();
     check_text(&seen, "1 2 end4 end");
@@ -331,8 +331,8 @@ START_TEST(other_times_of_a_pipeline_go_on) {
     tell("1");
     tell("100");
     begin_live();
-    AWAIT(atomic_load(&judgements) == 1);
-    AWAIT(safe_number() == 2);
+    EVENTUALLY(atomic_load(&judgements) == 1);
+    EVENTUALLY(safe_number() == 2);
     end_live();
     timing->evaluate_every.ns *= 10;
     timing->settle.ns += (int64_t)SECOND;
@@ -340,7 +340,7 @@ START_TEST(other_times_of_a_pipeline_go_on) {
     timing->max_jump.ns = 3600 * (int64_t)SECOND;
     tell("350"); // there before the receiver has caught up: nothing is judged without it
     begin_live();
-    AWAIT(atomic_load(&total_seconds) == 451);
+    EVENTUALLY(atomic_load(&total_seconds) == 451);
     ck_assert_uint_eq(atomic_load(&row_count), 3);
     end_live();
     check_text(&seen, "1 100 @10 end350 @100 end");
@@ -355,7 +355,7 @@ START_TEST(a_reload_goes_on_from_memory) {
     tell("1");
     tell("100");
     begin_live();
-    AWAIT(atomic_load(&total_seconds) == 101 && atomic_load(&judgements) == 1);
+    EVENTUALLY(atomic_load(&total_seconds) == 101 && atomic_load(&judgements) == 1);
     service_ask_reload(service);
     pthread_join(running.thread, NULL);
     ck_assert(running.reload);
@@ -365,7 +365,7 @@ START_TEST(a_reload_goes_on_from_memory) {
     begin_from(snapshot);
     snapshot_free(snapshot);
     tell("7");
-    AWAIT(atomic_load(&total_seconds) == 108);
+    EVENTUALLY(atomic_load(&total_seconds) == 108);
     struct answer answer = ask_metrics(); // counters go on
     must_count(&answer,
                "culprit_receiver_accepted_events_total{receiver=\"told\","

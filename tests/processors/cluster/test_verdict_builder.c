@@ -92,6 +92,18 @@ START_TEST(of_context_alone_the_times_are_its_own) {
 }
 END_TEST
 
+START_TEST(evidence_may_repeat_another) {
+    builder_evidence(&builder, EVIDENCE_CAUSE, 20, "a", "e");
+    builder_evidence(&builder, EVIDENCE_CAUSE, 30, "b", "e");
+    builder_evidence_repeats(&builder, "b");
+    builder_evidence_repeats(&builder, "c"); // it was dropped
+    finish();
+    ck_assert_uint_eq(builder.verdict.evidence_count, 2);
+    ck_assert(!builder.verdict.evidence[0].repeats);
+    ck_assert(builder.verdict.evidence[1].repeats);
+}
+END_TEST
+
 START_TEST(evidence_may_stay_in_order) {
     builder.evidence_in_order = true;
     builder_evidence(&builder, EVIDENCE_EFFECT, 30, "b", "later");
@@ -161,6 +173,7 @@ int main(void) {
     tcase_add_test(cases, ranks_are_numbers);
     tcase_add_test(cases, evidence_by_time_attributes_by_key);
     tcase_add_test(cases, evidence_of_one_moment_begins_with_causes);
+    tcase_add_test(cases, evidence_may_repeat_another);
     tcase_add_test(cases, of_context_alone_the_times_are_its_own);
     tcase_add_test(cases, evidence_may_stay_in_order);
     tcase_add_test(cases, what_is_beyond_the_bounds_is_counted);

@@ -69,6 +69,24 @@ START_TEST(a_launcher_says_how_in_words) {
 }
 END_TEST
 
+// Any rank of which nothing is told may have been before the one that is named.
+START_TEST(it_is_complete_where_all_ranks_were_seen) {
+    start_job(0, 100);
+    raise_in(60, "b", 2, "IndexError", "index out of range", false);
+    raise_in(61, "a", 1, "RuntimeError", "Connection closed by peer", true);
+    tell_to_end(60.5, "b", 103);
+    if (_i == 1)
+        raise_in(61, "a", 0, "RuntimeError", "Connection closed by peer", true);
+    const char *lines = run();
+    says(lines, "Rank 2 on b ended first");
+    says(lines, _i == 0 ? "\"completeness\":\"partial\",\"confidence\":92"
+                        : "\"completeness\":\"full\",\"confidence\":92");
+    ck_assert_int_eq(
+        strstr(lines, "\"culprit.not_seen\":\"nothing says how it went with rank 0\"") != NULL,
+        _i == 0);
+}
+END_TEST
+
 // What is too long for its place ends between words; the numbers of a message stay whole, and the
 // message itself stands in the attribute.
 START_TEST(long_words_of_an_exception_are_shortened) {
@@ -525,6 +543,7 @@ int main(void) {
     tcase_add_test(cases, a_launcher_says_how_in_words);
     tcase_add_loop_test(cases, a_traceback_without_a_name_is_that_of_the_only_rank_that_failed, 0,
                         4);
+    tcase_add_loop_test(cases, it_is_complete_where_all_ranks_were_seen, 0, 2);
     tcase_add_test(cases, long_words_of_an_exception_are_shortened);
     tcase_add_test(cases, a_long_headline_says_how_it_ends);
     tcase_add_test(cases, whole_seconds_order_nothing_but_launchers_do);

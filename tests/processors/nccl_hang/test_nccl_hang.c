@@ -490,6 +490,25 @@ START_TEST(ring_wrapped_past_the_sequence) {
 }
 END_TEST
 
+// It may be in it or not: who is known to be missing is blamed, and the verdict says what is not
+// known.
+START_TEST(a_lost_ring_is_not_all_that_there_is) {
+    for (int32_t rank = 0; rank < 4; rank++) {
+        struct flight_dump *dump = add_member_dump(rank, 4, 300);
+        add_members(dump, "7", "other", (const int32_t[]){0, 1, 2, 3}, 4);
+        add_entry(dump, "7", "other", 900, FLIGHT_COMPLETED, rank == 2 ? 200 : 50)->record_id =
+            4000;
+        if (rank < 2)
+            add_world(dump, 5, FLIGHT_STARTED, 100);
+    }
+    const char *lines = judge();
+    assert_count(1);
+    assert_role(lines, 3, "culprit");
+    assert_has(lines, "\"completeness\":\"partial\",\"confidence\":85");
+    assert_has(lines, "\"culprit.not_seen\":\"what rank 2 did there is not known\"");
+}
+END_TEST
+
 // What an earlier dump showed under way ended, and its ring has lost it since.
 START_TEST(ring_that_went_on) {
     detector_start(&detector);
@@ -1133,6 +1152,7 @@ int main(void) {
     tcase_add_test(tcase, a_tie_names_nobody);
     tcase_add_loop_test(tcase, sizes_that_may_differ, 0, 3);
     tcase_add_test(tcase, ring_wrapped_past_the_sequence);
+    tcase_add_test(tcase, a_lost_ring_is_not_all_that_there_is);
     tcase_add_test(tcase, ring_that_went_on);
     tcase_add_test(tcase, ring_that_still_holds_the_group);
     tcase_add_test(tcase, no_dump_of_a_rank);

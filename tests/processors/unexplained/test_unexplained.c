@@ -163,9 +163,12 @@ END_TEST
 START_TEST(a_note_that_names_the_event_explains_it) {
     kill_in(5, "a", 10);
     struct verdict *note = stand(SEVERITY_INFO, 4, 6);
-    note->evidence[note->evidence_count++] =
-        (struct evidence){SLICE("exit:a::10:oom_kill:5"), SLICE("it was killed"), cluster_time(5),
-                          true, EVIDENCE_CAUSE};
+    note->evidence[note->evidence_count++] = (struct evidence){SLICE("exit:a::10:oom_kill:5"),
+                                                               SLICE("it was killed"),
+                                                               cluster_time(5),
+                                                               true,
+                                                               EVIDENCE_CAUSE,
+                                                               false};
     judge(true);
     ck_assert_uint_eq(detector.verdict_count, 0);
 }

@@ -19,6 +19,59 @@ static void check(const char *text, enum format_kind kind, enum format_layout la
         ck_assert_msg(found.layout == layout, "%s: layout %d", text, (int)found.layout);
 }
 
+// Of a fixed seed, so that it is the same each time; `lines`: every tenth byte ends one.
+static struct slice noise(char *room, size_t size, bool lines) {
+    uint32_t state = 7;
+    for (size_t i = 0; i < size; i++) {
+        state = state * 1664525 + 1013904223;
+        room[i] = lines && i % 10 == 9 ? '\n' : (char)(state >> 24);
+        if (lines && i < 9)
+            room[i] = 'a'; // no zero byte in the first line
+    }
+    return (struct slice){room, size};
+}
+
+START_TEST(bytes_that_are_no_text) {
+    static char bytes[40000];
+    static const char png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\1\2\3\0\4\5\6\b\6\1\2\3\4\5\6";
+    ck_assert_int_eq(format_guess(noise(bytes, sizeof bytes, true), true, FORMAT_UNKNOWN).kind,
+                     FORMAT_BINARY);
+    ck_assert_int_eq(format_guess(noise(bytes, 400, true), true, FORMAT_UNKNOWN).kind,
+                     FORMAT_BINARY);
+    ck_assert_int_eq(format_guess(noise(bytes, sizeof bytes, false), true, FORMAT_UNKNOWN).kind,
+                     FORMAT_BINARY);
+    ck_assert_int_eq(format_guess((struct slice){png, sizeof png - 1}, true, FORMAT_UNKNOWN).kind,
+                     FORMAT_BINARY);
+    memset(bytes, 0, sizeof bytes);
+    ck_assert_int_eq(format_guess((struct slice){bytes, sizeof bytes}, true, FORMAT_UNKNOWN).kind,
+                     FORMAT_BINARY);
+    // Whoever names the format knows better.
+    ck_assert_int_eq(format_guess(noise(bytes, sizeof bytes, true), true, FORMAT_LOG).kind,
+                     FORMAT_LOG);
+}
+END_TEST
+
+START_TEST(texts_that_look_odd) {
+    static char hole[9000] = "step 1\n";
+    memset(hole + 7, 'x', 4000);
+    hole[4007] = '\n';
+    hole[8998] = '\n';
+    const struct slice texts[] = {
+        SLICE("Schritt 1: Verlust gr\xf6\xdf"
+              "er als \xfc"
+              "blich\n\xc4rger\n"),                          // Latin-1
+        SLICE("\xd8\xe0\xe3 1: \xdf\xde\xe2\xd5\xe0\xef\n"), // ISO 8859-5
+        SLICE("\x1b[1;31mERROR\x1b[0m\x07 10%\r\x1b[K20%\b\b\b30%\f\v\n"),
+        SLICE("a line\none \0 stray\nand \1 another\nlost \x7f byte\n"),
+        {hole, 8999}, // what a crash of the node leaves: a block that was never written
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct format_guess found = format_guess(texts[i], true, FORMAT_UNKNOWN);
+        ck_assert_msg(found.kind == FORMAT_LOG, "%zu: %s", i, format_name(found.kind));
+    }
+}
+END_TEST
+
 START_TEST(stormlog_records) {
     static const char *const lines[] = {
         "{\"schema_version\": 4, \"event_type\": \"sample\"}\n",
@@ -320,6 +373,8 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("format");
     TCase *tcase = tcase_create("format");
+    tcase_add_test(tcase, bytes_that_are_no_text);
+    tcase_add_test(tcase, texts_that_look_odd);
     tcase_add_test(tcase, stormlog_records);
     tcase_add_test(tcase, layouts);
     tcase_add_test(tcase, bad_lines_before_a_good_one);

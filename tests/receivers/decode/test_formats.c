@@ -3,6 +3,7 @@
 #include "receivers/decode/formats.h"
 
 #include "base/memory.h"
+#include "pipeline/model/node_event.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -152,6 +153,45 @@ START_TEST(what_is_wrong_in_a_span_stream_is_told) {
 }
 END_TEST
 
+// What a container's runtime cut off, or a receiver did not take: what stands before the cut is
+// known.
+START_TEST(a_dump_that_breaks_off_is_told_of) {
+#define CUT                                                                                        \
+    "{\"source\":\"fr_dump\",\"timestamp_ns\":7,\"job_id\":\"j\",\"rank\":3,\"dump\":{"            \
+    "\"version\":"                                                                                 \
+    "\"2.10\",\"entries\":[{\"record_id\""
+    const string_id job = intern(SLICE("j"));
+    fault.told = false;
+    ck_assert_int_eq(decode(CUT), DECODE_BAD_JSON);
+    ck_assert(fault.told);
+    ck_assert_int_eq(event.kind, EVENT_FLIGHT);
+    ck_assert_int_eq(event.flight->rank, 3);
+    ck_assert_uint_eq(event.time_ns, 7);
+    ck_assert_uint_eq(event.job, job);
+    ck_assert_uint_gt(event.flight->unreadable.size, 0);
+    event = (struct event){0};
+    ck_assert(decoder_any.tell_refused(state, slice_of(CUT), SLICE("too long"), &arena, &event));
+    ck_assert_int_eq(event.flight->rank, 3);
+    ck_assert(slice_equal(event.flight->unreadable, SLICE("too long")));
+    // Who wrote it stands behind the cut, or it is something else.
+    static const char *const OTHERS[] = {
+        "{\"source\":\"fr_dump\",\"timestamp_ns\":7,\"dump\":{\"entries\":[",
+        "{\"source\":\"fr_entry\",\"timestamp_ns\":7,\"rank\":3,\"entry\":{",
+        "{\"source\":\"rank_map\",\"timestamp_ns\":7,\"rank\":3,",
+        "{\"timestamp\": 7.5, \"rank\": 3",
+        "nothing",
+        "",
+    };
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        fault.told = false;
+        (void)decode(OTHERS[i]);
+        ck_assert(!fault.told);
+        ck_assert(
+            !decoder_any.tell_refused(state, slice_of(OTHERS[i]), SLICE("x"), &arena, &event));
+    }
+}
+END_TEST
+
 // The time of what a line alone tells, which may be held.
 static uint64_t time_told(const char *line) {
     enum decode_category category = decode(line);
@@ -205,6 +245,7 @@ int main(void) {
     tcase_add_test(cases, what_is_nothing_is_refused_as_telemetry);
     tcase_add_test(cases, an_indented_line_of_source_is_of_a_log);
     tcase_add_test(cases, what_is_wrong_in_a_span_stream_is_told);
+    tcase_add_test(cases, a_dump_that_breaks_off_is_told_of);
     tcase_add_test(cases, an_input_grows_older_lines_do_not);
     tcase_add_test(cases, choices_have_decoders);
     suite_add_tcase(suite, cases);

@@ -566,6 +566,91 @@ START_TEST(unreadable_files_are_noted) {
 }
 END_TEST
 
+enum { DUMP_MAX = 1 << 20 };
+
+static void read_dump(const char *name) {
+    static const char *include[1];
+    include[0] = name;
+    rig_init(&rig, include, 1);
+    rig.config.max_document_size.bytes = DUMP_MAX;
+    rig_read_all(&rig);
+}
+
+static void assert_unread(int32_t rank, const char *why) {
+    ck_assert_uint_eq(rig.feed->refusals_told, 1);
+    ck_assert_int_eq(rig.feed->unread.rank, rank);
+    ck_assert(rig.feed->unread.whole && rig.feed->unread.is_file);
+    ck_assert_uint_gt(rig.feed->unread.observed_ns, 0);
+    ck_assert_msg(strstr(rig.feed->why, why) != NULL, "%s", rig.feed->why);
+}
+
+// What bears the name of a dump is one, whatever is in it.
+START_TEST(what_is_called_a_dump_is_refused_as_one) {
+    static const struct {
+        const char *name, *text;
+        enum decode_category category;
+    } cases[] = {
+        {"comm_lib_trace_rank_3", "", DECODE_TORN},
+        {"comm_lib_trace_rank_3", "\n \n", DECODE_TORN},
+        {"nccl_trace_rank_12.json", "Killed\n", DECODE_NOT_OBJECT},
+        {"nccl_trace_rank_12", "\x01\x02\x03", DECODE_NOT_OBJECT},
+        {"comm_lib_trace_rank_3.pickle", "\x80\x02}(", DECODE_TORN},
+        {"comm_lib_trace_rank_3", "{\"version\": \"2.10\", \"entr", DECODE_BAD_JSON},
+        {"comm_lib_trace_rank_3", "{\"a\": 1}\n{\"b\": 2}\n", DECODE_BAD_JSON},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_text(cases[i].name, "w", cases[i].text);
+        read_dump(cases[i].name);
+        ck_assert_uint_eq(rig.feed->count, 1);
+        ck_assert_msg(rig.feed->records[0].category == cases[i].category, "%zu: %s", i,
+                      decode_category_name(rig.feed->records[0].category));
+        ck_assert(!figures()->unread);
+        rig_free(&rig);
+    }
+    // Other names may be of anything.
+    static const char *const OTHERS[] = {"trace_rank_3.json", "comm_lib_trace_rank_3.log",
+                                         "comm_lib_trace_rank_x", "nccl_trace_rank_"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++) {
+        write_text(OTHERS[i], "w", "Killed\n");
+        read_one(OTHERS[i]);
+        ck_assert_uint_eq(figures()->refused, 0);
+        rig_free(&rig);
+    }
+}
+END_TEST
+
+START_TEST(dumps_that_do_not_come_to_a_decoder_are_told_of) {
+    static const char *const include[] = {"nccl_trace_rank_7"};
+    // Gone, or not to be opened.
+    write_text(include[0], "w", "{}");
+    rig_init(&rig, include, 1);
+    rig_start(&rig);
+    ck_assert_int_eq(receiver_file.receiver.list(&rig.receiver, &rig.sources, &rig.error),
+                     STATUS_OK);
+    ck_assert_int_eq(unlink(include[0]), 0);
+    ck_assert_int_eq(
+        receiver_file.receiver.read(&rig.receiver, rig.feed, rig.sources.paths[0], &rig.error),
+        STATUS_OK);
+    assert_unread(7, "No such file");
+    ck_assert(figures()->unread);
+    ck_assert_uint_eq(rig.feed->count, 0);
+    rig_free(&rig);
+    // Longer than a document may be.
+    write_text(include[0], "w", "{\"version\": \"2.10\", \"entries\": []}");
+    ck_assert_int_eq(truncate(include[0], DUMP_MAX + 1), 0);
+    read_dump(include[0]);
+    ck_assert_uint_eq(fake_feed_refused(rig.feed, DECODE_TOO_LONG), 1);
+    assert_unread(7, "longer than");
+    rig_free(&rig);
+    // In a way of packing that is not read.
+    append_gzip("inner", "{}");
+    fixture_run("gzip -c inner > nccl_trace_rank_7");
+    read_dump(include[0]);
+    assert_unread(7, "no format that is known");
+    rig_free(&rig);
+}
+END_TEST
+
 START_TEST(quarantine_keeps_what_was_refused) {
     static const char *const include[] = {"in.jsonl", "q.jsonl"};
     write_long_line(3000);
@@ -808,6 +893,8 @@ int main(void) {
     tcase_add_test(rest, a_forced_format);
     tcase_add_test(rest, lines_in_front_are_told_by_themselves);
     tcase_add_test(rest, unreadable_files_are_noted);
+    tcase_add_test(rest, what_is_called_a_dump_is_refused_as_one);
+    tcase_add_test(rest, dumps_that_do_not_come_to_a_decoder_are_told_of);
     tcase_add_test(rest, quarantine_keeps_what_was_refused);
     tcase_add_test(rest, quarantine_keeps_what_was_held);
     tcase_add_test(rest, a_quarantine_that_cannot_be_written);

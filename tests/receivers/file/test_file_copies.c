@@ -125,12 +125,13 @@ END_TEST
 
 // -- copies that take their time ----------------------------------------------------------------
 
-// It takes longer than anybody waits for a copy that does not grow.
+// It takes longer than anybody waits for a copy that does not grow, which is five intervals; it
+// must grow in each five of them, also on a slow machine.
 START_TEST(a_slow_copy) {
     append_records("run.jsonl", 1, 400);
     followed[0] = "run.jsonl*";
     rig_init(&rig, followed, 1);
-    rig.config.poll_interval.ns = 200 * 1000 * 1000;
+    rig.config.poll_interval.ns = 1000 * 1000 * 1000;
     rig_run(&rig);
     rig_await(&rig, 400);
     for (int part = 0; part < 16; part++) {
@@ -138,7 +139,7 @@ START_TEST(a_slow_copy) {
             "dd if=run.jsonl of=run.jsonl.1 bs=1000 skip=%d seek=%d count=1 conv=notrunc "
             "status=none",
             part, part);
-        clock_sleep_ns(150 * 1000 * 1000);
+        clock_sleep_ns(400 * 1000 * 1000);
     }
     fixture_run("dd if=run.jsonl of=run.jsonl.1 bs=1000 skip=16 seek=16 conv=notrunc status=none");
     rig_await_note(&rig, "run.jsonl.1", "a copy of what was read before, up to line 400");

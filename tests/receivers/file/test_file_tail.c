@@ -472,6 +472,26 @@ START_TEST(an_array_written_anew) {
 }
 END_TEST
 
+// Of two of a rank the one that was written later counts, so a file that is written anew is newer.
+START_TEST(a_dump_written_anew) {
+    static const char name[] = "comm_lib_trace_rank_3";
+    static const char *const include[] = {name};
+    rig_init(&rig, include, 1);
+    rig.config.max_document_size.bytes = 1 << 20;
+    write_text(name, "w", "{\"version\":\"2.10\",\"entries\":[");
+    rig_run(&rig);
+    while (fake_feed_refused(rig.feed, DECODE_BAD_JSON) == 0)
+        clock_sleep_ns(1000 * 1000);
+    clock_sleep_ns(10 * 1000 * 1000);
+    write_text(name, "a", "]}");
+    rig_await(&rig, 1);
+    rig_stop(&rig);
+    ck_assert_uint_gt(rig.feed->dump_written_ns[1], 0);
+    ck_assert_uint_gt(rig.feed->dump_written_ns[0], rig.feed->dump_written_ns[1]);
+    rig_free(&rig);
+}
+END_TEST
+
 START_TEST(an_unfinished_array_at_the_stop) {
     write_text("a.json", "w", "[{\"timestamp\":1.5,\"memory_allocated\":1},{\"time");
     append_records("b.jsonl", 2, 2);
@@ -828,6 +848,7 @@ int main(void) {
     tcase_add_test(rest, an_array_is_read_when_it_is_whole);
     tcase_add_test(rest, an_array_replaced_under_its_name);
     tcase_add_test(rest, an_array_written_anew);
+    tcase_add_test(rest, a_dump_written_anew);
     tcase_add_test(rest, an_unfinished_array_at_the_stop);
     tcase_add_test(rest, gzip_is_read_once_when_it_is_whole);
     tcase_add_test(rest, a_format_that_is_known_late);

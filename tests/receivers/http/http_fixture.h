@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "receivers/http/receiver.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary.h"
 
 #include <jansson.h>
@@ -76,9 +77,7 @@ static inline void start(void) {
     enum status status = component_start(&receiver_http, &receiver, &config, &context, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.message);
     ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
-    for (int i = 0;
-         i < 5000 && (atomic_load(&receiver.feed) == NULL || atomic_load(&receiver.restoring)); i++)
-        usleep(1000);
+    EVENTUALLY(atomic_load(&receiver.feed) != NULL && !atomic_load(&receiver.restoring));
 }
 
 static inline void stop(void) {

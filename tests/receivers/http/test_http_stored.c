@@ -66,8 +66,7 @@ START_TEST(no_answer_before_it_is_durable) {
                        i < 3 ? LINES : LINES "Idempotency-Key: k\r\n", R(1), strlen(R(1)));
     }
     // All have been offered, though there are two threads: waiting holds up none.
-    for (int i = 0; i < 5000 && fake_feed_accepted(feed, NULL) < 4; i++)
-        usleep(1000);
+    EVENTUALLY(fake_feed_accepted(feed, NULL) >= 4);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 4);
     usleep(200000);
     for (int i = 0; i < 5; i++)
@@ -115,9 +114,7 @@ START_TEST(what_no_checkpoint_holds_is_offered_again) {
     // All is in a checkpoint: rows go, within seconds.
     start_again(4);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 0);
-    for (int i = 0; i < 1000 && fake_store_rows(store, STORAGE_JOURNAL) > 0; i++)
-        usleep(10000);
-    ck_assert_uint_eq(fake_store_rows(store, STORAGE_JOURNAL), 0);
+    EVENTUALLY(fake_store_rows(store, STORAGE_JOURNAL) == 0);
     check_key("k", R(4), 200, 1, true);
     stop();
 }
@@ -163,8 +160,7 @@ START_TEST(rows_of_other_versions) {
     put_row(3, 3, 4, 1, R(3)); // no block: left out
     put_row(4, 1, 5, 1, R(4));
     start();
-    for (int i = 0; i < 1000 && fake_feed_accepted(feed, NULL) < 3; i++)
-        usleep(10000);
+    EVENTUALLY(fake_feed_accepted(feed, NULL) >= 3);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 3);
     ck_assert_str_eq(feed->records[0].text, R(1));
     ck_assert_uint_eq(feed->records[1].position, 2);
@@ -210,8 +206,7 @@ START_TEST(a_pipeline_that_was_passed_over_catches_up) {
     check_post(LINES, R(3), 200, 1, 0);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 1);
     atomic_store(&feed->passed_over, false);
-    for (int i = 0; i < 1000 && fake_feed_accepted(feed, NULL) < 3; i++)
-        usleep(10000);
+    EVENTUALLY(fake_feed_accepted(feed, NULL) >= 3);
     ck_assert_uint_eq(fake_feed_accepted(feed, NULL), 3);
     ck_assert_uint_eq(feed->sources[0]->flushed.number, 3);
     check_post(LINES, R(4), 200, 1, 0);

@@ -5,6 +5,7 @@
 #include "tests/receivers/fake_feed.c"
 
 #include "receivers/journald/receiver.h"
+#include "tests/support/eventually.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +15,7 @@ extern const struct component_type receiver_journald;
 
 // -- a journal ------------------------------------------------------------------------------------
 
-enum { ENTRIES_MAX = 32, PATIENCE_MS = 20000 };
-#define EVENTUALLY(condition)                                                                      \
-    do {                                                                                           \
-        for (int waited_ms = 0; !(condition) && waited_ms < PATIENCE_MS; waited_ms++)              \
-            usleep(1000);                                                                          \
-        ck_assert_msg((condition), "%s", #condition);                                              \
-    } while (0)
+enum { ENTRIES_MAX = 32 };
 
 struct entry {
     const char *fields[5]; // "MESSAGE=…", ended by NULL

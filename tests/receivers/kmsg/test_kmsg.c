@@ -3,6 +3,7 @@
 // the device itself answers (overruns) is put into read by the test.
 #include "tests/receivers/fake_feed.c"
 #include "tests/receivers/fake_store.c"
+#include "tests/support/eventually.h"
 #include "tests/support/temporary.h"
 
 #include "base/clock.h"
@@ -14,14 +15,6 @@
 #include <sys/un.h>
 
 extern const struct component_type receiver_kmsg;
-
-enum { PATIENCE_MS = 20000 };
-#define EVENTUALLY(condition)                                                                      \
-    do {                                                                                           \
-        for (int waited_ms = 0; !(condition) && waited_ms < PATIENCE_MS; waited_ms++)              \
-            usleep(1000);                                                                          \
-        ck_assert_msg((condition), "%s", #condition);                                              \
-    } while (0)
 
 // -- what read answers ----------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 // before; nothing, and no memory, while nothing changes; a card that hangs holds up nobody.
 #include "receivers/sysfs/receiver.h"
 #include "tests/receivers/fake_feed.c" // NOLINT(bugprone-suspicious-include)
+#include "tests/support/eventually.h"
 #include "tests/support/temporary.h"
 
 #include "base/clock.h"
@@ -14,8 +15,6 @@
 #include <ftw.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-enum { PATIENCE_MS = 20000 };
 
 // -- a card that hangs ----------------------------------------------------------------------------
 
@@ -164,14 +163,6 @@ static const char *record_at(uint32_t number) {
     pthread_mutex_unlock(&feed->lock);
     return text;
 }
-
-#define EVENTUALLY(condition)                                                                      \
-    do {                                                                                           \
-        int patience = PATIENCE_MS;                                                                \
-        while (!(condition) && patience-- > 0)                                                     \
-            clock_sleep_ns(1000 * 1000);                                                           \
-        ck_assert_msg(condition, "%s", #condition);                                                \
-    } while (0)
 
 // So many rounds later.
 static void rounds(const char *target, uint64_t count) {

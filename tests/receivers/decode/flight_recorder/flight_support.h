@@ -37,6 +37,7 @@ static inline const struct flight_dump *flight_read(struct flight_reading *readi
                                                     const struct decoder_type *decoder,
                                                     const char *path, struct slice record) {
     reading->event = (struct event){0};
+    reading->fault.told = false;
     decoder->begin(reading->state,
                    &(struct decoder_input){.path = slice_of(path), .is_file = true});
     reading->category =
@@ -47,6 +48,7 @@ static inline const struct flight_dump *flight_read(struct flight_reading *readi
 static inline const struct flight_dump *flight_read_tagged(struct flight_reading *reading,
                                                            struct slice line) {
     reading->event = (struct event){0};
+    reading->fault.told = false;
     reading->category =
         flight_tagged(reading->state, line, &reading->arena, &reading->event, &reading->fault);
     return reading->category == DECODE_OK ? reading->event.flight : NULL;

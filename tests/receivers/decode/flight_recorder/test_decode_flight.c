@@ -264,7 +264,8 @@ START_TEST(node_of_the_file) {
 END_TEST
 
 START_TEST(faults) {
-    assert_refused("", DECODE_NOT_OBJECT, "", "not a JSON object");
+    assert_refused("", DECODE_TORN, "", "nothing is in it");
+    assert_refused(" \n", DECODE_TORN, "", "nothing is in it");
     assert_refused("[]", DECODE_NOT_OBJECT, "", "not a JSON object");
     assert_refused("{}", DECODE_MISSING_FIELD, "entries, pg_config", "neither is there");
     assert_refused("{\"entries\":{}}", DECODE_WRONG_TYPE, "entries", "expected a list");
@@ -383,11 +384,57 @@ START_TEST(tagged_lines) {
 END_TEST
 
 // No prefix of a dump is a dump.
+static void assert_told(int32_t rank, const char *why) {
+    ck_assert(reading.fault.told);
+    ck_assert_int_eq(reading.event.kind, EVENT_FLIGHT);
+    ck_assert_int_eq(reading.event.rank, rank);
+    const struct flight_dump *dump = reading.event.flight;
+    ck_assert_int_eq(dump->rank, rank);
+    ck_assert(dump->whole);
+    ck_assert_uint_eq(dump->entry_count + dump->group_count, 0);
+    ck_assert_msg(memmem(dump->unreadable.data, dump->unreadable.size, why, strlen(why)) != NULL,
+                  "%.*s", (int)dump->unreadable.size, dump->unreadable.data);
+}
+
+// The event tells whose it is, and that it was there.
+START_TEST(a_refused_dump_is_told_of) {
+    static const char *const REFUSED[][2] = {
+        {"", "nothing is in it"},
+        {"{\"entries\":[{\"process_group\":[\"0\",\"default_pg\"],", "not JSON"},
+        {"{\"version\":\"3.0\",\"entries\":[]}", "found \"3.0\""},
+        {"{\"pg_config\":{\"0\":{\"ranks\":\"[0, 1]\"}},\"entries\":[{}]}", "none of 1 entries"},
+    };
+    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
+        ck_assert_ptr_null(flight_read(&reading, &decoder_flight_json, "/d/trace_rank_6",
+                                       slice_of(REFUSED[i][0])));
+        assert_told(6, REFUSED[i][1]);
+        ck_assert(reading.event.flight->is_file);
+        ck_assert(reading.event.timeless);
+        ck_assert_ptr_null(
+            flight_read(&reading, &decoder_flight_json, "/d/dump", slice_of(REFUSED[i][0])));
+        ck_assert(!reading.fault.told);
+    }
+    ck_assert_ptr_null(
+        flight_read(&reading, &decoder_flight_pickle, "trace_rank_6.pkl", SLICE("\x80\x02}(")));
+    assert_told(6, "the pickle ends without STOP");
+    // Of a tagged line the time is its own.
+    ck_assert_ptr_null(read_tagged("{\"source\":\"fr_dump\"," TAGS ",\"dump\":{\"entries\":3}}"));
+    assert_told(5, "expected a list");
+    ck_assert(!reading.event.flight->is_file && !reading.event.timeless);
+    ck_assert_uint_eq(reading.event.time_ns, UINT64_C(1795249400000000000));
+    assert_text(intern_slice(reading.event.job), "j");
+    assert_text(intern_slice(reading.event.node), "n1");
+    // An entry by itself is no dump.
+    ck_assert_ptr_null(read_tagged("{" TAGS ",\"entry\":{}}"));
+    ck_assert(!reading.fault.told);
+}
+END_TEST
+
 START_TEST(every_prefix) {
     struct slice file = flight_file(path_of("hooked_missing_rank", 0));
     for (size_t size = 0; size < file.size; size++) {
         ck_assert_ptr_null(read_text("rank_0", file.data, size));
-        ck_assert(reading.category == DECODE_BAD_JSON || reading.category == DECODE_NOT_OBJECT);
+        ck_assert_int_eq(reading.category, size == 0 ? DECODE_TORN : DECODE_BAD_JSON);
         ck_assert_uint_le(reading.fault.offset, size);
         arena_reset(&reading.arena);
     }
@@ -439,6 +486,7 @@ int main(void) {
     tcase_add_test(tcase, faults);
     tcase_add_test(tcase, escapes_and_white_space);
     tcase_add_test(tcase, tagged_lines);
+    tcase_add_test(tcase, a_refused_dump_is_told_of);
     tcase_add_test(tcase, every_prefix);
     tcase_add_loop_test(tcase, broken_bytes, 0, FLIGHT_SCENARIO_COUNT);
     suite_add_tcase(suite, tcase);
