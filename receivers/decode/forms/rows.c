@@ -244,7 +244,8 @@ static bool set_role(struct reader *reader, struct slice value) {
     for (int i = 0; FORM_ROLES[i] != NULL; i++)
         if (slice_equal(slice_of(FORM_ROLES[i]), value)) {
             reader->form->role = value;
-            reader->form->is_report = slice_equal(value, SLICE("report"));
+            reader->form->is_report =
+                slice_equal(value, SLICE("report")) || slice_equal(value, SLICE("outside"));
             return true;
         }
     return fail(reader, value.data,

@@ -211,7 +211,7 @@ START_TEST(slurm_tells_of_a_lost_node_once) {
     lose_peer(62, "a", 0);
     const char *lines = run();
     TELLS(lines, "node b: Slurm cancelled it: NODE FAILURE");
-    TELLS_AGAIN(lines, "node b: Slurm lost it");
+    TELLS_AGAIN(lines, "node b: Slurm lost it: the node failed or does not respond");
 }
 END_TEST
 
