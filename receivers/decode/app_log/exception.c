@@ -174,8 +174,9 @@ static bool ask_others(const struct raised *reason, bool cut, const struct frame
         reading_clear(reading);
         enum read_result result = REASON_READERS[i]->read(frame, line, reading);
         if (result == READ_BEGIN) {
-            assert(reading->block != NULL);
-            result = reading->block->finish(reason->text, cut, frame, reading);
+            const struct line_reader *by =
+                reading->block != NULL ? reading->block : REASON_READERS[i];
+            result = by->finish(reason->text, cut, frame, reading);
         }
         reading->rest = (struct slice){NULL, 0};
         if (result == READ_EVENT)

@@ -274,23 +274,35 @@ static void try_needle(struct pattern *pattern, struct slice literal, size_t bef
     }
 }
 
-static bool choose_needle(struct compiler *compiler) {
-    struct pattern *pattern = compiler->pattern;
-    int best = -1;
-    if (!pattern->at_start) {
-        if (pattern->part_count > 0 && pattern->parts[0].type == PATTERN_LITERAL)
-            try_needle(pattern, pattern->parts[0].literal, 0, &best);
-        return best >= 0 || fail(compiler, compiler->source.data,
-                                 "a text that may stand anywhere begins with %d letters or signs "
-                                 "in a row; '^' in front keeps it to the begin of a message",
-                                 PATTERN_NEEDLE_MIN);
-    }
+// Among all literals that every match has.
+static void try_all_needles(struct pattern *pattern, int *best) {
     for (uint32_t i = 0; i < pattern->part_count; i++) {
         if (pattern->parts[i].type == PATTERN_OPTION)
             i += pattern->parts[i].count;
         else if (pattern->parts[i].type == PATTERN_LITERAL)
-            try_needle(pattern, pattern->parts[i].literal, 0, &best);
+            try_needle(pattern, pattern->parts[i].literal, 0, best);
     }
+}
+
+static bool choose_needle(struct compiler *compiler) {
+    struct pattern *pattern = compiler->pattern;
+    int best = -1;
+    if (!pattern->at_start) {
+        struct slice head = pattern->part_count > 0 && pattern->parts[0].type == PATTERN_LITERAL
+                                ? pattern->parts[0].literal
+                                : (struct slice){NULL, 0};
+        try_needle(pattern, head, 0, &best);
+        if (best < 0 && head.size >= PATTERN_HEAD_MIN) {
+            pattern->needle_floats = true;
+            try_all_needles(pattern, &best);
+        }
+        return best >= 0 || fail(compiler, compiler->source.data,
+                                 "a text that may stand anywhere begins with %d letters or signs, "
+                                 "and has %d in a row; '^' in front keeps it to the begin of a "
+                                 "message",
+                                 PATTERN_HEAD_MIN, PATTERN_NEEDLE_MIN);
+    }
+    try_all_needles(pattern, &best);
     return best >= 0 || fail(compiler, compiler->source.data,
                              "a text has %d letters or signs in a row that are always there, so "
                              "that lines are found by them",

@@ -280,6 +280,10 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         return is_identifier(value) ||
                fail(reader, value.data, "a cause is a word of small letters, digits and '_'");
     }
+    if (slice_equal(name, SLICE("where"))) {
+        form->is_here = slice_equal(value, SLICE("here"));
+        return form->is_here || fail(reader, value.data, "`where` has one value: here");
+    }
     if (slice_equal(name, SLICE("set")))
         return add_set(reader, value);
     if (slice_equal(name, SLICE("sample")))
@@ -300,8 +304,8 @@ static bool read_field(struct reader *reader, struct slice name, struct slice va
         return fail(reader, name.data, "`%.*s` stands behind a `sample`", (int)name.size,
                     name.data);
     return fail(reader, name.data,
-                "'%.*s' is no field: text, then, kind, role, cause, set, source, sample, more, "
-                "gives, not",
+                "'%.*s' is no field: text, then, kind, role, where, cause, set, source, sample, "
+                "more, gives, not",
                 (int)name.size, name.data);
 }
 

@@ -61,8 +61,8 @@ struct form {
     enum observation_kind kind;
     struct slice role;  // data NULL: none
     struct slice cause; // data NULL: none
-    // The prefix is that of who tells, not of whom it is told.
-    bool is_report;
+    // The prefix is that of who tells, not of whom it is told; is_here: but both are on one host.
+    bool is_report, is_here;
     bool is_builtin;
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];

@@ -94,7 +94,8 @@ static void set_constant(struct reading *reading, const struct form_set *set) {
 static void begin_reading(const struct form_match *match, struct reading *reading) {
     const struct form *form = match->form;
     reading_begin(reading, form->kind);
-    reading->no_rank = reading->no_host = form->is_report;
+    reading->no_rank = form->is_report;
+    reading->no_host = form->is_report && !form->is_here;
     for (uint32_t i = 0; i < form->set_count; i++)
         set_constant(reading, &form->sets[i]);
     if (form->role.data != NULL)
