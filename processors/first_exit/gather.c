@@ -78,9 +78,11 @@ static void learn(struct gathering *gathering, uint32_t at, const struct identit
         process->pid = said->pid;
         link_process(gathering, at, BY_PID, STRING_NONE, said->pid);
     }
-    if (process->local_rank < 0 && said->local_rank >= 0 && process->node != STRING_NONE) {
+    if (process->local_rank < 0)
         process->local_rank = said->local_rank;
-        link_process(gathering, at, BY_LOCAL, process->node, said->local_rank);
+    if (process->local_rank >= 0 && process->node != STRING_NONE && !process->is_local) {
+        process->is_local = true;
+        link_process(gathering, at, BY_LOCAL, process->node, process->local_rank);
     }
     if (process->unit == STRING_NONE && said->unit != STRING_NONE) {
         process->unit = said->unit;
@@ -535,6 +537,7 @@ static bool is_told_elsewhere(const struct exit_list *list, const struct exit_no
 static uint32_t find_anonymous(const struct exit_list *list, const struct exit_note *note) {
     for (uint32_t i = 0; i < list->process_count; i++)
         if (list->processes[i].source == note->key.source &&
+            agrees_number(list->processes[i].local_rank, note->local_rank) &&
             exit_agrees(list->processes[i].job, note->job))
             return i;
     return NO_PROCESS;

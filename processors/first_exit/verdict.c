@@ -65,7 +65,12 @@ static const char *rank_name(const struct exit_process *process, struct arena *a
 }
 
 static const char *pid_words(const struct exit_process *process, struct arena *arena) {
-    return process->pid < 0 ? "a process" : arena_format(arena, "process %" PRId64, process->pid);
+    if (process->pid >= 0)
+        return arena_format(arena, "process %" PRId64, process->pid);
+    return process->local_rank < 0
+               ? "a process"
+               : arena_format(arena, "process #%" PRId32 "%s", process->local_rank,
+                              process->node == STRING_NONE ? " of its node" : "");
 }
 
 const char *exit_process_spoken(const struct exit_process *process, struct arena *arena) {
@@ -138,7 +143,12 @@ static const char *status_words(const struct exit_note *note, struct arena *aren
         return arena_format(arena, "ended by %s", signal_name(signal, arena));
     if (note->exit_code >= 0)
         return arena_format(arena, "left with exit code %" PRId32, note->exit_code);
-    return "ended";
+    if (slice_equal(note_reason(note), SLICE("Out Of Memory")))
+        return "was killed because memory ran out";
+    if (note->type_size > 0)
+        return arena_format(arena, "raised %s", words_of(note, CAUSE_TEXT_MAX, arena));
+    const char *words = words_of(note, CAUSE_TEXT_MAX, arena);
+    return words[0] == '\0' ? "ended" : arena_format(arena, "ended: %s", words);
 }
 
 static bool has_reason(const struct exit_note *note, const char *reason) {

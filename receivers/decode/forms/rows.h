@@ -38,6 +38,8 @@ struct form_text {
     struct pattern pattern;
     struct form_name names[PATTERN_NAMES_MAX]; // as pattern.names
     uint32_t line;                             // of its file
+    // Of a further line: what the block is, where it has this line. OBSERVATION_NONE: the row's.
+    enum observation_kind becomes;
 };
 
 struct form_set {
@@ -63,6 +65,7 @@ struct form {
     struct slice cause; // data NULL: none
     // The prefix is that of who tells, not of whom it is told; is_here: but both are on one host.
     bool is_report, is_here;
+    bool is_owner; // it says whose the traceback is that comes below, and is no event by itself
     bool is_builtin;
     struct form_text *texts, *then;
     struct form_set sets[FORM_SETS_MAX];

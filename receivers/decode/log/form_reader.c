@@ -114,6 +114,8 @@ static enum read_result read_form(const struct frame *frame, struct slice messag
     struct form_match match;
     if (!forms_find(forms_of(frame), message, &match))
         return READ_NOT;
+    if (match.form->is_owner)
+        return READ_OTHER;
     if (match.form->then_count > 0)
         return READ_BEGIN;
     begin_reading(&match, reading);
@@ -167,6 +169,8 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
         if (found == match.form->then_count)
             continue;
         set_values(reading, &match.form->then[found], values);
+        if (match.form->then[found].becomes != OBSERVATION_NONE)
+            reading->what = match.form->then[found].becomes;
         next = found + 1;
     }
     return READ_EVENT;
@@ -174,3 +178,19 @@ static enum read_result finish_form(struct slice text, bool cut, const struct fr
 
 const struct line_reader READER_FORMS = {
     .name = "forms", .read = read_form, .more = more_of_form, .finish = finish_form};
+
+// Adds to what was read of a traceback.
+static enum read_result read_owner(const struct frame *frame, struct slice line,
+                                   struct reading *reading) {
+    struct form_match match;
+    if (!forms_find(forms_of(frame), line, &match) || !match.form->is_owner)
+        return READ_NOT;
+    if (reading->what == OBSERVATION_EXCEPTION)
+        reading->what = match.form->kind;
+    reading->no_rank = true;
+    reading->no_host = !match.form->is_here;
+    set_values(reading, match.text, match.values);
+    return READ_EVENT;
+}
+
+const struct line_reader READER_OWNERS = {.name = "owners", .read = read_owner};

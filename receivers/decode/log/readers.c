@@ -32,3 +32,5 @@ const struct line_reader *const PROGRAM_READERS[] = {
     &READER_NODE_MESSAGES, &READER_FORMS,        &READER_EXCEPTION,   NULL};
 
 const struct line_reader *const REASON_READERS[] = {&READER_RANK_LOG, &READER_FORMS, NULL};
+
+const struct line_reader *const OWNER_READERS[] = {&READER_OWNERS, NULL};

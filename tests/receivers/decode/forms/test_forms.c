@@ -197,6 +197,8 @@ START_TEST(test_file_faults) {
         {ROW " role mine\n", 4, 7, "a role is own"},
         {ROW " cause No\n", 4, 8, "a cause is a word"},
         {ROW " where there\n", 4, 8, "one value: here"},
+        {ROW " becomes abort\n", 4, 2, "stands behind a `then`"},
+        {ROW " then ^x\n becomes no\n", 5, 10, "'no' is no kind"},
         {ROW " set signal\n", 4, 6, "set NAME=VALUE"},
         {ROW " set signal=x\n", 4, 13, "a number"},
         {ROW " set victim=x\n", 4, 13, "yes or no"},
@@ -266,6 +268,12 @@ START_TEST(test_samples_are_checked) {
         {" role report\n where here\n sample <13>Nov 28 01:02:03 n1 x: process 3 has gone\n"
          " gives host=n1 rank=3\n",
          NULL},
+        {" then code {exit_code}\n then by hand\n becomes job_stopped\n"
+         " sample process 3 has gone\n more code 4\n gives rank=3 exit_code=4\n",
+         NULL},
+        {" then code {exit_code}\n then by hand\n becomes job_stopped\n"
+         " sample process 3 has gone\n more by hand\n gives rank=3\n",
+         "x: the sample gives another kind, job_stopped"},
         {" then ^code {exit_code}\n then ^by {signal}\n sample process 3 has gone\n more by "
          "SIGBUS\n"
          " gives rank=3 signal=7\n",
