@@ -67,10 +67,12 @@ static const char *rank_name(const struct exit_process *process, struct arena *a
 static const char *pid_words(const struct exit_process *process, struct arena *arena) {
     if (process->pid >= 0)
         return arena_format(arena, "process %" PRId64, process->pid);
-    return process->local_rank < 0
-               ? "a process"
-               : arena_format(arena, "process #%" PRId32 "%s", process->local_rank,
-                              process->node == STRING_NONE ? " of its node" : "");
+    if (process->local_rank < 0)
+        return "a process";
+    return arena_format(arena,
+                        process->node == STRING_NONE ? "process %" PRId32 " of its node"
+                                                     : "local rank %" PRId32,
+                        process->local_rank);
 }
 
 const char *exit_process_spoken(const struct exit_process *process, struct arena *arena) {
@@ -138,6 +140,8 @@ static int32_t status_signal(const struct exit_note *note) {
 }
 
 static const char *status_words(const struct exit_note *note, struct arena *arena) {
+    if (note_kind(note) == OBSERVATION_PEER_LOST)
+        return "was lost to the others";
     int32_t signal = status_signal(note);
     if (signal > 0)
         return arena_format(arena, "ended by %s", signal_name(signal, arena));

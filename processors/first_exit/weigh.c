@@ -101,6 +101,8 @@ static struct finding find_own(const struct exit_note *note) {
                                    : (struct finding){EXIT_KILLED, GROUND_CODE};
     case OBSERVATION_LAUNCHER_FAILED:
         return of_report(note);
+    case OBSERVATION_PEER_LOST:
+        return (struct finding){EXIT_CODE, GROUND_CODE};
     case OBSERVATION_KILLED:
         return by_status(note);
     case OBSERVATION_SLURM_TASK_EXIT:
@@ -126,6 +128,7 @@ static bool tells_end(const struct exit_note *note) {
     case OBSERVATION_ABORT:
     case OBSERVATION_SLURM_TASK_EXIT:
     case OBSERVATION_CONTAINER_TERMINATED:
+    case OBSERVATION_PEER_LOST:
         return true;
     default:
         return false;

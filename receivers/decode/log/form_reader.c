@@ -112,10 +112,8 @@ static const struct forms *forms_of(const struct frame *frame) {
 static enum read_result read_form(const struct frame *frame, struct slice message,
                                   struct reading *reading) {
     struct form_match match;
-    if (!forms_find(forms_of(frame), message, &match))
+    if (!forms_find(forms_of(frame), message, &match) || match.form->is_owner)
         return READ_NOT;
-    if (match.form->is_owner)
-        return READ_OTHER;
     if (match.form->then_count > 0)
         return READ_BEGIN;
     begin_reading(&match, reading);

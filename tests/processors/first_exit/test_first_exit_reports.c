@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // first_exit: what launchers say of an end without a code, of memory, and of a process by its
-// number on a node that nobody names.
+// number on a node that nobody names, and of one that the others lost.
 #include "cli/component_list.h"
 #include "tests/processors/exit_lines.h"
 
@@ -47,7 +47,7 @@ START_TEST(a_number_of_an_unknown_node_names_a_process) {
     struct event *event = reported(60, NULL, -1);
     add(event, FACT_LOCAL_RANK, 3);
     add(event, FACT_SIGNAL, 9);
-    says(run(), "Process #3 of its node ended first: it ended by SIGKILL");
+    says(run(), "Process 3 of its node ended first: it ended by SIGKILL");
 }
 END_TEST
 
@@ -57,7 +57,38 @@ START_TEST(numbers_of_one_log_are_several_processes) {
         add(event, FACT_LOCAL_RANK, i);
         add(event, FACT_SIGNAL, 11);
     }
-    says(run(), "Process #0 of its node and process #1 of its node ended first");
+    says(run(), "Process 0 of its node and process 1 of its node ended first");
+}
+END_TEST
+
+static void lost(double seconds, int32_t by, int64_t peer) {
+    struct event *event = say(seconds, "a", by, OBSERVATION_PEER_LOST);
+    add_yes_no(event, FACT_VICTIM, true);
+    if (peer >= 0)
+        add(event, FACT_PEER_RANK, peer);
+}
+
+START_TEST(who_was_lost_is_the_first) {
+    lost(60, 0, 3);
+    lost(60.1, 1, 3);
+    lose_peer(60.2, "a", 2);
+    const char *lines = run();
+    says(lines, "Rank 3 ended first: it was lost to the others");
+    says(lines, "{\"kind\":\"rank\",\"name\":\"2\",\"role\":\"victim\"}");
+}
+END_TEST
+
+START_TEST(what_the_lost_one_said_itself_counts_more) {
+    lost(60, 0, 3);
+    raise_in(59, "b", 3, "KeyError", "'labels'", false);
+    says(run(), "Rank 3 on b ended first: it raised KeyError: 'labels'");
+}
+END_TEST
+
+START_TEST(a_lost_peer_without_a_number_is_nobody) {
+    lost(60, 0, -1);
+    run();
+    ck_assert_uint_eq(detector.verdict_count, 0);
 }
 END_TEST
 
@@ -69,6 +100,9 @@ int main(void) {
     tcase_add_test(cases, what_ended_well_is_no_end_of_its_own);
     tcase_add_test(cases, a_number_of_an_unknown_node_names_a_process);
     tcase_add_test(cases, numbers_of_one_log_are_several_processes);
+    tcase_add_test(cases, who_was_lost_is_the_first);
+    tcase_add_test(cases, what_the_lost_one_said_itself_counts_more);
+    tcase_add_test(cases, a_lost_peer_without_a_number_is_nobody);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
