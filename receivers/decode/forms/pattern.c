@@ -274,9 +274,9 @@ static void try_needle(struct pattern *pattern, struct slice literal, size_t bef
     }
 }
 
-// Among all literals that every match has.
-static void try_all_needles(struct pattern *pattern, int *best) {
-    for (uint32_t i = 0; i < pattern->part_count; i++) {
+// Among the literals that every match has; near the beginning: of the first that has one.
+static void try_all_needles(struct pattern *pattern, bool is_near, int *best) {
+    for (uint32_t i = 0; i < pattern->part_count && !(is_near && *best >= 0); i++) {
         if (pattern->parts[i].type == PATTERN_OPTION)
             i += pattern->parts[i].count;
         else if (pattern->parts[i].type == PATTERN_LITERAL)
@@ -294,7 +294,7 @@ static bool choose_needle(struct compiler *compiler) {
         try_needle(pattern, head, 0, &best);
         if (best < 0 && head.size >= PATTERN_HEAD_MIN) {
             pattern->needle_floats = true;
-            try_all_needles(pattern, &best);
+            try_all_needles(pattern, true, &best);
         }
         return best >= 0 || fail(compiler, compiler->source.data,
                                  "a text that may stand anywhere begins with %d letters or signs, "
@@ -302,7 +302,7 @@ static bool choose_needle(struct compiler *compiler) {
                                  "message",
                                  PATTERN_HEAD_MIN, PATTERN_NEEDLE_MIN);
     }
-    try_all_needles(pattern, &best);
+    try_all_needles(pattern, false, &best);
     return best >= 0 || fail(compiler, compiler->source.data,
                              "a text has %d letters or signs in a row that are always there, so "
                              "that lines are found by them",
